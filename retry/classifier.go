@@ -1,0 +1,124 @@
+package retry
+
+import (
+	"errors"
+	"slices"
+)
+
+// Classifier judges a failure. It may be called by several goroutines at once.
+//
+// It is asked about what op returned, which is not nil. The end of the caller's
+// context is never asked about: it always stops. Neither is a marked error, nor
+// one returned after the attempt's own timeout.
+type Classifier func(err error) Decision
+
+// On says Again for these errors, found with errors.Is, and Stop for all
+// others.
+func On(errs ...error) Classifier { return oneOf(errs, Again, Stop) }
+
+// Except says Stop for these errors, found with errors.Is, and has no opinion
+// on others.
+func Except(errs ...error) Classifier { return oneOf(errs, Stop, Pass) }
+
+func oneOf(errs []error, found, other Decision) Classifier {
+	errs = slices.Clone(errs)
+	return func(err error) Decision {
+		if slices.ContainsFunc(errs, func(target error) bool { return errors.Is(err, target) }) {
+			return found
+		}
+		return other
+	}
+}
+
+// As judges errors of one type, found with errors.As, and has no opinion on
+// others. A nil judge has no opinion at all.
+func As[E error](judge func(E) Decision) Classifier {
+	return func(err error) Decision {
+		var target E
+		if judge == nil || !errors.As(err, &target) {
+			return Pass
+		}
+		return judge(target)
+	}
+}
+
+// First asks each in order until one has an opinion. A nil one has none.
+func First(cs ...Classifier) Classifier {
+	cs = slices.DeleteFunc(slices.Clone(cs), func(c Classifier) bool { return c == nil })
+	return func(err error) Decision {
+		for _, c := range cs {
+			if d := c(err); d != Pass {
+				return d
+			}
+		}
+		return Pass
+	}
+}
+
+// inOrder is First that leaves a lone classifier, or none, as it is.
+func inOrder(a, b Classifier) Classifier {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return First(a, b)
+}
+
+// Mark lets op judge its own failure, before any classifier; errors.Is and
+// errors.As see through it, and its text is err's. A nil err stays nil, and
+// Pass returns err as it is.
+//
+// Only the loop whose op returned it heeds the mark, not loops around that.
+func Mark(err error, d Decision) error {
+	if err == nil || d == Pass {
+		return err
+	}
+	return &markedError{err: err, decision: d}
+}
+
+type markedError struct {
+	err      error
+	decision Decision
+}
+
+func (e *markedError) Error() string { return e.err.Error() }
+func (e *markedError) Unwrap() error { return e.err }
+
+// judged is an error that brings a decision with it. Looking for the interface
+// finds the outermost, so that a mark inside a nested loop's *Error stays that
+// loop's affair.
+type judged interface {
+	error
+	// judgement returns the decision, and whether it comes before the
+	// classifiers' or after.
+	judgement() (d Decision, first bool)
+}
+
+func (e *markedError) judgement() (Decision, bool) { return e.decision, true }
+func (e *Error) judgement() (Decision, bool)       { return e.verdict, false }
+
+// judge asks the marks, the clock and c, in this order.
+func judge(err error, timedOut bool, c Classifier) Decision {
+	var own Decision
+	if j := judged(nil); errors.As(err, &j) {
+		d, first := j.judgement()
+		if first {
+			return d
+		}
+		own = d
+	}
+	if timedOut {
+		return Unsure
+	}
+	if c != nil {
+		if d := c(err); d != Pass {
+			return d
+		}
+	}
+	if own != Pass {
+		return own
+	}
+	return Again
+}

@@ -1,0 +1,63 @@
+package retry
+
+import "context"
+
+// Do calls op until it succeeds, the policy gives up, or ctx ends. It returns
+// nil or an *Error.
+//
+// At least one call is made, unless ctx has already ended. Attempts follow one
+// another in the goroutine of Do. op's context carries ctx's values, deadline
+// and end; it also ends when the policy's attempt timeout is reached and when
+// op returns, so op reads a body or rows itself.
+//
+// A failure is judged by its Mark, then by the attempt's timeout, then by the
+// policy's classifiers; without any of these it is Again, or what Pass says of
+// nested loops. Once ctx has ended nothing is judged and the error matches both
+// ctx.Err() and context.Cause(ctx). A delay that would end at ctx's deadline or later is not
+// begun; that error matches context.DeadlineExceeded. See Error for the other
+// reasons.
+//
+// A Do under another Do's context charges its retries to the outer loop as
+// well; see Detach. A panic in op goes on to the caller of Do. A nil ctx or op
+// is an error.
+//
+// Source: Curator RetryLoop and ThreadLocalRetryLoop.
+// Differs: Curator retries lost connections without asking whether a repeated
+// operation does harm; here that takes Idempotent.
+func Do(ctx context.Context, p Policy, op func(ctx context.Context) error, opts ...Option) error {
+	if ctx == nil {
+		return &Error{Policy: p.name, Reason: errNilContext}
+	}
+	if op == nil {
+		return &Error{Policy: p.name, Reason: errNilOp}
+	}
+	return newLoop(ctx, p, opts).run(op) //nolint:contextcheck // the loop is itself the context below ctx
+}
+
+// DoValue is Do for an operation with a result; on error the result is T's
+// zero value.
+func DoValue[T any](ctx context.Context, p Policy, op func(ctx context.Context) (T, error), opts ...Option) (T, error) {
+	var value, zero T
+	if op == nil {
+		return zero, Do(ctx, p, nil)
+	}
+	err := Do(ctx, p, func(ctx context.Context) (err error) {
+		value, err = op(ctx)
+		return err
+	}, opts...)
+	if err != nil {
+		return zero, err
+	}
+	return value, nil
+}
+
+// Option changes one call of Do or DoValue.
+type Option interface{ apply(l *loop) }
+
+// Idempotent says that op may be repeated though an earlier attempt may have
+// taken effect. Without it an Unsure failure ends the loop.
+func Idempotent() Option { return idempotent{} }
+
+type idempotent struct{}
+
+func (idempotent) apply(l *loop) { l.idempotent = true }

@@ -1,0 +1,80 @@
+package retry
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ErrExhausted reports that the policy allows no further attempt.
+var ErrExhausted = errors.New("attempts used up")
+
+// ErrStopped reports a failure judged Stop.
+var ErrStopped = errors.New("not retryable")
+
+// ErrUnsure reports a failure judged Unsure in a call that is not Idempotent.
+var ErrUnsure = errors.New("may have taken effect")
+
+// ErrNoBudget reports that the shared budget, or an outer loop's retries, are
+// used up.
+var ErrNoBudget = errors.New("retry budget used up")
+
+var (
+	errNilContext     = errors.New("context is nil")
+	errNilOp          = errors.New("op is nil")
+	errNoReturn       = errors.New("panic or end of the goroutine")
+	errAttemptTimeout = errors.New("attempt timed out")
+)
+
+// Error is what Do returns. errors.Is and errors.As find both Reason and Last
+// in it and, if the caller's context has ended, its Err as well as its cause.
+//
+// Last may be the *Error of a loop inside op, so errors.Is(err, ErrStopped)
+// also finds that loop's reason. Compare Reason to ask about this one.
+type Error struct {
+	// Policy is the policy's name, or empty.
+	Policy string
+	// Attempts counts the calls of op.
+	Attempts int
+	// Elapsed is the time from the call of Do to giving up.
+	Elapsed time.Duration
+	// Reason is why no further attempt was made: ErrExhausted, ErrStopped,
+	// ErrUnsure, ErrNoBudget or the cause of the context's end. It wraps
+	// context.DeadlineExceeded if the next delay would have outlasted the
+	// context's deadline, and says so if ctx or op was nil.
+	Reason error
+	// Last is the last attempt's failure; nil if there was no attempt.
+	Last error
+
+	ctxErr  error    // of the caller's context, if Reason is its cause
+	verdict Decision // for a loop around this one
+}
+
+// Error tells the reason, the number of attempts, the time and the last
+// failure.
+func (e *Error) Error() string {
+	text := "retry"
+	if e.Policy != "" {
+		text += " " + e.Policy
+	}
+	attempts := "attempts"
+	if e.Attempts == 1 {
+		attempts = "attempt"
+	}
+	text += fmt.Sprintf(": %v after %d %s in %v", e.Reason, e.Attempts, attempts, e.Elapsed.Round(time.Millisecond))
+	if e.Last != nil {
+		text += ": " + e.Last.Error()
+	}
+	return text
+}
+
+// Unwrap returns Reason, Last and the context's Err, as far as there are any.
+func (e *Error) Unwrap() []error {
+	all := make([]error, 0, 3)
+	for _, err := range []error{e.Reason, e.Last, e.ctxErr} {
+		if err != nil {
+			all = append(all, err)
+		}
+	}
+	return all
+}

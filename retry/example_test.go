@@ -1,0 +1,165 @@
+package retry_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"time"
+
+	"github.com/paddock-zk/paddock/retry"
+)
+
+var errBusy = errors.New("busy")
+
+func Example() {
+	orders := retry.ExponentialBackoff(time.Millisecond, 4).Named("orders").WithJitter(retry.FullJitter)
+
+	calls := 0
+	err := retry.Do(context.Background(), orders, func(context.Context) error {
+		if calls++; calls < 3 {
+			return errBusy
+		}
+		return nil
+	})
+	fmt.Println(calls, err)
+	// Output: 3 <nil>
+}
+
+func ExampleDoValue() {
+	n, err := retry.DoValue(context.Background(), retry.OneTime(time.Millisecond), func(context.Context) (int, error) {
+		return 42, nil
+	})
+	fmt.Println(n, err)
+	// Output: 42 <nil>
+}
+
+func ExampleError() {
+	orders := retry.NTimes(2, 0).Named("orders")
+	err := retry.Do(context.Background(), orders, func(context.Context) error { return errBusy })
+
+	var e *retry.Error
+	if errors.As(err, &e) {
+		fmt.Println(e.Policy, e.Attempts, e.Reason, e.Last)
+	}
+	fmt.Println(errors.Is(err, retry.ErrExhausted), errors.Is(err, errBusy))
+	// Output:
+	// orders 3 attempts used up busy
+	// true true
+}
+
+// A failure may be judged where it is made.
+func ExampleMark() {
+	errGone := errors.New("gone")
+	err := retry.Do(context.Background(), retry.NTimes(2, 0), func(context.Context) error {
+		return retry.Mark(errGone, retry.Stop)
+	})
+	fmt.Println(errors.Is(err, retry.ErrStopped), errors.Is(err, errGone))
+	// Output: true true
+}
+
+// A write whose reply is lost may have happened. It is repeated only if that
+// does no harm.
+func ExampleIdempotent() {
+	errNoReply := errors.New("no reply")
+	p := retry.NTimes(2, 0).WithClassifier(func(err error) retry.Decision {
+		if errors.Is(err, errNoReply) {
+			return retry.Unsure
+		}
+		return retry.Pass
+	})
+	write := func(context.Context) error { return errNoReply }
+
+	var e *retry.Error
+	errors.As(retry.Do(context.Background(), p, write), &e)
+	fmt.Println(e.Attempts, e.Reason)
+	errors.As(retry.Do(context.Background(), p, write, retry.Idempotent()), &e)
+	fmt.Println(e.Attempts, e.Reason)
+	// Output:
+	// 1 may have taken effect
+	// 3 attempts used up
+}
+
+func ExamplePolicy_Next() {
+	p := retry.BoundedExponentialBackoff(100*time.Millisecond, time.Second, 5).WithJitter(retry.NoJitter)
+	for retries := 0; ; retries++ {
+		delay, ok := p.Next(retries, 0)
+		if !ok {
+			break
+		}
+		fmt.Print(delay, " ")
+	}
+	// Output: 100ms 300ms 700ms 1s 1s
+}
+
+func ExampleParse() {
+	p, err := retry.Parse("exponential base=100ms retries=5 max=10s jitter=full elapsed=1m")
+	fmt.Println(p, err)
+
+	_, err = retry.Parse("exponential base=100 retries=5")
+	fmt.Println(err)
+	// Output:
+	// exponential base=100ms retries=5 max=10s jitter=full elapsed=1m <nil>
+	// retry policy "exponential base=100 retries=5": base=100 is not a duration such as 250ms or 1m30s
+}
+
+func ExamplePolicy_UnmarshalText_flag() {
+	orders := retry.ExponentialBackoff(50*time.Millisecond, 4).Named("orders")
+	flags := flag.NewFlagSet("app", flag.ContinueOnError)
+	flags.TextVar(&orders, "orders-retry", orders, "retry policy for orders")
+
+	err := flags.Parse([]string{"-orders-retry", "ntimes retries=2 sleep=1s"})
+	fmt.Println(orders, err)
+	// Output: ntimes retries=2 sleep=1s <nil>
+}
+
+// A hundred callers fail at once. Together they retry ten times, not three
+// hundred times.
+func ExampleBudget() {
+	p := retry.NTimes(3, 0).WithBudget(retry.NewBudget(10, 0.1))
+	calls := 0
+	for range 100 {
+		_ = retry.Do(context.Background(), p, func(context.Context) error { calls++; return errBusy })
+	}
+	fmt.Println(calls)
+	// Output: 110
+}
+
+// Three retries outside and three inside make four calls, not sixteen.
+func ExampleDo_nested() {
+	p := retry.NTimes(3, 0)
+	calls := 0
+	_ = retry.Do(context.Background(), p, func(ctx context.Context) error {
+		return retry.Do(ctx, p, func(context.Context) error { calls++; return errBusy })
+	})
+	fmt.Println(calls)
+
+	calls = 0
+	_ = retry.Do(context.Background(), p, func(ctx context.Context) error {
+		return retry.Do(retry.Detach(ctx), p, func(context.Context) error { calls++; return errBusy })
+	})
+	fmt.Println(calls)
+	// Output:
+	// 4
+	// 16
+}
+
+func ExamplePolicy_OnRetry() {
+	p := retry.NTimes(2, time.Millisecond).Named("orders").
+		OnRetry(func(_ context.Context, a retry.Attempt) {
+			fmt.Printf("%s: attempt %d: %v, again in %v\n", a.Policy, a.Number, a.Err, a.Delay)
+		}).
+		OnDone(func(_ context.Context, a retry.Attempt) {
+			fmt.Printf("%s: done after %d, success %t\n", a.Policy, a.Number, a.Err == nil)
+		})
+	calls := 0
+	_ = retry.Do(context.Background(), p, func(context.Context) error {
+		if calls++; calls == 1 {
+			return errBusy
+		}
+		return nil
+	})
+	// Output:
+	// orders: attempt 1: busy, again in 1ms
+	// orders: done after 2, success true
+}

@@ -1,0 +1,150 @@
+package retry
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// Policy says how often, how long apart, and after which failures to try
+// again.
+//
+// It is an immutable value without per-call state: keep one per dependency in
+// a package variable and share it between goroutines. Each method returns a
+// changed copy. The zero value makes one attempt.
+type Policy struct {
+	schedule       schedule // nil until one was chosen
+	jitter         Jitter
+	maxElapsed     time.Duration // 0 is no bound
+	attemptTimeout time.Duration // 0 is no bound
+
+	name     string
+	classify Classifier
+	budget   *Budget
+	onRetry  []hook
+	onDone   []hook
+}
+
+// Next is the schedule alone: the delay before the next attempt, and whether
+// to make it.
+//
+// retries counts the retries made so far, 0 after the first attempt; elapsed
+// is the time since the first attempt began. Jitter and WithMaxElapsed are
+// applied. Two calls with the same arguments may return different delays.
+func (p Policy) Next(retries int, elapsed time.Duration) (delay time.Duration, ok bool) {
+	return p.next(p.schedule, max(0, retries), elapsed, 0)
+}
+
+// next asks s, which is the policy's schedule in one loop or nil, and raises
+// the delay to atLeast.
+func (p *Policy) next(s delays, retries int, elapsed, atLeast time.Duration) (time.Duration, bool) {
+	if s == nil {
+		return 0, false
+	}
+	own, bound, ok := s.next(retries, elapsed)
+	if !ok {
+		return 0, false
+	}
+	delay := max(p.jitter.spread(own, bound), atLeast)
+	if p.tooLate(elapsed, delay) {
+		return 0, false
+	}
+	return delay, true
+}
+
+// tooLate subtracts where adding could overflow.
+func (p *Policy) tooLate(elapsed, delay time.Duration) bool {
+	return p.maxElapsed > 0 && delay > p.maxElapsed-elapsed
+}
+
+// IsZero reports whether p is the zero Policy, on which nothing was set. It
+// tells an unset policy, which its reader may replace by a default, from None.
+func (p Policy) IsZero() bool {
+	return p.schedule == nil && p.jitter == CuratorJitter && p.maxElapsed == 0 && p.attemptTimeout == 0 &&
+		p.name == "" && p.classify == nil && p.budget == nil && p.onRetry == nil && p.onDone == nil
+}
+
+// Named puts a name into errors and hooks. The default is no name, except for
+// Custom.
+func (p Policy) Named(name string) Policy {
+	p.name = name
+	return p
+}
+
+// WithJitter replaces the schedule's randomness. A value that is none of the
+// Jitter constants counts as CuratorJitter.
+func (p Policy) WithJitter(j Jitter) Policy {
+	if j < CuratorJitter || j > EqualJitter {
+		j = CuratorJitter
+	}
+	p.jitter = j
+	return p
+}
+
+// WithMaxElapsed gives up rather than begin a delay that ends later than d
+// after the first attempt began. It does not cut an attempt short; see
+// WithAttemptTimeout and the context for that. A d of 0 or less removes the
+// bound.
+func (p Policy) WithMaxElapsed(d time.Duration) Policy {
+	p.maxElapsed = max(0, d)
+	return p
+}
+
+// WithAttemptTimeout bounds each attempt: its context ends after d. A failure
+// returned after that counts as Unsure, whatever it is, unless it carries a
+// Mark. A d of 0 or less removes the bound.
+func (p Policy) WithAttemptTimeout(d time.Duration) Policy {
+	p.attemptTimeout = max(0, d)
+	return p
+}
+
+// WithClassifier asks c before the classifiers already there. A nil c changes
+// nothing.
+func (p Policy) WithClassifier(c Classifier) Policy {
+	p.classify = inOrder(c, p.classify)
+	return p
+}
+
+// WithFallback asks c after the classifiers already there. It is for a
+// package that runs its callers' policies and knows its own errors. A nil c
+// changes nothing.
+func (p Policy) WithFallback(c Classifier) Policy {
+	p.classify = inOrder(p.classify, c)
+	return p
+}
+
+// WithBudget charges each retry to b, which other policies may share, and
+// credits b with each call of Do that succeeds. A nil b removes the budget.
+func (p Policy) WithBudget(b *Budget) Policy {
+	p.budget = b
+	return p
+}
+
+// OnRetry adds a hook, called before each delay in the goroutine of Do and
+// with the context given to Do. Hooks run in the order they were added. A nil
+// fn changes nothing.
+func (p Policy) OnRetry(fn func(ctx context.Context, a Attempt)) Policy {
+	p.onRetry = addHook(p.onRetry, fn)
+	return p
+}
+
+// OnDone adds a hook, called once per Do, in its goroutine and with the
+// context given to it, just before Do returns.
+//
+// Attempt.Err is nil after success and else the *Error that Do returns;
+// Attempt.Number counts the attempts made and may be 0. The hook is also called
+// if op panics or calls runtime.Goexit, with an *Error that says so. It is not
+// called for a nil context or a nil op. A nil fn changes nothing.
+func (p Policy) OnDone(fn func(ctx context.Context, a Attempt)) Policy {
+	p.onDone = addHook(p.onDone, fn)
+	return p
+}
+
+// addHook never writes to the array of hooks, which other copies of the policy
+// share.
+func addHook(hooks []hook, fn hook) []hook {
+	if fn == nil {
+		return hooks
+	}
+	return append(slices.Clip(hooks), fn)
+}
