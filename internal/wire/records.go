@@ -591,6 +591,15 @@ func (r *WhoAmIResponse) Decode(d *Decoder) {
 	}
 }
 
+// ErrorResponse answers OpAddWatch.
+type ErrorResponse struct{ Code Code }
+
+// Encode implements Record.
+func (r *ErrorResponse) Encode(e *Encoder) { e.Int32(int32(r.Code)) }
+
+// Decode implements Record.
+func (r *ErrorResponse) Decode(d *Decoder) { r.Code = Code(d.Int32()) }
+
 // Empty is the body of requests and replies that have none.
 type Empty struct{}
 

@@ -47,6 +47,7 @@ func records() []Record {
 		&AddWatchRequest{"/a", AddWatchPersistentRecursive},
 		&WatchesRequest{"/a", WatchData},
 		&ReconfigRequest{"j", "l", "n", -1},
+		&ErrorResponse{CodeNoWatcher},
 		&WhoAmIResponse{[]ClientInfo{{"ip", "127.0.0.1"}}},
 		&MultiRequest{[]MultiOp{
 			{OpCreate, &create}, {OpCreate2, &create}, {OpCreateContainer, &create},

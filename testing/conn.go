@@ -1,0 +1,323 @@
+package zktest
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/paddock-zk/paddock/internal/wire"
+	"github.com/paddock-zk/paddock/testing/internal/memnet"
+	"github.com/paddock-zk/paddock/testing/internal/tree"
+)
+
+// conn is one client's connection. A reading goroutine handles its requests in
+// order; a writing goroutine sends what is in the queue.
+//
+// It ends in one of two ways: finished, it sends what is queued and closes;
+// cut, it resets at once. In both cases it is over first: nothing more is
+// handled or queued.
+type conn struct {
+	m     *member
+	raw   net.Conn // what was accepted
+	nc    net.Conn // raw, or TLS over it
+	num   uint64   // connections are numbered as they come; events go out in this order
+	queue queue
+	cut   chan struct{} // closed when the connection is to be reset
+	ended chan struct{} // closed when both goroutines have ended
+
+	// guarded by ensemble.mu
+	session      *session // nil before the handshake
+	readOnlyByte bool     // the client knows the last byte of the connect response
+	ids          []tree.ID
+	over         chan struct{} // closed when the connection is over
+	mute         bool          // the answer being made is not sent: a fault wants the connection cut instead
+	calling      bool          // a function of the test's is running on the reading goroutine
+}
+
+// queue is what waits to be sent.
+type queue struct {
+	wake chan struct{} // holds a token when there is something to do
+
+	mu   sync.Mutex // guards the fields below; held for copying only
+	buf  []byte
+	last bool // nothing follows: close when all is sent
+}
+
+// signal wakes the writing goroutine.
+func (q *queue) signal() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// add queues one frame, and reports whether there is still room for more.
+func (q *queue) add(records ...wire.Record) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.last {
+		return true
+	}
+	q.buf = wire.AppendFrame(q.buf, records...)
+	q.signal()
+	return len(q.buf) <= maxQueued
+}
+
+// finish says that nothing follows.
+func (q *queue) finish() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.last = true
+	q.signal()
+}
+
+// take returns all that is queued, in exchange for a buffer to use next.
+func (q *queue) take(spare []byte) (buf []byte, last bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	buf, q.buf = q.buf, spare[:0]
+	return buf, q.last
+}
+
+// acceptLocked begins to serve a connection.
+func (m *member) acceptLocked(raw, nc net.Conn) {
+	m.e.conns++
+	c := &conn{
+		m:     m,
+		raw:   raw,
+		nc:    nc,
+		num:   m.e.conns,
+		queue: queue{wake: make(chan struct{}, 1)},
+		cut:   make(chan struct{}),
+		ended: make(chan struct{}),
+		ids:   []tree.ID{{Scheme: "ip", ID: host(raw.RemoteAddr())}},
+		over:  make(chan struct{}),
+	}
+	m.conns[c] = struct{}{}
+	go c.serve()
+}
+
+func host(a net.Addr) string {
+	h, _, err := net.SplitHostPort(a.String())
+	if err != nil {
+		return a.String()
+	}
+	return h
+}
+
+// serve is the reading goroutine.
+func (c *conn) serve() {
+	var writing sync.WaitGroup
+	writing.Go(c.write)
+	c.read()
+	c.m.e.mu.Lock()
+	c.finishLocked()
+	c.m.e.mu.Unlock()
+	writing.Wait()
+
+	c.m.e.mu.Lock()
+	defer c.m.e.mu.Unlock()
+	delete(c.m.conns, c)
+	close(c.ended)
+}
+
+// read handles frames until there are no more.
+func (c *conn) read() {
+	r := frameReader{r: bufio.NewReader(c.nc), max: c.m.e.cfg.maxFrame}
+	_ = c.nc.SetReadDeadline(time.Now().Add(handshakeTimeout))
+	frame, err := r.next()
+	if err != nil || c.handshake(frame) != nil {
+		return
+	}
+	_ = c.nc.SetReadDeadline(time.Time{})
+	for {
+		frame, err := r.next()
+		if err != nil || c.handle(frame) != nil {
+			return
+		}
+	}
+}
+
+// write is the writing goroutine.
+func (c *conn) write() {
+	var spare []byte
+	for range c.queue.wake {
+		if !c.thawed() {
+			return
+		}
+		buf, last := c.queue.take(spare)
+		if len(buf) > 0 {
+			if _, err := c.nc.Write(buf); err != nil {
+				last = true
+			}
+		}
+		if last {
+			_ = c.nc.Close()
+			return
+		}
+		if spare = buf; cap(spare) > keepBuffer {
+			spare = nil
+		}
+	}
+}
+
+// thawed waits until the member is not frozen. It returns false if the
+// connection was cut first.
+func (c *conn) thawed() bool {
+	for {
+		c.m.e.mu.Lock()
+		thaw := c.m.thaw
+		c.m.e.mu.Unlock()
+		if thaw == nil {
+			return true
+		}
+		select {
+		case <-thaw:
+		case <-c.cut:
+			return false
+		}
+	}
+}
+
+// errOver ends a connection's reading goroutine.
+var errOver = errors.New("connection is over")
+
+// enter takes the ensemble's lock to handle a frame. With an error the
+// connection is over and the lock is not held.
+func (c *conn) enter() error {
+	for {
+		c.m.e.mu.Lock()
+		thaw := c.m.thaw
+		switch {
+		case c.isOverLocked():
+			c.m.e.mu.Unlock()
+			return errOver
+		case thaw == nil:
+			return nil
+		}
+		c.m.e.mu.Unlock()
+		select {
+		case <-thaw:
+		case <-c.over:
+		}
+	}
+}
+
+func (c *conn) isOverLocked() bool {
+	select {
+	case <-c.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// finishLocked ends the connection once everything queued is sent.
+func (c *conn) finishLocked() {
+	c.endLocked()
+	c.queue.finish()
+}
+
+// cutLocked ends the connection at once. The caller calls reset when it has
+// let go of the lock.
+func (c *conn) cutLocked() {
+	c.endLocked()
+	c.queue.finish()
+	select {
+	case <-c.cut:
+	default:
+		close(c.cut)
+	}
+}
+
+// endLocked parts the connection from its session and watches.
+func (c *conn) endLocked() {
+	if c.isOverLocked() {
+		return
+	}
+	close(c.over)
+	c.m.watches.dropLocked(c)
+	if c.session != nil && c.session.conn == c {
+		c.session.conn = nil
+	}
+	c.m.e.wakeWaitersLocked()
+}
+
+// reset closes the socket so that the client sees a reset.
+func (c *conn) reset() {
+	switch raw := c.raw.(type) {
+	case *net.TCPConn:
+		_ = raw.SetLinger(0)
+		_ = raw.Close()
+	case *memnet.Conn:
+		_ = raw.Reset()
+	}
+}
+
+func resetAll(conns []*conn) {
+	for _, c := range conns {
+		c.reset()
+	}
+}
+
+// caller is who the connection's client is.
+func (c *conn) callerLocked() tree.Caller {
+	return tree.Caller{Session: c.session.id, IDs: c.ids}
+}
+
+// replyLocked queues an answer.
+func (c *conn) replyLocked(xid int32, code wire.Code, body wire.Record) {
+	c.replyAtLocked(xid, c.m.applied, code, body)
+}
+
+// replyAtLocked is replyLocked with another zxid than that of the replica.
+func (c *conn) replyAtLocked(xid int32, zxid int64, code wire.Code, body wire.Record) {
+	if !c.mute {
+		c.sendLocked(&wire.ReplyHeader{Xid: xid, Zxid: zxid, Code: code}, body)
+	}
+}
+
+// sendLocked queues a frame. A client that leaves too much unread is cut off.
+func (c *conn) sendLocked(records ...wire.Record) {
+	if c.isOverLocked() || c.queue.add(records...) {
+		return
+	}
+	c.finishLocked()
+	_ = c.nc.SetWriteDeadline(time.Unix(1, 0)) // the write that hangs fails now
+}
+
+// frameReader reads frames into a buffer that it uses again.
+type frameReader struct {
+	r   *bufio.Reader
+	max int
+	buf []byte
+}
+
+// keepBuffer is the capacity up to which a buffer is used again.
+const keepBuffer = 64 << 10
+
+// errFrame reports a frame of impossible length.
+var errFrame = errors.New("bad frame length")
+
+// next returns the next frame, which is good until the one after.
+func (f *frameReader) next() ([]byte, error) {
+	var head [4]byte
+	if _, err := io.ReadFull(f.r, head[:]); err != nil {
+		return nil, err
+	}
+	n := int(int32(binary.BigEndian.Uint32(head[:])))
+	if n < 0 || n > f.max {
+		return nil, fmt.Errorf("%w: %d", errFrame, n)
+	}
+	if n > cap(f.buf) || cap(f.buf) > keepBuffer {
+		f.buf = make([]byte, n)
+	}
+	f.buf = f.buf[:n]
+	_, err := io.ReadFull(f.r, f.buf)
+	return f.buf, err
+}

@@ -1,0 +1,149 @@
+package zktest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/paddock-zk/paddock/testing/internal/memnet"
+)
+
+// endpoint is where a member is reached.
+type endpoint struct {
+	addr      string       // what to listen on; once open, where we are reached
+	listener  net.Listener // nil in memory and while stopped
+	accepting sync.WaitGroup
+}
+
+// open begins to accept connections.
+func (m *member) open() error {
+	if !m.e.cfg.memory {
+		l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", m.endpoint.addr)
+		if err != nil {
+			return err
+		}
+		m.endpoint.listener = l
+		if addr := l.Addr().String(); addr != m.endpoint.addr {
+			m.endpoint.addr = addr // the first time only, before others can ask
+		}
+	}
+	m.e.mu.Lock()
+	m.down = false
+	m.e.mu.Unlock()
+	if l := m.endpoint.listener; l != nil {
+		m.endpoint.accepting.Go(func() { m.acceptAll(l) })
+	}
+	return nil
+}
+
+// acceptAll is the accepting goroutine.
+func (m *member) acceptAll(l net.Listener) {
+	for {
+		raw, err := l.Accept()
+		if err != nil {
+			return
+		}
+		if !m.accept(raw) {
+			_ = raw.(*net.TCPConn).SetLinger(0)
+			_ = raw.Close()
+		}
+	}
+}
+
+// accept serves a connection, or returns false to turn it away.
+func (m *member) accept(raw net.Conn) bool {
+	nc := m.e.secure(raw)
+	m.e.mu.Lock()
+	defer m.e.mu.Unlock()
+	if m.e.closed || m.down || m.refuses {
+		return false
+	}
+	m.acceptLocked(raw, nc)
+	return true
+}
+
+// dial opens a connection in memory.
+func (e *ensemble) dial(ctx context.Context, addr string) (net.Conn, error) {
+	fail := func(err error) (net.Conn, error) {
+		return nil, &net.OpError{Op: "dial", Net: "mem", Addr: memnet.Addr(addr), Err: err}
+	}
+	var m *member
+	for _, known := range e.members {
+		if known.endpoint.addr == addr {
+			m = known
+		}
+	}
+	if m == nil {
+		return fail(fmt.Errorf("no server at %s in memory", addr))
+	}
+	if err := e.roundTrip(ctx); err != nil {
+		return fail(err)
+	}
+	port := 50000 + e.dialed.Add(1)
+	from, to := memnet.Addr(fmt.Sprintf("127.0.0.1:%d", port)), memnet.Addr(addr)
+	client, server := memnet.Pipe(from, to, func() time.Duration { return time.Duration(e.latency.Load()) })
+	if !m.accept(server) {
+		return fail(os.NewSyscallError("connect", syscall.ECONNREFUSED))
+	}
+	return client, nil
+}
+
+// roundTrip waits as long as opening a connection takes.
+func (e *ensemble) roundTrip(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	d := 2 * time.Duration(e.latency.Load())
+	if d == 0 {
+		return nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// shut undoes open: it closes the listener and cuts all connections, and waits for their
+// goroutines, save those that run a function of the test's.
+func (m *member) shut() error {
+	m.e.mu.Lock()
+	m.down = true
+	m.thawLocked()
+	conns := make([]*conn, 0, len(m.conns))
+	for c := range m.conns {
+		c.cutLocked()
+		conns = append(conns, c)
+	}
+	m.e.mu.Unlock()
+
+	var err error
+	if m.endpoint.listener != nil {
+		err = m.endpoint.listener.Close()
+		m.endpoint.listener = nil
+	}
+	resetAll(conns)
+	m.endpoint.accepting.Wait()
+	for _, c := range conns {
+		c.join()
+	}
+	return err
+}
+
+// join waits until the connection's goroutines have ended or run a function of
+// the test's, which may be waiting for us.
+func (c *conn) join() {
+	c.m.e.mu.Lock()
+	calling := c.calling // stays false: no call begins once the connection is over
+	c.m.e.mu.Unlock()
+	if !calling {
+		<-c.ended
+	}
+}

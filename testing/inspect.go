@@ -1,0 +1,128 @@
+package zktest
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/paddock-zk/paddock/internal/wire"
+	"github.com/paddock-zk/paddock/testing/internal/tree"
+)
+
+// Session is one client's session.
+type Session struct {
+	ID      int64
+	Timeout time.Duration
+	Remote  string // the client's address, "" while disconnected
+	Member  int    // the index of the member that serves it, in a cluster
+}
+
+// Sessions lists the sessions that are alive, by id.
+func (s *Server) Sessions() []Session {
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	list := make([]Session, 0, len(s.e.sessions.byID))
+	for _, x := range s.e.sessions.byID {
+		one := Session{ID: x.id, Timeout: x.timeout}
+		if x.conn != nil {
+			one.Remote, one.Member = x.conn.raw.RemoteAddr().String(), x.conn.m.index
+		}
+		list = append(list, one)
+	}
+	slices.SortFunc(list, func(a, b Session) int { return cmp.Compare(a.ID, b.ID) })
+	return list
+}
+
+// WatchInfo is one watch of one session.
+type WatchInfo struct {
+	Path    string
+	Kind    string // "data", "exist" (on a node that is not there), "child", "persistent", "persistentRecursive"
+	Session int64
+}
+
+// Watches lists the watches that are set, by path, kind and session.
+func (s *Server) Watches() []WatchInfo {
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	var list []WatchInfo
+	add := func(t *watchTable, plain func(path string) string, persistent bool) {
+		for path, watchers := range t.byPath {
+			for c, mode := range watchers {
+				kind := plain(path)
+				switch {
+				case mode != watchOnce && !persistent:
+					continue // listed from the other table
+				case mode == watchPersistent:
+					kind = "persistent"
+				case mode == watchRecursive:
+					kind = "persistentRecursive"
+				}
+				list = append(list, WatchInfo{path, kind, c.session.id})
+			}
+		}
+	}
+	add(&s.m.watches.data, func(path string) string {
+		if _, code := s.m.data.Exists(path); code != wire.CodeOK {
+			return "exist"
+		}
+		return "data"
+	}, true)
+	add(&s.m.watches.child, func(string) string { return "child" }, false)
+	slices.SortFunc(list, func(a, b WatchInfo) int {
+		return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Kind, b.Kind), cmp.Compare(a.Session, b.Session))
+	})
+	return list
+}
+
+// Ephemerals lists the nodes that a session owns, sorted; of session 0, those
+// of all sessions.
+func (s *Server) Ephemerals(session int64) []string {
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	if session != 0 {
+		return s.m.data.Ephemerals(session)
+	}
+	var paths []string
+	for _, id := range s.m.data.Sessions() {
+		paths = append(paths, s.m.data.Ephemerals(id)...)
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// Requests counts the requests since the start by operation, under the names
+// of Match.Op.
+func (s *Server) Requests() map[string]int {
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	return maps.Clone(s.e.requests)
+}
+
+// Dump writes the tree, one line for each node: its path, its data as a Go
+// string, its version, and what kind of node it is.
+func (s *Server) Dump(w io.Writer) error {
+	var b strings.Builder
+	s.e.mu.Lock()
+	s.m.data.Walk(func(path string, data []byte, stat wire.Stat) {
+		fmt.Fprintf(&b, "%s %q version %d%s\n", path, data, stat.Version, ownerText(stat.EphemeralOwner))
+	})
+	s.e.mu.Unlock()
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func ownerText(owner int64) string {
+	switch ttl, timed := tree.TTL(owner); {
+	case owner == 0:
+		return ""
+	case owner == tree.OwnerContainer:
+		return " container"
+	case timed:
+		return " ttl " + ttl.String()
+	}
+	return fmt.Sprintf(" ephemeral of %#x", owner)
+}

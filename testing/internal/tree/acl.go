@@ -1,0 +1,210 @@
+package tree
+
+import (
+	"crypto/sha1"
+	"encoding/base64"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+// ID is one identity of a caller.
+type ID struct{ Scheme, ID string }
+
+// SuperID may do everything.
+var SuperID = ID{Scheme: "super"}
+
+var (
+	openACL = []wire.ACL{{Perms: wire.PermAll, Scheme: "world", ID: "anyone"}}
+	readACL = []wire.ACL{{Perms: wire.PermRead, Scheme: "world", ID: "anyone"}}
+)
+
+// Digest returns the identity that the scheme digest makes of "user:password".
+//
+// Source: ZooKeeper DigestAuthenticationProvider.generateDigest.
+func Digest(credentials string) string {
+	user, _, _ := strings.Cut(credentials, ":")
+	sum := sha1.Sum([]byte(credentials))
+	return user + ":" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// allowed reports whether one of ids has one of the rights in perm. An empty
+// list allows everything.
+func allowed(acl []wire.ACL, perm int32, ids []ID) bool {
+	if len(acl) == 0 || slices.Contains(ids, SuperID) {
+		return true
+	}
+	for _, a := range acl {
+		if a.Perms&perm == 0 {
+			continue
+		}
+		if a.Scheme == "world" && a.ID == "anyone" {
+			return true
+		}
+		for _, id := range ids {
+			if id.Scheme == a.Scheme && matches(id, a.ID) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// matches reports whether a caller's identity is one that an entry of the same
+// scheme names.
+func matches(id ID, entry string) bool {
+	switch id.Scheme {
+	case "ip":
+		return ipMatches(id.ID, entry)
+	case "digest":
+		return id.ID == entry
+	}
+	return false
+}
+
+// fixACL returns the list that a node gets: without repetitions, and with the
+// caller's identities in place of the scheme auth.
+//
+// Source: ZooKeeper PrepRequestProcessor.fixupACL.
+func fixACL(acl []wire.ACL, ids []ID) ([]wire.ACL, wire.Code) {
+	var fixed []wire.ACL
+	for i, a := range acl {
+		if slices.Contains(acl[:i], a) {
+			continue
+		}
+		switch {
+		case a.Scheme == "world" && a.ID == "anyone":
+			fixed = append(fixed, a)
+		case a.Scheme == "auth":
+			before := len(fixed)
+			for _, id := range ids {
+				if id.Scheme == "digest" {
+					fixed = append(fixed, wire.ACL{Perms: a.Perms, Scheme: id.Scheme, ID: id.ID})
+				}
+			}
+			if len(fixed) == before {
+				return nil, wire.CodeInvalidACL
+			}
+		case a.Scheme == "digest" && validDigest(a.ID), a.Scheme == "ip" && validIP(a.ID):
+			fixed = append(fixed, a)
+		default:
+			return nil, wire.CodeInvalidACL
+		}
+	}
+	if len(fixed) == 0 {
+		return nil, wire.CodeInvalidACL
+	}
+	return fixed, wire.CodeOK
+}
+
+// validDigest reports whether id is two parts with a colon between, as Java's
+// String.split counts them: empty parts at the end do not count.
+func validDigest(id string) bool {
+	return len(strings.Split(strings.TrimRight(id, ":"), ":")) == 2
+}
+
+func validIP(id string) bool {
+	addr, bits, masked := strings.Cut(id, "/")
+	if _, ok := ipv4(addr); !ok {
+		return false
+	}
+	if !masked {
+		return true
+	}
+	n, err := strconv.ParseInt(bits, 10, 32)
+	return err == nil && n >= 0 && n <= 32
+}
+
+// ipMatches reports whether an address is within the entry "a.b.c.d" or
+// "a.b.c.d/bits".
+func ipMatches(addr, entry string) bool {
+	net, bits, masked := strings.Cut(entry, "/")
+	a, ok := ipv4(addr)
+	b, ok2 := ipv4(net)
+	if !ok || !ok2 {
+		return false
+	}
+	n := int64(32)
+	if masked {
+		var err error
+		if n, err = strconv.ParseInt(bits, 10, 32); err != nil || n < 0 || n > 32 {
+			return false
+		}
+	}
+	shift := 32 - uint(n)
+	return uint64(a)>>shift == uint64(b)>>shift
+}
+
+func ipv4(s string) (addr uint32, ok bool) {
+	parts := strings.Split(s, ".")
+	if len(parts) != 4 {
+		return 0, false
+	}
+	for _, p := range parts {
+		n, err := strconv.ParseInt(p, 10, 32)
+		if err != nil || n < 0 || n > 255 {
+			return 0, false
+		}
+		addr = addr<<8 | uint32(n)
+	}
+	return addr, true
+}
+
+// aclSet replaces a node's access list.
+type aclSet struct {
+	path    string
+	acl     []wire.ACL
+	version int32
+}
+
+func (p *prep) setACL(req *wire.SetACLRequest) (change, wire.Code) {
+	if !validPath(req.Path) {
+		return nil, wire.CodeBadArguments
+	}
+	acl, code := fixACL(req.ACL, p.who.IDs)
+	if code != wire.CodeOK {
+		return nil, code
+	}
+	r := p.record(req.Path)
+	if r == nil {
+		return nil, wire.CodeNoNode
+	}
+	if !allowed(r.acl, wire.PermAdmin, p.who.IDs) {
+		return nil, wire.CodeNoAuth
+	}
+	version, code := next(r.aversion, req.Version)
+	if code != wire.CodeOK {
+		return nil, code
+	}
+	return &aclSet{req.Path, acl, version}, wire.CodeOK
+}
+
+func (c *aclSet) apply(t *Tree, _ *Txn, out *Outcome) {
+	n := t.node(c.path)
+	n.acl, n.aversion = c.acl, c.version
+	out.Result = wire.MultiResult{Op: wire.OpSetACL, Stat: n.stat()}
+}
+
+// ACL returns a node's access list and metadata. Who may read but not change
+// the list sees digests hidden.
+func (t *Tree) ACL(who Caller, path string) ([]wire.ACL, wire.Stat, wire.Code) {
+	n := t.node(path)
+	if n == nil {
+		return nil, wire.Stat{}, wire.CodeNoNode
+	}
+	if !allowed(n.acl, wire.PermRead|wire.PermAdmin, who.IDs) {
+		return nil, wire.Stat{}, wire.CodeNoAuth
+	}
+	if allowed(n.acl, wire.PermAdmin, who.IDs) {
+		return n.acl, n.stat(), wire.CodeOK
+	}
+	hidden := slices.Clone(n.acl)
+	for i := range hidden {
+		if user, _, ok := strings.Cut(hidden[i].ID, ":"); ok && hidden[i].Scheme == "digest" {
+			hidden[i].ID = user + ":x"
+		}
+	}
+	return hidden, n.stat(), wire.CodeOK
+}

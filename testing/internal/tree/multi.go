@@ -1,0 +1,54 @@
+package tree
+
+import "github.com/paddock-zk/paddock/internal/wire"
+
+// multi is several changes at one zxid.
+type multi []change
+
+// multiRefusal is a multi of which nothing is applied: the operations before
+// the one that was refused report success, that one reports its code, and
+// those behind it a runtime inconsistency.
+type multiRefusal []wire.MultiResult
+
+// multi judges each operation against what the ones before it leave.
+func (p *prep) multi(req *wire.MultiRequest) (change, wire.Code) {
+	p.pending = make(map[string]*record)
+	changes := make(multi, len(req.Ops))
+	for i, op := range req.Ops {
+		c, code := p.prepare(op.Op, op.Request)
+		if code != wire.CodeOK {
+			return refuse(len(req.Ops), i, code), wire.CodeOK
+		}
+		changes[i] = c
+	}
+	return changes, wire.CodeOK
+}
+
+func refuse(n, at int, code wire.Code) change {
+	results := make(multiRefusal, n)
+	for i := range results {
+		results[i].Op = wire.OpError
+		switch {
+		case i == at:
+			results[i].Code = code
+		case i > at:
+			results[i].Code = wire.CodeRuntimeInconsistency
+		}
+	}
+	return results
+}
+
+func (m multi) apply(t *Tree, txn *Txn, out *Outcome) {
+	results := make([]wire.MultiResult, len(m))
+	for i, c := range m {
+		c.apply(t, txn, out)
+		results[i] = out.Result
+	}
+	out.Result = wire.MultiResult{Op: wire.OpMulti}
+	out.Multi = results
+}
+
+func (m multiRefusal) apply(_ *Tree, _ *Txn, out *Outcome) {
+	out.Result = wire.MultiResult{Op: wire.OpMulti}
+	out.Multi = m
+}

@@ -1,0 +1,145 @@
+package tree
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+// Tree is one replica's data. Make it with New.
+type Tree struct {
+	nodes map[string]*node
+	// ephemerals has the nodes of each session that owns some.
+	ephemerals map[int64]map[string]struct{}
+	// swept are the containers and the nodes with a TTL.
+	swept map[string]struct{}
+}
+
+// node is a node without its name.
+type node struct {
+	data     []byte
+	acl      []wire.ACL
+	children []string // names, sorted
+	owner    int64    // a session, or an owner that stands for a container or a TTL
+
+	czxid, mzxid, pzxid         int64
+	ctime, mtime                int64
+	version, cversion, aversion int32 // cversion counts the children ever made
+}
+
+// The nodes that every tree has. ZooKeeper refuses to delete them.
+const (
+	rootPath   = "/"
+	systemPath = "/zookeeper"
+	quotaPath  = "/zookeeper/quota"
+	configPath = "/zookeeper/config"
+)
+
+// New returns a tree as a new server has it.
+func New() *Tree {
+	t := &Tree{
+		nodes:      make(map[string]*node),
+		ephemerals: make(map[int64]map[string]struct{}),
+		swept:      make(map[string]struct{}),
+	}
+	t.nodes[rootPath] = &node{data: []byte{}, acl: openACL, children: []string{"zookeeper"}}
+	t.nodes[systemPath] = &node{data: []byte{}, acl: openACL, children: []string{"config", "quota"}}
+	t.nodes[quotaPath] = &node{data: []byte{}, acl: openACL}
+	// The server sets the list of the config node with an unchecked version, hence the -1.
+	t.nodes[configPath] = &node{data: []byte{}, acl: readACL, aversion: -1}
+	return t
+}
+
+// node returns the node at path, nil without one. As in ZooKeeper the empty
+// path is the root.
+func (t *Tree) node(path string) *node {
+	if path == "" {
+		path = rootPath
+	}
+	return t.nodes[path]
+}
+
+// stat returns the node's metadata as clients see it.
+func (n *node) stat() wire.Stat {
+	children := int32(len(n.children))
+	return wire.Stat{
+		Czxid: n.czxid, Mzxid: n.mzxid, Pzxid: n.pzxid,
+		Ctime: n.ctime, Mtime: n.mtime,
+		// Clients see the changes to the list of children: each child that was
+		// made counts once, and each that is gone once more.
+		Version: n.version, Cversion: n.cversion*2 - children, Aversion: n.aversion,
+		EphemeralOwner: n.owner, DataLength: int32(len(n.data)), NumChildren: children,
+	}
+}
+
+// add puts a node into the tree, below a parent that exists.
+func (t *Tree) add(path string, n *node) {
+	parent, name := split(path)
+	p := t.node(parent)
+	if i, found := slices.BinarySearch(p.children, name); !found {
+		p.children = slices.Insert(p.children, i, name)
+	}
+	t.nodes[path] = n
+	switch {
+	case isSession(n.owner):
+		own := t.ephemerals[n.owner]
+		if own == nil {
+			own = make(map[string]struct{})
+			t.ephemerals[n.owner] = own
+		}
+		own[path] = struct{}{}
+	case n.owner != 0:
+		t.swept[path] = struct{}{}
+	}
+}
+
+// remove takes a node without children out of the tree.
+func (t *Tree) remove(path string) {
+	n := t.nodes[path]
+	parent, name := split(path)
+	p := t.node(parent)
+	if i, found := slices.BinarySearch(p.children, name); found {
+		p.children = slices.Delete(p.children, i, i+1)
+	}
+	delete(t.nodes, path)
+	delete(t.swept, path)
+	if own := t.ephemerals[n.owner]; own != nil {
+		delete(own, path)
+		if len(own) == 0 {
+			delete(t.ephemerals, n.owner)
+		}
+	}
+}
+
+// Len returns the number of nodes.
+func (t *Tree) Len() int { return len(t.nodes) }
+
+// Sessions lists the sessions that own nodes, sorted.
+func (t *Tree) Sessions() []int64 { return slices.Sorted(maps.Keys(t.ephemerals)) }
+
+// Walk calls fn for each node, parents before children and siblings in order.
+func (t *Tree) Walk(fn func(path string, data []byte, stat wire.Stat)) {
+	var walk func(path string)
+	walk = func(path string) {
+		n := t.nodes[path]
+		fn(path, n.data, n.stat())
+		for _, name := range n.children {
+			walk(join(path, name))
+		}
+	}
+	walk(rootPath)
+}
+
+func split(path string) (parent, name string) {
+	i := strings.LastIndexByte(path, '/')
+	return path[:i], path[i+1:]
+}
+
+func join(parent, name string) string {
+	if parent == rootPath {
+		return rootPath + name
+	}
+	return parent + "/" + name
+}

@@ -1,0 +1,109 @@
+package zktest
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Option configures a server.
+type Option interface{ apply(*config) }
+
+type optionFunc func(*config)
+
+func (f optionFunc) apply(c *config) { f(c) }
+
+// config is what the options set.
+type config struct {
+	memory        bool
+	listen        string
+	tls           *tls.Config
+	latency       time.Duration
+	tick          time.Duration
+	minTimeout    time.Duration
+	maxTimeout    time.Duration
+	super         string
+	maxFrame      int
+	sweepInterval time.Duration
+}
+
+// The defaults are those of ZooKeeper.
+const (
+	defaultTick          = 2 * time.Second
+	defaultMaxFrame      = 0xfffff
+	defaultSweepInterval = time.Minute
+	// handshakeTimeout is how long a connection may take to ask for a session.
+	handshakeTimeout = 10 * time.Second
+	// maxQueued is how many bytes may wait for a client that does not read,
+	// before it is disconnected.
+	maxQueued = 64 << 20
+)
+
+func newConfig(opts []Option) (config, error) {
+	c := config{listen: "127.0.0.1:0", tick: defaultTick, maxFrame: defaultMaxFrame, sweepInterval: defaultSweepInterval}
+	for _, o := range opts {
+		o.apply(&c)
+	}
+	if c.tick <= 0 {
+		return c, fmt.Errorf("zktest: tick of %v", c.tick)
+	}
+	if c.minTimeout == 0 && c.maxTimeout == 0 {
+		c.minTimeout, c.maxTimeout = 2*c.tick, 20*c.tick
+	}
+	switch {
+	case c.minTimeout <= 0 || c.minTimeout > c.maxTimeout:
+		return c, fmt.Errorf("zktest: session timeouts from %v to %v", c.minTimeout, c.maxTimeout)
+	case c.maxFrame <= 0:
+		return c, fmt.Errorf("zktest: frames of at most %d bytes", c.maxFrame)
+	case c.sweepInterval < 0:
+		return c, fmt.Errorf("zktest: sweep interval of %v", c.sweepInterval)
+	case c.latency < 0:
+		return c, fmt.Errorf("zktest: latency of %v", c.latency)
+	case c.latency > 0 && !c.memory:
+		return c, errors.New("zktest: latency needs InMemory")
+	}
+	return c, nil
+}
+
+// InMemory makes a server without sockets, as testing/synctest needs; clients
+// connect with Server.DialContext. In a bubble, start the server and its
+// clients in the same one.
+func InMemory() Option { return optionFunc(func(c *config) { c.memory = true }) }
+
+// Listen chooses the TCP address. Defaults to "127.0.0.1:0": a free port that
+// only this machine reaches.
+func Listen(addr string) Option { return optionFunc(func(c *config) { c.listen = addr }) }
+
+// TLS makes the server speak TLS with cfg, over TCP as well as in memory.
+func TLS(cfg *tls.Config) Option { return optionFunc(func(c *config) { c.tls = cfg }) }
+
+// Latency is the time that bytes take each way between a client and a server
+// in memory, so that in virtual time a round trip costs exactly twice that. It
+// needs InMemory. Defaults to none.
+func Latency(d time.Duration) Option { return optionFunc(func(c *config) { c.latency = d }) }
+
+// Tick is the server's unit of time: sessions expire on its multiples. Defaults
+// to 2 seconds. Sessions last 2 to 20 ticks unless SessionTimeouts says otherwise.
+func Tick(d time.Duration) Option { return optionFunc(func(c *config) { c.tick = d }) }
+
+// SessionTimeouts bounds the session timeout that a client can have.
+func SessionTimeouts(min, max time.Duration) Option {
+	return optionFunc(func(c *config) { c.minTimeout, c.maxTimeout = min, max })
+}
+
+// Superuser names the user whom no access list stops, as
+// "super:base64(sha1(super:password))". Clients present "super:password" in
+// the scheme digest. Defaults to none.
+func Superuser(digest string) Option { return optionFunc(func(c *config) { c.super = digest }) }
+
+// MaxFrame bounds the size of a request in bytes; a larger one ends its
+// connection. ZooKeeper calls it jute.maxbuffer. Defaults to 1,048,575.
+func MaxFrame(bytes int) Option { return optionFunc(func(c *config) { c.maxFrame = bytes }) }
+
+// SweepInterval is how often the server removes empty containers and nodes
+// whose time to live is over. Defaults to a minute; 0 leaves it to
+// Server.SweepContainers.
+func SweepInterval(d time.Duration) Option {
+	return optionFunc(func(c *config) { c.sweepInterval = d })
+}

@@ -1,0 +1,264 @@
+package zktest
+
+import (
+	"math/rand/v2"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+// Match selects requests; a zero field matches all.
+type Match struct {
+	// Op is the operation: "create", "create2", "createContainer",
+	// "createTTL", "delete", "exists", "getData", "setData", "getACL",
+	// "setACL", "getChildren", "getChildren2", "getEphemerals",
+	// "getAllChildrenNumber", "sync", "check", "multi", "multiRead",
+	// "setWatches", "setWatches2", "addWatch", "checkWatches",
+	// "removeWatches", "auth", "whoAmI", "reconfig", "ping", "closeSession",
+	// or "connect", which opens a session or takes one up again.
+	Op string
+	// Path is a pattern as of path.Match. A multi matches if one of its
+	// operations does.
+	Path    string
+	Session int64
+	Nth     int // only the n-th, from 1, that matches the rest
+	// Func is called without locks, on the goroutine that handles the
+	// connection's requests. It may call the server's methods.
+	Func func(Request) bool
+}
+
+// Request is what Match.Func and Call see.
+type Request struct {
+	Op      string
+	Path    string // of a multi: of its first operation
+	Session int64  // 0 for a connect that opens one
+	Data    []byte // of create and setData
+}
+
+// Fault is what happens to a request.
+type Fault struct {
+	kind    faultKind
+	delay   time.Duration
+	code    wire.Code
+	fn      func(Request)
+	seed    uint64
+	choices []Fault
+}
+
+type faultKind int
+
+const (
+	faultNone faultKind = iota
+	faultCutBefore
+	faultCutAfter
+	faultDelay
+	faultFail
+	faultCall
+	faultRandom
+)
+
+// CutBefore closes the connection; the request is not applied.
+func CutBefore() Fault { return Fault{kind: faultCutBefore} }
+
+// CutAfter applies the request and closes the connection in place of the
+// reply. Replies to earlier requests and events still go out.
+func CutAfter() Fault { return Fault{kind: faultCutAfter} }
+
+// Delay lets d pass before the request is handled, and with it all that follow
+// on its connection.
+func Delay(d time.Duration) Fault { return Fault{kind: faultDelay, delay: d} }
+
+// Fail answers with a ZooKeeper code, such as -101 for no node; the request is
+// not applied. A connect is answered as if its session were gone.
+func Fail(code int32) Fault { return Fault{kind: faultFail, code: wire.Code(code)} }
+
+// Call runs fn and then goes on with the request. fn may call the server's
+// methods; the connection's later requests wait for it.
+func Call(fn func(Request)) Fault { return Fault{kind: faultCall, fn: fn} }
+
+// Random picks one of the faults, or none, each with the same chance. The same
+// seed makes the same choices, in the order in which requests match.
+func Random(seed uint64, f ...Fault) Fault { return Fault{kind: faultRandom, seed: seed, choices: f} }
+
+// Rule is a fault in force.
+type Rule struct {
+	e     *ensemble
+	match Match
+	fault Fault
+
+	// guarded by ensemble.mu
+	random  *rand.Rand
+	matched int
+	fired   int
+	removed bool
+}
+
+// On applies a fault to each request that matches, until the rule is removed.
+// Of several rules that match, the older ones come first; after a fault that
+// cuts or fails, the others are not asked. It panics on a malformed pattern.
+func (s *Server) On(m Match, f Fault) *Rule {
+	if _, err := path.Match(m.Path, ""); err != nil {
+		panic("zktest: Match.Path: " + err.Error())
+	}
+	r := &Rule{e: s.e, match: m, fault: f, random: rand.New(rand.NewPCG(f.seed, 0))}
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	s.e.rules = append(slices.Clone(s.e.rules), r)
+	return r
+}
+
+// Fired returns how often the fault happened.
+func (r *Rule) Fired() int {
+	r.e.mu.Lock()
+	defer r.e.mu.Unlock()
+	return r.fired
+}
+
+// Remove ends the rule. Removing it again does nothing.
+func (r *Rule) Remove() {
+	r.e.mu.Lock()
+	defer r.e.mu.Unlock()
+	r.removed = true
+	r.e.rules = slices.DeleteFunc(slices.Clone(r.e.rules), func(x *Rule) bool { return x == r })
+}
+
+// verdict is what the rules want for a request that goes on.
+type verdict struct {
+	cut  bool // close the connection in place of the reply
+	fail bool // answer with code, do not apply
+	code wire.Code
+}
+
+// judge applies the rules to a request. With an error the connection ends.
+func (c *conn) judge(op string, body wire.Record, session int64) (verdict, error) {
+	if err := c.enter(); err != nil {
+		return verdict{}, err
+	}
+	rules := c.m.e.rules
+	if c.session != nil {
+		session = c.session.id
+	}
+	c.m.e.mu.Unlock()
+	if len(rules) == 0 {
+		return verdict{}, nil
+	}
+	req := Request{Op: op, Session: session}
+	paths, data := describe(body)
+	if len(paths) > 0 {
+		req.Path = paths[0]
+	}
+	req.Data = slices.Clone(data)
+	for _, r := range rules {
+		if !r.match.selects(req, paths) || r.match.Func != nil && !c.ask(r.match.Func, req) {
+			continue
+		}
+		f := r.fire()
+		switch f.kind {
+		case faultCutBefore:
+			return verdict{}, errOver
+		case faultCutAfter:
+			return verdict{cut: true}, nil
+		case faultFail:
+			return verdict{fail: true, code: f.code}, nil
+		case faultDelay:
+			c.delay(f.delay)
+		case faultCall:
+			c.ask(func(req Request) bool { f.fn(req); return true }, req)
+		}
+	}
+	return verdict{}, nil
+}
+
+// selects judges everything but Nth and Func.
+func (m Match) selects(req Request, paths []string) bool {
+	if m.Op != "" && m.Op != req.Op || m.Session != 0 && m.Session != req.Session {
+		return false
+	}
+	if m.Path == "" {
+		return true
+	}
+	return slices.ContainsFunc(paths, func(p string) bool {
+		ok, _ := path.Match(m.Path, p)
+		return ok
+	})
+}
+
+// fire counts a match and returns what is to happen.
+func (r *Rule) fire() Fault {
+	r.e.mu.Lock()
+	defer r.e.mu.Unlock()
+	if r.removed {
+		return Fault{}
+	}
+	r.matched++
+	if r.match.Nth > 0 && r.matched != r.match.Nth {
+		return Fault{}
+	}
+	f := r.fault
+	for f.kind == faultRandom {
+		i := r.random.IntN(len(f.choices) + 1)
+		if i == len(f.choices) {
+			return Fault{}
+		}
+		f = f.choices[i]
+	}
+	r.fired++
+	return f
+}
+
+// ask calls a function of the test's, unless the connection is over.
+func (c *conn) ask(fn func(Request) bool, req Request) bool {
+	if c.enter() != nil {
+		return false
+	}
+	c.calling = true
+	c.m.e.mu.Unlock()
+	defer func() {
+		c.m.e.mu.Lock()
+		c.calling = false
+		c.m.e.mu.Unlock()
+	}()
+	return fn(req)
+}
+
+// delay waits, unless the connection ends first.
+func (c *conn) delay(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-c.over:
+	}
+}
+
+// describe returns the paths in a request and its data.
+func describe(req wire.Record) (paths []string, data []byte) {
+	switch req := req.(type) {
+	case *wire.CreateRequest:
+		return []string{req.Path}, req.Data
+	case *wire.CreateTTLRequest:
+		return []string{req.Path}, req.Data
+	case *wire.SetDataRequest:
+		return []string{req.Path}, req.Data
+	case *wire.PathVersionRequest:
+		return []string{req.Path}, nil
+	case *wire.PathWatchRequest:
+		return []string{req.Path}, nil
+	case *wire.PathRequest:
+		return []string{req.Path}, nil
+	case *wire.SetACLRequest:
+		return []string{req.Path}, nil
+	case *wire.AddWatchRequest:
+		return []string{req.Path}, nil
+	case *wire.WatchesRequest:
+		return []string{req.Path}, nil
+	case *wire.MultiRequest:
+		for _, op := range req.Ops {
+			p, _ := describe(op.Request)
+			paths = append(paths, p...)
+		}
+	}
+	return paths, nil
+}

@@ -1,0 +1,155 @@
+package zktest
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/paddock-zk/paddock/internal/wire"
+	"github.com/paddock-zk/paddock/testing/internal/tree"
+)
+
+// TB is the part of testing.TB that is used here, so that programs need not
+// link package testing.
+type TB interface {
+	Helper()
+	Name() string
+	Cleanup(fn func())
+	Failed() bool
+	Logf(format string, args ...any)
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// ErrNoSession reports a session that the server does not know.
+var ErrNoSession = errors.New("no such session")
+
+// ErrClosed reports a call on a server that was closed.
+var ErrClosed = errors.New("server is closed")
+
+// Server is one standalone server. Its methods may be called from any goroutine.
+type Server struct {
+	e       *ensemble
+	m       *member
+	tb      TB // nil for a server made with New
+	chroots atomic.Int64
+}
+
+// Start runs a server until the test ends; it cannot fail without failing the
+// test. A verb that hits nothing, such as expiring a session that is not
+// there, fails the test too.
+func Start(t TB, opts ...Option) *Server {
+	t.Helper()
+	s, err := New(opts...)
+	if err != nil {
+		t.Fatalf("%v", err)
+		return nil
+	}
+	s.tb = t
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("zktest: close: %v", err)
+		}
+	})
+	return s
+}
+
+// New is Start for programs and TestMain; Close it.
+func New(opts ...Option) (*Server, error) {
+	cfg, err := newConfig(opts)
+	if err != nil {
+		return nil, err
+	}
+	e := newEnsemble(cfg)
+	m := newMember(e, 0)
+	e.members, e.leader = []*member{m}, m
+	if err := m.open(); err != nil {
+		return nil, fmt.Errorf("zktest: %w", err)
+	}
+	return &Server{e: e, m: m}, nil
+}
+
+// Close disconnects everybody, frees the port and waits for the server's
+// goroutines, save those that run a function given to Call or Match. It may be
+// called more than once.
+func (s *Server) Close() error {
+	s.e.running <- struct{}{}
+	defer func() { <-s.e.running }()
+	s.e.mu.Lock()
+	if s.e.closed {
+		s.e.mu.Unlock()
+		return nil
+	}
+	s.e.closed = true
+	s.e.pauseLocked()
+	s.e.endWaitersLocked()
+	s.e.mu.Unlock()
+	err := s.m.shut()
+	s.e.sessions.alarm.wait()
+	s.e.sweeps.wait()
+	return err
+}
+
+// ConnectString is what a client needs to be told, such as "127.0.0.1:40123".
+// In memory it is an address of that form that nobody listens on, since some
+// clients look names up; it has a meaning for DialContext only.
+func (s *Server) ConnectString() string { return s.m.endpoint.addr }
+
+// Chroot returns ConnectString with an empty chroot of this test's own, on a
+// server that tests share.
+func (s *Server) Chroot(t TB) string {
+	t.Helper()
+	name := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' {
+			return r
+		}
+		return '-'
+	}, t.Name())
+	path := fmt.Sprintf("/%s-%d", name, s.chroots.Add(1))
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	out := s.e.submitLocked(reply{}, tree.Caller{IDs: []tree.ID{tree.SuperID}}, wire.OpCreate, &wire.CreateRequest{
+		Path: path, ACL: []wire.ACL{{Perms: wire.PermAll, Scheme: "world", ID: "anyone"}},
+	})
+	if out.Result.Op == wire.OpError {
+		t.Fatalf("zktest: create %s: %v", path, out.Result.Code)
+	}
+	return s.ConnectString() + path
+}
+
+// DialContext opens a client's connection, over TCP or in memory. In memory
+// the only address is that of ConnectString.
+func (s *Server) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
+	if s.e.cfg.memory {
+		return s.e.dial(ctx, addr)
+	}
+	return new(net.Dialer).DialContext(ctx, network, addr)
+}
+
+func newEnsemble(cfg config) *ensemble {
+	e := &ensemble{
+		cfg:      cfg,
+		running:  make(chan struct{}, 1),
+		origin:   time.Now(),
+		sessions: newSessions(),
+		requests: make(map[string]int),
+		waiters:  make(map[*waiter]struct{}),
+	}
+	e.latency.Store(int64(cfg.latency))
+	_, _ = rand.Read(e.secret[:]) // never fails
+	return e
+}
+
+// secure wraps an accepted connection as configured.
+func (e *ensemble) secure(raw net.Conn) net.Conn {
+	if e.cfg.tls == nil {
+		return raw
+	}
+	return tls.Server(raw, e.cfg.tls)
+}

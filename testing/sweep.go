@@ -1,0 +1,46 @@
+package zktest
+
+import (
+	"time"
+
+	"github.com/paddock-zk/paddock/internal/wire"
+	"github.com/paddock-zk/paddock/testing/internal/tree"
+)
+
+// SweepContainers removes now what the server removes every SweepInterval:
+// containers that had children and have none left, and nodes without children
+// whose time to live is over. A container that never had a child stays, as in
+// ZooKeeper.
+func (s *Server) SweepContainers() {
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	s.e.sweepLocked()
+}
+
+func (e *ensemble) sweepLocked() {
+	for _, path := range e.leader.data.Sweepable(e.now()) {
+		e.submitLocked(reply{}, tree.Caller{}, wire.OpDeleteContainer, &wire.PathRequest{Path: path})
+	}
+}
+
+// scheduleSweepLocked sets the alarm for the next sweep, if there may be
+// something to sweep.
+func (e *ensemble) scheduleSweepLocked() {
+	every := e.cfg.sweepInterval
+	if e.sweeping || every == 0 || e.closed || e.sessions.paused || !e.leader.data.Sweeps() {
+		return
+	}
+	e.sweeping = true
+	e.sweeps.set(every-time.Since(e.origin)%every, e.sweep)
+}
+
+func (e *ensemble) sweep() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.sweeping = false
+	if e.closed || e.sessions.paused {
+		return
+	}
+	e.sweepLocked()
+	e.scheduleSweepLocked()
+}

@@ -1,0 +1,155 @@
+package zktest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/paddock-zk/paddock/internal/wire"
+	"github.com/paddock-zk/paddock/testing/internal/tree"
+)
+
+// missed returns err, and fails the test of a server made with Start.
+func (s *Server) missed(err error) error {
+	if s.tb != nil {
+		s.tb.Helper()
+		s.tb.Errorf("zktest: %v", err)
+	}
+	return err
+}
+
+// Stop ends the server as a crash would: connections are reset and the port is
+// closed. Data and sessions are kept; sessions do not age until Restart.
+// Stopping twice is fine.
+func (s *Server) Stop() error {
+	s.e.running <- struct{}{}
+	defer func() { <-s.e.running }()
+	return s.stop()
+}
+
+func (s *Server) stop() error {
+	s.e.mu.Lock()
+	if s.e.closed {
+		s.e.mu.Unlock()
+		return ErrClosed
+	}
+	s.e.pauseLocked()
+	s.e.mu.Unlock()
+	return s.m.shut()
+}
+
+// Restart starts the server again, on the same port, with its data, and with
+// its sessions, each of which gets its full timeout. Watches are gone, as
+// clients know. A server that runs is stopped first.
+func (s *Server) Restart() error {
+	s.e.running <- struct{}{}
+	defer func() { <-s.e.running }()
+	if err := s.stop(); err != nil {
+		return err
+	}
+	if err := s.m.open(); err != nil {
+		return fmt.Errorf("zktest: %w", err)
+	}
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	s.e.resumeLocked()
+	return nil
+}
+
+// ExpireSession ends a session as its timeout would, and returns when its
+// ephemeral nodes are gone. It returns ErrNoSession if there is none.
+func (s *Server) ExpireSession(id int64) error {
+	s.e.mu.Lock()
+	session := s.e.sessions.byID[id]
+	if session != nil {
+		s.e.closeSessionLocked(session, reply{})
+	}
+	s.e.mu.Unlock()
+	if session == nil {
+		return s.missed(fmt.Errorf("expire session %#x: %w", id, ErrNoSession))
+	}
+	return nil
+}
+
+// Disconnect cuts a session's connection; the session lives on. It returns
+// ErrNoSession if there is none, and does nothing to a session that has no
+// connection.
+func (s *Server) Disconnect(id int64) error {
+	s.e.mu.Lock()
+	session := s.e.sessions.byID[id]
+	var conns []*conn
+	if session != nil && session.conn != nil {
+		conns = append(conns, session.conn)
+		session.conn.cutLocked()
+	}
+	s.e.mu.Unlock()
+	resetAll(conns)
+	if session == nil {
+		return s.missed(fmt.Errorf("disconnect session %#x: %w", id, ErrNoSession))
+	}
+	return nil
+}
+
+// DisconnectAll cuts every connection; the sessions live on.
+func (s *Server) DisconnectAll() {
+	s.e.mu.Lock()
+	var conns []*conn
+	for c := range s.m.conns {
+		c.cutLocked()
+		conns = append(conns, c)
+	}
+	s.e.mu.Unlock()
+	resetAll(conns)
+}
+
+// Refuse turns new connections away until Accept.
+func (s *Server) Refuse() { s.setRefuses(true) }
+
+// Accept ends what Refuse began.
+func (s *Server) Accept() { s.setRefuses(false) }
+
+func (s *Server) setRefuses(refuses bool) {
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	s.m.refuses = refuses
+}
+
+// Freeze stops answering while connections stay open, new ones are still
+// accepted, and sessions age and expire; Thaw goes on. When Freeze has
+// returned, no request is applied any more; what clients send is kept.
+func (s *Server) Freeze() {
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	if s.m.thaw == nil && !s.m.down {
+		s.m.thaw = make(chan struct{})
+	}
+}
+
+// Thaw ends what Freeze began.
+func (s *Server) Thaw() {
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	s.m.thawLocked()
+}
+
+func (m *member) thawLocked() {
+	if m.thaw != nil {
+		close(m.thaw)
+		m.thaw = nil
+	}
+}
+
+// SetLatency changes what Latency set, for what is sent from now on. It has no
+// effect over TCP.
+func (s *Server) SetLatency(d time.Duration) { s.e.latency.Store(int64(d)) }
+
+// SetSequence presets the counter of a parent: its next sequential child gets
+// the number next.
+func (s *Server) SetSequence(parent string, next int32) error {
+	s.e.mu.Lock()
+	out := s.e.submitLocked(reply{}, tree.Caller{}, tree.OpSetSequence, &tree.SetSequenceRequest{Path: parent, Next: next})
+	s.e.mu.Unlock()
+	if out.Result.Op == wire.OpError {
+		return s.missed(fmt.Errorf("set sequence of %s: %v", parent, out.Result.Code))
+	}
+	return nil
+}

@@ -1,0 +1,269 @@
+package zktest
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/paddock-zk/paddock/internal/wire"
+	"github.com/paddock-zk/paddock/testing/internal/tree"
+)
+
+// watches are those of one member, guarded by ensemble.mu. As in ZooKeeper
+// there are two tables: what exists and getData set, and what getChildren sets;
+// persistent watches stand in both.
+type watches struct{ data, child watchTable }
+
+func newWatches() watches { return watches{newWatchTable(), newWatchTable()} }
+
+// watchMode is how a watch ends, and how far it sees.
+type watchMode int
+
+const (
+	watchOnce watchMode = iota
+	watchPersistent
+	watchRecursive
+)
+
+// watchTable has at most one watch of each connection on each path; the mode
+// set last counts.
+//
+// Source: ZooKeeper WatchManager, WatcherModeManager.
+type watchTable struct {
+	byPath    map[string]map[*conn]watchMode
+	byConn    map[*conn]map[string]struct{}
+	recursive int // how many of them are recursive
+}
+
+func newWatchTable() watchTable {
+	return watchTable{
+		byPath: make(map[string]map[*conn]watchMode),
+		byConn: make(map[*conn]map[string]struct{}),
+	}
+}
+
+func (t *watchTable) add(path string, c *conn, mode watchMode) {
+	t.remove(path, c)
+	watchers := t.byPath[path]
+	if watchers == nil {
+		watchers = make(map[*conn]watchMode)
+		t.byPath[path] = watchers
+	}
+	watchers[c] = mode
+	paths := t.byConn[c]
+	if paths == nil {
+		paths = make(map[string]struct{})
+		t.byConn[c] = paths
+	}
+	paths[path] = struct{}{}
+	if mode == watchRecursive {
+		t.recursive++
+	}
+	c.m.e.wakeWaitersLocked()
+}
+
+func (t *watchTable) has(path string, c *conn) bool {
+	_, ok := t.byPath[path][c]
+	return ok
+}
+
+func (t *watchTable) remove(path string, c *conn) bool {
+	mode, ok := t.byPath[path][c]
+	if !ok {
+		return false
+	}
+	if mode == watchRecursive {
+		t.recursive--
+	}
+	delete(t.byPath[path], c)
+	if len(t.byPath[path]) == 0 {
+		delete(t.byPath, path)
+	}
+	delete(t.byConn[c], path)
+	if len(t.byConn[c]) == 0 {
+		delete(t.byConn, c)
+	}
+	return true
+}
+
+func (t *watchTable) drop(c *conn) {
+	for path := range t.byConn[c] {
+		t.remove(path, c)
+	}
+}
+
+// trigger collects who is to hear of an event on path, and removes the watches
+// that are good for one event only. Recursive ones hear what happens below
+// their path too, but nothing about lists of children.
+func (t *watchTable) trigger(path string, typ wire.EventType, to map[*conn]struct{}) {
+	for c, mode := range t.byPath[path] {
+		if mode == watchRecursive && typ == wire.EventNodeChildrenChanged {
+			continue
+		}
+		to[c] = struct{}{}
+		if mode == watchOnce {
+			t.remove(path, c)
+		}
+	}
+	if t.recursive == 0 || typ == wire.EventNodeChildrenChanged {
+		return
+	}
+	for above := path; above != "/"; {
+		above = above[:max(1, strings.LastIndexByte(above, '/'))]
+		for c, mode := range t.byPath[above] {
+			if mode == watchRecursive {
+				to[c] = struct{}{}
+			}
+		}
+	}
+}
+
+// fireLocked tells those who watch what changed.
+//
+// Source: ZooKeeper DataTree.createNode, deleteNode, setData.
+func (w *watches) fireLocked(ev tree.Event) {
+	if len(w.data.byPath) == 0 && len(w.child.byPath) == 0 {
+		return
+	}
+	to := make(map[*conn]struct{})
+	w.data.trigger(ev.Path, ev.Type, to)
+	if ev.Type == wire.EventNodeDeleted {
+		w.child.trigger(ev.Path, ev.Type, to)
+	}
+	send(to, ev.Type, ev.Path)
+	if ev.Type == wire.EventNodeDataChanged {
+		return
+	}
+	clear(to)
+	parent := ev.Path[:max(1, strings.LastIndexByte(ev.Path, '/'))]
+	w.child.trigger(parent, wire.EventNodeChildrenChanged, to)
+	send(to, wire.EventNodeChildrenChanged, parent)
+}
+
+// send notifies connections in the order in which they were accepted.
+func send(to map[*conn]struct{}, typ wire.EventType, path string) {
+	if len(to) == 0 {
+		return
+	}
+	conns := slices.SortedFunc(maps.Keys(to), func(a, b *conn) int { return cmp.Compare(a.num, b.num) })
+	for _, c := range conns {
+		c.notifyLocked(typ, path)
+	}
+}
+
+// notifyLocked queues one event.
+func (c *conn) notifyLocked(typ wire.EventType, path string) {
+	c.sendLocked(
+		&wire.ReplyHeader{Xid: wire.XidNotification, Zxid: -1},
+		&wire.WatcherEvent{Type: typ, State: wire.StateSyncConnected, Path: path},
+	)
+}
+
+func (w *watches) dropLocked(c *conn) {
+	w.data.drop(c)
+	w.child.drop(c)
+}
+
+// setWatches renews watches after a reconnect: what has changed since the
+// client looked last is told at once, the rest is watched.
+//
+// Source: ZooKeeper DataTree.setWatches.
+func (c *conn) setWatches(req *wire.SetWatchesRequest) (wire.Record, wire.Code) {
+	w, since := &c.m.watches, req.RelativeZxid
+	for _, path := range req.Data {
+		switch stat, code := c.m.data.Exists(path); {
+		case code != wire.CodeOK:
+			c.notifyLocked(wire.EventNodeDeleted, path)
+		case stat.Mzxid > since:
+			c.notifyLocked(wire.EventNodeDataChanged, path)
+		default:
+			w.data.add(path, c, watchOnce)
+		}
+	}
+	for _, path := range req.Exist {
+		if _, code := c.m.data.Exists(path); code == wire.CodeOK {
+			c.notifyLocked(wire.EventNodeCreated, path)
+		} else {
+			w.data.add(path, c, watchOnce)
+		}
+	}
+	for _, path := range req.Child {
+		switch stat, code := c.m.data.Exists(path); {
+		case code != wire.CodeOK:
+			c.notifyLocked(wire.EventNodeDeleted, path)
+		case stat.Pzxid > since:
+			c.notifyLocked(wire.EventNodeChildrenChanged, path)
+		default:
+			w.child.add(path, c, watchOnce)
+		}
+	}
+	return wire.Empty{}, wire.CodeOK
+}
+
+func (c *conn) setWatches2(req *wire.SetWatches2Request) (wire.Record, wire.Code) {
+	res, code := c.setWatches(&req.SetWatchesRequest)
+	for _, path := range req.Persistent {
+		c.m.watches.addPersistent(path, c, watchPersistent)
+	}
+	for _, path := range req.PersistentRecursive {
+		c.m.watches.addPersistent(path, c, watchRecursive)
+	}
+	return res, code
+}
+
+func (w *watches) addPersistent(path string, c *conn, mode watchMode) {
+	w.data.add(path, c, mode)
+	w.child.add(path, c, mode)
+}
+
+func (c *conn) addWatch(req *wire.AddWatchRequest) (wire.Record, wire.Code) {
+	switch req.Mode {
+	case wire.AddWatchPersistent:
+		c.m.watches.addPersistent(req.Path, c, watchPersistent)
+	case wire.AddWatchPersistentRecursive:
+		c.m.watches.addPersistent(req.Path, c, watchRecursive)
+	default:
+		return nil, wire.CodeMarshallingError
+	}
+	return &wire.ErrorResponse{}, wire.CodeOK
+}
+
+func (c *conn) checkWatches(req *wire.WatchesRequest) (wire.Record, wire.Code) {
+	w := &c.m.watches
+	data, child := w.data.has(req.Path, c), w.child.has(req.Path, c)
+	return watchResult(req.Type, data, child, data || child)
+}
+
+func (c *conn) removeWatches(req *wire.WatchesRequest) (wire.Record, wire.Code) {
+	w := &c.m.watches
+	var data, child bool
+	switch req.Type {
+	case wire.WatchData:
+		data = w.data.remove(req.Path, c)
+	case wire.WatchChildren:
+		child = w.child.remove(req.Path, c)
+	case wire.WatchAny:
+		data, child = w.data.remove(req.Path, c), w.child.remove(req.Path, c)
+	}
+	return watchResult(req.Type, data, child, data || child)
+}
+
+// watchResult picks the answer for a kind of watch.
+func watchResult(typ int32, data, child, either bool) (wire.Record, wire.Code) {
+	found := false
+	switch typ {
+	case wire.WatchData:
+		found = data
+	case wire.WatchChildren:
+		found = child
+	case wire.WatchAny:
+		found = either
+	default:
+		return nil, wire.CodeMarshallingError
+	}
+	if !found {
+		return nil, wire.CodeNoWatcher
+	}
+	return wire.Empty{}, wire.CodeOK
+}
