@@ -107,8 +107,8 @@ func (s *Server) Requests() map[string]int {
 func (s *Server) Dump(w io.Writer) error {
 	var b strings.Builder
 	s.e.mu.Lock()
-	s.m.data.Walk(func(path string, data []byte, stat wire.Stat) {
-		fmt.Fprintf(&b, "%s %q version %d%s\n", path, data, stat.Version, ownerText(stat.EphemeralOwner))
+	s.m.data.Walk(func(path string, data []byte, stat wire.Stat, owner int64) {
+		fmt.Fprintf(&b, "%s %q version %d%s\n", path, data, stat.Version, ownerText(owner))
 	})
 	s.e.mu.Unlock()
 	_, err := io.WriteString(w, b.String())

@@ -65,12 +65,11 @@ func (p *prep) owner(op wire.Op, flags wire.Flags, ttl int64) (int64, wire.Code)
 	if flags < wire.FlagPersistent || flags > wire.FlagPersistentSequenceTTL {
 		return 0, wire.CodeBadArguments
 	}
-	timed := flags == wire.FlagPersistentTTL || flags == wire.FlagPersistentSequenceTTL
-	if timed != (op == wire.OpCreateTTL) {
+	if timed(flags) != (op == wire.OpCreateTTL) {
 		return 0, wire.CodeBadArguments
 	}
 	switch {
-	case timed:
+	case timed(flags):
 		owner, ok := ownerTTL(ttl)
 		if !ok {
 			return 0, wire.CodeBadArguments
@@ -82,6 +81,10 @@ func (p *prep) owner(op wire.Op, flags wire.Flags, ttl int64) (int64, wire.Code)
 		return p.who.Session, wire.CodeOK
 	}
 	return 0, wire.CodeOK
+}
+
+func timed(f wire.Flags) bool {
+	return f == wire.FlagPersistentTTL || f == wire.FlagPersistentSequenceTTL
 }
 
 func sequential(f wire.Flags) bool {

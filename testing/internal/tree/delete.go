@@ -39,11 +39,14 @@ func (p *prep) delete(req *wire.PathVersionRequest) (change, wire.Code) {
 }
 
 // deleteContainer removes a container or a node with a TTL that has no
-// children. Only the server itself asks for it.
+// children. Only the server itself may ask for it.
 func (p *prep) deleteContainer(req *wire.PathRequest) (change, wire.Code) {
 	parentPath, code := parentOf(req.Path)
 	if code != wire.CodeOK {
 		return nil, code
+	}
+	if p.who.Session != 0 {
+		return nil, wire.CodeBadArguments
 	}
 	r := p.record(req.Path)
 	if r == nil {

@@ -15,13 +15,39 @@ func (p *prep) multi(req *wire.MultiRequest) (change, wire.Code) {
 	p.pending = make(map[string]*record)
 	changes := make(multi, len(req.Ops))
 	for i, op := range req.Ops {
-		c, code := p.prepare(op.Op, op.Request)
+		var code wire.Code
+		switch req := op.Request.(type) {
+		case *wire.CreateRequest:
+			if timed(req.Flags) {
+				return nil, wire.CodeMarshallingError // there is no place for the time
+			}
+			changes[i], code = p.create(createOp(req.Flags), req, 0)
+		case *wire.CreateTTLRequest:
+			changes[i], code = p.create(createOp(req.Flags), &req.CreateRequest, req.TTL)
+		case *wire.PathWatchRequest:
+			return nil, wire.CodeMarshallingError // reads have no place here
+		default:
+			changes[i], code = p.prepare(op.Op, op.Request)
+		}
 		if code != wire.CodeOK {
 			return refuse(len(req.Ops), i, code), wire.CodeOK
 		}
-		changes[i] = c
 	}
 	return changes, wire.CodeOK
+}
+
+// createOp returns the request that a create within a multi amounts to, which
+// follows from its flags and not, as outside, from its type.
+//
+// Source: ZooKeeper MultiOperationRecord.deserialize, Op.Create.
+func createOp(flags wire.Flags) wire.Op {
+	switch {
+	case timed(flags):
+		return wire.OpCreateTTL
+	case flags == wire.FlagContainer:
+		return wire.OpCreateContainer
+	}
+	return wire.OpCreate
 }
 
 func refuse(n, at int, code wire.Code) change {
@@ -43,6 +69,10 @@ func (m multi) apply(t *Tree, txn *Txn, out *Outcome) {
 	for i, c := range m {
 		c.apply(t, txn, out)
 		results[i] = out.Result
+		switch out.Result.Op {
+		case wire.OpCreateContainer, wire.OpCreateTTL:
+			results[i].Op = wire.OpCreate2 // the only result with a Stat
+		}
 	}
 	out.Result = wire.MultiResult{Op: wire.OpMulti}
 	out.Multi = results

@@ -61,16 +61,21 @@ func (t *Tree) node(path string) *node {
 	return t.nodes[path]
 }
 
-// stat returns the node's metadata as clients see it.
+// stat returns the node's metadata as clients see it. That a node is a
+// container or has a time to live they do not see.
 func (n *node) stat() wire.Stat {
 	children := int32(len(n.children))
+	owner := n.owner
+	if !isSession(owner) {
+		owner = 0
+	}
 	return wire.Stat{
 		Czxid: n.czxid, Mzxid: n.mzxid, Pzxid: n.pzxid,
 		Ctime: n.ctime, Mtime: n.mtime,
 		// Clients see the changes to the list of children: each child that was
 		// made counts once, and each that is gone once more.
 		Version: n.version, Cversion: n.cversion*2 - children, Aversion: n.aversion,
-		EphemeralOwner: n.owner, DataLength: int32(len(n.data)), NumChildren: children,
+		EphemeralOwner: owner, DataLength: int32(len(n.data)), NumChildren: children,
 	}
 }
 
@@ -120,11 +125,12 @@ func (t *Tree) Len() int { return len(t.nodes) }
 func (t *Tree) Sessions() []int64 { return slices.Sorted(maps.Keys(t.ephemerals)) }
 
 // Walk calls fn for each node, parents before children and siblings in order.
-func (t *Tree) Walk(fn func(path string, data []byte, stat wire.Stat)) {
+// Unlike the one in stat, owner tells containers and times to live.
+func (t *Tree) Walk(fn func(path string, data []byte, stat wire.Stat, owner int64)) {
 	var walk func(path string)
 	walk = func(path string) {
 		n := t.nodes[path]
-		fn(path, n.data, n.stat())
+		fn(path, n.data, n.stat(), n.owner)
 		for _, name := range n.children {
 			walk(join(path, name))
 		}

@@ -1,0 +1,15 @@
+// Package likeness has no code but tests: they send the same scripts of raw
+// requests to zktest and to a real ZooKeeper and compare what comes back, byte
+// for byte once zxids, session ids and times have names that do not depend on
+// the server.
+//
+// The transcripts under testdata were made by ZooKeeper 3.8.0, and zktest is
+// compared with them on every run. With the build tag realzk the scripts also
+// run against the server at ZK_ADDRS, which must be used by nobody else and be
+// started with
+//
+//	-Dzookeeper.extendedTypesEnabled=true
+//	-Dzookeeper.DigestAuthenticationProvider.superDigest=super:lK75jTNcA+U9vtVEw5vB51mj/w4=
+//
+// and a tickTime of 2000; -update writes the transcripts anew.
+package likeness

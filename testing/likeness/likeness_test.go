@@ -1,0 +1,54 @@
+package likeness
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write the real server's transcripts to testdata")
+
+// testcase is a script by name.
+type testcase struct {
+	name   string
+	script func(*run)
+}
+
+// cases has them all; each file of cases adds its own.
+var cases []testcase
+
+func add(name string, script func(*run)) { cases = append(cases, testcase{name, script}) }
+
+func golden(name string) string { return filepath.Join("testdata", name+".txt") }
+
+// compare shows where the transcripts part, with the request before.
+func compare(t *testing.T, want, got string) {
+	t.Helper()
+	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
+	request := ""
+	for i := range min(len(w), len(g)) {
+		if w[i] != g[i] {
+			t.Errorf("line %d\n   after %s\n    real %s\n  zktest %s", i+1, request, w[i], g[i])
+		}
+		if strings.Contains(w[i], "> ") {
+			request = w[i]
+		}
+	}
+	if len(w) != len(g) {
+		t.Errorf("%d lines, want %d", len(g), len(w))
+	}
+}
+
+func TestZktestSpeaksLikeTheRecording(t *testing.T) {
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			want, err := os.ReadFile(golden(tc.name))
+			require.NoError(t, err)
+			compare(t, string(want), onZktest(t, tc.script))
+		})
+	}
+}
