@@ -75,6 +75,8 @@ func (c *conn) answerLocked(xid int32, txn *tree.Txn, out tree.Outcome) {
 	case wire.OpCreateSession:
 		c.welcomeLocked()
 		return
+	case wire.OpCheck:
+		return // ZooKeeper has no answer to a check that holds, outside a multi
 	}
 	c.replyLocked(xid, wire.CodeOK, body)
 }

@@ -49,7 +49,7 @@ func init() {
 		wire.OpCreateContainer: {body: create, write: true},
 		wire.OpCreateTTL:       {body: body[wire.CreateTTLRequest](), write: true},
 		wire.OpDelete:          {body: version, write: true},
-		wire.OpDeleteContainer: {body: path, write: true},
+		wire.OpDeleteContainer: {write: true}, // always refused
 		wire.OpSetData:         {body: body[wire.SetDataRequest](), write: true},
 		wire.OpSetACL:          {body: body[wire.SetACLRequest](), write: true},
 		wire.OpCheck:           {body: version, write: true},
@@ -111,7 +111,7 @@ func (c *conn) handle(frame []byte) error {
 		return nil
 	}
 	if !known {
-		c.replyLocked(h.Xid, wire.CodeUnimplemented, wire.Empty{})
+		c.replyAtLocked(h.Xid, -1, wire.CodeUnimplemented, wire.Empty{})
 		return errOver
 	}
 	c.mute = v.cut
@@ -134,6 +134,8 @@ func (c *conn) processLocked(h wire.RequestHeader, k kind, req wire.Record) erro
 		return errOver
 	case h.Op == wire.OpAuth:
 		return c.authLocked(h.Xid, req)
+	case h.Op == wire.OpDeleteContainer:
+		e.submitLocked(reply{c, h.Xid}, c.callerLocked(), h.Op, &wire.PathRequest{})
 	case k.write:
 		e.submitLocked(reply{c, h.Xid}, c.callerLocked(), h.Op, req)
 	case req == nil:

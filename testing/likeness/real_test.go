@@ -3,6 +3,7 @@
 package likeness
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 )
+
+var update = flag.Bool("update", false, "write the real server's transcripts to testdata")
 
 func TestRealSpeaksLikeZktest(t *testing.T) {
 	addr := os.Getenv("ZK_ADDRS")

@@ -24,14 +24,13 @@ const superDigest = "super:lK75jTNcA+U9vtVEw5vB51mj/w4="
 
 // run is one script on one server.
 type run struct {
-	t      *testing.T
-	addr   string
-	root   string // a node of this script's own; "$" in the transcript
-	out    strings.Builder
-	base   int64 // the zxid when the script began
-	names  map[int64]string
-	conns  []*conn
-	expire func(session int64) // ends a session as its timeout would
+	t     *testing.T
+	addr  string
+	root  string // a node of this script's own; "$" in the transcript
+	out   strings.Builder
+	base  int64 // the zxid when the script began
+	names map[int64]string
+	conns []*conn
 }
 
 // transcript runs a script and returns what was said.
@@ -164,6 +163,23 @@ func (c *conn) doRaw(op wire.Op, what string, body []byte) {
 	c.others()
 }
 
+// last sends a request without a body, after which the server is to close the connection.
+func (c *conn) last(op wire.Op) {
+	c.r.t.Helper()
+	c.r.printf("%s> %v", c.name, op)
+	c.xid++
+	c.write(wire.AppendFrame(nil, &wire.RequestHeader{Xid: c.xid, Op: op}))
+	for {
+		frame, err := c.read()
+		if err != nil {
+			c.closed()
+			c.others()
+			return
+		}
+		c.show(frame, c.xid, op)
+	}
+}
+
 func (c *conn) others() {
 	for _, o := range c.r.conns {
 		if o != c && !o.over && o.session != 0 {
@@ -203,28 +219,36 @@ func (c *conn) exchangeRaw(op wire.Op, body []byte) {
 			c.closed()
 			return
 		}
-		d := wire.NewDecoder(frame)
-		var rh wire.ReplyHeader
-		rh.Decode(d)
-		require.NoError(c.r.t, d.Err())
-		switch rh.Xid {
-		case wire.XidPing:
-			c.zxid = rh.Zxid
+		if c.show(frame, h.Xid, op) == wire.XidPing {
 			return
-		case wire.XidNotification:
-			var ev wire.WatcherEvent
-			ev.Decode(d)
-			require.NoError(c.r.t, d.Err())
-			c.r.printf("%s! %v state=%d %s zxid=%d code=%d left=%d", c.name, ev.Type, ev.State, ev.Path, rh.Zxid, rh.Code, d.Len())
-		default:
-			c.zxid = rh.Zxid
-			xid := ""
-			if rh.Xid != h.Xid {
-				xid = fmt.Sprintf(" xid=%d", rh.Xid)
-			}
-			c.r.printf("%s<%s %s %v %s", c.name, xid, c.r.zxid(rh.Zxid), rh.Code, c.r.reply(op, d))
 		}
 	}
+}
+
+// show prints a reply or an event and returns its xid.
+func (c *conn) show(frame []byte, xid int32, op wire.Op) int32 {
+	c.r.t.Helper()
+	d := wire.NewDecoder(frame)
+	var h wire.ReplyHeader
+	h.Decode(d)
+	require.NoError(c.r.t, d.Err())
+	switch h.Xid {
+	case wire.XidPing:
+		c.zxid = h.Zxid
+	case wire.XidNotification:
+		var ev wire.WatcherEvent
+		ev.Decode(d)
+		require.NoError(c.r.t, d.Err())
+		c.r.printf("%s! %v state=%d %s zxid=%d code=%d left=%d", c.name, ev.Type, ev.State, ev.Path, h.Zxid, h.Code, d.Len())
+	default:
+		c.zxid = h.Zxid
+		other := ""
+		if h.Xid != xid {
+			other = fmt.Sprintf(" xid=%d", h.Xid)
+		}
+		c.r.printf("%s<%s %s %v %s", c.name, other, c.r.zxid(h.Zxid), h.Code, c.r.reply(op, d))
+	}
+	return h.Xid
 }
 
 // raw is a body that is encoded already.
