@@ -167,9 +167,14 @@ func (c *conn) write() {
 }
 
 // thawed waits until the member is not frozen. It returns false if the
-// connection was cut first.
+// connection was cut; who cuts it closes it.
 func (c *conn) thawed() bool {
 	for {
+		select {
+		case <-c.cut:
+			return false
+		default:
+		}
 		c.m.e.mu.Lock()
 		thaw := c.m.thaw
 		c.m.e.mu.Unlock()
@@ -227,12 +232,12 @@ func (c *conn) finishLocked() {
 // let go of the lock.
 func (c *conn) cutLocked() {
 	c.endLocked()
-	c.queue.finish()
 	select {
 	case <-c.cut:
 	default:
 		close(c.cut)
 	}
+	c.queue.finish() // after cut, so that the writing goroutine sees it
 }
 
 // endLocked parts the connection from its session and watches.

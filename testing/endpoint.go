@@ -1,10 +1,14 @@
 package zktest
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -44,8 +48,12 @@ func (m *member) open() error {
 func (m *member) acceptAll(l net.Listener) {
 	for {
 		raw, err := l.Accept()
-		if err != nil {
+		if errors.Is(err, net.ErrClosed) {
 			return
+		}
+		if err != nil { // no file descriptors, most likely
+			<-time.After(10 * time.Millisecond)
+			continue
 		}
 		if !m.accept(raw) {
 			_ = raw.(*net.TCPConn).SetLinger(0)
@@ -117,11 +125,7 @@ func (m *member) shut() error {
 	m.e.mu.Lock()
 	m.down = true
 	m.thawLocked()
-	conns := make([]*conn, 0, len(m.conns))
-	for c := range m.conns {
-		c.cutLocked()
-		conns = append(conns, c)
-	}
+	conns := m.cutAllLocked()
 	m.e.mu.Unlock()
 
 	var err error
@@ -135,6 +139,16 @@ func (m *member) shut() error {
 		c.join()
 	}
 	return err
+}
+
+// cutAllLocked cuts all connections, in the order in which they came. The
+// caller resets them when it has let go of the lock.
+func (m *member) cutAllLocked() []*conn {
+	conns := slices.SortedFunc(maps.Keys(m.conns), func(a, b *conn) int { return cmp.Compare(a.num, b.num) })
+	for _, c := range conns {
+		c.cutLocked()
+	}
+	return conns
 }
 
 // join waits until the connection's goroutines have ended or run a function of

@@ -92,11 +92,7 @@ func (s *Server) Disconnect(id int64) error {
 // DisconnectAll cuts every connection; the sessions live on.
 func (s *Server) DisconnectAll() {
 	s.e.mu.Lock()
-	var conns []*conn
-	for c := range s.m.conns {
-		c.cutLocked()
-		conns = append(conns, c)
-	}
+	conns := s.m.cutAllLocked()
 	s.e.mu.Unlock()
 	resetAll(conns)
 }

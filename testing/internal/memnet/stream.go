@@ -89,19 +89,21 @@ func (s *stream) read(p []byte) (n int, arrival time.Time, err error) {
 		}
 		wake(s.writable)
 	}
-	if s.arrived > 0 || s.end != nil {
-		wake(s.readable) // for another reader
-	}
 	switch {
 	case n > 0 || s.arrived > 0:
 	case len(s.flights) > 0:
-		arrival = s.flights[0].at
-	case s.end != nil && time.Until(s.ended) > 0:
-		arrival = s.ended
-	case s.end != nil:
+		return 0, s.flights[0].at, nil
+	case s.end == nil:
+		return 0, time.Time{}, nil
+	case time.Until(s.ended) > 0:
+		return 0, s.ended, nil
+	default:
 		err = s.end
 	}
-	return n, arrival, err
+	if s.arrived > 0 || len(s.flights) > 0 || s.end != nil {
+		wake(s.readable) // for another reader, as this one does not wait
+	}
+	return n, time.Time{}, err
 }
 
 func (s *stream) landLocked() {
