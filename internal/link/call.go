@@ -1,0 +1,121 @@
+package link
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+// ErrLost reports that the connection ended before the reply came. It is
+// wrapped in a *LostError.
+var ErrLost = errors.New("connection lost")
+
+// LostError says how a call ended that got no reply.
+type LostError struct {
+	Sent  bool  // whether it may have reached the server
+	Cause error // why the connection ended
+}
+
+// Error implements error.
+func (e *LostError) Error() string {
+	if e.Sent {
+		return fmt.Sprintf("%v before the reply: %v", ErrLost, e.Cause)
+	}
+	return fmt.Sprintf("%v before the request was sent: %v", ErrLost, e.Cause)
+}
+
+// Unwrap gives ErrLost and the cause.
+func (e *LostError) Unwrap() []error { return []error{ErrLost, e.Cause} }
+
+// Call is one request and its reply. Make it with NewCall, send it once, and
+// read the results after Done.
+type Call struct {
+	// OnReply, if set before sending, runs when the call ends, before Done. With
+	// a reply it runs in the goroutine that reads the connection, so that replies
+	// and events are seen in the order of the wire. It must not block.
+	OnReply func(*Call)
+
+	op    wire.Op
+	slots chan struct{} // gives back a place when the call ends
+	frame []byte
+	xid   int32
+	phase phase // guarded by the connection's mu
+	done  chan struct{}
+
+	// The fields below are written once, before done is closed.
+	sentAt time.Time
+	header wire.ReplyHeader
+	body   []byte
+	err    error
+}
+
+type phase int8
+
+const (
+	fresh phase = iota
+	queued
+	sent
+	ended
+)
+
+// NewCall encodes a request.
+func NewCall(op wire.Op, req wire.Record) *Call {
+	h := wire.RequestHeader{Op: op}
+	return &Call{op: op, frame: wire.AppendFrame(nil, &h, req), done: make(chan struct{})}
+}
+
+// Size is the length of the request's frame, without the four bytes of the length itself.
+func (c *Call) Size() int { return len(c.frame) - 4 }
+
+// Done is closed when the call has ended.
+func (c *Call) Done() <-chan struct{} { return c.done }
+
+// Err is nil if there was a reply, whatever its code, and a *LostError if the
+// connection ended before.
+func (c *Call) Err() error { return c.err }
+
+// Code is the reply's.
+func (c *Call) Code() wire.Code { return c.header.Code }
+
+// Zxid is the reply's.
+func (c *Call) Zxid() int64 { return c.header.Zxid }
+
+// SentAt is when the request was about to be written.
+func (c *Call) SentAt() time.Time { return c.sentAt }
+
+// Decode reads the reply's body, which r may share.
+func (c *Call) Decode(r wire.Record) error {
+	d := wire.NewDecoder(c.body)
+	r.Decode(d)
+	return d.Err()
+}
+
+// Occupy says that the call has taken a place in slots, by sending, which it
+// gives back when it ends.
+func (c *Call) Occupy(slots chan struct{}) { c.slots = slots }
+
+// Discard gives back the place of a call that was not sent.
+func (c *Call) Discard() {
+	if c.slots != nil {
+		<-c.slots
+		c.slots = nil
+	}
+}
+
+func (c *Call) setXid(xid int32) {
+	c.xid = xid
+	binary.BigEndian.PutUint32(c.frame[4:], uint32(xid))
+}
+
+// end closes the call; the caller has seen to it that nobody else does.
+func (c *Call) end() {
+	if c.OnReply != nil {
+		c.OnReply(c)
+	}
+	c.frame = nil
+	c.Discard()
+	close(c.done)
+}

@@ -1,0 +1,501 @@
+package link
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+// Conn is one connection to one server, in one session. It is the guard
+// connection: to go-zookeeper it is the net.Conn that the dialer returned, and
+// it carries our own requests beside those of go-zookeeper on the same socket.
+//
+// Ours have transaction ids with ownXid set; go-zookeeper counts from 1 and
+// would need 2^30 requests to reach them. Replies to ours never reach
+// go-zookeeper, and what does is checked first, since it panics on frames that
+// are too short and trusts their lengths.
+//
+// go-zookeeper's receive loop drives the reading: its calls of Read hand out
+// our replies and the events on the way. Writing is done by one goroutine of
+// the connection, which puts everything that waits into one write.
+//
+// mu is a leaf: nothing else is locked and nothing is called under it.
+type Conn struct {
+	link *Link
+	nc   net.Conn
+	in   *bufio.Reader
+	addr string
+
+	// The fields below are set by the handshake, before Handler.Up.
+	session   int64
+	timeout   time.Duration
+	readOnly  bool
+	createdAt time.Time // when the connect request was about to be written
+
+	shake handshake // used by the reading goroutine only
+	libIn []byte    // what go-zookeeper has still to read; used by the reading goroutine only
+
+	silence atomic.Int64  // how long the server may say nothing, in nanoseconds
+	wake    chan struct{} // holds a token while there may be something to write
+	down    chan struct{} // closed when the connection has ended
+	life    context.Context
+	endLife context.CancelFunc
+
+	mu      sync.Mutex // guards the fields below
+	out     []outgoing
+	pending map[int32]*Call
+	pings   []time.Time // when unanswered pings were sent, oldest first
+	xid     int32
+	reading bool  // go-zookeeper is inside Read
+	up      bool  // Handler.Up was called
+	err     error // why the connection ended, once it has
+	over    bool  // finish has run, or is running
+}
+
+// outgoing is a call of ours, or a frame of go-zookeeper's.
+type outgoing struct {
+	call  *Call
+	frame []byte
+	ping  bool
+}
+
+// ownXid marks the transaction ids of our requests.
+const ownXid = 1 << 30
+
+func newConn(l *Link, nc net.Conn, addr string) *Conn {
+	c := &Conn{
+		link:    l,
+		nc:      nc,
+		in:      bufio.NewReaderSize(nc, 8<<10),
+		addr:    addr,
+		wake:    make(chan struct{}, 1),
+		down:    make(chan struct{}),
+		pending: make(map[int32]*Call),
+	}
+	c.life, c.endLife = context.WithCancel(l.life)
+	c.shake.deadline = time.Now().Add(l.cfg.ConnectTimeout)
+	c.silence.Store(int64(l.cfg.ConnectTimeout))
+	return c
+}
+
+// Session is the id of the session.
+func (c *Conn) Session() int64 { return c.session }
+
+// Timeout is the session's timeout as the server granted it.
+func (c *Conn) Timeout() time.Duration { return c.timeout }
+
+// ReadOnly is whether the server is cut off from the majority.
+func (c *Conn) ReadOnly() bool { return c.readOnly }
+
+// CreatedAt is when the connect request was about to be sent. It went to the
+// leader, so it counts as a touch of the session.
+func (c *Conn) CreatedAt() time.Time { return c.createdAt }
+
+// Addr is the server, as written in the connection string.
+func (c *Conn) Addr() string { return c.addr }
+
+// Down is closed when the connection has ended and every call on it as well.
+func (c *Conn) Down() <-chan struct{} { return c.down }
+
+// Send queues calls, to leave in this order, nothing between them, on this
+// connection or not at all. It does not block. After an error, a *LostError,
+// nothing was queued and the calls do not end.
+func (c *Conn) Send(calls ...*Call) error {
+	c.mu.Lock()
+	if c.err != nil {
+		err := c.err
+		c.mu.Unlock()
+		return &LostError{Cause: err}
+	}
+	for _, call := range calls {
+		c.xid = (c.xid + 1) & (ownXid - 1)
+		call.setXid(ownXid | c.xid)
+		call.phase = queued
+		c.out = append(c.out, outgoing{call: call})
+	}
+	c.mu.Unlock()
+	c.nudge()
+	return nil
+}
+
+// Cancel takes back a call that has not been sent, which then ends with a
+// *LostError, and reports whether it did.
+func (c *Conn) Cancel(call *Call) bool {
+	c.mu.Lock()
+	unsent := call.phase == queued
+	if unsent {
+		call.phase = ended
+	}
+	c.mu.Unlock()
+	if unsent {
+		call.err = &LostError{Cause: errCancelled}
+		call.end()
+	}
+	return unsent
+}
+
+var errCancelled = errors.New("cancelled")
+
+// Kill ends the connection. Handler.Down follows.
+func (c *Conn) Kill(cause error) { c.fail(cause) }
+
+func (c *Conn) nudge() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// writeLoop runs until the connection ends.
+func (c *Conn) writeLoop() {
+	var buf []byte
+	for {
+		select {
+		case <-c.wake:
+		case <-c.down:
+			return
+		}
+		buf = c.takeOut(buf[:0])
+		if len(buf) == 0 {
+			continue
+		}
+		err := c.nc.SetWriteDeadline(time.Now().Add(time.Duration(c.silence.Load())))
+		if err == nil {
+			_, err = c.nc.Write(buf)
+		}
+		if err != nil {
+			c.fail(fmt.Errorf("write: %w", err))
+			return
+		}
+		if cap(buf) > 64<<10 {
+			buf = nil // one large request must not keep its memory
+		}
+	}
+}
+
+// takeOut appends everything that waits to buf and marks it as sent.
+//
+// The time of sending is taken before the write, so that a deadline counted
+// from it is early rather than late.
+func (c *Conn) takeOut(buf []byte) []byte {
+	now := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, o := range c.out {
+		switch {
+		case o.call == nil:
+			buf = append(buf, o.frame...)
+			if o.ping {
+				c.pings = append(c.pings, now)
+			}
+		case o.call.phase == queued:
+			o.call.phase = sent
+			o.call.sentAt = now
+			c.pending[o.call.xid] = o.call
+			buf = append(buf, o.call.frame...)
+		}
+	}
+	clear(c.out)
+	c.out = c.out[:0]
+	return buf
+}
+
+// Read is go-zookeeper's. It returns bytes of frames meant for it, and deals
+// with all others on the way.
+func (c *Conn) Read(p []byte) (int, error) {
+	c.mu.Lock()
+	c.reading = true
+	err := c.err
+	c.mu.Unlock()
+
+	for err == nil && len(c.libIn) == 0 {
+		c.libIn, err = c.next()
+	}
+	if err != nil {
+		c.fail(err)
+	}
+
+	c.mu.Lock()
+	c.reading = false
+	err = c.err
+	c.mu.Unlock()
+	if err != nil {
+		// go-zookeeper may connect again as soon as it has the error, so the end
+		// of this connection must have been told by then.
+		c.finish()
+		<-c.down
+	}
+	// A connection that failed while its last frame was read still hands out
+	// that frame: go-zookeeper must learn of the session, or of its end.
+	if len(c.libIn) == 0 {
+		return 0, err
+	}
+	n := copy(p, c.libIn)
+	c.libIn = c.libIn[n:]
+	return n, nil
+}
+
+// next reads one frame and returns it if it is for go-zookeeper.
+func (c *Conn) next() ([]byte, error) {
+	if !c.shake.done {
+		return c.shakeHands()
+	}
+	frame, err := c.readFrame(wire.ReplyHeaderLen, c.link.cfg.MaxReply)
+	if err != nil {
+		return nil, err
+	}
+	return c.dispatch(frame, time.Now())
+}
+
+// readFrame reads one frame, without its length.
+func (c *Conn) readFrame(least, most int) ([]byte, error) {
+	if err := c.setReadDeadline(); err != nil {
+		return nil, err
+	}
+	prefix, err := c.in.Peek(4)
+	if err != nil {
+		return nil, fmt.Errorf("read: %w", err)
+	}
+	n := int(int32(binary.BigEndian.Uint32(prefix)))
+	_, _ = c.in.Discard(4) // cannot fail after Peek
+	if n < least || n > most {
+		return nil, fmt.Errorf("%w: frame of %d bytes, not between %d and %d", ErrProtocol, n, least, most)
+	}
+	if err := c.setReadDeadline(); err != nil {
+		return nil, err
+	}
+	frame, err := readN(c.in, n)
+	if err != nil {
+		return nil, fmt.Errorf("read: %w", err)
+	}
+	return frame, nil
+}
+
+// readN reads n bytes. It asks for much memory only as the bytes arrive, since
+// the length is the server's word.
+func readN(r io.Reader, n int) ([]byte, error) {
+	const step = 64 << 10
+	frame := make([]byte, 0, min(n, step))
+	for len(frame) < n {
+		if len(frame) == cap(frame) {
+			bigger := make([]byte, len(frame), min(n, 2*cap(frame)))
+			copy(bigger, frame)
+			frame = bigger
+		}
+		part := frame[len(frame):cap(frame)]
+		if _, err := io.ReadFull(r, part); err != nil {
+			return nil, err
+		}
+		frame = frame[:cap(frame)]
+	}
+	return frame, nil
+}
+
+func (c *Conn) setReadDeadline() error {
+	deadline := c.shake.deadline
+	if c.shake.done {
+		deadline = time.Now().Add(time.Duration(c.silence.Load()))
+	}
+	return c.nc.SetReadDeadline(deadline)
+}
+
+// dispatch hands a frame to whom it belongs. It returns it, with its length,
+// if that is go-zookeeper.
+func (c *Conn) dispatch(frame []byte, now time.Time) ([]byte, error) {
+	var h wire.ReplyHeader
+	d := wire.NewDecoder(frame)
+	h.Decode(d)
+	switch {
+	case h.Xid == wire.XidNotification:
+		var ev wire.WatcherEvent
+		if ev.Decode(d); d.Err() != nil {
+			return nil, fmt.Errorf("%w: notification: %w", ErrProtocol, d.Err())
+		}
+		c.link.handler.Event(c, ev)
+		if !c.link.rawUsed.Load() {
+			return nil, nil
+		}
+	case h.Xid == wire.XidPing:
+		if sentAt, ok := c.pinged(); ok {
+			c.link.handler.Acked(c, Ack{Sent: sentAt, Replied: now})
+		}
+		return nil, nil
+	case h.Xid&ownXid != 0 && h.Xid > 0:
+		return nil, c.reply(h, frame[wire.ReplyHeaderLen:], now)
+	default:
+		c.sawZxid(h)
+	}
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(frame))), frame...), nil
+}
+
+func (c *Conn) pinged() (time.Time, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.pings) == 0 {
+		return time.Time{}, false
+	}
+	sentAt := c.pings[0]
+	c.pings = c.pings[1:]
+	return sentAt, true
+}
+
+func (c *Conn) reply(h wire.ReplyHeader, body []byte, now time.Time) error {
+	c.mu.Lock()
+	call := c.pending[h.Xid]
+	if call != nil {
+		call.phase = ended
+		delete(c.pending, h.Xid)
+	}
+	c.mu.Unlock()
+	if call == nil {
+		return fmt.Errorf("%w: reply to request %#x, which was not asked", ErrProtocol, h.Xid)
+	}
+	c.sawZxid(h)
+	call.header, call.body = h, body
+	c.link.handler.Acked(c, Ack{Sent: call.sentAt, Replied: now, Write: committed(call.op, h)})
+	call.end()
+	return nil
+}
+
+// sawZxid remembers how far we have seen the state, for the next connect
+// request: go-zookeeper would only count the replies to its own requests.
+func (c *Conn) sawZxid(h wire.ReplyHeader) {
+	if h.Zxid > 0 {
+		c.link.lastZxid.raise(h.Zxid)
+	}
+}
+
+// committed is whether a reply proves that the leader and a majority have
+// logged something for this session. A write that was refused counts, if the
+// refusal is one that the leader gives: it logs an error transaction.
+func committed(op wire.Op, h wire.ReplyHeader) bool {
+	switch op {
+	case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL, wire.OpDelete,
+		wire.OpSetData, wire.OpSetACL, wire.OpMulti, wire.OpCloseSession:
+	default:
+		return false
+	}
+	switch h.Code {
+	case wire.CodeOK, wire.CodeNoNode, wire.CodeNodeExists, wire.CodeBadVersion, wire.CodeNotEmpty,
+		wire.CodeNoChildrenForEphemerals, wire.CodeNoAuth:
+		return h.Zxid > 0
+	}
+	return false
+}
+
+// Write is go-zookeeper's. It takes one whole frame, and always succeeds: a
+// write error would make go-zookeeper answer one request twice, or hang in
+// handing out credentials, while the end of the connection it hears of by
+// reading is dealt with rightly.
+func (c *Conn) Write(p []byte) (int, error) {
+	o, err := c.checkFrame(p)
+	if err != nil {
+		c.fail(err)
+		return len(p), nil
+	}
+	c.mu.Lock()
+	if c.err == nil {
+		c.out = append(c.out, o)
+	}
+	c.mu.Unlock()
+	c.nudge()
+	return len(p), nil
+}
+
+// checkFrame takes a copy of a frame of go-zookeeper's.
+func (c *Conn) checkFrame(p []byte) (outgoing, error) {
+	if len(p) < 12 || int(binary.BigEndian.Uint32(p)) != len(p)-4 {
+		return outgoing{}, fmt.Errorf("%w: go-zookeeper wrote %d bytes that are not one frame", ErrProtocol, len(p))
+	}
+	if !c.shake.asked {
+		frame, err := c.connectRequest(p[4:])
+		return outgoing{frame: frame}, err
+	}
+	var h wire.RequestHeader
+	h.Decode(wire.NewDecoder(p[4:]))
+	return outgoing{frame: append([]byte(nil), p...), ping: h.Op == wire.OpPing}, nil
+}
+
+// Close is go-zookeeper's.
+func (c *Conn) Close() error {
+	c.fail(net.ErrClosed)
+	return nil
+}
+
+// fail ends the connection for the reason given, unless it has one already.
+// What follows from it is done by finish: in the goroutine that reads, after
+// what it is dealing with, if there is one.
+func (c *Conn) fail(err error) {
+	c.mu.Lock()
+	if c.err == nil {
+		c.err = err
+	}
+	reading := c.reading
+	c.mu.Unlock()
+	// The error of closing a socket that is given up tells nothing new.
+	_ = c.nc.Close()
+	if !reading {
+		c.finish()
+	}
+}
+
+// finish ends every call and says that the connection is down, once.
+func (c *Conn) finish() {
+	c.mu.Lock()
+	if c.over {
+		c.mu.Unlock()
+		return
+	}
+	c.over = true
+	lost := make([]*Call, 0, len(c.pending)+len(c.out))
+	for _, call := range c.pending {
+		call.err = &LostError{Sent: true, Cause: c.err}
+		lost = append(lost, call)
+	}
+	for _, o := range c.out {
+		if o.call != nil && o.call.phase == queued {
+			o.call.err = &LostError{Cause: c.err}
+			lost = append(lost, o.call)
+		}
+	}
+	for _, call := range lost {
+		call.phase = ended
+	}
+	c.pending, c.out, c.pings = nil, nil, nil
+	wasUp, err := c.up, c.err
+	c.mu.Unlock()
+
+	// The end of the connection is told before the ends of its calls, so that
+	// who hears of the one does not take the other for a live connection.
+	c.link.connDown(c, wasUp, err)
+	for _, call := range lost {
+		call.end()
+	}
+	c.endLife()
+	close(c.down)
+}
+
+// LocalAddr is go-zookeeper's, as are the methods below. It sets deadlines
+// that fit its own frames only; ours are set around each read and write.
+func (c *Conn) LocalAddr() net.Addr { return c.nc.LocalAddr() }
+
+// RemoteAddr implements net.Conn.
+func (c *Conn) RemoteAddr() net.Addr { return c.nc.RemoteAddr() }
+
+// SetDeadline implements net.Conn.
+func (c *Conn) SetDeadline(time.Time) error { return nil }
+
+// SetReadDeadline implements net.Conn.
+func (c *Conn) SetReadDeadline(time.Time) error { return nil }
+
+// SetWriteDeadline implements net.Conn.
+func (c *Conn) SetWriteDeadline(time.Time) error { return nil }

@@ -1,0 +1,140 @@
+package link
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+)
+
+// hosts is the order in which servers are tried, and the pauses between the
+// tries. It is go-zookeeper's HostProvider. Names stay names: the dialer
+// resolves them each time, so that one which does not resolve, or whose
+// address has changed, harms nobody else, and so that TLS can verify them.
+//
+// After the loss of a connection that had lasted, each server is tried at
+// once. From the second round on there are pauses, doubling with each round.
+type hosts struct {
+	mu      sync.Mutex // guards the fields below
+	servers []string
+	next    int
+	tries   int // since a connection lasted
+	done    bool
+}
+
+const (
+	firstPause = 50 * time.Millisecond
+	mostPause  = time.Second
+	// lasting is how long a connection must have been up to make the count of
+	// tries begin again: a server that accepts and drops everybody must not be
+	// asked in a tight loop.
+	lasting = time.Second
+)
+
+func newHosts(servers []string) *hosts {
+	shuffled := append([]string(nil), servers...)
+	rand.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+	return &hosts{servers: shuffled}
+}
+
+// Init is go-zookeeper's. Its servers are a placeholder.
+func (h *hosts) Init([]string) error { return nil }
+
+// Len is go-zookeeper's.
+func (h *hosts) Len() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.servers)
+}
+
+// Next is go-zookeeper's. The second result makes go-zookeeper fail what waits
+// on the raw connection with zk.ErrNoServer and pause for a second, so it is
+// true once our own pauses have become as long.
+func (h *hosts) Next() (string, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	server := h.servers[h.next%len(h.servers)]
+	h.next++
+	return server, !h.done && h.atFirstLocked() && h.pauseLocked() >= mostPause
+}
+
+// Connected is go-zookeeper's.
+func (h *hosts) Connected() {}
+
+// begin counts a try and returns how long to wait before it.
+func (h *hosts) begin() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var pause time.Duration
+	if p := h.pauseLocked(); h.atFirstLocked() && p < mostPause {
+		pause = p/2 + rand.N(p/2+1)
+	}
+	h.tries++
+	return pause
+}
+
+func (h *hosts) atFirstLocked() bool { return h.tries%len(h.servers) == 0 }
+
+// pauseLocked is the pause before the present round.
+func (h *hosts) pauseLocked() time.Duration {
+	round := h.tries / len(h.servers)
+	if round == 0 {
+		return 0
+	}
+	return min(mostPause, firstPause<<min(round-1, 10))
+}
+
+// lasted is told for how long a connection was up.
+func (h *hosts) lasted(d time.Duration) {
+	if d < lasting {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.tries = 0
+}
+
+// stop ends the pauses of go-zookeeper.
+func (h *hosts) stop() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.done = true
+}
+
+// others are all servers but one.
+func (h *hosts) others(addr string) []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var others []string
+	for _, s := range h.servers {
+		if s != addr {
+			others = append(others, s)
+		}
+	}
+	return others
+}
+
+// prefer makes a server the next one.
+func (h *hosts) prefer(addr string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if i := slices.Index(h.servers, addr); i >= 0 {
+		h.next = i
+	}
+}
+
+// sleep waits for d and reports whether ctx has not ended before.
+func sleep(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,152 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/paddock-zk/paddock/internal/link"
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+// Conn waits for a connection, for writes one to a server with a majority. It
+// returns early if the credentials were refused.
+func (s *Session) Conn(ctx context.Context, write bool) (*link.Conn, error) {
+	for {
+		s.mu.Lock()
+		c, failure, changed, closed := s.conn, s.failure, s.changed, s.closed
+		s.mu.Unlock()
+		switch {
+		case closed:
+			return nil, ErrClosed
+		case c != nil && (!write || !c.ReadOnly()):
+			return c, nil
+		case errors.Is(failure, zk.ErrAuthFailed):
+			return nil, failure
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, ContextError(ctx)
+		}
+	}
+}
+
+// Failure is why there is no connection, nil if there is one or nothing has
+// been tried yet.
+func (s *Session) Failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn != nil {
+		return nil
+	}
+	return s.failure
+}
+
+// Writable is whether a server with a majority is connected.
+func (s *Session) Writable() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.conn != nil && !s.conn.ReadOnly()
+}
+
+// Current returns the connection if it is up and belongs to the session given.
+func (s *Session) Current(session int64) (*link.Conn, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return nil, ErrClosed
+	case s.id != session:
+		return nil, ErrSessionOver
+	case s.conn == nil:
+		return nil, ErrNotConnected
+	}
+	return s.conn, nil
+}
+
+// admit waits for a place among the requests on their way and refuses those
+// that servers would answer by cutting the connection.
+func (s *Session) admit(ctx context.Context, calls ...*link.Call) error {
+	for _, call := range calls {
+		if call.Size() > s.cfg.Link.MaxRequest {
+			return fmt.Errorf("%w: %d bytes, %d are allowed", ErrTooLarge, call.Size(), s.cfg.Link.MaxRequest)
+		}
+	}
+	select {
+	case s.slots <- struct{}{}:
+		calls[len(calls)-1].Occupy(s.slots)
+		return nil
+	default:
+	}
+	select {
+	case s.slots <- struct{}{}:
+		calls[len(calls)-1].Occupy(s.slots)
+		return nil
+	case <-ctx.Done():
+		return ContextError(ctx)
+	case <-s.life.Done():
+		return ErrClosed
+	}
+}
+
+// Send queues calls to leave c back to back. After an error none will.
+func (s *Session) Send(ctx context.Context, c *link.Conn, calls ...*link.Call) error {
+	if err := s.admit(ctx, calls...); err != nil {
+		return err
+	}
+	if err := c.Send(calls...); err != nil {
+		calls[len(calls)-1].Discard()
+		return lostError(err, false)
+	}
+	return nil
+}
+
+// Await waits until the call has ended. If ctx or the session ends first, the
+// call is taken back if it was not sent, and else goes on by itself: then the
+// error matches ErrOutcomeUnknown as well, if it is a write.
+func (s *Session) Await(ctx context.Context, c *link.Conn, call *link.Call, write bool) error {
+	var err error
+	select {
+	case <-call.Done():
+		return s.ended(call, write)
+	case <-ctx.Done():
+		err = ContextError(ctx)
+	case <-s.life.Done():
+		err = ErrClosed
+	}
+	if c.Cancel(call) || !write {
+		return err
+	}
+	select {
+	case <-call.Done(): // in the meantime
+		return s.ended(call, write)
+	default:
+		return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+	}
+}
+
+// ended says how a call that has ended went.
+func (s *Session) ended(call *link.Call, write bool) error {
+	if call.Err() == nil {
+		return Error(call.Code())
+	}
+	if s.life.Err() != nil {
+		return fmt.Errorf("%w: %w", ErrClosed, lostError(call.Err(), write))
+	}
+	return lostError(call.Err(), write)
+}
+
+// Round sends one request and waits for its reply, which it decodes into resp.
+func (s *Session) Round(ctx context.Context, c *link.Conn, op wire.Op, write bool, req, resp wire.Record) error {
+	call := link.NewCall(op, req)
+	if err := s.Send(ctx, c, call); err != nil {
+		return err
+	}
+	if err := s.Await(ctx, c, call, write); err != nil {
+		return err
+	}
+	return call.Decode(resp)
+}

@@ -1,0 +1,345 @@
+package session
+
+import (
+	"slices"
+	"time"
+
+	"github.com/paddock-zk/paddock/internal/link"
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+// ClaimState is how sure a claim is.
+type ClaimState int
+
+// The states of a claim.
+const (
+	ClaimHeld ClaimState = iota + 1
+	ClaimUncertain
+	ClaimLost
+)
+
+// Claim is the belief in one ephemeral node of ours: that it exists, and that
+// the servers cannot have ended its session.
+//
+// It is held while connected, uncertain while not and until its node has been
+// seen again, and lost for good once the deadline has passed, the session has
+// ended or the node is gone.
+type Claim struct {
+	path    string
+	session int64
+	since   time.Time
+	tell    func(ClaimState, error)
+
+	// The fields below are guarded by the session's mu.
+	state   ClaimState
+	reason  error
+	blind   bool   // we may not read the node, so it cannot be checked
+	watched bool   // a watch stands on the node, or is being set
+	watch   *Watch // stands on the node
+}
+
+// AddClaim makes a claim to a node that was created in the session given. tell
+// hears of each change, in order, and must not block. If the claim cannot be
+// held now, the error is the reason, and tell hears nothing.
+func (s *Session) AddClaim(session int64, path string, tell func(ClaimState, error)) (*Claim, error) {
+	cl := &Claim{path: path, session: session, since: time.Now(), tell: tell, state: ClaimHeld}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.deniedLocked(session); err != nil {
+		return nil, err
+	}
+	s.claims[cl] = struct{}{}
+	s.pokeLocked()
+	return cl, nil
+}
+
+// deniedLocked says why no claim in a session can be held now.
+func (s *Session) deniedLocked(session int64) error {
+	switch {
+	case s.closed:
+		return ErrClosed
+	case s.id != session || s.overdueLocked(time.Now()):
+		return ErrSessionOver
+	case s.conn == nil || s.conn.ReadOnly():
+		return ErrNotConnected
+	case !time.Now().Before(s.belief.deadline(s.cfg.Proof)):
+		return ErrUnproved
+	}
+	return nil
+}
+
+// DropClaim ends a claim without telling it.
+func (s *Session) DropClaim(cl *Claim) {
+	s.mu.Lock()
+	delete(s.claims, cl)
+	watch := cl.watch
+	cl.watch, cl.watched = nil, true
+	s.mu.Unlock()
+	if watch != nil {
+		s.watches.stop(watch)
+	}
+}
+
+// ClaimState says how sure a claim is now, with the reason once it is lost. It
+// looks at the clock, as the timer that ends claims may be late.
+func (s *Session) ClaimState(cl *Claim) (ClaimState, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if cl.state != ClaimLost && s.overdueLocked(time.Now()) {
+		return ClaimLost, ErrNotConnected
+	}
+	return cl.state, cl.reason
+}
+
+// change is a claim's news, to be told without the lock.
+type change struct {
+	cl     *Claim
+	state  ClaimState
+	reason error
+}
+
+func tell(changes []change) {
+	for _, c := range changes {
+		c.cl.tell(c.state, c.reason)
+	}
+}
+
+// doubtClaimsLocked makes every claim uncertain.
+func (s *Session) doubtClaimsLocked() []change {
+	var changes []change
+	for cl := range s.claims {
+		if cl.state == ClaimHeld {
+			cl.state = ClaimUncertain
+			changes = append(changes, change{cl, ClaimUncertain, nil})
+		}
+	}
+	return changes
+}
+
+// loseClaimsLocked ends every claim.
+func (s *Session) loseClaimsLocked(reason error) []change {
+	var changes []change
+	for cl := range s.claims {
+		changes = append(changes, s.loseLocked(cl, reason))
+	}
+	return changes
+}
+
+func (s *Session) loseLocked(cl *Claim, reason error) change {
+	cl.state, cl.reason = ClaimLost, reason
+	cl.watch = nil // it ends with the node or the session
+	delete(s.claims, cl)
+	return change{cl, ClaimLost, reason}
+}
+
+// mostChecks bounds one proof.
+const mostChecks = 500
+
+// proof is a write that changes nothing: a multi of checks that nodes of ours
+// exist. It goes through the leader and a majority, so it confirms the session,
+// and finds nodes that are gone. After a reconnect it verifies the claims.
+type proof struct {
+	call   *link.Call
+	claims []*Claim
+}
+
+// nextProofLocked picks what to check: claims in doubt first. A node that we
+// may not read is left to lookAt, unless there is no other: the refusal is
+// logged by the leader as well and proves as much of the session.
+func (s *Session) nextProofLocked() *proof {
+	var doubted, sure, blind []*Claim
+	for cl := range s.claims {
+		switch {
+		case cl.blind:
+			blind = append(blind, cl)
+		case cl.state == ClaimUncertain:
+			doubted = append(doubted, cl)
+		default:
+			sure = append(sure, cl)
+		}
+	}
+	picked := append(doubted, sure...)
+	if len(picked) == 0 {
+		picked = blind[:min(len(blind), 1)]
+	}
+	picked = picked[:min(len(picked), mostChecks)]
+	if len(picked) == 0 {
+		return nil
+	}
+	req := &wire.MultiRequest{}
+	for _, cl := range picked {
+		req.Ops = append(req.Ops, wire.MultiOp{Op: wire.OpCheck, Request: &wire.PathVersionRequest{Path: cl.path, Version: -1}})
+	}
+	return &proof{call: link.NewCall(wire.OpMulti, req), claims: picked}
+}
+
+// settle takes in the reply to a proof that was sent on c. It runs in the
+// goroutine that reads the connection.
+func (s *Session) settle(c *link.Conn, p *proof) {
+	var resp wire.MultiResponse
+	learned := p.call.Err() == nil && p.call.Decode(&resp) == nil
+	var changes []change
+	s.mu.Lock()
+	s.proving = false
+	if learned && s.conn == c {
+		changes = s.settleLocked(p, resp.Results)
+	}
+	doubted := s.doubtedBlindLocked()
+	s.pokeLocked()
+	s.mu.Unlock()
+	tell(changes)
+	for _, cl := range doubted {
+		s.lookAt(c, cl)
+	}
+}
+
+// settleLocked applies the results of a proof. A multi stops at the first
+// operation that is refused, so only a success tells about all of them.
+func (s *Session) settleLocked(p *proof, results []wire.MultiResult) (changes []change) {
+	s.provenAt = time.Now()
+	for i, cl := range p.claims {
+		if _, alive := s.claims[cl]; !alive || i >= len(results) {
+			continue
+		}
+		switch r := results[i]; {
+		case r.Op != wire.OpError:
+			changes = append(changes, s.confirmLocked(cl)...)
+		case r.Code == wire.CodeNoNode:
+			changes = append(changes, s.loseLocked(cl, Error(wire.CodeNoNode)))
+		case r.Code == wire.CodeNoAuth:
+			cl.blind = true
+		}
+	}
+	return changes
+}
+
+func (s *Session) doubtedBlindLocked() []*Claim {
+	var doubted []*Claim
+	for cl := range s.claims {
+		if cl.blind && cl.state == ClaimUncertain {
+			doubted = append(doubted, cl)
+		}
+	}
+	return doubted
+}
+
+func (s *Session) confirmLocked(cl *Claim) []change {
+	if cl.state != ClaimUncertain {
+		return nil
+	}
+	cl.state = ClaimHeld
+	return []change{{cl, ClaimHeld, nil}}
+}
+
+// lookAt verifies a node that we may not read. Exists needs no right. The sync
+// before it is answered in order, so the answer is no older than the sync.
+func (s *Session) lookAt(c *link.Conn, cl *Claim) {
+	exists := link.NewCall(wire.OpExists, &wire.PathWatchRequest{Path: cl.path})
+	exists.OnReply = func(call *link.Call) {
+		if call.Err() == nil {
+			s.seen(c, cl, call.Code())
+		}
+	}
+	_ = c.Send(link.NewCall(wire.OpSync, &wire.PathRequest{Path: cl.path}), exists)
+}
+
+// seen takes in whether a claim's node exists.
+func (s *Session) seen(c *link.Conn, cl *Claim, code wire.Code) {
+	var changes []change
+	s.mu.Lock()
+	if _, alive := s.claims[cl]; alive && s.conn == c {
+		switch code {
+		case wire.CodeOK:
+			changes = s.confirmLocked(cl)
+		case wire.CodeNoNode:
+			changes = []change{s.loseLocked(cl, Error(code))}
+		}
+		s.pokeLocked()
+	}
+	s.mu.Unlock()
+	tell(changes)
+}
+
+// watchAfter is how old a claim is when its node gets a watch, which costs a
+// request: most are released before.
+const watchAfter = 100 * time.Millisecond
+
+// watchClaims sets watches on the nodes of claims that have lasted, and
+// returns when the next one will be due.
+func (s *Session) watchClaims(c *link.Conn, now time.Time) (next time.Time) {
+	var due []*Claim
+	s.mu.Lock()
+	for cl := range s.claims {
+		if cl.watched {
+			continue
+		}
+		if at := cl.since.Add(watchAfter); !at.After(now) {
+			cl.watched = true
+			due = append(due, cl)
+		} else if next.IsZero() || at.Before(next) {
+			next = at
+		}
+	}
+	s.mu.Unlock()
+	slices.SortFunc(due, func(a, b *Claim) int { return a.since.Compare(b.since) })
+	for _, cl := range due {
+		s.watchClaim(c, cl)
+	}
+	return next
+}
+
+// watchClaim sets a watch on a claim's node, to notice that somebody deletes it.
+func (s *Session) watchClaim(c *link.Conn, cl *Claim) {
+	// Not exists, which would leave a watch on a node that is not there.
+	call := link.NewCall(wire.OpGetData, &wire.PathWatchRequest{Path: cl.path, Watch: true})
+	call.OnReply = func(call *link.Call) {
+		switch {
+		case call.Err() != nil:
+			s.unwatched(cl)
+		case call.Code() == wire.CodeNoNode:
+			s.seen(c, cl, call.Code())
+		}
+	}
+	watch, err := s.watches.set(c, call, watchData, cl.path, func(ev Event) {
+		switch {
+		case ev.Err != nil: // the session has ended, which ends the claim
+		case ev.Type == wire.EventNodeDeleted:
+			s.gone(cl)
+		default:
+			s.unwatched(cl) // somebody wrote to it
+		}
+	})
+	if err != nil {
+		s.unwatched(cl)
+		return
+	}
+	s.mu.Lock()
+	_, alive := s.claims[cl]
+	if alive {
+		cl.watch = watch
+	}
+	s.mu.Unlock()
+	if !alive {
+		s.watches.stop(watch)
+	}
+}
+
+// unwatched lets the watch be set again.
+func (s *Session) unwatched(cl *Claim) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, alive := s.claims[cl]; alive {
+		cl.watch, cl.watched = nil, false
+		s.pokeLocked()
+	}
+}
+
+func (s *Session) gone(cl *Claim) {
+	var changes []change
+	s.mu.Lock()
+	if _, alive := s.claims[cl]; alive {
+		changes = []change{s.loseLocked(cl, Error(wire.CodeNoNode))}
+	}
+	s.mu.Unlock()
+	tell(changes)
+}

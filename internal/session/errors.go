@@ -1,0 +1,92 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/paddock-zk/paddock/internal/link"
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+// ErrClosed reports a call on a closed client.
+var ErrClosed = errors.New("client is closed")
+
+// ErrNotConnected reports that no server could be asked, and that nothing was
+// left behind.
+var ErrNotConnected = errors.New("not connected")
+
+// ErrOutcomeUnknown reports a write whose reply was lost.
+var ErrOutcomeUnknown = errors.New("outcome unknown")
+
+// ErrTooLarge reports a request that is larger than servers accept.
+var ErrTooLarge = errors.New("request too large")
+
+// ErrNilContext reports a call that was given no context.
+var ErrNilContext = errors.New("context is nil")
+
+// CodeError is a server's refusal for which go-zookeeper has no error value.
+type CodeError struct{ Code wire.Code }
+
+// Error implements error.
+func (e *CodeError) Error() string {
+	return fmt.Sprintf("server answered code %d (%v)", int32(e.Code), e.Code)
+}
+
+var codeErrors = map[wire.Code]error{
+	wire.CodeBadArguments:            zk.ErrBadArguments,
+	wire.CodeAPIError:                zk.ErrAPIError,
+	wire.CodeNoNode:                  zk.ErrNoNode,
+	wire.CodeNoAuth:                  zk.ErrNoAuth,
+	wire.CodeBadVersion:              zk.ErrBadVersion,
+	wire.CodeNoChildrenForEphemerals: zk.ErrNoChildrenForEphemerals,
+	wire.CodeNodeExists:              zk.ErrNodeExists,
+	wire.CodeNotEmpty:                zk.ErrNotEmpty,
+	wire.CodeSessionExpired:          zk.ErrSessionExpired,
+	wire.CodeInvalidACL:              zk.ErrInvalidACL,
+	wire.CodeAuthFailed:              zk.ErrAuthFailed,
+	wire.CodeSessionMoved:            zk.ErrSessionMoved,
+	wire.CodeReconfigDisabled:        zk.ErrReconfigDisabled,
+}
+
+// Error turns a reply's code into an error, nil for success.
+func Error(code wire.Code) error {
+	if code == wire.CodeOK {
+		return nil
+	}
+	if err, ok := codeErrors[code]; ok {
+		return err
+	}
+	return &CodeError{Code: code}
+}
+
+// ContextError is the end of a context as an error that matches both ctx.Err()
+// and context.Cause(ctx).
+func ContextError(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if err == nil || errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}
+
+// lostError says what the end of a connection means for a request.
+func lostError(lost error, write bool) error {
+	var l *link.LostError
+	if write && errors.As(lost, &l) && l.Sent {
+		return fmt.Errorf("%w: %w", ErrOutcomeUnknown, lost)
+	}
+	return fmt.Errorf("%w: %w", ErrNotConnected, lost)
+}
+
+// passingCodes are the refusals of a server that has too much to do or has lost
+// its leader. Nothing was applied.
+var passingCodes = map[wire.Code]bool{
+	wire.CodeConnectionLoss:   true,
+	wire.CodeOperationTimeout: true,
+	wire.CodeRequestTimeout:   true,
+	wire.CodeThrottledOp:      true,
+	wire.CodeNotReadOnly:      true,
+}

@@ -1,0 +1,176 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"go.uber.org/zap"
+
+	"github.com/paddock-zk/paddock/internal/link"
+	"github.com/paddock-zk/paddock/internal/wire"
+	"github.com/paddock-zk/paddock/listeners"
+)
+
+// events is the session as the link's handler.
+type events struct{ *Session }
+
+// Up begins a connection: of the session that there was, or of a new one.
+func (s events) Up(c *link.Conn) {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return
+	}
+	fresh := s.id != c.Session()
+	if !fresh && s.overdueLocked(time.Now()) {
+		s.mu.Unlock()
+		s.lose(ErrNotConnected)
+		return
+	}
+	old := s.id
+	s.mu.Unlock()
+	if fresh && old != 0 {
+		s.lose(zk.ErrSessionExpired)
+	}
+
+	// Before anybody can use the connection: what is set up again comes first.
+	s.watches.begin(c, s.link.LastZxid())
+
+	s.mu.Lock()
+	s.conn, s.id, s.failure, s.proving = c, c.Session(), nil, false
+	if fresh {
+		s.overdue = false
+	}
+	s.belief.begin(c, fresh)
+	s.setStateLocked(s.upStateLocked(c))
+	s.tellLocked()
+	s.pokeLocked()
+	s.mu.Unlock()
+	s.log.Info("connected", zap.String("server", c.Addr()), zap.Int64("session", c.Session()),
+		zap.Duration("timeout", c.Timeout()), zap.Bool("read-only", c.ReadOnly()), zap.Bool("new session", fresh))
+}
+
+// upStateLocked is CONNECTED once, for the first server with a majority.
+//
+// Source: Curator's ConnectionStateManager.
+func (s *Session) upStateLocked(c *link.Conn) listeners.State {
+	if c.ReadOnly() {
+		return listeners.ReadOnly
+	}
+	if !s.served {
+		s.served = true
+		return listeners.Connected
+	}
+	return listeners.Reconnected
+}
+
+// Acked extends the belief, unless it had ended.
+func (s events) Acked(c *link.Conn, a link.Ack) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn != c || c.ReadOnly() || s.overdueLocked(a.Replied) {
+		return
+	}
+	if s.belief.hear(a) && len(s.claims) > 0 {
+		s.pokeLocked() // the next proof can be planned
+	}
+}
+
+// Event passes an event to the watches.
+func (s events) Event(_ *link.Conn, ev wire.WatcherEvent) { s.watches.fire(ev) }
+
+// Down makes everything uncertain.
+func (s events) Down(c *link.Conn, err error) {
+	s.watches.down()
+	s.mu.Lock()
+	if s.conn != c {
+		s.mu.Unlock()
+		return
+	}
+	s.conn, s.failure = nil, err
+	var changes []change
+	if !s.closed && s.id != 0 {
+		changes = s.doubtClaimsLocked()
+		s.setStateLocked(listeners.Suspended)
+	}
+	s.tellLocked()
+	s.pokeLocked()
+	s.mu.Unlock()
+	tell(changes)
+	s.log.Info("connection lost", zap.String("server", c.Addr()), zap.Error(err))
+}
+
+// Failed remembers why there is no connection.
+func (s events) Failed(addr string, err error) {
+	s.mu.Lock()
+	s.failure = fmt.Errorf("%s: %w", addr, err)
+	refused := errors.Is(err, link.ErrAuthFailed)
+	if refused {
+		s.failure = fmt.Errorf("%w: %w", zk.ErrAuthFailed, s.failure)
+		s.tellLocked()
+	}
+	failure, closed := s.failure, s.closed
+	s.mu.Unlock()
+	if closed {
+		return
+	}
+	s.log.Debug("no connection", zap.Error(failure))
+	if refused {
+		s.errors.Publish(failure)
+	}
+}
+
+// Expired ends the session, and says that its nodes are gone.
+func (s events) Expired(session int64) {
+	s.mu.Lock()
+	ours := session != 0 && s.id == session
+	s.mu.Unlock()
+	if ours {
+		s.lose(zk.ErrSessionExpired)
+	}
+	s.mu.Lock()
+	gone := s.graves[session]
+	delete(s.graves, session)
+	s.mu.Unlock()
+	for _, fn := range gone {
+		fn()
+	}
+}
+
+// AfterGone calls fn when the servers are known to have ended a session, at
+// once if it is not one that may still be there. It must not block.
+func (s *Session) AfterGone(session int64, fn func()) {
+	s.mu.Lock()
+	waiting, buried := s.graves[session]
+	alive := s.id == session || buried
+	if alive {
+		s.graves[session] = append(waiting, fn)
+	}
+	s.mu.Unlock()
+	if !alive {
+		fn()
+	}
+}
+
+// lose ends the session and everything that rests on it, for the reason given
+// to claims. The servers may not know of it yet, so they are told when possible.
+func (s *Session) lose(reason error) {
+	s.mu.Lock()
+	id := s.id
+	if s.closed || id == 0 {
+		s.mu.Unlock()
+		return
+	}
+	s.id, s.conn = 0, nil
+	s.graves[id] = append(s.graves[id], func() {}) // until the servers say that it is gone
+	changes := s.loseClaimsLocked(reason)
+	s.setStateLocked(listeners.Lost)
+	s.tellLocked()
+	s.mu.Unlock()
+	tell(changes)
+	s.watches.end(zk.ErrSessionExpired, false)
+	s.link.Abandon(id)
+	s.log.Warn("session lost", zap.Int64("session", id), zap.Error(reason))
+}

@@ -1,0 +1,138 @@
+package session
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/paddock-zk/paddock/internal/link"
+)
+
+func panicText(v any) string { return fmt.Sprint(v) }
+
+// mind watches the clock until the session closes: the deadline of the belief,
+// the proofs that extend it, and the watches on the nodes of claims.
+func (s *Session) mind() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-s.poke:
+		case <-s.life.Done():
+			return
+		}
+		if next := s.tend(time.Now()); next.IsZero() {
+			timer.Stop()
+		} else {
+			timer.Reset(time.Until(next))
+		}
+	}
+}
+
+// tend does what is due and returns when to look again, the zero time for
+// never unless poked.
+func (s *Session) tend(now time.Time) time.Time {
+	s.mu.Lock()
+	if s.id == 0 || s.closed {
+		s.mu.Unlock()
+		return time.Time{}
+	}
+	if s.overdueLocked(now) {
+		s.mu.Unlock()
+		s.lose(ErrNotConnected)
+		return time.Time{}
+	}
+	next := s.limitLocked()
+	c := s.conn
+	var p *proof
+	if c != nil && !c.ReadOnly() && len(s.claims) > 0 {
+		var due time.Time
+		if p, due = s.proofDueLocked(now); !due.IsZero() {
+			next = earlier(next, due)
+		}
+	} else {
+		c = nil
+	}
+	s.mu.Unlock()
+	if c == nil {
+		return next
+	}
+	if p != nil {
+		s.prove(c, p)
+	}
+	if due := s.watchClaims(c, now); !due.IsZero() {
+		next = earlier(next, due)
+	}
+	return next
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// limitLocked is when the session counts as lost if nothing more is heard. The
+// stricter grade of belief is for claims: without any it would lapse whenever
+// nothing is written.
+func (s *Session) limitLocked() time.Time {
+	if len(s.claims) > 0 {
+		return s.belief.deadline(s.cfg.Proof)
+	}
+	return s.belief.deadline(ProofServer)
+}
+
+// overdueLocked is whether the limit has passed. Once it was seen to have,
+// nothing that comes later can make the session believed in again.
+func (s *Session) overdueLocked(now time.Time) bool {
+	if !s.overdue && s.id != 0 && !now.Before(s.limitLocked()) {
+		s.overdue = true
+		s.pokeLocked()
+	}
+	return s.overdue
+}
+
+// proofDueLocked returns the proof to send now, or when to look again.
+func (s *Session) proofDueLocked(now time.Time) (*proof, time.Time) {
+	if s.proving {
+		return nil, time.Time{} // its reply pokes
+	}
+	due, ok := now, true
+	if !s.doubtLocked() {
+		if s.cfg.Proof != ProofLeader {
+			return nil, time.Time{}
+		}
+		due, ok = s.belief.due()
+		if pause := s.provenAt.Add(s.belief.timeout / 4); due.Before(pause) {
+			due = pause
+		}
+	}
+	if !ok || due.After(now) {
+		return nil, due
+	}
+	p := s.nextProofLocked()
+	s.proving = p != nil
+	return p, time.Time{}
+}
+
+// doubtLocked is whether a claim waits to be verified, which is not put off.
+func (s *Session) doubtLocked() bool {
+	for cl := range s.claims {
+		if cl.state == ClaimUncertain && !cl.blind {
+			return true
+		}
+	}
+	return false
+}
+
+// prove sends a proof.
+func (s *Session) prove(c *link.Conn, p *proof) {
+	p.call.OnReply = func(*link.Call) { s.settle(c, p) }
+	if c.Send(p.call) != nil {
+		// The connection has ended, and the next one begins with a proof.
+		s.mu.Lock()
+		s.proving = false
+		s.mu.Unlock()
+	}
+}

@@ -1,0 +1,129 @@
+package session
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strings"
+
+	"github.com/paddock-zk/paddock/internal/link"
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+// A protected node has a name that nobody else gives: the mark, a UUID and a
+// dash before the name asked for. If the reply to its creation is lost, it is
+// found by that.
+//
+// Source: Curator's ProtectedUtils; the form is the same, so Java's helpers
+// recognise it.
+const (
+	protectedMark = "_c_"
+	protectedLen  = len(protectedMark) + 36 + 1
+)
+
+// NewProtection returns a prefix for the name of one protected node.
+func NewProtection() string {
+	var u [16]byte
+	_, _ = rand.Read(u[:]) // never fails
+	u[6] = u[6]&0x0f | 0x40
+	u[8] = u[8]&0x3f | 0x80
+	return fmt.Sprintf("%s%x-%x-%x-%x-%x-", protectedMark, u[0:4], u[4:6], u[6:8], u[8:10], u[10:16])
+}
+
+// Unprotected returns a name without its protection, and whether it had one.
+func Unprotected(name string) (string, bool) {
+	if len(name) <= protectedLen || !strings.HasPrefix(name, protectedMark) || name[protectedLen-1] != '-' {
+		return name, false
+	}
+	return name[protectedLen:], true
+}
+
+// Find lists what stands under parent with a protection. The sync before it
+// makes sure that the server we ask has seen what another may have answered.
+func (s *Session) Find(ctx context.Context, c *link.Conn, parent, protection string) ([]string, error) {
+	sync := link.NewCall(wire.OpSync, &wire.PathRequest{Path: parent})
+	list := link.NewCall(wire.OpGetChildren, &wire.PathWatchRequest{Path: parent})
+	if err := s.Send(ctx, c, sync, list); err != nil {
+		return nil, err
+	}
+	if err := s.Await(ctx, c, sync, false); err != nil {
+		return nil, err
+	}
+	err := s.Await(ctx, c, list, false)
+	if err != nil {
+		return nil, err
+	}
+	var resp wire.GetChildrenResponse
+	if err := list.Decode(&resp); err != nil {
+		return nil, err
+	}
+	var found []string
+	for _, name := range resp.Children {
+		if strings.HasPrefix(name, protection) {
+			found = append(found, name)
+		}
+	}
+	return found, nil
+}
+
+// Confirm makes the servers prove the session and a node of it: with a write
+// that changes nothing. ErrSessionOver says that the node is gone.
+func (s *Session) Confirm(ctx context.Context, c *link.Conn, path string) error {
+	req := &wire.MultiRequest{Ops: []wire.MultiOp{{Op: wire.OpCheck, Request: &wire.PathVersionRequest{Path: path, Version: -1}}}}
+	var resp wire.MultiResponse
+	// Not a write to Await: nothing is in doubt after a lost reply.
+	if err := s.Round(ctx, c, wire.OpMulti, false, req, &resp); err != nil {
+		return err
+	}
+	for _, r := range resp.Results {
+		if r.Code == wire.CodeNoNode {
+			return ErrSessionOver
+		}
+	}
+	return nil
+}
+
+// Observe calls fn with a node's data, now and after each change, until it is
+// stopped or the node or the session is gone.
+func (s *Session) Observe(session int64, path string, fn func(data []byte)) (stop func()) {
+	life, cancel := context.WithCancel(s.life)
+	s.Go(func(context.Context) {
+		defer cancel()
+		_ = s.Persist(life, func(ctx context.Context) error {
+			for {
+				if err := s.observeOnce(ctx, session, path, fn); err != nil {
+					return err // whoever needs to know has a claim on the node
+				}
+			}
+		})
+	})
+	return cancel
+}
+
+// observeOnce reads a node and waits for its next change.
+func (s *Session) observeOnce(ctx context.Context, session int64, path string, fn func([]byte)) error {
+	c, err := s.ConnIn(ctx, session)
+	if err != nil {
+		return err
+	}
+	changed := make(chan error, 1)
+	call, watch, err := s.WatchData(ctx, c, path, func(ev Event) { changed <- ev.Err })
+	if err != nil {
+		return err
+	}
+	defer s.StopWatch(watch)
+	if err := s.Await(ctx, c, call, false); err != nil {
+		return err
+	}
+	var resp wire.GetDataResponse
+	if err := call.Decode(&resp); err != nil {
+		return err
+	}
+	fn(resp.Data)
+	select {
+	case err := <-changed:
+		return err
+	case <-ctx.Done():
+		return ContextError(ctx)
+	}
+}

@@ -1,0 +1,214 @@
+// Package session is one client's session with an ensemble, across
+// connections: its states, the belief that it lives, the claims that rest on
+// that belief, its watches, its requests and its work in the background. It
+// speaks of full paths only; namespaces, retries and options are the framework's.
+//
+// The link says what happens to the connection (events.go). One goroutine minds
+// the clock (mind.go). Requests go straight from the caller to the connection
+// (calls.go, ops.go), watches through the registry (watches.go).
+package session
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/paddock-zk/paddock/internal/link"
+	"github.com/paddock-zk/paddock/listeners"
+)
+
+// ErrSessionOver reports a claim in a session that has ended.
+var ErrSessionOver = errors.New("session is over")
+
+// ErrUnproved reports a claim that nothing has confirmed lately: any write does.
+var ErrUnproved = errors.New("session not proved lately")
+
+// Config says how to run a session.
+type Config struct {
+	Link         link.Config // without its Logger
+	Proof        Proof
+	CloseTimeout time.Duration
+	Logger       *zap.Logger
+}
+
+// Session is safe for use by many goroutines.
+//
+// Lock order: none. mu, the registry's mutex and a connection's are never held
+// together, save that the registry queues requests under its own.
+type Session struct {
+	cfg     Config
+	link    *link.Link
+	log     *zap.Logger
+	states  listeners.Hub[listeners.State]
+	errors  listeners.Hub[error]
+	watches *watches
+	slots   chan struct{} // one for each request on its way
+	poke    chan struct{} // wakes the minder
+	life    context.Context
+	stop    context.CancelCauseFunc
+	jobs    sync.WaitGroup // the minder, and work in the background
+
+	mu       sync.Mutex // guards the fields below
+	state    listeners.State
+	served   bool       // has been connected to a server with a majority
+	conn     *link.Conn // nil while not connected
+	id       int64      // 0 without a session, or once it is given up
+	belief   belief
+	overdue  bool // the deadline was seen to have passed
+	claims   map[*Claim]struct{}
+	graves   map[int64][]func() // what is to be done when a session is known to be gone
+	proving  bool               // a proof is on its way
+	provenAt time.Time          // when the last proof was answered
+	failure  error              // why there is no connection
+	closed   bool
+	changed  chan struct{} // closed and replaced when conn, failure or closed change
+	done     chan struct{} // closed when Close has finished
+	closeErr error
+}
+
+// mostOutstanding bounds the requests on their way, as servers bound them.
+const mostOutstanding = 4096
+
+// Open begins to connect, in the background and for as long as it takes.
+func Open(cfg Config) (*Session, error) {
+	s := &Session{
+		cfg:     cfg,
+		log:     cfg.Logger,
+		watches: newWatches(),
+		slots:   make(chan struct{}, mostOutstanding),
+		poke:    make(chan struct{}, 1),
+		claims:  make(map[*Claim]struct{}),
+		graves:  make(map[int64][]func()),
+		changed: make(chan struct{}),
+		done:    make(chan struct{}),
+	}
+	s.states.ReplayLast = true
+	s.states.OnPanic = func(r any) { s.Report(&PanicError{Value: r}) }
+	s.errors.OnPanic = func(r any) { s.log.Error("error listener panicked", zap.Any("value", r)) }
+	s.life, s.stop = context.WithCancelCause(context.Background())
+	cfg.Link.Logger = cfg.Logger
+	l, err := link.Open(cfg.Link, events{s})
+	if err != nil {
+		s.stop(err)
+		return nil, err
+	}
+	s.link = l
+	s.jobs.Go(s.mind)
+	return s, nil
+}
+
+// PanicError is what a listener panicked with.
+type PanicError struct{ Value any }
+
+// Error implements error.
+func (e *PanicError) Error() string { return "listener panicked: " + panicText(e.Value) }
+
+// Report tells the error listeners of a failure that has no caller.
+func (s *Session) Report(err error) {
+	s.log.Warn("in the background", zap.Error(err))
+	s.errors.Publish(err)
+}
+
+// States delivers every change of state, beginning with the present one.
+func (s *Session) States() listeners.Source[listeners.State] { return &s.states }
+
+// Errors delivers what fails with no caller to tell.
+func (s *Session) Errors() listeners.Source[error] { return &s.errors }
+
+// Link is the connection underneath.
+func (s *Session) Link() *link.Link { return s.link }
+
+// State is the connection's state now.
+func (s *Session) State() listeners.State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state
+}
+
+// ID is the session's id, 0 without one.
+func (s *Session) ID() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.id
+}
+
+// Timeout is the session's timeout as granted, 0 before the first connection.
+func (s *Session) Timeout() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.belief.timeout
+}
+
+// setStateLocked publishes under the mutex, so that listeners see states in
+// the order in which they came about. Publish only queues.
+func (s *Session) setStateLocked(to listeners.State) {
+	if s.state == to {
+		return
+	}
+	s.state = to
+	s.states.Publish(to)
+}
+
+// tellLocked wakes those who wait for a change.
+func (s *Session) tellLocked() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// pokeLocked wakes the minder.
+func (s *Session) pokeLocked() {
+	select {
+	case s.poke <- struct{}{}:
+	default:
+	}
+}
+
+// Close ends claims, watches, background work and the session, in this order,
+// and waits for every goroutine, at most CloseTimeout and a little. The error
+// says that the servers could not be told. A second Close waits for the first
+// and returns its error.
+func (s *Session) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		<-s.done
+		return s.closeErr
+	}
+	s.closed = true
+	tellServers := s.id != 0
+	lost := s.loseClaimsLocked(ErrClosed)
+	s.tellLocked()
+	s.mu.Unlock()
+
+	tell(lost)
+	s.stop(ErrClosed)
+	s.watches.end(ErrClosed, true)
+	s.jobs.Wait()
+
+	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.CloseTimeout)
+	defer cancel()
+	s.closeErr = s.link.Close(ctx, tellServers)
+
+	s.mu.Lock()
+	s.id = 0
+	var gone []func()
+	if s.closeErr == nil {
+		for _, fns := range s.graves {
+			gone = append(gone, fns...)
+		}
+	}
+	if s.state != listeners.Latent {
+		s.state = listeners.Lost // not published: the end of the events says it
+	}
+	s.mu.Unlock()
+	for _, fn := range gone {
+		fn()
+	}
+	s.states.Close()
+	s.errors.Close()
+	close(s.done)
+	return s.closeErr
+}

@@ -1,0 +1,290 @@
+package session
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/paddock-zk/paddock/internal/link"
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+// Event is what happened to a watched node. Its type is 0 if the watch ended
+// without one, and Err says why.
+type Event struct {
+	Type wire.EventType
+	Path string
+	Err  error
+}
+
+// Watch is one subscription to the next event of a node.
+type Watch struct {
+	key   watchKey
+	fn    func(Event)
+	phase watchPhase // guarded by the registry's mu
+}
+
+type watchPhase int8
+
+const (
+	watchSetting watchPhase = iota // the request is on its way
+	watchSet
+	watchOver
+)
+
+type watchKind int8
+
+const (
+	watchData  watchKind = iota // a node that is there
+	watchExist                  // a node that is not
+	watchChild
+)
+
+type watchKey struct {
+	path string
+	kind watchKind
+}
+
+// watches shares what stands on the server between all who watch a node: the
+// server keeps one watch per session, node and kind however often it was
+// asked, and one that nobody waits for any more is removed there.
+//
+// Requests that set a watch and those that remove one are queued under mu, so
+// that they reach the server in the order in which the registry decided. Events
+// and replies come in the order of the wire. Setters counts the requests on
+// their way, during which nothing is removed.
+//
+// Lock order: mu, then the connection's. Callbacks are called without.
+type watches struct {
+	mu      sync.Mutex // guards the fields below
+	conn    *link.Conn // nil while not connected
+	subs    map[watchKey][]*Watch
+	setters map[watchKey]int
+	ended   error // set at close
+}
+
+func newWatches() *watches {
+	return &watches{subs: make(map[watchKey][]*Watch), setters: make(map[watchKey]int)}
+}
+
+// set sends a request that sets a watch. fn gets the one event, in the
+// goroutine that reads the connection; it must not block.
+func (w *watches) set(c *link.Conn, call *link.Call, kind watchKind, path string, fn func(Event)) (*Watch, error) {
+	sub := &Watch{key: watchKey{path, kind}, fn: fn}
+	before := call.OnReply
+	call.OnReply = func(call *link.Call) {
+		w.answered(sub, call)
+		if before != nil {
+			before(call)
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ended != nil {
+		return nil, w.ended
+	}
+	if err := c.Send(call); err != nil {
+		return nil, err
+	}
+	w.setters[sub.key]++
+	return sub, nil
+}
+
+// answered settles what a request to set a watch has done.
+func (w *watches) answered(sub *Watch, call *link.Call) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	asked := sub.key
+	if w.setters[asked]--; w.setters[asked] == 0 {
+		delete(w.setters, asked)
+	}
+	isSet := call.Err() == nil && call.Code() == wire.CodeOK
+	if asked.kind == watchExist {
+		switch {
+		case isSet: // the node is there, so the server watches its data
+			sub.key.kind = watchData
+		case call.Err() == nil && call.Code() == wire.CodeNoNode:
+			isSet = true
+		}
+	}
+	switch {
+	case sub.phase == watchOver:
+		if isSet {
+			w.releaseLocked(sub.key)
+		}
+	case isSet && w.ended == nil:
+		sub.phase = watchSet
+		w.subs[sub.key] = append(w.subs[sub.key], sub)
+	default:
+		sub.phase = watchOver
+	}
+}
+
+// stop gives a watch up. Its callback may be running, or about to.
+func (w *watches) stop(sub *Watch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	was := sub.phase
+	sub.phase = watchOver
+	if was != watchSet {
+		return
+	}
+	rest := slices.DeleteFunc(w.subs[sub.key], func(s *Watch) bool { return s == sub })
+	w.subs[sub.key] = rest
+	if len(rest) == 0 {
+		delete(w.subs, sub.key)
+	}
+	w.releaseLocked(sub.key)
+}
+
+// releaseLocked removes a watch from the server if nobody waits for it.
+func (w *watches) releaseLocked(key watchKey) {
+	typ := wire.WatchChildren
+	kinds := []watchKind{watchChild}
+	if key.kind != watchChild {
+		// The server knows no difference between watching data and existence.
+		typ, kinds = wire.WatchData, []watchKind{watchData, watchExist}
+	}
+	for _, kind := range kinds {
+		k := watchKey{key.path, kind}
+		if len(w.subs[k]) > 0 || w.setters[k] > 0 {
+			return
+		}
+	}
+	if w.conn == nil {
+		return // the server forgot it with the connection
+	}
+	// If it cannot be sent the connection is gone, and the watch with it. If the
+	// server refuses, the watch has just fired.
+	_ = w.conn.Send(link.NewCall(wire.OpRemoveWatches, &wire.WatchesRequest{Path: key.path, Type: typ}))
+}
+
+// fire passes an event to those who wait for it.
+func (w *watches) fire(ev wire.WatcherEvent) {
+	var kinds []watchKind
+	switch ev.Type {
+	case wire.EventNodeCreated, wire.EventNodeDataChanged:
+		kinds = []watchKind{watchData, watchExist}
+	case wire.EventNodeChildrenChanged:
+		kinds = []watchKind{watchChild}
+	case wire.EventNodeDeleted:
+		kinds = []watchKind{watchData, watchExist, watchChild}
+	default:
+		return // the removal of a watch, which we asked for
+	}
+	var fired []*Watch
+	w.mu.Lock()
+	for _, kind := range kinds {
+		key := watchKey{ev.Path, kind}
+		for _, sub := range w.subs[key] {
+			sub.phase = watchOver
+			fired = append(fired, sub)
+		}
+		delete(w.subs, key)
+	}
+	w.mu.Unlock()
+	for _, sub := range fired {
+		sub.fn(Event{Type: ev.Type, Path: ev.Path})
+	}
+}
+
+// setWatchesSize bounds the paths in one request, as servers bound a frame.
+const setWatchesSize = 128 << 10
+
+// begin sets every watch again on a new connection of the same session. The
+// server answers with the events that were missed since it had the state seen.
+func (w *watches) begin(c *link.Conn, seen int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.conn = c
+	req := &wire.SetWatchesRequest{RelativeZxid: seen}
+	size := 0
+	flush := func() {
+		if size == 0 {
+			return
+		}
+		call := link.NewCall(wire.OpSetWatches, req)
+		call.OnReply = func(call *link.Call) {
+			if call.Err() == nil && call.Code() != wire.CodeOK {
+				// Without this the watches would be waited for and never fire.
+				c.Kill(Error(call.Code()))
+			}
+		}
+		_ = c.Send(call) // if the connection is gone, the next one does it
+		req, size = &wire.SetWatchesRequest{RelativeZxid: seen}, 0
+	}
+	for key := range w.subs {
+		switch key.kind {
+		case watchData:
+			req.Data = append(req.Data, key.path)
+		case watchExist:
+			req.Exist = append(req.Exist, key.path)
+		case watchChild:
+			req.Child = append(req.Child, key.path)
+		}
+		if size += len(key.path) + 4; size >= setWatchesSize {
+			flush()
+		}
+	}
+	flush()
+}
+
+// down says that the connection has ended.
+func (w *watches) down() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.conn = nil
+}
+
+// end ends every watch, and with last no more can be set.
+func (w *watches) end(err error, last bool) {
+	w.mu.Lock()
+	all := w.subs
+	w.subs = make(map[watchKey][]*Watch)
+	if last {
+		w.ended = err
+	}
+	for _, subs := range all {
+		for _, sub := range subs {
+			sub.phase = watchOver
+		}
+	}
+	w.mu.Unlock()
+	for key, subs := range all {
+		for _, sub := range subs {
+			sub.fn(Event{Path: key.path, Err: err})
+		}
+	}
+}
+
+// WatchData reads a node with a watch. A node that is not there is not watched.
+func (s *Session) WatchData(ctx context.Context, c *link.Conn, path string, fn func(Event)) (*link.Call, *Watch, error) {
+	return s.watch(ctx, c, wire.OpGetData, watchData, path, fn)
+}
+
+// WatchExists asks for a node with a watch, which stands also if there is none.
+func (s *Session) WatchExists(ctx context.Context, c *link.Conn, path string, fn func(Event)) (*link.Call, *Watch, error) {
+	return s.watch(ctx, c, wire.OpExists, watchExist, path, fn)
+}
+
+// WatchChildren lists a node's children with a watch.
+func (s *Session) WatchChildren(ctx context.Context, c *link.Conn, path string, fn func(Event)) (*link.Call, *Watch, error) {
+	return s.watch(ctx, c, wire.OpGetChildren2, watchChild, path, fn)
+}
+
+func (s *Session) watch(ctx context.Context, c *link.Conn, op wire.Op, kind watchKind, path string, fn func(Event)) (*link.Call, *Watch, error) {
+	call := link.NewCall(op, &wire.PathWatchRequest{Path: path, Watch: true})
+	if err := s.admit(ctx, call); err != nil {
+		return nil, nil, err
+	}
+	sub, err := s.watches.set(c, call, kind, path, fn)
+	if err != nil {
+		call.Discard()
+		return nil, nil, err
+	}
+	return call, sub, nil
+}
+
+// StopWatch gives a watch up and removes it from the server if nobody else
+// waits for it. Its callback may be running, or about to.
+func (s *Session) StopWatch(w *Watch) { s.watches.stop(w) }
