@@ -1,0 +1,146 @@
+package framework
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"github.com/paddock-zk/paddock/internal/link"
+	"github.com/paddock-zk/paddock/internal/wire"
+	"github.com/paddock-zk/paddock/retry"
+)
+
+// op is one public call: what it is, on which path, and how it is repeated.
+type op struct {
+	*scope
+	name       string
+	path       string // in full
+	write      bool
+	idempotent bool // may be repeated although it may have taken effect
+}
+
+// features is what the servers were found not to have.
+type features struct{ noContainers atomic.Bool }
+
+// begin checks what every call is given. sequential is whether digits will be
+// put behind the path, which may then end in a slash.
+func (c *Client) begin(ctx context.Context, name, path string, write, sequential bool) (*op, error) {
+	if c.unusable() {
+		return nil, &OpError{Op: name, Path: path, Err: ErrClosed}
+	}
+	full, err := c.full(path, sequential)
+	if err != nil {
+		return nil, &OpError{Op: name, Path: path, Err: err}
+	}
+	o := &op{scope: c.scope, name: name, path: full, write: write}
+	if ctx == nil {
+		return nil, o.fail(ErrNilContext)
+	}
+	return o, nil
+}
+
+// full puts chroot and namespace before a path.
+func (sc *scope) full(path string, sequential bool) (string, error) {
+	checked := path
+	if sequential {
+		checked += "0"
+	}
+	if err := ValidatePath(checked); err != nil {
+		return "", err
+	}
+	if sc.namespace != "" {
+		if err := ValidatePath(sc.namespace); err != nil {
+			return "", fmt.Errorf("namespace: %w", err)
+		}
+	}
+	switch {
+	case sc.prefix == "":
+		return path, nil
+	case path == "/":
+		return sc.prefix, nil
+	}
+	full := sc.prefix + path
+	if len(full) >= MaxPathLength {
+		return "", ValidatePath(full)
+	}
+	return full, nil
+}
+
+// relative takes chroot and namespace off again.
+func (sc *scope) relative(full string) string {
+	rest := strings.TrimPrefix(full, sc.prefix)
+	if rest == "" {
+		return "/"
+	}
+	return rest
+}
+
+func (o *op) fail(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &OpError{Op: o.name, Path: o.path, Err: err}
+}
+
+// do runs attempts by the client's policy.
+func (o *op) do(ctx context.Context, attempt func(ctx context.Context) error) error {
+	var opts []retry.Option
+	if o.idempotent || !o.write {
+		opts = append(opts, retry.Idempotent())
+	}
+	return o.fail(plainly(retry.Do(ctx, o.plan.Retry, attempt, opts...)))
+}
+
+// plainly takes off what says no more than that there was one attempt.
+func plainly(err error) error {
+	var r *retry.Error
+	if errors.As(err, &r) && r.Attempts == 1 && r.Last != nil &&
+		(errors.Is(r.Reason, retry.ErrStopped) || errors.Is(r.Reason, retry.ErrUnsure)) {
+		return r.Last
+	}
+	return err
+}
+
+// conn waits for a connection, for no longer than one attempt may.
+func (o *op) conn(ctx context.Context) (*link.Conn, error) {
+	patient, cancel := context.WithTimeout(ctx, o.plan.ConnectTimeout)
+	defer cancel()
+	c, err := o.session.Conn(patient, o.write)
+	if err == nil || ctx.Err() != nil || patient.Err() == nil {
+		return c, err
+	}
+	if failure := o.session.Failure(); failure != nil {
+		return nil, fmt.Errorf("%w within %v: %w", ErrNotConnected, o.plan.ConnectTimeout, failure)
+	}
+	return nil, fmt.Errorf("%w within %v", ErrNotConnected, o.plan.ConnectTimeout)
+}
+
+// round is one attempt with one request.
+func (o *op) round(ctx context.Context, code wire.Op, req, resp wire.Record) error {
+	c, err := o.conn(ctx)
+	if err != nil {
+		return err
+	}
+	return o.session.Round(ctx, c, code, o.write, req, resp)
+}
+
+// asFull is the same operation on another path.
+func (o *op) on(path string) *op {
+	other := *o
+	other.path = path
+	return &other
+}
+
+// background runs work until it is done or the client closed, and reports what
+// it cannot do.
+func (o *op) background(name string, work func(ctx context.Context) error) {
+	s := o.session
+	s.Go(func(ctx context.Context) {
+		err := s.Persist(ctx, work)
+		if err != nil && ctx.Err() == nil {
+			s.Report(&OpError{Op: name, Path: o.path, Err: err})
+		}
+	})
+}

@@ -1,0 +1,182 @@
+package framework
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/listeners"
+)
+
+// Client is one session with an ensemble, safe for use by many goroutines. Make
+// it with Start or Connect; calls on a zero or closed Client return ErrClosed.
+type Client struct {
+	*scope
+	owner bool // made by Start, not by UsingNamespace
+}
+
+// scope is what clients of one session share, and what a namespace adds.
+type scope struct {
+	plan    *plan
+	session *session.Session
+	// prefix is chroot and namespace: what stands before every path on the server.
+	prefix    string
+	namespace string // with a leading slash, or ""
+	plain     *features
+	door      *session.Scope
+}
+
+// Connect is Start and BlockUntilConnected; if ctx ends first, or the
+// credentials are refused, the client is closed again. ctx bounds this call
+// only: the client lives until Close.
+func Connect(ctx context.Context, cfg Config) (*Client, error) {
+	if ctx == nil {
+		return nil, &OpError{Op: "connect", Path: cfg.ConnectString, Err: ErrNilContext}
+	}
+	c, err := Start(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.BlockUntilConnected(ctx); err != nil {
+		_ = c.Close() //nolint:contextcheck // has a limit of its own, and err tells more
+		return nil, err
+	}
+	return c, nil
+}
+
+// Start returns at once and connects in the background, for as long as it
+// takes. Its errors are *ConfigError.
+func Start(cfg Config) (*Client, error) {
+	p, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s, err := session.Open(p.session())
+	if err != nil {
+		return nil, &ConfigError{Field: "ConnectString", Err: err}
+	}
+	c := &Client{scope: &scope{plan: p, session: s, plain: new(features)}, owner: true}
+	c.scope = c.inNamespace(p.Namespace)
+	return c, nil
+}
+
+func (sc *scope) inNamespace(namespace string) *scope {
+	in := *sc
+	in.namespace = ""
+	if namespace != "" {
+		in.namespace = "/" + namespace
+	}
+	in.prefix = sc.plan.chroot + in.namespace
+	in.door = newDoor(&in)
+	return &in
+}
+
+// Close ends all holds, then the session, and waits for everything the client
+// started, at most CloseTimeout. Listeners are not waited for, so one may call
+// Close. An error means that the server could not be told, so that ephemeral
+// nodes stay until the session times out. Closing twice is fine and returns the
+// same; on a client from UsingNamespace it is an error and does nothing.
+func (c *Client) Close() error {
+	switch {
+	case c.unusable():
+		return ErrClosed
+	case !c.owner:
+		return errNotOwner
+	}
+	if err := c.session.Close(); err != nil {
+		return fmt.Errorf("close: %w", err)
+	}
+	return nil
+}
+
+var errNotOwner = errors.New("close: this client shares its session: close the one it was made from")
+
+func (c *Client) unusable() bool { return c == nil || c.scope == nil }
+
+// BlockUntilConnected returns nil once a session is up, or says that ctx ended,
+// the client was closed, or the credentials were refused (ErrAuthFailed).
+func (c *Client) BlockUntilConnected(ctx context.Context) error {
+	switch {
+	case c.unusable():
+		return ErrClosed
+	case ctx == nil:
+		return &OpError{Op: "connect", Path: c.plan.ConnectString, Err: ErrNilContext}
+	}
+	_, err := c.session.Conn(ctx, false)
+	if err == nil {
+		return nil
+	}
+	if failure := c.session.Failure(); failure != nil && ctx.Err() != nil {
+		err = fmt.Errorf("%w (%s)", err, failure.Error()) // told, but not to be matched
+	}
+	return &OpError{Op: "connect", Path: c.plan.ConnectString, Err: err}
+}
+
+// State is the connection's state now; LATENT before the first connection, LOST
+// after Close.
+func (c *Client) State() listeners.State {
+	if c.unusable() {
+		return listeners.Latent
+	}
+	return c.session.State()
+}
+
+// States delivers every change of state, beginning with the present one. It
+// ends when the client is closed.
+func (c *Client) States() listeners.Source[listeners.State] {
+	if c.unusable() {
+		return new(listeners.Hub[listeners.State])
+	}
+	return c.session.States()
+}
+
+// Errors delivers what fails with no caller to tell: background clean-up, a
+// panicking listener, refused credentials.
+func (c *Client) Errors() listeners.Source[error] {
+	if c.unusable() {
+		return new(listeners.Hub[error])
+	}
+	return c.session.Errors()
+}
+
+// SessionID is the present session's id, 0 without one.
+func (c *Client) SessionID() int64 {
+	if c.unusable() {
+		return 0
+	}
+	return c.session.ID()
+}
+
+// SessionTimeout is what the servers granted, 0 before the first connection.
+func (c *Client) SessionTimeout() time.Duration {
+	if c.unusable() {
+		return 0
+	}
+	return c.session.Timeout()
+}
+
+// UsingNamespace is a client on the same session with another namespace; "" is
+// none. A bad namespace is reported by every call of the new client.
+func (c *Client) UsingNamespace(namespace string) *Client {
+	if c.unusable() {
+		return &Client{}
+	}
+	return &Client{scope: c.inNamespace(namespace)}
+}
+
+// Conn is the connection underneath, for what is not covered here. It has no
+// namespace, retries or contexts, requests are bounded by Config.MaxRequest,
+// and go-zookeeper's own rules hold for it. It stays the same for the life of
+// the client, across sessions. Do not close it. A *zk.Conn made elsewhere
+// cannot be adopted, for the states rest on what we watch from its first byte;
+// hand this one to the older code instead. It is nil on a zero Client.
+func (c *Client) Conn() *zk.Conn {
+	if c.unusable() {
+		return nil
+	}
+	return c.session.Link().Raw()
+}

@@ -1,0 +1,279 @@
+package framework
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"go.uber.org/zap"
+
+	"github.com/paddock-zk/paddock/internal/link"
+	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/retry"
+)
+
+// Config describes a client. The zero value of every field except
+// ConnectString is usable.
+type Config struct {
+	// ConnectString lists host:port pairs, separated by commas, and may end in
+	// a chroot: "zk1:2181,zk2:2181/app". A port left out is 2181, and an IPv6
+	// address stands in brackets. Names are resolved anew at each attempt to
+	// connect. Required.
+	ConnectString string
+
+	// SessionTimeout is requested from the servers, which clamp it; see
+	// Client.SessionTimeout for the result. Defaults to 15 seconds.
+	SessionTimeout time.Duration
+
+	// ConnectTimeout bounds dialing and handshake with one server, and how long
+	// one attempt of a call waits for a connection. Defaults to a third of
+	// SessionTimeout.
+	ConnectTimeout time.Duration
+
+	// CloseTimeout bounds how long Close tries to tell the servers. Defaults to
+	// 5 seconds.
+	CloseTimeout time.Duration
+
+	// Retry is the policy around each call. The zero Policy means
+	// ExponentialBackoff(100ms, 5); retry.None disables. Its classifiers come
+	// before Classify.
+	Retry retry.Policy
+
+	// Namespace is put before every path: with "app", "/a" is "/app/a". Its node
+	// is made when something is created in it. Defaults to none.
+	Namespace string
+
+	// Auth is presented to every server that is connected to, before anything
+	// else. Never logged.
+	Auth []Auth
+
+	// ACL chooses the access list of a node created without one. path has the
+	// namespace and not the chroot. Defaults to world:anyone, all rights.
+	ACL func(path string) []ACL
+
+	// DefaultData is what Create writes for nil data. Nil means the local IP
+	// address as text, as in Curator.
+	DefaultData []byte
+
+	// TLS turns on encryption; host names are verified as written in
+	// ConnectString, and at least TLS 1.2 is spoken unless MinVersion says
+	// otherwise. Nil means plain TCP.
+	TLS *tls.Config
+
+	// DialContext opens a connection; it must end with its context. Defaults to
+	// that of a net.Dialer. With a function of your own, names arrive unresolved.
+	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
+
+	// CanBeReadOnly accepts a server that is cut off from the majority, for
+	// reads, while another one is looked for.
+	CanBeReadOnly bool
+
+	// Proof says what may extend the belief in a hold. The zero value is
+	// ProofAuto.
+	Proof Proof
+
+	// NoContainers makes parents persistent nodes, which nobody removes.
+	NoContainers bool
+
+	// MaxReply bounds a reply's size in bytes; a server that sends more is
+	// disconnected. Defaults to 4 MiB.
+	MaxReply int
+
+	// MaxRequest bounds a request's size in bytes; a larger one is refused with
+	// ErrTooLarge and not sent, as servers cut the connection. Defaults to
+	// 1,048,575, as the servers' jute.maxbuffer does.
+	MaxRequest int
+
+	// Logger gets what happens to the connection, and what fails in the
+	// background. Defaults to none.
+	Logger *zap.Logger
+}
+
+// Auth is one credential, such as {"digest", []byte("user:password")}. It
+// prints without the data.
+type Auth struct {
+	Scheme string
+	Data   []byte
+}
+
+// String returns the scheme.
+func (a Auth) String() string { return a.Scheme + ":***" }
+
+// GoString returns the scheme.
+func (a Auth) GoString() string { return "framework.Auth{" + a.String() + "}" }
+
+// Proof says what may extend the belief in a hold: how a client knows that the
+// servers cannot have ended its session. The ownership chapter of the guide
+// explains it.
+type Proof int
+
+// The grades of proof.
+const (
+	// ProofAuto is ProofServer if ConnectString names one server, and
+	// ProofLeader if it names more.
+	ProofAuto Proof = iota
+	// ProofServer trusts every reply. It is exact for a standalone server. In an
+	// ensemble a server that was cut off from its leader goes on replying, so
+	// that a hold can be believed in after it was given to another client.
+	ProofServer
+	// ProofLeader trusts what a committed write has confirmed. While locks are
+	// held it costs a small write every third of the session timeout or so.
+	ProofLeader
+)
+
+// ConfigError names the field of a Config that is wrong.
+type ConfigError struct {
+	Field string
+	Err   error
+}
+
+// Error implements error.
+func (e *ConfigError) Error() string { return "config: " + e.Field + " " + e.Err.Error() }
+
+// Unwrap gives the reason.
+func (e *ConfigError) Unwrap() error { return e.Err }
+
+// plan is a Config that was checked and completed.
+type plan struct {
+	Config
+	servers []string
+	chroot  string
+}
+
+const (
+	defaultSessionTimeout = 15 * time.Second
+	defaultCloseTimeout   = 5 * time.Second
+	defaultMaxReply       = 4 << 20
+	defaultMaxRequest     = 1<<20 - 1
+	leastMaxSize          = 4 << 10
+)
+
+func defaultRetry() retry.Policy { return retry.ExponentialBackoff(100*time.Millisecond, 5) }
+
+// withDefaults completes a Config, or says which field is wrong.
+func (cfg Config) withDefaults() (*plan, error) {
+	p := &plan{Config: cfg}
+	steps := []struct {
+		field string
+		check func() error
+	}{
+		{"ConnectString", p.fillServers},
+		{"SessionTimeout", func() error { return fillTimeout(&p.SessionTimeout, defaultSessionTimeout) }},
+		{"ConnectTimeout", func() error { return fillTimeout(&p.ConnectTimeout, max(p.SessionTimeout/3, time.Millisecond)) }},
+		{"CloseTimeout", func() error { return fillTimeout(&p.CloseTimeout, defaultCloseTimeout) }},
+		{"Namespace", func() error { return checkNamespace(p.Namespace) }},
+		{"Auth", p.checkAuth},
+		{"Proof", p.fillProof},
+		{"MaxReply", func() error { return fillSize(&p.MaxReply, defaultMaxReply) }},
+		{"MaxRequest", func() error { return fillSize(&p.MaxRequest, defaultMaxRequest) }},
+	}
+	for _, s := range steps {
+		if err := s.check(); err != nil {
+			return nil, &ConfigError{Field: s.field, Err: err}
+		}
+	}
+	if p.Retry.IsZero() {
+		p.Retry = defaultRetry()
+	}
+	p.Retry = p.Retry.WithFallback(classify)
+	if p.DialContext == nil {
+		p.DialContext = new(net.Dialer).DialContext
+	}
+	if p.ACL == nil {
+		p.ACL = func(string) []ACL { return zk.WorldACL(zk.PermAll) }
+	}
+	if p.Logger == nil {
+		p.Logger = zap.NewNop()
+	}
+	return p, nil
+}
+
+func (p *plan) fillServers() (err error) {
+	p.servers, p.chroot, err = parseConnectString(p.ConnectString)
+	return err
+}
+
+// fillTimeout checks a duration, which the protocol has in milliseconds of 32 bits.
+func fillTimeout(d *time.Duration, preset time.Duration) error {
+	const most = math.MaxInt32 * time.Millisecond
+	switch {
+	case *d == 0:
+		*d = preset
+	case *d < 0:
+		return fmt.Errorf("is %v: it must not be negative", *d)
+	case *d < time.Millisecond:
+		return fmt.Errorf("is %v: it must be a millisecond at least", *d)
+	case *d > most:
+		return fmt.Errorf("is %v: it must be %v at most", *d, most)
+	}
+	return nil
+}
+
+func fillSize(n *int, preset int) error {
+	switch {
+	case *n == 0:
+		*n = preset
+	case *n < leastMaxSize || *n > math.MaxInt32:
+		return fmt.Errorf("is %d: it must be from %d to %d", *n, leastMaxSize, math.MaxInt32)
+	}
+	return nil
+}
+
+func checkNamespace(namespace string) error {
+	if namespace == "" {
+		return nil
+	}
+	return ValidatePath("/" + namespace)
+}
+
+func (p *plan) checkAuth() error {
+	for i, a := range p.Auth {
+		if a.Scheme == "" {
+			return fmt.Errorf("entry %d has no scheme", i)
+		}
+	}
+	return nil
+}
+
+func (p *plan) fillProof() error {
+	switch p.Proof {
+	case ProofServer, ProofLeader:
+		return nil
+	case ProofAuto:
+		p.Proof = ProofServer
+		if len(p.servers) > 1 {
+			p.Proof = ProofLeader
+		}
+		return nil
+	}
+	return errors.New("is none of ProofAuto, ProofServer, ProofLeader")
+}
+
+func (p *plan) session() session.Config {
+	cfg := session.Config{
+		Link: link.Config{
+			Servers:        p.servers,
+			SessionTimeout: p.SessionTimeout,
+			ConnectTimeout: p.ConnectTimeout,
+			Dial:           p.DialContext,
+			TLS:            p.TLS,
+			ReadOnly:       p.CanBeReadOnly,
+			MaxReply:       p.MaxReply,
+			MaxRequest:     p.MaxRequest,
+		},
+		CloseTimeout: p.CloseTimeout,
+		Logger:       p.Logger,
+	}
+	for _, a := range p.Auth {
+		cfg.Link.Auth = append(cfg.Link.Auth, link.Auth(a))
+	}
+	if p.Proof == ProofLeader {
+		cfg.Proof = session.ProofLeader
+	}
+	return cfg
+}

@@ -1,0 +1,65 @@
+package framework
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+)
+
+// defaultPort is what a server without one listens on.
+const defaultPort = "2181"
+
+// parseConnectString splits a connection string into host:port pairs and the
+// chroot, which is "" if there is none.
+func parseConnectString(s string) (servers []string, chroot string, err error) {
+	if strings.TrimSpace(s) == "" {
+		return nil, "", errors.New("is empty: it lists host:port pairs, separated by commas, and may end in a chroot")
+	}
+	hosts := s
+	if i := strings.IndexByte(s, '/'); i >= 0 {
+		hosts, chroot = s[:i], s[i:]
+		if err := ValidatePath(chroot); err != nil {
+			return nil, "", fmt.Errorf("chroot: %w", err)
+		}
+		if chroot == "/" {
+			chroot = ""
+		}
+	}
+	for _, entry := range strings.Split(hosts, ",") {
+		server, err := parseServer(strings.TrimSpace(entry))
+		if err != nil {
+			return nil, "", fmt.Errorf("server %q: %w", entry, err)
+		}
+		servers = append(servers, server)
+	}
+	return servers, chroot, nil
+}
+
+func parseServer(entry string) (string, error) {
+	switch {
+	case entry == "":
+		return "", errors.New("is empty")
+	case strings.ContainsAny(entry, " \t\r\n\x00@"):
+		return "", errors.New("has a character that no host name has")
+	case strings.Count(entry, ":") > 1 && entry[0] != '[':
+		return "", errors.New("an IPv6 address must stand in brackets, as in [::1]:2181")
+	case entry[0] == '[' && strings.HasSuffix(entry, "]"), !strings.Contains(entry, ":"):
+		entry += ":" + defaultPort
+	}
+	host, port, err := net.SplitHostPort(entry)
+	if err != nil {
+		return "", errors.New("is not host:port")
+	}
+	if host == "" {
+		return "", errors.New("has no host")
+	}
+	if entry[0] == '[' && net.ParseIP(strings.SplitN(host, "%", 2)[0]) == nil {
+		return "", errors.New("has no IPv6 address in its brackets")
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return "", fmt.Errorf("port %q is not a number from 1 to 65535", port)
+	}
+	return net.JoinHostPort(host, port), nil
+}

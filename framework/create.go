@@ -1,0 +1,281 @@
+package framework
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/paddock-zk/paddock/internal/link"
+	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+// Create makes a node and returns its path, which a sequential mode or
+// Protected extends. Nil data is Config.DefaultData. A sequential path may end
+// in a slash, so that the name is the number alone.
+//
+// Errors: ErrNodeExists, ErrNoNode (the parent is missing), ErrNoAuth,
+// ErrInvalidACL, ErrNoChildrenForEphemerals, ErrInvalidArgument, ErrInvalidPath,
+// ErrTooLarge, ErrNotConnected, and ErrOutcomeUnknown if the reply was lost and
+// neither Protected nor Idempotent was given.
+//
+// Source: Curator's CreateBuilder.
+func (c *Client) Create(ctx context.Context, path string, data []byte, mode Mode, opts ...CreateOption) (string, error) {
+	o, err := c.begin(ctx, "create", path, true, mode.sequential())
+	if err != nil {
+		return "", err
+	}
+	options, err := createOptionsOf(mode, opts)
+	if err != nil {
+		return "", o.fail(err)
+	}
+	cr := &creation{op: o, opts: options, mode: mode, data: data, target: o.path}
+	if cr.opts.protected {
+		parent, node := PathAndNode(o.path)
+		cr.parent, cr.protection = parent, session.NewProtection()
+		cr.target = session.Below(parent, cr.protection+node)
+	}
+	o.idempotent = cr.opts.protected || cr.opts.idempotent
+	var made string
+	err = o.do(ctx, func(ctx context.Context) (err error) {
+		made, err = cr.attempt(ctx)
+		return err
+	})
+	if err != nil {
+		cr.forget()
+		return "", err
+	}
+	return o.relative(made), nil
+}
+
+// creation is one Create across its attempts.
+type creation struct {
+	*op
+	opts   createOptions
+	mode   Mode
+	data   []byte
+	target string
+
+	parent     string // of a protected node
+	protection string
+	madeIn     int64 // the session in which an attempt had no reply
+	maybeMade  bool  // an attempt had no reply
+}
+
+// mostTurns bounds how often what an attempt needs can vanish again before it
+// is used: a parent that is reaped, a node that is deleted.
+const mostTurns = 5
+
+func (cr *creation) attempt(ctx context.Context) (string, error) {
+	c, err := cr.conn(ctx)
+	if err != nil {
+		return "", err
+	}
+	if cr.opts.protected && cr.maybeMade {
+		if made, err := cr.find(ctx, c); made != "" || err != nil {
+			return made, err
+		}
+	}
+	var made string
+	for range mostTurns {
+		made, err = cr.send(ctx, c)
+		again := false
+		switch {
+		case errors.Is(err, ErrNoNode) && (cr.opts.parents || cr.namespace != ""):
+			again, err = cr.makeParents(ctx, c, err)
+		case errors.Is(err, ErrNodeExists) && cr.opts.orSet:
+			again, err = cr.setInstead(ctx, c)
+			made = cr.target
+		case errors.Is(err, ErrNodeExists) && cr.opts.idempotent:
+			err = cr.accept(ctx, c, err)
+			made = cr.target
+		}
+		if !again {
+			break
+		}
+	}
+	if Ambiguous(err) && !cr.maybeMade {
+		cr.maybeMade, cr.madeIn = true, c.Session()
+	}
+	return made, err
+}
+
+// send sends the request itself.
+func (cr *creation) send(ctx context.Context, c *link.Conn) (string, error) {
+	req := wire.CreateRequest{Path: cr.target, Data: cr.content(c), ACL: wireACL(cr.accessList()), Flags: modeFlags[cr.mode]}
+	switch {
+	case cr.opts.hasTTL:
+		ttl := &wire.CreateTTLRequest{CreateRequest: req, TTL: cr.opts.ttl.Milliseconds()}
+		ttl.Flags = wire.FlagPersistentTTL
+		if cr.mode.sequential() {
+			ttl.Flags = wire.FlagPersistentSequenceTTL
+		}
+		var resp wire.Create2Response
+		err := cr.session.Round(ctx, c, wire.OpCreateTTL, true, ttl, &resp)
+		return resp.Path, err
+	case cr.mode == Container:
+		var resp wire.Create2Response
+		err := cr.session.Round(ctx, c, wire.OpCreateContainer, true, &req, &resp)
+		return resp.Path, err
+	}
+	var resp wire.CreateResponse
+	err := cr.session.Round(ctx, c, wire.OpCreate, true, &req, &resp)
+	return resp.Path, err
+}
+
+func (cr *creation) accessList() []ACL {
+	if cr.opts.hasACL {
+		return cr.opts.acl
+	}
+	return cr.defaultACL(cr.target)
+}
+
+// defaultACL is what the configuration gives a node: it knows paths without the chroot.
+func (sc *scope) defaultACL(full string) []ACL { return sc.plan.ACL(full[len(sc.plan.chroot):]) }
+
+func (cr *creation) content(c *link.Conn) []byte { return cr.dataOrDefault(c, cr.data) }
+
+// dataOrDefault is what nil data stands for.
+func (sc *scope) dataOrDefault(c *link.Conn, data []byte) []byte {
+	switch {
+	case data != nil:
+		return data
+	case sc.plan.DefaultData != nil:
+		return sc.plan.DefaultData
+	}
+	return localIP(c)
+}
+
+// localIP is the address that we have towards the servers.
+func localIP(c *link.Conn) []byte {
+	if tcp, ok := c.LocalAddr().(*net.TCPAddr); ok {
+		return []byte(tcp.IP.String())
+	}
+	return []byte("127.0.0.1")
+}
+
+// makeParents makes what is missing above, if this Create does so. The
+// namespace's own node is made in any case.
+func (cr *creation) makeParents(ctx context.Context, c *link.Conn, missing error) (again bool, err error) {
+	above, _ := PathAndNode(cr.target)
+	if !cr.opts.parents {
+		above = cr.prefix
+		if there, err := cr.exists(ctx, c, above); err != nil || there {
+			return false, errors.Join(missing, err)
+		}
+	}
+	if err := cr.ensure(ctx, c, above); err != nil {
+		return false, err
+	}
+	return true, missing
+}
+
+func (o *op) exists(ctx context.Context, c *link.Conn, path string) (bool, error) {
+	var resp wire.StatResponse
+	err := o.session.Round(ctx, c, wire.OpExists, false, &wire.PathWatchRequest{Path: path}, &resp)
+	if errors.Is(err, ErrNoNode) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// setInstead is OrSet; again says that the node has vanished.
+func (cr *creation) setInstead(ctx context.Context, c *link.Conn) (again bool, err error) {
+	req := &wire.SetDataRequest{Path: cr.target, Data: cr.content(c), Version: AnyVersion}
+	err = cr.session.Round(ctx, c, wire.OpSetData, true, req, new(wire.StatResponse))
+	if errors.Is(err, ErrNoNode) {
+		return true, err
+	}
+	return false, err
+}
+
+// accept is Idempotent: a node that is as this Create would have made it.
+func (cr *creation) accept(ctx context.Context, c *link.Conn, exists error) error {
+	var resp wire.GetDataResponse
+	err := cr.session.Round(ctx, c, wire.OpGetData, false, &wire.PathWatchRequest{Path: cr.target}, &resp)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w, and reading it: %w", exists, err)
+	case resp.Stat.Version != 0 || !bytes.Equal(resp.Data, cr.content(c)):
+		return exists
+	case cr.mode.ephemeral() && resp.Stat.EphemeralOwner != c.Session():
+		return exists
+	}
+	return nil
+}
+
+// find looks for what an earlier attempt has made. A node of a session that is
+// over is not ours any more, and is deleted.
+func (cr *creation) find(ctx context.Context, c *link.Conn) (string, error) {
+	names, err := cr.session.Find(ctx, c, cr.parent, cr.protection)
+	if errors.Is(err, ErrNoNode) {
+		return "", nil
+	}
+	for _, name := range names {
+		path := session.Below(cr.parent, name)
+		if !cr.mode.ephemeral() {
+			return path, nil
+		}
+		var resp wire.StatResponse
+		err = cr.session.Round(ctx, c, wire.OpExists, false, &wire.PathWatchRequest{Path: path}, &resp)
+		switch {
+		case errors.Is(err, ErrNoNode):
+			err = nil
+		case err != nil:
+			return "", err
+		case resp.Stat.EphemeralOwner == c.Session():
+			return path, nil
+		default:
+			cr.on(path).deleteLater()
+		}
+	}
+	return "", err
+}
+
+// forget deletes in the background what a failed Create may have made.
+func (cr *creation) forget() {
+	if !cr.opts.protected || !cr.maybeMade {
+		return
+	}
+	cr.background("clean up after create", func(ctx context.Context) error {
+		c, err := cr.session.Conn(ctx, true)
+		if err != nil {
+			return err
+		}
+		if cr.mode.ephemeral() && c.Session() != cr.madeIn {
+			return nil // it went with its session
+		}
+		names, err := cr.session.Find(ctx, c, cr.parent, cr.protection)
+		if errors.Is(err, ErrNoNode) {
+			return nil
+		}
+		for _, name := range names {
+			if err := cr.deleteNow(ctx, c, session.Below(cr.parent, name)); err != nil {
+				return err
+			}
+		}
+		return err
+	})
+}
+
+// deleteNow deletes a node of any version that may be gone already.
+func (o *op) deleteNow(ctx context.Context, c *link.Conn, path string) error {
+	err := o.session.Round(ctx, c, wire.OpDelete, true, &wire.PathVersionRequest{Path: path, Version: AnyVersion}, wire.Empty{})
+	if errors.Is(err, ErrNoNode) {
+		return nil
+	}
+	return err
+}
+
+// deleteLater deletes a node in the background.
+func (o *op) deleteLater() {
+	o.background("delete", func(ctx context.Context) error {
+		c, err := o.session.Conn(ctx, true)
+		if err != nil {
+			return err
+		}
+		return o.deleteNow(ctx, c, o.path)
+	})
+}

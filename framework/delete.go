@@ -1,0 +1,135 @@
+package framework
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/paddock-zk/paddock/internal/link"
+	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+// Delete removes a node if its version is as given.
+//
+// Errors: ErrNoNode, ErrNotEmpty, ErrBadVersion, ErrNoAuth (on the parent),
+// ErrNotConnected, and ErrOutcomeUnknown unless Idempotent or IfExists is given.
+//
+// Source: Curator's DeleteBuilder.
+func (c *Client) Delete(ctx context.Context, path string, version int32, opts ...DeleteOption) error {
+	o, err := c.begin(ctx, "delete", path, true, false)
+	if err != nil {
+		return err
+	}
+	var options deleteOptions
+	for _, opt := range opts {
+		if opt == nil {
+			return o.fail(fmt.Errorf("%w: option is nil", ErrInvalidArgument))
+		}
+		opt.delete(&options)
+	}
+	switch {
+	case version < AnyVersion:
+		return o.fail(badVersion(version))
+	case o.path == "/":
+		return o.fail(fmt.Errorf("%w: the root cannot be deleted", ErrInvalidPath))
+	}
+	absentIsFine := options.ifExists || options.idempotent
+	o.idempotent = absentIsFine
+	err = o.do(ctx, func(ctx context.Context) error {
+		c, err := o.conn(ctx)
+		if err != nil {
+			return err
+		}
+		if options.recursive {
+			if err := o.deleteBelow(ctx, c, o.path); err != nil && !errors.Is(err, ErrNoNode) {
+				return err
+			}
+		}
+		err = o.session.Round(ctx, c, wire.OpDelete, true, &wire.PathVersionRequest{Path: o.path, Version: version}, wire.Empty{})
+		if absentIsFine && errors.Is(err, ErrNoNode) {
+			return nil
+		}
+		return err
+	})
+	if err != nil && options.guaranteed && undone(err) {
+		o.guarantee(options.recursive)
+	}
+	return err
+}
+
+// undone is whether a delete that failed may have left the node, in a way that
+// may pass.
+func undone(err error) bool {
+	return (Retryable(err) || Ambiguous(err) || ended(err)) && !errors.Is(err, ErrClosed)
+}
+
+// guarantee deletes in the background until it is done.
+func (o *op) guarantee(recursive bool) {
+	o.background("guaranteed delete", func(ctx context.Context) error {
+		c, err := o.session.Conn(ctx, true)
+		if err != nil {
+			return err
+		}
+		if recursive {
+			if err := o.deleteBelow(ctx, c, o.path); err != nil && !errors.Is(err, ErrNoNode) {
+				return err
+			}
+		}
+		return o.deleteNow(ctx, c, o.path)
+	})
+}
+
+// deleteBelow deletes everything below a path. What others create meanwhile is
+// deleted as well, for a few turns.
+func (o *op) deleteBelow(ctx context.Context, c *link.Conn, path string) error {
+	var err error
+	for range mostTurns {
+		var resp wire.GetChildrenResponse
+		err = o.session.Round(ctx, c, wire.OpGetChildren, false, &wire.PathWatchRequest{Path: path}, &resp)
+		if err != nil || len(resp.Children) == 0 {
+			return err
+		}
+		if err = o.deleteAll(ctx, c, path, resp.Children); !errors.Is(err, ErrNotEmpty) {
+			return err
+		}
+	}
+	return err
+}
+
+// deleteAll deletes children of a path: first all at once, then below those
+// that have children of their own.
+func (o *op) deleteAll(ctx context.Context, c *link.Conn, path string, children []string) error {
+	var full []string
+	for len(children) > 0 {
+		batch := children[:min(len(children), deleteBatch)]
+		children = children[len(batch):]
+		calls := make([]*link.Call, len(batch))
+		for i, child := range batch {
+			calls[i] = link.NewCall(wire.OpDelete, &wire.PathVersionRequest{Path: session.Below(path, child), Version: AnyVersion})
+		}
+		if err := o.session.Send(ctx, c, calls...); err != nil {
+			return err
+		}
+		for i, call := range calls {
+			switch err := o.session.Await(ctx, c, call, true); {
+			case errors.Is(err, ErrNotEmpty):
+				full = append(full, session.Below(path, batch[i]))
+			case err != nil && !errors.Is(err, ErrNoNode):
+				return err
+			}
+		}
+	}
+	for _, child := range full {
+		if err := o.deleteBelow(ctx, c, child); err != nil && !errors.Is(err, ErrNoNode) {
+			return err
+		}
+		if err := o.deleteNow(ctx, c, child); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteBatch bounds the deletes that are on their way at once.
+const deleteBatch = 200

@@ -1,0 +1,104 @@
+package framework
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/retry"
+)
+
+// OpError is what every call on a path returns. Err wraps one of the Err
+// values, a network error, or, if the caller's context ended, both ctx.Err()
+// and context.Cause(ctx). If there was more than one attempt it is a
+// *retry.Error, which says how many and for how long.
+type OpError struct {
+	Op   string // "create", "get", "acquire", ...
+	Path string // in full, with chroot and namespace
+	Err  error
+}
+
+// Error implements error.
+func (e *OpError) Error() string { return e.Op + " " + e.Path + ": " + e.Err.Error() }
+
+// Unwrap gives the reason.
+func (e *OpError) Unwrap() error { return e.Err }
+
+var (
+	// ErrNoNode reports that the node does not exist.
+	ErrNoNode = zk.ErrNoNode
+	// ErrNodeExists reports that the node exists already.
+	ErrNodeExists = zk.ErrNodeExists
+	// ErrBadVersion reports that the node's version is another one.
+	ErrBadVersion = zk.ErrBadVersion
+	// ErrNotEmpty reports that the node has children.
+	ErrNotEmpty = zk.ErrNotEmpty
+	// ErrNoAuth reports that the access list forbids it.
+	ErrNoAuth = zk.ErrNoAuth
+	// ErrAuthFailed reports that the server refused the credentials.
+	ErrAuthFailed = zk.ErrAuthFailed
+	// ErrInvalidACL reports an access list that is empty, malformed, or speaks
+	// of identities that the session does not have.
+	ErrInvalidACL = zk.ErrInvalidACL
+	// ErrNoChildrenForEphemerals reports a node to be created below an ephemeral one.
+	ErrNoChildrenForEphemerals = zk.ErrNoChildrenForEphemerals
+	// ErrInvalidPath reports that the path breaks the rules; nothing was sent.
+	ErrInvalidPath = zk.ErrInvalidPath
+	// ErrSessionExpired reports that the session ended, and its ephemeral nodes with it.
+	ErrSessionExpired = zk.ErrSessionExpired
+)
+
+var (
+	// ErrClosed reports a call on a closed client.
+	ErrClosed = session.ErrClosed
+	// ErrNotConnected reports that no server could be asked in time, and that
+	// nothing was left behind.
+	ErrNotConnected = session.ErrNotConnected
+	// ErrOutcomeUnknown reports a write whose reply was lost: it may have happened.
+	ErrOutcomeUnknown = session.ErrOutcomeUnknown
+	// ErrTooLarge reports a request that is larger than Config.MaxRequest.
+	ErrTooLarge = session.ErrTooLarge
+	// ErrInvalidArgument reports options, modes or versions that do not fit
+	// together; nothing was sent.
+	ErrInvalidArgument = errors.New("invalid argument")
+	// ErrNilContext reports a call that was given no context.
+	ErrNilContext = session.ErrNilContext
+)
+
+// Retryable reports that the failure may pass and that nothing has happened.
+func Retryable(err error) bool {
+	return err != nil && !Ambiguous(err) && session.Passing(err) && !ended(err)
+}
+
+// Ambiguous reports that a write may have happened.
+func Ambiguous(err error) bool { return errors.Is(err, ErrOutcomeUnknown) }
+
+func ended(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// Classify judges errors of this package for retry policies: what may pass is
+// Again, a lost reply Unsure, and any other OpError Stop. It has no opinion on
+// errors from elsewhere.
+func Classify(err error) retry.Decision {
+	var op *OpError
+	if d := classify(err); d != retry.Stop || errors.As(err, &op) || errors.Is(err, ErrClosed) {
+		return d
+	}
+	return retry.Pass
+}
+
+// classify is Classify for errors that can only be ours.
+func classify(err error) retry.Decision {
+	switch {
+	case errors.Is(err, ErrClosed):
+		return retry.Stop
+	case Ambiguous(err):
+		return retry.Unsure
+	case session.Passing(err):
+		return retry.Again
+	}
+	return retry.Stop
+}

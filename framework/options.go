@@ -1,0 +1,127 @@
+package framework
+
+import (
+	"fmt"
+	"time"
+)
+
+// CreateOption changes one Create.
+type CreateOption interface{ create(*createOptions) }
+
+// SetOption changes one Set or SetACL.
+type SetOption interface{ set(*setOptions) }
+
+// DeleteOption changes one Delete.
+type DeleteOption interface{ delete(*deleteOptions) }
+
+// CommitOption changes one Commit.
+type CommitOption interface{ commit(*commitOptions) }
+
+type createOptions struct {
+	parents    bool
+	protected  bool
+	idempotent bool
+	orSet      bool
+	acl        []ACL
+	hasACL     bool
+	ttl        time.Duration
+	hasTTL     bool
+}
+
+type setOptions struct{ idempotent bool }
+
+type deleteOptions struct {
+	guaranteed bool
+	recursive  bool
+	ifExists   bool
+	idempotent bool
+}
+
+type commitOptions struct{ idempotent bool }
+
+type createOption func(*createOptions)
+
+func (f createOption) create(o *createOptions) { f(o) }
+
+type deleteOption func(*deleteOptions)
+
+func (f deleteOption) delete(o *deleteOptions) { f(o) }
+
+// Parents makes missing parents, as containers where the server has them, with
+// the access list that Config.ACL gives each.
+func Parents() CreateOption { return createOption(func(o *createOptions) { o.parents = true }) }
+
+// Protected marks the name with "_c_" and a UUID, so that a node whose reply
+// was lost is found, not made twice or forgotten: within the call it is looked
+// for before another one is made, and if the call fails, what it may have made
+// is deleted in the background.
+//
+// Source: Curator's withProtection; names are the same.
+func Protected() CreateOption { return createOption(func(o *createOptions) { o.protected = true }) }
+
+// ACLs overrides Config.ACL for the node, not for its parents. An empty list is
+// refused by the server with ErrInvalidACL.
+func ACLs(acl ...ACL) CreateOption {
+	return createOption(func(o *createOptions) { o.acl, o.hasACL = acl, true })
+}
+
+// TTL lets the server remove a persistent node that has no children and was
+// not modified for d. Servers have it switched off unless
+// zookeeper.extendedTypesEnabled is set.
+func TTL(d time.Duration) CreateOption {
+	return createOption(func(o *createOptions) { o.ttl, o.hasTTL = d, true })
+}
+
+// OrSet sets the data if the node exists, whatever its version and mode.
+func OrSet() CreateOption { return createOption(func(o *createOptions) { o.orSet = true }) }
+
+// Guaranteed goes on in the background, until done or closed, if the call
+// itself fails in a way that may pass or its ctx has ended; the error still
+// says so. In the background any version is deleted.
+func Guaranteed() DeleteOption { return deleteOption(func(o *deleteOptions) { o.guaranteed = true }) }
+
+// Recursive deletes what is below as well. The version is that of path alone.
+func Recursive() DeleteOption { return deleteOption(func(o *deleteOptions) { o.recursive = true }) }
+
+// IfExists makes an absent node a success.
+func IfExists() DeleteOption { return deleteOption(func(o *deleteOptions) { o.ifExists = true }) }
+
+// IdempotentOption may be given to every call that writes.
+type IdempotentOption struct{}
+
+// Idempotent settles a lost reply by reading back, and counts what already is
+// as intended as success: for Create a node with this data that was never
+// changed, for Set a node with this data at the version after the given one,
+// for Delete an absent node, for Commit all of its operations. It needs exact
+// versions; with AnyVersion a repeated write may overwrite somebody else's.
+func Idempotent() IdempotentOption { return IdempotentOption{} }
+
+func (IdempotentOption) create(o *createOptions) { o.idempotent = true }
+func (IdempotentOption) set(o *setOptions)       { o.idempotent = true }
+func (IdempotentOption) delete(o *deleteOptions) { o.idempotent = true }
+func (IdempotentOption) commit(o *commitOptions) { o.idempotent = true }
+
+func createOptionsOf(mode Mode, opts []CreateOption) (createOptions, error) {
+	var o createOptions
+	for _, opt := range opts {
+		if opt == nil {
+			return o, fmt.Errorf("%w: option is nil", ErrInvalidArgument)
+		}
+		opt.create(&o)
+	}
+	switch {
+	case mode < Persistent || mode > Container:
+		return o, fmt.Errorf("%w: mode %d", ErrInvalidArgument, mode)
+	case o.hasTTL && mode != Persistent && mode != PersistentSequential:
+		return o, fmt.Errorf("%w: only persistent nodes have a TTL", ErrInvalidArgument)
+	case o.hasTTL && o.ttl < time.Millisecond:
+		return o, fmt.Errorf("%w: TTL %v is shorter than a millisecond", ErrInvalidArgument, o.ttl)
+	case o.orSet && mode.sequential():
+		return o, fmt.Errorf("%w: OrSet on a sequential node, which never exists", ErrInvalidArgument)
+	case o.orSet && o.protected:
+		return o, fmt.Errorf("%w: OrSet on a protected node, which never exists", ErrInvalidArgument)
+	case o.idempotent && mode.sequential() && !o.protected:
+		return o, fmt.Errorf("%w: a sequential node is idempotent only if Protected", ErrInvalidArgument)
+	}
+	return o, nil
+}

@@ -1,0 +1,87 @@
+package framework
+
+import (
+	"context"
+	"errors"
+
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+// Get reads a node's data.
+//
+// Errors: ErrNoNode, ErrNoAuth, ErrNotConnected.
+func (c *Client) Get(ctx context.Context, path string) ([]byte, *Stat, error) {
+	var resp wire.GetDataResponse
+	if err := c.read(ctx, "get", path, wire.OpGetData, &resp); err != nil {
+		return nil, nil, err
+	}
+	return resp.Data, stat(&resp.Stat), nil
+}
+
+// Exists returns false and no error for an absent node.
+func (c *Client) Exists(ctx context.Context, path string) (bool, *Stat, error) {
+	var resp wire.StatResponse
+	err := c.read(ctx, "exists", path, wire.OpExists, &resp)
+	switch {
+	case errors.Is(err, ErrNoNode):
+		return false, nil, nil
+	case err != nil:
+		return false, nil, err
+	}
+	return true, stat(&resp.Stat), nil
+}
+
+// Children lists the names below path, in no order.
+//
+// Errors: ErrNoNode, ErrNoAuth, ErrNotConnected.
+func (c *Client) Children(ctx context.Context, path string) ([]string, *Stat, error) {
+	var resp wire.GetChildren2Response
+	if err := c.read(ctx, "children", path, wire.OpGetChildren2, &resp); err != nil {
+		return nil, nil, err
+	}
+	return resp.Children, stat(&resp.Stat), nil
+}
+
+func (c *Client) read(ctx context.Context, name, path string, code wire.Op, resp wire.Record) error {
+	o, err := c.begin(ctx, name, path, false, false)
+	if err != nil {
+		return err
+	}
+	return o.do(ctx, func(ctx context.Context) error {
+		return o.round(ctx, code, &wire.PathWatchRequest{Path: o.path}, resp)
+	})
+}
+
+// GetACL reads the access list.
+//
+// Errors: ErrNoNode, ErrNoAuth, ErrNotConnected.
+func (c *Client) GetACL(ctx context.Context, path string) ([]ACL, *Stat, error) {
+	o, err := c.begin(ctx, "get ACL", path, false, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	var resp wire.GetACLResponse
+	err = o.do(ctx, func(ctx context.Context) error {
+		return o.round(ctx, wire.OpGetACL, &wire.PathRequest{Path: o.path}, &resp)
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	acl := make([]ACL, len(resp.ACL))
+	for i, a := range resp.ACL {
+		acl[i] = ACL(a)
+	}
+	return acl, stat(&resp.Stat), nil
+}
+
+// Sync waits until the server we read from has caught up with the leader: reads
+// that follow see every write that was finished before.
+func (c *Client) Sync(ctx context.Context, path string) error {
+	o, err := c.begin(ctx, "sync", path, false, false)
+	if err != nil {
+		return err
+	}
+	return o.do(ctx, func(ctx context.Context) error {
+		return o.round(ctx, wire.OpSync, &wire.PathRequest{Path: o.path}, &wire.PathResponse{})
+	})
+}

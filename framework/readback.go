@@ -1,0 +1,74 @@
+package framework
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/paddock-zk/paddock/internal/link"
+	"github.com/paddock-zk/paddock/internal/wire"
+	"github.com/paddock-zk/paddock/retry"
+)
+
+// readBack looks whether a transaction whose reply was lost has been applied.
+// It returns results if everything is as the transaction would have made it.
+func (t *Ops) readBack(ctx context.Context, o *op) ([]Result, error) {
+	reading := o.on(o.path)
+	reading.write = false
+	c, err := reading.conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	calls := []*link.Call{link.NewCall(wire.OpSync, &wire.PathRequest{Path: o.path})}
+	for _, p := range t.ops {
+		calls = append(calls, link.NewCall(wire.OpGetData, &wire.PathWatchRequest{Path: p.path}))
+	}
+	if err := o.session.Send(ctx, c, calls...); err != nil {
+		return nil, err
+	}
+	if err := o.session.Await(ctx, c, calls[0], false); err != nil {
+		return nil, err
+	}
+	results := make([]Result, len(t.ops))
+	for i, p := range t.ops {
+		done, err := p.wasDone(ctx, o, c, calls[i+1], &results[i])
+		if err != nil || !done {
+			return nil, err
+		}
+	}
+	return results, nil
+}
+
+// wasDone compares a node with what the operation would have made of it.
+func (p *pendingOp) wasDone(ctx context.Context, o *op, c *link.Conn, call *link.Call, result *Result) (bool, error) {
+	var now wire.GetDataResponse
+	err := o.session.Await(ctx, c, call, false)
+	if err == nil {
+		err = call.Decode(&now)
+	}
+	absent := errors.Is(err, ErrNoNode)
+	if err != nil && !absent {
+		return false, err
+	}
+	switch req := p.Request.(type) {
+	case *wire.CreateRequest:
+		result.Path = o.relative(p.path)
+		ours := req.Flags&wire.FlagEphemeral == 0 || now.Stat.EphemeralOwner == c.Session()
+		return !absent && ours && now.Stat.Version == 0 && bytes.Equal(now.Data, o.dataOrDefault(c, req.Data)), nil
+	case *wire.SetDataRequest:
+		result.Stat = stat(&now.Stat)
+		return !absent && now.Stat.Version == req.Version+1 && bytes.Equal(now.Data, req.Data), nil
+	}
+	return p.Op != wire.OpDelete || absent, nil
+}
+
+// doubted is what a refusal means after a lost reply: the transaction may have
+// been applied the first time, and somebody has changed its nodes since.
+func doubted(refused error) error {
+	var te *TransactionError
+	if errors.As(refused, &te) {
+		return retry.Mark(fmt.Errorf("%w: sent again, it was refused: %w", ErrOutcomeUnknown, refused), retry.Stop)
+	}
+	return refused
+}

@@ -1,0 +1,33 @@
+package framework
+
+import (
+	"context"
+
+	"github.com/paddock-zk/paddock/internal/link"
+	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+func init() {
+	session.ScopeOf = func(client any) *session.Scope {
+		c, _ := client.(*Client)
+		if c.unusable() {
+			return nil
+		}
+		return c.door
+	}
+}
+
+// newDoor is what package recipes sees of a client.
+func newDoor(sc *scope) *session.Scope {
+	return &session.Scope{
+		Session:  sc.session,
+		Full:     func(path string) (string, error) { return sc.full(path, false) },
+		Relative: sc.relative,
+		ACL:      func(full string) []wire.ACL { return wireACL(sc.defaultACL(full)) },
+		Data:     func(c *link.Conn) []byte { return sc.dataOrDefault(c, nil) },
+		Ensure: func(ctx context.Context, c *link.Conn, full string) error {
+			return (&op{scope: sc, path: full}).ensure(ctx, c, full)
+		},
+	}
+}

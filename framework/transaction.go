@@ -1,0 +1,263 @@
+package framework
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+// Ops collects writes. Mistakes are kept and returned by Commit. Parents and
+// protection do not exist here. It is not for use by several goroutines at once.
+type Ops struct {
+	scope *scope
+	ops   []pendingOp
+	err   error
+}
+
+type pendingOp struct {
+	wire.MultiOp
+	path string // in full
+}
+
+// Create adds a node to be made. The access list defaults to Config.ACL, nil
+// data to Config.DefaultData. Containers cannot be made in a transaction: the
+// servers would apply a persistent node and report an error.
+func (t *Ops) Create(path string, data []byte, mode Mode, acl ...ACL) {
+	full, ok := t.check("create", path, mode.sequential())
+	if !ok {
+		return
+	}
+	if _, known := modeFlags[mode]; !known || mode == Container {
+		t.reject("create", full, fmt.Errorf("%w: mode %d in a transaction", ErrInvalidArgument, mode))
+		return
+	}
+	if len(acl) == 0 {
+		acl = t.scope.defaultACL(full)
+	}
+	t.add(wire.OpCreate, full, &wire.CreateRequest{Path: full, Data: data, ACL: wireACL(acl), Flags: modeFlags[mode]})
+}
+
+// Set adds data to be replaced if the node's version is as given. Nil data is
+// stored as empty.
+func (t *Ops) Set(path string, data []byte, version int32) {
+	if data == nil {
+		data = []byte{}
+	}
+	if full, ok := t.checkVersion("set", path, version); ok {
+		t.add(wire.OpSetData, full, &wire.SetDataRequest{Path: full, Data: data, Version: version})
+	}
+}
+
+// Delete adds a node to be removed if its version is as given.
+func (t *Ops) Delete(path string, version int32) {
+	if full, ok := t.checkVersion("delete", path, version); ok {
+		t.add(wire.OpDelete, full, &wire.PathVersionRequest{Path: full, Version: version})
+	}
+}
+
+// Check adds the condition that a node's version is as given.
+func (t *Ops) Check(path string, version int32) {
+	if full, ok := t.checkVersion("check", path, version); ok {
+		t.add(wire.OpCheck, full, &wire.PathVersionRequest{Path: full, Version: version})
+	}
+}
+
+func (t *Ops) add(op wire.Op, full string, req wire.Record) {
+	t.ops = append(t.ops, pendingOp{MultiOp: wire.MultiOp{Op: op, Request: req}, path: full})
+}
+
+func (t *Ops) check(name, path string, sequential bool) (string, bool) {
+	if t.scope == nil {
+		t.reject(name, path, ErrClosed)
+		return "", false
+	}
+	full, err := t.scope.full(path, sequential)
+	if err != nil {
+		t.reject(name, path, err)
+		return "", false
+	}
+	return full, true
+}
+
+func (t *Ops) checkVersion(name, path string, version int32) (string, bool) {
+	full, ok := t.check(name, path, false)
+	if ok && version < AnyVersion {
+		t.reject(name, full, badVersion(version))
+		return "", false
+	}
+	return full, ok
+}
+
+// reject keeps the first mistake.
+func (t *Ops) reject(name, path string, err error) {
+	if t.err == nil {
+		t.err = &OpError{Op: name, Path: path, Err: fmt.Errorf("operation %d of the transaction: %w", len(t.ops), err)}
+	}
+}
+
+// Transaction applies its Ops all or not at all.
+type Transaction struct{ Ops }
+
+// Transaction begins an empty one; nothing is sent before Commit.
+func (c *Client) Transaction() *Transaction {
+	if c.unusable() {
+		return &Transaction{}
+	}
+	return &Transaction{Ops{scope: c.scope}}
+}
+
+// Result belongs to the operation at the same index.
+type Result struct {
+	Path string // of a created node
+	Stat *Stat  // after Set
+}
+
+// TransactionError says which operation was refused, and why.
+type TransactionError struct {
+	Index int
+	Path  string
+	Err   error
+}
+
+// Error implements error.
+func (e *TransactionError) Error() string {
+	return fmt.Sprintf("operation %d on %s: %v", e.Index, e.Path, e.Err)
+}
+
+// Unwrap gives the reason.
+func (e *TransactionError) Unwrap() error { return e.Err }
+
+// Commit sends it, once. If an operation is refused the error is a
+// *TransactionError; if the reply is lost, ErrOutcomeUnknown, unless Idempotent
+// is given: then what the operations were to do is read back, and the
+// transaction sent again if it has not been done. Should that be refused, the
+// error matches both, as somebody may have changed the nodes in between. An
+// empty transaction is ErrInvalidArgument.
+func (t *Transaction) Commit(ctx context.Context, opts ...CommitOption) ([]Result, error) {
+	if t.scope == nil {
+		return nil, &OpError{Op: "commit", Err: ErrClosed}
+	}
+	o := &op{scope: t.scope, name: "commit", path: t.place(), write: true}
+	options, err := t.begin(ctx, opts)
+	if err != nil {
+		return nil, o.fail(err)
+	}
+	o.idempotent = options.idempotent
+	var results []Result
+	doubt := false
+	err = o.do(ctx, func(ctx context.Context) (err error) {
+		if doubt {
+			if results, err = t.readBack(ctx, o); results != nil || err != nil {
+				return err
+			}
+		}
+		results, err = t.send(ctx, o)
+		if doubt {
+			return doubted(err)
+		}
+		doubt = Ambiguous(err)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return results, nil
+}
+
+// place is what errors name: the first path.
+func (t *Ops) place() string {
+	if len(t.ops) == 0 {
+		return t.scope.prefix + "/"
+	}
+	return t.ops[0].path
+}
+
+func (t *Ops) begin(ctx context.Context, opts []CommitOption) (commitOptions, error) {
+	var options commitOptions
+	for _, opt := range opts {
+		if opt == nil {
+			return options, fmt.Errorf("%w: option is nil", ErrInvalidArgument)
+		}
+		opt.commit(&options)
+	}
+	switch {
+	case ctx == nil:
+		return options, ErrNilContext
+	case t.err != nil:
+		return options, t.err
+	case len(t.ops) == 0:
+		return options, fmt.Errorf("%w: the transaction is empty", ErrInvalidArgument)
+	case options.idempotent:
+		return options, t.settleable()
+	}
+	return options, nil
+}
+
+// settleable is whether it can be told afterwards if the transaction was applied.
+func (t *Ops) settleable() error {
+	for i, p := range t.ops {
+		var reason string
+		switch req := p.Request.(type) {
+		case *wire.CreateRequest:
+			if req.Flags&wire.FlagSequence != 0 {
+				reason = "a sequential node cannot be recognised"
+			}
+		case *wire.SetDataRequest:
+			if req.Version == AnyVersion {
+				reason = "it needs an exact version"
+			}
+		}
+		if reason != "" {
+			return fmt.Errorf("%w: operation %d on %s is not idempotent: %s", ErrInvalidArgument, i, p.path, reason)
+		}
+	}
+	return nil
+}
+
+// send sends the transaction once.
+func (t *Ops) send(ctx context.Context, o *op) ([]Result, error) {
+	c, err := o.conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	req := &wire.MultiRequest{}
+	for _, p := range t.ops {
+		if cr, ok := p.Request.(*wire.CreateRequest); ok && cr.Data == nil {
+			filled := *cr
+			filled.Data = o.dataOrDefault(c, nil)
+			p.Request = &filled
+		}
+		req.Ops = append(req.Ops, p.MultiOp)
+	}
+	var resp wire.MultiResponse
+	if err := o.session.Round(ctx, c, wire.OpMulti, true, req, &resp); err != nil {
+		return nil, err
+	}
+	return t.results(o, resp.Results)
+}
+
+func (t *Ops) results(o *op, answered []wire.MultiResult) ([]Result, error) {
+	if len(answered) != len(t.ops) {
+		return nil, fmt.Errorf("%d results for %d operations", len(answered), len(t.ops))
+	}
+	results := make([]Result, len(answered))
+	for i := range answered {
+		switch r := &answered[i]; r.Op {
+		case wire.OpError:
+			if r.Code != wire.CodeOK && r.Code != wire.CodeRuntimeInconsistency {
+				return nil, &TransactionError{Index: i, Path: t.ops[i].path, Err: session.Error(r.Code)}
+			}
+		case wire.OpCreate:
+			results[i].Path = o.relative(r.Path)
+		case wire.OpSetData:
+			results[i].Stat = stat(&r.Stat)
+		}
+	}
+	if answered[0].Op == wire.OpError {
+		return nil, errors.New("every operation was undone and none was refused")
+	}
+	return results, nil
+}

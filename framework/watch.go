@@ -1,0 +1,166 @@
+package framework
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+
+	"github.com/paddock-zk/paddock/internal/link"
+	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+// Watch is good for one event. It outlives the ctx it was set with and survives
+// reconnecting within the session. Stop it if its event is not waited for.
+type Watch struct {
+	// C receives one event, then closes; it closes without one after Stop.
+	C <-chan Event
+
+	session *session.Session
+	inner   *session.Watch
+	c       chan Event
+	once    sync.Once
+}
+
+// Event is what happened to a node.
+type Event struct {
+	Type EventType
+	Path string
+	Err  error // why a watch ended: ErrSessionExpired or ErrClosed
+}
+
+// EventType names the kinds of Event.
+type EventType int
+
+// The kinds of events.
+const (
+	NodeCreated EventType = iota + 1
+	NodeDeleted
+	NodeDataChanged
+	NodeChildrenChanged
+	WatchEnded // without an event; Event.Err says why
+)
+
+var eventTypes = map[wire.EventType]EventType{
+	wire.EventNodeCreated:         NodeCreated,
+	wire.EventNodeDeleted:         NodeDeleted,
+	wire.EventNodeDataChanged:     NodeDataChanged,
+	wire.EventNodeChildrenChanged: NodeChildrenChanged,
+}
+
+// String returns the name of the constant.
+func (t EventType) String() string {
+	names := [...]string{"", "NodeCreated", "NodeDeleted", "NodeDataChanged", "NodeChildrenChanged", "WatchEnded"}
+	if t <= 0 || int(t) >= len(names) {
+		return "EventType(" + strconv.Itoa(int(t)) + ")"
+	}
+	return names[t]
+}
+
+// Stop gives the watch up, as time.Timer's does: afterwards C is closed, and
+// has an event only if one had come before. Watches on one node share what
+// stands on the server, which is removed with the last of them.
+func (w *Watch) Stop() {
+	w.session.StopWatch(w.inner)
+	w.once.Do(func() { close(w.c) })
+}
+
+func (w *Watch) fire(ev Event) {
+	w.once.Do(func() {
+		w.c <- ev // has room for one
+		close(w.c)
+	})
+}
+
+// GetW is Get with a watch on the node's data and its end. After an error there
+// is no watch.
+func (c *Client) GetW(ctx context.Context, path string) ([]byte, *Stat, *Watch, error) {
+	var resp wire.GetDataResponse
+	w, _, err := c.readW(ctx, "get with watch", path, (*session.Session).WatchData, &resp)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return resp.Data, stat(&resp.Stat), w, nil
+}
+
+// ExistsW is Exists with a watch on the node's creation, data and end. After an
+// error there is no watch.
+func (c *Client) ExistsW(ctx context.Context, path string) (bool, *Stat, *Watch, error) {
+	var resp wire.StatResponse
+	w, there, err := c.readW(ctx, existsW, path, (*session.Session).WatchExists, &resp)
+	switch {
+	case err != nil:
+		return false, nil, nil, err
+	case !there:
+		return false, nil, w, nil
+	}
+	return true, stat(&resp.Stat), w, nil
+}
+
+// ChildrenW is Children with a watch on the list and on the end of the node.
+// After an error there is no watch.
+func (c *Client) ChildrenW(ctx context.Context, path string) ([]string, *Stat, *Watch, error) {
+	var resp wire.GetChildren2Response
+	w, _, err := c.readW(ctx, "children with watch", path, (*session.Session).WatchChildren, &resp)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return resp.Children, stat(&resp.Stat), w, nil
+}
+
+// existsW leaves a watch also if there is no node.
+const existsW = "exists with watch"
+
+type setWatch func(*session.Session, context.Context, *link.Conn, string, func(session.Event)) (*link.Call, *session.Watch, error)
+
+// readW reads with a watch. The result there is false for a watch on a node
+// that does not exist.
+func (c *Client) readW(ctx context.Context, name, path string, set setWatch, resp wire.Record) (w *Watch, there bool, err error) {
+	o, err := c.begin(ctx, name, path, false, false)
+	if err != nil {
+		return nil, false, err
+	}
+	err = o.do(ctx, func(ctx context.Context) error {
+		w, there, err = o.attemptW(ctx, set, resp)
+		return err
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	return w, there, nil
+}
+
+func (o *op) attemptW(ctx context.Context, set setWatch, resp wire.Record) (*Watch, bool, error) {
+	c, err := o.conn(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	ch := make(chan Event, 1)
+	w := &Watch{C: ch, c: ch, session: o.session}
+	call, inner, err := set(o.session, ctx, c, o.path, func(ev session.Event) { w.fire(o.event(ev)) })
+	if err != nil {
+		return nil, false, err
+	}
+	w.inner = inner
+	err = o.session.Await(ctx, c, call, false)
+	if errors.Is(err, ErrNoNode) && o.name == existsW {
+		return w, false, nil
+	}
+	if err == nil {
+		err = call.Decode(resp)
+	}
+	if err != nil {
+		w.Stop()
+		return nil, false, err
+	}
+	return w, true, nil
+}
+
+// event is an event as the caller knows paths.
+func (o *op) event(ev session.Event) Event {
+	if ev.Err != nil {
+		return Event{Type: WatchEnded, Path: o.relative(o.path), Err: ev.Err}
+	}
+	return Event{Type: eventTypes[ev.Type], Path: o.relative(ev.Path)}
+}
