@@ -1,0 +1,402 @@
+// Package faultnet stands between a ZooKeeper client and its servers, whichever
+// these are, and makes what lies between them fail: for tests whose cases are
+// the same on the in-process server and on a real one.
+//
+// A Net is one client's network. It is given to the client as the function that
+// dials. It reads the frames that pass, so it can lose the reply to a certain
+// request.
+package faultnet
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+// Dial opens a connection.
+type Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+
+// Net is one client's network.
+type Net struct {
+	dial Dial
+	wg   sync.WaitGroup
+
+	mu       sync.Mutex // guards the fields below
+	flows    map[*flow]struct{}
+	sessions map[int64]session
+	rules    []*Rule
+	counts   map[wire.Op]int
+	refusing bool
+	thawed   chan struct{} // closed while not frozen
+	closed   bool
+}
+
+// session is what it takes to speak for one.
+type session struct {
+	password []byte
+	addr     string
+}
+
+// ErrCut is what a connection ends with that a fault has cut.
+var ErrCut = errors.New("cut by faultnet")
+
+// New is a network over dial, which defaults to that of a net.Dialer.
+func New(dial Dial) *Net {
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	thawed := make(chan struct{})
+	close(thawed)
+	return &Net{dial: dial, flows: make(map[*flow]struct{}), sessions: make(map[int64]session), counts: make(map[wire.Op]int), thawed: thawed}
+}
+
+// flow is one connection: a pipe to the client and a connection to the server.
+type flow struct {
+	net    *Net
+	addr   string
+	client net.Conn
+	server net.Conn
+
+	mu     sync.Mutex     // guards the fields below
+	doomed map[int32]bool // requests whose reply shall be lost
+	first  bool           // the connect request has not passed
+}
+
+// DialContext opens a connection through the network.
+func (n *Net) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
+	n.mu.Lock()
+	refused := n.refusing || n.closed
+	n.mu.Unlock()
+	if refused {
+		return nil, fmt.Errorf("dial %s: refused by faultnet", addr)
+	}
+	server, err := n.dial(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	near, far := net.Pipe()
+	f := &flow{net: n, addr: addr, client: far, server: server, doomed: make(map[int32]bool), first: true}
+	n.mu.Lock()
+	if n.closed {
+		n.mu.Unlock()
+		f.cut()
+		return nil, net.ErrClosed
+	}
+	n.flows[f] = struct{}{}
+	n.wg.Go(f.up)
+	n.wg.Go(f.down)
+	n.mu.Unlock()
+	return near, nil
+}
+
+func (f *flow) cut() {
+	_ = f.client.Close()
+	_ = f.server.Close()
+	f.net.mu.Lock()
+	delete(f.net.flows, f)
+	f.net.mu.Unlock()
+}
+
+// up carries requests.
+func (f *flow) up() { f.carry(f.client, f.request) }
+
+// down carries replies and events.
+func (f *flow) down() {
+	connecting := true
+	f.carry(f.server, func(frame []byte) bool {
+		if connecting {
+			f.connected(frame[4:])
+			connecting = false
+		} else if f.lost(frame[4:]) {
+			return false
+		}
+		_, err := f.client.Write(frame)
+		return err == nil
+	})
+}
+
+// carry delivers frames from one end until deliver refuses or the end is
+// closed. It reads on while the network is frozen, as into a socket's buffer,
+// and the end of a connection is held back like everything else.
+func (f *flow) carry(from net.Conn, deliver func([]byte) bool) {
+	defer f.cut()
+	h := &hose{wake: make(chan struct{}, 1)}
+	f.net.wg.Go(func() { h.fill(from) })
+	for {
+		<-h.wake
+		<-f.net.gate()
+		frames, ended := h.take()
+		for _, frame := range frames {
+			if !deliver(frame) {
+				return
+			}
+		}
+		if ended {
+			return
+		}
+	}
+}
+
+// hose is what was read and not yet delivered.
+type hose struct {
+	wake chan struct{}
+
+	mu     sync.Mutex // guards the fields below
+	frames [][]byte
+	ended  bool
+}
+
+func (h *hose) fill(from net.Conn) {
+	in := bufio.NewReader(from)
+	for {
+		frame, err := readFrame(in)
+		h.mu.Lock()
+		if err == nil {
+			h.frames = append(h.frames, frame)
+		}
+		h.ended = err != nil
+		h.mu.Unlock()
+		select {
+		case h.wake <- struct{}{}:
+		default:
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (h *hose) take() (frames [][]byte, ended bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	frames, h.frames = h.frames, nil
+	return frames, h.ended
+}
+
+// request passes one request on, unless a rule says otherwise.
+func (f *flow) request(frame []byte) bool {
+	f.mu.Lock()
+	first := f.first
+	f.first = false
+	f.mu.Unlock()
+	if !first {
+		var h wire.RequestHeader
+		h.Decode(wire.NewDecoder(frame[4:]))
+		switch f.net.judge(h.Op, frame[12:]) {
+		case before:
+			return false
+		case after:
+			f.mu.Lock()
+			f.doomed[h.Xid] = true
+			f.mu.Unlock()
+		}
+	}
+	_, err := f.server.Write(frame)
+	return err == nil
+}
+
+func (f *flow) connected(body []byte) {
+	var r wire.ConnectResponse
+	r.Decode(wire.NewDecoder(body))
+	f.net.mu.Lock()
+	defer f.net.mu.Unlock()
+	f.net.sessions[r.SessionID] = session{password: append([]byte(nil), r.Password...), addr: f.addr}
+}
+
+// lost is whether a reply is one that a rule takes away.
+func (f *flow) lost(body []byte) bool {
+	var h wire.ReplyHeader
+	h.Decode(wire.NewDecoder(body))
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.doomed[h.Xid]
+}
+
+func readFrame(in io.Reader) ([]byte, error) {
+	frame := make([]byte, 4)
+	if _, err := io.ReadFull(in, frame); err != nil {
+		return nil, err
+	}
+	n := binary.BigEndian.Uint32(frame)
+	if n > 16<<20 {
+		return nil, fmt.Errorf("frame of %d bytes", n)
+	}
+	frame = append(frame, make([]byte, n)...)
+	_, err := io.ReadFull(in, frame[4:])
+	return frame, err
+}
+
+// gate is open while the network is not frozen.
+func (n *Net) gate() <-chan struct{} {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.thawed
+}
+
+type verdict int
+
+const (
+	pass verdict = iota
+	before
+	after
+)
+
+// Rule is a fault that waits for its request.
+type Rule struct {
+	net  *Net
+	op   wire.Op
+	nth  int
+	what verdict
+	// Fired is closed when it has happened.
+	Fired chan struct{}
+}
+
+// CutBefore cuts the connection in place of the nth request of this kind from
+// now on, which does not reach the server. Op 0 stands for every request but
+// pings.
+func (n *Net) CutBefore(op wire.Op, nth int) *Rule { return n.add(op, nth, before) }
+
+// LoseReply cuts the connection in place of the reply to the nth request of
+// this kind from now on.
+func (n *Net) LoseReply(op wire.Op, nth int) *Rule { return n.add(op, nth, after) }
+
+func (n *Net) add(op wire.Op, nth int, what verdict) *Rule {
+	r := &Rule{net: n, op: op, nth: nth, what: what, Fired: make(chan struct{})}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.rules = append(n.rules, r)
+	return r
+}
+
+// Remove takes a rule back.
+func (r *Rule) Remove() {
+	r.net.mu.Lock()
+	defer r.net.mu.Unlock()
+	r.nth = -1
+}
+
+func (n *Net) judge(op wire.Op, _ []byte) verdict {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.counts[op]++
+	if op == wire.OpPing {
+		return pass
+	}
+	for _, r := range n.rules {
+		if r.nth <= 0 || r.op != 0 && r.op != op {
+			continue
+		}
+		if r.nth--; r.nth == 0 {
+			close(r.Fired)
+			return r.what
+		}
+	}
+	return pass
+}
+
+// Requests counts what has been sent, by kind.
+func (n *Net) Requests() map[wire.Op]int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	counts := make(map[wire.Op]int, len(n.counts))
+	for op, c := range n.counts {
+		counts[op] = c
+	}
+	return counts
+}
+
+// CutAll cuts every connection.
+func (n *Net) CutAll() {
+	n.mu.Lock()
+	flows := make([]*flow, 0, len(n.flows))
+	for f := range n.flows {
+		flows = append(flows, f)
+	}
+	n.mu.Unlock()
+	for _, f := range flows {
+		f.cut()
+	}
+}
+
+// Refuse lets no new connection through, until Accept.
+func (n *Net) Refuse() { n.setRefusing(true) }
+
+// Accept ends Refuse.
+func (n *Net) Accept() { n.setRefusing(false) }
+
+func (n *Net) setRefusing(on bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.refusing = on
+}
+
+// Freeze holds everything that is sent, both ways, while connections stay up.
+func (n *Net) Freeze() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	select {
+	case <-n.thawed:
+		n.thawed = make(chan struct{})
+	default:
+	}
+}
+
+// Thaw delivers what was held.
+func (n *Net) Thaw() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	select {
+	case <-n.thawed:
+	default:
+		close(n.thawed)
+	}
+}
+
+// Expire ends a session that was opened through this network: with its id and
+// password, on a connection of its own, which takes it over and closes it. Its
+// nodes are gone afterwards.
+func (n *Net) Expire(ctx context.Context, id int64) error {
+	n.mu.Lock()
+	s, ok := n.sessions[id]
+	n.mu.Unlock()
+	if !ok {
+		return fmt.Errorf("session %#x was not seen", id)
+	}
+	c, err := n.dial(ctx, "tcp", s.addr)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }()
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+	defer stop()
+	connect := &wire.ConnectRequest{Timeout: 10_000, SessionID: id, Password: s.password, HasReadOnly: true}
+	if _, err := c.Write(wire.AppendFrame(nil, connect)); err != nil {
+		return err
+	}
+	if _, err := readFrame(c); err != nil {
+		return err
+	}
+	closing := &wire.RequestHeader{Xid: 1, Op: wire.OpCloseSession}
+	if _, err := c.Write(wire.AppendFrame(nil, closing)); err != nil {
+		return err
+	}
+	_, err = readFrame(c)
+	return err
+}
+
+// Close cuts everything and waits for the goroutines.
+func (n *Net) Close() {
+	n.mu.Lock()
+	n.closed = true
+	n.mu.Unlock()
+	n.Thaw()
+	n.CutAll()
+	n.wg.Wait()
+}

@@ -1,0 +1,56 @@
+package recipes
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/session"
+)
+
+var (
+	// ErrLockLost reports that somebody else may have the lock.
+	ErrLockLost = errors.New("lock lost")
+	// ErrNotAcquired reports that somebody else held the lock for as long as
+	// TryAcquire waited.
+	ErrNotAcquired = errors.New("lock not acquired")
+	// ErrDeadlock reports a wait that only its own caller could end.
+	ErrDeadlock = errors.New("would wait for itself")
+	// ErrReleased reports a hold that was released before.
+	ErrReleased = errors.New("released")
+	// ErrReleasePending reports a release that goes on in the background.
+	ErrReleasePending = errors.New("release goes on in the background")
+	// ErrInvalidLock reports a lock built from nil, nothing, a bad path or a
+	// number below 1.
+	ErrInvalidLock = errors.New("invalid lock")
+	// ErrSequenceExhausted reports a queue whose numbers are near their end, or
+	// have passed it, so that their order means nothing. It begins again when
+	// the lock's node is deleted: the servers do so with an idle container.
+	ErrSequenceExhausted = errors.New("sequence numbers exhausted")
+	// ErrFenced reports a write refused because the lock is gone.
+	ErrFenced = errors.New("fenced: lock is gone")
+)
+
+// LostError is the cause of a lost hold. It matches ErrLockLost and the reason:
+// framework.ErrSessionExpired, framework.ErrNotConnected (silence for too long,
+// or suspended), framework.ErrNoNode (somebody deleted it) or
+// framework.ErrClosed.
+type LostError struct {
+	Path   string // the node that stood for the hold, in full
+	Reason error
+}
+
+// Error implements error.
+func (e *LostError) Error() string { return fmt.Sprintf("%v: %s: %v", ErrLockLost, e.Path, e.Reason) }
+
+// Unwrap gives ErrLockLost and the reason.
+func (e *LostError) Unwrap() []error { return []error{ErrLockLost, e.Reason} }
+
+func opError(op, path string, err error) error {
+	return &framework.OpError{Op: op, Path: path, Err: err}
+}
+
+// passing is whether an acquisition goes on after a failure.
+func passing(err error) bool {
+	return session.Passing(err) || errors.Is(err, session.ErrSessionOver) || errors.Is(err, errAgain)
+}

@@ -1,0 +1,258 @@
+package recipes
+
+import (
+	"context"
+	"sync"
+)
+
+// Hold is one acquisition. Any goroutine may use and release it. The zero Hold
+// is over.
+type Hold struct {
+	tenure  *tenure
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	outer   *Hold   // the hold that the context given to Acquire came from
+	members []*Hold // of a MultiLock or a semaphore
+
+	mu       sync.Mutex // guards the fields below
+	released bool
+	inner    int                                // holds acquired under this one that are not over
+	over     error                              // what the context ended with, if this hold ended it
+	bound    map[*owner]context.CancelCauseFunc // made by Bind
+}
+
+// newHold makes a hold of a tenure for who called with ctx.
+func newHold(ctx context.Context, t *tenure, members ...*Hold) (*Hold, error) {
+	from := ownerOf(ctx)
+	h := &Hold{tenure: t, members: members}
+	if from != nil {
+		h.outer = from.hold
+	}
+	h.ctx, h.cancel = context.WithCancelCause(context.WithValue(ctx, ownerKey{}, &owner{hold: h, outer: from}))
+	if err := t.join(h); err != nil {
+		h.cancel(err)
+		return nil, err
+	}
+	h.outer.entered()
+	return h, nil
+}
+
+// NewHold makes the hold of a Lock of your own; ctx is the one Acquire was
+// given. release is called once, by the hold's Release, whose error it gives.
+// Call lost when ownership can no longer be vouched for; the hold then ends
+// with a *LostError around cause, and release is not called.
+func NewHold(ctx context.Context, release func() error) (hold *Hold, lost func(cause error)) {
+	t := newTenure(lockKey{}, "")
+	t.give = func() error {
+		defer t.isGone()
+		return release()
+	}
+	// A new tenure lets its first hold join.
+	hold, _ = newHold(ctx, t)
+	return hold, func(cause error) {
+		t.lose(cause)
+		t.isGone()
+	}
+}
+
+// entered and left count the holds below one.
+func (h *Hold) entered() {
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.inner++
+}
+
+func (h *Hold) left() {
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	h.inner--
+	over := h.released && h.inner == 0
+	h.mu.Unlock()
+	if over {
+		h.end(ErrReleased)
+		h.outer.left()
+	}
+}
+
+// end ends the contexts of the hold.
+func (h *Hold) end(cause error) {
+	h.mu.Lock()
+	if h.over == nil {
+		h.over = cause
+	}
+	bound := h.bound
+	h.bound = nil
+	h.mu.Unlock()
+	h.cancel(cause)
+	for _, cancel := range bound {
+		cancel(cause)
+	}
+}
+
+// Context is a child of the context given to Acquire and carries this hold as
+// owner: acquiring the same lock with it, or with any child of it, re-enters.
+// It ends with that parent (the lock stays held), with a cause that matches
+// ErrLockLost as soon as the lock may be gone, and with cause ErrReleased once
+// this hold and those acquired under it are released. Goroutines that share it
+// share the lock. Other locks acquired under it are their own: who is not under
+// such a hold queues.
+func (h *Hold) Context() context.Context {
+	if h.tenure == nil {
+		return overContext()
+	}
+	return h.ctx
+}
+
+func overContext() context.Context {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(ErrReleased)
+	return ctx
+}
+
+// Bind is Context with another parent: a child of ctx that also carries this
+// hold and ends with it. For holds that outlive the call that acquired them,
+// such as a leader's that serves requests. cancel frees it and does not release
+// the hold.
+func (h *Hold) Bind(ctx context.Context) (bound context.Context, cancel context.CancelFunc) {
+	if h.tenure == nil {
+		over := overContext()
+		return over, func() {}
+	}
+	// Not tied to the hold's own context, which ends with the ctx that Acquire
+	// was given, while the hold goes on.
+	carries := &owner{hold: h, outer: ownerOf(ctx)}
+	bound, end := context.WithCancelCause(context.WithValue(ctx, ownerKey{}, carries))
+	h.mu.Lock()
+	over := h.over
+	if over == nil {
+		if h.bound == nil {
+			h.bound = make(map[*owner]context.CancelCauseFunc)
+		}
+		h.bound[carries] = end
+	}
+	h.mu.Unlock()
+	if over != nil {
+		end(over)
+	}
+	return bound, func() {
+		h.mu.Lock()
+		delete(h.bound, carries)
+		h.mu.Unlock()
+		end(context.Canceled)
+	}
+}
+
+// Release gives the lock back. It returns nil when the servers have confirmed,
+// or if another hold of this owner keeps the lock; ErrReleasePending when that
+// was not to be had within ReleaseWait, and deleting goes on in the background;
+// an error that matches ErrLockLost if the lock was gone before; or ErrReleased
+// the second time. In each case the hold has ended here, and it is safe to defer.
+// A refusal by the servers (framework.ErrNoAuth) is returned as it is: the node
+// then stays until the session ends.
+func (h *Hold) Release() error {
+	if h.tenure == nil {
+		return ErrReleased
+	}
+	h.mu.Lock()
+	if h.released {
+		h.mu.Unlock()
+		return ErrReleased
+	}
+	h.released = true
+	over := h.inner == 0
+	h.mu.Unlock()
+
+	_, _ = h.tenure.now() // a deadline may have passed unseen
+	err := h.tenure.leave(h)
+	if over {
+		h.end(ErrReleased)
+		h.outer.left()
+	}
+	return err
+}
+
+// Gone is closed when the node is known to be deleted or its session over.
+func (h *Hold) Gone() <-chan struct{} {
+	if h.tenure == nil {
+		return overContext().Done()
+	}
+	h.tenure.mu.Lock()
+	defer h.tenure.mu.Unlock()
+	return h.tenure.gone.channel()
+}
+
+// State is the state now, without asking a server.
+func (h *Hold) State() HoldState {
+	state, _ := h.status()
+	return state
+}
+
+func (h *Hold) status() (HoldState, error) {
+	if h.tenure == nil {
+		return Released, ErrReleased
+	}
+	state, err := h.tenure.now()
+	h.mu.Lock()
+	released := h.released
+	h.mu.Unlock()
+	if released && state != Lost {
+		return Released, ErrReleased
+	}
+	return state, err
+}
+
+// Listen calls fn with the present state and each later one, in order, up to
+// Lost or Released. With holds that share a lock by re-entry, Released is the
+// last one's.
+func (h *Hold) Listen(fn func(HoldState)) (remove func()) {
+	if h.tenure == nil {
+		return func() {}
+	}
+	return h.tenure.listen(fn)
+}
+
+// Err is nil while held or uncertain, then a *LostError or ErrReleased.
+func (h *Hold) Err() error {
+	_, err := h.status()
+	return err
+}
+
+// Path is the node that stands for this hold, as the client knows paths; "" if
+// there is none or more than one.
+func (h *Hold) Path() string {
+	if h.tenure == nil {
+		return ""
+	}
+	return h.tenure.path
+}
+
+// Members are the holds of a MultiLock's locks or of a semaphore's leases, in
+// order; nil otherwise. One may be released early; the rest goes on.
+func (h *Hold) Members() []*Hold { return append([]*Hold(nil), h.members...) }
+
+// FencingToken rises from holder to holder, for the life of the ensemble (it is
+// the node's czxid). 0, which every Gate refuses, means that there is none: a
+// read side, a lease, a lock of yours, members that differ (ask Members), or a
+// hold that is over.
+func (h *Hold) FencingToken() int64 {
+	if _, err := h.status(); err != nil {
+		return 0
+	}
+	return h.tenure.token
+}
+
+// Revoked is closed when somebody asks for the lock back, with Revocable;
+// comply by releasing.
+func (h *Hold) Revoked() <-chan struct{} {
+	if h.tenure == nil {
+		return nil
+	}
+	h.tenure.mu.Lock()
+	defer h.tenure.mu.Unlock()
+	return h.tenure.revoked.channel()
+}

@@ -1,0 +1,64 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/session"
+)
+
+// limit is how long an acquisition may wait.
+type limit struct {
+	bounded bool
+	wait    time.Duration
+}
+
+var noLimit = limit{}
+
+// once is to ask and not to queue.
+func (l limit) once() bool { return l.bounded && l.wait <= 0 }
+
+// begin starts the clock. Who does not want to wait is told at once if there is
+// no connection; the asking itself is bounded by how long a server may be silent.
+func (l limit) begin(ctx context.Context, s *session.Session) (context.Context, context.CancelFunc, error) {
+	switch {
+	case !l.bounded:
+		return ctx, func() {}, nil
+	case !l.once():
+		limited, cancel := context.WithTimeout(ctx, l.wait)
+		return limited, cancel, nil
+	case !s.Writable():
+		return nil, nil, notConnected(s)
+	}
+	limited, cancel := context.WithTimeout(ctx, s.Timeout()*2/3)
+	return limited, cancel, nil
+}
+
+// verdict says why an acquisition failed: the end of the caller's context, the
+// end of the wait with or without having learned that somebody has the lock, or
+// what it met. No error matches two of the first three.
+func verdict(ctx, limited context.Context, s *session.Session, err error, behind bool) error {
+	switch {
+	case errors.Is(err, session.ErrClosed):
+		return err
+	case ctx.Err() != nil:
+		return session.ContextError(ctx)
+	case errors.Is(err, ErrNotAcquired):
+		return ErrNotAcquired
+	case limited.Err() == nil:
+		return err
+	case behind && s.Writable():
+		return ErrNotAcquired
+	}
+	return notConnected(s)
+}
+
+func notConnected(s *session.Session) error {
+	if failure := s.Failure(); failure != nil {
+		return fmt.Errorf("%w: %w", framework.ErrNotConnected, failure)
+	}
+	return framework.ErrNotConnected
+}

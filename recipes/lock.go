@@ -1,0 +1,68 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Lock is what can be taken and given back. Every recipe is one, and so may be
+// a type of yours, with NewHold.
+type Lock interface {
+	// Acquire waits in the queue until the lock is ours or ctx ends. It returns
+	// a hold or an error, never both; after an error nothing is left behind that
+	// is not being cleaned up. ctx bounds the wait and becomes the parent of
+	// Hold.Context; to limit the wait only, use TryAcquire.
+	Acquire(ctx context.Context) (*Hold, error)
+
+	// TryAcquire waits at most wait, also while no server answers.
+	// ErrNotAcquired says that somebody else holds the lock;
+	// framework.ErrNotConnected that nobody could be asked in time; if ctx
+	// ended, the error is as from Acquire. No error matches two of the three.
+	// With wait <= 0 it asks once and does not queue, and while not connected it
+	// does not even ask.
+	TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error)
+}
+
+// Do acquires, calls work with the hold's context, and releases, also if work
+// panics. ctx bounds all of it. The error joins work's and ErrLockLost: nil
+// means that work succeeded and the lock was ours throughout. A release that
+// goes on in the background is not an error here.
+func Do(ctx context.Context, lock Lock, work func(ctx context.Context) error) error {
+	if lock == nil {
+		return ErrInvalidLock
+	}
+	hold, err := lock.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	return under(hold, work) //nolint:contextcheck // the hold's context is ctx's child
+}
+
+// TryDo is Do with TryAcquire; wait bounds the wait and not the work.
+func TryDo(ctx context.Context, lock Lock, wait time.Duration, work func(ctx context.Context) error) error {
+	if lock == nil {
+		return ErrInvalidLock
+	}
+	hold, err := lock.TryAcquire(ctx, wait)
+	if err != nil {
+		return err
+	}
+	return under(hold, work) //nolint:contextcheck // the hold's context is ctx's child
+}
+
+func under(hold *Hold, work func(ctx context.Context) error) (err error) {
+	defer func() {
+		released := hold.Release()
+		if errors.Is(released, ErrReleasePending) || errors.Is(released, ErrReleased) {
+			released = nil // work may have released by itself
+		}
+		if released != nil && errors.Is(err, ErrLockLost) && errors.Is(released, ErrLockLost) {
+			released = nil // work has said it already
+		}
+		if released != nil {
+			err = errors.Join(err, released)
+		}
+	}()
+	return work(hold.Context())
+}

@@ -1,0 +1,187 @@
+package recipes
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/session"
+)
+
+// InterProcessMutex is a lock for one owner at a time, reentrant for it. It is
+// also what the sides of a read/write lock are. Make it with
+// NewInterProcessMutex; it holds no state of its own and may be used by any
+// number of goroutines. Waiters are served in the order of their nodes.
+//
+// Source: Curator's InterProcessMutex, LockInternals.
+type InterProcessMutex struct {
+	queue
+	key lockKey
+	err error // what is wrong with how it was made
+}
+
+// NewInterProcessMutex is the mutex at path, which belongs to it alone. The
+// node is made when the lock is first taken, and its parents, as containers.
+// It sends nothing and cannot fail: a nil client, a bad path or a nil option is
+// returned by every Acquire as ErrInvalidLock.
+func NewInterProcessMutex(c *framework.Client, path string, opts ...Option) *InterProcessMutex {
+	return newMutex(c, path, opts, lockName, []string{lockName}, aheadExclusive)
+}
+
+func newMutex(c *framework.Client, path string, opts []Option, mark string, marks []string,
+	ahead func([]contender, int) (contender, bool)) *InterProcessMutex {
+	m := &InterProcessMutex{queue: queue{path: path, mark: mark, marks: marks, ahead: ahead}}
+	var full string
+	if m.scope, full, m.opts, m.err = parts(c, path, opts); m.err == nil {
+		m.path = full
+		m.key = lockKey{session: m.scope.Session, path: full}
+	}
+	return m
+}
+
+// parts checks what every lock is made from.
+func parts(c *framework.Client, path string, opts []Option) (*session.Scope, string, options, error) {
+	o, ok := optionsOf(opts)
+	if !ok {
+		return nil, "", o, fmt.Errorf("%w: option is nil", ErrInvalidLock)
+	}
+	scope := session.ScopeOf(c)
+	if scope == nil {
+		return nil, "", o, fmt.Errorf("%w: no client", ErrInvalidLock)
+	}
+	if path == "/" {
+		return nil, "", o, fmt.Errorf("%w: the root belongs to no lock alone", ErrInvalidLock)
+	}
+	full, err := scope.Full(path)
+	if err != nil {
+		return nil, "", o, fmt.Errorf("%w: %w", ErrInvalidLock, err)
+	}
+	return scope, full, o, nil
+}
+
+// Acquire waits until the lock is ours or ctx ends. Called with the context of
+// a hold of this lock it returns at once, without asking a server, with another
+// hold of the same ownership; the lock is given back with the last of them.
+//
+// A connection that is lost meanwhile costs nothing but time: the place in the
+// queue is kept as long as the session lives. If the session ends, a new place
+// is taken at the end of the queue, or framework.ErrSessionExpired returned with
+// FailOnSessionLoss.
+//
+// Errors are *framework.OpError and match ctx's end; ErrInvalidLock;
+// ErrDeadlock; ErrLockLost if ctx comes from a hold that was lost;
+// ErrSequenceExhausted; framework.ErrNoAuth and other refusals;
+// framework.ErrClosed.
+//
+// Cost: one round trip if the lock is free and its parent there. Behind others
+// one more to watch the node ahead, and one to look again after its event.
+func (m *InterProcessMutex) Acquire(ctx context.Context) (*Hold, error) {
+	return m.take(ctx, noLimit)
+}
+
+// TryAcquire waits at most wait, also while no server answers; see Lock for its
+// errors, and Acquire for the rest.
+//
+// Cost with wait <= 0: one round trip if somebody has the lock, two if not.
+func (m *InterProcessMutex) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
+	return m.take(ctx, limit{bounded: true, wait: wait})
+}
+
+func (m *InterProcessMutex) take(ctx context.Context, lim limit) (*Hold, error) {
+	if m == nil {
+		return nil, opError("acquire", "", ErrInvalidLock)
+	}
+	if err := usable(ctx, m.err); err != nil {
+		return nil, opError("acquire", m.path, err)
+	}
+	hold, err := m.reenter(ctx)
+	if hold == nil && err == nil {
+		hold, err = m.queueUp(ctx, lim)
+	}
+	if err != nil {
+		return nil, opError("acquire", m.path, err)
+	}
+	return hold, nil
+}
+
+// usable is what every acquisition checks first.
+func usable(ctx context.Context, made error) error {
+	switch {
+	case made != nil:
+		return made
+	case ctx == nil:
+		return framework.ErrNilContext
+	case ctx.Err() != nil:
+		return session.ContextError(ctx)
+	}
+	return nil
+}
+
+// reenter gives another hold to who has the lock already. It returns neither
+// hold nor error to everybody else.
+func (m *InterProcessMutex) reenter(ctx context.Context) (*Hold, error) {
+	from := ownerOf(ctx)
+	if same := from.find(m.key, func(h *Hold) bool { return h.tenure.mark == m.mark }); same != nil {
+		return newHold(ctx, same.tenure)
+	}
+	switch m.mark {
+	case readName:
+		if write := from.find(m.key, nil); write != nil {
+			return m.downgrade(ctx, write.tenure)
+		}
+	case writeName:
+		if from.find(m.key, nil) != nil {
+			return nil, fmt.Errorf("%w: the read side is held, and a write side waits for it", ErrDeadlock)
+		}
+	}
+	return nil, nil
+}
+
+func (m *InterProcessMutex) queueUp(ctx context.Context, lim limit) (*Hold, error) {
+	limited, cancel, err := lim.begin(ctx, m.scope.Session)
+	if err != nil {
+		return nil, err
+	}
+	defer cancel()
+	p, t, err := m.acquire(limited, lim.once(), m.tenure)
+	if err != nil {
+		return nil, verdict(ctx, limited, m.scope.Session, err, p.behind)
+	}
+	return m.hold(ctx, p, t)
+}
+
+// tenure is the ownership of a place.
+func (m *InterProcessMutex) tenure(p *place) *tenure {
+	t := newTenure(m.key, m.scope.Relative(p.node()))
+	t.mark, t.place = m.mark, p
+	if m.mark != readName {
+		t.token = p.czxid
+	}
+	return t
+}
+
+// hold hands a tenure to who asked for it.
+func (q *queue) hold(ctx context.Context, p *place, t *tenure) (*Hold, error) {
+	hold, err := newHold(ctx, t)
+	if err != nil {
+		return nil, err // lost in the meantime
+	}
+	if q.opts.revocable {
+		give, stop := t.give, p.observe(t.revoke) //nolint:contextcheck // it observes for as long as the hold lasts
+		t.give = func() error {
+			stop()
+			return give()
+		}
+	}
+	return hold, nil
+}
+
+// HeldBy reports whether ctx comes from a hold of this lock that is not lost or
+// released; for functions that require it. It asks no server.
+func (m *InterProcessMutex) HeldBy(ctx context.Context) bool {
+	if m == nil || m.err != nil || ctx == nil {
+		return false
+	}
+	return ownerOf(ctx).holds(m.key, m.mark)
+}

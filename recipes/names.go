@@ -1,0 +1,113 @@
+package recipes
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/paddock-zk/paddock/framework"
+)
+
+// The names of nodes begin with a protection and go on with one of these and
+// ten digits, except for the read node of a downgrade, which has the digits of
+// its write node.
+//
+// Source: Curator's StandardLockInternalsDriver, InterProcessReadWriteLock and
+// InterProcessSemaphoreV2. They are a promise: a change takes Go out of the
+// queue that it shares with Java.
+const (
+	lockName  = "lock-"
+	writeName = "__WRIT__"
+	readName  = "__READ__"
+	leaseName = "lease-"
+
+	semaphoreLocks  = "locks"
+	semaphoreLeases = "leases"
+)
+
+// contender is a node in a queue.
+type contender struct {
+	name string
+	mark string // what kind of node it is: one of the names above
+	seq  int32
+}
+
+// seqLimit is where the numbers count as exhausted, with room for those who
+// are creating nodes at this moment.
+const seqLimit = 1<<31 - 1<<16
+
+// contenders picks from a list of children those that stand in a queue, in
+// order. Children with other names are none of ours and are passed over.
+func contenders(children []string, marks ...string) ([]contender, error) {
+	queue := make([]contender, 0, len(children))
+	for _, name := range children {
+		c, ok, err := parseContender(name, marks)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			queue = append(queue, c)
+		}
+	}
+	slices.SortFunc(queue, func(a, b contender) int {
+		// A downgraded reader comes behind the write node whose number it has.
+		return cmp.Or(cmp.Compare(a.seq, b.seq), -cmp.Compare(a.mark, b.mark), cmp.Compare(a.name, b.name))
+	})
+	for i := 1; i < len(queue); i++ {
+		// Only a reader shares a number: with its own write node. Otherwise the
+		// servers' counter has stuck at its end, and nobody knows who was first.
+		if queue[i].seq == queue[i-1].seq && queue[i].mark != readName {
+			return nil, ErrSequenceExhausted
+		}
+	}
+	return queue, nil
+}
+
+// parseContender reads one name. ok is false for what is none of ours.
+func parseContender(name string, marks []string) (c contender, ok bool, err error) {
+	for _, mark := range marks {
+		i := strings.LastIndex(name, mark)
+		if i < 0 {
+			continue
+		}
+		digits := name[i+len(mark):]
+		if seq, ok := framework.Sequence(digits); ok && len(digits) == 10 {
+			if seq >= seqLimit {
+				return c, false, ErrSequenceExhausted
+			}
+			return contender{name: name, mark: mark, seq: seq}, true, nil
+		}
+		if n, err := strconv.ParseInt(digits, 10, 64); err == nil && n < 0 {
+			return c, false, ErrSequenceExhausted
+		}
+	}
+	return c, false, nil
+}
+
+// position is where a name stands in a queue, -1 if it does not.
+func position(queue []contender, name string) int {
+	return slices.IndexFunc(queue, func(c contender) bool { return c.name == name })
+}
+
+// aheadExclusive is who a lock for one waits for: the one directly ahead.
+func aheadExclusive(queue []contender, at int) (contender, bool) {
+	if at == 0 {
+		return contender{}, false
+	}
+	return queue[at-1], true
+}
+
+// aheadRead is who a reader waits for: the last writer ahead, other than the
+// owner's own of the same number that it was downgraded from.
+//
+// Differs: Curator's readers wait for the first one, and so wake once for each.
+func aheadRead(queue []contender, at int) (contender, bool) {
+	for i := at - 1; i >= 0; i-- {
+		own := at < len(queue) && queue[i].seq == queue[at].seq
+		if queue[i].mark == writeName && !own {
+			return queue[i], true
+		}
+	}
+	return contender{}, false
+}

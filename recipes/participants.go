@@ -1,0 +1,126 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/link"
+	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+// Participant is one place in a queue.
+type Participant struct {
+	Path    string // of its node, as the client knows paths
+	Data    []byte // what its lock was given with NodeData; nil if we may not read it
+	Holds   bool   // it owns the lock or a lease; the others wait
+	Write   bool   // on a read/write lock: the write side
+	Session int64
+	Token   int64     // the czxid, as FencingToken
+	Since   time.Time // by the server's clock
+}
+
+// Participants lists the nodes in the queue, in order, holders first, in two
+// round trips. A queue that does not exist is empty.
+func (m *InterProcessMutex) Participants(ctx context.Context) ([]Participant, error) {
+	if m == nil {
+		return nil, opError("participants", "", ErrInvalidLock)
+	}
+	err := usable(ctx, m.err)
+	var all []Participant
+	if err == nil {
+		all, err = m.participants(ctx)
+	}
+	if err != nil {
+		return nil, opError("participants", m.path, err)
+	}
+	return all, nil
+}
+
+func (q *queue) participants(ctx context.Context) ([]Participant, error) {
+	c, err := q.scope.Session.Conn(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	line, err := q.line(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	waits := func(i int) bool {
+		ahead := aheadExclusive
+		if line[i].mark == readName {
+			ahead = aheadRead
+		}
+		_, waits := ahead(line, i)
+		return waits
+	}
+	return q.describe(ctx, c, line, waits)
+}
+
+// line lists the queue in order.
+func (q *queue) line(ctx context.Context, c *link.Conn) ([]contender, error) {
+	var resp wire.GetChildrenResponse
+	err := q.scope.Session.Round(ctx, c, wire.OpGetChildren, false, &wire.PathWatchRequest{Path: q.path}, &resp)
+	if errors.Is(err, framework.ErrNoNode) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return contenders(resp.Children, q.marks...)
+}
+
+// describe reads every node of a queue, all requests at once. Those that have
+// gone meanwhile are left out.
+func (q *queue) describe(ctx context.Context, c *link.Conn, line []contender, waits func(int) bool) ([]Participant, error) {
+	if len(line) == 0 {
+		return nil, nil
+	}
+	calls := make([]*link.Call, 0, 2*len(line))
+	for _, one := range line {
+		req := &wire.PathWatchRequest{Path: session.Below(q.path, one.name)}
+		calls = append(calls, link.NewCall(wire.OpExists, req), link.NewCall(wire.OpGetData, req))
+	}
+	if err := q.scope.Session.Send(ctx, c, calls...); err != nil {
+		return nil, err
+	}
+	var all []Participant
+	for i, one := range line {
+		p, err := q.describeOne(ctx, c, calls[2*i], calls[2*i+1])
+		switch {
+		case errors.Is(err, framework.ErrNoNode):
+			continue
+		case err != nil:
+			return nil, err
+		}
+		p.Path = q.scope.Relative(session.Below(q.path, one.name))
+		p.Holds, p.Write = !waits(i), one.mark == writeName
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// describeOne takes the stat from the answer that needs no right to read.
+func (q *queue) describeOne(ctx context.Context, c *link.Conn, exists, get *link.Call) (Participant, error) {
+	s := q.scope.Session
+	var there wire.StatResponse
+	if err := s.Await(ctx, c, exists, false); err != nil {
+		return Participant{}, err
+	}
+	if err := exists.Decode(&there); err != nil {
+		return Participant{}, err
+	}
+	p := Participant{Session: there.Stat.EphemeralOwner, Token: there.Stat.Czxid, Since: time.UnixMilli(there.Stat.Ctime)}
+	var data wire.GetDataResponse
+	err := s.Await(ctx, c, get, false)
+	switch {
+	case err == nil:
+		err = get.Decode(&data)
+		p.Data = data.Data
+	case errors.Is(err, framework.ErrNoAuth):
+		err = nil
+	}
+	return p, err
+}

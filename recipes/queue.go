@@ -1,0 +1,409 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/link"
+	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+// queue is where nodes of one kind line up, and whom each waits for.
+type queue struct {
+	scope *session.Scope
+	path  string   // of the parent, in full
+	mark  string   // what kind of node we make
+	marks []string // what kinds count
+	ahead func(queue []contender, at int) (contender, bool)
+	opts  options
+}
+
+// place is one node in a queue, from the request that makes it until it is
+// first or has left.
+//
+// It belongs to one session. If that ends, the place is lost, and nothing of it
+// is taken over into the next one: a node that is still to be seen then is
+// about to go.
+type place struct {
+	*queue
+	session    int64
+	conn       *link.Conn // that we learned on what we know
+	protection string
+	name       string // "" until we know it
+	czxid      int64
+	doubt      *link.Call // a creation whose reply was lost
+	behind     bool       // somebody was seen ahead
+}
+
+// errAgain says that what was found does not hold any more.
+var errAgain = errors.New("begin again")
+
+// acquire gets a place, waits until it is first and turns it into a tenure,
+// which make gives. If it fails, what it may have made goes in the background.
+func (q *queue) acquire(ctx context.Context, once bool, make func(*place) *tenure) (p *place, t *tenure, err error) {
+	p = &place{queue: q}
+	if once {
+		err = p.peek(ctx)
+	}
+	for err == nil || passing(err) && ctx.Err() == nil {
+		if err = p.getAhead(ctx, once); err != nil {
+			break
+		}
+		t = make(p)
+		if err = p.claim(ctx, t); err == nil {
+			return p, t, nil
+		}
+	}
+	p.leave()
+	return p, nil, err
+}
+
+// peek looks whether there is any use in getting a place to be first at once:
+// others find no node in their way that is gone in a moment.
+func (p *place) peek(ctx context.Context) error {
+	c, err := p.scope.Session.Conn(ctx, true)
+	if err != nil {
+		return err
+	}
+	children, err := p.list(ctx, c)
+	if errors.Is(err, framework.ErrNoNode) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	line, err := contenders(children, p.marks...)
+	if err != nil {
+		return err
+	}
+	if _, waits := p.ahead(line, len(line)); waits {
+		p.behind = true
+		return ErrNotAcquired
+	}
+	return nil
+}
+
+// getAhead makes the node, if there is none, and waits until nobody is ahead.
+// With once it does not wait for others.
+//
+// A failure that may pass is followed by another look: on the next connection,
+// or after a pause if this one stands.
+func (p *place) getAhead(ctx context.Context, once bool) error {
+	for failures := 0; ; {
+		first, err := p.look(ctx, once)
+		switch {
+		case err == nil && first:
+			return nil
+		case err == nil && once:
+			return ErrNotAcquired
+		case err == nil:
+			failures = 0
+			continue
+		case ctx.Err() != nil, !passing(err):
+			return err
+		}
+		failures++
+		if err := pause(ctx, failures); err != nil {
+			return err
+		}
+	}
+}
+
+const (
+	firstPause = 5 * time.Millisecond
+	mostPause  = time.Second
+)
+
+// pause keeps failures that follow each other from being a tight loop. The first
+// few cost nothing: a reconnect takes its time by itself.
+func pause(ctx context.Context, failures int) error {
+	if failures < 3 {
+		return nil
+	}
+	t := time.NewTimer(min(mostPause, firstPause<<min(failures-3, 10)))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return session.ContextError(ctx)
+	}
+}
+
+// look reads the queue once and waits for the one ahead, if any.
+func (p *place) look(ctx context.Context, once bool) (first bool, err error) {
+	c, err := p.scope.Session.Conn(ctx, true)
+	if err != nil {
+		return false, err
+	}
+	children, err := p.see(ctx, c)
+	if err != nil {
+		return false, err
+	}
+	line, err := contenders(children, p.marks...)
+	if err != nil {
+		return false, err
+	}
+	at := position(line, p.name)
+	if at < 0 {
+		p.vanished()
+		return false, errAgain
+	}
+	ahead, waits := p.ahead(line, at)
+	if !waits {
+		return true, nil
+	}
+	p.behind = true
+	if once {
+		return false, nil
+	}
+	return false, p.await(ctx, c, ahead.name)
+}
+
+// see makes sure of our own node and lists the queue, in one round trip where
+// nothing is in doubt.
+func (p *place) see(ctx context.Context, c *link.Conn) ([]string, error) {
+	if err := p.resolve(ctx, c); err != nil {
+		return nil, err
+	}
+	if p.name == "" {
+		return p.enter(ctx, c)
+	}
+	return p.list(ctx, c)
+}
+
+// resolve settles what an earlier connection has left open: afterwards we know
+// our node's name or that there is none.
+func (p *place) resolve(ctx context.Context, c *link.Conn) error {
+	if p.session != c.Session() {
+		if err := p.move(c); err != nil {
+			return err
+		}
+	}
+	if p.doubt != nil {
+		return p.recover(ctx, c)
+	}
+	return nil
+}
+
+// move goes on in another session.
+func (p *place) move(c *link.Conn) error {
+	if p.session != 0 && p.opts.failOnLoss {
+		return framework.ErrSessionExpired
+	}
+	p.session, p.conn = c.Session(), nil
+	p.vanished()
+	return nil
+}
+
+// vanished forgets a node that is gone: by its session, or by somebody's hand.
+func (p *place) vanished() {
+	p.name, p.doubt, p.czxid = "", nil, 0
+	p.protection = session.NewProtection()
+}
+
+// enter creates our node and lists the queue, in one round trip: both requests
+// leave together on one connection, and the server answers in order, so the
+// list shows our node and every older one that is left. A list that is out of
+// date can show too many of them and never too few: they were created before
+// ours, which it shows.
+func (p *place) enter(ctx context.Context, c *link.Conn) ([]string, error) {
+	create, list := p.creation(c), p.listing()
+	if err := p.scope.Session.Send(ctx, c, create, list); err != nil {
+		return nil, err
+	}
+	if err := p.created(ctx, c, create); err != nil {
+		return nil, err
+	}
+	return p.listed(ctx, c, list)
+}
+
+// creation is the request that makes our node.
+func (p *place) creation(c *link.Conn) *link.Call {
+	p.conn = c
+	path := session.Below(p.path, p.protection+p.mark)
+	return link.NewCall(wire.OpCreate2, &wire.CreateRequest{
+		Path: path, Data: p.data(c), ACL: p.scope.ACL(path), Flags: wire.FlagEphemeralSequence,
+	})
+}
+
+// created takes in the reply to a creation.
+func (p *place) created(ctx context.Context, c *link.Conn, create *link.Call) error {
+	err := p.scope.Session.Await(ctx, c, create, true)
+	switch {
+	case err == nil:
+		var resp wire.Create2Response
+		if err := create.Decode(&resp); err != nil {
+			p.doubt = create
+			return err
+		}
+		_, p.name = framework.PathAndNode(resp.Path)
+		p.czxid = resp.Stat.Czxid
+		return nil
+	case errors.Is(err, framework.ErrNoNode):
+		if err := p.scope.Ensure(ctx, c, p.path); err != nil {
+			return err
+		}
+		return errAgain
+	case framework.Ambiguous(err):
+		p.doubt = create
+	}
+	return err
+}
+
+func (p *place) data(c *link.Conn) []byte {
+	switch {
+	case p.opts.revocable:
+		return []byte{}
+	case p.opts.hasData:
+		return p.opts.data
+	}
+	return p.scope.Data(c)
+}
+
+func (p *place) listing() *link.Call {
+	return link.NewCall(wire.OpGetChildren, &wire.PathWatchRequest{Path: p.path})
+}
+
+func (p *place) listed(ctx context.Context, c *link.Conn, list *link.Call) ([]string, error) {
+	if err := p.scope.Session.Await(ctx, c, list, false); err != nil {
+		return nil, err
+	}
+	var resp wire.GetChildrenResponse
+	err := list.Decode(&resp)
+	return resp.Children, err
+}
+
+// list reads the queue. On another connection than before, a sync comes first:
+// the server may be behind the one that we heard of our node from.
+func (p *place) list(ctx context.Context, c *link.Conn) ([]string, error) {
+	calls := []*link.Call{p.listing()}
+	if p.conn != c {
+		calls = append([]*link.Call{link.NewCall(wire.OpSync, &wire.PathRequest{Path: p.path})}, calls...)
+	}
+	if err := p.scope.Session.Send(ctx, c, calls...); err != nil {
+		return nil, err
+	}
+	p.conn = c
+	for _, call := range calls[:len(calls)-1] {
+		if err := p.scope.Session.Await(ctx, c, call, false); err != nil {
+			return nil, err
+		}
+	}
+	return p.listed(ctx, c, calls[len(calls)-1])
+}
+
+// recover finds out whether a node was made whose reply was lost. The session
+// is the same, so what there is under our name is ours.
+func (p *place) recover(ctx context.Context, c *link.Conn) error {
+	s := p.scope.Session
+	names, err := s.Find(ctx, c, p.path, p.protection)
+	switch {
+	case errors.Is(err, framework.ErrNoNode):
+		p.doubt = nil
+		return nil
+	case err != nil:
+		return err
+	case len(names) == 0:
+		p.doubt = nil
+		return nil
+	}
+	var resp wire.StatResponse
+	req := &wire.PathWatchRequest{Path: session.Below(p.path, names[0])}
+	err = s.Round(ctx, c, wire.OpExists, false, req, &resp)
+	switch {
+	case errors.Is(err, framework.ErrNoNode):
+		p.vanished()
+		return errAgain
+	case err != nil:
+		return err
+	case resp.Stat.EphemeralOwner != c.Session():
+		p.vanished()
+		return errAgain
+	}
+	p.name, p.czxid, p.doubt, p.conn = names[0], resp.Stat.Czxid, nil, c
+	return nil
+}
+
+// await returns when something has happened to the node ahead. The watch
+// survives a reconnect within the session, so the place is kept through it.
+func (p *place) await(ctx context.Context, c *link.Conn, name string) error {
+	s := p.scope.Session
+	woken := make(chan error, 1)
+	fn := func(ev session.Event) {
+		select {
+		case woken <- ev.Err:
+		default:
+		}
+	}
+	path := session.Below(p.path, name)
+	// Reading leaves no watch behind if the node is gone by now, as asking for
+	// its existence would. But it needs the right to read.
+	call, watch, err := s.WatchData(ctx, c, path, fn)
+	if err != nil {
+		return err
+	}
+	defer func() { s.StopWatch(watch) }()
+	err = s.Await(ctx, c, call, false)
+	if errors.Is(err, framework.ErrNoAuth) {
+		call, watch, err = s.WatchExists(ctx, c, path, fn)
+		if err != nil {
+			return err
+		}
+		err = s.Await(ctx, c, call, false)
+	}
+	switch {
+	case errors.Is(err, framework.ErrNoNode):
+		return nil
+	case err != nil:
+		return err
+	}
+	select {
+	case err := <-woken:
+		if errors.Is(err, framework.ErrSessionExpired) {
+			return session.ErrSessionOver
+		}
+		return err
+	case <-ctx.Done():
+		return session.ContextError(ctx)
+	}
+}
+
+// node is the full path of our node.
+func (p *place) node() string { return session.Below(p.path, p.name) }
+
+// leave gives the place up: in the background, if need be, until the node is
+// known to be gone or its session is.
+func (p *place) leave() {
+	s := p.scope.Session
+	switch {
+	case p.doubt != nil:
+		s.RemoveDoubtful(p.session, p.doubt, p.path, p.protection)
+	case p.name != "":
+		s.Remove(p.session, p.node())
+	}
+}
+
+// claim makes the session believe in a place that is first, until it is lost or
+// given up.
+func (p *place) claim(ctx context.Context, t *tenure) error {
+	s := p.scope.Session
+	for {
+		cl, err := s.AddClaim(p.session, p.node(), func(state session.ClaimState, reason error) { p.tell(t, state, reason) })
+		switch {
+		case err == nil:
+			p.bind(t, cl)
+			return nil
+		case !errors.Is(err, session.ErrUnproved):
+			return err
+		}
+		// We have waited longer than anything has proved the session. A write
+		// does, and says at the same time whether the node is still there.
+		if err := s.Confirm(ctx, p.conn, p.node()); err != nil {
+			return err
+		}
+	}
+}

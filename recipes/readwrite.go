@@ -1,0 +1,97 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/link"
+	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+// InterProcessReadWriteLock has two sides in one fair queue: readers together,
+// writers alone. A reader waits for every writer ahead of it, a writer for
+// everybody, so neither starves.
+//
+// Source: Curator's InterProcessReadWriteLock.
+type InterProcessReadWriteLock struct{ read, write *InterProcessMutex }
+
+// NewInterProcessReadWriteLock is the lock at path, which belongs to it alone.
+// It sends nothing and cannot fail, as NewInterProcessMutex.
+func NewInterProcessReadWriteLock(c *framework.Client, path string, opts ...Option) *InterProcessReadWriteLock {
+	marks := []string{readName, writeName}
+	return &InterProcessReadWriteLock{
+		read:  newMutex(c, path, opts, readName, marks, aheadRead),
+		write: newMutex(c, path, opts, writeName, marks, aheadExclusive),
+	}
+}
+
+// ReadSide is the side for readers. Acquired with a write hold's context it is
+// the downgrade: granted at once, and after the write hold's release the read
+// hold remains, with no other writer in between.
+func (l *InterProcessReadWriteLock) ReadSide() *InterProcessMutex { return l.read }
+
+// WriteSide is the side for one writer. Acquired with a read hold's context it
+// is ErrDeadlock at once, unless a write hold is above that.
+func (l *InterProcessReadWriteLock) WriteSide() *InterProcessMutex { return l.write }
+
+// downgrade takes the read side for who has the write side. The node gets the
+// digits of the write node, so that writers who wait have it ahead of them.
+//
+// Source: Curator since 5.6 (CURATOR-621); earlier peers put the read node at
+// the end of the queue and can be overtaken by a waiting writer.
+func (m *InterProcessMutex) downgrade(ctx context.Context, write *tenure) (*Hold, error) {
+	if state, err := write.now(); state == Lost {
+		return nil, err
+	}
+	held := write.place
+	p := &place{queue: &m.queue, session: held.session, protection: session.NewProtection()}
+	digits := held.name[strings.LastIndex(held.name, writeName)+len(writeName):]
+	if err := p.enterAs(ctx, held.session, digits); err != nil {
+		p.leave()
+		return nil, err
+	}
+	t := m.tenure(p)
+	if err := p.claim(ctx, t); err != nil {
+		p.leave()
+		return nil, err
+	}
+	return m.hold(ctx, p, t)
+}
+
+// enterAs creates our node with digits that are given. It is repeated until it
+// is known to have been done, or the session is over.
+func (p *place) enterAs(ctx context.Context, of int64, digits string) error {
+	s := p.scope.Session
+	node := p.protection + p.mark + digits
+	path := session.Below(p.path, node)
+	for failures := 0; ; failures++ {
+		c, err := s.ConnIn(ctx, of)
+		if err != nil {
+			return err
+		}
+		create := link.NewCall(wire.OpCreate2, &wire.CreateRequest{
+			Path: path, Data: p.data(c), ACL: p.scope.ACL(path), Flags: wire.FlagEphemeral,
+		})
+		if err = s.Send(ctx, c, create); err == nil {
+			p.conn = c
+			err = s.Await(ctx, c, create, true)
+		}
+		switch {
+		case err == nil, errors.Is(err, framework.ErrNodeExists): // after a lost reply: nobody else has the name
+			p.name, p.doubt = node, nil
+			return nil
+		case framework.Ambiguous(err):
+			p.doubt = create
+		}
+		if ctx.Err() != nil || !passing(err) {
+			return fmt.Errorf("downgrade: %w", err)
+		}
+		if err := pause(ctx, failures); err != nil {
+			return err
+		}
+	}
+}

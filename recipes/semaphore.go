@@ -1,0 +1,343 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/link"
+	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+// InterProcessSemaphore has a number of leases, which all processes must state
+// alike. Those who want one are served in the order in which they asked, except
+// that several goroutines of one process may overtake each other in asking.
+//
+// Source: Curator's InterProcessSemaphoreV2.
+type InterProcessSemaphore struct {
+	line   queue // of those who are being served, one at a time
+	leases queue
+	total  int
+	path   string
+	key    lockKey
+	err    error
+}
+
+// NewInterProcessSemaphore is the semaphore at path, which belongs to it alone.
+// It sends nothing and cannot fail, as NewInterProcessMutex; fewer than one
+// lease is ErrInvalidLock.
+func NewInterProcessSemaphore(c *framework.Client, path string, leases int, opts ...Option) *InterProcessSemaphore {
+	s := &InterProcessSemaphore{path: path, total: leases}
+	scope, full, o, err := parts(c, path, opts)
+	if err == nil && leases < 1 {
+		err = fmt.Errorf("%w: %d leases: there must be one at least", ErrInvalidLock, leases)
+	}
+	if s.err = err; err != nil {
+		return s
+	}
+	s.path, s.key = full, lockKey{session: scope.Session, path: full}
+	s.line = queue{scope: scope, path: session.Below(full, semaphoreLocks), mark: lockName, marks: []string{lockName}, ahead: aheadExclusive,
+		opts: options{failOnLoss: o.failOnLoss}}
+	s.leases = queue{scope: scope, path: session.Below(full, semaphoreLeases), mark: leaseName, marks: []string{leaseName}, ahead: s.aheadOfLease, opts: o}
+	return s
+}
+
+// aheadOfLease is who stands in the way of a lease: nobody if it is among the
+// first, and otherwise the first of them to go, whoever that is.
+//
+// Differs: Curator counts the leases. Where they stand gives the same, save that
+// two who wait at once, after somebody deleted a node in the other queue, do not
+// wait for each other.
+func (s *InterProcessSemaphore) aheadOfLease(queue []contender, at int) (contender, bool) {
+	if at < s.total {
+		return contender{}, false
+	}
+	return queue[0], true
+}
+
+// Acquire takes one lease, and each call another, also under a hold of this
+// semaphore. ErrDeadlock if the holds that ctx comes from have them all.
+//
+// Errors are as from InterProcessMutex.Acquire.
+//
+// Cost: two round trips if a lease is free, and a third that is not waited for.
+func (s *InterProcessSemaphore) Acquire(ctx context.Context) (*Hold, error) {
+	return s.take(ctx, 1, noLimit)
+}
+
+// TryAcquire waits at most wait; see Lock. With wait <= 0 it is not waited for
+// others to return a lease, but still for those who are just being given one.
+func (s *InterProcessSemaphore) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
+	return s.take(ctx, 1, limit{bounded: true, wait: wait})
+}
+
+// AcquireN takes n leases as one hold, all or none; Members can be released one
+// by one. n below one or above the number of leases is ErrInvalidLock at once.
+func (s *InterProcessSemaphore) AcquireN(ctx context.Context, n int) (*Hold, error) {
+	return s.take(ctx, n, noLimit)
+}
+
+// TryAcquireN is AcquireN with a limit to the wait, as TryAcquire.
+func (s *InterProcessSemaphore) TryAcquireN(ctx context.Context, n int, wait time.Duration) (*Hold, error) {
+	return s.take(ctx, n, limit{bounded: true, wait: wait})
+}
+
+func (s *InterProcessSemaphore) take(ctx context.Context, n int, lim limit) (*Hold, error) {
+	if s == nil {
+		return nil, opError("acquire", "", ErrInvalidLock)
+	}
+	if err := s.allowed(ctx, n); err != nil {
+		return nil, opError("acquire", s.path, err)
+	}
+	hold, err := s.queueUp(ctx, n, lim)
+	if err != nil {
+		return nil, opError("acquire", s.path, err)
+	}
+	return hold, nil
+}
+
+// allowed refuses what could never be granted.
+func (s *InterProcessSemaphore) allowed(ctx context.Context, n int) error {
+	if err := usable(ctx, s.err); err != nil {
+		return err
+	}
+	if n < 1 || n > s.total {
+		return fmt.Errorf("%w: %d leases of %d", ErrInvalidLock, n, s.total)
+	}
+	held := 0
+	ownerOf(ctx).every(s.key, func(t *tenure) {
+		if state, _ := t.now(); state == Held || state == Uncertain {
+			held++
+		}
+	})
+	if held+n > s.total {
+		return fmt.Errorf("%w: %d of %d leases are held by the caller, who wants %d more", ErrDeadlock, held, s.total, n)
+	}
+	return nil
+}
+
+func (s *InterProcessSemaphore) queueUp(ctx context.Context, n int, lim limit) (*Hold, error) {
+	limited, cancel, err := lim.begin(ctx, s.line.scope.Session)
+	if err != nil {
+		return nil, err
+	}
+	defer cancel()
+	a := &lending{InterProcessSemaphore: s, once: lim.once(), n: n, turn: &place{queue: &s.line}}
+	tenures, err := a.run(limited)
+	if err != nil {
+		return nil, verdict(ctx, limited, s.line.scope.Session, err, a.behind())
+	}
+	return s.hold(ctx, a.leases, tenures)
+}
+
+// hold makes one hold of the leases: of the one, or of a tenure over all.
+func (s *InterProcessSemaphore) hold(ctx context.Context, leases []*place, tenures []*tenure) (*Hold, error) {
+	if len(leases) == 1 {
+		return s.leases.hold(ctx, leases[0], tenures[0])
+	}
+	members := make([]*Hold, len(leases))
+	for i := range leases {
+		m, err := s.leases.hold(ctx, leases[i], tenures[i])
+		if err != nil {
+			for _, t := range tenures[i:] {
+				_ = t.give() // err tells why
+			}
+			_ = releaseAll(members[:i])
+			return nil, err
+		}
+		members[i] = m
+	}
+	return newGroup(ctx, members)
+}
+
+// lending is one acquisition of leases.
+type lending struct {
+	*InterProcessSemaphore
+	n      int
+	once   bool
+	turn   *place // our place among those who are being served
+	leases []*place
+	full   bool // no lease was seen to be free
+}
+
+func (a *lending) behind() bool { return a.full || a.turn.behind }
+
+// run waits for our turn and then for the leases. Whatever comes of it, our
+// turn is over afterwards, and after a failure the leases go as well.
+func (a *lending) run(ctx context.Context) (tenures []*tenure, err error) {
+	defer func() {
+		a.turn.leave()
+		if err != nil {
+			a.drop()
+		}
+	}()
+	if a.once {
+		err = a.peek(ctx)
+	}
+	for failures := 0; err == nil || passing(err) && ctx.Err() == nil; failures++ {
+		if err := pause(ctx, failures); err != nil {
+			return nil, err
+		}
+		if err = a.turn.getAhead(ctx, false); err != nil {
+			return nil, err
+		}
+		if tenures, err = a.borrow(ctx); err == nil {
+			return tenures, nil
+		}
+	}
+	return nil, err
+}
+
+// drop gives up what we have of leases.
+func (a *lending) drop() {
+	for _, l := range a.leases {
+		l.leave()
+	}
+	a.leases = nil
+}
+
+// peek looks whether there is any use in queueing to be served at once.
+func (a *lending) peek(ctx context.Context) error {
+	c, err := a.line.scope.Session.Conn(ctx, true)
+	if err != nil {
+		return err
+	}
+	line, err := a.InterProcessSemaphore.leases.line(ctx, c)
+	if err == nil && len(line)+a.n > a.total {
+		a.full = true
+		err = ErrNotAcquired
+	}
+	return err
+}
+
+// borrow makes our leases, in the session of our turn, and waits until all of
+// them are among the first.
+func (a *lending) borrow(ctx context.Context) ([]*tenure, error) {
+	for len(a.leases) < a.n {
+		a.leases = append(a.leases, &place{queue: &a.InterProcessSemaphore.leases})
+	}
+	for {
+		c, err := a.line.scope.Session.ConnIn(ctx, a.turn.session)
+		if err != nil {
+			return nil, err
+		}
+		granted, err := a.look(ctx, c)
+		switch {
+		case err != nil:
+			return nil, err
+		case granted:
+			return a.claim(ctx)
+		case a.once:
+			return nil, ErrNotAcquired
+		}
+	}
+}
+
+// look makes the leases that we do not have and lists all of them with a watch,
+// in one round trip. If ours are not among the first it returns at the next
+// change.
+func (a *lending) look(ctx context.Context, c *link.Conn) (granted bool, err error) {
+	made, err := a.make(ctx, c)
+	if err != nil {
+		return false, err
+	}
+	s := a.line.scope.Session
+	changed := make(chan error, 1)
+	list, watch, err := s.WatchChildren(ctx, c, a.InterProcessSemaphore.leases.path, func(ev session.Event) { changed <- ev.Err })
+	if err != nil {
+		return false, errors.Join(made(), err)
+	}
+	defer s.StopWatch(watch)
+	if err := made(); err != nil {
+		return false, err
+	}
+	if granted, err = a.granted(ctx, c, list); granted || err != nil || a.once {
+		return granted, err
+	}
+	select {
+	case err := <-changed:
+		if errors.Is(err, framework.ErrSessionExpired) {
+			err = session.ErrSessionOver
+		}
+		return false, err
+	case <-ctx.Done():
+		return false, session.ContextError(ctx)
+	}
+}
+
+// make sends what makes our leases, and returns what waits for the replies: for
+// all of them, as each may have to be cleaned up.
+func (a *lending) make(ctx context.Context, c *link.Conn) (made func() error, err error) {
+	var missing []*place
+	var calls []*link.Call
+	for _, l := range a.leases {
+		if err := l.resolve(ctx, c); err != nil {
+			return nil, err
+		}
+		if l.name == "" {
+			missing, calls = append(missing, l), append(calls, l.creation(c))
+		}
+	}
+	if len(calls) > 0 {
+		if err := a.line.scope.Session.Send(ctx, c, calls...); err != nil {
+			return nil, err
+		}
+	}
+	return func() (err error) {
+		for i, l := range missing {
+			if e := l.created(ctx, c, calls[i]); err == nil {
+				err = e
+			}
+		}
+		return err
+	}, nil
+}
+
+// granted is whether all of our leases are among the first.
+func (a *lending) granted(ctx context.Context, c *link.Conn, list *link.Call) (bool, error) {
+	if err := a.line.scope.Session.Await(ctx, c, list, false); err != nil {
+		return false, err
+	}
+	var resp wire.GetChildren2Response
+	if err := list.Decode(&resp); err != nil {
+		return false, err
+	}
+	line, err := contenders(resp.Children, leaseName)
+	if err != nil {
+		return false, err
+	}
+	a.full = false
+	for _, l := range a.leases {
+		at := position(line, l.name)
+		if at < 0 {
+			l.vanished()
+			return false, errAgain
+		}
+		_, waits := l.ahead(line, at)
+		a.full = a.full || waits
+	}
+	return !a.full, nil
+}
+
+// claim turns every lease into a tenure.
+func (a *lending) claim(ctx context.Context) ([]*tenure, error) {
+	tenures := make([]*tenure, len(a.leases))
+	for i, l := range a.leases {
+		t := newTenure(a.key, l.scope.Relative(l.node()))
+		t.place = l
+		if a.total == 1 {
+			t.token = l.czxid
+		}
+		if err := l.claim(ctx, t); err != nil {
+			for _, claimed := range tenures[:i] {
+				a.line.scope.Session.DropClaim(claimed.claim)
+			}
+			return nil, err
+		}
+		tenures[i] = t
+	}
+	return tenures, nil
+}

@@ -1,0 +1,276 @@
+package recipes
+
+import (
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/listeners"
+)
+
+// HoldState is how sure we are.
+type HoldState int
+
+// The states of a hold, in the order in which they can follow, save that Held
+// and Uncertain may alternate.
+const (
+	// Held says that nobody else has the lock.
+	Held HoldState = iota + 1
+	// Uncertain says that the connection is suspended, or was and the node has
+	// not been seen again. Nobody else has the lock: the deadline is not reached.
+	Uncertain
+	// Lost says that somebody else may have the lock.
+	Lost
+	// Released says that it was given back.
+	Released
+)
+
+// String returns the state in one word.
+func (s HoldState) String() string {
+	switch s {
+	case Held:
+		return "HELD"
+	case Uncertain:
+		return "UNCERTAIN"
+	case Lost:
+		return "LOST"
+	case Released:
+		return "RELEASED"
+	}
+	return "NONE"
+}
+
+// tenure is one ownership of one lock: of a node, of a semaphore's lease, of a
+// MultiLock's members, or of whatever a foreign lock has. The holds that
+// re-enter it share it, and the last one to be released gives it back.
+type tenure struct {
+	key   lockKey // zero for a foreign lock and a MultiLock
+	mark  string  // what kind of node it is, for the sides of a read/write lock
+	path  string  // of the node, "" if there is none
+	token int64
+	place *place         // what it stands on, if that is one node
+	claim *session.Claim // to that node
+	// check asks how sure the ownership is now. Nil if only lose tells.
+	check func() (HoldState, error)
+	// give gives it back, once, and returns what Release shall.
+	give func() error
+	// clear does what is left to do when a lost tenure is released. Nil for
+	// nothing.
+	clear func() error
+
+	mu      sync.Mutex // guards the fields below
+	state   HoldState
+	err     error // of Lost and Released
+	holds   []*Hold
+	groups  []*tenure                 // that are lost with this one
+	hub     *listeners.Hub[HoldState] // made by the first Listen
+	gone    signal                    // the node is known to be deleted
+	then    []func()                  // to be called when it is
+	revoked signal                    // somebody asks for the lock back
+}
+
+// signal is a channel that is closed once and made only if somebody asks for it.
+type signal struct {
+	ch   chan struct{}
+	sent bool
+}
+
+func (s *signal) channel() <-chan struct{} {
+	if s.ch == nil {
+		s.ch = make(chan struct{})
+		if s.sent {
+			close(s.ch)
+		}
+	}
+	return s.ch
+}
+
+func (s *signal) send() {
+	if !s.sent && s.ch != nil {
+		close(s.ch)
+	}
+	s.sent = true
+}
+
+func newTenure(key lockKey, path string) *tenure {
+	return &tenure{key: key, path: path, state: Held}
+}
+
+// now is the state at this moment. It looks beyond what was told, as a deadline
+// may have passed that no timer has seen yet.
+func (t *tenure) now() (HoldState, error) {
+	t.mu.Lock()
+	state, err := t.state, t.err
+	t.mu.Unlock()
+	if state == Lost || state == Released || t.check == nil {
+		return state, err
+	}
+	if state, err = t.check(); state != Lost {
+		return state, nil
+	}
+	t.lose(err)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.state, t.err
+}
+
+// over is whether a hold of the tenure has nothing to say any more: it was given
+// back, or lost and the hold released since.
+func (t *tenure) over(h *Hold) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.state == Released || t.state == Lost && !slices.Contains(t.holds, h)
+}
+
+// doubt and trust switch between Held and Uncertain.
+func (t *tenure) doubt() { t.become(Held, Uncertain) }
+func (t *tenure) trust() { t.become(Uncertain, Held) }
+
+func (t *tenure) become(from, to HoldState) {
+	t.mu.Lock()
+	changed := t.state == from
+	if changed {
+		t.state = to
+		t.publishLocked(to)
+	}
+	groups := slices.Clone(t.groups)
+	t.mu.Unlock()
+	if !changed {
+		return
+	}
+	for _, g := range groups {
+		// A group is as sure as its least sure member.
+		if state, _ := g.check(); state == to {
+			g.become(from, to)
+		}
+	}
+}
+
+// publishLocked tells listeners in the order of the changes; it only queues.
+func (t *tenure) publishLocked(s HoldState) {
+	if t.hub != nil {
+		t.hub.Publish(s)
+		if s == Lost || s == Released {
+			t.hub.Close()
+		}
+	}
+}
+
+// lose ends the tenure, if it has not ended.
+func (t *tenure) lose(reason error) {
+	t.mu.Lock()
+	if t.state == Lost || t.state == Released {
+		t.mu.Unlock()
+		return
+	}
+	lost := lostError(t.path, reason)
+	t.state, t.err = Lost, lost
+	t.publishLocked(Lost)
+	holds, groups := slices.Clone(t.holds), slices.Clone(t.groups)
+	t.mu.Unlock()
+	for _, h := range holds {
+		h.end(lost)
+	}
+	for _, g := range groups {
+		g.lose(lost)
+	}
+}
+
+// lostError does not wrap what says already that a lock was lost.
+func lostError(path string, reason error) error {
+	var lost *LostError
+	if errors.As(reason, &lost) {
+		return reason
+	}
+	return &LostError{Path: path, Reason: reason}
+}
+
+// ungroup ends what group began.
+func (t *tenure) ungroup(g *tenure) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.groups = slices.DeleteFunc(t.groups, func(other *tenure) bool { return other == g })
+}
+
+// join adds a hold. It fails if the tenure has ended.
+func (t *tenure) join(h *Hold) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.state == Lost || t.state == Released {
+		return t.err
+	}
+	t.holds = append(t.holds, h)
+	return nil
+}
+
+// leave takes a hold away, and does what the last one has to do. It returns
+// what Release shall.
+func (t *tenure) leave(h *Hold) error {
+	t.mu.Lock()
+	t.holds = slices.DeleteFunc(t.holds, func(other *Hold) bool { return other == h })
+	last, lost := len(t.holds) == 0, t.state == Lost
+	err := t.err
+	if last && !lost {
+		t.state, t.err = Released, ErrReleased
+		t.publishLocked(Released)
+	}
+	t.mu.Unlock()
+	switch {
+	case lost && last && t.clear != nil:
+		return errors.Join(err, t.clear())
+	case lost:
+		return err
+	case last:
+		return t.give()
+	}
+	return nil
+}
+
+func (t *tenure) listen(fn func(HoldState)) (remove func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	over := t.state == Lost || t.state == Released
+	hub := t.hub
+	if hub == nil || over {
+		hub = &listeners.Hub[HoldState]{ReplayLast: true}
+		hub.Publish(t.state)
+	}
+	remove = hub.Listen(fn)
+	if over {
+		hub.Close()
+	} else {
+		t.hub = hub
+	}
+	return remove
+}
+
+func (t *tenure) isGone() {
+	t.mu.Lock()
+	t.gone.send()
+	then := t.then
+	t.then = nil
+	t.mu.Unlock()
+	for _, fn := range then {
+		fn()
+	}
+}
+
+// thenGone calls fn once the node is known to be gone.
+func (t *tenure) thenGone(fn func()) {
+	t.mu.Lock()
+	gone := t.gone.sent
+	if !gone {
+		t.then = append(t.then, fn)
+	}
+	t.mu.Unlock()
+	if gone {
+		fn()
+	}
+}
+
+func (t *tenure) revoke() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.revoked.send()
+}
