@@ -150,7 +150,9 @@ func (c *client) exists(path string) bool {
 	return code == wire.CodeOK
 }
 
-func watch(path string) *wire.PathWatchRequest { return &wire.PathWatchRequest{Path: path, Watch: true} }
+func watch(path string) *wire.PathWatchRequest {
+	return &wire.PathWatchRequest{Path: path, Watch: true}
+}
 
 // fakeTB is a test that may fail.
 type fakeTB struct {

@@ -288,3 +288,32 @@ func TestWaitSeesWhatLastsForAnInstant(t *testing.T) {
 		require.NoError(t, <-done)
 	})
 }
+
+func TestClientThatDoesNotReadIsCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c, other := begin(t, srv, 10*time.Second), begin(t, srv, 10*time.Second)
+		c.must(wire.OpCreate, &wire.CreateRequest{Path: "/big", Data: make([]byte, 1_000_000), ACL: open}, nil)
+		for range 100 {
+			c.send(wire.OpGetData, &wire.PathWatchRequest{Path: "/big"})
+		}
+		synctest.Wait()
+		assert.Less(t, srv.Requests()["getData"], 100)
+		assert.Empty(t, srv.Sessions()[0].Remote)
+		assert.True(t, other.exists("/big"))
+	})
+}
+
+func TestClientThatDoesNotReadDoesNotHoldUpClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := begin(t, srv, 10*time.Second)
+		c.must(wire.OpCreate, &wire.CreateRequest{Path: "/big", Data: make([]byte, 1_000_000), ACL: open}, nil)
+		for range 10 {
+			c.send(wire.OpGetData, &wire.PathWatchRequest{Path: "/big"})
+		}
+		c.send(wire.OpCloseSession, wire.Empty{})
+		synctest.Wait()
+		require.NoError(t, srv.Close())
+	})
+}

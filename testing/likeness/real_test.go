@@ -21,7 +21,7 @@ func TestRealSpeaksLikeZktest(t *testing.T) {
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
-			real := transcript(t, addr, fmt.Sprintf("/likeness-%x", rand.Uint64()), tc.script)
+			real := transcript(t, addr, fmt.Sprintf("/likeness-%x", rand.Uint64()), nil, tc.script)
 			if *update {
 				require.NoError(t, os.MkdirAll("testdata", 0o755))
 				require.NoError(t, os.WriteFile(golden(tc.name), []byte(real), 0o644))

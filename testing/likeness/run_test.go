@@ -24,19 +24,20 @@ const superDigest = "super:lK75jTNcA+U9vtVEw5vB51mj/w4="
 
 // run is one script on one server.
 type run struct {
-	t     *testing.T
-	addr  string
-	root  string // a node of this script's own; "$" in the transcript
-	out   strings.Builder
-	base  int64 // the zxid when the script began
-	names map[int64]string
-	conns []*conn
+	t      *testing.T
+	addr   string
+	root   string // a node of this script's own; "$" in the transcript
+	out    strings.Builder
+	base   int64 // the zxid when the script began
+	names  map[int64]string
+	conns  []*conn
+	expire func(session int64) // ends a session as its timeout would; nil where one has to wait
 }
 
 // transcript runs a script and returns what was said.
-func transcript(t *testing.T, addr, root string, script func(*run)) string {
+func transcript(t *testing.T, addr, root string, expire func(session int64), script func(*run)) string {
 	t.Helper()
-	r := &run{t: t, addr: addr, root: root, names: make(map[int64]string)}
+	r := &run{t: t, addr: addr, root: root, expire: expire, names: make(map[int64]string)}
 	setup := r.connect("setup")
 	setup.exchange(wire.OpCreate, &wire.CreateRequest{Path: root, ACL: open})
 	r.base = setup.zxid
@@ -55,7 +56,8 @@ func transcript(t *testing.T, addr, root string, script func(*run)) string {
 func onZktest(t *testing.T, script func(*run)) string {
 	t.Helper()
 	srv := zktest.Start(t, zktest.Superuser(superDigest))
-	return transcript(t, srv.ConnectString(), "/case", script)
+	expire := func(session int64) { require.NoError(t, srv.ExpireSession(session)) }
+	return transcript(t, srv.ConnectString(), "/case", expire, script)
 }
 
 func (r *run) printf(format string, args ...any) { fmt.Fprintf(&r.out, format+"\n", args...) }
@@ -291,6 +293,23 @@ func (c *conn) read() ([]byte, error) {
 func (c *conn) closed() {
 	c.over = true
 	c.r.printf("%s: closed", c.name)
+}
+
+// lapse lets the session expire: the client stays silent until the server closes the connection.
+func (c *conn) lapse() {
+	c.r.t.Helper()
+	if c.r.expire != nil {
+		c.r.expire(c.session)
+	}
+	for {
+		frame, err := c.read()
+		if err != nil {
+			break
+		}
+		c.show(frame, 0, 0)
+	}
+	c.closed()
+	c.others()
 }
 
 // close ends the session.

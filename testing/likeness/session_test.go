@@ -59,6 +59,18 @@ func init() {
 		even := r.dial("even")
 		even.hello(wire.ConnectRequest{Timeout: 5000, LastZxidSeen: b.zxid, Password: make([]byte, 16), HasReadOnly: true})
 	})
+	add("session-expiry", func(r *run) {
+		a := r.dial("a")
+		a.hello(wire.ConnectRequest{Timeout: 4000, Password: make([]byte, 16), HasReadOnly: true})
+		b := r.connect("b")
+		a.do(wire.OpCreate, create(r.at("/e"), wire.FlagEphemeral))
+		a.do(wire.OpExists, watch(r.at("/e")))
+		b.do(wire.OpExists, watch(r.at("/e")))
+		b.do(wire.OpGetChildren, watch(r.root))
+		a.lapse()
+		b.do(wire.OpExists, get(r.at("/e")))
+		a.again("a2")
+	})
 	add("session-close", func(r *run) {
 		a, b := r.connect("a"), r.connect("b")
 		a.do(wire.OpCreate, create(r.at("/e"), wire.FlagEphemeral))
