@@ -63,10 +63,9 @@ func (t *watchTable) add(path string, c *conn, mode watchMode) {
 	c.m.e.wakeWaitersLocked()
 }
 
-func (t *watchTable) has(path string, c *conn) bool {
-	_, ok := t.byPath[path][c]
-	return ok
-}
+// watched reports whether anybody watches path. ZooKeeper 3.8.0 takes this
+// for the answer to whether one connection does.
+func (t *watchTable) watched(path string) bool { return len(t.byPath[path]) > 0 }
 
 func (t *watchTable) remove(path string, c *conn) bool {
 	mode, ok := t.byPath[path][c]
@@ -131,24 +130,29 @@ func (w *watches) fireLocked(ev tree.Event) {
 	if ev.Type == wire.EventNodeDeleted {
 		w.child.trigger(ev.Path, ev.Type, to)
 	}
-	send(to, ev.Type, ev.Path)
+	send(to, ev.Type, ev.Path, ev.ACL)
 	if ev.Type == wire.EventNodeDataChanged {
 		return
 	}
 	clear(to)
 	parent := ev.Path[:max(1, strings.LastIndexByte(ev.Path, '/'))]
 	w.child.trigger(parent, wire.EventNodeChildrenChanged, to)
-	send(to, wire.EventNodeChildrenChanged, parent)
+	send(to, wire.EventNodeChildrenChanged, parent, ev.ParentACL)
 }
 
-// send notifies connections in the order in which they were accepted.
-func send(to map[*conn]struct{}, typ wire.EventType, path string) {
+// send notifies connections in the order in which they were accepted, save
+// those whose clients may not read the node; their watches are used up too.
+//
+// Source: ZooKeeper NIOServerCnxn.process.
+func send(to map[*conn]struct{}, typ wire.EventType, path string, acl []wire.ACL) {
 	if len(to) == 0 {
 		return
 	}
 	conns := slices.SortedFunc(maps.Keys(to), func(a, b *conn) int { return cmp.Compare(a.num, b.num) })
 	for _, c := range conns {
-		c.notifyLocked(typ, path)
+		if tree.Allowed(acl, wire.PermRead, c.ids) {
+			c.notifyLocked(typ, path)
+		}
 	}
 }
 
@@ -231,7 +235,7 @@ func (c *conn) addWatch(req *wire.AddWatchRequest) (wire.Record, wire.Code) {
 
 func (c *conn) checkWatches(req *wire.WatchesRequest) (wire.Record, wire.Code) {
 	w := &c.m.watches
-	data, child := w.data.has(req.Path, c), w.child.has(req.Path, c)
+	data, child := w.data.watched(req.Path), w.child.watched(req.Path)
 	return watchResult(req.Type, data, child, data || child)
 }
 

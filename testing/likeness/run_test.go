@@ -24,20 +24,24 @@ const superDigest = "super:lK75jTNcA+U9vtVEw5vB51mj/w4="
 
 // run is one script on one server.
 type run struct {
-	t      *testing.T
-	addr   string
-	root   string // a node of this script's own; "$" in the transcript
-	out    strings.Builder
-	base   int64 // the zxid when the script began
-	names  map[int64]string
-	conns  []*conn
-	expire func(session int64) // ends a session as its timeout would; nil where one has to wait
+	t     *testing.T
+	addr  string
+	root  string // a node of this script's own; "$" in the transcript
+	out   strings.Builder
+	base  int64 // the zxid when the script began
+	names map[int64]string
+	// ending is set while a session ends: a real server deletes its nodes in
+	// the order of a hash table, so the events of one client are sorted.
+	ending   bool
+	conns    []*conn
+	sessions map[int64][]byte    // with their passwords
+	expire   func(session int64) // ends a session as its timeout would; nil where one has to wait
 }
 
 // transcript runs a script and returns what was said.
 func transcript(t *testing.T, addr, root string, expire func(session int64), script func(*run)) string {
 	t.Helper()
-	r := &run{t: t, addr: addr, root: root, expire: expire, names: make(map[int64]string)}
+	r := &run{t: t, addr: addr, root: root, expire: expire, names: make(map[int64]string), sessions: make(map[int64][]byte)}
 	setup := r.connect("setup")
 	setup.exchange(wire.OpCreate, &wire.CreateRequest{Path: root, ACL: open})
 	r.base = setup.zxid
@@ -46,10 +50,13 @@ func transcript(t *testing.T, addr, root string, expire func(session int64), scr
 	r.out.Reset()
 	r.conns = nil
 	script(r)
-	for _, c := range r.conns {
+	out := strings.ReplaceAll(r.out.String(), root, "$")
+	for id, password := range r.sessions { // all of them, or they would expire in another script's time
+		c := r.dial("end")
+		c.hello(wire.ConnectRequest{Timeout: 10000, SessionID: id, Password: password})
 		c.close()
 	}
-	return strings.ReplaceAll(r.out.String(), root, "$")
+	return out
 }
 
 // onZktest runs a script on a fresh server of ours.
@@ -79,6 +86,7 @@ type conn struct {
 	session  int64
 	password []byte
 	over     bool
+	held     []string // events to be sorted
 }
 
 var open = []wire.ACL{{Perms: wire.PermAll, Scheme: "world", ID: "anyone"}}
@@ -118,6 +126,9 @@ func (c *conn) hello(req wire.ConnectRequest) {
 	res.Decode(d)
 	require.NoError(c.r.t, d.Err())
 	c.session, c.password = res.SessionID, slices.Clone(res.Password)
+	if res.SessionID != 0 {
+		c.r.sessions[res.SessionID] = c.password
+	}
 	if res.SessionID != 0 && c.r.names[res.SessionID] == "" {
 		c.r.names[res.SessionID] = fmt.Sprintf("s%d", len(c.r.names)+1)
 	}
@@ -170,16 +181,18 @@ func (c *conn) last(op wire.Op) {
 	c.r.t.Helper()
 	c.r.printf("%s> %v", c.name, op)
 	c.xid++
+	c.r.ending = op == wire.OpCloseSession
 	c.write(wire.AppendFrame(nil, &wire.RequestHeader{Xid: c.xid, Op: op}))
 	for {
 		frame, err := c.read()
 		if err != nil {
-			c.closed()
-			c.others()
-			return
+			break
 		}
 		c.show(frame, c.xid, op)
 	}
+	c.closed()
+	c.others()
+	c.r.ending = false
 }
 
 func (c *conn) others() {
@@ -234,6 +247,9 @@ func (c *conn) show(frame []byte, xid int32, op wire.Op) int32 {
 	var h wire.ReplyHeader
 	h.Decode(d)
 	require.NoError(c.r.t, d.Err())
+	if h.Xid != wire.XidNotification {
+		c.release()
+	}
 	switch h.Xid {
 	case wire.XidPing:
 		c.zxid = h.Zxid
@@ -241,7 +257,12 @@ func (c *conn) show(frame []byte, xid int32, op wire.Op) int32 {
 		var ev wire.WatcherEvent
 		ev.Decode(d)
 		require.NoError(c.r.t, d.Err())
-		c.r.printf("%s! %v state=%d %s zxid=%d code=%d left=%d", c.name, ev.Type, ev.State, ev.Path, h.Zxid, h.Code, d.Len())
+		line := fmt.Sprintf("%s! %v state=%d %s zxid=%d code=%d left=%d", c.name, ev.Type, ev.State, ev.Path, h.Zxid, h.Code, d.Len())
+		if c.r.ending {
+			c.held = append(c.held, line)
+		} else {
+			c.r.printf("%s", line)
+		}
 	default:
 		c.zxid = h.Zxid
 		other := ""
@@ -290,8 +311,18 @@ func (c *conn) read() ([]byte, error) {
 	return b, err
 }
 
+// release prints the events that were held back, sorted.
+func (c *conn) release() {
+	slices.Sort(c.held)
+	for _, line := range c.held {
+		c.r.printf("%s", line)
+	}
+	c.held = nil
+}
+
 func (c *conn) closed() {
 	c.over = true
+	c.release()
 	c.r.printf("%s: closed", c.name)
 }
 

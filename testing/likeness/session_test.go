@@ -64,7 +64,6 @@ func init() {
 		a.hello(wire.ConnectRequest{Timeout: 4000, Password: make([]byte, 16), HasReadOnly: true})
 		b := r.connect("b")
 		a.do(wire.OpCreate, create(r.at("/e"), wire.FlagEphemeral))
-		a.do(wire.OpExists, watch(r.at("/e")))
 		b.do(wire.OpExists, watch(r.at("/e")))
 		b.do(wire.OpGetChildren, watch(r.root))
 		a.lapse()

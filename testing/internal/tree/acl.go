@@ -30,9 +30,9 @@ func Digest(credentials string) string {
 	return user + ":" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// allowed reports whether one of ids has one of the rights in perm. An empty
+// Allowed reports whether one of ids has one of the rights in perm. An empty
 // list allows everything.
-func allowed(acl []wire.ACL, perm int32, ids []ID) bool {
+func Allowed(acl []wire.ACL, perm int32, ids []ID) bool {
 	if len(acl) == 0 || slices.Contains(ids, SuperID) {
 		return true
 	}
@@ -171,7 +171,7 @@ func (p *prep) setACL(req *wire.SetACLRequest) (change, wire.Code) {
 	if r == nil {
 		return nil, wire.CodeNoNode
 	}
-	if !allowed(r.acl, wire.PermAdmin, p.who.IDs) {
+	if !Allowed(r.acl, wire.PermAdmin, p.who.IDs) {
 		return nil, wire.CodeNoAuth
 	}
 	version, code := next(r.aversion, req.Version)
@@ -194,10 +194,10 @@ func (t *Tree) ACL(who Caller, path string) ([]wire.ACL, wire.Stat, wire.Code) {
 	if n == nil {
 		return nil, wire.Stat{}, wire.CodeNoNode
 	}
-	if !allowed(n.acl, wire.PermRead|wire.PermAdmin, who.IDs) {
+	if !Allowed(n.acl, wire.PermRead|wire.PermAdmin, who.IDs) {
 		return nil, wire.Stat{}, wire.CodeNoAuth
 	}
-	if allowed(n.acl, wire.PermAdmin, who.IDs) {
+	if Allowed(n.acl, wire.PermAdmin, who.IDs) {
 		return n.acl, n.stat(), wire.CodeOK
 	}
 	hidden := slices.Clone(n.acl)

@@ -37,7 +37,7 @@ func (p *prep) create(op wire.Op, req *wire.CreateRequest, ttl int64) (change, w
 	if parent == nil {
 		return nil, wire.CodeNoNode
 	}
-	if !allowed(parent.acl, wire.PermCreate, p.who.IDs) {
+	if !Allowed(parent.acl, wire.PermCreate, p.who.IDs) {
 		return nil, wire.CodeNoAuth
 	}
 	if sequential(req.Flags) {
@@ -101,11 +101,12 @@ func (c *created) apply(t *Tree, txn *Txn, out *Outcome) {
 	parentPath, _ := split(c.path)
 	// The count never goes back: at its end, where adding one gives a negative
 	// number, it stays, and so does the pzxid.
-	if parent := t.node(parentPath); c.cversion > parent.cversion {
+	parent := t.node(parentPath)
+	if c.cversion > parent.cversion {
 		parent.cversion = c.cversion
 		parent.pzxid = txn.Zxid
 	}
-	out.event(wire.EventNodeCreated, c.path)
+	out.Events = append(out.Events, Event{wire.EventNodeCreated, c.path, c.acl, parent.acl})
 	out.Result = wire.MultiResult{Op: c.op, Path: c.path, Stat: n.stat()}
 }
 

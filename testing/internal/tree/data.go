@@ -21,7 +21,7 @@ func (p *prep) setData(req *wire.SetDataRequest) (change, wire.Code) {
 	if r == nil {
 		return nil, wire.CodeNoNode
 	}
-	if !allowed(r.acl, wire.PermWrite, p.who.IDs) {
+	if !Allowed(r.acl, wire.PermWrite, p.who.IDs) {
 		return nil, wire.CodeNoAuth
 	}
 	version, code := next(r.version, req.Version)
@@ -36,7 +36,7 @@ func (p *prep) setData(req *wire.SetDataRequest) (change, wire.Code) {
 func (c *dataSet) apply(t *Tree, txn *Txn, out *Outcome) {
 	n := t.node(c.path)
 	n.data, n.version, n.mzxid, n.mtime = c.data, c.version, txn.Zxid, txn.Time
-	out.event(wire.EventNodeDataChanged, c.path)
+	out.Events = append(out.Events, Event{Type: wire.EventNodeDataChanged, Path: c.path, ACL: n.acl})
 	out.Result = wire.MultiResult{Op: wire.OpSetData, Stat: n.stat()}
 }
 
@@ -49,7 +49,7 @@ func (p *prep) check(req *wire.PathVersionRequest) (change, wire.Code) {
 	if r == nil {
 		return nil, wire.CodeNoNode
 	}
-	if !allowed(r.acl, wire.PermRead, p.who.IDs) {
+	if !Allowed(r.acl, wire.PermRead, p.who.IDs) {
 		return nil, wire.CodeNoAuth
 	}
 	if _, code := next(r.version, req.Version); code != wire.CodeOK {
@@ -89,7 +89,7 @@ func (t *Tree) readable(who Caller, path string) (*node, wire.Code) {
 	if n == nil {
 		return nil, wire.CodeNoNode
 	}
-	if !allowed(n.acl, wire.PermRead, who.IDs) {
+	if !Allowed(n.acl, wire.PermRead, who.IDs) {
 		return nil, wire.CodeNoAuth
 	}
 	return n, wire.CodeOK

@@ -22,7 +22,7 @@ func (p *prep) delete(req *wire.PathVersionRequest) (change, wire.Code) {
 	if parent == nil {
 		return nil, wire.CodeNoNode
 	}
-	if !allowed(parent.acl, wire.PermDelete, p.who.IDs) {
+	if !Allowed(parent.acl, wire.PermDelete, p.who.IDs) {
 		return nil, wire.CodeNoAuth
 	}
 	r := p.record(req.Path)
@@ -89,10 +89,11 @@ func (p *prep) closeSession() change {
 
 func (c *deleted) apply(t *Tree, txn *Txn, out *Outcome) {
 	for _, path := range c.paths {
+		parentPath, _ := split(path)
+		parent := t.node(parentPath)
+		out.Events = append(out.Events, Event{wire.EventNodeDeleted, path, t.node(path).acl, parent.acl})
 		t.remove(path)
-		parent, _ := split(path)
-		t.node(parent).pzxid = txn.Zxid
-		out.event(wire.EventNodeDeleted, path)
+		parent.pzxid = txn.Zxid
 	}
 	out.Result = wire.MultiResult{Op: c.op}
 }

@@ -92,7 +92,9 @@ func TestEventsComeInOrder(t *testing.T) {
 		{Op: wire.OpDelete, Request: &wire.PathVersionRequest{Path: "/a", Version: 1}},
 	}})
 	assert.Equal(t, []Event{
-		{wire.EventNodeCreated, "/a"}, {wire.EventNodeDataChanged, "/a"}, {wire.EventNodeDeleted, "/a"},
+		{wire.EventNodeCreated, "/a", openACL, openACL},
+		{wire.EventNodeDataChanged, "/a", openACL, nil},
+		{wire.EventNodeDeleted, "/a", openACL, openACL},
 	}, out.Events)
 	assert.Equal(t, wire.OpMulti, out.Result.Op)
 	assert.Len(t, out.Multi, 4)
@@ -110,7 +112,9 @@ func TestSessionTakesItsNodesWithIt(t *testing.T) {
 
 	out := r.do(wire.OpCloseSession, nil)
 	assert.Equal(t, []Event{
-		{wire.EventNodeDeleted, "/b"}, {wire.EventNodeDeleted, "/keep/a"}, {wire.EventNodeDeleted, "/keep/c"},
+		{wire.EventNodeDeleted, "/b", openACL, openACL},
+		{wire.EventNodeDeleted, "/keep/a", openACL, openACL},
+		{wire.EventNodeDeleted, "/keep/c", openACL, openACL},
 	}, out.Events)
 	assert.Equal(t, []int64{8}, r.Sessions())
 	assert.Empty(t, r.Ephemerals(7))
@@ -285,7 +289,7 @@ func TestACLMasks(t *testing.T) {
 	}
 	assert.False(t, ipMatches("::1", "0.0.0.0/0"))
 	assert.False(t, matches(ID{"other", "x"}, "x"))
-	assert.True(t, allowed(nil, wire.PermAll, nil), "an empty list allows everything")
+	assert.True(t, Allowed(nil, wire.PermAll, nil), "an empty list allows everything")
 }
 
 func TestReadsNeedRights(t *testing.T) {

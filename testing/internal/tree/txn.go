@@ -31,6 +31,9 @@ type change interface {
 type Event struct {
 	Type wire.EventType
 	Path string
+	// ACL says who may hear of it, by the right to read, and ParentACL who may
+	// hear that the parent's children changed.
+	ACL, ParentACL []wire.ACL
 }
 
 // Outcome is what a Txn did.
@@ -62,10 +65,6 @@ func (t *Tree) Apply(txn *Txn) Outcome {
 	var out Outcome
 	txn.change.apply(t, txn, &out)
 	return out
-}
-
-func (out *Outcome) event(typ wire.EventType, path string) {
-	out.Events = append(out.Events, Event{typ, path})
 }
 
 // prep turns one request into a change.
