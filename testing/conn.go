@@ -2,10 +2,7 @@ package zktest
 
 import (
 	"bufio"
-	"encoding/binary"
 	"errors"
-	"fmt"
-	"io"
 	"net"
 	"sync"
 	"time"
@@ -37,51 +34,6 @@ type conn struct {
 	over         chan struct{} // closed when the connection is over
 	mute         bool          // the answer being made is not sent: a fault wants the connection cut instead
 	calling      bool          // a function of the test's is running on the reading goroutine
-}
-
-// queue is what waits to be sent.
-type queue struct {
-	wake chan struct{} // holds a token when there is something to do
-
-	mu   sync.Mutex // guards the fields below; held for copying only
-	buf  []byte
-	last bool // nothing follows: close when all is sent
-}
-
-// signal wakes the writing goroutine.
-func (q *queue) signal() {
-	select {
-	case q.wake <- struct{}{}:
-	default:
-	}
-}
-
-// add queues one frame, and reports whether there is still room for more.
-func (q *queue) add(records ...wire.Record) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.last {
-		return true
-	}
-	q.buf = wire.AppendFrame(q.buf, records...)
-	q.signal()
-	return len(q.buf) <= maxQueued
-}
-
-// finish says that nothing follows.
-func (q *queue) finish() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.last = true
-	q.signal()
-}
-
-// take returns all that is queued, in exchange for a buffer to use next.
-func (q *queue) take(spare []byte) (buf []byte, last bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	buf, q.buf = q.buf, spare[:0]
-	return buf, q.last
 }
 
 // acceptLocked begins to serve a connection.
@@ -294,35 +246,4 @@ func (c *conn) sendLocked(records ...wire.Record) {
 	}
 	c.finishLocked()
 	_ = c.nc.SetWriteDeadline(time.Unix(1, 0)) // the write that hangs fails now
-}
-
-// frameReader reads frames into a buffer that it uses again.
-type frameReader struct {
-	r   *bufio.Reader
-	max int
-	buf []byte
-}
-
-// keepBuffer is the capacity up to which a buffer is used again.
-const keepBuffer = 64 << 10
-
-// errFrame reports a frame of impossible length.
-var errFrame = errors.New("bad frame length")
-
-// next returns the next frame, which is good until the one after.
-func (f *frameReader) next() ([]byte, error) {
-	var head [4]byte
-	if _, err := io.ReadFull(f.r, head[:]); err != nil {
-		return nil, err
-	}
-	n := int(int32(binary.BigEndian.Uint32(head[:])))
-	if n < 0 || n > f.max {
-		return nil, fmt.Errorf("%w: %d", errFrame, n)
-	}
-	if n > cap(f.buf) || cap(f.buf) > keepBuffer {
-		f.buf = make([]byte, n)
-	}
-	f.buf = f.buf[:n]
-	_, err := io.ReadFull(f.r, f.buf)
-	return f.buf, err
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -72,6 +73,16 @@ func (m *member) accept(raw net.Conn) bool {
 	}
 	m.acceptLocked(raw, nc)
 	return true
+}
+
+// memoryHosts counts the names given out.
+var memoryHosts atomic.Uint32
+
+// memoryHost returns a name that no other server in memory has: an address,
+// which needs no look-up, on loopback, where nobody listens on such low ports.
+func memoryHost() string {
+	n := memoryHosts.Add(1)
+	return fmt.Sprintf("127.%d.%d.%d", n>>16&0xff, n>>8&0xff, n&0xff)
 }
 
 // dial opens a connection in memory.

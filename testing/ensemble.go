@@ -15,6 +15,7 @@ type ensemble struct {
 	cfg    config
 	origin time.Time // zero of the clock that sessions are timed by
 	secret [16]byte  // what session passwords are made from
+	host   string    // of all members in memory
 
 	// running is taken, by sending, while members are opened or shut, which
 	// takes time. It comes before mu.

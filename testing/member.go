@@ -3,7 +3,6 @@ package zktest
 import (
 	"fmt"
 
-	"github.com/paddock-zk/paddock/internal/wire"
 	"github.com/paddock-zk/paddock/testing/internal/tree"
 )
 
@@ -27,8 +26,7 @@ type member struct {
 func newMember(e *ensemble, index int) *member {
 	addr := e.cfg.listen
 	if e.cfg.memory {
-		// Of a form that needs no look-up, and nothing ever listens there.
-		addr = fmt.Sprintf("127.0.0.1:%d", 1+index)
+		addr = fmt.Sprintf("%s:%d", e.host, 1+index)
 	}
 	return &member{
 		e:        e,
@@ -53,30 +51,4 @@ func (m *member) applyLocked(txn *tree.Txn, to reply) tree.Outcome {
 		to.conn.answerLocked(to.xid, txn, out)
 	}
 	return out
-}
-
-// answerLocked sends the outcome of a write to the client that asked for it.
-func (c *conn) answerLocked(xid int32, txn *tree.Txn, out tree.Outcome) {
-	res := out.Result
-	if res.Op == wire.OpError {
-		c.replyLocked(xid, res.Code, wire.Empty{})
-		return
-	}
-	var body wire.Record = wire.Empty{}
-	switch txn.Op {
-	case wire.OpCreate:
-		body = &wire.CreateResponse{Path: res.Path}
-	case wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL:
-		body = &wire.Create2Response{Path: res.Path, Stat: res.Stat}
-	case wire.OpSetData, wire.OpSetACL:
-		body = &wire.StatResponse{Stat: res.Stat}
-	case wire.OpMulti:
-		body = &wire.MultiResponse{Results: out.Multi}
-	case wire.OpCreateSession:
-		c.welcomeLocked()
-		return
-	case wire.OpCheck:
-		return // ZooKeeper has no answer to a check that holds, outside a multi
-	}
-	c.replyLocked(xid, wire.CodeOK, body)
 }

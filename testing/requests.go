@@ -1,8 +1,6 @@
 package zktest
 
 import (
-	"strings"
-
 	"github.com/paddock-zk/paddock/internal/wire"
 	"github.com/paddock-zk/paddock/testing/internal/tree"
 )
@@ -17,7 +15,8 @@ type kind struct {
 	// write is for requests that become transactions. They are answered when
 	// the transaction is applied.
 	write bool
-	// read answers all others.
+	// read answers all others, from the member's replica and with the
+	// ensemble's lock held.
 	read func(c *conn, req wire.Record) (wire.Record, wire.Code)
 }
 
@@ -56,22 +55,22 @@ func init() {
 		wire.OpMulti:           {body: body[wire.MultiRequest](), write: true},
 		wire.OpReconfig:        {body: body[wire.ReconfigRequest](), write: true},
 
-		wire.OpExists:               {body: watched, read: read((*conn).exists)},
-		wire.OpGetData:              {body: watched, read: read((*conn).getData)},
-		wire.OpGetChildren:          {body: watched, read: read((*conn).getChildren)},
-		wire.OpGetChildren2:         {body: watched, read: read((*conn).getChildren2)},
-		wire.OpGetACL:               {body: path, read: read((*conn).getACL)},
-		wire.OpGetAllChildrenNumber: {body: path, read: read((*conn).getAllChildrenNumber)},
-		wire.OpGetEphemerals:        {body: path, read: read((*conn).getEphemerals)},
-		wire.OpSync:                 {body: path, read: read((*conn).sync)},
-		wire.OpMultiRead:            {body: body[wire.MultiRequest](), read: read((*conn).multiRead)},
-		wire.OpWhoAmI:               {body: body[wire.Empty](), read: read((*conn).whoAmI)},
+		wire.OpExists:               {body: watched, read: read((*conn).existsLocked)},
+		wire.OpGetData:              {body: watched, read: read((*conn).getDataLocked)},
+		wire.OpGetChildren:          {body: watched, read: read((*conn).getChildrenLocked)},
+		wire.OpGetChildren2:         {body: watched, read: read((*conn).getChildren2Locked)},
+		wire.OpGetACL:               {body: path, read: read((*conn).getACLLocked)},
+		wire.OpGetAllChildrenNumber: {body: path, read: read((*conn).getAllChildrenNumberLocked)},
+		wire.OpGetEphemerals:        {body: path, read: read((*conn).getEphemeralsLocked)},
+		wire.OpSync:                 {body: path, read: read((*conn).syncLocked)},
+		wire.OpMultiRead:            {body: body[wire.MultiRequest](), read: read((*conn).multiReadLocked)},
+		wire.OpWhoAmI:               {body: body[wire.Empty](), read: read((*conn).whoAmILocked)},
 
-		wire.OpSetWatches:    {body: body[wire.SetWatchesRequest](), read: read((*conn).setWatches)},
-		wire.OpSetWatches2:   {body: body[wire.SetWatches2Request](), read: read((*conn).setWatches2)},
-		wire.OpAddWatch:      {body: body[wire.AddWatchRequest](), read: read((*conn).addWatch)},
-		wire.OpCheckWatches:  {body: watches, read: read((*conn).checkWatches)},
-		wire.OpRemoveWatches: {body: watches, read: read((*conn).removeWatches)},
+		wire.OpSetWatches:    {body: body[wire.SetWatchesRequest](), read: read((*conn).setWatchesLocked)},
+		wire.OpSetWatches2:   {body: body[wire.SetWatches2Request](), read: read((*conn).setWatches2Locked)},
+		wire.OpAddWatch:      {body: body[wire.AddWatchRequest](), read: read((*conn).addWatchLocked)},
+		wire.OpCheckWatches:  {body: watches, read: read((*conn).checkWatchesLocked)},
+		wire.OpRemoveWatches: {body: watches, read: read((*conn).removeWatchesLocked)},
 
 		wire.OpAuth:         {body: body[wire.AuthRequest]()},
 		wire.OpPing:         {},
@@ -150,140 +149,28 @@ func (c *conn) processLocked(h wire.RequestHeader, k kind, req wire.Record) erro
 	return nil
 }
 
-// The handlers of reads run with the ensemble's lock held, and answer from the
-// member's replica.
-
-func (c *conn) exists(req *wire.PathWatchRequest) (wire.Record, wire.Code) {
-	if strings.IndexByte(req.Path, 0) >= 0 {
-		return nil, wire.CodeBadArguments
+// answerLocked sends the outcome of a write to the client that asked for it.
+func (c *conn) answerLocked(xid int32, txn *tree.Txn, out tree.Outcome) {
+	res := out.Result
+	if res.Op == wire.OpError {
+		c.replyLocked(xid, res.Code, wire.Empty{})
+		return
 	}
-	if req.Watch {
-		c.m.watches.data.add(req.Path, c, watchOnce)
+	var body wire.Record = wire.Empty{}
+	switch txn.Op {
+	case wire.OpCreate:
+		body = &wire.CreateResponse{Path: res.Path}
+	case wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL:
+		body = &wire.Create2Response{Path: res.Path, Stat: res.Stat}
+	case wire.OpSetData, wire.OpSetACL:
+		body = &wire.StatResponse{Stat: res.Stat}
+	case wire.OpMulti:
+		body = &wire.MultiResponse{Results: out.Multi}
+	case wire.OpCreateSession:
+		c.welcomeLocked()
+		return
+	case wire.OpCheck:
+		return // ZooKeeper has no answer to a check that holds, outside a multi
 	}
-	stat, code := c.m.data.Exists(req.Path)
-	return &wire.StatResponse{Stat: stat}, code
-}
-
-func (c *conn) getData(req *wire.PathWatchRequest) (wire.Record, wire.Code) {
-	data, stat, code := c.m.data.Get(c.callerLocked(), req.Path)
-	if code == wire.CodeOK && req.Watch {
-		c.m.watches.data.add(req.Path, c, watchOnce)
-	}
-	return &wire.GetDataResponse{Data: data, Stat: stat}, code
-}
-
-func (c *conn) getChildren(req *wire.PathWatchRequest) (wire.Record, wire.Code) {
-	names, _, code := c.list(req)
-	return &wire.GetChildrenResponse{Children: names}, code
-}
-
-func (c *conn) getChildren2(req *wire.PathWatchRequest) (wire.Record, wire.Code) {
-	names, stat, code := c.list(req)
-	return &wire.GetChildren2Response{Children: names, Stat: stat}, code
-}
-
-func (c *conn) list(req *wire.PathWatchRequest) ([]string, wire.Stat, wire.Code) {
-	names, stat, code := c.m.data.Children(c.callerLocked(), req.Path)
-	if code == wire.CodeOK && req.Watch {
-		c.m.watches.child.add(req.Path, c, watchOnce)
-	}
-	return names, stat, code
-}
-
-func (c *conn) getACL(req *wire.PathRequest) (wire.Record, wire.Code) {
-	acl, stat, code := c.m.data.ACL(c.callerLocked(), req.Path)
-	return &wire.GetACLResponse{ACL: acl, Stat: stat}, code
-}
-
-func (c *conn) getAllChildrenNumber(req *wire.PathRequest) (wire.Record, wire.Code) {
-	n, code := c.m.data.CountBelow(c.callerLocked(), req.Path)
-	return &wire.GetAllChildrenNumberResponse{Total: n}, code
-}
-
-func (c *conn) getEphemerals(req *wire.PathRequest) (wire.Record, wire.Code) {
-	paths := c.m.data.Ephemerals(c.session.id)
-	if prefix := req.Path; strings.TrimSpace(prefix) != "" && strings.TrimSpace(prefix) != "/" {
-		kept := paths[:0]
-		for _, p := range paths {
-			if strings.HasPrefix(p, prefix) {
-				kept = append(kept, p)
-			}
-		}
-		paths = kept
-	}
-	return &wire.GetEphemeralsResponse{Paths: paths}, wire.CodeOK
-}
-
-func (c *conn) sync(req *wire.PathRequest) (wire.Record, wire.Code) {
-	return &wire.PathResponse{Path: req.Path}, wire.CodeOK
-}
-
-// multiRead answers each read for itself; one that is refused does not harm the others.
-func (c *conn) multiRead(req *wire.MultiRequest) (wire.Record, wire.Code) {
-	res := &wire.MultiResponse{Results: make([]wire.MultiResult, len(req.Ops))}
-	for i, op := range req.Ops {
-		r, ok := op.Request.(*wire.PathWatchRequest)
-		if !ok {
-			return nil, wire.CodeMarshallingError
-		}
-		out := wire.MultiResult{Op: op.Op}
-		var code wire.Code
-		switch op.Op {
-		case wire.OpGetData:
-			out.Data, out.Stat, code = c.m.data.Get(c.callerLocked(), r.Path)
-		case wire.OpGetChildren:
-			out.Children, _, code = c.m.data.Children(c.callerLocked(), r.Path)
-		}
-		if code != wire.CodeOK {
-			out = wire.MultiResult{Op: wire.OpError, Code: code}
-		}
-		res.Results[i] = out
-	}
-	return res, wire.CodeOK
-}
-
-func (c *conn) whoAmI(*wire.Empty) (wire.Record, wire.Code) {
-	res := &wire.WhoAmIResponse{}
-	for _, id := range c.ids {
-		user := id.ID
-		if id.Scheme == "digest" {
-			user, _, _ = strings.Cut(id.ID, ":")
-		}
-		res.Clients = append(res.Clients, wire.ClientInfo{Scheme: id.Scheme, User: user})
-	}
-	return res, wire.CodeOK
-}
-
-// authLocked adds an identity. A wrong one ends the connection.
-//
-// Source: ZooKeeper ZooKeeperServer.processPacket, DigestAuthenticationProvider, IPAuthenticationProvider.
-func (c *conn) authLocked(xid int32, req wire.Record) error {
-	auth, ok := req.(*wire.AuthRequest)
-	if !ok {
-		return wire.ErrMalformed
-	}
-	switch auth.Scheme {
-	case "ip":
-		c.addIDLocked(tree.ID{Scheme: "ip", ID: host(c.raw.RemoteAddr())})
-	case "digest":
-		digest := tree.Digest(string(auth.Auth))
-		if digest == c.m.e.cfg.super {
-			c.addIDLocked(tree.SuperID)
-		}
-		c.addIDLocked(tree.ID{Scheme: "digest", ID: digest})
-	default:
-		c.replyAtLocked(xid, 0, wire.CodeAuthFailed, wire.Empty{})
-		return errOver
-	}
-	c.replyAtLocked(xid, 0, wire.CodeOK, wire.Empty{})
-	return nil
-}
-
-func (c *conn) addIDLocked(id tree.ID) {
-	for _, have := range c.ids {
-		if have == id {
-			return
-		}
-	}
-	c.ids = append(c.ids, id)
+	c.replyLocked(xid, wire.CodeOK, body)
 }

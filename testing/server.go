@@ -97,8 +97,8 @@ func (s *Server) Close() error {
 }
 
 // ConnectString is what a client needs to be told, such as "127.0.0.1:40123".
-// In memory it is an address of that form that nobody listens on, since some
-// clients look names up; it has a meaning for DialContext only.
+// In memory it is an address of that form too, since some clients look names
+// up, but nobody listens there: it has a meaning for DialContext only.
 func (s *Server) ConnectString() string { return s.m.endpoint.addr }
 
 // Chroot returns ConnectString with an empty chroot of this test's own, on a
@@ -137,6 +137,7 @@ func newEnsemble(cfg config) *ensemble {
 		cfg:      cfg,
 		running:  make(chan struct{}, 1),
 		origin:   time.Now(),
+		host:     memoryHost(),
 		sessions: newSessions(),
 		requests: make(map[string]int),
 		waiters:  make(map[*waiter]struct{}),
