@@ -222,7 +222,7 @@ func resetAll(conns []*conn) {
 	}
 }
 
-// caller is who the connection's client is.
+// callerLocked is who the connection's client is.
 func (c *conn) callerLocked() tree.Caller {
 	return tree.Caller{Session: c.session.id, IDs: c.ids}
 }

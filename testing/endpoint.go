@@ -130,8 +130,8 @@ func (e *ensemble) roundTrip(ctx context.Context) error {
 	}
 }
 
-// shut undoes open: it closes the listener and cuts all connections, and waits for their
-// goroutines, save those that run a function of the test's.
+// shut undoes open: it closes the listener and cuts all connections, and waits
+// for their goroutines, save those that run a function of the test's.
 func (m *member) shut() error {
 	m.e.mu.Lock()
 	m.down = true

@@ -12,10 +12,11 @@ import (
 // ensemble is what the members share: the order of the transactions, and the
 // sessions. What the leader of a real ensemble does is done here.
 type ensemble struct {
-	cfg    config
-	origin time.Time // zero of the clock that sessions are timed by
-	secret [16]byte  // what session passwords are made from
-	host   string    // of all members in memory
+	cfg     config
+	origin  time.Time // zero of the clock that sessions are timed by
+	secret  [16]byte  // what session passwords are made from
+	host    string    // of all members in memory
+	members []*member // does not change
 
 	// running is taken, by sending, while members are opened or shut, which
 	// takes time. It comes before mu.
@@ -26,7 +27,6 @@ type ensemble struct {
 	// mu guards the fields below and those of members, sessions, connections
 	// and rules that say so. It is never held over I/O, a wait or a callback.
 	mu       sync.Mutex
-	members  []*member
 	leader   *member // requests are judged against its data
 	zxid     int64   // of the latest transaction
 	sessions sessions

@@ -94,8 +94,8 @@ func (s *Server) Ephemerals(session int64) []string {
 	return paths
 }
 
-// Requests counts the requests since the start by operation, under the names
-// of Match.Op.
+// Requests counts the requests that were answered or applied since the start,
+// under the names of Match.Op.
 func (s *Server) Requests() map[string]int {
 	s.e.mu.Lock()
 	defer s.e.mu.Unlock()

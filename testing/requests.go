@@ -5,8 +5,11 @@ import (
 	"github.com/paddock-zk/paddock/testing/internal/tree"
 )
 
-// opConnect is the name of the handshake among the operations.
-const opConnect = "connect"
+// The names of what is no operation of the protocol.
+const (
+	opConnect = "connect" // the handshake
+	opUnknown = "unknown"
+)
 
 // kind is how a request is handled.
 type kind struct {
@@ -32,23 +35,22 @@ func read[T wire.Record](fn func(c *conn, req T) (wire.Record, wire.Code)) func(
 	return func(c *conn, req wire.Record) (wire.Record, wire.Code) { return fn(c, req.(T)) }
 }
 
-// kinds has the requests that a client may send, save closeSession, ping and
-// auth, which conn.process answers itself.
-var kinds map[wire.Op]kind
+// kinds has the requests that a client may send. Those without write and read
+// are processLocked's own.
+var kinds = makeKinds()
 
-func init() {
+func makeKinds() map[wire.Op]kind {
 	path := body[wire.PathRequest]()
 	watched := body[wire.PathWatchRequest]()
 	create := body[wire.CreateRequest]()
 	version := body[wire.PathVersionRequest]()
 	watches := body[wire.WatchesRequest]()
-	kinds = map[wire.Op]kind{
+	return map[wire.Op]kind{
 		wire.OpCreate:          {body: create, write: true},
 		wire.OpCreate2:         {body: create, write: true},
 		wire.OpCreateContainer: {body: create, write: true},
 		wire.OpCreateTTL:       {body: body[wire.CreateTTLRequest](), write: true},
 		wire.OpDelete:          {body: version, write: true},
-		wire.OpDeleteContainer: {write: true}, // always refused
 		wire.OpSetData:         {body: body[wire.SetDataRequest](), write: true},
 		wire.OpSetACL:          {body: body[wire.SetACLRequest](), write: true},
 		wire.OpCheck:           {body: version, write: true},
@@ -72,9 +74,10 @@ func init() {
 		wire.OpCheckWatches:  {body: watches, read: read((*conn).checkWatchesLocked)},
 		wire.OpRemoveWatches: {body: watches, read: read((*conn).removeWatchesLocked)},
 
-		wire.OpAuth:         {body: body[wire.AuthRequest]()},
-		wire.OpPing:         {},
-		wire.OpCloseSession: {},
+		wire.OpAuth:            {body: body[wire.AuthRequest]()},
+		wire.OpPing:            {},
+		wire.OpCloseSession:    {},
+		wire.OpDeleteContainer: {},
 	}
 }
 
@@ -87,6 +90,10 @@ func (c *conn) handle(frame []byte) error {
 		return d.Err()
 	}
 	k, known := kinds[h.Op]
+	name := opUnknown
+	if known {
+		name = h.Op.String()
+	}
 	var req wire.Record
 	if k.body != nil {
 		req = k.body()
@@ -95,7 +102,7 @@ func (c *conn) handle(frame []byte) error {
 			req = nil
 		}
 	}
-	v, err := c.judge(h.Op.String(), req, 0)
+	v, err := c.judge(name, req, 0)
 	if err != nil {
 		return err
 	}
@@ -103,10 +110,13 @@ func (c *conn) handle(frame []byte) error {
 		return err
 	}
 	defer c.m.e.mu.Unlock()
-	c.m.e.requests[h.Op.String()]++
+	c.m.e.requests[name]++
 	c.m.e.touchLocked(c.session)
 	if v.fail {
 		c.replyLocked(h.Xid, v.code, wire.Empty{})
+		if h.Op == wire.OpAuth {
+			return errOver // as after every failed auth
+		}
 		return nil
 	}
 	if !known {
@@ -134,6 +144,7 @@ func (c *conn) processLocked(h wire.RequestHeader, k kind, req wire.Record) erro
 	case h.Op == wire.OpAuth:
 		return c.authLocked(h.Xid, req)
 	case h.Op == wire.OpDeleteContainer:
+		// A real server reads a client's request such that it is always refused.
 		e.submitLocked(reply{c, h.Xid}, c.callerLocked(), h.Op, &wire.PathRequest{})
 	case k.write:
 		e.submitLocked(reply{c, h.Xid}, c.callerLocked(), h.Op, req)

@@ -16,8 +16,9 @@ type Match struct {
 	// "setACL", "getChildren", "getChildren2", "getEphemerals",
 	// "getAllChildrenNumber", "sync", "check", "multi", "multiRead",
 	// "setWatches", "setWatches2", "addWatch", "checkWatches",
-	// "removeWatches", "auth", "whoAmI", "reconfig", "ping", "closeSession",
-	// or "connect", which opens a session or takes one up again.
+	// "removeWatches", "auth", "whoAmI", "reconfig", "deleteContainer", "ping",
+	// "closeSession", "connect", which opens a session or takes one up again,
+	// or "unknown".
 	Op string
 	// Path is a pattern as of path.Match. A multi matches if one of its
 	// operations does.
@@ -71,7 +72,8 @@ func CutAfter() Fault { return Fault{kind: faultCutAfter} }
 func Delay(d time.Duration) Fault { return Fault{kind: faultDelay, delay: d} }
 
 // Fail answers with a ZooKeeper code, such as -101 for no node; the request is
-// not applied. A connect is answered as if its session were gone.
+// not applied. A connect is answered as if its session were gone, and an auth
+// ends the connection, as a failed one does.
 func Fail(code int32) Fault { return Fault{kind: faultFail, code: wire.Code(code)} }
 
 // Call runs fn and then goes on with the request. fn may call the server's

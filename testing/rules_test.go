@@ -195,3 +195,20 @@ func TestRandomIsReplayedBySeed(t *testing.T) {
 	assert.Equal(t, play(1), play(1))
 	assert.NotEqual(t, play(1), play(2))
 }
+
+func TestFailedAuthEndsTheConnection(t *testing.T) {
+	srv := zktest.Start(t, zktest.InMemory())
+	a := begin(t, srv, 10*time.Second)
+	srv.On(zktest.Match{Op: "auth"}, zktest.Fail(int32(wire.CodeAuthFailed)))
+	code, err := a.call(wire.OpAuth, &wire.AuthRequest{Scheme: "digest", Auth: []byte("bob:secret")}, nil)
+	require.NoError(t, err)
+	assert.Equal(t, wire.CodeAuthFailed, code)
+	_, err = a.read()
+	assert.Equal(t, io.EOF, err)
+
+	b := begin(t, srv, 10*time.Second)
+	code, err = b.call(wire.Op(999), wire.Empty{}, nil)
+	require.NoError(t, err)
+	assert.Equal(t, wire.CodeUnimplemented, code)
+	assert.Equal(t, 1, srv.Requests()["unknown"])
+}
