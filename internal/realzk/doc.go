@@ -1,0 +1,18 @@
+// Package realzk runs real ZooKeeper servers on loopback, for tests: one
+// standalone, or an ensemble whose members can be killed, paused, restarted
+// and cut off from each other while they go on serving their clients.
+//
+// A test calls StartT; a TestMain or a program calls Start and Close. The
+// servers are processes of Java and end with the process that started them:
+// Close kills and reaps them, and on Linux so does the death of the process,
+// however it comes about. Their data lies in memory where the system offers
+// that, and is removed by Close, or by the next Start if Close was never
+// reached.
+//
+// What is needed is in Debian's packages libzookeeper-java and
+// default-jre-headless; Find says what is missing. The variables JAVA_HOME and
+// ZK_CLASSPATH choose another Java or another ZooKeeper.
+//
+// Tests that need a real server carry the build tag realzk and never skip:
+// where the install is missing they fail.
+package realzk

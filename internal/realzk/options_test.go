@@ -1,0 +1,81 @@
+//go:build unix
+
+package realzk
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestOptionsDefaults(t *testing.T) {
+	o, err := Options{}.withDefaults()
+	require.NoError(t, err)
+	assert.Equal(t, 1, o.Servers)
+	assert.Equal(t, 500*time.Millisecond, o.Tick)
+	assert.Equal(t, 20, o.InitLimit, "ten seconds")
+	o, err = Options{Tick: 2 * time.Second}.withDefaults()
+	require.NoError(t, err)
+	assert.Equal(t, 10, o.InitLimit)
+}
+
+func TestOptionsRefused(t *testing.T) {
+	for _, tc := range []struct {
+		opts Options
+		says string
+	}{
+		{Options{Servers: 2}, "Servers is 2"},
+		{Options{Servers: -1}, "Servers is -1"},
+		{Options{Servers: 7}, "Servers is 7"},
+		{Options{Tick: -1}, "Tick is -1ns"},
+		{Options{MinSessionTimeout: time.Microsecond}, "MinSessionTimeout is 1µs"},
+		{Options{MaxSessionTimeout: -time.Second}, "MaxSessionTimeout is -1s"},
+		{Options{SyncLimit: -1}, "SyncLimit -1"},
+		{Options{Partitions: true}, "standalone"},
+	} {
+		_, err := tc.opts.withDefaults()
+		assert.ErrorContains(t, err, tc.says)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	o, err := Options{
+		Servers: 3, MaxSessionTimeout: time.Minute,
+		Properties: map[string]string{"maxClientCnxns": "7", "snapCount": "9"},
+	}.withDefaults()
+	require.NoError(t, err)
+	peers := []endpoints{{"127.0.0.1:21", "127.0.0.1:31"}, {"127.0.0.1:22", "127.0.0.1:32"}, {"127.0.0.1:23", "127.0.0.1:33"}}
+	assert.Equal(t, `4lw.commands.whitelist=*
+admin.enableServer=false
+clientPort=11
+clientPortAddress=127.0.0.1
+dataDir=/d
+initLimit=20
+maxClientCnxns=7
+maxSessionTimeout=60000
+server.1=127.0.0.1:21:31
+server.2=127.0.0.1:22:32
+server.3=127.0.0.1:23:33
+snapCount=9
+syncLimit=5
+tickTime=500
+`, o.config("/d", "127.0.0.1:11", peers))
+}
+
+func TestJavaArgs(t *testing.T) {
+	o, err := Options{
+		ReadOnlyMode: true, SuperPassword: "secret",
+		JVMProperties: map[string]string{"zookeeper.forceSync": "yes", "a.b": "c"}, JVMArgs: []string{"-Xmx1g"},
+	}.withDefaults()
+	require.NoError(t, err)
+	args := o.javaArgs("x.jar", "/d/zoo.cfg")
+	assert.Subset(t, args, []string{
+		"-Dzookeeper.forceSync=yes", "-Da.b=c", "-Dreadonlymode.enabled=true",
+		// As printed by org.apache.zookeeper.server.auth.DigestAuthenticationProvider.
+		"-Dzookeeper.DigestAuthenticationProvider.superDigest=super:lK75jTNcA+U9vtVEw5vB51mj/w4=",
+	})
+	assert.NotContains(t, args, "-Dzookeeper.forceSync=no")
+	assert.Equal(t, []string{"-Xmx1g", "-cp", "x.jar", "org.apache.zookeeper.server.quorum.QuorumPeerMain", "/d/zoo.cfg"}, args[len(args)-5:])
+}

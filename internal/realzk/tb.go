@@ -1,0 +1,47 @@
+//go:build unix
+
+package realzk
+
+import (
+	"context"
+	"strings"
+	"time"
+)
+
+// TB is the part of testing.TB that StartT uses.
+type TB interface {
+	Helper()
+	Cleanup(func())
+	Context() context.Context
+	Failed() bool
+	Logf(format string, args ...any)
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// startLimit bounds StartT; servers need about a second or two.
+const startLimit = time.Minute
+
+// StartT is Start for a test: it fails the test if the servers do not start,
+// closes them when the test has ended, and shows the end of their logs if it
+// has failed.
+func StartT(tb TB, opts Options) *Ensemble {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), startLimit)
+	defer cancel()
+	e, err := Start(ctx, opts)
+	if err != nil {
+		tb.Fatalf("start ZooKeeper: %v", err)
+	}
+	tb.Cleanup(func() {
+		if tb.Failed() {
+			var logs strings.Builder
+			e.WriteLogs(&logs)
+			tb.Logf("%s", logs.String())
+		}
+		if err := e.Close(); err != nil {
+			tb.Errorf("close ZooKeeper: %v", err)
+		}
+	})
+	return e
+}
