@@ -1,0 +1,75 @@
+# Each recipe is what CI runs, so that a red step is reproduced by its name.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+GOLANGCI_VERSION := 2.15.0
+GOVULNCHECK_VERSION := 1.1.4
+
+BENCH ?= .
+COUNT ?= 10
+FUZZTIME ?= 1m
+
+# The race detector needs a C compiler; go turns cgo off where there is none.
+RACE ?= $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
+
+GOLANGCI := bin/golangci-lint-$(GOLANGCI_VERSION)
+# Packages with tests that carry the build tag realzk.
+ZK_PACKAGES = $(sort $(dir $(shell grep -rlE '^//go:build .*\brealzk\b' --include='*_test.go' .)))
+
+.PHONY: help demo test test-zk lint fmt cover bench fuzz vuln tidy check linters
+
+help: ## list targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: ## watch processes share locks (ZK_CONNECT=host:port for a server of yours)
+	@go run ./examples/demo
+
+test: ## everything that needs only Go, on the in-process server
+	@$(if $(RACE),:,echo "no C compiler: running without the race detector")
+	@go test $(RACE) -shuffle=on ./...
+
+test-zk: ## on real ZooKeepers, one and three, which the tests start (needs Java)
+	@go test -tags realzk $(RACE) -shuffle=on -count=1 -p 1 -timeout 30m -json $(ZK_PACKAGES) | go run ./internal/testsum
+
+lint: $(GOLANGCI) ## format, vet and .golangci.yml
+	@$(GOLANGCI) config verify
+	@$(GOLANGCI) fmt --diff
+	@$(GOLANGCI) run
+
+fmt: $(GOLANGCI) ## format all files
+	@$(GOLANGCI) fmt
+
+cover: ## coverage of all packages by all tests that need only Go
+	@go test -coverpkg=./... -coverprofile=cover.out ./... | sed '/^[[:space:]]/d; s/[[:space:]]*coverage: .*//'
+	@go tool cover -func=cover.out | tail -n 1
+
+bench: ## benchmarks, on real servers as well (BENCH=regexp COUNT=n; for benchstat)
+	@go test -tags realzk -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -p 1 -timeout 2h ./...
+
+fuzz: ## each fuzz target for FUZZTIME (1m)
+	@.ci/fuzz $(FUZZTIME)
+
+vuln: ## known vulnerabilities (needs the network)
+	@go run golang.org/x/vuln/cmd/govulncheck@v$(GOVULNCHECK_VERSION) -test ./...
+
+tidy: ## whether go.mod and go.sum are tidy
+	@go mod tidy -diff
+
+check: tidy lint test ## what each commit must pass
+
+linters: $(GOLANGCI) ## what lint and fmt run, into bin/
+
+# Building it takes minutes, so one of the right version that is there is used.
+$(GOLANGCI):
+	@mkdir -p bin; \
+	for there in "$$(command -v golangci-lint)" "$$(go env GOPATH)/bin/golangci-lint"; do \
+		if [[ -x $$there && $$("$$there" version --short) == $(GOLANGCI_VERSION) ]]; then \
+			ln -s "$$there" $@; exit; \
+		fi; \
+	done; \
+	echo "building golangci-lint $(GOLANGCI_VERSION)"; \
+	GOBIN=$(CURDIR)/bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v$(GOLANGCI_VERSION) \
+		2> >(grep -v '^go: downloading ' >&2); \
+	mv bin/golangci-lint $@
