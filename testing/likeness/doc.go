@@ -5,11 +5,6 @@
 //
 // The transcripts under testdata were made by ZooKeeper 3.8.0, and zktest is
 // compared with them on every run. With the build tag realzk the scripts also
-// run against the server at ZK_ADDRS, which must be used by nobody else and be
-// started with
-//
-//	-Dzookeeper.extendedTypesEnabled=true
-//	-Dzookeeper.DigestAuthenticationProvider.superDigest=super:lK75jTNcA+U9vtVEw5vB51mj/w4=
-//
-// and a tickTime of 2000; -update writes the transcripts anew.
+// run against a server that the tests start; -update writes the transcripts
+// anew.
 package likeness

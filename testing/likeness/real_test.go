@@ -8,17 +8,27 @@ import (
 	"math/rand/v2"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/internal/realzk"
 )
 
 var update = flag.Bool("update", false, "write the real server's transcripts to testdata")
 
+// realServer starts a server of the test's own, set up as zktest is.
+func realServer(t *testing.T) string {
+	t.Helper()
+	return realzk.StartT(t, realzk.Options{
+		Tick:          2 * time.Second,
+		SuperPassword: "secret",
+		JVMProperties: map[string]string{"zookeeper.extendedTypesEnabled": "true"},
+	}).Addr(0)
+}
+
 func TestRealSpeaksLikeZktest(t *testing.T) {
-	addr := os.Getenv("ZK_ADDRS")
-	if addr == "" {
-		t.Fatal("ZK_ADDRS is empty")
-	}
+	addr := realServer(t)
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			real := transcript(t, addr, fmt.Sprintf("/likeness-%x", rand.Uint64()), nil, tc.script)
