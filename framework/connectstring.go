@@ -20,12 +20,6 @@ func parseConnectString(s string) (servers []string, chroot string, err error) {
 	hosts := s
 	if i := strings.IndexByte(s, '/'); i >= 0 {
 		hosts, chroot = s[:i], s[i:]
-		if err := ValidatePath(chroot); err != nil {
-			return nil, "", fmt.Errorf("chroot: %w", err)
-		}
-		if chroot == "/" {
-			chroot = ""
-		}
 	}
 	for _, entry := range strings.Split(hosts, ",") {
 		server, err := parseServer(strings.TrimSpace(entry))
@@ -33,6 +27,14 @@ func parseConnectString(s string) (servers []string, chroot string, err error) {
 			return nil, "", fmt.Errorf("server %q: %w", entry, err)
 		}
 		servers = append(servers, server)
+	}
+	switch {
+	case chroot == "/":
+		chroot = ""
+	case chroot != "":
+		if err := ValidatePath(chroot); err != nil {
+			return nil, "", fmt.Errorf("chroot: %w", err)
+		}
 	}
 	return servers, chroot, nil
 }

@@ -42,11 +42,10 @@ func (c *Client) Delete(ctx context.Context, path string, version int32, opts ..
 			return err
 		}
 		if options.recursive {
-			if err := o.deleteBelow(ctx, c, o.path); err != nil && !errors.Is(err, ErrNoNode) {
-				return err
-			}
+			err = o.deleteTree(ctx, c, version)
+		} else {
+			err = o.deleteOne(ctx, c, version)
 		}
-		err = o.session.Round(ctx, c, wire.OpDelete, true, &wire.PathVersionRequest{Path: o.path, Version: version}, wire.Empty{})
 		if absentIsFine && errors.Is(err, ErrNoNode) {
 			return nil
 		}
@@ -54,6 +53,36 @@ func (c *Client) Delete(ctx context.Context, path string, version int32, opts ..
 	})
 	if err != nil && options.guaranteed && undone(err) {
 		o.guarantee(options.recursive)
+	}
+	return err
+}
+
+func (o *op) deleteOne(ctx context.Context, c *link.Conn, version int32) error {
+	return o.session.Round(ctx, c, wire.OpDelete, true, &wire.PathVersionRequest{Path: o.path, Version: version}, wire.Empty{})
+}
+
+// deleteTree deletes a node with all below. The version is looked at before
+// anything is deleted, and decides in the end. What others create meanwhile is
+// deleted as well, for a few turns.
+func (o *op) deleteTree(ctx context.Context, c *link.Conn, version int32) error {
+	if version != AnyVersion {
+		var resp wire.StatResponse
+		err := o.session.Round(ctx, c, wire.OpExists, false, &wire.PathWatchRequest{Path: o.path}, &resp)
+		if err != nil {
+			return err
+		}
+		if resp.Stat.Version != version {
+			return ErrBadVersion
+		}
+	}
+	var err error
+	for range mostTurns {
+		if err = o.deleteBelow(ctx, c, o.path); err != nil {
+			return err
+		}
+		if err = o.deleteOne(ctx, c, version); !errors.Is(err, ErrNotEmpty) {
+			return err
+		}
 	}
 	return err
 }
@@ -71,30 +100,25 @@ func (o *op) guarantee(recursive bool) {
 		if err != nil {
 			return err
 		}
-		if recursive {
-			if err := o.deleteBelow(ctx, c, o.path); err != nil && !errors.Is(err, ErrNoNode) {
-				return err
-			}
+		if !recursive {
+			return o.deleteNow(ctx, c, o.path)
 		}
-		return o.deleteNow(ctx, c, o.path)
+		err = o.deleteTree(ctx, c, AnyVersion)
+		if errors.Is(err, ErrNoNode) {
+			return nil
+		}
+		return err
 	})
 }
 
-// deleteBelow deletes everything below a path. What others create meanwhile is
-// deleted as well, for a few turns.
+// deleteBelow deletes everything below a path.
 func (o *op) deleteBelow(ctx context.Context, c *link.Conn, path string) error {
-	var err error
-	for range mostTurns {
-		var resp wire.GetChildrenResponse
-		err = o.session.Round(ctx, c, wire.OpGetChildren, false, &wire.PathWatchRequest{Path: path}, &resp)
-		if err != nil || len(resp.Children) == 0 {
-			return err
-		}
-		if err = o.deleteAll(ctx, c, path, resp.Children); !errors.Is(err, ErrNotEmpty) {
-			return err
-		}
+	var resp wire.GetChildrenResponse
+	err := o.session.Round(ctx, c, wire.OpGetChildren, false, &wire.PathWatchRequest{Path: path}, &resp)
+	if err != nil {
+		return err
 	}
-	return err
+	return o.deleteAll(ctx, c, path, resp.Children)
 }
 
 // deleteAll deletes children of a path: first all at once, then below those
@@ -121,10 +145,7 @@ func (o *op) deleteAll(ctx context.Context, c *link.Conn, path string, children 
 		}
 	}
 	for _, child := range full {
-		if err := o.deleteBelow(ctx, c, child); err != nil && !errors.Is(err, ErrNoNode) {
-			return err
-		}
-		if err := o.deleteNow(ctx, c, child); err != nil {
+		if err := o.on(child).deleteTree(ctx, c, AnyVersion); err != nil && !errors.Is(err, ErrNoNode) {
 			return err
 		}
 	}

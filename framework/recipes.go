@@ -26,6 +26,9 @@ func newDoor(sc *scope) *session.Scope {
 		Relative: sc.relative,
 		ACL:      func(full string) []wire.ACL { return wireACL(sc.defaultACL(full)) },
 		Data:     func(c *link.Conn) []byte { return sc.dataOrDefault(c, nil) },
+		Read: func(ctx context.Context, name, full string, attempt func(context.Context) error) error {
+			return (&op{scope: sc, name: name, path: full}).do(ctx, attempt)
+		},
 		Ensure: func(ctx context.Context, c *link.Conn, full string) error {
 			return (&op{scope: sc, path: full}).ensure(ctx, c, full)
 		},

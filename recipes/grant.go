@@ -36,7 +36,7 @@ func (p *place) bind(t *tenure, cl *session.Claim) {
 }
 
 // tell passes on to a tenure what the session has to say about its node.
-func (p *place) tell(t *tenure, state session.ClaimState, reason error) {
+func (p *place) tell(t *tenure, cl *session.Claim, state session.ClaimState, reason error) {
 	switch state {
 	case session.ClaimHeld:
 		t.trust()
@@ -44,7 +44,8 @@ func (p *place) tell(t *tenure, state session.ClaimState, reason error) {
 		t.doubt()
 		if p.opts.endOnSuspended {
 			t.lose(framework.ErrNotConnected)
-			// Nobody believes in the claim any more, so the node has to go.
+			// Nobody believes in the node any more, so it has to go.
+			p.scope.Session.DropClaim(cl)
 			p.removed(t, p.scope.Session.Remove(p.session, p.node()))
 		}
 	case session.ClaimLost:

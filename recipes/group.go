@@ -12,15 +12,8 @@ func newGroup(ctx context.Context, members []*Hold) (*Hold, error) {
 	t := newTenure(lockKey{}, "")
 	t.check = func() (HoldState, error) { return worst(members) }
 	release := func() error {
-		left := new(atomic.Int32)
-		left.Store(int32(len(members)))
 		for _, m := range members {
 			m.tenure.ungroup(t)
-			m.tenure.thenGone(func() {
-				if left.Add(-1) == 0 {
-					t.isGone()
-				}
-			})
 		}
 		return releaseAll(members)
 	}
@@ -30,8 +23,15 @@ func newGroup(ctx context.Context, members []*Hold) (*Hold, error) {
 	if err != nil {
 		return nil, errors.Join(err, refusals(releaseAll(members)))
 	}
+	left := new(atomic.Int32)
+	left.Store(int32(len(members)))
 	for _, m := range members {
 		m.tenure.group(t)
+		m.tenure.thenGone(func() {
+			if left.Add(-1) == 0 {
+				t.isGone()
+			}
+		})
 	}
 	return hold, nil
 }

@@ -147,7 +147,7 @@ func (m *InterProcessMultiLock) TryAcquire(ctx context.Context, wait time.Durati
 }
 
 func (m *InterProcessMultiLock) take(ctx context.Context, acquire func(Lock) (*Hold, error)) (*Hold, error) {
-	if m == nil {
+	if m == nil || len(m.members) == 0 && m.err == nil {
 		return nil, opError("acquire", "multi-lock", ErrInvalidLock)
 	}
 	if err := usable(ctx, m.err); err != nil {

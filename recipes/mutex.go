@@ -89,7 +89,7 @@ func (m *InterProcessMutex) TryAcquire(ctx context.Context, wait time.Duration) 
 }
 
 func (m *InterProcessMutex) take(ctx context.Context, lim limit) (*Hold, error) {
-	if m == nil {
+	if m.isZero() {
 		return nil, opError("acquire", "", ErrInvalidLock)
 	}
 	if err := usable(ctx, m.err); err != nil {
@@ -104,6 +104,9 @@ func (m *InterProcessMutex) take(ctx context.Context, lim limit) (*Hold, error) 
 	}
 	return hold, nil
 }
+
+// isZero is whether the lock was not made by its constructor.
+func (m *InterProcessMutex) isZero() bool { return m == nil || m.scope == nil && m.err == nil }
 
 // usable is what every acquisition checks first.
 func usable(ctx context.Context, made error) error {
@@ -180,7 +183,7 @@ func (q *queue) hold(ctx context.Context, p *place, t *tenure) (*Hold, error) {
 // HeldBy reports whether ctx comes from a hold of this lock that is not lost or
 // released; for functions that require it. It asks no server.
 func (m *InterProcessMutex) HeldBy(ctx context.Context) bool {
-	if m == nil || m.err != nil || ctx == nil {
+	if m.isZero() || m.err != nil || ctx == nil {
 		return false
 	}
 	return ownerOf(ctx).holds(m.key, m.mark)

@@ -25,16 +25,24 @@ type Participant struct {
 // Participants lists the nodes in the queue, in order, holders first, in two
 // round trips. A queue that does not exist is empty.
 func (m *InterProcessMutex) Participants(ctx context.Context) ([]Participant, error) {
-	if m == nil {
+	if m.isZero() {
 		return nil, opError("participants", "", ErrInvalidLock)
 	}
-	err := usable(ctx, m.err)
-	var all []Participant
-	if err == nil {
-		all, err = m.participants(ctx)
-	}
-	if err != nil {
+	if err := usable(ctx, m.err); err != nil {
 		return nil, opError("participants", m.path, err)
+	}
+	return reading(ctx, m.scope, m.path, m.participants)
+}
+
+// reading lists by the client's retry policy.
+func reading(ctx context.Context, scope *session.Scope, path string, list func(context.Context) ([]Participant, error)) ([]Participant, error) {
+	var all []Participant
+	err := scope.Read(ctx, "participants", path, func(ctx context.Context) (err error) {
+		all, err = list(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	return all, nil
 }

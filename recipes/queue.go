@@ -392,7 +392,9 @@ func (p *place) leave() {
 func (p *place) claim(ctx context.Context, t *tenure) error {
 	s := p.scope.Session
 	for {
-		cl, err := s.AddClaim(p.session, p.node(), func(state session.ClaimState, reason error) { p.tell(t, state, reason) })
+		cl, err := s.AddClaim(p.session, p.node(), func(cl *session.Claim, state session.ClaimState, reason error) {
+			p.tell(t, cl, state, reason)
+		})
 		switch {
 		case err == nil:
 			p.bind(t, cl)

@@ -86,7 +86,7 @@ func (s *InterProcessSemaphore) TryAcquireN(ctx context.Context, n int, wait tim
 }
 
 func (s *InterProcessSemaphore) take(ctx context.Context, n int, lim limit) (*Hold, error) {
-	if s == nil {
+	if s.isZero() {
 		return nil, opError("acquire", "", ErrInvalidLock)
 	}
 	if err := s.allowed(ctx, n); err != nil {
@@ -97,6 +97,11 @@ func (s *InterProcessSemaphore) take(ctx context.Context, n int, lim limit) (*Ho
 		return nil, opError("acquire", s.path, err)
 	}
 	return hold, nil
+}
+
+// isZero is whether the semaphore was not made by its constructor.
+func (s *InterProcessSemaphore) isZero() bool {
+	return s == nil || s.line.scope == nil && s.err == nil
 }
 
 // allowed refuses what could never be granted.

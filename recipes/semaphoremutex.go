@@ -40,7 +40,7 @@ func (m *InterProcessSemaphoreMutex) TryAcquire(ctx context.Context, wait time.D
 // HeldBy reports whether ctx comes from a hold of this lock that is not lost or
 // released; for functions that require it. It asks no server.
 func (m *InterProcessSemaphoreMutex) HeldBy(ctx context.Context) bool {
-	if m == nil || m.semaphore.err != nil || ctx == nil {
+	if m == nil || m.semaphore.isZero() || m.semaphore.err != nil || ctx == nil {
 		return false
 	}
 	return ownerOf(ctx).holds(m.semaphore.key, "")
@@ -59,18 +59,13 @@ func (m *InterProcessSemaphoreMutex) Participants(ctx context.Context) ([]Partic
 // wait to be served, in order, in two round trips. Who is just being served may
 // appear twice: with a lease that it waits for, and first among those who wait.
 func (s *InterProcessSemaphore) Participants(ctx context.Context) ([]Participant, error) {
-	if s == nil {
+	if s.isZero() {
 		return nil, opError("participants", "", ErrInvalidLock)
 	}
-	err := usable(ctx, s.err)
-	var all []Participant
-	if err == nil {
-		all, err = s.participants(ctx)
-	}
-	if err != nil {
+	if err := usable(ctx, s.err); err != nil {
 		return nil, opError("participants", s.path, err)
 	}
-	return all, nil
+	return reading(ctx, s.line.scope, s.path, s.participants)
 }
 
 func (s *InterProcessSemaphore) participants(ctx context.Context) ([]Participant, error) {

@@ -59,10 +59,11 @@ func New(dial Dial) *Net {
 
 // flow is one connection: a pipe to the client and a connection to the server.
 type flow struct {
-	net    *Net
-	addr   string
-	client net.Conn
-	server net.Conn
+	net               *Net
+	addr              string
+	client            net.Conn
+	server            net.Conn
+	requests, replies hose
 
 	mu     sync.Mutex     // guards the fields below
 	doomed map[int32]bool // requests whose reply shall be lost
@@ -83,6 +84,7 @@ func (n *Net) DialContext(ctx context.Context, network, addr string) (net.Conn, 
 	}
 	near, far := net.Pipe()
 	f := &flow{net: n, addr: addr, client: far, server: server, doomed: make(map[int32]bool), first: true}
+	f.requests.wake, f.replies.wake = make(chan struct{}, 1), make(chan struct{}, 1)
 	n.mu.Lock()
 	if n.closed {
 		n.mu.Unlock()
@@ -105,12 +107,12 @@ func (f *flow) cut() {
 }
 
 // up carries requests.
-func (f *flow) up() { f.carry(f.client, f.request) }
+func (f *flow) up() { f.carry(f.client, &f.requests, f.request) }
 
 // down carries replies and events.
 func (f *flow) down() {
 	connecting := true
-	f.carry(f.server, func(frame []byte) bool {
+	f.carry(f.server, &f.replies, func(frame []byte) bool {
 		if connecting {
 			f.connected(frame[4:])
 			connecting = false
@@ -125,9 +127,8 @@ func (f *flow) down() {
 // carry delivers frames from one end until deliver refuses or the end is
 // closed. It reads on while the network is frozen, as into a socket's buffer,
 // and the end of a connection is held back like everything else.
-func (f *flow) carry(from net.Conn, deliver func([]byte) bool) {
+func (f *flow) carry(from net.Conn, h *hose, deliver func([]byte) bool) {
 	defer f.cut()
-	h := &hose{wake: make(chan struct{}, 1)}
 	f.net.wg.Go(func() { h.fill(from) })
 	for {
 		<-h.wake
@@ -171,6 +172,12 @@ func (h *hose) fill(from net.Conn) {
 			return
 		}
 	}
+}
+
+func (h *hose) len() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.frames)
 }
 
 func (h *hose) take() (frames [][]byte, ended bool) {
@@ -323,6 +330,17 @@ func (n *Net) CutAll() {
 	for _, f := range flows {
 		f.cut()
 	}
+}
+
+// Held counts the requests that have been sent and wait for Thaw.
+func (n *Net) Held() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	held := 0
+	for f := range n.flows {
+		held += f.requests.len()
+	}
+	return held
 }
 
 // Refuse lets no new connection through, until Accept.

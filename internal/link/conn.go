@@ -41,8 +41,10 @@ type Conn struct {
 	readOnly  bool
 	createdAt time.Time // when the connect request was about to be written
 
-	shake handshake // used by the reading goroutine only
-	libIn []byte    // what go-zookeeper has still to read; used by the reading goroutine only
+	// The fields below are used by the reading goroutine, and after it.
+	shake    handshake
+	libIn    []byte // what go-zookeeper has still to read
+	answered bool   // something has come since the handshake
 
 	silence atomic.Int64  // how long the server may say nothing, in nanoseconds
 	wake    chan struct{} // holds a token while there may be something to write
@@ -253,12 +255,13 @@ func (c *Conn) next() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.answered = true
 	return c.dispatch(frame, time.Now())
 }
 
 // readFrame reads one frame, without its length.
 func (c *Conn) readFrame(least, most int) ([]byte, error) {
-	if err := c.setReadDeadline(); err != nil {
+	if err := c.expect(4); err != nil {
 		return nil, err
 	}
 	prefix, err := c.in.Peek(4)
@@ -270,7 +273,7 @@ func (c *Conn) readFrame(least, most int) ([]byte, error) {
 	if n < least || n > most {
 		return nil, fmt.Errorf("%w: frame of %d bytes, not between %d and %d", ErrProtocol, n, least, most)
 	}
-	if err := c.setReadDeadline(); err != nil {
+	if err := c.expect(n); err != nil {
 		return nil, err
 	}
 	frame, err := readN(c.in, n)
@@ -300,7 +303,12 @@ func readN(r io.Reader, n int) ([]byte, error) {
 	return frame, nil
 }
 
-func (c *Conn) setReadDeadline() error {
+// expect sets the deadline for n more bytes. What has arrived needs none, and is
+// read although the connection may have ended since.
+func (c *Conn) expect(n int) error {
+	if c.in.Buffered() >= n {
+		return nil
+	}
 	deadline := c.shake.deadline
 	if c.shake.done {
 		deadline = time.Now().Add(time.Duration(c.silence.Load()))

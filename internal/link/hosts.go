@@ -26,9 +26,8 @@ type hosts struct {
 const (
 	firstPause = 50 * time.Millisecond
 	mostPause  = time.Second
-	// lasting is how long a connection must have been up to make the count of
-	// tries begin again: a server that accepts and drops everybody must not be
-	// asked in a tight loop.
+	// lasting is how long a connection must have been up to be replaced at once:
+	// a server that accepts and drops everybody must not be asked in a tight loop.
 	lasting = time.Second
 )
 
@@ -85,14 +84,18 @@ func (h *hosts) pauseLocked() time.Duration {
 	return min(mostPause, firstPause<<min(round-1, 10))
 }
 
-// lasted is told for how long a connection was up.
-func (h *hosts) lasted(d time.Duration) {
-	if d < lasting {
-		return
-	}
+// ended is told how a connection was that has been up: for how long, and
+// whether the server has answered anything. A good one is replaced at once, one
+// that answered and ended soon after the first pause.
+func (h *hosts) ended(upFor time.Duration, answered bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.tries = 0
+	switch {
+	case upFor >= lasting:
+		h.tries = 0
+	case answered:
+		h.tries = min(h.tries, len(h.servers))
+	}
 }
 
 // stop ends the pauses of go-zookeeper.

@@ -114,24 +114,29 @@ func (z *zxid) raise(to int64) {
 	}
 }
 
-// Open begins to connect, in the background and for as long as it takes.
-func Open(cfg Config, h Handler) (*Link, error) {
+// New makes a link that does nothing before Open, so that the handler can know
+// it before it is told anything.
+func New(cfg Config, h Handler) *Link {
 	l := &Link{cfg: cfg, handler: h, hosts: newHosts(cfg.Servers), farewell: make(chan struct{}), changed: make(chan struct{})}
 	l.life, l.stop = context.WithCancel(context.Background())
-	var err error
-	l.raw, l.events, err = zk.Connect([]string{"placeholder:1"}, cfg.SessionTimeout,
+	return l
+}
+
+// Open begins to connect, in the background and for as long as it takes. After
+// an error the link is of no use.
+func (l *Link) Open() (err error) {
+	l.raw, l.events, err = zk.Connect([]string{"placeholder:1"}, l.cfg.SessionTimeout,
 		zk.WithHostProvider(l.hosts),
 		zk.WithDialer(l.dial),
-		zk.WithLogger(libLog{cfg.Logger}),
+		zk.WithLogger(libLog{l.cfg.Logger}),
 		zk.WithLogInfo(false),
-		zk.WithMaxBufferSize(cfg.MaxReply),
-		zk.WithMaxConnBufferSize(cfg.MaxRequest+4<<10),
+		zk.WithMaxBufferSize(l.cfg.MaxReply),
+		zk.WithMaxConnBufferSize(l.cfg.MaxRequest+4<<10),
 	)
 	if err != nil {
 		l.stop()
-		return nil, err
 	}
-	return l, nil
+	return err
 }
 
 // libLog passes on what go-zookeeper has to say.
@@ -230,7 +235,7 @@ func (l *Link) connDown(c *Conn, wasUp bool, err error) {
 	l.mu.Unlock()
 	switch {
 	case wasUp:
-		l.hosts.lasted(upFor)
+		l.hosts.ended(upFor, c.answered)
 		l.handler.Down(c, err)
 	case !errors.Is(err, errExpired):
 		l.handler.Failed(c.addr, err)

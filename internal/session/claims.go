@@ -28,7 +28,7 @@ type Claim struct {
 	path    string
 	session int64
 	since   time.Time
-	tell    func(ClaimState, error)
+	tell    func(*Claim, ClaimState, error)
 
 	// The fields below are guarded by the session's mu.
 	state   ClaimState
@@ -41,7 +41,7 @@ type Claim struct {
 // AddClaim makes a claim to a node that was created in the session given. tell
 // hears of each change, in order, and must not block. If the claim cannot be
 // held now, the error is the reason, and tell hears nothing.
-func (s *Session) AddClaim(session int64, path string, tell func(ClaimState, error)) (*Claim, error) {
+func (s *Session) AddClaim(session int64, path string, tell func(*Claim, ClaimState, error)) (*Claim, error) {
 	cl := &Claim{path: path, session: session, since: time.Now(), tell: tell, state: ClaimHeld}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,7 +100,7 @@ type change struct {
 
 func tell(changes []change) {
 	for _, c := range changes {
-		c.cl.tell(c.state, c.reason)
+		c.cl.tell(c.cl, c.state, c.reason)
 	}
 }
 

@@ -20,6 +20,9 @@ type Scope struct {
 	ACL func(full string) []wire.ACL
 	// Data is what is written for nil data.
 	Data func(c *link.Conn) []byte
+	// Read runs a read on a path by the client's retry policy. Its error is what
+	// calls of the client return.
+	Read func(ctx context.Context, name, full string, attempt func(context.Context) error) error
 	// Ensure makes a path and what is missing above it.
 	Ensure func(ctx context.Context, c *link.Conn, full string) error
 }

@@ -90,12 +90,11 @@ func Open(cfg Config) (*Session, error) {
 	s.errors.OnPanic = func(r any) { s.log.Error("error listener panicked", zap.Any("value", r)) }
 	s.life, s.stop = context.WithCancelCause(context.Background())
 	cfg.Link.Logger = cfg.Logger
-	l, err := link.Open(cfg.Link, events{s})
-	if err != nil {
+	s.link = link.New(cfg.Link, events{s})
+	if err := s.link.Open(); err != nil {
 		s.stop(err)
 		return nil, err
 	}
-	s.link = l
 	s.jobs.Go(s.mind)
 	return s, nil
 }

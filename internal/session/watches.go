@@ -84,7 +84,7 @@ func (w *watches) set(c *link.Conn, call *link.Call, kind watchKind, path string
 		return nil, w.ended
 	}
 	if err := c.Send(call); err != nil {
-		return nil, err
+		return nil, lostError(err, false)
 	}
 	w.setters[sub.key]++
 	return sub, nil

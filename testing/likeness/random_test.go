@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
 
@@ -140,10 +139,7 @@ func (g *generator) request() (wire.Op, wire.Record) {
 }
 
 func TestRealSpeaksLikeZktestAtRandom(t *testing.T) {
-	addr := os.Getenv("ZK_ADDRS")
-	if addr == "" {
-		t.Fatal("ZK_ADDRS is empty")
-	}
+	addr := realServer(t)
 	for seed := range *seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			script := randomScript(seed, *steps)

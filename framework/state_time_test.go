@@ -1,0 +1,242 @@
+package framework_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/listeners"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+func TestStatesThroughAShortOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := connect(t, config(srv))
+		next := states(t, c)
+		next(listeners.Connected)
+		id := c.SessionID()
+		require.NoError(t, srv.Disconnect(id))
+		next(listeners.Suspended, listeners.Reconnected)
+		assert.Equal(t, id, c.SessionID(), "the same session")
+		assert.Equal(t, listeners.Reconnected, c.State())
+	})
+}
+
+func TestStatesThroughALongOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := connect(t, config(srv))
+		next := states(t, c)
+		next(listeners.Connected)
+		id := c.SessionID()
+		began := time.Now()
+		require.NoError(t, srv.Stop())
+		next(listeners.Suspended, listeners.Lost)
+		assert.Equal(t, 30*time.Second, time.Since(began), "one session timeout after the last word")
+		assert.Zero(t, c.SessionID())
+		require.NoError(t, srv.Restart())
+		next(listeners.Reconnected)
+		assert.NotEqual(t, id, c.SessionID(), "a new session")
+		for _, s := range srv.Sessions() {
+			assert.Equal(t, c.SessionID(), s.ID, "the old one was closed where it was found again")
+		}
+	})
+}
+
+func TestStatesAfterExpiry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := connect(t, config(srv))
+		next := states(t, c)
+		next(listeners.Connected)
+		require.NoError(t, srv.ExpireSession(c.SessionID()))
+		next(listeners.Suspended, listeners.Lost, listeners.Reconnected)
+	})
+}
+
+func TestStatesInSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := connect(t, config(srv))
+		next := states(t, c)
+		next(listeners.Connected)
+		time.Sleep(time.Minute) // pings keep the session
+		assert.Equal(t, listeners.Connected, c.State())
+		frozen := time.Now()
+		srv.Freeze()
+		next(listeners.Suspended)
+		assert.LessOrEqual(t, time.Since(frozen), 20*time.Second)
+		next(listeners.Lost)
+		assert.LessOrEqual(t, time.Since(frozen), 30*time.Second, "before the server can end the session")
+		assert.GreaterOrEqual(t, time.Since(frozen), 20*time.Second, "the last ping was answered ten seconds before at most")
+		srv.Thaw()
+		next(listeners.Reconnected)
+	})
+}
+
+func TestNoServerAtFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		require.NoError(t, srv.Stop())
+		c, err := framework.Start(config(srv))
+		require.NoError(t, err)
+		defer func() { _ = c.Close() }()
+		assert.Equal(t, listeners.Latent, c.State())
+		assert.Zero(t, c.SessionTimeout())
+
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err = c.BlockUntilConnected(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.NotErrorIs(t, err, framework.ErrNotConnected)
+		assert.ErrorContains(t, err, "connect 127")
+
+		time.AfterFunc(time.Minute, func() { _ = srv.Restart() })
+		require.NoError(t, c.BlockUntilConnected(t.Context()), "waits for it")
+		assert.Equal(t, 30*time.Second, c.SessionTimeout())
+		states(t, c)(listeners.Connected)
+	})
+}
+
+func TestSessionTimeoutAsNegotiated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.SessionTimeouts(4*time.Second, 10*time.Second))
+		for asked, granted := range map[time.Duration]time.Duration{
+			time.Second: 4 * time.Second, 7 * time.Second: 7 * time.Second, time.Hour: 10 * time.Second,
+		} {
+			c := connect(t, config(srv, func(cfg *framework.Config) { cfg.SessionTimeout = asked }))
+			assert.Equal(t, granted, c.SessionTimeout())
+		}
+	})
+}
+
+func TestConnectGivesUpWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		srv.Freeze()
+		cause := errors.New("enough")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Second, func() { cancel(cause) })
+		_, err := framework.Connect(ctx, config(srv))
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, cause)
+		srv.Thaw()
+	})
+}
+
+func TestListenersThatMisbehave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := connect(t, config(srv))
+		stuck := make(chan struct{})
+		c.States().Listen(func(listeners.State) { <-stuck })
+		c.States().Listen(func(listeners.State) { panic("a listener") })
+		var remove func()
+		remove = c.States().Listen(func(listeners.State) { remove() })
+		reported := make(chan error, 10)
+		c.Errors().Listen(func(err error) { reported <- err })
+		closed := make(chan error, 1)
+		c.States().Listen(func(s listeners.State) {
+			if s == listeners.Suspended {
+				closed <- c.Close() // from inside
+			}
+		})
+		next := states(t, c)
+		next(listeners.Connected)
+		require.NoError(t, srv.Disconnect(c.SessionID()))
+		next(listeners.Suspended)
+		require.NoError(t, <-closed)
+		assert.ErrorContains(t, <-reported, "a listener")
+		assert.Empty(t, srv.Sessions(), "the session was closed")
+		close(stuck)
+	})
+}
+
+func TestCloseEndsTheSessionAndItsNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := connect(t, config(srv))
+		_, err := c.Create(t.Context(), "/e", nil, framework.Ephemeral)
+		require.NoError(t, err)
+		_, _, w, err := c.GetW(t.Context(), "/e")
+		require.NoError(t, err)
+		began := time.Now()
+		require.NoError(t, c.Close())
+		assert.Zero(t, time.Since(began))
+		assert.Empty(t, srv.Sessions())
+		assert.Empty(t, srv.Ephemerals(0))
+		assert.Equal(t, framework.Event{Type: framework.WatchEnded, Path: "/e", Err: framework.ErrClosed}, <-w.C)
+
+		require.NoError(t, c.Close(), "a second time")
+		assert.Equal(t, listeners.Lost, c.State())
+		_, _, err = c.Get(t.Context(), "/e")
+		assert.ErrorIs(t, err, framework.ErrClosed)
+		assert.ErrorIs(t, c.BlockUntilConnected(t.Context()), framework.ErrClosed)
+	})
+}
+
+func TestCloseFindsItsWayThroughAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := connect(t, config(srv))
+		_, err := c.Create(t.Context(), "/e", nil, framework.Ephemeral)
+		require.NoError(t, err)
+		require.NoError(t, srv.Stop())
+		time.AfterFunc(2*time.Second, func() { _ = srv.Restart() })
+		require.NoError(t, c.Close(), "reconnects to tell the server")
+		assert.Empty(t, srv.Ephemerals(0))
+	})
+}
+
+func TestCloseWithoutAServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := connect(t, config(srv, func(cfg *framework.Config) { cfg.CloseTimeout = 3 * time.Second }))
+		require.NoError(t, srv.Stop())
+		began := time.Now()
+		err := c.Close()
+		require.Error(t, err)
+		assert.Equal(t, err, c.Close(), "the same a second time")
+		assert.LessOrEqual(t, time.Since(began), 4*time.Second)
+	})
+}
+
+func TestCallsDuringClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := connect(t, config(srv))
+		srv.Freeze()
+		failed := make(chan error, 2)
+		go func() {
+			_, _, err := c.Get(context.Background(), "/")
+			failed <- err
+		}()
+		go func() {
+			_, err := c.Create(context.Background(), "/x", nil, framework.Persistent)
+			failed <- err
+		}()
+		synctest.Wait()
+		go func() { _ = c.Close() }()
+		for range 2 {
+			assert.ErrorIs(t, <-failed, framework.ErrClosed)
+		}
+		srv.Thaw()
+	})
+}
+
+func TestLeaderProofs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := connect(t, config(srv, func(cfg *framework.Config) { cfg.Proof = framework.ProofLeader }))
+		time.Sleep(10 * time.Minute)
+		assert.Equal(t, listeners.Connected, c.State(), "without holds nothing has to be proved")
+		assert.Zero(t, srv.Requests()["multi"])
+	})
+}

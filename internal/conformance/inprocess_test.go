@@ -1,0 +1,34 @@
+package conformance
+
+import (
+	"context"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// inProcess is the server of package zktest.
+type inProcess struct{ srv *zktest.Server }
+
+func (b inProcess) hosts() string { return b.srv.ConnectString() }
+
+func (b inProcess) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	return b.srv.DialContext(ctx, network, addr)
+}
+
+func (b inProcess) watches(_ testing.TB, below string) []string {
+	var paths []string
+	for _, w := range b.srv.Watches() {
+		if strings.HasPrefix(w.Path, below) {
+			paths = append(paths, w.Kind+" "+w.Path)
+		}
+	}
+	return paths
+}
+
+func TestInProcess(t *testing.T) {
+	run(t, inProcess{zktest.Start(t, zktest.Tick(200*time.Millisecond))})
+}

@@ -1,0 +1,835 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/wire"
+	"github.com/paddock-zk/paddock/listeners"
+	"github.com/paddock-zk/paddock/recipes"
+)
+
+// kind is a lock for one owner at a time, in all its forms.
+type kind struct {
+	name      string
+	make      func(c *client, path string, opts ...recipes.Option) recipes.Lock
+	queues    []string // where its nodes stand, below its path
+	reentrant bool
+}
+
+var exclusive = []kind{
+	{"mutex", func(c *client, path string, opts ...recipes.Option) recipes.Lock {
+		return recipes.NewInterProcessMutex(c.Client, path, opts...)
+	}, []string{""}, true},
+	{"write", func(c *client, path string, opts ...recipes.Option) recipes.Lock {
+		return recipes.NewInterProcessReadWriteLock(c.Client, path, opts...).WriteSide()
+	}, []string{""}, true},
+	{"semaphore-mutex", func(c *client, path string, opts ...recipes.Option) recipes.Lock {
+		return recipes.NewInterProcessSemaphoreMutex(c.Client, path, opts...)
+	}, []string{"/locks", "/leases"}, false},
+	{"multi", func(c *client, path string, opts ...recipes.Option) recipes.Lock {
+		return recipes.NewInterProcessMultiLock(
+			recipes.NewInterProcessMutex(c.Client, path+"/b", opts...),
+			recipes.NewInterProcessMutex(c.Client, path+"/a", opts...))
+	}, []string{"/a", "/b"}, true},
+}
+
+func (k kind) paths(path string) []string {
+	var all []string
+	for _, q := range k.queues {
+		all = append(all, path+q)
+	}
+	return all
+}
+
+// each runs a part of a case for every kind of exclusive lock.
+func each(e *env, fn func(k kind, path string)) {
+	for _, k := range exclusive {
+		path := "/" + k.name
+		fn(k, path)
+		e.empties(k.paths(path)...)
+	}
+}
+
+// queued waits until n nodes stand below a path.
+func (e *env) queued(path string, n int) {
+	e.Helper()
+	e.eventually(fmt.Sprintf("%d nodes below %s", n, path), func() error {
+		if names := e.children(path); len(names) != n {
+			return fmt.Errorf("%q", names)
+		}
+		return nil
+	})
+}
+
+// result is what an Acquire in another goroutine gave.
+type result struct {
+	hold *recipes.Hold
+	err  error
+}
+
+func acquire(ctx context.Context, lock recipes.Lock) <-chan result {
+	got := make(chan result, 1)
+	go func() {
+		h, err := lock.Acquire(ctx)
+		got <- result{h, err}
+	}()
+	return got
+}
+
+func (e *env) got(ch <-chan result) *recipes.Hold {
+	e.Helper()
+	select {
+	case r := <-ch:
+		require.NoError(e, r.err)
+		return r.hold
+	case <-time.After(patience):
+		require.FailNow(e, "not acquired in time")
+		return nil
+	}
+}
+
+func lockExcludes(e *env) {
+	clients := []*client{e.client(), e.client(), e.client(), e.client()}
+	each(e, func(k kind, path string) {
+		var inside, peak, rounds atomic.Int32
+		var wg sync.WaitGroup
+		for i := range 8 {
+			wg.Go(func() {
+				lock := k.make(clients[i%4], path)
+				for range 10 {
+					err := recipes.Do(e.soon(), lock, func(context.Context) error {
+						if n := inside.Add(1); n > peak.Load() {
+							peak.Store(n)
+						}
+						rounds.Add(1)
+						inside.Add(-1)
+						return nil
+					})
+					if !assert.NoError(e, err, k.name) {
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+		assert.Equal(e, int32(1), peak.Load(), "%s: never two inside", k.name)
+		assert.Equal(e, int32(80), rounds.Load())
+	})
+}
+
+func lockInOrder(e *env) {
+	holder := e.client()
+	others := []*client{e.client(), e.client(), e.client(), e.client(), e.client()}
+	each(e, func(k kind, path string) {
+		h, err := k.make(holder, path).Acquire(e.soon())
+		require.NoError(e, err)
+		var mu sync.Mutex
+		var order []int
+		var wg sync.WaitGroup
+		for i, c := range others {
+			wg.Go(func() {
+				assert.NoError(e, recipes.Do(e.soon(), k.make(c, path), func(context.Context) error {
+					mu.Lock()
+					defer mu.Unlock()
+					order = append(order, i)
+					return nil
+				}))
+			})
+			ahead := 1 + i + 1
+			if k.name == "semaphore-mutex" {
+				ahead = i + 1 // the holder has a lease and no place in the queue
+			}
+			e.queued(path+k.queues[0], ahead)
+		}
+		require.NoError(e, h.Release())
+		wg.Wait()
+		assert.Equal(e, []int{0, 1, 2, 3, 4}, order, "%s: in the order in which they came", k.name)
+	})
+}
+
+func lockReentry(e *env) {
+	c := e.client()
+	each(e, func(k kind, path string) {
+		lock := k.make(c, path)
+		outer, err := lock.Acquire(e.soon())
+		require.NoError(e, err)
+		before := c.net.Requests()
+		inner, err := k.make(c, path).Acquire(outer.Context()) // another object for the same path
+		if !k.reentrant {
+			require.ErrorIs(e, err, recipes.ErrDeadlock)
+			_, err = lock.TryAcquire(outer.Context(), time.Second)
+			require.ErrorIs(e, err, recipes.ErrDeadlock)
+			require.NoError(e, outer.Release())
+			return
+		}
+		require.NoError(e, err)
+		third, err := lock.TryAcquire(inner.Context(), 0)
+		require.NoError(e, err)
+		assert.Equal(e, before[wire.OpCreate2], c.net.Requests()[wire.OpCreate2], "no request")
+
+		require.NoError(e, outer.Release(), "in any order")
+		assert.NoError(e, inner.Context().Err())
+		assert.NoError(e, outer.Context().Err(), "until those acquired under it are released")
+		_, err = k.make(e.client(), path).TryAcquire(e.soon(), 0)
+		require.ErrorIs(e, err, recipes.ErrNotAcquired, "still held")
+		require.NoError(e, third.Release())
+		require.NoError(e, inner.Release())
+		e.done(outer.Context().Done(), "the context ends")
+		require.ErrorIs(e, context.Cause(outer.Context()), recipes.ErrReleased)
+		require.ErrorIs(e, inner.Release(), recipes.ErrReleased)
+		assert.Equal(e, recipes.Released, inner.State())
+		assert.Zero(e, inner.FencingToken())
+	})
+}
+
+func lockTwoGoroutines(e *env) {
+	c := e.client()
+	each(e, func(k kind, path string) {
+		lock := k.make(c, path)
+		h, err := lock.Acquire(e.soon())
+		require.NoError(e, err)
+		_, err = lock.TryAcquire(e.soon(), 50*time.Millisecond)
+		require.ErrorIs(e, err, recipes.ErrNotAcquired, "the same object and goroutine, another owner")
+		next := acquire(e.soon(), lock)
+		require.NoError(e, h.Release())
+		require.NoError(e, e.got(next).Release())
+	})
+}
+
+func lockTry(e *env) {
+	holder, other := e.client(), e.client()
+	each(e, func(k kind, path string) {
+		h, err := k.make(other, path).TryAcquire(e.soon(), 0)
+		require.NoError(e, err, "free")
+		require.NoError(e, h.Release())
+		h, err = k.make(holder, path).Acquire(e.soon())
+		require.NoError(e, err)
+		before := other.net.Requests()
+		for _, wait := range []time.Duration{-time.Second, 0, time.Nanosecond, 30 * time.Millisecond} {
+			got, err := k.make(other, path).TryAcquire(e.soon(), wait)
+			require.Error(e, err)
+			assert.Nil(e, got)
+			if wait != time.Nanosecond { // too short to ask anybody
+				require.ErrorIs(e, err, recipes.ErrNotAcquired, "%v", wait)
+				require.NotErrorIs(e, err, framework.ErrNotConnected)
+			}
+			require.NotErrorIs(e, err, context.DeadlineExceeded, "the caller's context has not ended")
+			if wait <= 0 && k.name != "multi" {
+				assert.Equal(e, before[wire.OpCreate2], other.net.Requests()[wire.OpCreate2], "no place in the queue")
+			}
+		}
+		ctx, cancel := context.WithTimeoutCause(e.Context(), 30*time.Millisecond, errNotYet)
+		_, err = k.make(other, path).Acquire(ctx)
+		cancel()
+		require.ErrorIs(e, err, context.DeadlineExceeded)
+		require.ErrorIs(e, err, errNotYet)
+		require.NotErrorIs(e, err, recipes.ErrNotAcquired)
+		e.eventually("those who gave up have left", func() error {
+			for _, q := range k.paths(path) {
+				if n := len(e.children(q)); n > 1 {
+					return fmt.Errorf("%d in %s", n, q)
+				}
+			}
+			return nil
+		})
+		waiting := k.make(other, path)
+		got := make(chan result, 1)
+		go func() {
+			h, err := waiting.TryAcquire(e.soon(), patience)
+			got <- result{h, err}
+		}()
+		e.eventually("it waits", func() error { return nilIf(len(e.b.watches(e, e.chroot+path)) > 0) })
+		require.NoError(e, h.Release())
+		require.NoError(e, e.got(got).Release())
+	})
+}
+
+func lockWithoutServer(e *env) {
+	c := e.client()
+	sub := c.States().Subscribe()
+	defer sub.Stop()
+	c.net.Refuse()
+	c.net.CutAll()
+	c.awaitState(sub, listeners.Suspended)
+	for _, k := range exclusive {
+		lock := k.make(c, "/"+k.name)
+		began := time.Now()
+		for _, wait := range []time.Duration{0, 50 * time.Millisecond} {
+			_, err := lock.TryAcquire(e.soon(), wait)
+			require.ErrorIs(e, err, framework.ErrNotConnected)
+			require.NotErrorIs(e, err, recipes.ErrNotAcquired)
+			require.NotErrorIs(e, err, context.DeadlineExceeded)
+		}
+		assert.Less(e, time.Since(began), 5*time.Second)
+		ctx, cancel := context.WithTimeout(e.Context(), 20*time.Millisecond)
+		_, err := lock.Acquire(ctx)
+		cancel()
+		require.ErrorIs(e, err, context.DeadlineExceeded)
+		require.NotErrorIs(e, err, framework.ErrNotConnected)
+	}
+	c.net.Accept()
+}
+
+func lockFrozen(e *env) {
+	c := e.client()
+	each(e, func(k kind, path string) {
+		require.NoError(e, recipes.Do(e.soon(), k.make(c, path), func(context.Context) error { return nil }))
+		c.net.Freeze()
+		began := time.Now()
+		_, err := k.make(c, path).TryAcquire(e.soon(), 100*time.Millisecond)
+		require.ErrorIs(e, err, framework.ErrNotConnected, "nobody could be asked")
+		assert.Less(e, time.Since(began), 2*time.Second)
+		ctx, cancel := context.WithCancel(e.Context())
+		got := acquire(ctx, k.make(c, path))
+		e.eventually("the request is on its way", func() error { return nilIf(c.net.Held() > 0) })
+		cancel()
+		r := <-got
+		require.ErrorIs(e, r.err, context.Canceled)
+		assert.Nil(e, r.hold)
+		c.net.Thaw()
+	})
+}
+
+func lockReplyLost(e *env) {
+	c, other := e.client(), e.client()
+	each(e, func(k kind, path string) {
+		require.NoError(e, recipes.Do(e.soon(), k.make(c, path), func(context.Context) error { return nil }))
+		for _, op := range []wire.Op{wire.OpCreate2, wire.OpGetChildren, wire.OpDelete} {
+			for name, fault := range map[string]func(wire.Op, int) any{
+				"lost": func(op wire.Op, n int) any { return c.net.LoseReply(op, n) },
+				"cut":  func(op wire.Op, n int) any { return c.net.CutBefore(op, n) },
+			} {
+				fault(op, 1)
+				h, err := k.make(c, path).Acquire(e.soon())
+				require.NoError(e, err, "%s %s %v", k.name, name, op)
+				assert.Equal(e, recipes.Held, h.State())
+				assert.Len(e, e.children(path+k.queues[len(k.queues)-1]), 1, "one node: %s %s %v", k.name, name, op)
+				_, err = k.make(other, path).TryAcquire(e.soon(), 0)
+				require.ErrorIs(e, err, recipes.ErrNotAcquired)
+				if err := h.Release(); err != nil {
+					require.ErrorIs(e, err, recipes.ErrReleasePending, "%s %s %v", k.name, name, op)
+				}
+				h, err = k.make(other, path).Acquire(e.soon())
+				require.NoError(e, err, "it is free again")
+				require.NoError(e, h.Release())
+				e.empties(k.paths(path)...)
+			}
+		}
+	})
+}
+
+func lockWaiterReplyLost(e *env) {
+	holder, c := e.client(), e.client()
+	each(e, func(k kind, path string) {
+		watching := wire.OpGetData // the node ahead
+		if k.name == "semaphore-mutex" {
+			watching = wire.OpGetChildren2 // the leases
+		}
+		for _, op := range []wire.Op{wire.OpCreate2, wire.OpGetChildren, watching} {
+			h, err := k.make(holder, path).Acquire(e.soon())
+			require.NoError(e, err)
+			lost := c.net.LoseReply(op, 1)
+			got := acquire(e.soon(), k.make(c, path))
+			e.fired(lost)
+			e.eventually("it waits", func() error { return nilIf(len(e.b.watches(e, e.chroot+path)) > 0) })
+			assert.Len(e, e.children(path+k.queues[0]), map[bool]int{true: 1, false: 2}[k.name == "semaphore-mutex"], "one place")
+			require.NoError(e, h.Release())
+			require.NoError(e, e.got(got).Release())
+		}
+	})
+}
+
+func lockWaiterCut(e *env) {
+	holder, first, second := e.client(), e.client(), e.client()
+	each(e, func(k kind, path string) {
+		h, err := k.make(holder, path).Acquire(e.soon())
+		require.NoError(e, err)
+		place := func(n int) int {
+			if k.name == "semaphore-mutex" {
+				return n - 1
+			}
+			return n
+		}
+		one := acquire(e.soon(), k.make(first, path))
+		e.queued(path+k.queues[0], place(2))
+		two := acquire(e.soon(), k.make(second, path))
+		e.queued(path+k.queues[0], place(3))
+		sub := first.States().Subscribe()
+		first.net.CutAll()
+		first.awaitState(sub, listeners.Suspended)
+		first.awaitState(sub, listeners.Reconnected)
+		sub.Stop()
+		require.NoError(e, h.Release())
+		h = e.got(one) // its place was kept
+		select {
+		case <-two:
+			require.Fail(e, "both")
+		default:
+		}
+		require.NoError(e, h.Release())
+		require.NoError(e, e.got(two).Release())
+	})
+}
+
+func lockWaiterExpired(e *env) {
+	holder, c := e.client(), e.client()
+	each(e, func(k kind, path string) {
+		h, err := k.make(holder, path).Acquire(e.soon())
+		require.NoError(e, err)
+		again := acquire(e.soon(), k.make(c, path))
+		fails := acquire(e.soon(), k.make(c, path, recipes.FailOnSessionLoss()))
+		e.eventually("both wait", func() error {
+			n := len(e.children(path + k.queues[0]))
+			return nilIf(n == 3 || k.name == "semaphore-mutex" && n == 2)
+		})
+		old := c.SessionID()
+		c.expire()
+		r := <-fails
+		require.ErrorIs(e, r.err, framework.ErrSessionExpired, k.name)
+		e.eventually("it queues again", func() error {
+			for _, p := range e.ephemerals(e.chroot + path) {
+				_, stat, err := e.admin.Exists(e.soon(), p)
+				if err == nil && stat != nil && stat.EphemeralOwner == old {
+					return errors.New("a node of the old session")
+				}
+			}
+			n := len(e.children(path + k.queues[0]))
+			return nilIf(n == 2 || k.name == "semaphore-mutex" && n == 1)
+		})
+		require.NoError(e, h.Release())
+		require.NoError(e, e.got(again).Release())
+	})
+}
+
+func lockHolderCut(e *env) {
+	c := e.client()
+	each(e, func(k kind, path string) {
+		h, err := k.make(c, path).Acquire(e.soon())
+		require.NoError(e, err)
+		strict, err := k.make(c, path+"-strict", recipes.EndOnSuspended()).Acquire(e.soon())
+		require.NoError(e, err)
+		var mu sync.Mutex
+		var seen []recipes.HoldState
+		h.Listen(func(s recipes.HoldState) {
+			mu.Lock()
+			defer mu.Unlock()
+			seen = append(seen, s)
+		})
+		c.net.CutAll()
+		e.eventually("it was uncertain and is held", func() error {
+			mu.Lock()
+			defer mu.Unlock()
+			if fmt.Sprint(seen) != fmt.Sprint([]recipes.HoldState{recipes.Held, recipes.Uncertain, recipes.Held}) {
+				return fmt.Errorf("%v", seen)
+			}
+			return nil
+		})
+		require.NoError(e, h.Err())
+		require.NoError(e, h.Context().Err(), "the work goes on")
+
+		e.done(strict.Context().Done(), "the strict one ends")
+		require.ErrorIs(e, context.Cause(strict.Context()), recipes.ErrLockLost)
+		require.ErrorIs(e, strict.Err(), framework.ErrNotConnected)
+		e.done(strict.Gone(), "and is given back")
+		require.ErrorIs(e, strict.Release(), recipes.ErrLockLost)
+		e.empties(k.paths(path + "-strict")...)
+		require.NoError(e, h.Release())
+	})
+}
+
+func lockHolderExpired(e *env) {
+	c, other := e.client(), e.client()
+	each(e, func(k kind, path string) {
+		h, err := k.make(c, path).Acquire(e.soon())
+		require.NoError(e, err)
+		var inner *recipes.Hold
+		if k.reentrant {
+			inner, err = k.make(c, path).Acquire(h.Context())
+			require.NoError(e, err)
+		}
+		next := acquire(e.soon(), k.make(other, path))
+		c.expire()
+		e.done(h.Context().Done(), "the work ends")
+		cause := context.Cause(h.Context())
+		require.ErrorIs(e, cause, recipes.ErrLockLost)
+		require.ErrorIs(e, cause, framework.ErrSessionExpired)
+		var lost *recipes.LostError
+		require.ErrorAs(e, cause, &lost)
+		assert.Equal(e, recipes.Lost, h.State())
+		assert.Zero(e, h.FencingToken())
+		e.done(h.Gone(), "the node is gone")
+		if inner != nil {
+			_, err = k.make(c, path).Acquire(context.WithoutCancel(inner.Context()))
+			require.ErrorIs(e, err, recipes.ErrLockLost, "who comes from a lost hold is told")
+			require.ErrorIs(e, inner.Release(), recipes.ErrLockLost)
+		}
+		require.ErrorIs(e, h.Release(), recipes.ErrLockLost)
+		require.ErrorIs(e, h.Release(), recipes.ErrReleased)
+		require.NoError(e, e.got(next).Release(), "somebody else has it")
+		h, err = k.make(c, path).Acquire(e.soon())
+		require.NoError(e, err, "and it can be had again")
+		require.NoError(e, h.Release())
+	})
+}
+
+func lockNodeDeleted(e *env) {
+	c, other := e.client(), e.client()
+	each(e, func(k kind, path string) {
+		h, err := k.make(c, path).Acquire(e.soon())
+		require.NoError(e, err)
+		queue := path + k.queues[len(k.queues)-1]
+		for _, name := range e.children(queue) {
+			require.NoError(e, other.Delete(e.soon(), queue+"/"+name, framework.AnyVersion))
+		}
+		e.done(h.Context().Done(), "an operator's hand is noticed")
+		require.ErrorIs(e, context.Cause(h.Context()), recipes.ErrLockLost)
+		require.ErrorIs(e, h.Err(), framework.ErrNoNode)
+		require.ErrorIs(e, h.Release(), recipes.ErrLockLost)
+
+		// A waiter whose node is deleted queues again.
+		h, err = k.make(other, path).Acquire(e.soon())
+		require.NoError(e, err)
+		got := acquire(e.soon(), k.make(c, path))
+		e.eventually("it waits", func() error { return nilIf(len(e.b.watches(e, e.chroot+path)) > 0) })
+		names := e.children(path + k.queues[0])
+		for _, name := range names {
+			full := path + k.queues[0] + "/" + name
+			_, stat, err := other.Exists(e.soon(), full)
+			require.NoError(e, err)
+			if stat != nil && stat.EphemeralOwner == c.SessionID() {
+				require.NoError(e, other.Delete(e.soon(), full, framework.AnyVersion))
+			}
+		}
+		require.NoError(e, h.Release())
+		require.NoError(e, e.got(got).Release())
+	})
+}
+
+func lockShortHoldDeleted(e *env) {
+	// Deleted before a watch stood on the node: the release tells.
+	c := e.client()
+	h, err := recipes.NewInterProcessMutex(c.Client, "/l").Acquire(e.soon())
+	require.NoError(e, err)
+	require.NoError(e, c.Delete(e.soon(), h.Path(), 0))
+	err = h.Release()
+	require.ErrorIs(e, err, recipes.ErrLockLost)
+	require.ErrorIs(e, err, framework.ErrNoNode)
+	e.empties("/l")
+}
+
+func lockReleaseWhileCut(e *env) {
+	c, other := e.client(), e.client()
+	each(e, func(k kind, path string) {
+		h, err := k.make(c, path, recipes.ReleaseWait(20*time.Millisecond)).Acquire(e.soon())
+		require.NoError(e, err)
+		sub := c.States().Subscribe()
+		c.net.Refuse()
+		c.net.CutAll()
+		c.awaitState(sub, listeners.Suspended)
+		sub.Stop()
+		began := time.Now()
+		require.ErrorIs(e, h.Release(), recipes.ErrReleasePending)
+		assert.Less(e, time.Since(began), 2*time.Second)
+		assert.Equal(e, recipes.Released, h.State(), "it has ended here")
+		select {
+		case <-h.Gone():
+			require.Fail(e, "the node cannot be gone yet")
+		default:
+		}
+		c.net.Accept()
+		e.done(h.Gone(), "deleting goes on in the background")
+		require.NoError(e, recipes.Do(e.soon(), k.make(other, path), func(context.Context) error { return nil }))
+	})
+}
+
+func lockReleaseRefused(e *env) {
+	c := e.client(func(cfg *framework.Config) {
+		cfg.ACL = func(path string) []framework.ACL {
+			if path == "/"+e.chroot[1:]+"/never" {
+				return nil
+			}
+			return zk.WorldACL(zk.PermAll)
+		}
+	})
+	require.NoError(e, c.EnsurePath(e.soon(), "/l"))
+	h, err := recipes.NewInterProcessMutex(c.Client, "/l").Acquire(e.soon())
+	require.NoError(e, err)
+	_, err = c.SetACL(e.soon(), "/l", zk.WorldACL(zk.PermAll&^zk.PermDelete), 0)
+	require.NoError(e, err)
+	told := c.Errors().Subscribe()
+	defer told.Stop()
+	err = h.Release()
+	require.ErrorIs(e, err, framework.ErrNoAuth)
+	require.NotErrorIs(e, err, recipes.ErrReleasePending)
+	require.ErrorIs(e, <-told.C, framework.ErrNoAuth)
+	_, err = c.SetACL(e.soon(), "/l", zk.WorldACL(zk.PermAll), 1)
+	require.NoError(e, err)
+}
+
+func lockForeignChildren(e *env) {
+	c := e.client()
+	for _, k := range exclusive {
+		path := "/" + k.name
+		for _, q := range k.paths(path) {
+			for _, name := range []string{"!x", "0", "_c_x", "lock-", "lock-x", "lock-99999999999", "zz", "_c_x-lock-000000000", "lease-1", "__READ__x", "__WRIT__"} {
+				_, err := c.Create(e.soon(), q+"/"+name, nil, framework.Persistent, framework.Parents())
+				require.NoError(e, err)
+			}
+		}
+		h, err := k.make(c, path).Acquire(e.soon())
+		require.NoError(e, err, "%s: passed over", k.name)
+		require.NoError(e, h.Release())
+	}
+}
+
+func lockSequenceExhausted(e *env) {
+	c := e.client()
+	for i, name := range []string{"_c_x-lock--2147483648", "_c_x-lock-2147483647", "_c_y-lock-2147450000"} {
+		path := fmt.Sprintf("/l%d", i)
+		_, err := c.Create(e.soon(), path+"/"+name, nil, framework.Persistent, framework.Parents())
+		require.NoError(e, err)
+		_, err = recipes.NewInterProcessMutex(c.Client, path).Acquire(e.soon())
+		require.ErrorIs(e, err, recipes.ErrSequenceExhausted, name)
+		e.eventually("our node has gone", func() error { return nilIf(len(e.children(path)) == 1) })
+	}
+}
+
+func lockNodeData(e *env) {
+	c := e.client(func(cfg *framework.Config) { cfg.DefaultData = []byte("default") })
+	data := []byte("mine")
+	option := recipes.NodeData(data)
+	data[0] = 'x' // it was copied
+	for want, opts := range map[string][]recipes.Option{"mine": {option}, "default": nil, "": {option, recipes.Revocable()}} {
+		h, err := recipes.NewInterProcessMutex(c.Client, "/l", opts...).Acquire(e.soon())
+		require.NoError(e, err)
+		got, _, err := c.Get(e.soon(), h.Path())
+		require.NoError(e, err)
+		assert.Equal(e, want, string(got))
+		require.NoError(e, h.Release())
+	}
+	e.empties("/l")
+}
+
+func lockParticipants(e *env) {
+	a, b := e.client(), e.client(func(cfg *framework.Config) { cfg.Namespace = "" })
+	m := recipes.NewInterProcessMutex(a.Client, "/l", recipes.NodeData([]byte("a")))
+	all, err := m.Participants(e.soon())
+	require.NoError(e, err)
+	assert.Empty(e, all, "there is no queue")
+	h, err := m.Acquire(e.soon())
+	require.NoError(e, err)
+	ctx, cancel := context.WithCancel(e.Context())
+	got := acquire(ctx, recipes.NewInterProcessMutex(b.Client, "/l", recipes.NodeData([]byte("b"))))
+	e.queued("/l", 2)
+	all, err = m.Participants(e.soon())
+	require.NoError(e, err)
+	require.Len(e, all, 2)
+	assert.Equal(e, h.Path(), all[0].Path)
+	assert.True(e, all[0].Holds)
+	assert.False(e, all[1].Holds)
+	assert.Equal(e, []byte("a"), all[0].Data)
+	assert.Equal(e, []byte("b"), all[1].Data)
+	assert.Equal(e, a.SessionID(), all[0].Session)
+	assert.Equal(e, b.SessionID(), all[1].Session)
+	assert.Equal(e, h.FencingToken(), all[0].Token)
+	assert.Greater(e, all[1].Token, all[0].Token)
+	assert.WithinDuration(e, time.Now(), all[0].Since, time.Minute)
+	cancel()
+	<-got
+	require.NoError(e, h.Release())
+	e.empties("/l")
+}
+
+func lockTokensRise(e *env) {
+	clients := []*client{e.client(), e.client()}
+	var last int64
+	for i := range 10 {
+		h, err := recipes.NewInterProcessMutex(clients[i%2].Client, "/l").Acquire(e.soon())
+		require.NoError(e, err)
+		assert.Greater(e, h.FencingToken(), last)
+		_, stat, err := clients[0].Get(e.soon(), h.Path())
+		require.NoError(e, err)
+		assert.Equal(e, stat.Czxid, h.FencingToken())
+		last = h.FencingToken()
+		require.NoError(e, h.Release())
+		if i == 5 { // the parent is made anew and numbers start again
+			require.NoError(e, clients[0].Delete(e.soon(), "/l", framework.AnyVersion))
+		}
+	}
+	e.empties("/l")
+}
+
+func lockRevocation(e *env) {
+	a, b := e.client(), e.client()
+	m := recipes.NewInterProcessMutex(a.Client, "/l", recipes.Revocable())
+	h, err := m.Acquire(e.soon())
+	require.NoError(e, err)
+	waiting := acquire(e.soon(), recipes.NewInterProcessMutex(b.Client, "/l", recipes.Revocable()))
+	e.queued("/l", 2)
+	select {
+	case <-h.Revoked():
+		require.Fail(e, "nobody has asked")
+	default:
+	}
+	a.net.CutAll() // survives a reconnect
+	all, err := m.Participants(e.soon())
+	require.NoError(e, err)
+	for _, p := range all {
+		require.NoError(e, recipes.AttemptRevoke(e.soon(), b.Client, p.Path))
+	}
+	e.done(h.Revoked(), "asked for it back")
+	require.NoError(e, h.Context().Err(), "complying is up to the holder")
+	require.NoError(e, h.Release())
+	h = e.got(waiting)
+	e.done(h.Revoked(), "who was asked while waiting knows once it holds")
+	require.NoError(e, h.Release())
+	require.NoError(e, recipes.AttemptRevoke(e.soon(), a.Client, "/l/absent"))
+	e.empties("/l")
+}
+
+func lockDo(e *env) {
+	c, other := e.client(), e.client()
+	failed := errors.New("work failed")
+	each(e, func(k kind, path string) {
+		lock := k.make(c, path)
+		require.ErrorIs(e, recipes.Do(e.soon(), lock, func(context.Context) error { return failed }), failed)
+		assert.PanicsWithValue(e, "boom", func() {
+			_ = recipes.Do(e.soon(), lock, func(context.Context) error { panic("boom") })
+		})
+		err := recipes.TryDo(e.soon(), lock, time.Second, func(ctx context.Context) error {
+			return recipes.TryDo(e.soon(), k.make(other, path), 0, func(context.Context) error { return failed })
+		})
+		require.ErrorIs(e, err, recipes.ErrNotAcquired)
+		err = recipes.Do(e.soon(), lock, func(ctx context.Context) error {
+			c.expire()
+			<-ctx.Done()
+			return nil
+		})
+		require.ErrorIs(e, err, recipes.ErrLockLost, "nil would mean that it was ours throughout")
+		err = recipes.Do(e.soon(), lock, func(ctx context.Context) error {
+			c.expire()
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		require.ErrorIs(e, err, recipes.ErrLockLost)
+	})
+}
+
+func lockClose(e *env) {
+	each(e, func(k kind, path string) {
+		c := e.client()
+		h, err := k.make(c, path).Acquire(e.soon())
+		require.NoError(e, err)
+		waiting := acquire(e.soon(), k.make(c, path))
+		e.eventually("it waits", func() error { return nilIf(len(e.b.watches(e, e.chroot+path)) > 0) })
+		require.NoError(e, c.Close())
+		require.ErrorIs(e, (<-waiting).err, framework.ErrClosed)
+		e.done(h.Context().Done(), "the hold ends")
+		require.ErrorIs(e, context.Cause(h.Context()), framework.ErrClosed)
+		require.ErrorIs(e, h.Release(), recipes.ErrLockLost)
+		e.done(h.Gone(), "its node is gone")
+		_, err = k.make(c, path).Acquire(e.soon())
+		require.ErrorIs(e, err, framework.ErrClosed)
+	})
+}
+
+func lockBadInput(e *env) {
+	c := e.client()
+	var none context.Context
+	for name, lock := range map[string]recipes.Lock{
+		"no client":          recipes.NewInterProcessMutex(nil, "/l"),
+		"zero client":        recipes.NewInterProcessMutex(new(framework.Client), "/l"),
+		"empty path":         recipes.NewInterProcessMutex(c.Client, ""),
+		"relative path":      recipes.NewInterProcessReadWriteLock(c.Client, "l").ReadSide(),
+		"the root":           recipes.NewInterProcessMutex(c.Client, "/"),
+		"trailing slash":     recipes.NewInterProcessSemaphoreMutex(c.Client, "/l/"),
+		"nil option":         recipes.NewInterProcessMutex(c.Client, "/l", nil),
+		"no lease":           recipes.NewInterProcessSemaphore(c.Client, "/l", 0),
+		"negative leases":    recipes.NewInterProcessSemaphore(c.Client, "/l", -1),
+		"no members":         recipes.NewInterProcessMultiLock(),
+		"nil member":         recipes.NewInterProcessMultiLock(recipes.NewInterProcessMutex(c.Client, "/l"), nil),
+		"typed nil member":   recipes.NewInterProcessMultiLock((*recipes.InterProcessMutex)(nil)),
+		"empty multi-lock":   recipes.NewInterProcessMultiLock(recipes.NewInterProcessMultiLock()),
+		"bad member":         recipes.NewInterProcessMultiLock(recipes.NewInterProcessMutex(c.Client, "")),
+		"nil mutex":          (*recipes.InterProcessMutex)(nil),
+		"nil semaphore":      (*recipes.InterProcessSemaphore)(nil),
+		"nil semaphoremutex": (*recipes.InterProcessSemaphoreMutex)(nil),
+		"nil multi-lock":     (*recipes.InterProcessMultiLock)(nil),
+		"zero mutex":         &recipes.InterProcessMutex{},
+		"zero semaphore":     &recipes.InterProcessSemaphore{},
+		"zero multi-lock":    &recipes.InterProcessMultiLock{},
+		"zero sem.mutex":     &recipes.InterProcessSemaphoreMutex{},
+	} {
+		_, err := lock.Acquire(e.soon())
+		require.ErrorIs(e, err, recipes.ErrInvalidLock, name)
+		_, err = lock.TryAcquire(e.soon(), 0)
+		require.ErrorIs(e, err, recipes.ErrInvalidLock, name)
+	}
+	require.ErrorIs(e, recipes.Do(e.soon(), nil, nil), recipes.ErrInvalidLock)
+	require.ErrorIs(e, recipes.TryDo(e.soon(), nil, 0, nil), recipes.ErrInvalidLock)
+	ended, cancel := context.WithCancel(e.Context())
+	cancel()
+	for _, k := range exclusive {
+		_, err := k.make(c, "/l").Acquire(none)
+		require.ErrorIs(e, err, framework.ErrNilContext)
+		_, err = k.make(c, "/l").TryAcquire(none, time.Second)
+		require.ErrorIs(e, err, framework.ErrNilContext)
+		_, err = k.make(c, "/l").Acquire(ended)
+		require.ErrorIs(e, err, context.Canceled)
+	}
+	_, err := recipes.NewInterProcessMutex(c.Client, "/l").Participants(none)
+	require.ErrorIs(e, err, framework.ErrNilContext)
+	_, err = (*recipes.InterProcessMutex)(nil).Participants(e.soon())
+	require.ErrorIs(e, err, recipes.ErrInvalidLock)
+	assert.False(e, (*recipes.InterProcessMutex)(nil).HeldBy(e.Context()))
+	assert.False(e, recipes.NewInterProcessMutex(c.Client, "/l").HeldBy(none))
+	var zero recipes.Hold
+	require.ErrorIs(e, zero.Release(), recipes.ErrReleased)
+	assert.Error(e, zero.Context().Err())
+	assert.Equal(e, recipes.Released, zero.State())
+	assert.Empty(e, e.children(""), "nothing changed")
+}
+
+func lockHeldBy(e *env) {
+	c := e.client()
+	m := recipes.NewInterProcessMutex(c.Client, "/l")
+	other := recipes.NewInterProcessMutex(c.Client, "/m")
+	assert.False(e, m.HeldBy(e.Context()))
+	h, err := m.Acquire(e.soon())
+	require.NoError(e, err)
+	ctx, cancel := context.WithCancel(h.Context())
+	defer cancel()
+	assert.True(e, m.HeldBy(ctx))
+	assert.True(e, recipes.NewInterProcessMutex(c.Client, "/l").HeldBy(ctx))
+	assert.False(e, other.HeldBy(ctx))
+	assert.False(e, m.HeldBy(e.Context()))
+	bound, free := h.Bind(e.Context())
+	assert.True(e, m.HeldBy(bound), "by the other parent")
+	under, err := other.Acquire(ctx)
+	require.NoError(e, err)
+	assert.True(e, m.HeldBy(under.Context()), "both")
+	assert.True(e, other.HeldBy(under.Context()))
+	require.NoError(e, under.Release())
+	require.NoError(e, h.Release())
+	e.done(bound.Done(), "it ends with the hold")
+	require.ErrorIs(e, context.Cause(bound), recipes.ErrReleased)
+	assert.False(e, m.HeldBy(ctx))
+	free()
+	s := recipes.NewInterProcessSemaphoreMutex(c.Client, "/s")
+	h, err = s.Acquire(e.soon())
+	require.NoError(e, err)
+	assert.True(e, s.HeldBy(h.Context()))
+	require.NoError(e, h.Release())
+	assert.False(e, s.HeldBy(h.Context()))
+	e.empties("/l", "/m", "/s/locks", "/s/leases")
+}
