@@ -72,6 +72,7 @@ func (p *place) over(t *tenure, reason error) {
 func (p *place) giveBack(t *tenure) error {
 	removal := p.scope.Session.Remove(p.session, p.node())
 	p.removed(t, removal)
+	p.sweep()
 	if !await(removal.Done(), p.opts.releaseWait) {
 		return ErrReleasePending
 	}

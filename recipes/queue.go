@@ -35,6 +35,7 @@ type place struct {
 	name       string // "" until we know it
 	czxid      int64
 	doubt      *link.Call // a creation whose reply was lost
+	straggler  bool       // such a creation had not happened, and may still
 	behind     bool       // somebody was seen ahead
 }
 
@@ -201,6 +202,7 @@ func (p *place) move(c *link.Conn) error {
 
 // vanished forgets a node that is gone: by its session, or by somebody's hand.
 func (p *place) vanished() {
+	p.sweep()
 	p.name, p.doubt, p.czxid = "", nil, 0
 	p.protection = session.NewProtection()
 }
@@ -302,13 +304,12 @@ func (p *place) recover(ctx context.Context, c *link.Conn) error {
 	s := p.scope.Session
 	names, err := s.Find(ctx, c, p.path, p.protection)
 	switch {
-	case errors.Is(err, framework.ErrNoNode):
-		p.doubt = nil
-		return nil
-	case err != nil:
+	case err != nil && !errors.Is(err, framework.ErrNoNode):
 		return err
 	case len(names) == 0:
-		p.doubt = nil
+		// A server that had read the request when we connected again might do it
+		// only now. Nobody has seen that happen; it costs one look when we leave.
+		p.doubt, p.straggler = nil, true
 		return nil
 	}
 	var resp wire.StatResponse
@@ -384,6 +385,15 @@ func (p *place) leave() {
 		s.RemoveDoubtful(p.session, p.doubt, p.path, p.protection)
 	case p.name != "":
 		s.Remove(p.session, p.node())
+	}
+	p.sweep()
+}
+
+// sweep looks for a second node of ours.
+func (p *place) sweep() {
+	if p.straggler {
+		p.straggler = false
+		p.scope.Session.Sweep(p.session, p.path, p.protection)
 	}
 }
 

@@ -326,12 +326,7 @@ func (l *Link) join() bool {
 	joined := make(chan struct{})
 	go func() {
 		defer close(joined)
-		// go-zookeeper's Close returns at once only if its request to close the
-		// session finds a connection, so it has to wait for the last one.
-		<-l.farewell
-		l.raw.Close()
-		for range l.events { // closed when its loop has ended
-		}
+		l.partFromLib()
 		l.wg.Wait()
 	}()
 	t := time.NewTimer(stuckAfter)
@@ -341,6 +336,25 @@ func (l *Link) join() bool {
 		return true
 	case <-t.C:
 		return false
+	}
+}
+
+// partFromLib ends go-zookeeper's loop. Its Close returns at once only if its
+// request to close the session finds a connection, so it has to wait for the
+// last one; unless somebody has closed it already.
+func (l *Link) partFromLib() {
+	for waiting := true; waiting; {
+		select {
+		case <-l.farewell:
+			waiting = false
+		case _, looping := <-l.events:
+			if !looping {
+				return
+			}
+		}
+	}
+	l.raw.Close()
+	for range l.events { // closed when its loop has ended
 	}
 }
 

@@ -550,3 +550,14 @@ func TestRawConnectionWorksBesideOurs(t *testing.T) {
 		shut(t, l, s)
 	})
 }
+
+func TestSomebodyClosesTheRawConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript(t, func(p *peer) { p.welcome(session1, 9*time.Second); p.answer(1) })
+		l, r := open(t, s)
+		r.await(t, "up", 1)
+		l.Raw().Close()
+		r.await(t, "down", 1)
+		shut(t, l, s)
+	})
+}

@@ -106,8 +106,12 @@ func (b *belief) deadline(p Proof) time.Time {
 	return b.proved.Add(b.timeout)
 }
 
-// due is when a write would next confirm something new.
+// due is when a write would next confirm something new: at once for the connect
+// request, which was relayed by itself.
 func (b *belief) due() (at time.Time, ok bool) {
+	if b.connect.After(b.proved) {
+		return b.connect, true
+	}
 	if len(b.waiting) == 0 {
 		return time.Time{}, false
 	}

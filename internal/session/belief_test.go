@@ -62,11 +62,15 @@ func TestBeliefProvedByTheLeader(t *testing.T) {
 
 func TestBeliefSaysWhenToProve(t *testing.T) {
 	b := belief{timeout: scale, acked: at(0), connect: at(0)}
-	_, ok := b.due()
+	due, ok := b.due()
+	assert.True(t, ok)
+	assert.Equal(t, at(0), due, "the connect request at once")
+	b.proved = at(0)
+	_, ok = b.due()
 	assert.False(t, ok, "nothing to confirm")
 	assert.True(t, b.hear(ack(3, 3.5)))
 	assert.False(t, b.hear(ack(5, 5)))
-	due, ok := b.due()
+	due, ok = b.due()
 	assert.True(t, ok)
 	assert.Equal(t, at(7.5), due, "one relay period after the first reply")
 	b.hear(write(7.5, 7.5))

@@ -49,7 +49,10 @@ func (s *Session) AddClaim(session int64, path string, tell func(*Claim, ClaimSt
 		return nil, err
 	}
 	s.claims[cl] = struct{}{}
-	s.pokeLocked()
+	// The minder need not be woken by each of many short claims.
+	if due := earlier(cl.since.Add(watchAfter), s.limitLocked()); s.wakeAt.IsZero() || due.Before(s.wakeAt) {
+		s.pokeLocked()
+	}
 	return cl, nil
 }
 

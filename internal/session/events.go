@@ -70,7 +70,11 @@ func (s *Session) upStateLocked(c *link.Conn) listeners.State {
 func (s events) Acked(c *link.Conn, a link.Ack) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.conn != c || c.ReadOnly() || s.overdueLocked(a.Replied) {
+	if s.conn != c || s.overdueLocked(a.Replied) {
+		return
+	}
+	// Without a majority nobody counts, and no claim may rest on it.
+	if c.ReadOnly() && len(s.claims) > 0 {
 		return
 	}
 	if s.belief.hear(a) && len(s.claims) > 0 {
@@ -97,8 +101,12 @@ func (s events) Down(c *link.Conn, err error) {
 	}
 	s.tellLocked()
 	s.pokeLocked()
+	closed := s.closed
 	s.mu.Unlock()
 	tell(changes)
+	if closed {
+		return
+	}
 	s.log.Info("connection lost", zap.String("server", c.Addr()), zap.Error(err))
 }
 

@@ -203,26 +203,35 @@ func (s *Session) RemoveDoubtful(session int64, call *link.Call, parent, protect
 		if refused := call.Err() == nil && call.Code() != wire.CodeOK; refused || errors.As(call.Err(), &lost) && !lost.Sent {
 			return
 		}
-		err := s.Persist(ctx, func(ctx context.Context) error {
-			c, err := s.ConnIn(ctx, session)
-			if err != nil {
+		s.sweep(ctx, session, parent, protection)
+	})
+}
+
+// Sweep deletes in the background what stands under parent with a protection.
+func (s *Session) Sweep(session int64, parent, protection string) {
+	s.Go(func(ctx context.Context) { s.sweep(ctx, session, parent, protection) })
+}
+
+func (s *Session) sweep(ctx context.Context, session int64, parent, protection string) {
+	err := s.Persist(ctx, func(ctx context.Context) error {
+		c, err := s.ConnIn(ctx, session)
+		if err != nil {
+			return err
+		}
+		names, err := s.Find(ctx, c, parent, protection)
+		for _, name := range names {
+			req := &wire.PathVersionRequest{Path: Below(parent, name), Version: -1}
+			if err := s.Round(ctx, c, wire.OpDelete, true, req, wire.Empty{}); err != nil && !errors.Is(err, zk.ErrNoNode) {
 				return err
 			}
-			names, err := s.Find(ctx, c, parent, protection)
-			for _, name := range names {
-				req := &wire.PathVersionRequest{Path: Below(parent, name), Version: -1}
-				if err := s.Round(ctx, c, wire.OpDelete, true, req, wire.Empty{}); err != nil && !errors.Is(err, zk.ErrNoNode) {
-					return err
-				}
-			}
-			return err
-		})
-		switch {
-		case err == nil, errors.Is(err, zk.ErrNoNode), errors.Is(err, ErrSessionOver), ctx.Err() != nil:
-		default:
-			s.Report(fmt.Errorf("clean up %s: %w", Below(parent, protection), err))
 		}
+		return err
 	})
+	switch {
+	case err == nil, errors.Is(err, zk.ErrNoNode), errors.Is(err, ErrSessionOver), ctx.Err() != nil:
+	default:
+		s.Report(fmt.Errorf("clean up %s: %w", Below(parent, protection), err))
+	}
 }
 
 // Below is the path of a node under a parent.

@@ -21,7 +21,11 @@ func (s *Session) mind() {
 		case <-s.life.Done():
 			return
 		}
-		if next := s.tend(time.Now()); next.IsZero() {
+		next := s.tend(time.Now())
+		s.mu.Lock()
+		s.wakeAt = next
+		s.mu.Unlock()
+		if next.IsZero() {
 			timer.Stop()
 		} else {
 			timer.Reset(time.Until(next))

@@ -60,11 +60,28 @@ type watches struct {
 	conn    *link.Conn // nil while not connected
 	subs    map[watchKey][]*Watch
 	setters map[watchKey]int
-	ended   error // set at close
+	owed    map[standing]bool // to be removed once no setter is on its way
+	ended   error             // set at close
+}
+
+// standing is a watch as the server knows it: it sees no difference between
+// watching data and existence.
+type standing struct {
+	path  string
+	child bool
+}
+
+func (k watchKey) standing() standing { return standing{k.path, k.kind == watchChild} }
+
+func (st standing) kinds() []watchKind {
+	if st.child {
+		return []watchKind{watchChild}
+	}
+	return []watchKind{watchData, watchExist}
 }
 
 func newWatches() *watches {
-	return &watches{subs: make(map[watchKey][]*Watch), setters: make(map[watchKey]int)}
+	return &watches{subs: make(map[watchKey][]*Watch), setters: make(map[watchKey]int), owed: make(map[standing]bool)}
 }
 
 // set sends a request that sets a watch. fn gets the one event, in the
@@ -108,13 +125,12 @@ func (w *watches) answered(sub *Watch, call *link.Call) {
 		}
 	}
 	switch {
-	case sub.phase == watchOver:
-		if isSet {
-			w.releaseLocked(sub.key)
-		}
-	case isSet && w.ended == nil:
+	case sub.phase == watchSetting && isSet && w.ended == nil:
 		sub.phase = watchSet
 		w.subs[sub.key] = append(w.subs[sub.key], sub)
+	case isSet || w.owed[sub.key.standing()]:
+		sub.phase = watchOver
+		w.releaseLocked(sub.key.standing())
 	default:
 		sub.phase = watchOver
 	}
@@ -134,29 +150,33 @@ func (w *watches) stop(sub *Watch) {
 	if len(rest) == 0 {
 		delete(w.subs, sub.key)
 	}
-	w.releaseLocked(sub.key)
+	w.releaseLocked(sub.key.standing())
 }
 
-// releaseLocked removes a watch from the server if nobody waits for it.
-func (w *watches) releaseLocked(key watchKey) {
-	typ := wire.WatchChildren
-	kinds := []watchKind{watchChild}
-	if key.kind != watchChild {
-		// The server knows no difference between watching data and existence.
-		typ, kinds = wire.WatchData, []watchKind{watchData, watchExist}
-	}
-	for _, kind := range kinds {
-		k := watchKey{key.path, kind}
-		if len(w.subs[k]) > 0 || w.setters[k] > 0 {
+// releaseLocked removes a watch from the server if nobody waits for it. While a
+// setter is on its way it is only remembered: should that fail, the watch would
+// stay otherwise.
+func (w *watches) releaseLocked(st standing) {
+	delete(w.owed, st)
+	for _, kind := range st.kinds() {
+		k := watchKey{st.path, kind}
+		switch {
+		case len(w.subs[k]) > 0:
 			return
+		case w.setters[k] > 0:
+			w.owed[st] = true
 		}
 	}
-	if w.conn == nil {
-		return // the server forgot it with the connection
+	if w.owed[st] || w.conn == nil {
+		return // the server forgets its watches with the connection
+	}
+	typ := wire.WatchData
+	if st.child {
+		typ = wire.WatchChildren
 	}
 	// If it cannot be sent the connection is gone, and the watch with it. If the
 	// server refuses, the watch has just fired.
-	_ = w.conn.Send(link.NewCall(wire.OpRemoveWatches, &wire.WatchesRequest{Path: key.path, Type: typ}))
+	_ = w.conn.Send(link.NewCall(wire.OpRemoveWatches, &wire.WatchesRequest{Path: st.path, Type: typ}))
 }
 
 // fire passes an event to those who wait for it.
@@ -234,6 +254,7 @@ func (w *watches) down() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.conn = nil
+	clear(w.owed)
 }
 
 // end ends every watch, and with last no more can be set.
