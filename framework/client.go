@@ -42,7 +42,7 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 		return nil, err
 	}
 	if err := c.BlockUntilConnected(ctx); err != nil {
-		_ = c.Close() //nolint:contextcheck // has a limit of its own, and err tells more
+		_ = c.Close()
 		return nil, err
 	}
 	return c, nil

@@ -103,16 +103,17 @@ func (h *Hold) end(cause error) {
 // such a hold queues.
 func (h *Hold) Context() context.Context {
 	if h.tenure == nil {
-		return overContext()
+		return over
 	}
 	return h.ctx
 }
 
-func overContext() context.Context {
+// over is the context of a hold that is none.
+var over = func() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(ErrReleased)
 	return ctx
-}
+}()
 
 // Bind is Context with another parent: a child of ctx that also carries this
 // hold and ends with it. For holds that outlive the call that acquired them,
@@ -120,7 +121,6 @@ func overContext() context.Context {
 // the hold.
 func (h *Hold) Bind(ctx context.Context) (bound context.Context, cancel context.CancelFunc) {
 	if h.tenure == nil {
-		over := overContext()
 		return over, func() {}
 	}
 	// Not tied to the hold's own context, which ends with the ctx that Acquire
@@ -128,16 +128,16 @@ func (h *Hold) Bind(ctx context.Context) (bound context.Context, cancel context.
 	carries := &owner{hold: h, outer: ownerOf(ctx)}
 	bound, end := context.WithCancelCause(context.WithValue(ctx, ownerKey{}, carries))
 	h.mu.Lock()
-	over := h.over
-	if over == nil {
+	ended := h.over
+	if ended == nil {
 		if h.bound == nil {
 			h.bound = make(map[*owner]context.CancelCauseFunc)
 		}
 		h.bound[carries] = end
 	}
 	h.mu.Unlock()
-	if over != nil {
-		end(over)
+	if ended != nil {
+		end(ended)
 	}
 	return bound, func() {
 		h.mu.Lock()
@@ -179,7 +179,7 @@ func (h *Hold) Release() error {
 // Gone is closed when the node is known to be deleted or its session over.
 func (h *Hold) Gone() <-chan struct{} {
 	if h.tenure == nil {
-		return overContext().Done()
+		return over.Done()
 	}
 	h.tenure.mu.Lock()
 	defer h.tenure.mu.Unlock()

@@ -72,7 +72,7 @@ func run(ctx context.Context, cfg config) (good bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	defer func() { err = errors.Join(err, client.Close()) }() //nolint:contextcheck // Close has a limit of its own
+	defer func() { err = errors.Join(err, client.Close()) }()
 
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	d := &demo{

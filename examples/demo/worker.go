@@ -105,7 +105,7 @@ func (w *worker) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, client.Close()) }() //nolint:contextcheck // Close has a limit of its own
+	defer func() { err = errors.Join(err, client.Close()) }()
 	remove := client.States().Listen(func(s listeners.State) { w.report(report{State: s.String()}) })
 	defer remove()
 

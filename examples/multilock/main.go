@@ -25,7 +25,7 @@ func run(ctx context.Context, servers string, out *log.Logger) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, client.Close()) }() //nolint:contextcheck // Close has a limit of its own
+	defer func() { err = errors.Join(err, client.Close()) }()
 	for _, name := range []string{"ann", "bob"} {
 		if _, err := client.Create(ctx, "/accounts/"+name, []byte("100"), framework.Persistent, framework.Parents()); err != nil {
 			return err

@@ -24,12 +24,12 @@ func run(ctx context.Context, servers string, out *log.Logger) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, ann.Close()) }() //nolint:contextcheck // Close has a limit of its own
+	defer func() { err = errors.Join(err, ann.Close()) }()
 	bob, err := framework.Connect(ctx, framework.Config{ConnectString: servers})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, bob.Close()) }() //nolint:contextcheck // Close has a limit of its own
+	defer func() { err = errors.Join(err, bob.Close()) }()
 
 	// A lock object is cheap and sends nothing, so make it where you need it.
 	// What makes it the same lock is the path.

@@ -22,7 +22,7 @@ func run(ctx context.Context, servers string, out *log.Logger) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, client.Close()) }() //nolint:contextcheck // Close has a limit of its own
+	defer func() { err = errors.Join(err, client.Close()) }()
 	catalog := recipes.NewInterProcessReadWriteLock(client, "/locks/catalog")
 
 	// The owner of a lock is the hold that a context comes from, so with the same

@@ -28,7 +28,7 @@ func run(ctx context.Context, servers string, out *log.Logger) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, client.Close()) }() //nolint:contextcheck // Close has a limit of its own
+	defer func() { err = errors.Join(err, client.Close()) }()
 
 	// Every process has to state the same number of leases.
 	slots := recipes.NewInterProcessSemaphore(client, "/locks/downloads", leases)

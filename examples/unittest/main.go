@@ -21,7 +21,7 @@ func run(ctx context.Context, servers string, out *log.Logger) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, client.Close()) }() //nolint:contextcheck // Close has a limit of its own
+	defer func() { err = errors.Join(err, client.Close()) }()
 
 	report := &Nightly{Client: client, Work: func(context.Context) error {
 		out.Println("the report is being written")

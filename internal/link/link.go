@@ -292,13 +292,13 @@ var errAbandoned = errors.New("session given up")
 // keep its ephemeral nodes until it times out.
 var ErrNotTold = errors.New("session not closed")
 
-// Close ends the session, if tell is set and a server can be told before ctx
-// ends, and then go-zookeeper and every goroutine of the link. The error, if
-// any, wraps ErrNotTold.
-func (l *Link) Close(ctx context.Context, tell bool) error {
+// Close ends the session, if tell is set and a server can be told within limit,
+// and then go-zookeeper and every goroutine of the link. The error, if any,
+// wraps ErrNotTold.
+func (l *Link) Close(limit time.Duration, tell bool) error {
 	var err error
 	if tell {
-		err = l.endSession(ctx)
+		err = l.endSession(limit)
 	}
 	l.hosts.stop()
 	l.stop()
@@ -359,29 +359,29 @@ func (l *Link) partFromLib() {
 }
 
 // endSession closes the session on whichever connection there is.
-func (l *Link) endSession(ctx context.Context) error {
+func (l *Link) endSession(limit time.Duration) error {
+	late := time.NewTimer(limit)
+	defer late.Stop()
 	for {
 		c, session, changed := l.present()
 		if session == 0 {
 			return nil
 		}
-		if c != nil {
-			call := NewCall(wire.OpCloseSession, wire.Empty{})
-			if c.Send(call) == nil {
-				select {
-				case <-call.Done():
-					if call.Err() == nil {
-						return nil
-					}
-				case <-ctx.Done():
-				}
-			}
+		var answered <-chan struct{}
+		call := NewCall(wire.OpCloseSession, wire.Empty{})
+		if c != nil && c.Send(call) == nil {
+			answered = call.Done()
 		}
-		// After a lost reply the next connection tells: renewed or gone.
 		select {
+		case <-answered:
+			if call.Err() == nil {
+				return nil
+			}
+			// After a lost reply the next connection tells: renewed or gone.
+			<-changed
 		case <-changed:
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", ErrNotTold, context.Cause(ctx))
+		case <-late.C:
+			return fmt.Errorf("%w within %v", ErrNotTold, limit)
 		}
 	}
 }

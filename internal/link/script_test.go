@@ -260,7 +260,7 @@ func open(t testing.TB, s *script, change ...func(*Config)) (*Link, *record) {
 // shut closes a link without telling the server.
 func shut(t testing.TB, l *Link, s *script) {
 	t.Helper()
-	require.NoError(t, l.Close(t.Context(), false))
+	require.NoError(t, l.Close(time.Minute, false))
 	s.stop()
 }
 

@@ -188,9 +188,7 @@ func (s *Session) Close() error {
 	s.watches.end(ErrClosed, true)
 	s.jobs.Wait()
 
-	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.CloseTimeout)
-	defer cancel()
-	s.closeErr = s.link.Close(ctx, tellServers)
+	s.closeErr = s.link.Close(s.cfg.CloseTimeout, tellServers)
 
 	s.mu.Lock()
 	s.id = 0
