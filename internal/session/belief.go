@@ -106,8 +106,10 @@ func (b *belief) deadline(p Proof) time.Time {
 	return b.proved.Add(b.timeout)
 }
 
-// due is when a write would next confirm something new: at once for the connect
-// request, which was relayed by itself.
+// due is when a write is wanted that confirms something new: at once for the
+// connect request, which was relayed by itself; else when the oldest request can
+// be confirmed, and not before half of the timeout has gone since what is proved,
+// as other writes may come meanwhile.
 func (b *belief) due() (at time.Time, ok bool) {
 	if b.connect.After(b.proved) {
 		return b.connect, true
@@ -115,5 +117,7 @@ func (b *belief) due() (at time.Time, ok bool) {
 	if len(b.waiting) == 0 {
 		return time.Time{}, false
 	}
-	return b.waiting[0].Replied.Add(b.relay()), true
+	at = b.waiting[0].Replied.Add(b.relay())
+	b.raise(&at, b.proved.Add(b.timeout/2))
+	return at, true
 }

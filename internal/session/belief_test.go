@@ -75,7 +75,10 @@ func TestBeliefSaysWhenToProve(t *testing.T) {
 	assert.Equal(t, at(7.5), due, "one relay period after the first reply")
 	b.hear(write(7.5, 7.5))
 	due, _ = b.due()
-	assert.Equal(t, at(9), due, "then the next one")
+	assert.Equal(t, at(9), due, "half of the timeout after what is proved, or one relay period after the next one")
+	b.hear(write(9, 9))
+	due, _ = b.due()
+	assert.Equal(t, at(11.5), due)
 }
 
 func TestBeliefKeepsFewRequests(t *testing.T) {

@@ -1,0 +1,235 @@
+package recipes_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/listeners"
+	"github.com/paddock-zk/paddock/recipes"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+func TestHoldEndsBeforeTheServerCanGiveTheLockAway(t *testing.T) {
+	for _, after := range []time.Duration{0, time.Second, 9 * time.Second, 10 * time.Second, 29 * time.Second, 47 * time.Second} {
+		for name, change := range map[string]func(*framework.Config){"server": func(*framework.Config) {}, "leader": byLeader} {
+			t.Run(fmt.Sprintf("%s after %v", name, after), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(20*time.Millisecond))
+					c, other := connect(t, srv, change), connect(t, srv)
+					h, err := recipes.NewInterProcessMutex(c, "/l").Acquire(t.Context())
+					require.NoError(t, err)
+					granted := make(chan time.Time, 1)
+					go func() {
+						_, err := recipes.NewInterProcessMutex(other, "/l").Acquire(t.Context())
+						assert.NoError(t, err)
+						granted <- time.Now()
+					}()
+					time.Sleep(after)
+					require.NoError(t, h.Err())
+					// Its messages get lost from now on, in both directions.
+					srv.On(zktest.Match{Session: c.SessionID()}, zktest.Delay(time.Hour))
+					<-h.Context().Done()
+					ended := time.Now()
+					require.ErrorIs(t, context.Cause(h.Context()), framework.ErrNotConnected)
+					assert.Equal(t, recipes.Lost, h.State())
+					passed := <-granted
+					assert.True(t, ended.Before(passed), "ended %v before it passed on", passed.Sub(ended))
+					require.ErrorIs(t, h.Release(), recipes.ErrLockLost)
+				})
+			})
+		}
+	}
+}
+
+func TestProofWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(20*time.Millisecond))
+		c := connect(t, srv, byLeader)
+		var holds []*recipes.Hold
+		for i := range 20 {
+			h, err := recipes.NewInterProcessMutex(c, fmt.Sprintf("/l%d", i)).Acquire(t.Context())
+			require.NoError(t, err)
+			holds = append(holds, h)
+		}
+		before := srv.Requests()["multi"]
+		time.Sleep(10 * time.Minute)
+		for _, h := range holds {
+			require.Equal(t, recipes.Held, h.State())
+			require.NoError(t, h.Context().Err())
+		}
+		proofs := srv.Requests()["multi"] - before
+		assert.GreaterOrEqual(t, proofs, 55, "about one each third of the session timeout")
+		assert.LessOrEqual(t, proofs, 80, "for the session, not for each hold")
+		for _, h := range holds {
+			require.NoError(t, h.Release())
+		}
+		before = srv.Requests()["multi"]
+		time.Sleep(10 * time.Minute)
+		assert.Equal(t, before, srv.Requests()["multi"], "none without holds")
+	})
+}
+
+func TestBusySessionsNeedNoProofs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(20*time.Millisecond))
+		c := connect(t, srv, byLeader)
+		h, err := recipes.NewInterProcessMutex(c, "/l").Acquire(t.Context())
+		require.NoError(t, err)
+		before := srv.Requests()["multi"]
+		for range 600 {
+			_, err := c.Create(t.Context(), "/x", nil, framework.Persistent, framework.OrSet())
+			require.NoError(t, err)
+			time.Sleep(time.Second)
+		}
+		assert.LessOrEqual(t, srv.Requests()["multi"]-before, 1, "every write of ours confirms")
+		require.NoError(t, h.Err())
+		require.NoError(t, h.Release())
+	})
+}
+
+// A server that was cut off from its leader goes on answering pings and reads.
+func TestPingsAloneDoNotProve(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(20*time.Millisecond))
+		c, naive := connect(t, srv, byLeader), connect(t, srv)
+		states := c.States().Subscribe()
+		defer states.Stop()
+		require.Equal(t, listeners.Connected, <-states.C)
+		h, err := recipes.NewInterProcessMutex(c, "/l").Acquire(t.Context())
+		require.NoError(t, err)
+		n, err := recipes.NewInterProcessMutex(naive, "/n").Acquire(t.Context())
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
+		const connectionLoss = -4
+		srv.On(zktest.Match{Op: "multi"}, zktest.Fail(connectionLoss))
+		cut := time.Now()
+		<-h.Context().Done()
+		assert.LessOrEqual(t, time.Since(cut), 30*time.Second, "within the session timeout of the last touch that the leader knows of")
+		assert.Equal(t, listeners.Lost, <-states.C, "while the connection stands")
+		time.Sleep(time.Hour)
+		assert.NoError(t, n.Err(), "the control: by pings alone it is believed in for ever")
+		require.NoError(t, n.Release())
+	})
+}
+
+func TestHoldIsVerifiedAfterAReconnect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(20*time.Millisecond))
+		c, operator := connect(t, srv), connect(t, srv)
+		kept, err := recipes.NewInterProcessMutex(c, "/kept").Acquire(t.Context())
+		require.NoError(t, err)
+		gone, err := recipes.NewInterProcessMutex(c, "/gone").Acquire(t.Context())
+		require.NoError(t, err)
+		var seen []recipes.HoldState
+		kept.Listen(func(s recipes.HoldState) { seen = append(seen, s) })
+		time.Sleep(time.Millisecond) // before watches stand on the nodes
+		srv.Refuse()
+		require.NoError(t, srv.Disconnect(c.SessionID()))
+		time.Sleep(50 * time.Millisecond)
+		assert.Equal(t, recipes.Uncertain, kept.State())
+		require.NoError(t, kept.Err())
+		require.NoError(t, kept.Context().Err(), "uncertain is not lost")
+		require.NoError(t, operator.Delete(t.Context(), gone.Path(), 0))
+		srv.Accept()
+		<-gone.Context().Done()
+		require.ErrorIs(t, gone.Err(), framework.ErrNoNode)
+		time.Sleep(time.Second)
+		assert.Equal(t, recipes.Held, kept.State())
+		synctest.Wait()
+		assert.Equal(t, []recipes.HoldState{recipes.Held, recipes.Uncertain, recipes.Held}, seen)
+		require.NoError(t, kept.Release())
+	})
+}
+
+func TestHoldThatNobodyMayRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(20*time.Millisecond))
+		c := connect(t, srv, byLeader, func(cfg *framework.Config) {
+			cfg.ACL = func(path string) []framework.ACL {
+				perms := int32(31)
+				if len(path) > 3 {
+					perms = 8 // delete
+				}
+				return []framework.ACL{{Perms: perms, Scheme: "world", ID: "anyone"}}
+			}
+		})
+		operator := connect(t, srv)
+		a, err := recipes.NewInterProcessMutex(c, "/a").Acquire(t.Context())
+		require.NoError(t, err)
+		b, err := recipes.NewInterProcessMutex(c, "/b").Acquire(t.Context())
+		require.NoError(t, err)
+		time.Sleep(10 * time.Minute)
+		require.NoError(t, a.Err(), "the refusals prove as much")
+		require.NoError(t, operator.Delete(t.Context(), a.Path(), 0))
+		require.NoError(t, srv.Disconnect(c.SessionID()))
+		<-a.Context().Done()
+		require.ErrorIs(t, a.Err(), framework.ErrNoNode, "seen after the reconnect")
+		time.Sleep(time.Second)
+		assert.Equal(t, recipes.Held, b.State())
+		require.NoError(t, b.Release())
+	})
+}
+
+func TestWaiterDoesNotBelieveInAnOldProof(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(20*time.Millisecond))
+		holder, waiter := connect(t, srv), connect(t, srv, byLeader)
+		h, err := recipes.NewInterProcessMutex(holder, "/l").Acquire(t.Context())
+		require.NoError(t, err)
+		got := make(chan *recipes.Hold, 1)
+		go func() {
+			h, err := recipes.NewInterProcessMutex(waiter, "/l").Acquire(t.Context())
+			assert.NoError(t, err)
+			got <- h
+		}()
+		time.Sleep(10 * time.Minute) // nothing was written for it all the while
+		assert.Zero(t, srv.Requests()["multi"])
+		require.NoError(t, h.Release())
+		h = <-got
+		assert.Equal(t, 1, srv.Requests()["multi"], "a write confirmed the session before the hold was returned")
+		time.Sleep(10 * time.Minute)
+		require.NoError(t, h.Err())
+		require.NoError(t, h.Release())
+	})
+}
+
+func TestDeadlineCountsAlsoWhenTheTimerIsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := connect(t, srv)
+		h, err := recipes.NewInterProcessMutex(c, "/l").Acquire(t.Context())
+		require.NoError(t, err)
+		srv.Freeze()
+		time.Sleep(30 * time.Second) // this goroutine and the timer wake at one instant
+		assert.Equal(t, recipes.Lost, h.State())
+		require.ErrorIs(t, h.Err(), recipes.ErrLockLost)
+		require.ErrorIs(t, h.Release(), recipes.ErrLockLost)
+		srv.Thaw()
+	})
+}
+
+func TestGoneAfterALossThatTheServerDoesNotKnowOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := connect(t, srv)
+		h, err := recipes.NewInterProcessMutex(c, "/l").Acquire(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, srv.Stop()) // sessions do not age while it is down
+		<-h.Context().Done()
+		select {
+		case <-h.Gone():
+			t.Error("nobody knows that yet")
+		default:
+		}
+		require.NoError(t, srv.Restart())
+		<-h.Gone()
+		assert.Empty(t, srv.Ephemerals(0), "the lost session was closed where it was found again")
+	})
+}

@@ -1,0 +1,219 @@
+package recipes_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/recipes"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// d is what a message takes each way: a round trip is 2d, exactly.
+const d = 5 * time.Millisecond
+
+// took is how many round trips fn takes.
+func took(t *testing.T, fn func() error) float64 {
+	t.Helper()
+	began := time.Now()
+	require.NoError(t, fn())
+	return float64(time.Since(began)) / float64(2*d)
+}
+
+func hold(lock recipes.Lock, h **recipes.Hold) func() error {
+	return func() (err error) {
+		*h, err = lock.Acquire(context.Background())
+		return err
+	}
+}
+
+func TestRoundTrips(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
+		c := connect(t, srv)
+		for _, path := range []string{"/mutex", "/rw", "/sem/locks", "/sem/leases"} {
+			require.NoError(t, c.EnsurePath(t.Context(), path))
+		}
+		rw := recipes.NewInterProcessReadWriteLock(c, "/rw")
+		for _, tc := range []struct {
+			name             string
+			lock             recipes.Lock
+			acquire, release float64
+		}{
+			{"mutex", recipes.NewInterProcessMutex(c, "/mutex"), 1, 1},
+			{"write side", rw.WriteSide(), 1, 1},
+			{"read side", rw.ReadSide(), 1, 1},
+			{"semaphore mutex", recipes.NewInterProcessSemaphoreMutex(c, "/sem"), 2, 1},
+		} {
+			t.Log(tc.name)
+			var h *recipes.Hold
+			assert.Equal(t, tc.acquire, took(t, hold(tc.lock, &h)), "acquire")
+			assert.Equal(t, tc.release, took(t, h.Release), "release")
+		}
+	})
+}
+
+func TestRoundTripsWithoutParents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
+		c := connect(t, srv)
+		var h *recipes.Hold
+		// The creation that finds no parent, two to make it however deep it is, and the pair.
+		assert.Equal(t, 4.0, took(t, hold(recipes.NewInterProcessMutex(c, "/a/b/c/d/e"), &h)))
+		assert.Equal(t, 1.0, took(t, h.Release))
+	})
+}
+
+func TestRoundTripsOfReentry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
+		c := connect(t, srv)
+		m := recipes.NewInterProcessMutex(c, "/l")
+		h, err := m.Acquire(t.Context())
+		require.NoError(t, err)
+		var inner *recipes.Hold
+		assert.Zero(t, took(t, func() (err error) { inner, err = m.Acquire(h.Context()); return err }))
+		assert.Zero(t, took(t, func() error { _, err := m.TryAcquire(h.Context(), 0); return err }))
+		assert.Zero(t, took(t, inner.Release))
+	})
+}
+
+func TestRoundTripsOfTrying(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
+		a, b := connect(t, srv), connect(t, srv)
+		require.NoError(t, a.EnsurePath(t.Context(), "/l"))
+		ma, mb := recipes.NewInterProcessMutex(a, "/l"), recipes.NewInterProcessMutex(b, "/l")
+		var h *recipes.Hold
+		assert.Equal(t, 2.0, took(t, func() (err error) { h, err = ma.TryAcquire(t.Context(), 0); return err }), "free: look, then take")
+		assert.Equal(t, 1.0, took(t, func() error {
+			_, err := mb.TryAcquire(t.Context(), 0)
+			assert.ErrorIs(t, err, recipes.ErrNotAcquired)
+			return nil
+		}), "taken: look")
+		require.NoError(t, h.Release())
+		assert.Equal(t, 1.0, took(t, func() (err error) { h, err = mb.TryAcquire(t.Context(), time.Second); return err }))
+		require.NoError(t, h.Release())
+		began := time.Now()
+		h, err := ma.Acquire(t.Context())
+		require.NoError(t, err)
+		_, err = mb.TryAcquire(t.Context(), time.Second)
+		require.ErrorIs(t, err, recipes.ErrNotAcquired)
+		assert.Equal(t, time.Second+2*d, time.Since(began), "no longer than asked")
+		require.NoError(t, h.Release())
+	})
+}
+
+func TestRoundTripsOfHandOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
+		a, b := connect(t, srv), connect(t, srv)
+		h, err := recipes.NewInterProcessMutex(a, "/l").Acquire(t.Context())
+		require.NoError(t, err)
+		got := make(chan time.Time)
+		go func() {
+			_, err := recipes.NewInterProcessMutex(b, "/l").Acquire(t.Context())
+			assert.NoError(t, err)
+			got <- time.Now()
+		}()
+		time.Sleep(time.Minute)
+		began := time.Now()
+		require.NoError(t, h.Release())
+		applied := began.Add(d) // the delete reaches the server
+		assert.Equal(t, 3*d, (<-got).Sub(applied), "the event, and one look")
+	})
+}
+
+func TestWakeUps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const waiters = 40
+		srv := zktest.Start(t, zktest.InMemory())
+		holder := connect(t, srv)
+		h, err := recipes.NewInterProcessMutex(holder, "/l").Acquire(t.Context())
+		require.NoError(t, err)
+		got := make(chan *recipes.Hold)
+		for range waiters {
+			c := connect(t, srv)
+			go func() {
+				h, err := recipes.NewInterProcessMutex(c, "/l").Acquire(t.Context())
+				assert.NoError(t, err)
+				got <- h
+			}()
+			synctest.Wait()
+		}
+		assert.Len(t, srv.Watches(), waiters, "one each")
+		for range waiters {
+			before := srv.Requests()
+			require.NoError(t, h.Release())
+			h = <-got
+			synctest.Wait()
+			assert.Equal(t, 1, srv.Requests()["getChildren"]-before["getChildren"], "nobody else wakes up")
+		}
+		require.NoError(t, h.Release())
+		assert.Empty(t, srv.Watches())
+	})
+}
+
+func TestReadersWaitForTheLastWriterAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		writer, reader := connect(t, srv), connect(t, srv)
+		var writers []<-chan *recipes.Hold
+		acquire := func(m *recipes.InterProcessMutex) <-chan *recipes.Hold {
+			got := make(chan *recipes.Hold, 1)
+			go func() {
+				h, err := m.Acquire(t.Context())
+				assert.NoError(t, err)
+				got <- h
+			}()
+			synctest.Wait()
+			return got
+		}
+		for range 3 {
+			writers = append(writers, acquire(recipes.NewInterProcessReadWriteLock(writer, "/l").WriteSide()))
+		}
+		one := acquire(recipes.NewInterProcessReadWriteLock(reader, "/l").ReadSide())
+		two := acquire(recipes.NewInterProcessReadWriteLock(reader, "/l").ReadSide())
+		for i, w := range writers {
+			before := srv.Requests()["getChildren"]
+			require.NoError(t, (<-w).Release())
+			synctest.Wait()
+			// The next writer looks once; the readers only after the last one.
+			want := 1
+			if i == len(writers)-1 {
+				want = 2
+			}
+			assert.Equal(t, want, srv.Requests()["getChildren"]-before, "writer %d", i)
+		}
+		require.NoError(t, (<-one).Release())
+		require.NoError(t, (<-two).Release())
+		assert.Empty(t, srv.Watches())
+	})
+}
+
+func TestNodesAreWatchedOnlyWhenTheyLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := connect(t, srv)
+		m := recipes.NewInterProcessMutex(c, "/l")
+		for range 100 {
+			require.NoError(t, recipes.Do(t.Context(), m, func(context.Context) error {
+				time.Sleep(time.Millisecond)
+				return nil
+			}))
+		}
+		assert.Zero(t, srv.Requests()["getData"], "short holds cost nothing")
+		h, err := m.Acquire(t.Context())
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		assert.Len(t, srv.Watches(), 1)
+		require.NoError(t, h.Release())
+		synctest.Wait()
+		assert.Empty(t, srv.Watches())
+		assert.Empty(t, srv.Ephemerals(0))
+	})
+}
