@@ -200,6 +200,28 @@ func TestWaiterDoesNotBelieveInAnOldProof(t *testing.T) {
 	})
 }
 
+func TestNodeThatIsDeletedLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(20*time.Millisecond))
+		c, operator := connect(t, srv), connect(t, srv)
+		h, err := recipes.NewInterProcessMutex(c, "/l").Acquire(t.Context())
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		for range 3 { // somebody writes to it
+			_, err = operator.Set(t.Context(), h.Path(), []byte("x"), framework.AnyVersion)
+			require.NoError(t, err)
+			time.Sleep(time.Second)
+		}
+		require.NoError(t, h.Err())
+		began := time.Now()
+		require.NoError(t, operator.Delete(t.Context(), h.Path(), framework.AnyVersion))
+		<-h.Context().Done()
+		assert.LessOrEqual(t, time.Since(began), 100*time.Millisecond, "the watch says so at once")
+		require.ErrorIs(t, h.Err(), framework.ErrNoNode)
+		<-h.Gone()
+	})
+}
+
 func TestDeadlineCountsAlsoWhenTheTimerIsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())

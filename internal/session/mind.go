@@ -37,6 +37,7 @@ func (s *Session) mind() {
 // never unless poked.
 func (s *Session) tend(now time.Time) time.Time {
 	s.mu.Lock()
+	s.wakeAt = time.Time{} // what comes while we look must wake us again
 	if s.id == 0 || s.closed {
 		s.mu.Unlock()
 		return time.Time{}

@@ -62,7 +62,7 @@ type Session struct {
 	graves   map[int64][]func() // what is to be done when a session is known to be gone
 	proving  bool               // a proof is on its way
 	provenAt time.Time          // when the last proof was answered
-	wakeAt   time.Time          // when the minder will look again by itself; zero for never
+	wakeAt   time.Time          // when the minder will look again by itself; zero for never, and while it looks
 	failure  error              // why there is no connection
 	closed   bool
 	changed  chan struct{} // closed and replaced when conn, failure or closed change
