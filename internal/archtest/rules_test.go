@@ -64,6 +64,11 @@ var rules = []rule{
 		never:   []string{"./framework", "./recipes", "./testing"},
 	},
 	{tree: "internal/wire", never: append([]string{zk}, shipped...)},
+	{
+		tree:    "internal/endurance",
+		ours:    []string{"framework", "recipes", "retry", "listeners", "internal"},
+		modules: []string{zk, zap},
+	},
 	{tree: "internal/realzk", never: []string{zk, "testing"}},
 	// Suites are tests, whatever the name of the file they stand in.
 	{
