@@ -8,7 +8,7 @@ GOLANGCI_VERSION := 2.15.0
 GOVULNCHECK_VERSION := 1.1.4
 
 BENCH ?= .
-COUNT ?= 10
+COUNT ?= 5
 FUZZTIME ?= 1m
 
 # The race detector needs a C compiler; go turns cgo off where there is none.
@@ -45,8 +45,8 @@ cover: ## coverage of all packages by all tests that need only Go
 	@go test -coverpkg=./... -coverprofile=cover.out ./... | sed '/^[[:space:]]/d; s/[[:space:]]*coverage: .*//'
 	@go tool cover -func=cover.out | tail -n 1
 
-bench: ## benchmarks, on real servers as well (BENCH=regexp COUNT=n; for benchstat)
-	@go test -tags realzk -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -p 1 -timeout 2h ./...
+bench: ## locks next to zk.Lock and raw create+delete, as ratios, also on a real server (BENCH=regexp COUNT=n)
+	@go test -tags realzk -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -timeout 2h ./internal/bench | go run ./internal/bench/ratios
 
 fuzz: ## each fuzz target for FUZZTIME (1m)
 	@.ci/fuzz $(FUZZTIME)

@@ -65,6 +65,11 @@ var rules = []rule{
 	},
 	{tree: "internal/wire", never: append([]string{zk}, shipped...)},
 	{
+		tree:    "internal/bench",
+		ours:    []string{"framework", "recipes", "retry", "listeners", "testing", "internal"},
+		modules: []string{zk, zap},
+	},
+	{
 		tree:    "internal/endurance",
 		ours:    []string{"framework", "recipes", "retry", "listeners", "internal"},
 		modules: []string{zk, zap},

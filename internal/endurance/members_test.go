@@ -67,7 +67,7 @@ func TestMajorityStopped(t *testing.T) {
 		granted <- time.Now()
 		failed <- h.Release()
 	}()
-	time.Sleep(time.Second)
+	<-time.After(time.Second)
 
 	leader, err := e.Leader(t.Context())
 	require.NoError(t, err)
@@ -79,7 +79,7 @@ func TestMajorityStopped(t *testing.T) {
 	ended := time.Now()
 	require.ErrorIs(t, context.Cause(h.Context()), recipes.ErrLockLost)
 	assert.LessOrEqual(t, ended.Sub(stopped), sessionTimeout+100*time.Millisecond)
-	time.Sleep(sessionTimeout)
+	<-time.After(sessionTimeout)
 	select {
 	case <-granted:
 		require.Fail(t, "granted without a majority")
@@ -124,7 +124,7 @@ func TestFollowerCutOff(t *testing.T) {
 				granted <- time.Now()
 				assert.NoError(t, h.Release())
 			}()
-			time.Sleep(3 * time.Second)
+			<-time.After(3 * time.Second)
 			require.NoError(t, h.Err())
 			require.NoError(t, e.Partition(follower))
 			cut := time.Now()

@@ -1,0 +1,149 @@
+package framework_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"sort"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/listeners"
+	"github.com/paddock-zk/paddock/retry"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// server is a ZooKeeper for the examples; yours has an address of its own.
+func server() (connectString string, stop func()) {
+	srv, err := zktest.New()
+	if err != nil {
+		log.Fatal(err)
+	}
+	return srv.ConnectString(), func() { _ = srv.Close() }
+}
+
+func Example() {
+	zk, stop := server()
+	defer stop()
+	ctx := context.Background()
+
+	client, err := framework.Connect(ctx, framework.Config{ConnectString: zk})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+
+	if _, err := client.Create(ctx, "/app/config", []byte("blue"), framework.Persistent, framework.Parents()); err != nil {
+		log.Fatal(err)
+	}
+	data, stat, err := client.Get(ctx, "/app/config")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%s at version %d\n", data, stat.Version)
+	_, err = client.Set(ctx, "/app/config", []byte("green"), 7)
+	fmt.Println(errors.Is(err, framework.ErrBadVersion))
+	// Output:
+	// blue at version 0
+	// true
+}
+
+func ExampleClient_States() {
+	zk, stop := server()
+	defer stop()
+	client, err := framework.Connect(context.Background(), framework.Config{ConnectString: zk})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+
+	states := client.States().Subscribe()
+	defer states.Stop()
+	switch s := <-states.C; s {
+	case listeners.Connected, listeners.Reconnected:
+		fmt.Println(s, "go on")
+	case listeners.Suspended:
+		fmt.Println(s, "slow down")
+	case listeners.Lost:
+		fmt.Println(s, "ephemeral nodes and locks are gone")
+	}
+	// Output: CONNECTED go on
+}
+
+func ExampleClient_GetW() {
+	zk, stop := server()
+	defer stop()
+	ctx := context.Background()
+	client, err := framework.Connect(ctx, framework.Config{ConnectString: zk})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	if _, err := client.Create(ctx, "/config", []byte("blue"), framework.Persistent); err != nil {
+		log.Fatal(err)
+	}
+
+	data, _, watch, err := client.GetW(ctx, "/config")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer watch.Stop()
+	fmt.Printf("%s\n", data)
+	if _, err := client.Set(ctx, "/config", []byte("green"), framework.AnyVersion); err != nil {
+		log.Fatal(err)
+	}
+	event := <-watch.C
+	fmt.Println(event.Type, event.Path)
+	// Output:
+	// blue
+	// NodeDataChanged /config
+}
+
+func ExampleClient_Transaction() {
+	zk, stop := server()
+	defer stop()
+	ctx := context.Background()
+	client, err := framework.Connect(ctx, framework.Config{ConnectString: zk})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	if _, err := client.Create(ctx, "/a", []byte("10"), framework.Persistent); err != nil {
+		log.Fatal(err)
+	}
+
+	tx := client.Transaction()
+	tx.Create("/b", []byte("5"), framework.Persistent)
+	tx.Set("/a", []byte("5"), 3) // somebody else's version
+	_, err = tx.Commit(ctx)
+	var refused *framework.TransactionError
+	if errors.As(err, &refused) {
+		fmt.Println("operation", refused.Index, "was refused:", errors.Is(err, framework.ErrBadVersion))
+	}
+	names, _, err := client.Children(ctx, "/")
+	if err != nil {
+		log.Fatal(err)
+	}
+	sort.Strings(names)
+	fmt.Println(names)
+	// Output:
+	// operation 1 was refused: true
+	// [a zookeeper]
+}
+
+func ExampleConfig_retry() {
+	zk, stop := server()
+	defer stop()
+	client, err := framework.Connect(context.Background(), framework.Config{
+		ConnectString: zk,
+		Namespace:     "shop",
+		Retry:         retry.NTimes(3, 0).Named("zookeeper"),
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	path, err := client.Create(context.Background(), "/orders", nil, framework.Persistent)
+	fmt.Println(path, err)
+	// Output: /orders <nil>
+}
