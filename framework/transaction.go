@@ -23,21 +23,25 @@ type pendingOp struct {
 }
 
 // Create adds a node to be made. The access list defaults to Config.ACL, nil
-// data to Config.DefaultData. Containers cannot be made in a transaction: the
-// servers would apply a persistent node and report an error.
+// data to Config.DefaultData.
 func (t *Ops) Create(path string, data []byte, mode Mode, acl ...ACL) {
 	full, ok := t.check("create", path, mode.sequential())
 	if !ok {
 		return
 	}
-	if _, known := modeFlags[mode]; !known || mode == Container {
-		t.reject("create", full, fmt.Errorf("%w: mode %d in a transaction", ErrInvalidArgument, mode))
+	flags, known := modeFlags[mode]
+	if !known {
+		t.reject("create", full, fmt.Errorf("%w: mode %d", ErrInvalidArgument, mode))
 		return
 	}
 	if len(acl) == 0 {
 		acl = t.scope.defaultACL(full)
 	}
-	t.add(wire.OpCreate, full, &wire.CreateRequest{Path: full, Data: data, ACL: wireACL(acl), Flags: modeFlags[mode]})
+	op := wire.OpCreate
+	if mode == Container {
+		op = wire.OpCreateContainer
+	}
+	t.add(op, full, &wire.CreateRequest{Path: full, Data: data, ACL: wireACL(acl), Flags: flags})
 }
 
 // Set adds data to be replaced if the node's version is as given. Nil data is
@@ -250,7 +254,7 @@ func (t *Ops) results(o *op, answered []wire.MultiResult) ([]Result, error) {
 			if r.Code != wire.CodeOK && r.Code != wire.CodeRuntimeInconsistency {
 				return nil, &TransactionError{Index: i, Path: t.ops[i].path, Err: session.Error(r.Code)}
 			}
-		case wire.OpCreate:
+		case wire.OpCreate, wire.OpCreate2: // the latter for a container
 			results[i].Path = o.relative(r.Path)
 		case wire.OpSetData:
 			results[i].Stat = stat(&r.Stat)

@@ -22,9 +22,11 @@ func transactionApplied(e *env) {
 	tx.Create("/s-", []byte("x"), framework.EphemeralSequential)
 	tx.Create("/n", nil, framework.Persistent)
 	tx.Delete("/b", 0)
+	tx.Create("/c", nil, framework.Container)
 	results, err := tx.Commit(e.soon())
 	require.NoError(e, err)
-	require.Len(e, results, 5)
+	require.Len(e, results, 6)
+	assert.Equal(e, "/c", results[5].Path)
 	assert.Equal(e, int32(1), results[1].Stat.Version)
 	assert.Regexp(e, `^/s-\d{10}$`, results[2].Path)
 	assert.Equal(e, "/n", results[3].Path)
@@ -58,7 +60,7 @@ func transactionRefused(e *env) {
 		want error
 	}{
 		{func(*framework.Transaction) {}, framework.ErrInvalidArgument},
-		{func(tx *framework.Transaction) { tx.Create("/c", nil, framework.Container) }, framework.ErrInvalidArgument},
+		{func(tx *framework.Transaction) { tx.Create("/c", nil, framework.Mode(77)) }, framework.ErrInvalidArgument},
 		{func(tx *framework.Transaction) { tx.Create("c", nil, framework.Persistent) }, framework.ErrInvalidPath},
 		{func(tx *framework.Transaction) { tx.Set("/a", nil, -5) }, framework.ErrInvalidArgument},
 		{func(tx *framework.Transaction) { tx.Delete("/a/", 0) }, framework.ErrInvalidPath},
