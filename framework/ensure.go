@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/paddock-zk/paddock/internal/link"
+	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
@@ -109,7 +110,8 @@ func (o *op) makeAll(ctx context.Context, c *link.Conn, paths []string) error {
 	}
 	for _, call := range calls {
 		err := o.session.Await(ctx, c, call, true)
-		if asContainers && call.Code() == wire.CodeUnimplemented {
+		var refused *session.CodeError
+		if asContainers && errors.As(err, &refused) && refused.Code == wire.CodeUnimplemented {
 			o.plain.noContainers.Store(true)
 			return o.makeAll(ctx, c, paths)
 		}

@@ -73,7 +73,7 @@ func (p *place) giveBack(t *tenure) error {
 	removal := p.scope.Session.Remove(p.session, p.node())
 	p.removed(t, removal)
 	p.sweep()
-	if !await(removal.Done(), p.opts.releaseWait) {
+	if !await(removal.Answered(), p.opts.releaseWait) {
 		return ErrReleasePending
 	}
 	switch err := removal.Err(); {

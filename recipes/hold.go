@@ -153,7 +153,8 @@ func (h *Hold) Bind(ctx context.Context) (bound context.Context, cancel context.
 // an error that matches ErrLockLost if the lock was gone before; or ErrReleased
 // the second time. In each case the hold has ended here, and it is safe to defer.
 // A refusal by the servers (framework.ErrNoAuth) is returned as it is: the node
-// then stays until the session ends.
+// then stays until they let us delete it, which is tried again in the
+// background, or the session ends.
 func (h *Hold) Release() error {
 	if h.tenure == nil {
 		return ErrReleased

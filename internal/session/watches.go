@@ -109,6 +109,15 @@ func (w *watches) set(c *link.Conn, call *link.Call, kind watchKind, path string
 
 // answered settles what a request to set a watch has done.
 func (w *watches) answered(sub *Watch, call *link.Call) {
+	if ended := w.settle(sub, call); ended != nil {
+		// Whoever waits for the reply learns that the watch stands, and so waits
+		// for its event too.
+		sub.fn(Event{Path: sub.key.path, Err: ended})
+	}
+}
+
+// settle returns an error if the watch was set when the registry had ended.
+func (w *watches) settle(sub *Watch, call *link.Call) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	asked := sub.key
@@ -125,7 +134,10 @@ func (w *watches) answered(sub *Watch, call *link.Call) {
 		}
 	}
 	switch {
-	case sub.phase == watchSetting && isSet && w.ended == nil:
+	case sub.phase == watchSetting && isSet && w.ended != nil:
+		sub.phase = watchOver
+		return w.ended
+	case sub.phase == watchSetting && isSet:
 		sub.phase = watchSet
 		w.subs[sub.key] = append(w.subs[sub.key], sub)
 	case isSet || w.owed[sub.key.standing()]:
@@ -134,6 +146,7 @@ func (w *watches) answered(sub *Watch, call *link.Call) {
 	default:
 		sub.phase = watchOver
 	}
+	return nil
 }
 
 // stop gives a watch up. Its callback may be running, or about to.

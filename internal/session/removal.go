@@ -1,0 +1,158 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/paddock-zk/paddock/internal/link"
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+// Removal is the deletion of an ephemeral node of ours, which goes on until the
+// node is gone or its session is over.
+type Removal struct {
+	answered chan struct{}
+
+	mu   sync.Mutex // guards the fields below
+	told bool       // answered is closed
+	err  error
+	over bool // nothing more will be done
+	last error
+	then func(error)
+}
+
+// Answered is closed when the servers have confirmed or refused, or there is
+// nobody to ask any more.
+func (r *Removal) Answered() <-chan struct{} { return r.answered }
+
+// Err is what was answered: nil if the servers confirmed, ErrNoNode if the node
+// had been gone before, ErrSessionOver if it went or will go with the session,
+// ErrClosed if the session is being closed, or a refusal, after which it is
+// tried again in the background.
+func (r *Removal) Err() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err
+}
+
+// Then calls fn when it is over: with nil or ErrNoNode if the node is gone, else
+// ErrSessionOver or ErrClosed. It must not block.
+func (r *Removal) Then(fn func(error)) {
+	r.mu.Lock()
+	over, err := r.over, r.last
+	r.then = fn
+	r.mu.Unlock()
+	if over {
+		fn(err)
+	}
+}
+
+// tell answers, once.
+func (r *Removal) tell(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.told {
+		r.told, r.err = true, err
+		close(r.answered)
+	}
+}
+
+func (r *Removal) end(err error) {
+	r.mu.Lock()
+	r.over, r.last = true, err
+	then := r.then
+	r.mu.Unlock()
+	if then != nil {
+		then(err)
+	}
+	r.tell(err)
+}
+
+// Remove deletes a node that was created in the session given: at once, and in
+// the background if that fails. It does not block.
+func (s *Session) Remove(session int64, path string) *Removal {
+	r := &Removal{answered: make(chan struct{})}
+	c, err := s.Current(session)
+	if err == nil {
+		call := link.NewCall(wire.OpDelete, &wire.PathVersionRequest{Path: path, Version: -1})
+		call.OnReply = func(call *link.Call) { s.removed(r, session, path, s.ended(call, true)) }
+		if err = c.Send(call); err == nil {
+			return r
+		}
+		err = lostError(err, false)
+	}
+	s.removed(r, session, path, err)
+	return r
+}
+
+// removed takes in how the first attempt went.
+func (s *Session) removed(r *Removal, session int64, path string, err error) {
+	switch {
+	case err == nil, errors.Is(err, zk.ErrNoNode), errors.Is(err, ErrSessionOver), errors.Is(err, ErrClosed):
+		r.end(err)
+		return
+	case !Passing(err):
+		s.refused(r, path, err)
+	}
+	started := s.Go(func(ctx context.Context) {
+		r.end(s.insist(ctx, func(err error) { s.refused(r, path, err) }, func(ctx context.Context) error {
+			c, err := s.ConnIn(ctx, session)
+			if err != nil {
+				return err
+			}
+			return s.Round(ctx, c, wire.OpDelete, true, &wire.PathVersionRequest{Path: path, Version: -1}, wire.Empty{})
+		}))
+	})
+	if !started {
+		r.end(ErrClosed)
+	}
+}
+
+func (s *Session) refused(r *Removal, path string, err error) {
+	r.tell(err)
+	s.Report(fmt.Errorf("delete %s: %w", path, err))
+}
+
+// RemoveDoubtful sees to it that a protected ephemeral node goes whose creation
+// has no known outcome. The call is waited for, then the node looked for.
+func (s *Session) RemoveDoubtful(session int64, call *link.Call, parent, protection string) {
+	s.Go(func(ctx context.Context) {
+		select {
+		case <-call.Done():
+		case <-ctx.Done():
+			return // the session is being closed
+		}
+		var lost *link.LostError
+		if refused := call.Err() == nil && call.Code() != wire.CodeOK; refused || errors.As(call.Err(), &lost) && !lost.Sent {
+			return
+		}
+		s.sweep(ctx, session, parent, protection)
+	})
+}
+
+// Sweep deletes in the background what stands under parent with a protection.
+func (s *Session) Sweep(session int64, parent, protection string) {
+	s.Go(func(ctx context.Context) { s.sweep(ctx, session, parent, protection) })
+}
+
+func (s *Session) sweep(ctx context.Context, session int64, parent, protection string) {
+	refused := func(err error) { s.Report(fmt.Errorf("clean up %s: %w", Below(parent, protection), err)) }
+	_ = s.insist(ctx, refused, func(ctx context.Context) error {
+		c, err := s.ConnIn(ctx, session)
+		if err != nil {
+			return err
+		}
+		names, err := s.Find(ctx, c, parent, protection)
+		for _, name := range names {
+			req := &wire.PathVersionRequest{Path: Below(parent, name), Version: -1}
+			if err := s.Round(ctx, c, wire.OpDelete, true, req, wire.Empty{}); err != nil && !errors.Is(err, zk.ErrNoNode) {
+				return err
+			}
+		}
+		return err
+	})
+}
