@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/paddock-zk/paddock/internal/link"
+	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/wire"
 	"github.com/paddock-zk/paddock/retry"
 )
@@ -14,6 +16,10 @@ import (
 // readBack looks whether a transaction whose reply was lost has been applied.
 // It returns results if everything is as the transaction would have made it.
 func (t *Ops) readBack(ctx context.Context, o *op) ([]Result, error) {
+	all := append(slices.Clone(t.ops), t.guards...)
+	if !slices.ContainsFunc(all, func(p pendingOp) bool { return p.Op != wire.OpCheck }) {
+		return nil, nil // nothing was to be changed, so it can just be sent again
+	}
 	reading := o.on(o.path)
 	reading.write = false
 	c, err := reading.conn(ctx)
@@ -21,7 +27,7 @@ func (t *Ops) readBack(ctx context.Context, o *op) ([]Result, error) {
 		return nil, err
 	}
 	calls := []*link.Call{link.NewCall(wire.OpSync, &wire.PathRequest{Path: o.path})}
-	for _, p := range t.ops {
+	for _, p := range all {
 		calls = append(calls, link.NewCall(wire.OpGetData, &wire.PathWatchRequest{Path: p.path}))
 	}
 	if err := o.session.Send(ctx, c, calls...); err != nil {
@@ -30,18 +36,21 @@ func (t *Ops) readBack(ctx context.Context, o *op) ([]Result, error) {
 	if err := o.session.Await(ctx, c, calls[0], false); err != nil {
 		return nil, err
 	}
-	results := make([]Result, len(t.ops))
-	for i, p := range t.ops {
+	results := make([]Result, len(all))
+	for i, p := range all {
 		done, err := p.wasDone(ctx, o, c, calls[i+1], &results[i])
 		if err != nil || !done {
 			return nil, err
 		}
 	}
-	return results, nil
+	return results[:len(t.ops)], nil
 }
 
 // wasDone compares a node with what the operation would have made of it.
 func (p *pendingOp) wasDone(ctx context.Context, o *op, c *link.Conn, call *link.Call, result *Result) (bool, error) {
+	if p.Op == wire.OpCheck {
+		return true, nil // it changed nothing, whatever has become of the node since
+	}
 	var now wire.GetDataResponse
 	err := o.session.Await(ctx, c, call, false)
 	if err == nil {
@@ -67,7 +76,8 @@ func (p *pendingOp) wasDone(ctx context.Context, o *op, c *link.Conn, call *link
 // been applied the first time, and somebody has changed its nodes since.
 func doubted(refused error) error {
 	var te *TransactionError
-	if errors.As(refused, &te) {
+	var ge *session.GuardError
+	if errors.As(refused, &te) || errors.As(refused, &ge) {
 		return retry.Mark(fmt.Errorf("%w: sent again, it was refused: %w", ErrOutcomeUnknown, refused), retry.Stop)
 	}
 	return refused

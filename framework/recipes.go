@@ -29,6 +29,10 @@ func newDoor(sc *scope) *session.Scope {
 		Read: func(ctx context.Context, name, full string, attempt func(context.Context) error) error {
 			return (&op{scope: sc, name: name, path: full}).do(ctx, attempt)
 		},
+		Begin: func() any { return Ops{scope: sc} },
+		Guarded: func(ops any, guards []session.Guard) any {
+			return ops.(Ops).guarded(guards) //nolint:forcetypeassert // recipes pass nothing else
+		},
 		Ensure: func(ctx context.Context, c *link.Conn, full string) error {
 			return (&op{scope: sc, path: full}).ensure(ctx, c, full)
 		},

@@ -12,9 +12,10 @@ import (
 // Ops collects writes. Mistakes are kept and returned by Commit. Parents and
 // protection do not exist here. It is not for use by several goroutines at once.
 type Ops struct {
-	scope *scope
-	ops   []pendingOp
-	err   error
+	scope  *scope
+	ops    []pendingOp
+	guards []pendingOp // sent before ops, and not the caller's
+	err    error
 }
 
 type pendingOp struct {
@@ -173,10 +174,13 @@ func (t *Transaction) Commit(ctx context.Context, opts ...CommitOption) ([]Resul
 
 // place is what errors name: the first path.
 func (t *Ops) place() string {
-	if len(t.ops) == 0 {
-		return t.scope.prefix + "/"
+	switch {
+	case len(t.ops) > 0:
+		return t.ops[0].path
+	case len(t.guards) > 0:
+		return t.guards[0].path
 	}
-	return t.ops[0].path
+	return t.scope.prefix + "/"
 }
 
 func (t *Ops) begin(ctx context.Context, opts []CommitOption) (commitOptions, error) {
@@ -192,7 +196,7 @@ func (t *Ops) begin(ctx context.Context, opts []CommitOption) (commitOptions, er
 		return options, ErrNilContext
 	case t.err != nil:
 		return options, t.err
-	case len(t.ops) == 0:
+	case len(t.ops) == 0 && len(t.guards) == 0:
 		return options, fmt.Errorf("%w: the transaction is empty", ErrInvalidArgument)
 	case options.idempotent:
 		return options, t.settleable()
@@ -227,7 +231,10 @@ func (t *Ops) send(ctx context.Context, o *op) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	req := &wire.MultiRequest{}
+	req := &wire.MultiRequest{Ops: make([]wire.MultiOp, 0, len(t.guards)+len(t.ops))}
+	for _, p := range t.guards {
+		req.Ops = append(req.Ops, p.MultiOp)
+	}
 	for _, p := range t.ops {
 		if cr, ok := p.Request.(*wire.CreateRequest); ok && cr.Data == nil {
 			filled := *cr
@@ -244,14 +251,21 @@ func (t *Ops) send(ctx context.Context, o *op) ([]Result, error) {
 }
 
 func (t *Ops) results(o *op, answered []wire.MultiResult) ([]Result, error) {
-	if len(answered) != len(t.ops) {
-		return nil, fmt.Errorf("%d results for %d operations", len(answered), len(t.ops))
+	if want := len(t.guards) + len(t.ops); len(answered) != want {
+		return nil, fmt.Errorf("%d results for %d operations", len(answered), want)
 	}
+	first := answered[0].Op
+	for i, p := range t.guards {
+		if r := &answered[i]; refused(r) {
+			return nil, &session.GuardError{Path: p.path, Err: session.Error(r.Code)}
+		}
+	}
+	answered = answered[len(t.guards):]
 	results := make([]Result, len(answered))
 	for i := range answered {
 		switch r := &answered[i]; r.Op {
 		case wire.OpError:
-			if r.Code != wire.CodeOK && r.Code != wire.CodeRuntimeInconsistency {
+			if refused(r) {
 				return nil, &TransactionError{Index: i, Path: t.ops[i].path, Err: session.Error(r.Code)}
 			}
 		case wire.OpCreate, wire.OpCreate2: // the latter for a container
@@ -260,8 +274,28 @@ func (t *Ops) results(o *op, answered []wire.MultiResult) ([]Result, error) {
 			results[i].Stat = stat(&r.Stat)
 		}
 	}
-	if answered[0].Op == wire.OpError {
+	if first == wire.OpError {
 		return nil, errors.New("every operation was undone and none was refused")
 	}
 	return results, nil
+}
+
+// refused tells the operation that stopped a transaction from those that were
+// undone with it.
+func refused(r *wire.MultiResult) bool {
+	return r.Op == wire.OpError && r.Code != wire.CodeOK && r.Code != wire.CodeRuntimeInconsistency
+}
+
+// guarded is a transaction of the same operations with guards before them.
+func (t Ops) guarded(guards []session.Guard) *Transaction {
+	t.guards = make([]pendingOp, len(guards))
+	for i, g := range guards {
+		op := wire.OpCheck
+		if g.Delete {
+			op = wire.OpDelete
+		}
+		req := &wire.PathVersionRequest{Path: g.Path, Version: AnyVersion}
+		t.guards[i] = pendingOp{MultiOp: wire.MultiOp{Op: op, Request: req}, path: g.Path}
+	}
+	return &Transaction{t}
 }

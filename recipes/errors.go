@@ -29,6 +29,8 @@ var (
 	ErrSequenceExhausted = errors.New("sequence numbers exhausted")
 	// ErrFenced reports a write refused because the lock is gone.
 	ErrFenced = errors.New("fenced: lock is gone")
+	// ErrNoFence reports a hold that cannot be proved to the ensemble.
+	ErrNoFence = errors.New("hold cannot be fenced")
 )
 
 // LostError is the cause of a lost hold. It matches ErrLockLost and the reason:

@@ -29,8 +29,9 @@ func (p *place) bind(t *tenure, cl *session.Claim) {
 		}
 		return Held, nil
 	}
+	t.quit = func() { s.DropClaim(cl) }
 	t.give = func() error {
-		s.DropClaim(cl)
+		t.quit()
 		return p.giveBack(t)
 	}
 }

@@ -171,10 +171,10 @@ func (q *queue) hold(ctx context.Context, p *place, t *tenure) (*Hold, error) {
 		return nil, err // lost in the meantime
 	}
 	if q.opts.revocable {
-		give, stop := t.give, p.observe(t.revoke) //nolint:contextcheck // it observes for as long as the hold lasts
-		t.give = func() error {
+		quit, stop := t.quit, p.observe(t.revoke) //nolint:contextcheck // it observes for as long as the hold lasts
+		t.quit = func() {
 			stop()
-			return give()
+			quit()
 		}
 	}
 	return hold, nil

@@ -53,6 +53,8 @@ type tenure struct {
 	claim *session.Claim // to that node
 	// check asks how sure the ownership is now. Nil if only lose tells.
 	check func() (HoldState, error)
+	// quit ends what is done for it while it lasts. Nil for nothing.
+	quit func()
 	// give gives it back, once, and returns what Release shall.
 	give func() error
 	// clear does what is left to do when a lost tenure is released. Nil for
@@ -68,6 +70,8 @@ type tenure struct {
 	gone    signal                    // the node is known to be deleted
 	then    []func()                  // to be called when it is
 	revoked signal                    // somebody asks for the lock back
+	leaving bool                      // a transaction that deletes the node is on its way
+	missed  error                     // why the node was seen to be gone meanwhile
 }
 
 // signal is a channel that is closed once and made only if somebody asks for it.
@@ -160,7 +164,7 @@ func (t *tenure) publishLocked(s HoldState) {
 // lose ends the tenure, if it has not ended.
 func (t *tenure) lose(reason error) {
 	t.mu.Lock()
-	if t.state == Lost || t.state == Released {
+	if t.state == Lost || t.state == Released || t.missedLocked(reason) {
 		t.mu.Unlock()
 		return
 	}
@@ -199,6 +203,9 @@ func (t *tenure) join(h *Hold) error {
 	defer t.mu.Unlock()
 	if t.state == Lost || t.state == Released {
 		return t.err
+	}
+	if t.leaving {
+		return ErrReleased
 	}
 	t.holds = append(t.holds, h)
 	return nil

@@ -307,7 +307,7 @@ func (s *Session) watchClaim(c *link.Conn, cl *Claim) {
 		switch {
 		case ev.Err != nil: // the session has ended, which ends the claim
 		case ev.Type == wire.EventNodeDeleted:
-			s.gone(cl)
+			s.Vanished(cl)
 		default:
 			s.unwatched(cl) // somebody wrote to it
 		}
@@ -337,7 +337,8 @@ func (s *Session) unwatched(cl *Claim) {
 	}
 }
 
-func (s *Session) gone(cl *Claim) {
+// Vanished ends a claim whose node was seen to be gone.
+func (s *Session) Vanished(cl *Claim) {
 	var changes []change
 	s.mu.Lock()
 	if _, alive := s.claims[cl]; alive {

@@ -23,6 +23,11 @@ type Scope struct {
 	// Read runs a read on a path by the client's retry policy. Its error is what
 	// calls of the client return.
 	Read func(ctx context.Context, name, full string, attempt func(context.Context) error) error
+	// Begin is an empty framework.Ops.
+	Begin func() any
+	// Guarded is a *framework.Transaction of a framework.Ops, applied only if the
+	// guards hold. A guard that does not is a *GuardError.
+	Guarded func(ops any, guards []Guard) any
 	// Ensure makes a path and what is missing above it.
 	Ensure func(ctx context.Context, c *link.Conn, full string) error
 }
@@ -31,3 +36,22 @@ type Scope struct {
 // Package framework sets it: this is the one door between it and the recipes
 // that is not part of its API.
 var ScopeOf func(client any) *Scope
+
+// Guard is the condition that a node exists, at any version, which it may
+// delete.
+type Guard struct {
+	Path   string // in full
+	Delete bool
+}
+
+// GuardError says which guard refused a transaction, and why.
+type GuardError struct {
+	Path string
+	Err  error
+}
+
+// Error implements error.
+func (e *GuardError) Error() string { return e.Path + ": " + e.Err.Error() }
+
+// Unwrap gives the reason.
+func (e *GuardError) Unwrap() error { return e.Err }

@@ -1,0 +1,284 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/wire"
+	"github.com/paddock-zk/paddock/recipes"
+)
+
+// account makes a node that writes go to.
+func (e *env) account(c *client) {
+	e.Helper()
+	_, err := c.Create(e.soon(), "/account", []byte("0"), framework.Persistent, framework.OrSet())
+	require.NoError(e, err)
+}
+
+func (e *env) balance(c *client) string {
+	e.Helper()
+	data, _, err := c.Get(e.soon(), "/account")
+	require.NoError(e, err)
+	return string(data)
+}
+
+func fenceCommit(e *env) {
+	c := e.client()
+	each(e, func(k kind, path string) {
+		e.account(c)
+		h, err := k.make(c, path).Acquire(e.soon())
+		require.NoError(e, err)
+		tx := h.Transaction()
+		tx.Set("/account", []byte("1"), framework.AnyVersion)
+		tx.Create("/"+k.name+"-made", nil, framework.Persistent)
+		results, err := tx.Commit(e.soon())
+		require.NoError(e, err, k.name)
+		require.Len(e, results, 2)
+		assert.NotNil(e, results[0].Stat)
+		assert.Equal(e, "/"+k.name+"-made", results[1].Path)
+		assert.Equal(e, "1", e.balance(c))
+		_, err = h.Transaction().Commit(e.soon())
+		require.NoError(e, err, "nothing but the proof")
+
+		tx = h.Transaction()
+		tx.Check("/account", framework.AnyVersion)
+		tx.Set("/account", []byte("2"), 77)
+		_, err = tx.Commit(e.soon())
+		var own *framework.TransactionError
+		require.ErrorAs(e, err, &own, "the caller's own conflict")
+		assert.Equal(e, 1, own.Index)
+		require.NotErrorIs(e, err, recipes.ErrFenced)
+		require.NoError(e, h.Err())
+		_, err = tx.CommitAndRelease(e.soon())
+		require.ErrorAs(e, err, &own)
+		require.NoError(e, h.Err(), "as before")
+
+		tx = h.Transaction()
+		tx.Delete("account", 0)
+		_, err = tx.Commit(e.soon())
+		require.ErrorIs(e, err, framework.ErrInvalidPath)
+		assert.Contains(e, err.Error(), "operation 0 of the transaction")
+
+		require.NoError(e, h.Release())
+		tx = h.Transaction()
+		tx.Set("/account", []byte("3"), framework.AnyVersion)
+		_, err = tx.Commit(e.soon())
+		require.ErrorIs(e, err, recipes.ErrReleased)
+		_, err = tx.CommitAndRelease(e.soon())
+		require.ErrorIs(e, err, recipes.ErrReleased)
+		assert.Equal(e, "1", e.balance(c))
+	})
+}
+
+// The node is gone and the client does not know it yet.
+func fenceStale(e *env) {
+	c, other := e.client(), e.client()
+	each(e, func(k kind, path string) {
+		for _, commit := range []func(*recipes.Transaction) ([]framework.Result, error){
+			func(tx *recipes.Transaction) ([]framework.Result, error) { return tx.Commit(e.soon()) },
+			func(tx *recipes.Transaction) ([]framework.Result, error) { return tx.CommitAndRelease(e.soon()) },
+			func(tx *recipes.Transaction) ([]framework.Result, error) {
+				return tx.Commit(e.soon(), framework.Idempotent())
+			},
+		} {
+			e.account(other)
+			h, err := k.make(c, path).Acquire(e.soon())
+			require.NoError(e, err)
+			node := h.Path()
+			if members := h.Members(); members != nil {
+				node = members[1].Path()
+			}
+			_, stat, err := other.Get(e.soon(), "/account")
+			require.NoError(e, err)
+			require.NoError(e, other.Delete(e.soon(), node, framework.AnyVersion))
+			tx := h.Transaction()
+			tx.Set("/account", []byte("stale"), stat.Version)
+			_, err = commit(tx)
+			require.ErrorIs(e, err, recipes.ErrFenced, k.name)
+			require.ErrorIs(e, err, recipes.ErrLockLost)
+			assert.Equal(e, "0", e.balance(other))
+			assert.Equal(e, recipes.Lost, h.State(), "and the hold knows now")
+			require.ErrorIs(e, context.Cause(h.Context()), recipes.ErrLockLost)
+			_, err = h.Transaction().Commit(e.soon())
+			require.ErrorIs(e, err, recipes.ErrFenced)
+			require.ErrorIs(e, h.Release(), recipes.ErrLockLost)
+		}
+	})
+}
+
+func fenceRelease(e *env) {
+	c, other := e.client(), e.client()
+	each(e, func(k kind, path string) {
+		e.account(c)
+		lock := k.make(c, path)
+		h, err := lock.Acquire(e.soon())
+		require.NoError(e, err)
+		waiting := acquire(e.soon(), k.make(other, path))
+		if k.reentrant {
+			inner, err := lock.Acquire(h.Context())
+			require.NoError(e, err)
+			tx := inner.Transaction()
+			tx.Set("/account", []byte("1"), framework.AnyVersion)
+			_, err = tx.CommitAndRelease(e.soon())
+			require.NoError(e, err)
+			require.ErrorIs(e, inner.Release(), recipes.ErrReleased)
+			require.NoError(e, h.Err(), "the outer hold keeps the lock")
+		}
+		tx := h.Transaction()
+		tx.Set("/account", []byte("2"), framework.AnyVersion)
+		results, err := tx.CommitAndRelease(e.soon())
+		require.NoError(e, err)
+		require.Len(e, results, 1)
+		assert.Equal(e, recipes.Released, h.State())
+		require.ErrorIs(e, context.Cause(h.Context()), recipes.ErrReleased)
+		e.done(h.Gone(), "gone")
+		require.ErrorIs(e, h.Release(), recipes.ErrReleased)
+		require.NoError(e, e.got(waiting).Release())
+		assert.Equal(e, "2", e.balance(c))
+	})
+}
+
+// A long hold has a watch on its own node, whose event comes before the reply
+// to the transaction that deletes it.
+func fenceReleaseWatched(e *env) {
+	c := e.client()
+	each(e, func(k kind, path string) {
+		h, err := k.make(c, path).Acquire(e.soon())
+		require.NoError(e, err)
+		var states []recipes.HoldState
+		told := make(chan struct{})
+		h.Listen(func(s recipes.HoldState) {
+			if states = append(states, s); s == recipes.Released || s == recipes.Lost {
+				close(told)
+			}
+		})
+		e.eventually("its node is watched", func() error {
+			if len(e.b.watches(e, e.chroot+path)) == 0 {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+		_, err = h.Transaction().CommitAndRelease(e.soon())
+		require.NoError(e, err)
+		e.done(told, "the last state")
+		assert.Equal(e, []recipes.HoldState{recipes.Held, recipes.Released}, states)
+	})
+}
+
+func fenceReplyLost(e *env) {
+	c, other := e.client(), e.client()
+	each(e, func(k kind, path string) {
+		for name, fault := range map[string]func(wire.Op, int) any{
+			"lost": func(op wire.Op, n int) any { return c.net.LoseReply(op, n) },
+			"cut":  func(op wire.Op, n int) any { return c.net.CutBefore(op, n) },
+		} {
+			for _, release := range []bool{false, true} {
+				for _, idempotent := range []bool{false, true} {
+					e.account(other)
+					_, stat, err := other.Get(e.soon(), "/account")
+					require.NoError(e, err)
+					h, err := k.make(c, path).Acquire(e.soon())
+					require.NoError(e, err)
+					var opts []framework.CommitOption
+					if idempotent {
+						opts = append(opts, framework.Idempotent())
+					}
+					tx := h.Transaction()
+					tx.Set("/account", []byte("1"), stat.Version)
+					fault(wire.OpMulti, 1)
+					commit := tx.Commit
+					if release {
+						commit = tx.CommitAndRelease
+					}
+					_, err = commit(e.soon(), opts...)
+					if idempotent {
+						require.NoError(e, err, "%s %s", k.name, name)
+						assert.Equal(e, "1", e.balance(other))
+					} else {
+						require.ErrorIs(e, err, framework.ErrOutcomeUnknown, "%s %s", k.name, name)
+						require.NotErrorIs(e, err, recipes.ErrFenced)
+					}
+					if release {
+						assert.ErrorIs(e, h.Err(), recipes.ErrReleased, "over, whatever the outcome")
+					} else if err := h.Release(); err != nil {
+						require.ErrorIs(e, err, recipes.ErrReleasePending)
+					}
+					require.NoError(e, recipes.Do(e.soon(), k.make(other, path), func(context.Context) error { return nil }))
+				}
+			}
+		}
+	})
+}
+
+func fenceNone(e *env) {
+	a, b := e.client(), e.client()
+	foreign, _ := recipes.NewHold(e.Context(), func() error { return nil })
+	tx := foreign.Transaction()
+	_, err := tx.Commit(e.soon())
+	require.ErrorIs(e, err, recipes.ErrNoFence)
+	require.NoError(e, foreign.Err())
+
+	h, err := recipes.NewInterProcessMultiLock(recipes.NewInterProcessMutex(a.Client, "/a"), recipes.NewInterProcessMutex(b.Client, "/b")).
+		Acquire(e.soon())
+	require.NoError(e, err)
+	_, err = h.Transaction().Commit(e.soon())
+	require.ErrorIs(e, err, recipes.ErrNoFence, "two clients")
+	require.NoError(e, h.Members()[1].Release(), "early")
+	_, err = h.Transaction().Commit(e.soon())
+	require.NoError(e, err, "one client is left")
+	_, err = h.Transaction().CommitAndRelease(e.soon())
+	require.NoError(e, err)
+	e.empties("/a", "/b")
+
+	var zero recipes.Hold
+	_, err = zero.Transaction().Commit(e.soon())
+	require.ErrorIs(e, err, recipes.ErrReleased)
+	_, err = (&recipes.Transaction{}).Commit(e.soon())
+	require.ErrorIs(e, err, recipes.ErrReleased)
+}
+
+// Many add to one number, which is written with no other condition than the
+// lock.
+func fenceExact(e *env) {
+	e.account(e.client())
+	const rounds = 20
+	var applied atomic.Int32
+	var wg sync.WaitGroup
+	for range 4 {
+		c := e.client()
+		wg.Go(func() {
+			lock := recipes.NewInterProcessMutex(c.Client, "/l")
+			for range rounds {
+				h, err := lock.Acquire(e.soon())
+				if !assert.NoError(e, err) {
+					return
+				}
+				data, _, err := c.Get(h.Context(), "/account")
+				if !assert.NoError(e, err) {
+					return
+				}
+				n, err := strconv.Atoi(string(data))
+				if !assert.NoError(e, err) {
+					return
+				}
+				tx := h.Transaction()
+				tx.Set("/account", []byte(strconv.Itoa(n+1)), framework.AnyVersion)
+				if _, err = tx.CommitAndRelease(e.soon()); !assert.NoError(e, err) {
+					return
+				}
+				applied.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	assert.Equal(e, strconv.Itoa(4*rounds), e.balance(e.client()))
+	assert.Equal(e, int32(4*rounds), applied.Load())
+	e.empties("/l")
+}

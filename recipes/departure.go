@@ -1,0 +1,116 @@
+package recipes
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/paddock-zk/paddock/framework"
+)
+
+// departure is a hold that is being given back by a transaction, which has no
+// known outcome yet.
+type departure struct {
+	hold  *Hold
+	inner []*departure // of its members
+	last  bool         // no other hold shares the tenure, so that its node goes
+}
+
+// depart begins to give a hold back, with the members that it still has. If it
+// cannot, all is as before.
+func (h *Hold) depart() (*departure, error) {
+	h.mu.Lock()
+	if h.released {
+		h.mu.Unlock()
+		return nil, ErrReleased
+	}
+	h.released = true
+	h.mu.Unlock()
+	d := &departure{hold: h}
+	for _, m := range h.members {
+		inner, err := m.depart()
+		if errors.Is(err, ErrReleased) {
+			continue // early
+		}
+		if err != nil {
+			d.undo()
+			return nil, err
+		}
+		d.inner = append(d.inner, inner)
+	}
+	if err := d.begin(); err != nil {
+		d.undo()
+		return nil, err
+	}
+	return d, nil
+}
+
+func (d *departure) begin() error {
+	t := d.hold.tenure
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.state == Lost {
+		return t.err
+	}
+	d.last = len(t.holds) == 1
+	t.leaving = d.last
+	return nil
+}
+
+// undo says that nothing has come of it.
+func (d *departure) undo() {
+	for _, inner := range d.inner {
+		inner.undo()
+	}
+	t := d.hold.tenure
+	t.mu.Lock()
+	missed := t.missed
+	if d.last {
+		t.leaving, t.missed = false, nil
+	}
+	t.mu.Unlock()
+	d.hold.mu.Lock()
+	d.hold.released = false
+	d.hold.mu.Unlock()
+	if missed != nil {
+		t.lose(missed)
+	}
+}
+
+// done says that the transaction was applied.
+func (d *departure) done() {
+	for _, inner := range d.inner {
+		inner.hold.tenure.ungroup(d.hold.tenure)
+		inner.done()
+	}
+	t, h := d.hold.tenure, d.hold
+	t.mu.Lock()
+	t.holds = slices.DeleteFunc(t.holds, func(other *Hold) bool { return other == h })
+	released := d.last && t.state != Lost
+	if released {
+		t.state, t.err = Released, ErrReleased
+		t.publishLocked(Released)
+	}
+	t.mu.Unlock()
+	if d.last && t.place != nil {
+		t.quit()
+		t.place.sweep()
+		t.isGone()
+	}
+	h.mu.Lock()
+	over := h.inner == 0
+	h.mu.Unlock()
+	if over {
+		h.end(ErrReleased)
+		h.outer.left()
+	}
+}
+
+// missedLocked keeps what would be a loss of the node if it were not for a
+// transaction that deletes it.
+func (t *tenure) missedLocked(reason error) bool {
+	if !t.leaving || !errors.Is(reason, framework.ErrNoNode) {
+		return false
+	}
+	t.missed = reason
+	return true
+}

@@ -1,0 +1,199 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/session"
+)
+
+// Transaction is a framework.Transaction that is applied only by who holds the
+// lock. It is not for use by several goroutines at once; Commit may be called
+// again with more operations or after a failure.
+type Transaction struct {
+	framework.Ops
+	hold *Hold
+}
+
+// Transaction begins writes that are applied only if every node of this hold
+// still exists. Their paths are those of the client that the lock was made with,
+// for a MultiLock the first member's; the members must be of one client.
+//
+// It is exact, without clocks: the servers apply the writes at an instant at
+// which the lock is ours, or not at all.
+func (h *Hold) Transaction() *Transaction {
+	t := &Transaction{hold: h}
+	if first := h.firstPlace(); first != nil {
+		t.Ops, _ = first.scope.Begin().(framework.Ops)
+	}
+	return t
+}
+
+// firstPlace is the first node that a hold stands on.
+func (h *Hold) firstPlace() *place {
+	if h.tenure == nil {
+		return nil
+	}
+	if h.tenure.place != nil {
+		return h.tenure.place
+	}
+	for _, m := range h.members {
+		if p := m.firstPlace(); p != nil {
+			return p
+		}
+	}
+	return nil
+}
+
+// Commit applies the writes, or none of them. Without operations it asks the
+// servers whether the lock is still ours.
+//
+// ErrFenced, which also matches ErrLockLost here, says that the lock is gone and
+// nothing was written; ErrReleased that it was given back before; a
+// *framework.TransactionError that an operation of yours was refused;
+// framework.ErrOutcomeUnknown that the reply was lost, unless
+// framework.Idempotent is given (see framework.Transaction.Commit);
+// ErrNoFence that the hold has no node, a node that may not be read, or nodes
+// of several clients. Other errors are as from framework.Transaction.Commit.
+func (t *Transaction) Commit(ctx context.Context, opts ...framework.CommitOption) ([]framework.Result, error) {
+	leaves, err := t.leaves()
+	if err != nil {
+		return nil, err
+	}
+	return t.send(ctx, leaves, nil, opts)
+}
+
+// CommitAndRelease also deletes the node, at the same instant. If this hold
+// re-entered, the node stays for the outer ones. After ErrOutcomeUnknown the
+// hold is over and cleaned up as by Release; after any other error it is as
+// before. While it runs, the lock cannot be re-entered under this hold, which
+// would be ErrReleased.
+func (t *Transaction) CommitAndRelease(ctx context.Context, opts ...framework.CommitOption) ([]framework.Result, error) {
+	leaves, err := t.leaves()
+	if err != nil {
+		return nil, err
+	}
+	d, err := t.hold.depart()
+	if err != nil {
+		return nil, t.refused(err)
+	}
+	results, err := t.send(ctx, leaves, d, opts)
+	switch {
+	case err == nil:
+		d.done()
+	case errors.Is(err, framework.ErrOutcomeUnknown):
+		d.undo()
+		_ = t.hold.Release() // whatever comes of it goes on in the background
+	default:
+		d.undo()
+	}
+	return results, err
+}
+
+// leaves are the holds that stand on one node each, without those that were
+// released early.
+func (t *Transaction) leaves() ([]*Hold, error) {
+	h := t.hold
+	if h == nil {
+		return nil, opError("commit", "", ErrReleased)
+	}
+	if _, err := h.status(); err != nil {
+		return nil, t.refused(err)
+	}
+	var leaves []*Hold
+	if err := h.collect(&leaves); err != nil {
+		return nil, t.refused(err)
+	}
+	if len(leaves) == 0 {
+		return nil, t.refused(ErrReleased)
+	}
+	for _, leaf := range leaves {
+		if leaf.tenure.place.scope.Session != leaves[0].tenure.place.scope.Session {
+			return nil, t.refused(fmt.Errorf("%w: its locks are of several clients", ErrNoFence))
+		}
+	}
+	return leaves, nil
+}
+
+func (h *Hold) collect(leaves *[]*Hold) error {
+	switch {
+	case h.State() == Released:
+		return nil
+	case h.tenure.place != nil:
+		*leaves = append(*leaves, h)
+		return nil
+	case len(h.members) == 0:
+		return fmt.Errorf("%w: it stands on no node of ours", ErrNoFence)
+	}
+	for _, m := range h.members {
+		if err := m.collect(leaves); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refused is what the caller is told of a hold that can commit nothing.
+func (t *Transaction) refused(err error) error {
+	if errors.Is(err, ErrLockLost) {
+		err = fmt.Errorf("%w: %w", ErrFenced, err)
+	}
+	return opError("commit", t.hold.Path(), err)
+}
+
+// send commits with a proof for each node, which deletes it if it departs.
+func (t *Transaction) send(ctx context.Context, leaves []*Hold, d *departure, opts []framework.CommitOption) ([]framework.Result, error) {
+	guards := make([]session.Guard, len(leaves))
+	going := d.nodes(nil)
+	for i, leaf := range leaves {
+		guards[i] = session.Guard{Path: leaf.tenure.place.node(), Delete: going[leaf.tenure]}
+	}
+	tx, _ := leaves[0].tenure.place.scope.Guarded(t.Ops, guards).(*framework.Transaction)
+	results, err := tx.Commit(ctx, opts...)
+	var guard *session.GuardError
+	if !errors.As(err, &guard) {
+		return results, err
+	}
+	return nil, t.fenced(err, guard, leaves)
+}
+
+// nodes are the tenures whose nodes go.
+func (d *departure) nodes(going map[*tenure]bool) map[*tenure]bool {
+	if d == nil {
+		return nil
+	}
+	if going == nil {
+		going = make(map[*tenure]bool)
+	}
+	if d.last {
+		going[d.hold.tenure] = true
+	}
+	for _, inner := range d.inner {
+		inner.nodes(going)
+	}
+	return going
+}
+
+// fenced is what a guard's refusal means.
+func (t *Transaction) fenced(err error, guard *session.GuardError, leaves []*Hold) error {
+	var fence error
+	switch {
+	case errors.Is(guard, framework.ErrNoNode):
+		for _, leaf := range leaves {
+			if p := leaf.tenure.place; p.node() == guard.Path {
+				p.scope.Session.Vanished(leaf.tenure.claim)
+			}
+		}
+		fence = fmt.Errorf("%w: %w", ErrFenced, &LostError{Path: guard.Path, Reason: framework.ErrNoNode})
+	case errors.Is(guard, framework.ErrNoAuth):
+		fence = fmt.Errorf("%w: %w", ErrNoFence, guard)
+	default:
+		fence = guard
+	}
+	if errors.Is(err, framework.ErrOutcomeUnknown) {
+		fence = fmt.Errorf("%w: sent again, it was refused: %w", framework.ErrOutcomeUnknown, fence)
+	}
+	return opError("commit", guard.Path, fence)
+}
