@@ -76,26 +76,28 @@ func (d *departure) undo() {
 	}
 }
 
-// done says that the transaction was applied.
-func (d *departure) done() {
-	for _, inner := range d.inner {
-		inner.hold.tenure.ungroup(d.hold.tenure)
-		inner.done()
-	}
+// mark says that the hold is over, whatever becomes of its node.
+func (d *departure) mark() {
 	t, h := d.hold.tenure, d.hold
+	for _, inner := range d.inner {
+		inner.hold.tenure.ungroup(t)
+		inner.mark()
+	}
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.holds = slices.DeleteFunc(t.holds, func(other *Hold) bool { return other == h })
-	released := d.last && t.state != Lost
-	if released {
+	if d.last && t.state != Lost {
 		t.state, t.err = Released, ErrReleased
 		t.publishLocked(Released)
 	}
-	t.mu.Unlock()
-	if d.last && t.place != nil {
-		t.quit()
-		t.place.sweep()
-		t.isGone()
+}
+
+// finish ends the contexts.
+func (d *departure) finish() {
+	for _, inner := range d.inner {
+		inner.finish()
 	}
+	h := d.hold
 	h.mu.Lock()
 	over := h.inner == 0
 	h.mu.Unlock()
@@ -103,6 +105,29 @@ func (d *departure) done() {
 		h.end(ErrReleased)
 		h.outer.left()
 	}
+}
+
+// done says that the transaction was applied.
+func (d *departure) done() {
+	d.mark()
+	for _, leaf := range d.leaves(nil) {
+		t := leaf.hold.tenure
+		t.quit()
+		t.place.sweep()
+		t.isGone()
+	}
+	d.finish()
+}
+
+// leaves are the departures from nodes that go.
+func (d *departure) leaves(all []*departure) []*departure {
+	if d.last && d.hold.tenure.place != nil {
+		all = append(all, d)
+	}
+	for _, inner := range d.inner {
+		all = inner.leaves(all)
+	}
+	return all
 }
 
 // missedLocked keeps what would be a loss of the node if it were not for a

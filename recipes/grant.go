@@ -74,7 +74,13 @@ func (p *place) giveBack(t *tenure) error {
 	removal := p.scope.Session.Remove(p.session, p.node())
 	p.removed(t, removal)
 	p.sweep()
-	if !await(removal.Answered(), p.opts.releaseWait) {
+	return p.given(t, removal, p.opts.releaseWait)
+}
+
+// given waits for a node to be deleted, for so long at most, and returns what
+// Release shall.
+func (p *place) given(t *tenure, removal *session.Removal, limit time.Duration) error {
+	if !await(removal.Answered(), limit) {
 		return ErrReleasePending
 	}
 	switch err := removal.Err(); {

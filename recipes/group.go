@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
+	"time"
+
+	"github.com/paddock-zk/paddock/internal/session"
 )
 
 // newGroup makes one hold of several: lost as soon as one of them is, released
@@ -11,6 +14,7 @@ import (
 func newGroup(ctx context.Context, members []*Hold) (*Hold, error) {
 	t := newTenure(lockKey{}, "")
 	t.check = func() (HoldState, error) { return worst(members) }
+	t.token = commonToken(members)
 	release := func() error {
 		for _, m := range members {
 			m.tenure.ungroup(t)
@@ -36,6 +40,17 @@ func newGroup(ctx context.Context, members []*Hold) (*Hold, error) {
 	return hold, nil
 }
 
+// commonToken is the token that all members have, 0 if they differ.
+func commonToken(members []*Hold) int64 {
+	token := members[0].tenure.token
+	for _, m := range members {
+		if m.tenure.token != token {
+			return 0
+		}
+	}
+	return token
+}
+
 // worst is the state of the least certain member. One that was released early
 // does not count.
 func worst(members []*Hold) (HoldState, error) {
@@ -51,23 +66,88 @@ func worst(members []*Hold) (HoldState, error) {
 	return state, nil
 }
 
-// releaseAll releases in reverse. One that was released before is fine.
-func releaseAll(members []*Hold) error {
-	var pending bool
-	var errs []error
-	for i := len(members) - 1; i >= 0; i-- {
-		switch err := members[i].Release(); {
-		case err == nil, errors.Is(err, ErrReleased):
-		case errors.Is(err, ErrReleasePending):
-			pending = true
-		default:
-			errs = append(errs, err)
+// releaseAll releases in reverse, save that the nodes of locks of ours go
+// together, in one transaction. One that was released before is fine.
+func releaseAll(holds []*Hold) error {
+	var nodes []*departure
+	var told outcome
+	for i := len(holds) - 1; i >= 0; i-- {
+		h := holds[i]
+		if len(h.members) == 0 && h.tenure.place == nil { // a lock of somebody else's
+			told.take(h.Release())
+			continue
 		}
+		d, err := h.depart()
+		if err != nil { // lost, or released before
+			told.take(h.Release())
+			continue
+		}
+		nodes = append(nodes, d)
 	}
-	if len(errs) == 0 && pending {
+	told.giveBack(nodes)
+	return told.err()
+}
+
+// outcome is what several releases have to say together.
+type outcome struct {
+	pending bool
+	errs    []error
+}
+
+func (o *outcome) take(err error) {
+	switch {
+	case err == nil, errors.Is(err, ErrReleased):
+	case errors.Is(err, ErrReleasePending):
+		o.pending = true
+	default:
+		o.errs = append(o.errs, err)
+	}
+}
+
+func (o *outcome) err() error {
+	if len(o.errs) == 0 && o.pending {
 		return ErrReleasePending
 	}
-	return errors.Join(errs...)
+	return errors.Join(o.errs...)
+}
+
+// giveBack deletes the nodes that holds stood on, those of one session together,
+// and waits for it.
+func (o *outcome) giveBack(departures []*departure) {
+	var leaves []*departure
+	for _, d := range departures {
+		d.mark()
+		leaves = d.leaves(leaves)
+	}
+	type source struct {
+		*session.Session
+		id int64
+	}
+	paths := make(map[source][]string)
+	of := make(map[source][]*tenure)
+	var longest time.Duration
+	for _, leaf := range leaves {
+		t := leaf.hold.tenure
+		t.quit()
+		from := source{t.place.scope.Session, t.place.session}
+		paths[from] = append(paths[from], t.place.node())
+		of[from] = append(of[from], t)
+		longest = max(longest, t.place.opts.releaseWait)
+	}
+	until := time.Now().Add(longest)
+	for from, tenures := range of {
+		removals := from.RemoveAll(from.id, paths[from])
+		for i, t := range tenures {
+			t.place.removed(t, removals[i])
+			t.place.sweep()
+		}
+		for i, t := range tenures {
+			o.take(t.place.given(t, removals[i], time.Until(until)))
+		}
+	}
+	for _, d := range departures {
+		d.finish()
+	}
 }
 
 // refusals is what of an error the caller has to know who has lost or given up

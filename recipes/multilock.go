@@ -8,27 +8,35 @@ import (
 	"reflect"
 	"slices"
 	"time"
+
+	"github.com/paddock-zk/paddock/internal/session"
 )
 
 // InterProcessMultiLock is several locks as one: all or none, and lost as soon
 // as one is. Make it with NewInterProcessMultiLock; it holds no state and may be
 // used by any number of goroutines.
 //
-// Source: Curator's InterProcessMultiLock. Differs: its members are taken in an
-// order of their own, a failure stops it at once, and the wait is limited as a
-// whole.
+// Source: Curator's InterProcessMultiLock. Differs: its members are taken in one
+// step, a failure stops it at once, and the wait is limited as a whole.
 type InterProcessMultiLock struct {
 	members []Lock
+	ordered bool
 	err     error
 }
 
-// NewInterProcessMultiLock is the locks given as one. Locks of this package are
-// taken in the order of their paths, so that no two MultiLocks can deadlock, in
-// whatever order they name their members. All other locks follow in the order
-// given. If one cannot be had, those taken are given back in reverse. Nested
-// ones are flattened, the same lock twice counts once, and both sides of a
-// read/write lock are its write side; nil and no lock are ErrInvalidLock. Members
-// that the caller holds already are re-entered.
+// NewInterProcessMultiLock is the locks given as one. Mutexes, sides of
+// read/write locks and semaphore mutexes of one client are taken together: one
+// transaction puts a node into each queue, so that no two MultiLocks can
+// deadlock, in whatever order they name their members. Against owners that take
+// the same locks one after another it gives way: while it is not whole, it yields
+// its place to an owner behind it that it waits for elsewhere, so that nobody is
+// blocked for ever by a MultiLock that does not hold.
+//
+// All other locks follow: those of this package in the order of their paths, then
+// those of yours in the order given. If one cannot be had, those taken are given
+// back in reverse. Nested ones are flattened, the same lock twice counts once, and
+// both sides of a read/write lock are its write side; nil and no lock are
+// ErrInvalidLock. Members that the caller holds already are re-entered.
 func NewInterProcessMultiLock(locks ...Lock) *InterProcessMultiLock {
 	m := &InterProcessMultiLock{}
 	if len(locks) == 0 {
@@ -127,46 +135,162 @@ func placeOf(lock Lock) string {
 	return ""
 }
 
-// Acquire waits until all members are ours or ctx ends. Errors are those of the
-// member that could not be had; refusals met in giving others back are joined.
+// Ordered is a copy that takes its members one by one in the order of their
+// paths, as owners do that nest mutexes. Where many of those stand in the same
+// queues it gets its turn sooner; otherwise it is slower.
+func (m *InterProcessMultiLock) Ordered() *InterProcessMultiLock {
+	if m == nil {
+		return nil
+	}
+	ordered := *m
+	ordered.ordered = true
+	return &ordered
+}
+
+// Acquire waits until all members are ours or ctx ends. Errors are those of
+// InterProcessMutex.Acquire and of members of yours, and framework.ErrTooLarge
+// if the nodes do not fit into one transaction of half a megabyte. Refusals met
+// in giving others back are joined.
+//
+// Cost: one round trip for any number of mutexes and read/write sides of one
+// client that are free and whose parents are there; one more if there are
+// semaphore mutexes among them. To release, one.
 func (m *InterProcessMultiLock) Acquire(ctx context.Context) (*Hold, error) {
-	return m.take(ctx, func(lock Lock) (*Hold, error) { return lock.Acquire(ctx) })
+	return m.take(ctx, noLimit)
 }
 
 // TryAcquire waits at most wait for all members together; see Lock.
 func (m *InterProcessMultiLock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
-	until := time.Now().Add(wait)
-	return m.take(ctx, func(lock Lock) (*Hold, error) {
-		left := wait
-		if wait > 0 {
-			// Members that come late are still asked, without waiting for them.
-			left = max(0, time.Until(until))
-		}
-		return lock.TryAcquire(ctx, left)
-	})
+	return m.take(ctx, limit{bounded: true, wait: wait})
 }
 
-func (m *InterProcessMultiLock) take(ctx context.Context, acquire func(Lock) (*Hold, error)) (*Hold, error) {
+func (m *InterProcessMultiLock) take(ctx context.Context, lim limit) (*Hold, error) {
 	if m == nil || len(m.members) == 0 && m.err == nil {
 		return nil, opError("acquire", "multi-lock", ErrInvalidLock)
 	}
 	if err := usable(ctx, m.err); err != nil {
 		return nil, opError("acquire", "multi-lock", err)
 	}
-	holds := make([]*Hold, 0, len(m.members))
-	for _, lock := range m.members {
-		hold, err := acquire(lock)
-		if err == nil && hold == nil {
-			err = fmt.Errorf("%w: a member's Acquire returned neither a hold nor an error", ErrInvalidLock)
+	holds, err := m.takeAll(ctx, lim)
+	if err != nil {
+		var have []*Hold
+		for _, h := range holds {
+			if h != nil {
+				have = append(have, h)
+			}
 		}
-		if err != nil {
-			return nil, errors.Join(err, refusals(releaseAll(holds)))
-		}
-		holds = append(holds, hold)
+		return nil, errors.Join(err, refusals(releaseAll(have)))
 	}
 	hold, err := newGroup(ctx, holds)
 	if err != nil {
 		return nil, opError("acquire", "multi-lock", err)
 	}
 	return hold, nil
+}
+
+// takeAll takes every member. After an error the holds are those to be given
+// back, and nil where there is none.
+func (m *InterProcessMultiLock) takeAll(ctx context.Context, lim limit) ([]*Hold, error) {
+	until := time.Now().Add(lim.wait)
+	holds := make([]*Hold, len(m.members))
+	joint, err := m.joint(ctx, holds)
+	if err != nil {
+		return holds, err
+	}
+	if len(joint) > 1 {
+		if err := m.takeJointly(ctx, lim, joint, holds); err != nil {
+			return holds, err
+		}
+	}
+	for i, lock := range m.members {
+		if holds[i] != nil {
+			continue
+		}
+		if holds[i], err = lim.acquire(ctx, lock, until); err == nil && holds[i] == nil {
+			err = fmt.Errorf("%w: a member's Acquire returned neither a hold nor an error", ErrInvalidLock)
+		}
+		if err != nil {
+			holds[i] = nil
+			return holds, err
+		}
+	}
+	return holds, nil
+}
+
+// acquire takes one lock within what is left of the wait. One that comes late is
+// still asked, without waiting for it.
+func (l limit) acquire(ctx context.Context, lock Lock, until time.Time) (*Hold, error) {
+	switch {
+	case !l.bounded:
+		return lock.Acquire(ctx)
+	case l.wait > 0:
+		return lock.TryAcquire(ctx, max(0, time.Until(until)))
+	}
+	return lock.TryAcquire(ctx, l.wait)
+}
+
+// joint are the members to be taken in one step: mutexes, sides and semaphore
+// mutexes of the client that the first of them is of. What the caller holds
+// already is re-entered, and what it waits for itself refused.
+func (m *InterProcessMultiLock) joint(ctx context.Context, holds []*Hold) (joint []int, err error) {
+	var of *session.Session
+	for i, lock := range m.members {
+		var key lockKey
+		switch l := lock.(type) {
+		case *InterProcessMutex:
+			if l.err != nil {
+				return nil, opError("acquire", l.path, l.err)
+			}
+			if key = l.key; l.mark == readName && ownerOf(ctx).find(key, nil) != nil {
+				continue // re-entered, or the downgrade
+			}
+			if holds[i], err = l.reenter(ctx); err != nil {
+				return nil, opError("acquire", l.path, err)
+			}
+		case *InterProcessSemaphoreMutex:
+			key = l.semaphore.key
+			if err := l.semaphore.allowed(ctx, 1); err != nil {
+				return nil, opError("acquire", l.semaphore.path, err)
+			}
+		case *InterProcessSemaphore:
+			if err := l.allowed(ctx, 1); err != nil {
+				return nil, opError("acquire", l.path, err)
+			}
+		}
+		if of == nil {
+			of = key.session
+		}
+		if holds[i] == nil && key.session != nil && key.session == of {
+			joint = append(joint, i)
+		}
+	}
+	return joint, nil
+}
+
+// takeJointly takes members in one step.
+func (m *InterProcessMultiLock) takeJointly(ctx context.Context, lim limit, joint []int, holds []*Hold) error {
+	locks := make([]Lock, len(joint))
+	for n, i := range joint {
+		locks[n] = m.members[i]
+	}
+	g := newParty(locks, tagOf(ctx), m.ordered)
+	limited, cancel, err := lim.begin(ctx, g.scope.Session)
+	if err != nil {
+		return opError("acquire", g.paths(), err)
+	}
+	defer cancel()
+	won, err := g.acquire(limited, lim.once())
+	if err != nil {
+		return opError("acquire", g.paths(), verdict(ctx, limited, g.scope.Session, err, g.behind))
+	}
+	var first error
+	for n, i := range joint {
+		// Every tenure is either held or given back.
+		hold, err := won[n].hold(ctx, won[n].place, won[n].tenure)
+		if err != nil && first == nil {
+			first = opError("acquire", won[n].path, err)
+		}
+		holds[i] = hold
+	}
+	return first
 }

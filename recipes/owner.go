@@ -14,6 +14,21 @@ type owner struct {
 
 type ownerKey struct{}
 
+// tagOf is what the nodes of one owner have in common, whatever they stand for:
+// it is made for the first hold and kept for those acquired under it.
+func tagOf(ctx context.Context) session.Tag {
+	tag := session.Tag{}
+	for o := ownerOf(ctx); o != nil; o = o.outer {
+		if p := o.hold.firstPlace(); p != nil {
+			tag = p.tag
+		}
+	}
+	if tag == (session.Tag{}) {
+		return session.NewTag()
+	}
+	return tag
+}
+
 func ownerOf(ctx context.Context) *owner {
 	o, _ := ctx.Value(ownerKey{}).(*owner)
 	return o

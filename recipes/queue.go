@@ -29,6 +29,8 @@ type queue struct {
 // about to go.
 type place struct {
 	*queue
+	tag        session.Tag // whose it is
+	yields     bool        // see yield.go
 	session    int64
 	conn       *link.Conn // that we learned on what we know
 	protection string
@@ -45,7 +47,7 @@ var errAgain = errors.New("begin again")
 // acquire gets a place, waits until it is first and turns it into a tenure,
 // which make gives. If it fails, what it may have made goes in the background.
 func (q *queue) acquire(ctx context.Context, once bool, make func(*place) *tenure) (p *place, t *tenure, err error) {
-	p = &place{queue: q}
+	p = &place{queue: q, tag: tagOf(ctx)}
 	if once {
 		err = p.peek(ctx)
 	}
@@ -204,7 +206,7 @@ func (p *place) move(c *link.Conn) error {
 func (p *place) vanished() {
 	p.sweep()
 	p.name, p.doubt, p.czxid = "", nil, 0
-	p.protection = session.NewProtection()
+	p.protection = p.tag.Protection(p.yields)
 }
 
 // enter creates our node and lists the queue, in one round trip: both requests

@@ -2,6 +2,7 @@ package recipes_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/recipes"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -215,5 +217,91 @@ func TestNodesAreWatchedOnlyWhenTheyLast(t *testing.T) {
 		synctest.Wait()
 		assert.Empty(t, srv.Watches())
 		assert.Empty(t, srv.Ephemerals(0))
+	})
+}
+
+func TestRoundTripsOfMultiLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
+		c := connect(t, srv)
+		for _, tc := range []struct {
+			name                string
+			mutexes, semaphores int
+			acquire, release    float64
+		}{
+			{"two", 2, 0, 1, 1},
+			{"ten", 10, 0, 1, 1},
+			{"three with semaphore mutexes", 1, 2, 2, 1},
+		} {
+			var locks []recipes.Lock
+			for i := range tc.mutexes {
+				path := fmt.Sprintf("/%s/m%d", tc.name, i)
+				require.NoError(t, c.EnsurePath(t.Context(), path))
+				locks = append(locks, recipes.NewInterProcessMutex(c, path))
+			}
+			for i := range tc.semaphores {
+				path := fmt.Sprintf("/%s/s%d", tc.name, i)
+				require.NoError(t, c.EnsurePath(t.Context(), path+"/locks"))
+				require.NoError(t, c.EnsurePath(t.Context(), path+"/leases"))
+				locks = append(locks, recipes.NewInterProcessSemaphoreMutex(c, path))
+			}
+			lock := recipes.NewInterProcessMultiLock(locks...)
+			var h *recipes.Hold
+			assert.Equal(t, tc.acquire, took(t, hold(lock, &h)), "%s: acquire", tc.name)
+			assert.Len(t, h.Members(), len(locks))
+			assert.Equal(t, tc.release, took(t, h.Release), "%s: release", tc.name)
+			assert.Equal(t, tc.acquire, took(t, hold(lock, &h)), "%s: again", tc.name)
+			if tc.semaphores == 0 {
+				assert.Positive(t, h.FencingToken(), "made in one transaction")
+			}
+			tx := h.Transaction()
+			tx.Create("/"+tc.name+"/done", nil, framework.Persistent)
+			assert.Equal(t, 1.0, took(t, func() error { _, err := tx.CommitAndRelease(t.Context()); return err }))
+			time.Sleep(time.Second)
+			assert.Empty(t, srv.Ephemerals(0))
+		}
+	})
+}
+
+// A lock that could never be had is told of before the others are taken.
+func TestMultiLockChecksAllMembersFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
+		c := connect(t, srv)
+		_, err := recipes.NewInterProcessMutex(connect(t, srv), "/a").Acquire(t.Context())
+		require.NoError(t, err)
+		for name, bad := range map[string]recipes.Lock{
+			"mutex":           recipes.NewInterProcessMutex(c, "/b/"),
+			"semaphore mutex": recipes.NewInterProcessSemaphoreMutex(c, "/b/"),
+			"semaphore":       recipes.NewInterProcessSemaphore(c, "/b", 0),
+		} {
+			lock := recipes.NewInterProcessMultiLock(recipes.NewInterProcessMutex(c, "/a"), bad)
+			assert.Zero(t, took(t, func() error {
+				_, err := lock.Acquire(t.Context())
+				require.ErrorIs(t, err, recipes.ErrInvalidLock, name)
+				return nil
+			}))
+		}
+	})
+}
+
+// More nodes than fit into one transaction are refused before anything is sent.
+func TestMultiLockTooLarge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := connect(t, srv)
+		var locks []recipes.Lock
+		for i := range 60 {
+			locks = append(locks, recipes.NewInterProcessMutex(c, fmt.Sprintf("/l/%02d", i), recipes.NodeData(make([]byte, 10_000))))
+		}
+		lock := recipes.NewInterProcessMultiLock(locks...)
+		_, err := lock.Acquire(t.Context())
+		require.ErrorIs(t, err, framework.ErrTooLarge)
+		assert.Contains(t, err.Error(), "Ordered")
+		assert.Empty(t, srv.Ephemerals(0))
+		h, err := lock.Ordered().Acquire(t.Context())
+		require.NoError(t, err)
+		assert.Len(t, srv.Ephemerals(0), 60)
+		require.NoError(t, h.Release())
 	})
 }

@@ -130,7 +130,7 @@ func (s *InterProcessSemaphore) queueUp(ctx context.Context, n int, lim limit) (
 		return nil, err
 	}
 	defer cancel()
-	a := &lending{InterProcessSemaphore: s, once: lim.once(), n: n, turn: &place{queue: &s.line}}
+	a := &lending{InterProcessSemaphore: s, once: lim.once(), n: n, turn: &place{queue: &s.line, tag: tagOf(ctx)}}
 	tenures, err := a.run(limited)
 	if err != nil {
 		return nil, verdict(ctx, limited, s.line.scope.Session, err, a.behind())
@@ -222,7 +222,7 @@ func (a *lending) peek(ctx context.Context) error {
 // them are among the first.
 func (a *lending) borrow(ctx context.Context) ([]*tenure, error) {
 	for len(a.leases) < a.n {
-		a.leases = append(a.leases, &place{queue: &a.InterProcessSemaphore.leases})
+		a.leases = append(a.leases, &place{queue: &a.InterProcessSemaphore.leases, tag: a.turn.tag})
 	}
 	for {
 		c, err := a.line.scope.Session.ConnIn(ctx, a.turn.session)
@@ -331,11 +331,7 @@ func (a *lending) granted(ctx context.Context, c *link.Conn, list *link.Call) (b
 func (a *lending) claim(ctx context.Context) ([]*tenure, error) {
 	tenures := make([]*tenure, len(a.leases))
 	for i, l := range a.leases {
-		t := newTenure(a.key, l.scope.Relative(l.node()))
-		t.place = l
-		if a.total == 1 {
-			t.token = l.czxid
-		}
+		t := a.tenure(l)
 		if err := l.claim(ctx, t); err != nil {
 			for _, claimed := range tenures[:i] {
 				a.line.scope.Session.DropClaim(claimed.claim)
@@ -345,4 +341,14 @@ func (a *lending) claim(ctx context.Context) ([]*tenure, error) {
 		tenures[i] = t
 	}
 	return tenures, nil
+}
+
+// tenure is the ownership of a lease.
+func (s *InterProcessSemaphore) tenure(l *place) *tenure {
+	t := newTenure(s.key, l.scope.Relative(l.node()))
+	t.place = l
+	if s.total == 1 {
+		t.token = l.czxid
+	}
+	return t
 }

@@ -146,7 +146,12 @@ func (t *Transaction) refused(err error) error {
 // send commits with a proof for each node, which deletes it if it departs.
 func (t *Transaction) send(ctx context.Context, leaves []*Hold, d *departure, opts []framework.CommitOption) ([]framework.Result, error) {
 	guards := make([]session.Guard, len(leaves))
-	going := d.nodes(nil)
+	going := make(map[*tenure]bool)
+	if d != nil {
+		for _, leaf := range d.leaves(nil) {
+			going[leaf.hold.tenure] = true
+		}
+	}
 	for i, leaf := range leaves {
 		guards[i] = session.Guard{Path: leaf.tenure.place.node(), Delete: going[leaf.tenure]}
 	}
@@ -157,23 +162,6 @@ func (t *Transaction) send(ctx context.Context, leaves []*Hold, d *departure, op
 		return results, err
 	}
 	return nil, t.fenced(err, guard, leaves)
-}
-
-// nodes are the tenures whose nodes go.
-func (d *departure) nodes(going map[*tenure]bool) map[*tenure]bool {
-	if d == nil {
-		return nil
-	}
-	if going == nil {
-		going = make(map[*tenure]bool)
-	}
-	if d.last {
-		going[d.hold.tenure] = true
-	}
-	for _, inner := range d.inner {
-		inner.nodes(going)
-	}
-	return going
 }
 
 // fenced is what a guard's refusal means.

@@ -105,4 +105,5 @@ var cases = []struct {
 	{"multi/members", multiMembers},
 	{"multi/opposite", multiOpposite},
 	{"multi/total-wait", multiTotalWait},
+	{"multi/token", multiToken},
 }

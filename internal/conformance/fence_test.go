@@ -282,3 +282,52 @@ func fenceExact(e *env) {
 	assert.Equal(e, int32(4*rounds), applied.Load())
 	e.empties("/l")
 }
+
+// A MultiLock's nodes are made in one transaction, whose token they share, and
+// which rises also among other writes.
+func multiToken(e *env) {
+	noise, stop := context.WithCancel(e.Context())
+	var wg, busy sync.WaitGroup
+	for range 2 {
+		c := e.client()
+		busy.Go(func() {
+			for noise.Err() == nil {
+				_, err := c.Create(noise, "/noise-", nil, framework.EphemeralSequential)
+				assert.True(e, err == nil || noise.Err() != nil, "%v", err)
+			}
+		})
+	}
+	var mu sync.Mutex
+	var last int64
+	for range 3 {
+		c := e.client()
+		wg.Go(func() {
+			lock := recipes.NewInterProcessMultiLock(recipes.NewInterProcessMutex(c.Client, "/a"),
+				recipes.NewInterProcessReadWriteLock(c.Client, "/b").WriteSide())
+			for range 30 {
+				err := recipes.Do(e.soon(), lock, func(context.Context) error { return nil })
+				assert.NoError(e, err)
+				h, err := lock.Acquire(e.soon())
+				if !assert.NoError(e, err) {
+					return
+				}
+				token := h.FencingToken()
+				mu.Lock()
+				assert.Greater(e, token, last)
+				last = token
+				mu.Unlock()
+				for _, m := range h.Members() {
+					_, stat, err := c.Exists(e.soon(), m.Path())
+					if assert.NoError(e, err) && assert.NotNil(e, stat) {
+						assert.Equal(e, stat.Czxid, token)
+					}
+				}
+				assert.NoError(e, h.Release())
+			}
+		})
+	}
+	wg.Wait()
+	stop()
+	busy.Wait()
+	e.empties("/a", "/b")
+}

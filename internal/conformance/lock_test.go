@@ -26,6 +26,28 @@ type kind struct {
 	reentrant bool
 }
 
+// request is the n-th of one kind.
+type request struct {
+	op wire.Op
+	n  int
+}
+
+// creation and deletion are the requests that make and delete the nodes of a
+// lock that is free.
+func (k kind) creation() request {
+	if k.name == "multi" {
+		return request{wire.OpMulti, 1}
+	}
+	return request{wire.OpCreate2, 1}
+}
+
+func (k kind) deletion() request {
+	if k.name == "multi" {
+		return request{wire.OpMulti, 2}
+	}
+	return request{wire.OpDelete, 1}
+}
+
 var exclusive = []kind{
 	{"mutex", func(c *client, path string, opts ...recipes.Option) recipes.Lock {
 		return recipes.NewInterProcessMutex(c.Client, path, opts...)
@@ -175,7 +197,7 @@ func lockReentry(e *env) {
 		require.NoError(e, err)
 		third, err := lock.TryAcquire(inner.Context(), 0)
 		require.NoError(e, err)
-		assert.Equal(e, before[wire.OpCreate2], c.net.Requests()[wire.OpCreate2], "no request")
+		assert.Equal(e, before[k.creation().op], c.net.Requests()[k.creation().op], "no request")
 
 		require.NoError(e, outer.Release(), "in any order")
 		assert.NoError(e, inner.Context().Err())
@@ -224,8 +246,8 @@ func lockTry(e *env) {
 				require.NotErrorIs(e, err, framework.ErrNotConnected)
 			}
 			require.NotErrorIs(e, err, context.DeadlineExceeded, "the caller's context has not ended")
-			if wait <= 0 && k.name != "multi" {
-				assert.Equal(e, before[wire.OpCreate2], other.net.Requests()[wire.OpCreate2], "no place in the queue")
+			if wait <= 0 {
+				assert.Equal(e, before[k.creation().op], other.net.Requests()[k.creation().op], "no place in the queue")
 			}
 		}
 		ctx, cancel := context.WithTimeoutCause(e.Context(), 30*time.Millisecond, errNotYet)
@@ -304,12 +326,13 @@ func lockReplyLost(e *env) {
 	c, other := e.client(), e.client()
 	each(e, func(k kind, path string) {
 		require.NoError(e, recipes.Do(e.soon(), k.make(c, path), func(context.Context) error { return nil }))
-		for _, op := range []wire.Op{wire.OpCreate2, wire.OpGetChildren, wire.OpDelete} {
+		for _, req := range []request{k.creation(), {wire.OpGetChildren, 1}, k.deletion()} {
+			op := req.op
 			for name, fault := range map[string]func(wire.Op, int) any{
 				"lost": func(op wire.Op, n int) any { return c.net.LoseReply(op, n) },
 				"cut":  func(op wire.Op, n int) any { return c.net.CutBefore(op, n) },
 			} {
-				fault(op, 1)
+				fault(op, req.n)
 				h, err := k.make(c, path).Acquire(e.soon())
 				require.NoError(e, err, "%s %s %v", k.name, name, op)
 				require.NoError(e, h.Err())
@@ -336,7 +359,7 @@ func lockWaiterReplyLost(e *env) {
 		if k.name == "semaphore-mutex" {
 			watching = wire.OpGetChildren2 // the leases
 		}
-		for _, op := range []wire.Op{wire.OpCreate2, wire.OpGetChildren, watching} {
+		for _, op := range []wire.Op{k.creation().op, wire.OpGetChildren, watching} {
 			h, err := k.make(holder, path).Acquire(e.soon())
 			require.NoError(e, err)
 			lost := c.net.LoseReply(op, 1)

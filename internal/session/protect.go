@@ -26,8 +26,46 @@ func NewProtection() string {
 	var u [16]byte
 	_, _ = rand.Read(u[:]) // never fails
 	u[6] = u[6]&0x0f | 0x40
+	return protection(u)
+}
+
+func protection(u [16]byte) string {
 	u[8] = u[8]&0x3f | 0x80
 	return fmt.Sprintf("%s%x-%x-%x-%x-%x-", protectedMark, u[0:4], u[4:6], u[6:8], u[8:10], u[10:16])
+}
+
+// Tag tells the owners of nodes apart that share a session. It stands in the
+// last part of a UUID of version 8, which leaves its content to whoever makes
+// it; those of other libraries are of version 4.
+type Tag [6]byte
+
+// NewTag returns another one than all others.
+func NewTag() (t Tag) {
+	_, _ = rand.Read(t[:]) // never fails
+	return t
+}
+
+// Protection is NewProtection for a node of an owner. yields says that the owner
+// gives its place to others rather than be in their way.
+func (t Tag) Protection(yields bool) string {
+	var u [16]byte
+	_, _ = rand.Read(u[:10])
+	u[6] = u[6]&0x0f | 0x80
+	if u[0] &= 0x7f; yields {
+		u[0] |= 0x80
+	}
+	copy(u[10:], t[:])
+	return protection(u)
+}
+
+// TagOf returns the tag in a name, as text, "" if there is none, and whether its
+// owner yields.
+func TagOf(name string) (tag string, yields bool) {
+	const first, version, last = len(protectedMark), len(protectedMark) + 14, len(protectedMark) + 24
+	if _, ok := Unprotected(name); !ok || name[version] != '8' {
+		return "", false
+	}
+	return name[last : protectedLen-1], name[first] >= '8'
 }
 
 // Unprotected returns a name without its protection, and whether it had one.

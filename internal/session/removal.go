@@ -76,17 +76,60 @@ func (r *Removal) end(err error) {
 // the background if that fails. It does not block.
 func (s *Session) Remove(session int64, path string) *Removal {
 	r := &Removal{answered: make(chan struct{})}
+	s.remove(r, session, path)
+	return r
+}
+
+func (s *Session) remove(r *Removal, session int64, path string) {
 	c, err := s.Current(session)
 	if err == nil {
 		call := link.NewCall(wire.OpDelete, &wire.PathVersionRequest{Path: path, Version: -1})
 		call.OnReply = func(call *link.Call) { s.removed(r, session, path, s.ended(call, true)) }
 		if err = c.Send(call); err == nil {
-			return r
+			return
 		}
 		err = lostError(err, false)
 	}
 	s.removed(r, session, path, err)
-	return r
+}
+
+// RemoveAll is Remove for several nodes, in one transaction. If that is refused,
+// because one of them is gone, say, they are deleted each for itself.
+func (s *Session) RemoveAll(session int64, paths []string) []*Removal {
+	if len(paths) == 1 {
+		return []*Removal{s.Remove(session, paths[0])}
+	}
+	all := make([]*Removal, len(paths))
+	req := &wire.MultiRequest{}
+	for i, path := range paths {
+		all[i] = &Removal{answered: make(chan struct{})}
+		req.Ops = append(req.Ops, wire.MultiOp{Op: wire.OpDelete, Request: &wire.PathVersionRequest{Path: path, Version: -1}})
+	}
+	each := func() {
+		for i, path := range paths {
+			s.remove(all[i], session, path)
+		}
+	}
+	c, err := s.Current(session)
+	if err != nil {
+		each()
+		return all
+	}
+	call := link.NewCall(wire.OpMulti, req)
+	call.OnReply = func(call *link.Call) {
+		var resp wire.MultiResponse
+		if s.ended(call, true) != nil || call.Decode(&resp) != nil || len(resp.Results) != len(paths) || resp.Results[0].Op == wire.OpError {
+			each()
+			return
+		}
+		for _, r := range all {
+			r.end(nil)
+		}
+	}
+	if c.Send(call) != nil {
+		each()
+	}
+	return all
 }
 
 // removed takes in how the first attempt went.

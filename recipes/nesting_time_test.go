@@ -1,0 +1,254 @@
+package recipes_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/recipes"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// actor is one who takes locks over and over.
+type actor struct {
+	kind  string // equals have the same one
+	paths []string
+	nest  bool          // takes them one after another
+	timed time.Duration // gives up the second step after so long
+}
+
+func multi(paths ...string) actor { return actor{kind: fmt.Sprint("multi ", paths), paths: paths} }
+func nester(paths ...string) actor {
+	return actor{kind: fmt.Sprint("nester ", paths), paths: paths, nest: true}
+}
+func plain(path string) actor { return actor{kind: "plain " + path, paths: []string{path}, nest: true} }
+
+func timed(a actor) actor {
+	a.kind, a.timed = "timed "+a.kind, 100*time.Millisecond
+	return a
+}
+
+func (a actor) hasSemaphore() bool { return slices.Contains(a.paths, "s") }
+
+func times(n int, a actor) (all []actor) {
+	for range n {
+		all = append(all, a)
+	}
+	return all
+}
+
+func crowd(groups ...[]actor) []actor { return slices.Concat(groups...) }
+
+// crowds are mixtures of MultiLocks with owners that take the same locks one
+// after another.
+var crowds = map[string][]actor{
+	"nesters":              crowd(times(1, multi("a", "b")), times(2, nester("a", "b"))),
+	"reverse":              crowd(times(1, multi("a", "b")), times(2, nester("b", "a"))),
+	"both, timed":          crowd(times(1, multi("a", "b")), times(1, timed(nester("a", "b"))), times(1, timed(nester("b", "a")))),
+	"plain":                crowd(times(1, multi("a", "b")), times(2, plain("a")), times(2, plain("b"))),
+	"overlaps":             {multi("a", "b", "c"), multi("c", "d", "b"), multi("d", "a", "c"), multi("e", "d", "a")},
+	"reverse and plain":    crowd(times(2, multi("a", "b")), times(2, nester("b", "a")), times(1, plain("a")), times(1, plain("b"))),
+	"three sets":           crowd([]actor{multi("a", "b"), multi("b", "c"), multi("c", "a")}, times(2, nester("b", "a")), times(2, nester("c", "b")), times(2, nester("c", "a"))),
+	"many":                 crowd(times(6, multi("a", "b")), times(4, nester("b", "a"))),
+	"cycle of three":       {multi("c", "a"), nester("a", "b"), nester("b", "c")},
+	"only multi-locks":     crowd(times(3, multi("a", "b")), times(3, multi("b", "a"))),
+	"with semaphore mutex": crowd(times(2, multi("a", "s", "b")), times(2, nester("s", "a")), times(1, nester("b", "s")), times(1, plain("s"))),
+}
+
+// lockOf is the lock at a path: "s" is a semaphore mutex, all others mutexes.
+func lockOf(c *framework.Client, path string) recipes.Lock {
+	if path == "s" {
+		return recipes.NewInterProcessSemaphoreMutex(c, "/s")
+	}
+	return recipes.NewInterProcessMutex(c, "/"+path)
+}
+
+// once takes the actor's locks, holds them and gives them back. It reports
+// whether it had all of them.
+func (a actor) once(ctx context.Context, c *framework.Client, ordered, passOn bool, inside func([]string)) (bool, error) {
+	if !a.nest {
+		var locks []recipes.Lock
+		for _, p := range a.paths {
+			locks = append(locks, lockOf(c, p))
+		}
+		lock := recipes.NewInterProcessMultiLock(locks...)
+		if ordered {
+			lock = lock.Ordered()
+		}
+		h, err := lock.Acquire(ctx)
+		if err != nil {
+			return false, err
+		}
+		inside(a.paths)
+		return true, h.Release()
+	}
+	var holds []*recipes.Hold
+	defer func() {
+		for _, h := range slices.Backward(holds) {
+			_ = h.Release()
+		}
+	}()
+	for i, p := range a.paths {
+		var h *recipes.Hold
+		var err error
+		if i > 0 && a.timed > 0 {
+			if h, err = lockOf(c, p).TryAcquire(ctx, a.timed/2+rand.N(a.timed)); err != nil {
+				return false, nil
+			}
+		} else if h, err = lockOf(c, p).Acquire(ctx); err != nil {
+			return false, err
+		}
+		if holds = append(holds, h); passOn {
+			ctx = h.Context()
+		}
+	}
+	inside(a.paths)
+	return true, nil
+}
+
+// score is what came of a crowd.
+type score struct {
+	rounds  []int
+	longest []time.Duration // that each waited
+	stall   time.Duration   // the longest time in which nobody got anything
+	lists   float64         // per round, of one queue each
+}
+
+func runCrowd(t *testing.T, actors []actor, hold time.Duration, shared, ordered bool) (s score) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(200*time.Microsecond))
+		s = score{rounds: make([]int, len(actors)), longest: make([]time.Duration, len(actors))}
+		var mu sync.Mutex
+		owned := map[string]int{}
+		lists := 0
+		srv.On(zktest.Match{Op: "getChildren"}, zktest.Call(func(zktest.Request) {
+			mu.Lock()
+			defer mu.Unlock()
+			lists++
+		}))
+		last := time.Now()
+		span := max(5*time.Second, 200*hold)
+		if slices.ContainsFunc(actors, actor.hasSemaphore) {
+			span = max(20*time.Second, span) // rounds are fewer there
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), span)
+		defer cancel()
+		var wg sync.WaitGroup
+		var sessions [2]*framework.Client // MultiLocks, and all others
+		for i, a := range actors {
+			kind := 0
+			if a.nest {
+				kind = 1
+			}
+			c := sessions[kind]
+			if c == nil || !shared {
+				c = connect(t, srv)
+				sessions[kind] = c
+			}
+			wg.Go(func() {
+				// Not quite the same every time, or the same few orders come about over and over.
+				random := rand.New(rand.NewPCG(uint64(i), 1))
+				for ctx.Err() == nil {
+					began := time.Now()
+					var had time.Time
+					all, err := a.once(ctx, c, ordered, shared, func(paths []string) {
+						had = time.Now()
+						mu.Lock()
+						for _, p := range paths {
+							owned[p]++
+							assert.Equal(t, 1, owned[p], "two owners of %s", p)
+						}
+						s.stall, last = max(s.stall, time.Since(last)), time.Now()
+						mu.Unlock()
+						time.Sleep(hold/2 + time.Duration(random.Int64N(int64(hold)+1)))
+						mu.Lock()
+						for _, p := range paths {
+							owned[p]--
+						}
+						last = time.Now()
+						mu.Unlock()
+					})
+					if ctx.Err() != nil {
+						return
+					}
+					if !assert.NoError(t, err) {
+						return
+					}
+					if all {
+						s.rounds[i]++
+						s.longest[i] = max(s.longest[i], had.Sub(began))
+					}
+					time.Sleep(time.Duration(random.Int64N(int64(200 * time.Microsecond))))
+				}
+			})
+		}
+		wg.Wait()
+		s.stall = max(s.stall, time.Since(last))
+		all := 0
+		for _, n := range s.rounds {
+			all += n
+		}
+		mu.Lock()
+		s.lists = float64(lists) / float64(max(1, all))
+		mu.Unlock()
+		time.Sleep(time.Minute)
+		assert.Empty(t, srv.Ephemerals(0), "nodes left")
+		assert.Empty(t, srv.Watches(), "watches left")
+	})
+	return s
+}
+
+// everyNesting has TestNesting try everything, which takes half a minute.
+var everyNesting = flag.Bool("nesting", false, "try all mixtures of owners, hold times and sessions")
+
+// Nobody is blocked for ever or starved, whoever takes the locks in whatever way.
+func TestNesting(t *testing.T) {
+	holds := []time.Duration{2 * time.Millisecond, 200 * time.Millisecond}
+	if *everyNesting {
+		holds = append(holds, 0, 20*time.Millisecond)
+	}
+	for name, actors := range crowds {
+		for _, hold := range holds {
+			for _, shared := range []bool{false, true} {
+				for _, ordered := range []bool{false, true} {
+					if ordered && shared && !*everyNesting {
+						continue
+					}
+					t.Run(fmt.Sprintf("%s/%v shared=%v ordered=%v", name, hold, shared, ordered), func(t *testing.T) {
+						s := runCrowd(t, actors, hold, shared, ordered)
+						t.Logf("rounds %v, longest wait %v, stall %v, %.1f lists per round", s.rounds, s.longest, s.stall, s.lists)
+						s.check(t, actors, hold)
+					})
+				}
+			}
+		}
+	}
+}
+
+func (s score) check(t *testing.T, actors []actor, hold time.Duration) {
+	limit := time.Second + 2*hold
+	if slices.ContainsFunc(actors, actor.hasSemaphore) {
+		limit += 2 * time.Second // longer cycles, through who has the turn and who has the lease
+	}
+	assert.Less(t, s.stall, limit, "nobody got anything")
+	least, most := map[string]int{}, map[string]int{}
+	for i, a := range actors {
+		if n, ok := least[a.kind]; !ok || s.rounds[i] < n {
+			least[a.kind] = s.rounds[i]
+		}
+		most[a.kind] = max(most[a.kind], s.rounds[i])
+	}
+	for kind := range most {
+		assert.GreaterOrEqual(t, 5*least[kind], most[kind], "%s: equals", kind)
+		assert.Positive(t, least[kind], kind)
+	}
+}

@@ -1,0 +1,503 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/link"
+	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+// party takes several locks of one client at once: one transaction puts a node
+// into each queue, so that any two parties meet in the same order everywhere and
+// cannot deadlock, in whatever order their locks were named. It has the locks
+// when it is first in all queues.
+//
+// Against owners that take the locks one after another this is not enough, see
+// yield.go.
+//
+// Each round lists all queues in one go, so that what a grant rests on was true
+// at one time: the nodes were there and first, all of them.
+type party struct {
+	scope   *session.Scope
+	stands  []*stand // in the order of their paths, a lease behind its turn
+	reach   int      // how many of them may have a node
+	session int64
+	conn    *link.Conn    // that we learned on what we know
+	woken   chan struct{} // something has happened to a node ahead
+	fails   bool          // ErrSessionExpired is wanted when the session ends
+	behind  bool          // somebody was seen ahead
+	yielding
+}
+
+// stand is our place in one of the queues.
+type stand struct {
+	*place
+	own     func(*place) *tenure // makes the ownership
+	turn    *stand               // of a lease: our place among those who are being served
+	lease   *stand               // of a turn: the lease
+	old     string               // the node that a yield of unknown outcome was to delete
+	line    []contender
+	at      int  // our position in line
+	waits   bool // somebody is ahead
+	ahead   contender
+	watch   *session.Watch
+	watched string // the node that watch is on
+	blocked
+}
+
+// newParty lines up for locks of one client, which are in the order of their paths.
+func newParty(locks []Lock, tag session.Tag, ordered bool) *party {
+	g := &party{woken: make(chan struct{}, 1)}
+	add := func(q *queue, own func(*place) *tenure) *stand {
+		st := &stand{place: &place{queue: q, tag: tag, yields: true}, own: own}
+		g.stands = append(g.stands, st)
+		g.fails = g.fails || q.opts.failOnLoss
+		return st
+	}
+	for _, lock := range locks {
+		switch l := lock.(type) {
+		case *InterProcessMutex:
+			add(&l.queue, l.tenure)
+		case *InterProcessSemaphoreMutex:
+			turn := add(&l.semaphore.line, nil)
+			turn.lease = add(&l.semaphore.leases, l.semaphore.tenure)
+			turn.lease.turn = turn
+		}
+	}
+	g.scope = g.stands[0].scope
+	g.reach = len(g.stands)
+	g.begin(ordered)
+	return g
+}
+
+// paths is what errors call the party.
+func (g *party) paths() string {
+	var paths []string
+	for _, st := range g.stands {
+		if st.turn == nil {
+			paths = append(paths, st.path)
+		}
+	}
+	if more := len(paths) - 3; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(paths[:3], ", "), more)
+	}
+	return strings.Join(paths, ", ")
+}
+
+// acquire waits until we are first everywhere and claims what was won. If it
+// fails, what it may have made goes in the background.
+func (g *party) acquire(ctx context.Context, once bool) (won []prize, err error) {
+	defer g.unwatch()
+	if once {
+		err = g.peek(ctx)
+	}
+	for failures := 0; err == nil || passing(err) && ctx.Err() == nil; {
+		var whole bool
+		whole, err = g.round(ctx, once)
+		if err == nil && whole {
+			if won, err = g.claim(ctx); err == nil {
+				g.serve()
+				return won, nil
+			}
+		}
+		switch {
+		case err != nil:
+			failures++
+			if paused := pause(ctx, failures); paused != nil {
+				err = paused
+			}
+		case once && g.behind:
+			err = ErrNotAcquired
+		default:
+			failures = 0
+		}
+	}
+	g.leave()
+	return nil, err
+}
+
+// serve gives up the turns, which are over with the leases.
+func (g *party) serve() {
+	for _, st := range g.stands {
+		if st.lease != nil {
+			st.leave()
+		}
+	}
+}
+
+// leave gives up every place.
+func (g *party) leave() {
+	for _, st := range g.stands {
+		if st.old != "" {
+			st.scope.Session.Remove(st.session, session.Below(st.path, st.old))
+		}
+		st.leave()
+	}
+}
+
+// peek looks whether there is any use in asking to be first everywhere at once.
+func (g *party) peek(ctx context.Context) error {
+	for _, st := range g.stands {
+		err := st.peek(ctx)
+		g.behind = g.behind || st.behind
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// round makes the nodes that are wanted, lists the queues and, unless that shows
+// us first everywhere, waits for a change. All of it but the waiting is one
+// round trip.
+func (g *party) round(ctx context.Context, once bool) (whole bool, err error) {
+	s := g.scope.Session
+	c, err := s.Conn(ctx, true)
+	if err != nil {
+		return false, err
+	}
+	if g.session != c.Session() {
+		if err := g.move(c); err != nil {
+			return false, err
+		}
+	}
+	doubt := slices.ContainsFunc(g.stands, func(st *stand) bool { return st.doubt != nil })
+	missing := g.missing(doubt)
+	if err := g.send(ctx, c, missing, g.standing(missing), doubt); err != nil {
+		return false, err
+	}
+	if doubt {
+		return false, nil // what was found decides about the next step
+	}
+	switch g.judge() {
+	case judgedWhole:
+		return true, nil
+	case judgedMore:
+		return false, nil
+	}
+	g.behind = true
+	if once {
+		return false, nil
+	}
+	if g.looking {
+		g.looking = false
+		if yielded, err := g.look(ctx, c); yielded || err != nil {
+			return false, err
+		}
+	}
+	return false, g.wait(ctx, c)
+}
+
+// move goes on in another session.
+func (g *party) move(c *link.Conn) error {
+	if g.session != 0 && g.fails {
+		return framework.ErrSessionExpired
+	}
+	g.session, g.conn = c.Session(), c // there is nothing yet that it could be behind of
+	for _, st := range g.stands {
+		st.reset(c)
+	}
+	g.begin(g.ordered)
+	return nil
+}
+
+// reset forgets a node that is gone.
+func (st *stand) reset(c *link.Conn) {
+	st.vanished()
+	st.session, st.conn, st.old = c.Session(), c, ""
+	st.waits, st.line = false, nil
+	st.unwatch()
+}
+
+// missing are the stands that are to get a node now.
+func (g *party) missing(doubt bool) []*stand {
+	if doubt {
+		return nil
+	}
+	var missing []*stand
+	for _, st := range g.stands[:g.reach] {
+		if st.name == "" && (st.turn == nil || st.turn.first()) {
+			missing = append(missing, st)
+		}
+	}
+	return missing
+}
+
+// standing are the stands to be listed: those that have a node, or may, and to
+// see who is in the way, leases for which we still wait for our turn.
+func (g *party) standing(missing []*stand) []*stand {
+	var all []*stand
+	for _, st := range g.stands {
+		ahead := g.looking && st.turn != nil && st.turn.name != ""
+		if st.name != "" || st.doubt != nil || ahead || slices.Contains(missing, st) {
+			all = append(all, st)
+		}
+	}
+	return all
+}
+
+// first is whether we were seen to have a node with nobody ahead.
+func (st *stand) first() bool { return st.name != "" && st.line != nil && !st.waits }
+
+// send makes nodes and lists queues, in one round trip. The server answers in
+// order, so each list shows our node and every older one that is left: a list
+// that is out of date can show too many of them and never too few. On another
+// connection than before a sync comes first, as the server may be behind the one
+// that we heard of our nodes from.
+func (g *party) send(ctx context.Context, c *link.Conn, missing, listed []*stand, doubt bool) error {
+	s := g.scope.Session
+	var calls []*link.Call
+	if g.conn != c || doubt {
+		calls = append(calls, link.NewCall(wire.OpSync, &wire.PathRequest{Path: g.stands[0].path}))
+	}
+	before := len(calls)
+	var create *link.Call
+	if len(missing) > 0 {
+		req := &wire.MultiRequest{}
+		for _, st := range missing {
+			req.Ops = append(req.Ops, st.creationOp(c))
+		}
+		var err error
+		if create, err = transaction(req); err != nil {
+			return err
+		}
+		calls = append(calls, create)
+	}
+	lists := make([]*link.Call, len(listed))
+	for i, st := range listed {
+		lists[i] = st.listing()
+	}
+	if err := s.Send(ctx, c, append(calls, lists...)...); err != nil {
+		return err
+	}
+	// First what may have made nodes: whatever ends the waiting, it must be known.
+	if create != nil {
+		if err := g.created(ctx, c, create, missing); err != nil {
+			return err
+		}
+	}
+	for _, call := range calls[:before] {
+		if err := s.Await(ctx, c, call, false); err != nil && !errors.Is(err, framework.ErrNoNode) {
+			return err
+		}
+	}
+	if err := g.listed(ctx, c, lists, listed); err != nil {
+		return err
+	}
+	g.conn = c
+	return nil
+}
+
+// mostBytes bounds a transaction. Servers cut the connection when one is larger
+// than they allow, 1 MiB by default, and that looks like a lost reply.
+const mostBytes = 512 << 10
+
+func transaction(req *wire.MultiRequest) (*link.Call, error) {
+	call := link.NewCall(wire.OpMulti, req)
+	if call.Size() > mostBytes {
+		return nil, fmt.Errorf("%w: %d nodes take %d bytes in one transaction, %d are allowed: take them with Ordered, or with less data",
+			framework.ErrTooLarge, len(req.Ops), call.Size(), mostBytes)
+	}
+	return call, nil
+}
+
+// creationOp is the operation that makes our node.
+func (st *stand) creationOp(c *link.Conn) wire.MultiOp {
+	st.conn = c
+	path := session.Below(st.path, st.protection+st.mark)
+	return wire.MultiOp{Op: wire.OpCreate, Request: &wire.CreateRequest{
+		Path: path, Data: st.data(c), ACL: st.scope.ACL(path), Flags: wire.FlagEphemeralSequence,
+	}}
+}
+
+// created takes in the reply to a transaction that makes nodes.
+func (g *party) created(ctx context.Context, c *link.Conn, create *link.Call, made []*stand) error {
+	err := g.scope.Session.Await(ctx, c, create, true)
+	var resp wire.MultiResponse
+	if err == nil {
+		err = create.Decode(&resp)
+		if err == nil && len(resp.Results) != len(made) {
+			err = fmt.Errorf("%d results for %d creations", len(resp.Results), len(made))
+		}
+		if err != nil {
+			err = fmt.Errorf("%w: %w", framework.ErrOutcomeUnknown, err)
+		}
+	}
+	if err != nil {
+		if framework.Ambiguous(err) {
+			for _, st := range made {
+				st.doubt = create
+			}
+		}
+		return err
+	}
+	if i, err := firstRefusal(resp.Results); err != nil {
+		if errors.Is(err, framework.ErrNoNode) {
+			return ensureAll(ctx, c, made[i:])
+		}
+		return fmt.Errorf("%s: %w", made[i].path, err)
+	}
+	// Whatever the operation, a transaction's result of a creation has no Stat. But
+	// the reply to a write carries its own zxid: servers apply one at a time.
+	//
+	// Source: ZooKeeper's FinalRequestProcessor, CommitProcessor.
+	for i, st := range made {
+		_, st.name = framework.PathAndNode(resp.Results[i].Path)
+		st.czxid = create.Zxid()
+	}
+	return nil
+}
+
+// ensureAll makes the parents of nodes, of which the first is missing.
+func ensureAll(ctx context.Context, c *link.Conn, made []*stand) error {
+	for _, st := range made {
+		if err := st.scope.Ensure(ctx, c, st.path); err != nil {
+			return fmt.Errorf("%s: %w", st.path, err)
+		}
+	}
+	return errAgain
+}
+
+// firstRefusal is the operation that stopped a transaction, and why.
+func firstRefusal(results []wire.MultiResult) (int, error) {
+	for i, r := range results {
+		if r.Op == wire.OpError && r.Code != wire.CodeOK && r.Code != wire.CodeRuntimeInconsistency {
+			return i, session.Error(r.Code)
+		}
+	}
+	if len(results) > 0 && results[0].Op == wire.OpError {
+		return 0, errors.New("every operation was undone and none was refused")
+	}
+	return 0, nil
+}
+
+// listed takes in the lists, and finds what a creation of unknown outcome made.
+func (g *party) listed(ctx context.Context, c *link.Conn, lists []*link.Call, listed []*stand) error {
+	for i, st := range listed {
+		children, err := st.listed(ctx, c, lists[i])
+		if errors.Is(err, framework.ErrNoNode) {
+			children, err = nil, nil
+			if st.name != "" {
+				st.scope.Session.Remove(st.session, st.node()) // not to rest on what only the parent's absence says
+			}
+		}
+		if err != nil {
+			return err
+		}
+		if st.doubt != nil {
+			st.find(children)
+		}
+		if st.line, err = contenders(children, st.marks...); err != nil {
+			return err
+		}
+		if st.name == "" {
+			g.sawHead(st)
+			continue
+		}
+		if st.at = position(st.line, st.name); st.at < 0 {
+			st.reset(c)
+			return errAgain
+		}
+		st.ahead, st.waits = st.queue.ahead(st.line, st.at)
+		g.sawHead(st)
+	}
+	return nil
+}
+
+// find settles whether a node was made whose reply was lost, or replaced. The
+// session is the same, so what there is under our protection is ours.
+func (st *stand) find(children []string) {
+	st.doubt, st.name = nil, ""
+	for _, name := range children {
+		if strings.HasPrefix(name, st.protection) {
+			st.name = name
+		}
+	}
+	switch {
+	case st.name != "":
+	case st.old != "" && slices.Contains(children, st.old):
+		st.name = st.old // the yield was not applied
+		st.straggler = true
+		return
+	default:
+		st.straggler = true // see place.recover
+	}
+	st.old, st.czxid = "", 0
+}
+
+type judgement int
+
+const (
+	judgedWait  judgement = iota // somebody is ahead
+	judgedMore                   // there are nodes to be made
+	judgedWhole                  // we are first everywhere
+)
+
+// judge says how we stand after a round.
+func (g *party) judge() judgement {
+	if len(g.missing(false)) > 0 {
+		return judgedMore
+	}
+	for _, st := range g.stands[:g.reach] {
+		if !st.first() {
+			return judgedWait
+		}
+	}
+	if g.reach < len(g.stands) {
+		g.extend()
+		return judgedMore
+	}
+	return judgedWhole
+}
+
+// prize is one lock that was won.
+type prize struct {
+	*stand
+	tenure *tenure
+}
+
+// claim turns what was won into tenures, in the order of the locks.
+func (g *party) claim(ctx context.Context) (won []prize, err error) {
+	for _, st := range g.stands {
+		if st.lease != nil {
+			continue
+		}
+		err := st.dated(ctx, g.conn)
+		if err == nil {
+			st.conn = g.conn
+			t := st.own(st.place)
+			if err = st.claim(ctx, t); err == nil {
+				won = append(won, prize{st, t})
+				continue
+			}
+		}
+		for _, claimed := range won {
+			g.scope.Session.DropClaim(claimed.tenure.claim)
+		}
+		return nil, err
+	}
+	return won, nil
+}
+
+// dated learns the czxid of a node whose creation had its reply lost.
+func (st *stand) dated(ctx context.Context, c *link.Conn) error {
+	if st.czxid != 0 {
+		return nil
+	}
+	var resp wire.StatResponse
+	err := st.scope.Session.Round(ctx, c, wire.OpExists, false, &wire.PathWatchRequest{Path: st.node()}, &resp)
+	switch {
+	case errors.Is(err, framework.ErrNoNode):
+		return errAgain
+	case err != nil:
+		return err
+	}
+	st.czxid = resp.Stat.Czxid
+	return nil
+}

@@ -1,0 +1,492 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/link"
+	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+// A party can deadlock with an owner that takes the same locks one after
+// another, in whatever order: our node in queue i stands ahead of theirs, while
+// in queue j theirs stands ahead of ours. So while it is not whole, a party that
+// is first in queue i and waits in queue j looks from time to time whether the
+// one that has j is the one that waits behind us in i: whether their nodes are
+// of one session. If so, it yields: its node in i goes to the end of the queue,
+// and every other place is kept. Cycles of three or more show no such match, so
+// without one the same is done after a longer time.
+//
+// Nodes of ours say whose they are, so that many owners can share a session (see
+// session.Tag). Those of other libraries may match for no reason, and an owner
+// may give up waiting by itself. What tells them apart is time: who waits for us
+// does not give back what we wait for. So the head of j has to have stood for as
+// long as our patience, which grows with each yield: in the end it exceeds the
+// time for which locks are held, and nobody is starved.
+const (
+	firstLook   = time.Millisecond
+	mostLook    = 256 * time.Millisecond
+	firstSure   = time.Millisecond
+	firstUnsure = 2 * time.Millisecond
+	firstStall  = 20 * time.Millisecond
+	mostOwners  = 8 // that are asked for in one queue
+)
+
+// yielding is what a party knows about standing in others' way.
+type yielding struct {
+	ordered bool          // makes its nodes one by one
+	looking bool          // the next round is a look
+	lookIn  time.Duration // how long until the next look
+	sure    patience      // patience with an owner that waits for us
+	unsure  patience      // with one that may
+	stall   patience      // with any other
+	owners  map[string]int64
+}
+
+// patience is for how long somebody has to have been in our way before we yield.
+// It grows with each time, rests where it suffices against deadlock and goes on
+// if even that leads nowhere, as when everybody holds for a long time.
+type patience struct {
+	first  time.Duration
+	yields int
+}
+
+const (
+	mostPatience = 450 * time.Millisecond
+	restAfter    = 40 // yields
+)
+
+func (p *patience) time() time.Duration {
+	grown := float64(p.first) * math.Pow(1.25, float64(p.yields))
+	if most := float64(mostPatience) * math.Pow(1.25, float64(max(0, p.yields-restAfter))); grown > most {
+		grown = most
+	}
+	return time.Duration(min(grown, float64(time.Hour)))
+}
+
+// blocked is since when the same node was seen at the head of a queue.
+type blocked struct {
+	head  string
+	since time.Time
+}
+
+func (g *party) sawHead(st *stand) {
+	head := ""
+	if holders := st.holders(); len(holders) > 0 {
+		head = holders[0].name
+	}
+	if st.head != head {
+		st.head, st.since = head, time.Now()
+	}
+}
+
+// begin sets out, at first or in another session.
+func (g *party) begin(ordered bool) {
+	g.ordered = ordered
+	g.lookIn = firstLook
+	g.sure, g.unsure, g.stall = patience{first: firstSure}, patience{first: firstUnsure}, patience{first: firstStall}
+	g.owners = nil
+	g.reach = len(g.stands)
+	if ordered {
+		g.reach = 0
+		g.extend()
+	}
+}
+
+// extend lets the next lock be queued for: one more stand, with its lease.
+func (g *party) extend() {
+	g.reach++
+	if g.reach < len(g.stands) && g.stands[g.reach].turn != nil {
+		g.reach++
+	}
+}
+
+// wait returns when something has happened to a node ahead, or it is time to
+// look whether we are in the way.
+func (g *party) wait(ctx context.Context, c *link.Conn) error {
+	if again, err := g.watchAhead(ctx, c); again || err != nil {
+		return err
+	}
+	var look <-chan time.Time
+	if g.inTheWay() {
+		timer := time.NewTimer(g.untilLook(time.Now()))
+		defer timer.Stop()
+		look = timer.C
+	}
+	select {
+	case <-g.woken:
+		return nil
+	case <-ctx.Done():
+		return session.ContextError(ctx)
+	case <-look:
+		g.looking = true
+		return nil
+	}
+}
+
+// untilLook is the time to the next look: at first when an owner that waits for
+// us would have stood for as long as our patience, then less and less often.
+func (g *party) untilLook(now time.Time) time.Duration {
+	for _, st := range g.stands {
+		if len(st.holders()) == 0 {
+			continue
+		}
+		for _, patience := range []time.Duration{g.sure.time(), g.unsure.time()} {
+			if left := st.since.Add(patience).Sub(now); left > 0 {
+				g.lookIn = firstLook
+				return left + rand.N(patience/2)
+			}
+		}
+	}
+	next := g.lookIn/2 + rand.N(g.lookIn)
+	g.lookIn = min(2*g.lookIn, mostLook)
+	return next
+}
+
+// inTheWay is whether we may be holding somebody up: a lease cannot, as who
+// wants it waits for our turn.
+func (g *party) inTheWay() bool {
+	return slices.ContainsFunc(g.stands, func(st *stand) bool { return st.turn == nil && st.first() })
+}
+
+// watchAhead sees to it that the node ahead is watched wherever we wait. It
+// reports true if one has gone meanwhile.
+func (g *party) watchAhead(ctx context.Context, c *link.Conn) (again bool, err error) {
+	s := g.scope.Session
+	type setting struct {
+		st   *stand
+		call *link.Call
+	}
+	var set []setting
+	for _, st := range g.stands {
+		if !st.waits || st.name == "" {
+			st.unwatch()
+			continue
+		}
+		if st.watched == st.ahead.name {
+			continue
+		}
+		st.unwatch()
+		call, watch, err := s.WatchData(ctx, c, session.Below(st.path, st.ahead.name), g.wake)
+		if err != nil {
+			return false, err
+		}
+		st.watch, st.watched = watch, st.ahead.name
+		set = append(set, setting{st, call})
+	}
+	for _, w := range set {
+		err := s.Await(ctx, c, w.call, false)
+		if errors.Is(err, framework.ErrNoAuth) { // asking for its existence needs no right
+			w.st.unwatch()
+			var call *link.Call
+			call, w.st.watch, err = s.WatchExists(ctx, c, session.Below(w.st.path, w.st.ahead.name), g.wake)
+			if err != nil {
+				return false, err
+			}
+			w.st.watched = w.st.ahead.name
+			err = s.Await(ctx, c, call, false)
+		}
+		if errors.Is(err, framework.ErrNoNode) {
+			again, err = true, nil
+			w.st.unwatch()
+		}
+		if err != nil {
+			w.st.unwatch()
+			return false, err
+		}
+	}
+	return again, nil
+}
+
+// wake is told of a node ahead.
+func (g *party) wake(session.Event) {
+	select {
+	case g.woken <- struct{}{}:
+	default:
+	}
+}
+
+func (st *stand) unwatch() {
+	if st.watch != nil {
+		st.scope.Session.StopWatch(st.watch)
+	}
+	st.watch, st.watched = nil, ""
+}
+
+func (g *party) unwatch() {
+	for _, st := range g.stands {
+		st.unwatch()
+	}
+}
+
+// look yields where we are in the way, by the lists that were just taken.
+func (g *party) look(ctx context.Context, c *link.Conn) (yielded bool, err error) {
+	if err := g.askOwners(ctx, c); err != nil {
+		return false, err
+	}
+	yield, due := g.toYield(time.Now())
+	if len(yield) == 0 {
+		return false, nil
+	}
+	due.yields++
+	g.lookIn = firstLook
+	return true, g.yield(ctx, c, yield)
+}
+
+// holders are the nodes that have the lock which a stand waits for. For a lease
+// they are also those ahead while we still wait for our turn.
+func (st *stand) holders() []contender {
+	before := st.at
+	switch {
+	case st.name != "" && st.waits:
+	case st.name == "" && st.turn != nil && st.turn.waits:
+		before = len(st.line)
+	default:
+		return nil
+	}
+	n := min(1, before)
+	for n > 0 && n < before && n < mostOwners && st.line[0].mark == readName && st.line[n].mark == readName {
+		n++
+	}
+	return st.line[:n]
+}
+
+// followers are those behind a stand that is first.
+func (st *stand) followers() []contender {
+	rest := st.line[st.at+1:]
+	return rest[:min(len(rest), mostOwners)]
+}
+
+// askOwners learns whose the nodes are that matter, each once.
+func (g *party) askOwners(ctx context.Context, c *link.Conn) error {
+	s := g.scope.Session
+	var paths []string
+	var calls []*link.Call
+	ask := func(st *stand, nodes []contender) {
+		for _, c := range nodes {
+			path := session.Below(st.path, c.name)
+			if _, known := g.owners[path]; !known && !slices.Contains(paths, path) {
+				paths = append(paths, path)
+				calls = append(calls, link.NewCall(wire.OpExists, &wire.PathWatchRequest{Path: path}))
+			}
+		}
+	}
+	for _, st := range g.stands {
+		ask(st, st.holders())
+		if st.turn == nil && st.first() {
+			ask(st, st.followers())
+		}
+	}
+	if len(calls) == 0 {
+		return nil
+	}
+	if err := s.Send(ctx, c, calls...); err != nil {
+		return err
+	}
+	if g.owners == nil {
+		g.owners = make(map[string]int64)
+	}
+	for i, call := range calls {
+		var resp wire.StatResponse
+		err := s.Await(ctx, c, call, false)
+		if err == nil {
+			err = call.Decode(&resp)
+		}
+		switch {
+		case errors.Is(err, framework.ErrNoNode):
+		case err != nil:
+			return err
+		default:
+			g.owners[paths[i]] = resp.Stat.EphemeralOwner
+		}
+	}
+	return nil
+}
+
+// node is what tells owners apart.
+type node struct {
+	session int64
+	tag     string // "" if it says none
+	yields  bool
+}
+
+// likeness is how likely two nodes are of one owner.
+type likeness int
+
+const (
+	unlike  likeness = iota
+	perhaps          // of one session, and no more is known
+	alike
+)
+
+// like compares two nodes. Nodes that say nothing, as those of other libraries,
+// are told apart by their sessions. Of those that do, different tags are surely
+// of different owners if both yield; otherwise who nests locks may have
+// forgotten to pass on the context.
+func (n node) like(other node) likeness {
+	switch {
+	case n.session != other.session, n.tag != other.tag && n.yields && other.yields:
+		return unlike
+	case n.tag != other.tag && n.tag != "" && other.tag != "":
+		return perhaps
+	}
+	return alike
+}
+
+// known are the owners of nodes that were there to be asked for.
+func (g *party) known(st *stand, nodes []contender) (all []node) {
+	for _, c := range nodes {
+		if owner, known := g.owners[session.Below(st.path, c.name)]; known {
+			tag, yields := session.TagOf(c.name)
+			all = append(all, node{owner, tag, yields})
+		}
+	}
+	return all
+}
+
+// toYield picks where to yield, and to how long a patience that is due.
+func (g *party) toYield(now time.Time) (yield []*stand, due *patience) {
+	var sure, unsure []node // that have what we wait for
+	stalled := false
+	for _, st := range g.stands {
+		holders := st.holders()
+		if len(holders) == 0 {
+			continue
+		}
+		stood := now.Sub(st.since)
+		if stood >= g.sure.time() {
+			sure = append(sure, g.known(st, holders)...)
+		}
+		if stood >= g.unsure.time() {
+			unsure = append(unsure, g.known(st, holders)...)
+		}
+		stalled = stalled || stood >= g.stall.time()
+	}
+	crowds := g.crowds()
+	var weak, crowded []*stand
+	for _, st := range g.stands {
+		if st.turn != nil || !st.first() || len(st.followers()) == 0 {
+			continue
+		}
+		crowded = append(crowded, st)
+		for _, waits := range g.known(st, st.followers()) {
+			switch {
+			case slices.ContainsFunc(sure, func(has node) bool { return has.like(waits) == alike && st.defers(waits) }):
+				yield = append(yield, st)
+			case crowds[waits.session] == 1 && slices.ContainsFunc(unsure, func(has node) bool { return has.like(waits) == perhaps }):
+				weak = append(weak, st)
+			default:
+				continue
+			}
+			break
+		}
+	}
+	switch {
+	case len(yield) > 0:
+		return yield, &g.sure
+	case len(weak) > 0:
+		return weak, &g.unsure
+	case stalled:
+		return crowded, &g.stall
+	}
+	return nil, nil
+}
+
+// crowds is how many of each session wait for us. An owner waits at one place at
+// a time, so more than one are different owners.
+func (g *party) crowds() map[int64]int {
+	waiting := make(map[int64]int)
+	for _, st := range g.stands {
+		if st.turn == nil && st.first() {
+			for _, n := range g.known(st, st.followers()) {
+				waiting[n.session]++
+			}
+		}
+	}
+	return waiting
+}
+
+// defers is whether we yield to an owner: of two that would both, only one does.
+func (st *stand) defers(to node) bool {
+	own, _ := session.TagOf(st.name)
+	return !to.yields || own > to.tag
+}
+
+// yield puts our nodes in some queues to their ends, in one transaction.
+func (g *party) yield(ctx context.Context, c *link.Conn, stands []*stand) error {
+	req := &wire.MultiRequest{}
+	remove := func(st *stand) {
+		req.Ops = append(req.Ops, wire.MultiOp{Op: wire.OpDelete, Request: &wire.PathVersionRequest{Path: st.node(), Version: -1}})
+	}
+	var gone []*stand
+	for _, st := range stands {
+		if st.lease != nil && st.lease.name != "" {
+			gone = append(gone, st.lease)
+		}
+		gone = append(gone, st)
+	}
+	for _, st := range gone {
+		remove(st)
+	}
+	deletes := len(req.Ops)
+	for _, st := range gone {
+		st.old, st.name = st.name, ""
+		st.sweep()
+		st.protection = st.tag.Protection(st.yields)
+	}
+	for _, st := range stands {
+		req.Ops = append(req.Ops, st.creationOp(c))
+	}
+	call, err := transaction(req)
+	if err == nil {
+		err = g.scope.Session.Send(ctx, c, call)
+	}
+	if err != nil {
+		for _, st := range gone {
+			st.name, st.old = st.old, ""
+		}
+		return err
+	}
+	err = g.scope.Session.Await(ctx, c, call, true)
+	var resp wire.MultiResponse
+	if err == nil {
+		if err = call.Decode(&resp); err != nil || len(resp.Results) != len(req.Ops) {
+			err = errors.Join(framework.ErrOutcomeUnknown, err)
+		}
+	}
+	if err != nil {
+		for _, st := range gone {
+			if framework.Ambiguous(err) {
+				st.doubt = call
+			} else {
+				st.name, st.old = st.old, ""
+			}
+		}
+		return err
+	}
+	if _, err := firstRefusal(resp.Results); err != nil {
+		for _, st := range gone {
+			st.name, st.old = st.old, ""
+		}
+		if errors.Is(err, framework.ErrNoNode) {
+			return nil // somebody deleted one, which the next round sees
+		}
+		return err
+	}
+	for _, st := range gone {
+		st.old, st.czxid, st.waits, st.line = "", 0, false, nil
+		st.unwatch()
+	}
+	for i, st := range stands {
+		r := resp.Results[deletes+i]
+		_, st.name = framework.PathAndNode(r.Path)
+		st.czxid = call.Zxid()
+	}
+	return nil
+}
