@@ -27,7 +27,9 @@ func config(srv *zktest.Server, change ...func(*framework.Config)) framework.Con
 // connect makes a client that is closed with the test.
 func connect(t *testing.T, cfg framework.Config) *framework.Client {
 	t.Helper()
-	c, err := framework.Connect(t.Context(), cfg)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	c, err := framework.Connect(ctx, cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return c

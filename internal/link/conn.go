@@ -61,6 +61,8 @@ type Conn struct {
 	up      bool  // Handler.Up was called
 	err     error // why the connection ended, once it has
 	over    bool  // finish has run, or is running
+	// unwritten is why nothing can be written any more.
+	unwritten error
 }
 
 // outgoing is a call of ours, or a frame of go-zookeeper's.
@@ -175,12 +177,24 @@ func (c *Conn) writeLoop() {
 			_, err = c.nc.Write(buf)
 		}
 		if err != nil {
-			c.fail(fmt.Errorf("write: %w", err))
+			c.cannotWrite(fmt.Errorf("write: %w", err))
 			return
 		}
 		if cap(buf) > 64<<10 {
 			buf = nil // one large request must not keep its memory
 		}
+	}
+}
+
+// cannotWrite ends a connection that is up. One that is not yet is about to be
+// read from, and what the server said last tells why it has turned us away.
+func (c *Conn) cannotWrite(err error) {
+	c.mu.Lock()
+	c.unwritten = err
+	up := c.up
+	c.mu.Unlock()
+	if up {
+		c.fail(err)
 	}
 }
 

@@ -57,7 +57,10 @@ func (c *Conn) connectRequest(body []byte) ([]byte, error) {
 // instead of making another one.
 func (c *Conn) shakeHands() ([]byte, error) {
 	frame, err := c.readFrame(leastConnectResponse, mostConnectResponse)
-	if err != nil {
+	switch {
+	case err != nil && endedByServer(err):
+		return nil, fmt.Errorf("handshake: ended by the server before an answer: %w", err)
+	case err != nil:
 		return nil, fmt.Errorf("handshake: %w", err)
 	}
 	var r wire.ConnectResponse
@@ -156,7 +159,12 @@ func (c *Conn) answer(xid int32) (wire.ReplyHeader, error) {
 
 func (c *Conn) goUp() {
 	c.mu.Lock()
-	c.up = true
+	unwritten := c.unwritten
+	c.up = unwritten == nil
 	c.mu.Unlock()
+	if unwritten != nil {
+		c.fail(unwritten)
+		return
+	}
 	c.link.connUp(c)
 }

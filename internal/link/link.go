@@ -19,9 +19,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -186,10 +188,7 @@ func (l *Link) dial(_, addr string, _ time.Duration) (net.Conn, error) {
 func (l *Link) dialServer(ctx context.Context, addr string) (net.Conn, error) {
 	nc, err := l.cfg.Dial(ctx, "tcp", addr)
 	if err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			err = fmt.Errorf("%w: %w", err, cause)
-		}
-		return nil, err
+		return nil, inTime(ctx, err)
 	}
 	if l.cfg.TLS == nil {
 		return nc, nil
@@ -197,9 +196,27 @@ func (l *Link) dialServer(ctx context.Context, addr string) (net.Conn, error) {
 	tc := tls.Client(nc, tlsFor(l.cfg.TLS, addr))
 	if err := tc.HandshakeContext(ctx); err != nil {
 		_ = nc.Close() // the handshake's error is the one that tells
-		return nil, fmt.Errorf("TLS: %w", err)
+		if endedByServer(err) {
+			return nil, fmt.Errorf("TLS: ended by the server, as by one without TLS: %w", err)
+		}
+		return nil, fmt.Errorf("TLS: %w", inTime(ctx, err))
 	}
 	return tc, nil
+}
+
+// inTime is a failure to connect within ctx. That ctx is ours, so its end is
+// told and not to be matched: a caller would take it for the end of its own.
+func inTime(ctx context.Context, err error) error {
+	if ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return errors.New("no answer in time: " + err.Error())
+}
+
+// endedByServer is whether an error is what a connection that the server ends
+// fails with.
+func endedByServer(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)
 }
 
 // tlsFor names the host that the certificate must be for, as it is written in

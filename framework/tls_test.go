@@ -1,0 +1,97 @@
+package framework_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"math/big"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/framework"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// authority signs certificates.
+type authority struct {
+	t    *testing.T
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func newAuthority(t *testing.T) *authority {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotAfter: time.Now().Add(24 * time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	require.NoError(t, err)
+	cert, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	return &authority{t: t, cert: cert, key: key}
+}
+
+// issue signs a certificate for one name, good for so long from now on.
+func (a *authority) issue(name string, life time.Duration) tls.Certificate {
+	a.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(a.t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(2), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(life)}
+	if ip := net.ParseIP(name); ip != nil {
+		template.IPAddresses = []net.IP{ip}
+	} else {
+		template.DNSNames = []string{name}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
+	require.NoError(a.t, err)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+// pool is who trusts it.
+func (a *authority) pool() *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AddCert(a.cert)
+	return pool
+}
+
+// serving is a server's side of TLS with one certificate.
+func serving(cert tls.Certificate) *tls.Config {
+	return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
+}
+
+// go-zookeeper looks names up before it dials. The certificate must be for the
+// name in the connection string all the same, and not for an address.
+func TestTLSNamesAsWritten(t *testing.T) {
+	ca := newAuthority(t)
+	srv := zktest.Start(t, zktest.TLS(serving(ca.issue("localhost", time.Hour))))
+	_, port, err := net.SplitHostPort(srv.ConnectString())
+	require.NoError(t, err)
+	cfg := framework.Config{ConnectString: "localhost:" + port, TLS: &tls.Config{RootCAs: ca.pool()}}
+	_, err = connect(t, cfg).Create(t.Context(), "/a", nil, framework.Persistent)
+	require.NoError(t, err)
+	assert.Empty(t, cfg.TLS.ServerName, "the caller's configuration is left as it was")
+	assert.Zero(t, cfg.TLS.MinVersion)
+
+	cfg.ConnectString = strings.Replace(cfg.ConnectString, "localhost", "127.0.0.1", 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	_, err = framework.Connect(ctx, cfg)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	assert.ErrorContains(t, err, "127.0.0.1:"+port+": TLS: ")
+	assert.ErrorContains(t, err, "cannot validate certificate for 127.0.0.1")
+
+	cfg.TLS.ServerName = "localhost"
+	require.NoError(t, connect(t, cfg).Sync(t.Context(), "/"), "a name of the caller's own")
+}
