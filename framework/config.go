@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net"
 	"time"
@@ -94,8 +95,9 @@ type Config struct {
 	Logger *zap.Logger
 }
 
-// Auth is one credential, such as {"digest", []byte("user:password")}. It
-// prints without the data.
+// Auth is one credential, such as {"digest", []byte("user:password")}. It is
+// printed and encoded as text without the data, also inside a Config; but
+// package fmt does not ask what is in an unexported field of a struct of yours.
 type Auth struct {
 	Scheme string
 	Data   []byte
@@ -104,8 +106,11 @@ type Auth struct {
 // String returns the scheme.
 func (a Auth) String() string { return a.Scheme + ":***" }
 
-// GoString returns the scheme.
-func (a Auth) GoString() string { return "framework.Auth{" + a.String() + "}" }
+// Format prints the scheme, whatever the verb.
+func (a Auth) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, a.String()) }
+
+// MarshalText returns the scheme, for JSON, and so for structured logs.
+func (a Auth) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
 // Proof says what may extend the belief in a hold: how a client knows that the
 // servers cannot have ended its session. The ownership chapter of the guide
@@ -270,7 +275,7 @@ func (p *plan) session() session.Config {
 		Logger:       p.Logger,
 	}
 	for _, a := range p.Auth {
-		cfg.Link.Auth = append(cfg.Link.Auth, link.Auth(a))
+		cfg.Link.Auth = append(cfg.Link.Auth, link.Auth{Scheme: a.Scheme, Data: func() []byte { return a.Data }})
 	}
 	if p.Proof == ProofLeader {
 		cfg.Proof = session.ProofLeader

@@ -1,8 +1,11 @@
 package framework
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"strings"
 	"testing"
@@ -55,7 +58,7 @@ func TestMalformedConnectStrings(t *testing.T) {
 		"[nonsense]:1": "has no IPv6 address",
 		"a b:1":        "no host name has",
 		"zk://a:1":     "port \"\"",
-		"a@b:1":        "no host name has",
+		"a:b@c:1":      "credentials belong in Auth",
 		"a:1//app":     "empty element",
 		"a:1/app/":     "ends with a slash",
 		"a:1/../x":     "relative element",
@@ -66,6 +69,7 @@ func TestMalformedConnectStrings(t *testing.T) {
 		require.ErrorAs(t, err, &ce, in)
 		assert.Equal(t, "ConnectString", ce.Field, in)
 		assert.ErrorContains(t, err, want, in)
+		assert.NotContains(t, err.Error(), "a:b")
 	}
 }
 
@@ -123,11 +127,25 @@ func TestConfigDefaults(t *testing.T) {
 
 func TestCredentialsDoNotPrint(t *testing.T) {
 	cfg := Config{ConnectString: "a:1", Auth: []Auth{{"digest", []byte("user:hunter2")}}}
-	for _, format := range []string{"%v", "%+v", "%s", "%#v"} {
-		assert.NotContains(t, fmt.Sprintf(format, cfg.Auth), "hunter2", format)
-		assert.NotContains(t, fmt.Sprintf(format, cfg.Auth), "104 117", format)
-		assert.NotContains(t, fmt.Sprintf(format, cfg), "104 117", format)
+	encoded, err := json.Marshal(cfg.Auth)
+	require.NoError(t, err)
+	var logged bytes.Buffer
+	slog.New(slog.NewTextHandler(&logged, nil)).Info("starting", "auth", cfg.Auth, "first", cfg.Auth[0], "config", cfg)
+	slog.New(slog.NewJSONHandler(&logged, nil)).Info("starting", "auth", cfg.Auth, "first", cfg.Auth[0], "config", cfg)
+	prints := []string{string(encoded), logged.String()}
+	for _, verb := range []string{"v", "+v", "#v", "s", "q", "x", "X", "d"} {
+		for _, v := range []any{cfg, &cfg, cfg.Auth, cfg.Auth[0], &cfg.Auth[0], struct{ C Config }{cfg}} {
+			prints = append(prints, fmt.Sprintf("%"+verb, v))
+		}
 	}
+	for _, text := range prints {
+		// As it is, as numbers, in Go's syntax, hexadecimal, and in JSON.
+		for _, secret := range []string{"hunter2", "104 117", "0x68, 0x75", "68756e", "68756E", "aHVudG", "h1bnRlc", "odW50ZX"} {
+			assert.NotContains(t, text, secret)
+		}
+	}
+	assert.Equal(t, `["digest:***"]`, string(encoded))
+	assert.Contains(t, fmt.Sprint(cfg), "digest:***")
 }
 
 func TestValidatePath(t *testing.T) {

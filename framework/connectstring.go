@@ -21,6 +21,10 @@ func parseConnectString(s string) (servers []string, chroot string, err error) {
 	if i := strings.IndexByte(s, '/'); i >= 0 {
 		hosts, chroot = s[:i], s[i:]
 	}
+	if strings.Contains(hosts, "@") {
+		// Not shown: it may be a password.
+		return nil, "", errors.New("has an @ among its servers: credentials belong in Auth")
+	}
 	for _, entry := range strings.Split(hosts, ",") {
 		server, err := parseServer(strings.TrimSpace(entry))
 		if err != nil {
@@ -43,7 +47,7 @@ func parseServer(entry string) (string, error) {
 	switch {
 	case entry == "":
 		return "", errors.New("is empty")
-	case strings.ContainsAny(entry, " \t\r\n\x00@"):
+	case strings.ContainsAny(entry, " \t\r\n\x00"):
 		return "", errors.New("has a character that no host name has")
 	case strings.Count(entry, ":") > 1 && entry[0] != '[':
 		return "", errors.New("an IPv6 address must stand in brackets, as in [::1]:2181")

@@ -58,6 +58,7 @@ var cases = []struct {
 	{"client/never-answers", clientNeverAnswers},
 	{"client/raw-connection", clientRawConnection},
 	{"client/sync", clientSync},
+	{"client/secrets", clientSecrets},
 	{"lock/excludes", lockExcludes},
 	{"lock/in-order", lockInOrder},
 	{"lock/reentry", lockReentry},

@@ -111,7 +111,7 @@ var errExpired = errors.New("session expired")
 // request is sent without them.
 func (c *Conn) authenticate() error {
 	for _, a := range c.link.cfg.Auth {
-		c.post(&wire.RequestHeader{Xid: wire.XidAuth, Op: wire.OpAuth}, &wire.AuthRequest{Scheme: a.Scheme, Auth: a.Data})
+		c.post(&wire.RequestHeader{Xid: wire.XidAuth, Op: wire.OpAuth}, &wire.AuthRequest{Scheme: a.Scheme, Auth: a.Data()})
 	}
 	for _, a := range c.link.cfg.Auth {
 		h, err := c.answer(wire.XidAuth)

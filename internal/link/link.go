@@ -35,7 +35,10 @@ import (
 // Auth is one credential.
 type Auth struct {
 	Scheme string
-	Data   []byte
+	// Data is a function because that is the one thing that package fmt never
+	// looks into: with a verb that does not fit, such as %s, it prints also what
+	// stands behind unexported fields and pointers, without asking their types.
+	Data func() []byte
 }
 
 // Config says how to connect. All fields are needed, save Auth, TLS and ReadOnly.

@@ -289,7 +289,10 @@ func TestCredentials(t *testing.T) {
 		}
 		s := newScript(t, auth(wire.CodeAuthFailed), auth(wire.CodeOK))
 		l, r := open(t, s, func(c *Config) {
-			c.Auth = []Auth{{"digest", []byte("user:secret")}, {"x", nil}}
+			c.Auth = []Auth{
+				{"digest", func() []byte { return []byte("user:secret") }},
+				{"x", func() []byte { return nil }},
+			}
 		})
 		r.await(t, "up", 1)
 		assert.Equal(t, []string{"failed", "up"}, r.story())
