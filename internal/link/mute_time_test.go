@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -20,6 +19,12 @@ type mute struct{ net.Conn }
 func (m mute) Write(p []byte) (int, error) {
 	n, err := m.Conn.Write(p)
 	return n, errors.Join(errMute, err)
+}
+
+// Read lets the failure of the write be noticed first.
+func (m mute) Read(p []byte) (int, error) {
+	time.Sleep(time.Second)
+	return m.Conn.Read(p)
 }
 
 func TestConnectionThatCannotBeWrittenToDoesNotGoUp(t *testing.T) {
@@ -37,7 +42,7 @@ func TestConnectionThatCannotBeWrittenToDoesNotGoUp(t *testing.T) {
 			}
 		})
 		r.await(t, "up", 1)
-		assert.Equal(t, []string{"failed", "up"}, r.story())
+		require.Equal(t, []string{"failed", "up"}, r.story())
 		require.ErrorIs(t, r.failures()[0], errMute)
 		shut(t, l, s)
 	})
