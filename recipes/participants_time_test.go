@@ -14,24 +14,24 @@ import (
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
-// crowd is a lock that tells who is there.
-type crowd interface {
+// queueUp is a lock that tells who is there.
+type queueUp interface {
 	recipes.Lock
 	Participants(ctx context.Context) ([]recipes.Participant, error)
 }
 
 func TestParticipants(t *testing.T) {
 	for name, tc := range map[string]struct {
-		lock  func(c *framework.Client, data string) crowd
+		lock  func(c *framework.Client, data string) queueUp
 		holds []string
 	}{
-		"mutex": {func(c *framework.Client, data string) crowd {
+		"mutex": {func(c *framework.Client, data string) queueUp {
 			return recipes.NewInterProcessMutex(c, "/l", recipes.NodeData([]byte(data)))
 		}, []string{"a"}},
-		"semaphore mutex": {func(c *framework.Client, data string) crowd {
+		"semaphore mutex": {func(c *framework.Client, data string) queueUp {
 			return recipes.NewInterProcessSemaphoreMutex(c, "/l", recipes.NodeData([]byte(data)))
 		}, []string{"a"}},
-		"semaphore": {func(c *framework.Client, data string) crowd {
+		"semaphore": {func(c *framework.Client, data string) queueUp {
 			return recipes.NewInterProcessSemaphore(c, "/l", 2, recipes.NodeData([]byte(data)))
 		}, []string{"a", "b"}},
 	} {
@@ -42,7 +42,7 @@ func TestParticipants(t *testing.T) {
 }
 
 // participants lets four clients ask for a lock, one after the other.
-func participants(t *testing.T, lock func(c *framework.Client, data string) crowd, holds []string) {
+func participants(t *testing.T, lock func(c *framework.Client, data string) queueUp, holds []string) {
 	t.Helper()
 	srv := zktest.Start(t, zktest.InMemory())
 	watcher := lock(connect(t, srv), "watcher")
