@@ -14,24 +14,24 @@ import (
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
-// queueUp is a lock that tells who is there.
-type queueUp interface {
+// listable is a lock that tells who is there.
+type listable interface {
 	recipes.Lock
 	Participants(ctx context.Context) ([]recipes.Participant, error)
 }
 
 func TestParticipants(t *testing.T) {
 	for name, tc := range map[string]struct {
-		lock  func(c *framework.Client, data string) queueUp
+		lock  func(c *framework.Client, data string) listable
 		holds []string
 	}{
-		"mutex": {func(c *framework.Client, data string) queueUp {
+		"mutex": {func(c *framework.Client, data string) listable {
 			return recipes.NewInterProcessMutex(c, "/l", recipes.NodeData([]byte(data)))
 		}, []string{"a"}},
-		"semaphore mutex": {func(c *framework.Client, data string) queueUp {
+		"semaphore mutex": {func(c *framework.Client, data string) listable {
 			return recipes.NewInterProcessSemaphoreMutex(c, "/l", recipes.NodeData([]byte(data)))
 		}, []string{"a"}},
-		"semaphore": {func(c *framework.Client, data string) queueUp {
+		"semaphore": {func(c *framework.Client, data string) listable {
 			return recipes.NewInterProcessSemaphore(c, "/l", 2, recipes.NodeData([]byte(data)))
 		}, []string{"a", "b"}},
 	} {
@@ -42,7 +42,7 @@ func TestParticipants(t *testing.T) {
 }
 
 // participants lets four clients ask for a lock, one after the other.
-func participants(t *testing.T, lock func(c *framework.Client, data string) queueUp, holds []string) {
+func participants(t *testing.T, lock func(c *framework.Client, data string) listable, holds []string) {
 	t.Helper()
 	srv := zktest.Start(t, zktest.InMemory())
 	watcher := lock(connect(t, srv), "watcher")
