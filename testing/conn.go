@@ -34,6 +34,8 @@ type conn struct {
 	over         chan struct{} // closed when the connection is over
 	mute         bool          // the answer being made is not sent: a fault wants the connection cut instead
 	calling      bool          // a function of the test's is running on the reading goroutine
+	waiting      int           // proposals without an answer
+	settled      chan struct{} // closed at the next answer; nil if nobody waits for it
 }
 
 // acceptLocked begins to serve a connection.
@@ -199,8 +201,13 @@ func (c *conn) endLocked() {
 	}
 	close(c.over)
 	c.m.watches.dropLocked(c)
-	if c.session != nil && c.session.conn == c {
-		c.session.conn = nil
+	if s := c.session; s != nil {
+		if s.conn == c {
+			s.conn = nil
+		}
+		if c.m.attached[s.id] == c {
+			delete(c.m.attached, s.id)
+		}
 	}
 	c.m.e.wakeWaitersLocked()
 }

@@ -24,7 +24,3 @@ func (c *conn) getDataLocked(req *wire.PathWatchRequest) (wire.Record, wire.Code
 	}
 	return &wire.GetDataResponse{Data: data, Stat: stat}, code
 }
-
-func (c *conn) syncLocked(req *wire.PathRequest) (wire.Record, wire.Code) {
-	return &wire.PathResponse{Path: req.Path}, wire.CodeOK
-}

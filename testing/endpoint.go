@@ -1,14 +1,11 @@
 package zktest
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"os"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -37,7 +34,7 @@ func (m *member) open() error {
 		}
 	}
 	m.e.mu.Lock()
-	m.down = false
+	m.down, m.since = false, time.Now()
 	m.e.mu.Unlock()
 	if l := m.endpoint.listener; l != nil {
 		m.endpoint.accepting.Go(func() { m.acceptAll(l) })
@@ -134,9 +131,10 @@ func (e *ensemble) roundTrip(ctx context.Context) error {
 // for their goroutines, save those that run a function of the test's.
 func (m *member) shut() error {
 	m.e.mu.Lock()
-	m.down = true
-	m.thawLocked()
 	conns := m.cutAllLocked()
+	m.thawLocked()
+	m.lookLocked() // the others hear that its connections end
+	m.down = true
 	m.e.mu.Unlock()
 
 	var err error
@@ -155,7 +153,7 @@ func (m *member) shut() error {
 // cutAllLocked cuts all connections, in the order in which they came. The
 // caller resets them when it has let go of the lock.
 func (m *member) cutAllLocked() []*conn {
-	conns := slices.SortedFunc(maps.Keys(m.conns), func(a, b *conn) int { return cmp.Compare(a.num, b.num) })
+	conns := m.sortedConnsLocked()
 	for _, c := range conns {
 		c.cutLocked()
 	}

@@ -1,6 +1,7 @@
 package zktest
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -9,8 +10,9 @@ import (
 	"github.com/paddock-zk/paddock/testing/internal/tree"
 )
 
-// ensemble is what the members share: the order of the transactions, and the
-// sessions. What the leader of a real ensemble does is done here.
+// ensemble is what the members share: the order of the transactions, the
+// sessions, and who reaches whom. How a request gets from the member that took
+// it to the leader and back is in replication.go, who leads in election.go.
 type ensemble struct {
 	cfg     config
 	origin  time.Time // zero of the clock that sessions are timed by
@@ -27,20 +29,27 @@ type ensemble struct {
 	// mu guards the fields below and those of members, sessions, connections
 	// and rules that say so. It is never held over I/O, a wait or a callback.
 	mu       sync.Mutex
-	leader   *member // requests are judged against its data
+	leader   *member // whom a majority elected last; nil while nobody leads
+	head     *member // whose replica has everything; the leader, or who led last
+	prefer   *member // who is to win the next election, if possible
+	epoch    int64   // counts elections; 0 for ever on a server alone
 	zxid     int64   // of the latest transaction
+	cut      [][]bool
 	sessions sessions
 	rules    []*Rule
 	requests map[string]int // counts by operation
 	waiters  map[*waiter]struct{}
 	sweeps   alarm
-	sweeping bool   // sweeps is set
+	sweeping bool // sweeps is set
+	election alarm
+	electing bool // election is set
+	beats    alarm
 	conns    uint64 // accepted so far
 	closed   bool
 }
 
-// reply is where the outcome of a transaction goes: to a request on a
-// connection, or, without one, nowhere.
+// reply is where the outcome of a request goes: to a connection, or, without
+// one, nowhere.
 type reply struct {
 	conn *conn
 	xid  int32
@@ -49,19 +58,41 @@ type reply struct {
 // now is the time that transactions carry.
 func (e *ensemble) now() int64 { return time.Now().UnixMilli() }
 
-// submitLocked runs a write. The leader's data decide, and every member
-// applies; the one that serves the client answers.
-func (e *ensemble) submitLocked(to reply, who tree.Caller, op wire.Op, req wire.Record) tree.Outcome {
-	e.zxid++
-	txn := e.leader.data.Prepare(e.zxid, e.now(), who, op, req)
-	var outcome tree.Outcome
-	for _, m := range e.members {
-		out := m.applyLocked(txn, to)
-		if m == e.leader {
-			outcome = out
-		}
+// errNoLeader reports that nothing can be written for want of a majority.
+var errNoLeader = errors.New("no leader with a majority")
+
+// ownLocked runs a write of the server's own.
+func (e *ensemble) ownLocked(op wire.Op, who tree.Caller, req wire.Record) (tree.Outcome, error) {
+	if !e.canCommitLocked(e.leader) {
+		return tree.Outcome{}, errNoLeader
 	}
-	e.scheduleSweepLocked()
-	e.wakeWaitersLocked()
-	return outcome
+	return e.commitLocked(proposal{who: who, op: op, req: req}), nil
+}
+
+// setTimersLocked sets the alarms of an ensemble that has begun to run.
+func (e *ensemble) setTimersLocked() {
+	if len(e.members) > 1 {
+		e.nextBeatLocked()
+	}
+}
+
+// stopTimersLocked stops all alarms.
+func (e *ensemble) stopTimersLocked() {
+	e.pauseLocked()
+	e.election.stop()
+	e.beats.stop()
+	for _, m := range e.members {
+		m.arrivals.stop()
+	}
+}
+
+// waitTimers returns when no alarm is ringing any more.
+func (e *ensemble) waitTimers() {
+	e.sessions.alarm.wait()
+	e.sweeps.wait()
+	e.election.wait()
+	e.beats.wait()
+	for _, m := range e.members {
+		m.arrivals.wait()
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/paddock-zk/paddock/internal/wire"
+	"github.com/paddock-zk/paddock/testing/internal/tree"
 )
 
 // handshake opens a session, or takes one up again.
@@ -32,44 +33,73 @@ func (c *conn) handshake(frame []byte) error {
 		c.turnAwayLocked()
 		return errOver
 	}
+	if !c.m.servesLocked() {
+		return errOver
+	}
 	if req.LastZxidSeen > c.m.applied {
 		// The client has seen a later state than this server has; another may do.
 		return errOver
 	}
 	timeout := c.m.e.negotiate(req.Timeout)
-	if req.SessionID == 0 {
+	switch {
+	case c.m.role == roleReadOnly:
+		return c.readOnlyLocked(&req, timeout)
+	case req.SessionID == 0:
 		c.m.e.openSessionLocked(c, timeout)
-	} else if !c.resumeLocked(req.SessionID, req.Password, timeout) {
+	case !c.resumeLocked(req.SessionID, req.Password, timeout):
 		c.turnAwayLocked()
 		return errOver
 	}
 	if v.cut {
 		return errOver
 	}
+	return c.settle(0)
+}
+
+// readOnlyLocked opens a session on a member without a leader. Nobody else
+// knows of it, and it ends with its connection. Sessions that others know
+// cannot come here.
+//
+// Source: ZooKeeper ZooKeeperServer.processConnectRequest with local sessions.
+func (c *conn) readOnlyLocked(req *wire.ConnectRequest, timeout time.Duration) error {
+	if !req.ReadOnly || c.m.e.sessions.byID[req.SessionID] != nil {
+		return errOver
+	}
+	if req.SessionID != 0 {
+		c.turnAwayLocked()
+		return errOver
+	}
+	c.attachLocked(c.m.e.newSessionLocked(c, timeout))
+	c.welcomeLocked(true)
 	return nil
 }
 
-// resumeLocked takes up a session. An older connection of the session is
-// closed, even if the password turns out to be wrong, as in ZooKeeper.
+// resumeLocked asks the leader to take up a session. An older connection of
+// the session is closed, even if the password turns out to be wrong, as in ZooKeeper.
 func (c *conn) resumeLocked(id int64, password []byte, timeout time.Duration) bool {
-	e := c.m.e
-	s := e.sessions.byID[id]
-	if s != nil && s.conn != nil {
-		s.conn.finishLocked()
+	if old := c.m.attached[id]; old != nil {
+		old.finishLocked()
 	}
-	if s == nil || !bytes.Equal(password, e.password(id)) {
+	if !bytes.Equal(password, c.m.e.password(id)) {
 		return false
 	}
-	s.conn, c.session = c, s
-	s.timeout = timeout
-	e.touchLocked(s)
-	c.welcomeLocked()
-	e.wakeWaitersLocked()
+	c.proposeLocked(proposal{
+		to: reply{conn: c}, who: tree.Caller{Session: id}, op: opRenew, session: &session{timeout: timeout},
+	})
 	return true
 }
 
+// attachLocked makes the connection the one that serves a session here.
+func (c *conn) attachLocked(s *session) {
+	if c.isOverLocked() {
+		return
+	}
+	c.session = s
+	c.m.attached[s.id] = c
+}
+
 // welcomeLocked tells the client about its session.
-func (c *conn) welcomeLocked() {
+func (c *conn) welcomeLocked(readOnly bool) {
 	if c.mute {
 		return
 	}
@@ -77,11 +107,14 @@ func (c *conn) welcomeLocked() {
 		Timeout:     int32(c.session.timeout / time.Millisecond),
 		SessionID:   c.session.id,
 		Password:    c.m.e.password(c.session.id),
+		ReadOnly:    readOnly,
 		HasReadOnly: c.readOnlyByte,
 	})
 }
 
 // turnAwayLocked tells the client that its session is over.
 func (c *conn) turnAwayLocked() {
-	c.sendLocked(&wire.ConnectResponse{Password: make([]byte, 16), HasReadOnly: c.readOnlyByte})
+	c.sendLocked(&wire.ConnectResponse{
+		Password: make([]byte, 16), ReadOnly: c.m.role == roleReadOnly, HasReadOnly: c.readOnlyByte,
+	})
 }

@@ -49,6 +49,18 @@ func (s *Server) Watches() []WatchInfo {
 	s.e.mu.Lock()
 	defer s.e.mu.Unlock()
 	var list []WatchInfo
+	for _, m := range s.members {
+		list = append(list, m.watchesLocked()...)
+	}
+	slices.SortFunc(list, func(a, b WatchInfo) int {
+		return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Kind, b.Kind), cmp.Compare(a.Session, b.Session))
+	})
+	return list
+}
+
+// watchesLocked lists the watches that are set at one member.
+func (m *member) watchesLocked() []WatchInfo {
+	var list []WatchInfo
 	add := func(t *watchTable, plain func(path string) string, persistent bool) {
 		for path, watchers := range t.byPath {
 			for c, mode := range watchers {
@@ -65,17 +77,23 @@ func (s *Server) Watches() []WatchInfo {
 			}
 		}
 	}
-	add(&s.m.watches.data, func(path string) string {
-		if _, code := s.m.data.Exists(path); code != wire.CodeOK {
+	add(&m.watches.data, func(path string) string {
+		if _, code := m.data.Exists(path); code != wire.CodeOK {
 			return "exist"
 		}
 		return "data"
 	}, true)
-	add(&s.m.watches.child, func(string) string { return "child" }, false)
-	slices.SortFunc(list, func(a, b WatchInfo) int {
-		return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Kind, b.Kind), cmp.Compare(a.Session, b.Session))
-	})
+	add(&m.watches.child, func(string) string { return "child" }, false)
 	return list
+}
+
+// replicaLocked is the data that the server knows: a member's own, or the
+// latest of a cluster.
+func (s *Server) replicaLocked() *tree.Tree {
+	if len(s.members) == 1 {
+		return s.members[0].data
+	}
+	return s.e.head.data
 }
 
 // Ephemerals lists the nodes that a session owns, sorted; of session 0, those
@@ -84,11 +102,11 @@ func (s *Server) Ephemerals(session int64) []string {
 	s.e.mu.Lock()
 	defer s.e.mu.Unlock()
 	if session != 0 {
-		return s.m.data.Ephemerals(session)
+		return s.replicaLocked().Ephemerals(session)
 	}
 	var paths []string
-	for _, id := range s.m.data.Sessions() {
-		paths = append(paths, s.m.data.Ephemerals(id)...)
+	for _, id := range s.replicaLocked().Sessions() {
+		paths = append(paths, s.replicaLocked().Ephemerals(id)...)
 	}
 	slices.Sort(paths)
 	return paths
@@ -107,7 +125,7 @@ func (s *Server) Requests() map[string]int {
 func (s *Server) Dump(w io.Writer) error {
 	var b strings.Builder
 	s.e.mu.Lock()
-	s.m.data.Walk(func(path string, data []byte, stat wire.Stat, owner int64) {
+	s.replicaLocked().Walk(func(path string, data []byte, stat wire.Stat, owner int64) {
 		fmt.Fprintf(&b, "%s %q version %d%s\n", path, data, stat.Version, ownerText(owner))
 	})
 	s.e.mu.Unlock()

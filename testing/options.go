@@ -4,6 +4,8 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
+	"strconv"
 	"time"
 )
 
@@ -16,23 +18,41 @@ func (f optionFunc) apply(c *config) { f(c) }
 
 // config is what the options set.
 type config struct {
-	memory        bool
-	listen        string
-	tls           *tls.Config
-	latency       time.Duration
-	tick          time.Duration
-	minTimeout    time.Duration
-	maxTimeout    time.Duration
-	super         string
-	maxFrame      int
-	sweepInterval time.Duration
+	memory         bool
+	listen         string
+	tls            *tls.Config
+	latency        time.Duration
+	tick           time.Duration
+	minTimeout     time.Duration
+	maxTimeout     time.Duration
+	super          string
+	maxFrame       int
+	sweepInterval  time.Duration
+	syncLimit      int
+	electionTime   time.Duration
+	readOnly       bool
+	maxOutstanding int
+}
+
+// memberAddr is where the i-th member of a cluster listens. What is no address
+// is left to net.Listen to judge.
+func memberAddr(listen string, i int) string {
+	host, port, err := net.SplitHostPort(listen)
+	n, err2 := strconv.Atoi(port)
+	if err != nil || err2 != nil || n == 0 || i == 0 {
+		return listen
+	}
+	return net.JoinHostPort(host, strconv.Itoa(n+i))
 }
 
 // The defaults are those of ZooKeeper.
 const (
-	defaultTick          = 2 * time.Second
-	defaultMaxFrame      = 0xfffff
-	defaultSweepInterval = time.Minute
+	defaultTick           = 2 * time.Second
+	defaultMaxFrame       = 0xfffff
+	defaultSweepInterval  = time.Minute
+	defaultSyncLimit      = 5
+	defaultElectionTime   = 350 * time.Millisecond // as measured: three servers on one machine
+	defaultMaxOutstanding = 1000
 	// handshakeTimeout is how long a connection may take to ask for a session.
 	handshakeTimeout = 10 * time.Second
 	// maxQueued is how many bytes may wait for a client that does not read,
@@ -41,7 +61,8 @@ const (
 )
 
 func newConfig(opts []Option) (config, error) {
-	c := config{listen: "127.0.0.1:0", tick: defaultTick, maxFrame: defaultMaxFrame, sweepInterval: defaultSweepInterval}
+	c := config{listen: "127.0.0.1:0", tick: defaultTick, maxFrame: defaultMaxFrame, sweepInterval: defaultSweepInterval,
+		syncLimit: defaultSyncLimit, electionTime: defaultElectionTime, maxOutstanding: defaultMaxOutstanding}
 	for _, o := range opts {
 		o.apply(&c)
 	}
@@ -56,6 +77,12 @@ func newConfig(opts []Option) (config, error) {
 		return c, fmt.Errorf("zktest: session timeouts from %v to %v", c.minTimeout, c.maxTimeout)
 	case c.maxFrame <= 0:
 		return c, fmt.Errorf("zktest: frames of at most %d bytes", c.maxFrame)
+	case c.syncLimit < 1:
+		return c, fmt.Errorf("zktest: sync limit of %d ticks", c.syncLimit)
+	case c.electionTime < 0:
+		return c, fmt.Errorf("zktest: election time of %v", c.electionTime)
+	case c.maxOutstanding < 1:
+		return c, fmt.Errorf("zktest: at most %d outstanding requests", c.maxOutstanding)
 	case c.sweepInterval < 0:
 		return c, fmt.Errorf("zktest: sweep interval of %v", c.sweepInterval)
 	case c.latency < 0:
@@ -100,6 +127,24 @@ func Superuser(digest string) Option { return optionFunc(func(c *config) { c.sup
 // MaxFrame bounds the size of a request in bytes; a larger one ends its
 // connection. ZooKeeper calls it jute.maxbuffer. Defaults to 1,048,575.
 func MaxFrame(bytes int) Option { return optionFunc(func(c *config) { c.maxFrame = bytes }) }
+
+// SyncLimit is how many ticks a member of a cluster goes on without hearing the
+// others. Defaults to 5.
+func SyncLimit(ticks int) Option { return optionFunc(func(c *config) { c.syncLimit = ticks }) }
+
+// ElectionTime is how long an election takes, and how long a member takes to
+// join a leader. Defaults to 350 milliseconds, which three real servers on one
+// machine need.
+func ElectionTime(d time.Duration) Option { return optionFunc(func(c *config) { c.electionTime = d }) }
+
+// ReadOnlyMode lets members of a cluster that see no majority serve clients
+// that ask for a read-only session: after two seconds, or a tick if that is
+// longer. As in ZooKeeper they take no session that the others know.
+func ReadOnlyMode() Option { return optionFunc(func(c *config) { c.readOnly = true }) }
+
+// MaxOutstanding is how many requests of one connection may wait for the
+// leader; the connection is not read meanwhile. Defaults to 1,000.
+func MaxOutstanding(n int) Option { return optionFunc(func(c *config) { c.maxOutstanding = n }) }
 
 // SweepInterval is how often the server removes empty containers and nodes
 // whose time to live is over. Defaults to a minute; 0 leaves it to

@@ -21,6 +21,7 @@ type client struct {
 	nc       net.Conn
 	r        *bufio.Reader
 	xid      int32
+	zxid     int64 // of the reply read last
 	session  int64
 	password []byte
 	events   []wire.WatcherEvent
@@ -111,12 +112,15 @@ func (c *client) receive(xid int32, res wire.Record) (wire.Code, error) {
 			require.NoError(c.t, d.Err())
 			c.events = append(c.events, ev)
 			continue
+		case h.Xid == wire.XidPing:
+			continue
 		case h.Xid != xid:
 			require.Equal(c.t, xid, h.Xid)
 		case h.Code == 0 && res != nil:
 			res.Decode(d)
 		}
 		require.NoError(c.t, d.Err())
+		c.zxid = h.Zxid
 		return h.Code, nil
 	}
 }

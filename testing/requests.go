@@ -56,6 +56,7 @@ func makeKinds() map[wire.Op]kind {
 		wire.OpCheck:           {body: version, write: true},
 		wire.OpMulti:           {body: body[wire.MultiRequest](), write: true},
 		wire.OpReconfig:        {body: body[wire.ReconfigRequest](), write: true},
+		wire.OpSync:            {body: path, write: true},
 
 		wire.OpExists:               {body: watched, read: read((*conn).existsLocked)},
 		wire.OpGetData:              {body: watched, read: read((*conn).getDataLocked)},
@@ -64,7 +65,6 @@ func makeKinds() map[wire.Op]kind {
 		wire.OpGetACL:               {body: path, read: read((*conn).getACLLocked)},
 		wire.OpGetAllChildrenNumber: {body: path, read: read((*conn).getAllChildrenNumberLocked)},
 		wire.OpGetEphemerals:        {body: path, read: read((*conn).getEphemeralsLocked)},
-		wire.OpSync:                 {body: path, read: read((*conn).syncLocked)},
 		wire.OpMultiRead:            {body: body[wire.MultiRequest](), read: read((*conn).multiReadLocked)},
 		wire.OpWhoAmI:               {body: body[wire.Empty](), read: read((*conn).whoAmILocked)},
 
@@ -109,9 +109,16 @@ func (c *conn) handle(frame []byte) error {
 	if err := c.enter(); err != nil {
 		return err
 	}
-	defer c.m.e.mu.Unlock()
+	defer c.m.e.mu.Unlock() // settle lets go of it and takes it again
 	c.m.e.requests[name]++
-	c.m.e.touchLocked(c.session)
+	c.m.touchLocked(c.session)
+	if !k.write && h.Op != wire.OpAuth {
+		if err := c.settle(0); err != nil {
+			return err
+		}
+	} else if err := c.settle(c.m.e.cfg.maxOutstanding - 1); err != nil {
+		return err
+	}
 	if v.fail {
 		c.replyLocked(h.Xid, v.code, wire.Empty{})
 		if h.Op == wire.OpAuth {
@@ -134,20 +141,18 @@ func (c *conn) handle(frame []byte) error {
 // processLocked carries out a request. A nil req of a kind that has a body
 // stands for one that could not be read.
 func (c *conn) processLocked(h wire.RequestHeader, k kind, req wire.Record) error {
-	e := c.m.e
 	switch {
 	case h.Op == wire.OpPing:
 		c.replyLocked(wire.XidPing, wire.CodeOK, wire.Empty{})
 	case h.Op == wire.OpCloseSession:
-		e.closeSessionLocked(c.session, reply{c, h.Xid})
-		return errOver
+		return c.leaveLocked(h.Xid)
 	case h.Op == wire.OpAuth:
 		return c.authLocked(h.Xid, req)
 	case h.Op == wire.OpDeleteContainer:
 		// A real server reads a client's request such that it is always refused.
-		e.submitLocked(reply{c, h.Xid}, c.callerLocked(), h.Op, &wire.PathRequest{})
+		c.askLocked(h, &wire.PathRequest{})
 	case k.write:
-		e.submitLocked(reply{c, h.Xid}, c.callerLocked(), h.Op, req)
+		c.askLocked(h, req)
 	case req == nil:
 		c.replyLocked(h.Xid, wire.CodeMarshallingError, wire.Empty{})
 	default:
@@ -160,10 +165,80 @@ func (c *conn) processLocked(h wire.RequestHeader, k kind, req wire.Record) erro
 	return nil
 }
 
+// askLocked hands a request to the leader.
+func (c *conn) askLocked(h wire.RequestHeader, req wire.Record) {
+	switch {
+	case c.m.role == roleReadOnly:
+		c.replyLocked(h.Xid, wire.CodeNotReadOnly, wire.Empty{})
+	case h.Op == wire.OpSync && req == nil:
+		c.replyLocked(h.Xid, wire.CodeMarshallingError, wire.Empty{})
+	default:
+		c.proposeLocked(proposal{to: reply{c, h.Xid}, who: c.callerLocked(), op: h.Op, req: req})
+	}
+}
+
+// leaveLocked ends the session at its client's wish. The connection ends with
+// the answer.
+func (c *conn) leaveLocked(xid int32) error {
+	if c.m.role == roleReadOnly {
+		c.replyLocked(xid, wire.CodeOK, wire.Empty{})
+		return errOver
+	}
+	c.proposeLocked(proposal{to: reply{c, xid}, who: c.callerLocked(), op: wire.OpCloseSession})
+	if c.mute {
+		return errOver
+	}
+	return c.settle(0)
+}
+
+// proposeLocked sends a proposal on its way, and counts it until it is answered.
+func (c *conn) proposeLocked(p proposal) {
+	c.waiting++
+	c.m.proposeLocked(p)
+}
+
+// answeredLocked counts an answer.
+func (c *conn) answeredLocked() {
+	c.waiting--
+	if c.settled != nil {
+		close(c.settled)
+		c.settled = nil
+	}
+}
+
+// settle waits until at most n of the connection's proposals are unanswered:
+// reads see what was written before them, as in ZooKeeper's CommitProcessor. It
+// is called with the lock, which it lets go of meanwhile.
+func (c *conn) settle(n int) error {
+	for c.waiting > n {
+		if c.isOverLocked() {
+			return errOver
+		}
+		if c.settled == nil {
+			c.settled = make(chan struct{})
+		}
+		settled := c.settled
+		c.m.e.mu.Unlock()
+		select {
+		case <-settled:
+		case <-c.over:
+		}
+		c.m.e.mu.Lock()
+	}
+	if c.isOverLocked() {
+		return errOver
+	}
+	return nil
+}
+
 // answerLocked sends the outcome of a write to the client that asked for it.
 func (c *conn) answerLocked(xid int32, txn *tree.Txn, out tree.Outcome) {
 	res := out.Result
 	if res.Op == wire.OpError {
+		if res.Code == wire.CodeSessionMoved {
+			c.finishLocked() // the session is somebody else's now
+			return
+		}
 		c.replyLocked(xid, res.Code, wire.Empty{})
 		return
 	}
@@ -178,7 +253,7 @@ func (c *conn) answerLocked(xid int32, txn *tree.Txn, out tree.Outcome) {
 	case wire.OpMulti:
 		body = &wire.MultiResponse{Results: out.Multi}
 	case wire.OpCreateSession:
-		c.welcomeLocked()
+		c.welcomeLocked(false)
 		return
 	case wire.OpCheck:
 		return // ZooKeeper has no answer to a check that holds, outside a multi

@@ -33,11 +33,12 @@ var ErrNoSession = errors.New("no such session")
 // ErrClosed reports a call on a server that was closed.
 var ErrClosed = errors.New("server is closed")
 
-// Server is one standalone server. Its methods may be called from any goroutine.
+// Server is one standalone server, or a member of a cluster. Its methods may be
+// called from any goroutine.
 type Server struct {
 	e       *ensemble
-	m       *member
-	tb      TB // nil for a server made with New
+	members []*member // those it stands for: one, or all of a cluster
+	tb      TB        // nil for a server made with New
 	chroots atomic.Int64
 }
 
@@ -51,31 +52,50 @@ func Start(t TB, opts ...Option) *Server {
 		t.Fatalf("%v", err)
 		return nil
 	}
+	s.begin(t)
+	return s
+}
+
+// begin ties the server to a test.
+func (s *Server) begin(t TB) {
 	s.tb = t
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Errorf("zktest: close: %v", err)
 		}
 	})
-	return s
 }
 
 // New is Start for programs and TestMain; Close it.
 func New(opts ...Option) (*Server, error) {
+	s, err := newServer(1, opts)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// newServer runs n members.
+func newServer(n int, opts []Option) (*Server, error) {
 	cfg, err := newConfig(opts)
 	if err != nil {
 		return nil, err
 	}
-	e := newEnsemble(cfg)
-	m := newMember(e, 0)
-	e.members, e.leader = []*member{m}, m
-	if err := m.open(); err != nil {
-		return nil, fmt.Errorf("zktest: %w", err)
+	e := newEnsemble(cfg, n)
+	s := &Server{e: e, members: e.members}
+	for _, m := range e.members {
+		if err := m.open(); err != nil {
+			return nil, errors.Join(fmt.Errorf("zktest: %w", err), s.Close())
+		}
 	}
-	return &Server{e: e, m: m}, nil
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.electLocked()
+	e.setTimersLocked()
+	return s, nil
 }
 
-// Close disconnects everybody, frees the port and waits for the server's
+// Close disconnects everybody, frees the ports and waits for the server's
 // goroutines, save those that run a function given to Call or Match. It may be
 // called more than once.
 func (s *Server) Close() error {
@@ -87,19 +107,28 @@ func (s *Server) Close() error {
 		return nil
 	}
 	s.e.closed = true
-	s.e.pauseLocked()
+	s.e.stopTimersLocked()
 	s.e.endWaitersLocked()
 	s.e.mu.Unlock()
-	err := s.m.shut()
-	s.e.sessions.alarm.wait()
-	s.e.sweeps.wait()
-	return err
+	var errs []error
+	for _, m := range s.e.members {
+		errs = append(errs, m.shut())
+	}
+	s.e.waitTimers()
+	return errors.Join(errs...)
 }
 
-// ConnectString is what a client needs to be told, such as "127.0.0.1:40123".
-// In memory it is an address of that form too, since some clients look names
-// up, but nobody listens there: it has a meaning for DialContext only.
-func (s *Server) ConnectString() string { return s.m.endpoint.addr }
+// ConnectString is what a client needs to be told, such as "127.0.0.1:40123";
+// of a cluster, all members with commas between. In memory it has that form
+// too, since some clients look names up, but nobody listens there: it has a
+// meaning for DialContext only.
+func (s *Server) ConnectString() string {
+	addrs := make([]string, len(s.members))
+	for i, m := range s.members {
+		addrs[i] = m.endpoint.addr
+	}
+	return strings.Join(addrs, ",")
+}
 
 // Chroot returns ConnectString with an empty chroot of this test's own, on a
 // server that tests share.
@@ -114,17 +143,20 @@ func (s *Server) Chroot(t TB) string {
 	path := fmt.Sprintf("/%s-%d", name, s.chroots.Add(1))
 	s.e.mu.Lock()
 	defer s.e.mu.Unlock()
-	out := s.e.submitLocked(reply{}, tree.Caller{IDs: []tree.ID{tree.SuperID}}, wire.OpCreate, &wire.CreateRequest{
+	out, err := s.e.ownLocked(wire.OpCreate, tree.Caller{IDs: []tree.ID{tree.SuperID}}, &wire.CreateRequest{
 		Path: path, ACL: []wire.ACL{{Perms: wire.PermAll, Scheme: "world", ID: "anyone"}},
 	})
-	if out.Result.Op == wire.OpError {
+	switch {
+	case err != nil:
+		t.Fatalf("zktest: create %s: %v", path, err)
+	case out.Result.Op == wire.OpError:
 		t.Fatalf("zktest: create %s: %v", path, out.Result.Code)
 	}
 	return s.ConnectString() + path
 }
 
 // DialContext opens a client's connection, over TCP or in memory. In memory
-// the only address is that of ConnectString.
+// the only addresses are those of ConnectString.
 func (s *Server) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
 	if s.e.cfg.memory {
 		return s.e.dial(ctx, addr)
@@ -132,7 +164,7 @@ func (s *Server) DialContext(ctx context.Context, network, addr string) (net.Con
 	return new(net.Dialer).DialContext(ctx, network, addr)
 }
 
-func newEnsemble(cfg config) *ensemble {
+func newEnsemble(cfg config, n int) *ensemble {
 	e := &ensemble{
 		cfg:      cfg,
 		running:  make(chan struct{}, 1),
@@ -144,6 +176,11 @@ func newEnsemble(cfg config) *ensemble {
 	}
 	e.latency.Store(int64(cfg.latency))
 	_, _ = rand.Read(e.secret[:]) // never fails
+	for i := range n {
+		e.members = append(e.members, newMember(e, i))
+		e.cut = append(e.cut, make([]bool, n))
+	}
+	e.head = e.members[n-1]
 	return e
 }
 

@@ -16,8 +16,10 @@ import (
 type session struct {
 	id      int64
 	timeout time.Duration
-	conn    *conn // nil while disconnected
-	due     int64 // the tick at which it expires, 0 while the clock stands still
+	conn    *conn   // nil while disconnected
+	owner   *member // where the leader was told that it is
+	due     int64   // the tick at which it expires, 0 while the clock stands still
+	closing bool    // it has expired, and a majority has yet to hear
 }
 
 // sessions are the sessions of an ensemble and when they expire.
@@ -29,19 +31,18 @@ type session struct {
 // Source: ZooKeeper SessionTrackerImpl, ExpiryQueue.
 type sessions struct {
 	byID   map[int64]*session
-	last   int64 // id given out last
+	last   int64 // number of the id given out last
 	due    map[int64]map[*session]struct{}
 	alarm  alarm
 	armed  int64 // the tick that alarm is set to, 0 if it is not set
-	paused bool  // no server runs, so nobody looks at the clock
+	paused bool  // nobody leads, so nobody looks at the clock
 }
 
 func newSessions() sessions {
 	return sessions{
-		byID: make(map[int64]*session),
-		due:  make(map[int64]map[*session]struct{}),
-		// As in ZooKeeper the first byte is a server's number.
-		last: 1 << 56,
+		byID:   make(map[int64]*session),
+		due:    make(map[int64]map[*session]struct{}),
+		paused: true,
 	}
 }
 
@@ -55,28 +56,32 @@ func (e *ensemble) password(id int64) []byte {
 // openSessionLocked begins a session for c. The answer goes out when c's
 // member has applied the transaction.
 func (e *ensemble) openSessionLocked(c *conn, timeout time.Duration) {
-	e.sessions.last++
-	s := &session{id: e.sessions.last, timeout: timeout, conn: c}
-	e.sessions.byID[s.id] = s
-	c.session = s
-	e.touchLocked(s)
-	e.submitLocked(reply{conn: c}, tree.Caller{Session: s.id}, wire.OpCreateSession, nil)
+	s := e.newSessionLocked(c, timeout)
+	c.attachLocked(s)
+	c.proposeLocked(proposal{
+		to: reply{conn: c}, who: tree.Caller{Session: s.id}, op: wire.OpCreateSession, session: s,
+	})
 }
 
-// closeSessionLocked ends a session: its ephemeral nodes go, and so does its
-// connection, after the reply if there is to be one.
-func (e *ensemble) closeSessionLocked(s *session, to reply) {
-	delete(e.sessions.byID, s.id)
+// newSessionLocked returns a session of which nobody knows yet. As in
+// ZooKeeper the first byte of its id is the number of the member.
+func (e *ensemble) newSessionLocked(c *conn, timeout time.Duration) *session {
+	e.sessions.last++
+	id := int64(1+c.m.index)<<56 | e.sessions.last
+	return &session{id: id, timeout: timeout, conn: c, owner: c.m}
+}
+
+// expireLocked ends a session: its ephemeral nodes go, and so does its
+// connection.
+func (e *ensemble) expireLocked(s *session) {
+	s.closing = true
 	e.unscheduleLocked(s)
-	e.submitLocked(to, tree.Caller{Session: s.id}, wire.OpCloseSession, nil)
-	if s.conn != nil {
-		s.conn.finishLocked()
-	}
+	e.leader.proposeLocked(proposal{who: tree.Caller{Session: s.id}, op: wire.OpCloseSession})
 }
 
 // touchLocked notes that the session's client was heard.
 func (e *ensemble) touchLocked(s *session) {
-	if e.sessions.paused {
+	if e.sessions.paused || s.closing {
 		return
 	}
 	due := int64((time.Since(e.origin)+s.timeout)/e.cfg.tick) + 1
@@ -132,7 +137,7 @@ func (e *ensemble) expire() {
 		return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.id, b.id))
 	})
 	for _, s := range over {
-		e.closeSessionLocked(s, reply{})
+		e.expireLocked(s)
 	}
 	e.rearmLocked()
 }
@@ -149,7 +154,7 @@ func (e *ensemble) rearmLocked() {
 	}
 }
 
-// pauseLocked stops the clock; nobody is there to look at it.
+// pauseLocked stops the clock, since nobody leads.
 func (e *ensemble) pauseLocked() {
 	e.sessions.paused = true
 	e.sessions.alarm.stop()
@@ -165,6 +170,7 @@ func (e *ensemble) pauseLocked() {
 func (e *ensemble) resumeLocked() {
 	e.sessions.paused = false
 	for _, s := range e.sessions.byID {
+		s.closing = false
 		e.touchLocked(s)
 	}
 	e.scheduleSweepLocked()

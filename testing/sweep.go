@@ -18,8 +18,10 @@ func (s *Server) SweepContainers() {
 }
 
 func (e *ensemble) sweepLocked() {
-	for _, path := range e.leader.data.Sweepable(e.now()) {
-		e.submitLocked(reply{}, tree.Caller{}, wire.OpDeleteContainer, &wire.PathRequest{Path: path})
+	for _, path := range e.head.data.Sweepable(e.now()) {
+		if _, err := e.ownLocked(wire.OpDeleteContainer, tree.Caller{}, &wire.PathRequest{Path: path}); err != nil {
+			return
+		}
 	}
 }
 
@@ -27,7 +29,7 @@ func (e *ensemble) sweepLocked() {
 // something to sweep.
 func (e *ensemble) scheduleSweepLocked() {
 	every := e.cfg.sweepInterval
-	if e.sweeping || every == 0 || e.closed || e.sessions.paused || !e.leader.data.Sweeps() {
+	if e.sweeping || every == 0 || e.closed || e.sessions.paused || !e.head.data.Sweeps() {
 		return
 	}
 	e.sweeping = true

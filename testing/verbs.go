@@ -1,6 +1,7 @@
 package zktest
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -18,7 +19,7 @@ func (s *Server) missed(err error) error {
 }
 
 // Stop ends the server as a crash would: connections are reset and the port is
-// closed. Data and sessions are kept; sessions do not age until Restart.
+// closed. Data and sessions are kept; sessions do not age while nobody leads.
 // Stopping twice is fine.
 func (s *Server) Stop() error {
 	s.e.running <- struct{}{}
@@ -32,26 +33,35 @@ func (s *Server) stop() error {
 		s.e.mu.Unlock()
 		return ErrClosed
 	}
-	s.e.pauseLocked()
 	s.e.mu.Unlock()
-	return s.m.shut()
+	var errs []error
+	for _, m := range s.members {
+		errs = append(errs, m.shut())
+	}
+	return errors.Join(errs...)
 }
 
 // Restart starts the server again, on the same port, with its data, and with
 // its sessions, each of which gets its full timeout. Watches are gone, as
-// clients know. A server that runs is stopped first.
+// clients know. A server that runs is stopped first. Members of a cluster serve
+// once they have found or elected a leader.
 func (s *Server) Restart() error {
 	s.e.running <- struct{}{}
 	defer func() { <-s.e.running }()
 	if err := s.stop(); err != nil {
 		return err
 	}
-	if err := s.m.open(); err != nil {
-		return fmt.Errorf("zktest: %w", err)
+	for _, m := range s.members {
+		if err := m.open(); err != nil {
+			return fmt.Errorf("zktest: %w", err)
+		}
 	}
 	s.e.mu.Lock()
 	defer s.e.mu.Unlock()
-	s.e.resumeLocked()
+	if len(s.e.members) == 1 {
+		s.e.electLocked() // there is nobody to wait for
+	}
+	s.e.seekLocked()
 	return nil
 }
 
@@ -59,13 +69,13 @@ func (s *Server) Restart() error {
 // ephemeral nodes are gone. It returns ErrNoSession if there is none.
 func (s *Server) ExpireSession(id int64) error {
 	s.e.mu.Lock()
-	session := s.e.sessions.byID[id]
-	if session != nil {
-		s.e.closeSessionLocked(session, reply{})
+	err := ErrNoSession
+	if s.e.sessions.byID[id] != nil {
+		_, err = s.e.ownLocked(wire.OpCloseSession, tree.Caller{Session: id}, nil)
 	}
 	s.e.mu.Unlock()
-	if session == nil {
-		return s.missed(fmt.Errorf("expire session %#x: %w", id, ErrNoSession))
+	if err != nil {
+		return s.missed(fmt.Errorf("expire session %#x: %w", id, err))
 	}
 	return nil
 }
@@ -92,7 +102,10 @@ func (s *Server) Disconnect(id int64) error {
 // DisconnectAll cuts every connection; the sessions live on.
 func (s *Server) DisconnectAll() {
 	s.e.mu.Lock()
-	conns := s.m.cutAllLocked()
+	var conns []*conn
+	for _, m := range s.members {
+		conns = append(conns, m.cutAllLocked()...)
+	}
 	s.e.mu.Unlock()
 	resetAll(conns)
 }
@@ -106,7 +119,9 @@ func (s *Server) Accept() { s.setRefuses(false) }
 func (s *Server) setRefuses(refuses bool) {
 	s.e.mu.Lock()
 	defer s.e.mu.Unlock()
-	s.m.refuses = refuses
+	for _, m := range s.members {
+		m.refuses = refuses
+	}
 }
 
 // Freeze stops answering while connections stay open, new ones are still
@@ -115,8 +130,10 @@ func (s *Server) setRefuses(refuses bool) {
 func (s *Server) Freeze() {
 	s.e.mu.Lock()
 	defer s.e.mu.Unlock()
-	if s.m.thaw == nil && !s.m.down {
-		s.m.thaw = make(chan struct{})
+	for _, m := range s.members {
+		if m.thaw == nil && !m.down {
+			m.thaw = make(chan struct{})
+		}
 	}
 }
 
@@ -124,7 +141,20 @@ func (s *Server) Freeze() {
 func (s *Server) Thaw() {
 	s.e.mu.Lock()
 	defer s.e.mu.Unlock()
-	s.m.thawLocked()
+	for _, m := range s.members {
+		m.thawLocked()
+	}
+	s.e.changedLocked()
+}
+
+// changedLocked lets the members act on what they can know now.
+func (e *ensemble) changedLocked() {
+	for _, m := range e.members {
+		e.noticeLocked(m)
+	}
+	e.flowLocked()
+	e.seekLocked()
+	e.wakeWaitersLocked()
 }
 
 func (m *member) thawLocked() {
@@ -142,10 +172,13 @@ func (s *Server) SetLatency(d time.Duration) { s.e.latency.Store(int64(d)) }
 // the number next.
 func (s *Server) SetSequence(parent string, next int32) error {
 	s.e.mu.Lock()
-	out := s.e.submitLocked(reply{}, tree.Caller{}, tree.OpSetSequence, &tree.SetSequenceRequest{Path: parent, Next: next})
+	out, err := s.e.ownLocked(tree.OpSetSequence, tree.Caller{}, &tree.SetSequenceRequest{Path: parent, Next: next})
 	s.e.mu.Unlock()
-	if out.Result.Op == wire.OpError {
-		return s.missed(fmt.Errorf("set sequence of %s: %v", parent, out.Result.Code))
+	if err == nil && out.Result.Op == wire.OpError {
+		err = errors.New(out.Result.Code.String())
+	}
+	if err != nil {
+		return s.missed(fmt.Errorf("set sequence of %s: %w", parent, err))
 	}
 	return nil
 }

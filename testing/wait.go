@@ -1,6 +1,9 @@
 package zktest
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // waiter waits until something holds.
 type waiter struct {
@@ -59,7 +62,7 @@ func (s *Server) WaitSessionGone(ctx context.Context, id int64) error {
 // cause. A node that is not there has none.
 func (s *Server) WaitChildren(ctx context.Context, path string, n int) error {
 	return s.e.wait(ctx, func() bool {
-		stat, _ := s.e.leader.data.Exists(path)
+		stat, _ := s.e.head.data.Exists(path)
 		return int(stat.NumChildren) == n
 	})
 }
@@ -68,7 +71,8 @@ func (s *Server) WaitChildren(ctx context.Context, path string, n int) error {
 // cause. A recursive watch above it counts only for its own path.
 func (s *Server) WaitWatch(ctx context.Context, path string) error {
 	return s.e.wait(ctx, func() bool {
-		w := &s.m.watches
-		return len(w.data.byPath[path]) > 0 || len(w.child.byPath[path]) > 0
+		return slices.ContainsFunc(s.members, func(m *member) bool {
+			return m.watches.data.watched(path) || m.watches.child.watched(path)
+		})
 	})
 }

@@ -148,13 +148,15 @@ func send(to map[*conn]struct{}, typ wire.EventType, path string, acl []wire.ACL
 	if len(to) == 0 {
 		return
 	}
-	conns := slices.SortedFunc(maps.Keys(to), func(a, b *conn) int { return cmp.Compare(a.num, b.num) })
+	conns := slices.SortedFunc(maps.Keys(to), byNum)
 	for _, c := range conns {
 		if tree.Allowed(acl, wire.PermRead, c.ids) {
 			c.notifyLocked(typ, path)
 		}
 	}
 }
+
+func byNum(a, b *conn) int { return cmp.Compare(a.num, b.num) }
 
 // notifyLocked queues one event.
 func (c *conn) notifyLocked(typ wire.EventType, path string) {

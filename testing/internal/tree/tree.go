@@ -149,3 +149,21 @@ func join(parent, name string) string {
 	}
 	return parent + "/" + name
 }
+
+// Clone returns a copy that shares nothing that Apply changes.
+func (t *Tree) Clone() *Tree {
+	c := &Tree{
+		nodes:      make(map[string]*node, len(t.nodes)),
+		ephemerals: make(map[int64]map[string]struct{}, len(t.ephemerals)),
+		swept:      maps.Clone(t.swept),
+	}
+	for path, n := range t.nodes {
+		copied := *n
+		copied.children = slices.Clone(n.children)
+		c.nodes[path] = &copied
+	}
+	for session, paths := range t.ephemerals {
+		c.ephemerals[session] = maps.Clone(paths)
+	}
+	return c
+}

@@ -60,6 +60,12 @@ func (t *Tree) Prepare(zxid, now int64, who Caller, op wire.Op, req wire.Record)
 	return txn
 }
 
+// Refuse returns the transaction of a write that is refused before its
+// contents matter.
+func Refuse(zxid, now int64, who Caller, op wire.Op, code wire.Code) *Txn {
+	return &Txn{Zxid: zxid, Time: now, Session: who.Session, Op: op, change: refusal{code}}
+}
+
 // Apply carries txn out.
 func (t *Tree) Apply(txn *Txn) Outcome {
 	var out Outcome

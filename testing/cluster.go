@@ -1,0 +1,146 @@
+package zktest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Cluster is n members over one state, as clients can observe an ensemble. Its
+// methods taken from Server act on all members, or on what they share; those
+// of Member act on one.
+type Cluster struct {
+	Server
+	each []*Server
+}
+
+// StartCluster runs a cluster of n members until the test ends, as Start does a server.
+func StartCluster(t TB, n int, opts ...Option) *Cluster {
+	t.Helper()
+	c, err := NewCluster(n, opts...)
+	if err != nil {
+		t.Fatalf("%v", err)
+		return nil
+	}
+	c.begin(t)
+	for _, s := range c.each {
+		s.tb = t
+	}
+	return c
+}
+
+// NewCluster is StartCluster for programs and TestMain; Close it. The members
+// have elected a leader when it returns. A port that Listen names is that of
+// member 0; the others get the ports that follow.
+func NewCluster(n int, opts ...Option) (*Cluster, error) {
+	if n < 1 {
+		return nil, fmt.Errorf("zktest: cluster of %d", n)
+	}
+	s, err := newServer(n, opts)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{Server: Server{e: s.e, members: s.members}}
+	for _, m := range s.members {
+		c.each = append(c.each, &Server{e: s.e, members: []*member{m}})
+	}
+	return c, nil
+}
+
+// Size is the number of members.
+func (c *Cluster) Size() int { return len(c.each) }
+
+// Member is the i-th, from 0, to stop, freeze or look at alone. Closing it
+// closes the cluster.
+func (c *Cluster) Member(i int) *Server { return c.each[i] }
+
+// Leader is the index of the leader that a majority follows, -1 without one.
+func (c *Cluster) Leader() int {
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	if !c.e.canCommitLocked(c.e.leader) {
+		return -1
+	}
+	return c.e.leader.index
+}
+
+// MemberOf is the index of the member that a session is connected to, -1 if
+// there is none.
+func (c *Cluster) MemberOf(session int64) int {
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	if s := c.e.sessions.byID[session]; s != nil && s.conn != nil {
+		return s.conn.m.index
+	}
+	return -1
+}
+
+// Partition lets members speak only within their group, until Heal; a member
+// that is in no group is alone. What is on its way between groups waits, as it
+// does in a network that loses packets: nobody notices at once. Clients are
+// not affected.
+func (c *Cluster) Partition(groups ...[]int) {
+	c.setCut(func(from, to int) bool {
+		return !slices.ContainsFunc(groups, func(g []int) bool { return slices.Contains(g, from) && slices.Contains(g, to) })
+	})
+}
+
+// PartitionOneWay keeps what the member from sends from the member to, until
+// Heal; the other way stays open.
+func (c *Cluster) PartitionOneWay(from, to int) {
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	c.e.cut[from][to] = true
+	c.e.changedLocked()
+}
+
+// Heal ends all partitions.
+func (c *Cluster) Heal() { c.setCut(func(int, int) bool { return false }) }
+
+func (c *Cluster) setCut(cut func(from, to int) bool) {
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	for from := range c.e.cut {
+		for to := range c.e.cut[from] {
+			c.e.cut[from][to] = from != to && cut(from, to)
+		}
+	}
+	c.e.changedLocked()
+}
+
+// Lag holds a follower back by d: what the leader sends reaches it that much
+// later, so that its reads are stale until a sync, and its clients' writes are
+// answered later. It stays in force when the leader changes; 0 ends it.
+func (c *Cluster) Lag(i int, d time.Duration) {
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	c.e.members[i].lag = d
+}
+
+// Elect moves the leadership to a member, with the pause that this costs: all
+// clients are disconnected, and nobody serves until the election is over. If
+// the member cannot win, another one does.
+func (c *Cluster) Elect(i int) {
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	c.e.prefer = c.e.members[i]
+	if c.e.leader != nil {
+		c.e.leader.lookLocked()
+	}
+}
+
+// WaitLeader returns when a leader has a majority, or with ctx's cause.
+func (c *Cluster) WaitLeader(ctx context.Context) error {
+	return c.e.wait(ctx, func() bool { return c.e.canCommitLocked(c.e.leader) })
+}
+
+// WaitServing returns when all members that are not stopped follow a leader or
+// lead, or with ctx's cause.
+func (c *Cluster) WaitServing(ctx context.Context) error {
+	return c.e.wait(ctx, func() bool {
+		return c.e.canCommitLocked(c.e.leader) && !slices.ContainsFunc(c.e.members, func(m *member) bool {
+			return !m.down && m != c.e.leader && !m.follows(c.e.leader)
+		})
+	})
+}

@@ -1,0 +1,250 @@
+package zktest
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// A leader asks its followers every half tick whether they are there, and
+// hears with the answer which clients they have heard. A follower that has not
+// heard its leader for syncLimit ticks looks for another, and so does a leader
+// that has not heard a majority for as long. Who looks serves nobody. When a
+// majority of members looks and they can talk, one of them leads after the
+// time of an election.
+//
+// Source: ZooKeeper Leader.lead, Learner.processPacket, FastLeaderElection.
+
+// readOnlyGrace is how long a member looks before it serves readers, unless a
+// tick is longer. Source: ZooKeeper QuorumPeer.run.
+const readOnlyGrace = 2 * time.Second
+
+func (e *ensemble) nextBeatLocked() {
+	half := e.cfg.tick / 2
+	e.beats.set(half-time.Since(e.origin)%half, e.beat)
+}
+
+// beat is what happens every half tick.
+func (e *ensemble) beat() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return
+	}
+	now, limit := time.Now(), time.Duration(e.cfg.syncLimit)*e.cfg.tick
+	for _, l := range e.members {
+		if l.role == roleLeading && !l.frozenLocked() && !l.down {
+			l.askLocked(now, limit)
+		}
+	}
+	for _, m := range e.members {
+		switch {
+		case m.frozenLocked() || m.down:
+		case m.role == roleFollowing && now.Sub(m.heard) >= limit:
+			m.lookLocked()
+		case m.role == roleLooking && e.cfg.readOnly && now.Sub(m.since) >= max(readOnlyGrace, e.cfg.tick):
+			m.role = roleReadOnly
+		}
+	}
+	e.flowLocked()
+	e.seekLocked()
+	e.nextBeatLocked()
+}
+
+// askLocked is a leader's beat.
+func (m *member) askLocked(now time.Time, limit time.Duration) {
+	n := 1
+	for _, f := range m.e.members {
+		if f == m || !f.follows(m) {
+			continue
+		}
+		if m.e.openLocked(m, f) {
+			f.deliverLocked(f.toldLocked)
+		}
+		switch {
+		case f.role != roleFollowing:
+		case now.Sub(f.acked) < limit:
+			n++
+		default:
+			f.dropped = true
+			m.e.noticeLocked(f)
+		}
+	}
+	if 2*n <= len(m.e.members) {
+		m.lookLocked()
+	}
+}
+
+// noticeLocked makes a member look for another leader if its own is gone or
+// has given it up, and it can know.
+func (e *ensemble) noticeLocked(m *member) {
+	if m.down || m.frozenLocked() {
+		return
+	}
+	switch l := m.leader; m.role {
+	case roleLeading:
+		if l != e.leader {
+			m.lookLocked()
+		}
+	case roleFollowing:
+		if gone := l.role != roleLeading || l.down; (gone || m.dropped) && !e.cut[l.index][m.index] && !l.frozenLocked() {
+			m.lookLocked()
+		}
+	}
+}
+
+// lookLocked makes a member stop serving and look for a leader. What its
+// clients have asked for and did not get is lost.
+func (m *member) lookLocked() {
+	e, led := m.e, m.role == roleLeading
+	m.role, m.leader, m.since, m.dropped = roleLooking, nil, time.Now(), false
+	m.inbox, m.outbox, m.pending = nil, nil, nil
+	m.arrivals.stop()
+	clear(m.touched)
+	m.hangUpLocked()
+	if led && e.leader == m {
+		e.leader = nil
+		e.pauseLocked()
+	}
+	if led {
+		for _, f := range e.members {
+			if f.leader == m {
+				e.noticeLocked(f)
+			}
+		}
+	}
+	e.seekLocked()
+}
+
+// hangUpLocked ends all connections in good order.
+func (m *member) hangUpLocked() {
+	for _, c := range m.sortedConnsLocked() {
+		c.finishLocked()
+	}
+}
+
+// idleLocked reports whether a member can take part in an election.
+func (m *member) idleLocked() bool {
+	return !m.down && !m.frozenLocked() && (m.role == roleLooking || m.role == roleReadOnly)
+}
+
+// groupLocked returns whom c could lead, itself included.
+func (e *ensemble) groupLocked(c *member) []*member {
+	var group []*member
+	for _, m := range e.members {
+		if m.idleLocked() && e.linkedLocked(c, m) {
+			group = append(group, m)
+		}
+	}
+	return group
+}
+
+// candidateLocked returns the member that would win an election, nil if none
+// is possible: the one with the latest data, and of these the last.
+//
+// Source: ZooKeeper FastLeaderElection.totalOrderPredicate.
+func (e *ensemble) candidateLocked() *member {
+	var best *member
+	for _, c := range e.members {
+		if !c.idleLocked() || 2*len(e.groupLocked(c)) <= len(e.members) {
+			continue
+		}
+		if c == e.prefer {
+			return c
+		}
+		if best == nil || c.applied >= best.applied {
+			best = c
+		}
+	}
+	return best
+}
+
+// seekLocked begins an election, or the joining of a leader, if one is possible.
+func (e *ensemble) seekLocked() {
+	if e.electing || e.closed || len(e.members) == 1 {
+		return
+	}
+	joins := slices.ContainsFunc(e.members, func(m *member) bool { return e.joinsLocked(m) })
+	if joins || e.candidateLocked() != nil {
+		e.electing = true
+		e.election.set(e.cfg.electionTime, e.elect)
+	}
+}
+
+// joinsLocked reports whether a member could follow the leader that there is.
+func (e *ensemble) joinsLocked(m *member) bool {
+	l := e.leader
+	return l != nil && l != m && !l.down && m.idleLocked() && e.linkedLocked(l, m)
+}
+
+func (e *ensemble) elect() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.electing = false
+	if e.closed {
+		return
+	}
+	e.electLocked()
+	e.seekLocked()
+}
+
+// electLocked is the end of an election.
+func (e *ensemble) electLocked() {
+	for _, m := range e.members {
+		if e.joinsLocked(m) {
+			m.followLocked(e.leader)
+		}
+	}
+	if c := e.candidateLocked(); c != nil {
+		c.leadLocked()
+	}
+	e.flowLocked()
+	e.scheduleSweepLocked()
+	e.wakeWaitersLocked()
+}
+
+// leadLocked makes a member the leader of all that it can reach. Every session
+// gets its full timeout again.
+func (m *member) leadLocked() {
+	e := m.e
+	group := e.groupLocked(m)
+	if e.leader != nil { // it is cut off or stands still, and does not know
+		e.pauseLocked()
+	}
+	m.catchUpLocked(e.head)
+	if len(e.members) > 1 {
+		e.epoch++
+		e.zxid = e.epoch << 32
+		m.applied = e.zxid
+	}
+	m.role, m.leader = roleLeading, m
+	e.leader, e.head, e.prefer = m, m, nil
+	for _, f := range group {
+		if f != m {
+			f.followLocked(m)
+		}
+	}
+	e.resumeLocked()
+}
+
+// followLocked makes a member follow l.
+func (m *member) followLocked(l *member) {
+	m.hangUpLocked() // readers, if it served any
+	m.catchUpLocked(l)
+	m.role, m.leader, m.dropped = roleFollowing, l, false
+	m.heard = time.Now()
+	m.acked = m.heard
+}
+
+// catchUpLocked gives the member a copy of another's data, if it lacks some.
+func (m *member) catchUpLocked(from *member) {
+	if m != from && m.applied != from.applied {
+		m.data = from.data.Clone()
+		m.applied = from.applied
+	}
+}
+
+// sortedConnsLocked lists the connections in the order in which they came.
+func (m *member) sortedConnsLocked() []*conn {
+	return slices.SortedFunc(maps.Keys(m.conns), byNum)
+}
