@@ -17,6 +17,9 @@ func (c *conn) getChildren2Locked(req *wire.PathWatchRequest) (wire.Record, wire
 }
 
 func (c *conn) listLocked(req *wire.PathWatchRequest) ([]string, wire.Stat, wire.Code) {
+	if req.Watch && !c.m.watchableLocked(1) {
+		return nil, wire.Stat{}, wire.CodeQuotaExceeded
+	}
 	names, stat, code := c.m.data.Children(c.callerLocked(), req.Path)
 	if code == wire.CodeOK && req.Watch {
 		c.m.watches.child.add(req.Path, c, watchOnce)

@@ -36,6 +36,13 @@ type conn struct {
 	calling      bool          // a function of the test's is running on the reading goroutine
 	waiting      int           // proposals without an answer
 	settled      chan struct{} // closed at the next answer; nil if nobody waits for it
+	accepted     time.Time
+	received     int64 // frames
+	sent         int64
+	lastOp       string // the request that came last, in four letters
+	lastXid      int32
+	lastZxid     int64
+	lastSent     time.Time
 }
 
 // acceptLocked begins to serve a connection.
@@ -51,6 +58,9 @@ func (m *member) acceptLocked(raw, nc net.Conn) {
 		ended: make(chan struct{}),
 		ids:   []tree.ID{{Scheme: "ip", ID: host(raw.RemoteAddr())}},
 		over:  make(chan struct{}),
+
+		accepted: time.Now(),
+		lastOp:   "NA",
 	}
 	m.conns[c] = struct{}{}
 	go c.serve()
@@ -83,7 +93,10 @@ func (c *conn) serve() {
 // read handles frames until there are no more.
 func (c *conn) read() {
 	r := frameReader{r: bufio.NewReader(c.nc), max: c.m.e.cfg.maxFrame}
-	_ = c.nc.SetReadDeadline(time.Now().Add(handshakeTimeout))
+	_ = c.nc.SetReadDeadline(time.Now().Add(c.m.e.cfg.limits.Handshake))
+	if c.command(r.r) {
+		return
+	}
 	frame, err := r.next()
 	if err != nil || c.handshake(frame) != nil {
 		return
@@ -242,13 +255,22 @@ func (c *conn) replyLocked(xid int32, code wire.Code, body wire.Record) {
 // replyAtLocked is replyLocked with another zxid than that of the replica.
 func (c *conn) replyAtLocked(xid int32, zxid int64, code wire.Code, body wire.Record) {
 	if !c.mute {
+		c.lastXid, c.lastZxid = xid, zxid
 		c.sendLocked(&wire.ReplyHeader{Xid: xid, Zxid: zxid, Code: code}, body)
 	}
 }
 
 // sendLocked queues a frame. A client that leaves too much unread is cut off.
 func (c *conn) sendLocked(records ...wire.Record) {
-	if c.isOverLocked() || c.queue.add(records...) {
+	if c.isOverLocked() {
+		return
+	}
+	n, waiting := c.queue.add(records...)
+	c.sent++
+	c.m.sent++
+	c.m.bytesSent += int64(n)
+	c.lastSent = time.Now()
+	if waiting <= c.m.e.cfg.limits.Unsent {
 		return
 	}
 	c.finishLocked()

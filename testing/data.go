@@ -10,6 +10,9 @@ func (c *conn) existsLocked(req *wire.PathWatchRequest) (wire.Record, wire.Code)
 	if strings.IndexByte(req.Path, 0) >= 0 {
 		return nil, wire.CodeBadArguments
 	}
+	if req.Watch && !c.m.watchableLocked(1) {
+		return nil, wire.CodeQuotaExceeded
+	}
 	if req.Watch {
 		c.m.watches.data.add(req.Path, c, watchOnce)
 	}
@@ -18,6 +21,9 @@ func (c *conn) existsLocked(req *wire.PathWatchRequest) (wire.Record, wire.Code)
 }
 
 func (c *conn) getDataLocked(req *wire.PathWatchRequest) (wire.Record, wire.Code) {
+	if req.Watch && !c.m.watchableLocked(1) {
+		return nil, wire.CodeQuotaExceeded
+	}
 	data, stat, code := c.m.data.Get(c.callerLocked(), req.Path)
 	if code == wire.CodeOK && req.Watch {
 		c.m.watches.data.add(req.Path, c, watchOnce)

@@ -65,7 +65,7 @@ func (m *member) accept(raw net.Conn) bool {
 	nc := m.e.secure(raw)
 	m.e.mu.Lock()
 	defer m.e.mu.Unlock()
-	if m.e.closed || m.down || m.refuses {
+	if m.e.closed || m.down || m.refuses || !m.roomLocked(raw) {
 		return false
 	}
 	m.acceptLocked(raw, nc)

@@ -28,24 +28,25 @@ type ensemble struct {
 
 	// mu guards the fields below and those of members, sessions, connections
 	// and rules that say so. It is never held over I/O, a wait or a callback.
-	mu       sync.Mutex
-	leader   *member // whom a majority elected last; nil while nobody leads
-	head     *member // whose replica has everything; the leader, or who led last
-	prefer   *member // who is to win the next election, if possible
-	epoch    int64   // counts elections; 0 for ever on a server alone
-	zxid     int64   // of the latest transaction
-	cut      [][]bool
-	sessions sessions
-	rules    []*Rule
-	requests map[string]int // counts by operation
-	waiters  map[*waiter]struct{}
-	sweeps   alarm
-	sweeping bool // sweeps is set
-	election alarm
-	electing bool // election is set
-	beats    alarm
-	conns    uint64 // accepted so far
-	closed   bool
+	mu           sync.Mutex
+	leader       *member // whom a majority elected last; nil while nobody leads
+	head         *member // whose replica has everything; the leader, or who led last
+	prefer       *member // who is to win the next election, if possible
+	epoch        int64   // counts elections; 0 for ever on a server alone
+	zxid         int64   // of the latest transaction
+	cut          [][]bool
+	sessions     sessions
+	rules        []*Rule
+	requests     map[string]int // counts by operation
+	waiters      map[*waiter]struct{}
+	sweeps       alarm
+	sweeping     bool // sweeps is set
+	election     alarm
+	electing     bool // election is set
+	beats        alarm
+	conns        uint64 // accepted so far
+	transactions int64
+	closed       bool
 }
 
 // reply is where the outcome of a request goes: to a connection, or, without

@@ -27,6 +27,7 @@ func (c *conn) handshake(frame []byte) error {
 	}
 	defer c.m.e.mu.Unlock()
 	c.m.e.requests[opConnect]++
+	c.receivedLocked(4+len(frame), "SESS")
 	c.readOnlyByte = req.HasReadOnly
 	c.mute = v.cut
 	if v.fail {

@@ -48,6 +48,10 @@ type member struct {
 	inbox    []delivery // on the way from its leader
 	lag      time.Duration
 	arrivals alarm // for the first in inbox
+
+	received, sent           int64
+	bytesReceived, bytesSent int64
+	notifications            int64
 }
 
 func newMember(e *ensemble, index int) *member {

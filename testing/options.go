@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -18,20 +19,22 @@ func (f optionFunc) apply(c *config) { f(c) }
 
 // config is what the options set.
 type config struct {
-	memory         bool
-	listen         string
-	tls            *tls.Config
-	latency        time.Duration
-	tick           time.Duration
-	minTimeout     time.Duration
-	maxTimeout     time.Duration
-	super          string
-	maxFrame       int
-	sweepInterval  time.Duration
-	syncLimit      int
-	electionTime   time.Duration
-	readOnly       bool
-	maxOutstanding int
+	memory        bool
+	listen        string
+	tls           *tls.Config
+	latency       time.Duration
+	tick          time.Duration
+	minTimeout    time.Duration
+	maxTimeout    time.Duration
+	super         string
+	maxFrame      int
+	sweepInterval time.Duration
+	syncLimit     int
+	electionTime  time.Duration
+	readOnly      bool
+	limits        Limits
+	words         []string
+	reconfig      bool
 }
 
 // memberAddr is where the i-th member of a cluster listens. What is no address
@@ -47,22 +50,16 @@ func memberAddr(listen string, i int) string {
 
 // The defaults are those of ZooKeeper.
 const (
-	defaultTick           = 2 * time.Second
-	defaultMaxFrame       = 0xfffff
-	defaultSweepInterval  = time.Minute
-	defaultSyncLimit      = 5
-	defaultElectionTime   = 350 * time.Millisecond // as measured: three servers on one machine
-	defaultMaxOutstanding = 1000
-	// handshakeTimeout is how long a connection may take to ask for a session.
-	handshakeTimeout = 10 * time.Second
-	// maxQueued is how many bytes may wait for a client that does not read,
-	// before it is disconnected.
-	maxQueued = 64 << 20
+	defaultTick          = 2 * time.Second
+	defaultMaxFrame      = 0xfffff
+	defaultSweepInterval = time.Minute
+	defaultSyncLimit     = 5
+	defaultElectionTime  = 350 * time.Millisecond // as measured: three servers on one machine
 )
 
 func newConfig(opts []Option) (config, error) {
 	c := config{listen: "127.0.0.1:0", tick: defaultTick, maxFrame: defaultMaxFrame, sweepInterval: defaultSweepInterval,
-		syncLimit: defaultSyncLimit, electionTime: defaultElectionTime, maxOutstanding: defaultMaxOutstanding}
+		syncLimit: defaultSyncLimit, electionTime: defaultElectionTime, words: Words()}
 	for _, o := range opts {
 		o.apply(&c)
 	}
@@ -72,6 +69,7 @@ func newConfig(opts []Option) (config, error) {
 	if c.minTimeout == 0 && c.maxTimeout == 0 {
 		c.minTimeout, c.maxTimeout = 2*c.tick, 20*c.tick
 	}
+	c.limits = c.limits.withDefaults()
 	switch {
 	case c.minTimeout <= 0 || c.minTimeout > c.maxTimeout:
 		return c, fmt.Errorf("zktest: session timeouts from %v to %v", c.minTimeout, c.maxTimeout)
@@ -81,8 +79,6 @@ func newConfig(opts []Option) (config, error) {
 		return c, fmt.Errorf("zktest: sync limit of %d ticks", c.syncLimit)
 	case c.electionTime < 0:
 		return c, fmt.Errorf("zktest: election time of %v", c.electionTime)
-	case c.maxOutstanding < 1:
-		return c, fmt.Errorf("zktest: at most %d outstanding requests", c.maxOutstanding)
 	case c.sweepInterval < 0:
 		return c, fmt.Errorf("zktest: sweep interval of %v", c.sweepInterval)
 	case c.latency < 0:
@@ -142,9 +138,22 @@ func ElectionTime(d time.Duration) Option { return optionFunc(func(c *config) { 
 // longer. As in ZooKeeper they take no session that the others know.
 func ReadOnlyMode() Option { return optionFunc(func(c *config) { c.readOnly = true }) }
 
-// MaxOutstanding is how many requests of one connection may wait for the
-// leader; the connection is not read meanwhile. Defaults to 1,000.
-func MaxOutstanding(n int) Option { return optionFunc(func(c *config) { c.maxOutstanding = n }) }
+// FourLetterWords are the commands that the server answers, as ZooKeeper's
+// 4lw.commands.whitelist has them; "*" stands for all. Defaults to all of
+// Words, where a real server answers srvr only.
+func FourLetterWords(words ...string) Option {
+	return optionFunc(func(c *config) {
+		c.words = words
+		if slices.Contains(words, "*") {
+			c.words = Words()
+		}
+	})
+}
+
+// Reconfig answers reconfig requests as a server with reconfigEnabled=true
+// does: standalone, it has not implemented them. Defaults to "reconfig
+// disabled".
+func Reconfig() Option { return optionFunc(func(c *config) { c.reconfig = true }) }
 
 // SweepInterval is how often the server removes empty containers and nodes
 // whose time to live is over. Defaults to a minute; 0 leaves it to

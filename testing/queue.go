@@ -23,16 +23,27 @@ func (q *queue) signal() {
 	}
 }
 
-// add queues one frame, and reports whether there is still room for more.
-func (q *queue) add(records ...wire.Record) bool {
+// add queues one frame. It returns how long that is, and how much waits.
+func (q *queue) add(records ...wire.Record) (n, waiting int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.last {
-		return true
+		return 0, 0
 	}
+	before := len(q.buf)
 	q.buf = wire.AppendFrame(q.buf, records...)
 	q.signal()
-	return len(q.buf) <= maxQueued
+	return len(q.buf) - before, len(q.buf)
+}
+
+// raw queues text that is no frame.
+func (q *queue) raw(text string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.last {
+		q.buf = append(q.buf, text...)
+		q.signal()
+	}
 }
 
 // finish says that nothing follows.

@@ -75,6 +75,7 @@ func makeKinds() map[wire.Op]kind {
 		wire.OpRemoveWatches: {body: watches, read: read((*conn).removeWatchesLocked)},
 
 		wire.OpAuth:            {body: body[wire.AuthRequest]()},
+		wire.OpSASL:            {body: body[wire.SASLRequest]()},
 		wire.OpPing:            {},
 		wire.OpCloseSession:    {},
 		wire.OpDeleteContainer: {},
@@ -111,12 +112,13 @@ func (c *conn) handle(frame []byte) error {
 	}
 	defer c.m.e.mu.Unlock() // settle lets go of it and takes it again
 	c.m.e.requests[name]++
+	c.receivedLocked(4+len(frame), shortOps[h.Op])
 	c.m.touchLocked(c.session)
 	if !k.write && h.Op != wire.OpAuth {
 		if err := c.settle(0); err != nil {
 			return err
 		}
-	} else if err := c.settle(c.m.e.cfg.maxOutstanding - 1); err != nil {
+	} else if err := c.settle(c.m.e.cfg.limits.Outstanding - 1); err != nil {
 		return err
 	}
 	if v.fail {
@@ -148,6 +150,8 @@ func (c *conn) processLocked(h wire.RequestHeader, k kind, req wire.Record) erro
 		return c.leaveLocked(h.Xid)
 	case h.Op == wire.OpAuth:
 		return c.authLocked(h.Xid, req)
+	case h.Op == wire.OpSASL:
+		return c.saslLocked(h.Xid, req)
 	case h.Op == wire.OpDeleteContainer:
 		// A real server reads a client's request such that it is always refused.
 		c.askLocked(h, &wire.PathRequest{})

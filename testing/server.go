@@ -90,6 +90,11 @@ func newServer(n int, opts []Option) (*Server, error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if n > 1 {
+		for _, m := range e.members {
+			m.data.SetConfig(e.membership())
+		}
+	}
 	e.electLocked()
 	e.setTimersLocked()
 	return s, nil
@@ -179,6 +184,9 @@ func newEnsemble(cfg config, n int) *ensemble {
 	for i := range n {
 		e.members = append(e.members, newMember(e, i))
 		e.cut = append(e.cut, make([]bool, n))
+	}
+	for _, m := range e.members {
+		m.data.Limit, m.data.Reconfig = cfg.limits.Data, cfg.reconfig
 	}
 	e.head = e.members[n-1]
 	return e

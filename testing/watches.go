@@ -8,6 +8,9 @@ import "github.com/paddock-zk/paddock/internal/wire"
 // Source: ZooKeeper DataTree.setWatches.
 func (c *conn) setWatchesLocked(req *wire.SetWatchesRequest) (wire.Record, wire.Code) {
 	w, since := &c.m.watches, req.RelativeZxid
+	if !c.m.watchableLocked(len(req.Data) + len(req.Exist) + len(req.Child)) {
+		return nil, wire.CodeQuotaExceeded
+	}
 	for _, path := range req.Data {
 		switch stat, code := c.m.data.Exists(path); {
 		case code != wire.CodeOK:
@@ -39,7 +42,13 @@ func (c *conn) setWatchesLocked(req *wire.SetWatchesRequest) (wire.Record, wire.
 }
 
 func (c *conn) setWatches2Locked(req *wire.SetWatches2Request) (wire.Record, wire.Code) {
+	if !c.m.watchableLocked(2 * (len(req.Persistent) + len(req.PersistentRecursive))) {
+		return nil, wire.CodeQuotaExceeded
+	}
 	res, code := c.setWatchesLocked(&req.SetWatchesRequest)
+	if code != wire.CodeOK {
+		return res, code
+	}
 	for _, path := range req.Persistent {
 		c.m.watches.addPersistent(path, c, watchPersistent)
 	}
@@ -55,6 +64,9 @@ func (w *watches) addPersistent(path string, c *conn, mode watchMode) {
 }
 
 func (c *conn) addWatchLocked(req *wire.AddWatchRequest) (wire.Record, wire.Code) {
+	if !c.m.watchableLocked(2) {
+		return nil, wire.CodeQuotaExceeded
+	}
 	switch req.Mode {
 	case wire.AddWatchPersistent:
 		c.m.watches.addPersistent(req.Path, c, watchPersistent)

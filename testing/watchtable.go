@@ -34,6 +34,7 @@ type watchTable struct {
 	byPath    map[string]map[*conn]watchMode
 	byConn    map[*conn]map[string]struct{}
 	recursive int // how many of them are recursive
+	n         int // how many there are
 }
 
 func newWatchTable() watchTable {
@@ -57,6 +58,7 @@ func (t *watchTable) add(path string, c *conn, mode watchMode) {
 		t.byConn[c] = paths
 	}
 	paths[path] = struct{}{}
+	t.n++
 	if mode == watchRecursive {
 		t.recursive++
 	}
@@ -75,6 +77,7 @@ func (t *watchTable) remove(path string, c *conn) bool {
 	if mode == watchRecursive {
 		t.recursive--
 	}
+	t.n--
 	delete(t.byPath[path], c)
 	if len(t.byPath[path]) == 0 {
 		delete(t.byPath, path)
@@ -160,6 +163,7 @@ func byNum(a, b *conn) int { return cmp.Compare(a.num, b.num) }
 
 // notifyLocked queues one event.
 func (c *conn) notifyLocked(typ wire.EventType, path string) {
+	c.m.notifications++
 	c.sendLocked(
 		&wire.ReplyHeader{Xid: wire.XidNotification, Zxid: -1},
 		&wire.WatcherEvent{Type: typ, State: wire.StateSyncConnected, Path: path},

@@ -600,6 +600,18 @@ func (r *ErrorResponse) Encode(e *Encoder) { e.Int32(int32(r.Code)) }
 // Decode implements Record.
 func (r *ErrorResponse) Decode(d *Decoder) { r.Code = Code(d.Int32()) }
 
+// SASLRequest is the body of OpSASL.
+type SASLRequest struct{ Token []byte }
+
+// Encode implements Record.
+func (r *SASLRequest) Encode(e *Encoder) { e.Bytes(r.Token) }
+
+// Decode implements Record.
+func (r *SASLRequest) Decode(d *Decoder) { r.Token = d.Bytes() }
+
+// SASLResponse answers OpSASL.
+type SASLResponse = SASLRequest
+
 // Empty is the body of requests and replies that have none.
 type Empty struct{}
 

@@ -7,18 +7,42 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	zktest "github.com/paddock-zk/paddock/testing"
 )
 
 // testcase is a script by name.
 type testcase struct {
-	name   string
+	name string
+	variant
 	script func(*run)
+}
+
+// variant is how a server is set up otherwise than for most cases.
+type variant struct {
+	words    string // the four-letter words that it answers, separated by commas; "" is all
+	reconfig bool
+}
+
+func (v variant) options() []zktest.Option {
+	opts := []zktest.Option{zktest.Superuser(superDigest)}
+	if v.words != "" {
+		opts = append(opts, zktest.FourLetterWords(strings.Split(v.words, ",")...))
+	}
+	if v.reconfig {
+		opts = append(opts, zktest.Reconfig())
+	}
+	return opts
 }
 
 // cases has them all; each file of cases adds its own.
 var cases []testcase
 
-func add(name string, script func(*run)) { cases = append(cases, testcase{name, script}) }
+func add(name string, script func(*run)) { addWith(name, variant{}, script) }
+
+func addWith(name string, v variant, script func(*run)) {
+	cases = append(cases, testcase{name, v, script})
+}
 
 func golden(name string) string { return filepath.Join("testdata", name+".txt") }
 
@@ -48,7 +72,7 @@ func TestZktestSpeaksLikeTheRecording(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			want, err := os.ReadFile(golden(tc.name))
 			require.NoError(t, err)
-			compare(t, string(want), onZktest(t, tc.script))
+			compare(t, string(want), onZktest(t, tc.variant, tc.script))
 		})
 	}
 }

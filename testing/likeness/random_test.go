@@ -139,11 +139,11 @@ func (g *generator) request() (wire.Op, wire.Record) {
 }
 
 func TestRealSpeaksLikeZktestAtRandom(t *testing.T) {
-	addr := realServer(t)
+	addr := realServer(t, variant{})
 	for seed := range *seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			script := randomScript(seed, *steps)
-			compare(t, transcript(t, addr, fmt.Sprintf("/likeness-%x", rand.Uint64()), nil, script), onZktest(t, script))
+			compare(t, transcript(t, addr, fmt.Sprintf("/likeness-%x", rand.Uint64()), nil, script), onZktest(t, variant{}, script))
 		})
 	}
 }

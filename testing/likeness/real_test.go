@@ -18,25 +18,34 @@ import (
 var update = flag.Bool("update", false, "write the real server's transcripts to testdata")
 
 // realServer starts a server of the test's own, set up as zktest is.
-func realServer(t *testing.T) string {
+func realServer(t *testing.T, v variant) string {
 	t.Helper()
+	words := v.words
+	if words == "" {
+		words = "*"
+	}
 	return realzk.StartT(t, realzk.Options{
 		Tick:          2 * time.Second,
 		SuperPassword: "secret",
+		Properties:    map[string]string{"4lw.commands.whitelist": words, "reconfigEnabled": fmt.Sprint(v.reconfig)},
 		JVMProperties: map[string]string{"zookeeper.extendedTypesEnabled": "true"},
 	}).Addr(0)
 }
 
 func TestRealSpeaksLikeZktest(t *testing.T) {
-	addr := realServer(t)
+	addrs := make(map[variant]string)
 	for _, tc := range cases {
+		if addrs[tc.variant] == "" {
+			addrs[tc.variant] = realServer(t, tc.variant)
+		}
+		addr := addrs[tc.variant]
 		t.Run(tc.name, func(t *testing.T) {
 			real := transcript(t, addr, fmt.Sprintf("/likeness-%x", rand.Uint64()), nil, tc.script)
 			if *update {
 				require.NoError(t, os.MkdirAll("testdata", 0o755))
 				require.NoError(t, os.WriteFile(golden(tc.name), []byte(real), 0o644))
 			}
-			compare(t, real, onZktest(t, tc.script))
+			compare(t, real, onZktest(t, tc.variant, tc.script))
 		})
 	}
 }

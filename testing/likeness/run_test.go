@@ -60,9 +60,9 @@ func transcript(t *testing.T, addr, root string, expire func(session int64), scr
 }
 
 // onZktest runs a script on a fresh server of ours.
-func onZktest(t *testing.T, script func(*run)) string {
+func onZktest(t *testing.T, v variant, script func(*run)) string {
 	t.Helper()
-	srv := zktest.Start(t, zktest.Superuser(superDigest))
+	srv := zktest.Start(t, v.options()...)
 	expire := func(session int64) { require.NoError(t, srv.ExpireSession(session)) }
 	return transcript(t, srv.ConnectString(), "/case", expire, script)
 }
@@ -390,6 +390,7 @@ var replies = map[wire.Op]wire.Record{
 	wire.OpGetAllChildrenNumber: &wire.GetAllChildrenNumberResponse{},
 	wire.OpWhoAmI:               &wire.WhoAmIResponse{},
 	wire.OpAddWatch:             &wire.ErrorResponse{},
+	wire.OpSASL:                 &wire.SASLResponse{},
 }
 
 // reply shows what is behind a header.

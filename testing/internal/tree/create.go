@@ -52,6 +52,9 @@ func (p *prep) create(op wire.Op, req *wire.CreateRequest, ttl int64) (change, w
 	if isSession(parent.owner) {
 		return nil, wire.CodeNoChildrenForEphemerals
 	}
+	if !p.grow(len(path) + len(req.Data)) {
+		return nil, wire.CodeQuotaExceeded
+	}
 	parent.cversion++
 	parent.children++
 	p.put(parentPath, parent)

@@ -28,6 +28,9 @@ func (p *prep) setData(req *wire.SetDataRequest) (change, wire.Code) {
 	if code != wire.CodeOK {
 		return nil, code
 	}
+	if !p.grow(len(req.Data)) {
+		return nil, wire.CodeQuotaExceeded
+	}
 	r.version = version
 	p.put(req.Path, r)
 	return &dataSet{req.Path, bytes.Clone(req.Data), version}, wire.CodeOK
@@ -35,6 +38,7 @@ func (p *prep) setData(req *wire.SetDataRequest) (change, wire.Code) {
 
 func (c *dataSet) apply(t *Tree, txn *Txn, out *Outcome) {
 	n := t.node(c.path)
+	t.size += int64(len(c.data) - len(n.data))
 	n.data, n.version, n.mzxid, n.mtime = c.data, c.version, txn.Zxid, txn.Time
 	out.Events = append(out.Events, Event{Type: wire.EventNodeDataChanged, Path: c.path, ACL: n.acl})
 	out.Result = wire.MultiResult{Op: wire.OpSetData, Stat: n.stat()}

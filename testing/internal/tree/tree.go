@@ -15,6 +15,12 @@ type Tree struct {
 	ephemerals map[int64]map[string]struct{}
 	// swept are the containers and the nodes with a TTL.
 	swept map[string]struct{}
+	size  int64 // of all paths and data
+
+	// Limit bounds Size; 0 is no bound.
+	Limit int64
+	// Reconfig is whether reconfig requests are looked at.
+	Reconfig bool
 }
 
 // node is a node without its name.
@@ -49,6 +55,9 @@ func New() *Tree {
 	t.nodes[quotaPath] = &node{data: []byte{}, acl: openACL}
 	// The server sets the list of the config node with an unchecked version, hence the -1.
 	t.nodes[configPath] = &node{data: []byte{}, acl: readACL, aversion: -1}
+	for path := range t.nodes {
+		t.size += int64(len(path))
+	}
 	return t
 }
 
@@ -87,6 +96,7 @@ func (t *Tree) add(path string, n *node) {
 		p.children = slices.Insert(p.children, i, name)
 	}
 	t.nodes[path] = n
+	t.size += int64(len(path) + len(n.data))
 	switch {
 	case isSession(n.owner):
 		own := t.ephemerals[n.owner]
@@ -108,6 +118,7 @@ func (t *Tree) remove(path string) {
 	if i, found := slices.BinarySearch(p.children, name); found {
 		p.children = slices.Delete(p.children, i, i+1)
 	}
+	t.size -= int64(len(path) + len(n.data))
 	delete(t.nodes, path)
 	delete(t.swept, path)
 	if own := t.ephemerals[n.owner]; own != nil {
@@ -120,6 +131,25 @@ func (t *Tree) remove(path string) {
 
 // Len returns the number of nodes.
 func (t *Tree) Len() int { return len(t.nodes) }
+
+// Size is how many bytes all paths and data have.
+func (t *Tree) Size() int64 { return t.size }
+
+// EphemeralCount returns the number of ephemeral nodes.
+func (t *Tree) EphemeralCount() int {
+	n := 0
+	for _, paths := range t.ephemerals {
+		n += len(paths)
+	}
+	return n
+}
+
+// SetConfig gives the config node its data, before anything else happens.
+func (t *Tree) SetConfig(data string) {
+	n := t.nodes[configPath]
+	t.size += int64(len(data) - len(n.data))
+	n.data = []byte(data)
+}
 
 // Sessions lists the sessions that own nodes, sorted.
 func (t *Tree) Sessions() []int64 { return slices.Sorted(maps.Keys(t.ephemerals)) }
@@ -156,6 +186,9 @@ func (t *Tree) Clone() *Tree {
 		nodes:      make(map[string]*node, len(t.nodes)),
 		ephemerals: make(map[int64]map[string]struct{}, len(t.ephemerals)),
 		swept:      maps.Clone(t.swept),
+		size:       t.size,
+		Limit:      t.Limit,
+		Reconfig:   t.Reconfig,
 	}
 	for path, n := range t.nodes {
 		copied := *n

@@ -82,6 +82,13 @@ type prep struct {
 	// pending has the nodes as the earlier operations of the same multi leave
 	// them, nil for deleted ones. It is nil outside a multi.
 	pending map[string]*record
+	growth  int // how many bytes they add at most
+}
+
+// grow counts n bytes that are to be added, and reports whether there is room.
+func (p *prep) grow(n int) bool {
+	p.growth += n
+	return p.tree.Limit == 0 || p.tree.size+int64(p.growth) <= p.tree.Limit
 }
 
 // record is what preparing needs to know of a node.
@@ -153,6 +160,9 @@ func (p *prep) prepare(op wire.Op, req wire.Record) (change, wire.Code) {
 	case wire.OpCloseSession:
 		return p.closeSession(), wire.CodeOK
 	case wire.OpReconfig:
+		if p.tree.Reconfig {
+			return nil, wire.CodeUnimplemented
+		}
 		return nil, wire.CodeReconfigDisabled
 	}
 	return nil, wire.CodeMarshallingError

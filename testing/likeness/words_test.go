@@ -1,0 +1,77 @@
+package likeness
+
+import (
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+// What differs in the answers to four-letter words: numbers, and the version.
+var (
+	wordVersion = regexp.MustCompile(`(?m)^Zookeeper version: .*$`)
+	wordNumber  = regexp.MustCompile(`0x[0-9a-f]+|-?[0-9][0-9.]*(:[0-9]+)?`)
+	wordPath    = regexp.MustCompile(`(?m)^(data\w*Dir)=.*$`)
+)
+
+// word sends a four-letter word and shows the answer.
+func (r *run) word(word string) {
+	r.t.Helper()
+	r.printf("word> %s", word)
+	c := r.dial("word")
+	c.over = true // not one to be pinged
+	c.write([]byte(word))
+	b, err := io.ReadAll(c.br)
+	require.NoError(r.t, err)
+	text := strings.ReplaceAll(string(b), r.root, "$")
+	text = wordVersion.ReplaceAllString(text, "Zookeeper version: ...")
+	text = wordPath.ReplaceAllString(text, "$1=...")
+	text = wordNumber.ReplaceAllString(text, "N")
+	lines := slices.Collect(strings.Lines(text))
+	if word == "cons" || word == "stat" { // in the order of a hash table
+		slices.Sort(lines)
+	}
+	for _, line := range lines {
+		r.printf("word< %q", line)
+	}
+	c.nc.Close()
+}
+
+func init() {
+	add("words", func(r *run) {
+		for _, w := range []string{"ruok", "isro", "srvr", "conf", "wchs", "wchp", "wchc", "crst", "srst", "ruok\n", "xxxx"} {
+			r.word(w)
+		}
+		a := r.connect("a")
+		a.do(wire.OpGetData, watch(r.root))
+		a.do(wire.OpGetChildren, watch(r.root))
+		for _, w := range []string{"wchs", "wchp", "wchc", "stat", "cons"} {
+			r.word(w)
+		}
+		a.do(wire.OpSetData, set(r.root, "x", -1))
+		r.word("wchs")
+	})
+	addWith("words-refused", variant{words: "srvr,isro"}, func(r *run) {
+		for _, w := range []string{"ruok", "isro", "mntr", "xxxx"} {
+			r.word(w)
+		}
+	})
+	addWith("reconfig-enabled", variant{reconfig: true}, func(r *run) {
+		a := r.connect("a")
+		a.do(wire.OpReconfig, &wire.ReconfigRequest{Joining: "server.1=127.0.0.1:1:2:participant;3", ConfigID: -1})
+		a.do(wire.OpReconfig, &wire.ReconfigRequest{ConfigID: 5})
+		a.do(wire.OpAuth, auth("digest", "super:secret"))
+		a.do(wire.OpReconfig, &wire.ReconfigRequest{NewMembers: "server.1=127.0.0.1:1:2:participant;3", ConfigID: -1})
+		a.do(wire.OpGetData, get("/zookeeper/config"))
+	})
+	add("sasl", func(r *run) {
+		a := r.connect("a")
+		a.do(wire.OpSASL, &wire.SASLRequest{Token: []byte("token")})
+		a.do(wire.OpSASL, &wire.SASLRequest{})
+		a.do(wire.OpExists, get(r.root))
+	})
+}
