@@ -33,6 +33,8 @@ type conn struct {
 	ids          []tree.ID
 	over         chan struct{} // closed when the connection is over
 	mute         bool          // the answer being made is not sent: a fault wants the connection cut instead
+	part         int           // if not 0: so much of the next reply is sent, and nothing more
+	claimed      int64         // the session that the client asks for, 0 if none or a new one
 	calling      bool          // a function of the test's is running on the reading goroutine
 	waiting      int           // proposals without an answer
 	settled      chan struct{} // closed at the next answer; nil if nobody waits for it
@@ -133,7 +135,7 @@ func (c *conn) write() {
 	}
 }
 
-// thawed waits until the member is not frozen. It returns false if the
+// thawed waits until bytes may go to the client. It returns false if the
 // connection was cut; who cuts it closes it.
 func (c *conn) thawed() bool {
 	for {
@@ -143,13 +145,13 @@ func (c *conn) thawed() bool {
 		default:
 		}
 		c.m.e.mu.Lock()
-		thaw := c.m.thaw
+		held := c.heldLocked(ToClient)
 		c.m.e.mu.Unlock()
-		if thaw == nil {
+		if held == nil {
 			return true
 		}
 		select {
-		case <-thaw:
+		case <-held:
 		case <-c.cut:
 			return false
 		}
@@ -164,19 +166,28 @@ var errOver = errors.New("connection is over")
 func (c *conn) enter() error {
 	for {
 		c.m.e.mu.Lock()
-		thaw := c.m.thaw
+		held := c.heldLocked(FromClient)
 		switch {
 		case c.isOverLocked():
 			c.m.e.mu.Unlock()
 			return errOver
-		case thaw == nil:
+		case held == nil:
 			return nil
 		}
 		c.m.e.mu.Unlock()
 		select {
-		case <-thaw:
+		case <-held:
+			c.queueUp()
 		case <-c.over:
 		}
+	}
+}
+
+// queueUp keeps connections that go on at one instant in an order that repeats,
+// where LatencyBy does so for all else.
+func (c *conn) queueUp() {
+	if c.m.e.cfg.latencyBy != nil {
+		<-time.After(time.Duration(c.num))
 	}
 }
 
@@ -213,6 +224,7 @@ func (c *conn) endLocked() {
 		return
 	}
 	close(c.over)
+	c.sayLocked("# end")
 	c.m.watches.dropLocked(c)
 	if s := c.session; s != nil {
 		if s.conn == c {
@@ -254,6 +266,11 @@ func (c *conn) replyLocked(xid int32, code wire.Code, body wire.Record) {
 
 // replyAtLocked is replyLocked with another zxid than that of the replica.
 func (c *conn) replyAtLocked(xid int32, zxid int64, code wire.Code, body wire.Record) {
+	if c.part > 0 && xid >= 0 {
+		c.queue.addPart(c.part, &wire.ReplyHeader{Xid: xid, Zxid: zxid, Code: code}, body)
+		c.finishLocked()
+		return
+	}
 	if !c.mute {
 		c.lastXid, c.lastZxid = xid, zxid
 		c.sendLocked(&wire.ReplyHeader{Xid: xid, Zxid: zxid, Code: code}, body)
@@ -265,6 +282,7 @@ func (c *conn) sendLocked(records ...wire.Record) {
 	if c.isOverLocked() {
 		return
 	}
+	c.sayFrameLocked(records)
 	n, waiting := c.queue.add(records...)
 	c.sent++
 	c.m.sent++

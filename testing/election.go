@@ -20,8 +20,9 @@ import (
 const readOnlyGrace = 2 * time.Second
 
 func (e *ensemble) nextBeatLocked() {
-	half := e.cfg.tick / 2
-	e.beats.set(half-time.Since(e.origin)%half, e.beat)
+	// Not at the instant at which sessions expire.
+	half, phase := e.cfg.tick/2, time.Nanosecond
+	e.beats.set(half-(time.Since(e.begun)-phase)%half, e.beat)
 }
 
 // beat is what happens every half tick.

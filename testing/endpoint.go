@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
 	"net"
 	"os"
 	"sync"
@@ -83,7 +85,7 @@ func memoryHost() string {
 }
 
 // dial opens a connection in memory.
-func (e *ensemble) dial(ctx context.Context, addr string) (net.Conn, error) {
+func (e *ensemble) dial(ctx context.Context, client, addr string) (net.Conn, error) {
 	fail := func(err error) (net.Conn, error) {
 		return nil, &net.OpError{Op: "dial", Net: "mem", Addr: memnet.Addr(addr), Err: err}
 	}
@@ -96,26 +98,45 @@ func (e *ensemble) dial(ctx context.Context, addr string) (net.Conn, error) {
 	if m == nil {
 		return fail(fmt.Errorf("no server at %s in memory", addr))
 	}
-	if err := e.roundTrip(ctx); err != nil {
+	there, back := e.ways(client)
+	if err := wait(ctx, there()+back()); err != nil {
 		return fail(err)
 	}
 	port := 50000 + e.dialed.Add(1)
 	from, to := memnet.Addr(fmt.Sprintf("127.0.0.1:%d", port)), memnet.Addr(addr)
-	client, server := memnet.Pipe(from, to, func() time.Duration { return time.Duration(e.latency.Load()) })
-	if !m.accept(server) {
+	near, far := memnet.Pipe(from, to, there, back)
+	if !m.accept(far) {
 		return fail(os.NewSyscallError("connect", syscall.ECONNREFUSED))
 	}
-	return client, nil
+	return near, nil
 }
 
-// roundTrip waits as long as opening a connection takes.
-func (e *ensemble) roundTrip(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
+// ways returns the latencies of a new connection of a client, there and back.
+// Each is asked for by one goroutine at a time.
+func (e *ensemble) ways(client string) (there, back func() time.Duration) {
+	e.mu.Lock()
+	e.dials[client]++
+	n := e.dials[client]
+	e.mu.Unlock()
+	name := fnv.New64a()
+	_, _ = fmt.Fprintf(name, "%s/%d", client, n)
+	way := func(stream uint64) func() time.Duration {
+		r := rand.New(rand.NewPCG(e.cfg.seed^name.Sum64(), stream))
+		return func() time.Duration {
+			d := time.Duration(e.latency.Load())
+			if e.cfg.latencyBy != nil {
+				d += e.cfg.latencyBy(r)
+			}
+			return d
+		}
 	}
-	d := 2 * time.Duration(e.latency.Load())
-	if d == 0 {
-		return nil
+	return way(1), way(2)
+}
+
+// wait lets d pass.
+func wait(ctx context.Context, d time.Duration) error {
+	if err := ctx.Err(); err != nil || d == 0 {
+		return err
 	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -15,7 +15,7 @@ import (
 // it to the leader and back is in replication.go, who leads in election.go.
 type ensemble struct {
 	cfg     config
-	origin  time.Time // zero of the clock that sessions are timed by
+	begun   time.Time // when it was made
 	secret  [16]byte  // what session passwords are made from
 	host    string    // of all members in memory
 	members []*member // does not change
@@ -23,17 +23,23 @@ type ensemble struct {
 	// running is taken, by sending, while members are opened or shut, which
 	// takes time. It comes before mu.
 	running chan struct{}
-	latency atomic.Int64 // a time.Duration
-	dialed  atomic.Int64 // connections in memory so far
+	closing chan struct{} // closed when Close begins
+	latency atomic.Int64  // a time.Duration
+	dialed  atomic.Int64  // connections in memory so far
 
 	// mu guards the fields below and those of members, sessions, connections
 	// and rules that say so. It is never held over I/O, a wait or a callback.
 	mu           sync.Mutex
-	leader       *member // whom a majority elected last; nil while nobody leads
-	head         *member // whose replica has everything; the leader, or who led last
-	prefer       *member // who is to win the next election, if possible
-	epoch        int64   // counts elections; 0 for ever on a server alone
-	zxid         int64   // of the latest transaction
+	origin       time.Time     // zero of the clock that sessions are timed by
+	wall         time.Duration // what the clock on the wall is ahead
+	said         transcript
+	playing      []*Playing
+	dials        map[string]int // connections in memory so far, by client
+	leader       *member        // whom a majority elected last; nil while nobody leads
+	head         *member        // whose replica has everything; the leader, or who led last
+	prefer       *member        // who is to win the next election, if possible
+	epoch        int64          // counts elections; 0 for ever on a server alone
+	zxid         int64          // of the latest transaction
 	cut          [][]bool
 	sessions     sessions
 	rules        []*Rule
@@ -57,7 +63,7 @@ type reply struct {
 }
 
 // now is the time that transactions carry.
-func (e *ensemble) now() int64 { return time.Now().UnixMilli() }
+func (e *ensemble) now() int64 { return time.Now().Add(e.wall).UnixMilli() }
 
 // errNoLeader reports that nothing can be written for want of a majority.
 var errNoLeader = errors.New("no leader with a majority")

@@ -18,6 +18,7 @@ func (c *conn) handshake(frame []byte) error {
 	if d.Err() != nil {
 		return d.Err()
 	}
+	c.claim(req.SessionID)
 	v, err := c.judge(opConnect, nil, req.SessionID)
 	if err != nil {
 		return err
@@ -28,6 +29,7 @@ func (c *conn) handshake(frame []byte) error {
 	defer c.m.e.mu.Unlock()
 	c.m.e.requests[opConnect]++
 	c.receivedLocked(4+len(frame), "SESS")
+	c.sayLocked("> connect", &req)
 	c.readOnlyByte = req.HasReadOnly
 	c.mute = v.cut
 	if v.fail {
@@ -55,6 +57,13 @@ func (c *conn) handshake(frame []byte) error {
 		return errOver
 	}
 	return c.settle(0)
+}
+
+// claim notes which session the client asks for.
+func (c *conn) claim(id int64) {
+	c.m.e.mu.Lock()
+	defer c.m.e.mu.Unlock()
+	c.claimed = id
 }
 
 // readOnlyLocked opens a session on a member without a leader. Nobody else

@@ -49,6 +49,9 @@ type member struct {
 	lag      time.Duration
 	arrivals alarm // for the first in inbox
 
+	stalls    map[int64]Direction // by session; 0 is everybody
+	restalled chan struct{}       // closed when stalls changes; nil if nobody waits
+
 	received, sent           int64
 	bytesReceived, bytesSent int64
 	notifications            int64

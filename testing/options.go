@@ -35,6 +35,9 @@ type config struct {
 	limits        Limits
 	words         []string
 	reconfig      bool
+	transcript    bool
+	seed          uint64
+	latencyBy     Distribution
 }
 
 // memberAddr is where the i-th member of a cluster listens. What is no address
@@ -83,7 +86,7 @@ func newConfig(opts []Option) (config, error) {
 		return c, fmt.Errorf("zktest: sweep interval of %v", c.sweepInterval)
 	case c.latency < 0:
 		return c, fmt.Errorf("zktest: latency of %v", c.latency)
-	case c.latency > 0 && !c.memory:
+	case (c.latency > 0 || c.latencyBy != nil) && !c.memory:
 		return c, errors.New("zktest: latency needs InMemory")
 	}
 	return c, nil
@@ -105,6 +108,18 @@ func TLS(cfg *tls.Config) Option { return optionFunc(func(c *config) { c.tls = c
 // in memory, so that in virtual time a round trip costs exactly twice that. It
 // needs InMemory. Defaults to none.
 func Latency(d time.Duration) Option { return optionFunc(func(c *config) { c.latency = d }) }
+
+// LatencyBy adds a time drawn anew for each write to what Latency sets; bytes
+// arrive in order nevertheless. It needs InMemory, and Seed says what is drawn.
+//
+// Latencies that differ by nanoseconds also make a simulation in virtual time
+// repeatable: what would happen at one instant, in an order that the scheduler
+// chooses, happens one after the other.
+func LatencyBy(d Distribution) Option { return optionFunc(func(c *config) { c.latencyBy = d }) }
+
+// Seed fixes what a server draws: latencies, and the passwords of sessions.
+// Defaults to passwords that nobody knows, and to seed 0 for the rest.
+func Seed(seed uint64) Option { return optionFunc(func(c *config) { c.seed = seed }) }
 
 // Tick is the server's unit of time: sessions expire on its multiples. Defaults
 // to 2 seconds. Sessions last 2 to 20 ticks unless SessionTimeouts says otherwise.

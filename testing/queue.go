@@ -36,6 +36,12 @@ func (q *queue) add(records ...wire.Record) (n, waiting int) {
 	return len(q.buf) - before, len(q.buf)
 }
 
+// addPart queues the first n bytes of a frame, at least one byte less than all.
+func (q *queue) addPart(n int, records ...wire.Record) {
+	frame := wire.AppendFrame(nil, records...)
+	q.raw(string(frame[:min(n, len(frame)-1)]))
+}
+
 // raw queues text that is no frame.
 func (q *queue) raw(text string) {
 	q.mu.Lock()

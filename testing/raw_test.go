@@ -154,6 +154,8 @@ func (c *client) exists(path string) bool {
 	return code == wire.CodeOK
 }
 
+func newReader(nc net.Conn) *bufio.Reader { return bufio.NewReader(nc) }
+
 func watch(path string) *wire.PathWatchRequest {
 	return &wire.PathWatchRequest{Path: path, Watch: true}
 }
@@ -163,4 +165,6 @@ type fakeTB struct {
 	testing.TB
 	errors   []string
 	cleanups []func()
+	fails    bool
+	logs     []string
 }

@@ -1,6 +1,8 @@
 package zktest
 
 import (
+	"strconv"
+
 	"github.com/paddock-zk/paddock/internal/wire"
 	"github.com/paddock-zk/paddock/testing/internal/tree"
 )
@@ -113,6 +115,9 @@ func (c *conn) handle(frame []byte) error {
 	defer c.m.e.mu.Unlock() // settle lets go of it and takes it again
 	c.m.e.requests[name]++
 	c.receivedLocked(4+len(frame), shortOps[h.Op])
+	if h.Op != wire.OpPing {
+		c.sayLocked("> "+name, "#"+strconv.Itoa(int(h.Xid)), req)
+	}
 	c.m.touchLocked(c.session)
 	if !k.write && h.Op != wire.OpAuth {
 		if err := c.settle(0); err != nil {
@@ -133,8 +138,13 @@ func (c *conn) handle(frame []byte) error {
 		return errOver
 	}
 	c.mute = v.cut
+	c.part = v.part
 	err = c.processLocked(h, k, req)
-	if v.cut {
+	switch {
+	case v.cut:
+		return errOver
+	case v.part > 0 && err == nil:
+		_ = c.settle(0) // the reply may take a while
 		return errOver
 	}
 	return err
@@ -225,6 +235,7 @@ func (c *conn) settle(n int) error {
 		c.m.e.mu.Unlock()
 		select {
 		case <-settled:
+			c.queueUp()
 		case <-c.over:
 		}
 		c.m.e.mu.Lock()

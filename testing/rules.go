@@ -1,6 +1,7 @@
 package zktest
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"path"
 	"slices"
@@ -33,9 +34,11 @@ type Match struct {
 // Request is what Match.Func and Call see.
 type Request struct {
 	Op      string
-	Path    string // of a multi: of its first operation
-	Session int64  // 0 for a connect that opens one
-	Data    []byte // of create and setData
+	Path    string   // of a multi: of its first operation
+	Session int64    // 0 for a connect that opens one
+	Data    []byte   // of create and setData
+	Paths   []string // all of a multi
+	Member  int      // the index of the member that it came to
 }
 
 // Fault is what happens to a request.
@@ -46,6 +49,9 @@ type Fault struct {
 	fn      func(Request)
 	seed    uint64
 	choices []Fault
+	by      Distribution
+	bytes   int
+	choose  func(Request) Fault
 }
 
 type faultKind int
@@ -58,6 +64,9 @@ const (
 	faultFail
 	faultCall
 	faultRandom
+	faultDelayBy
+	faultCutReply
+	faultChoose
 )
 
 // CutBefore closes the connection; the request is not applied.
@@ -70,6 +79,45 @@ func CutAfter() Fault { return Fault{kind: faultCutAfter} }
 // Delay lets d pass before the request is handled, and with it all that follow
 // on its connection.
 func Delay(d time.Duration) Fault { return Fault{kind: faultDelay, delay: d} }
+
+// CutReply applies the request, sends the first n bytes of the reply, at least
+// one and not all, and closes the connection. A frame begins with four bytes of
+// length. What has no reply, or one outside the order of requests such as a
+// ping, is answered in full.
+func CutReply(n int) Fault { return Fault{kind: faultCutReply, bytes: max(n, 1)} }
+
+// DelayBy is Delay with a time drawn anew for each request. The same seed draws
+// the same times, in the order in which requests match.
+func DelayBy(seed uint64, d Distribution) Fault { return Fault{kind: faultDelayBy, seed: seed, by: d} }
+
+// Choose asks fn what is to happen; the zero Fault is nothing. fn is called as
+// Match.Func is.
+func Choose(fn func(Request) Fault) Fault { return Fault{kind: faultChoose, choose: fn} }
+
+// String names what happens.
+func (f Fault) String() string {
+	switch f.kind {
+	case faultCutBefore:
+		return "cut before"
+	case faultCutAfter:
+		return "cut after"
+	case faultDelay:
+		return "delay " + f.delay.String()
+	case faultFail:
+		return "fail " + f.code.String()
+	case faultCall:
+		return "call"
+	case faultRandom:
+		return "random"
+	case faultDelayBy:
+		return "delay by distribution"
+	case faultCutReply:
+		return fmt.Sprintf("cut reply after %d bytes", f.bytes)
+	case faultChoose:
+		return "choose"
+	}
+	return "nothing"
+}
 
 // Fail answers with a ZooKeeper code, such as -101 for no node; the request is
 // not applied. A connect is answered as if its session were gone, and an auth
@@ -129,6 +177,7 @@ func (r *Rule) Remove() {
 // verdict is what the rules want for a request that goes on.
 type verdict struct {
 	cut  bool // close the connection in place of the reply
+	part int  // if not 0: close it after so many bytes of the reply
 	fail bool // answer with code, do not apply
 	code wire.Code
 }
@@ -146,8 +195,9 @@ func (c *conn) judge(op string, body wire.Record, session int64) (verdict, error
 	if len(rules) == 0 {
 		return verdict{}, nil
 	}
-	req := Request{Op: op, Session: session}
+	req := Request{Op: op, Session: session, Member: c.m.index}
 	paths, data := describe(body)
+	req.Paths = paths
 	if len(paths) > 0 {
 		req.Path = paths[0]
 	}
@@ -157,6 +207,12 @@ func (c *conn) judge(op string, body wire.Record, session int64) (verdict, error
 			continue
 		}
 		f := r.fire()
+		if f.kind == faultChoose {
+			choose := f.choose
+			f = Fault{}
+			c.ask(func(req Request) bool { f = choose(req); return true }, req)
+			f = r.chosen(f)
+		}
 		switch f.kind {
 		case faultCutBefore:
 			return verdict{}, errOver
@@ -164,6 +220,8 @@ func (c *conn) judge(op string, body wire.Record, session int64) (verdict, error
 			return verdict{cut: true}, nil
 		case faultFail:
 			return verdict{fail: true, code: f.code}, nil
+		case faultCutReply:
+			return verdict{part: f.bytes}, nil
 		case faultDelay:
 			c.delay(f.delay)
 		case faultCall:
@@ -198,13 +256,33 @@ func (r *Rule) fire() Fault {
 	if r.match.Nth > 0 && r.matched != r.match.Nth {
 		return Fault{}
 	}
-	f := r.fault
+	if r.fault.kind == faultChoose {
+		return r.fault // chosen follows
+	}
+	return r.settleLocked(r.fault)
+}
+
+// chosen counts what Choose has chosen, and settles what it left to chance.
+func (r *Rule) chosen(f Fault) Fault {
+	r.e.mu.Lock()
+	defer r.e.mu.Unlock()
+	return r.settleLocked(f)
+}
+
+// settleLocked takes from a fault what it leaves to chance, and counts it.
+func (r *Rule) settleLocked(f Fault) Fault {
 	for f.kind == faultRandom {
 		i := r.random.IntN(len(f.choices) + 1)
 		if i == len(f.choices) {
 			return Fault{}
 		}
 		f = f.choices[i]
+	}
+	switch f.kind {
+	case faultNone:
+		return f
+	case faultDelayBy:
+		f = Delay(f.by(r.random))
 	}
 	r.fired++
 	return f

@@ -79,7 +79,7 @@ func TestCall(t *testing.T) {
 		}))
 	b.create("/b", wire.FlagEphemeral)
 	a.must(wire.OpCreate, createReq("/a"), nil)
-	assert.Equal(t, []zktest.Request{{Op: "create", Path: "/a", Session: a.session, Data: []byte("data")}}, seen)
+	assert.Equal(t, []zktest.Request{{Op: "create", Path: "/a", Session: a.session, Data: []byte("data"), Paths: []string{"/a"}}}, seen)
 	assert.False(t, a.exists("/b"))
 }
 

@@ -60,6 +60,11 @@ func Start(t TB, opts ...Option) *Server {
 func (s *Server) begin(t TB) {
 	s.tb = t
 	t.Cleanup(func() {
+		if t.Failed() && s.e.cfg.transcript {
+			var b strings.Builder
+			_ = s.WriteTranscript(&b)
+			t.Logf("what was said to the server:\n%s", b.String())
+		}
 		if err := s.Close(); err != nil {
 			t.Errorf("zktest: close: %v", err)
 		}
@@ -104,6 +109,17 @@ func newServer(n int, opts []Option) (*Server, error) {
 // goroutines, save those that run a function given to Call or Match. It may be
 // called more than once.
 func (s *Server) Close() error {
+	err := s.close()
+	s.e.mu.Lock()
+	playing := s.e.playing
+	s.e.mu.Unlock()
+	for _, p := range playing {
+		<-p.ended
+	}
+	return err
+}
+
+func (s *Server) close() error {
 	s.e.running <- struct{}{}
 	defer func() { <-s.e.running }()
 	s.e.mu.Lock()
@@ -112,6 +128,10 @@ func (s *Server) Close() error {
 		return nil
 	}
 	s.e.closed = true
+	close(s.e.closing)
+	for _, p := range s.e.playing {
+		p.end()
+	}
 	s.e.stopTimersLocked()
 	s.e.endWaitersLocked()
 	s.e.mu.Unlock()
@@ -163,24 +183,37 @@ func (s *Server) Chroot(t TB) string {
 // DialContext opens a client's connection, over TCP or in memory. In memory
 // the only addresses are those of ConnectString.
 func (s *Server) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
-	if s.e.cfg.memory {
-		return s.e.dial(ctx, addr)
+	return s.Dialer("")(ctx, network, addr)
+}
+
+// Dialer is DialContext for the client of that name. In memory the latencies
+// that LatencyBy draws for a client depend on the seed, its name and how many
+// connections it has opened, and not on other clients, so that a simulation
+// with many of them repeats.
+func (s *Server) Dialer(client string) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	if !s.e.cfg.memory {
+		return new(net.Dialer).DialContext
 	}
-	return new(net.Dialer).DialContext(ctx, network, addr)
+	return func(ctx context.Context, _, addr string) (net.Conn, error) { return s.e.dial(ctx, client, addr) }
 }
 
 func newEnsemble(cfg config, n int) *ensemble {
 	e := &ensemble{
 		cfg:      cfg,
 		running:  make(chan struct{}, 1),
+		closing:  make(chan struct{}),
+		begun:    time.Now(),
 		origin:   time.Now(),
 		host:     memoryHost(),
 		sessions: newSessions(),
 		requests: make(map[string]int),
+		dials:    make(map[string]int),
 		waiters:  make(map[*waiter]struct{}),
 	}
 	e.latency.Store(int64(cfg.latency))
-	_, _ = rand.Read(e.secret[:]) // never fails
+	if cfg.seed == 0 {
+		_, _ = rand.Read(e.secret[:]) // never fails
+	}
 	for i := range n {
 		e.members = append(e.members, newMember(e, i))
 		e.cut = append(e.cut, make([]bool, n))

@@ -121,9 +121,12 @@ func (e *ensemble) armLocked(tick int64) {
 func (e *ensemble) expire() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.closed || e.sessions.paused {
-		return
+	if !e.closed && !e.sessions.paused {
+		e.expireDueLocked()
 	}
+}
+
+func (e *ensemble) expireDueLocked() {
 	now := int64(time.Since(e.origin) / e.cfg.tick)
 	var over []*session
 	for tick, bucket := range e.sessions.due {

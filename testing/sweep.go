@@ -33,7 +33,8 @@ func (e *ensemble) scheduleSweepLocked() {
 		return
 	}
 	e.sweeping = true
-	e.sweeps.set(every-time.Since(e.origin)%every, e.sweep)
+	// Not at the instant at which sessions expire.
+	e.sweeps.set(every-time.Since(e.origin)%every+2*time.Nanosecond, e.sweep)
 }
 
 func (e *ensemble) sweep() {

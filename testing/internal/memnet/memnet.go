@@ -33,10 +33,10 @@ type Conn struct {
 }
 
 // Pipe returns the two ends of a new connection. What one end writes, its end
-// included, reaches the other after latency, which is asked for each time; nil
-// is none.
-func Pipe(a, b Addr, latency func() time.Duration) (*Conn, *Conn) {
-	ab, ba := newStream(latency), newStream(latency)
+// included, reaches the other after a latency, which is asked for each time: to
+// is that from a to b, and back the other one. nil is none.
+func Pipe(a, b Addr, to, back func() time.Duration) (*Conn, *Conn) {
+	ab, ba := newStream(to), newStream(back)
 	return newConn(ba, ab, a, b), newConn(ab, ba, b, a)
 }
 

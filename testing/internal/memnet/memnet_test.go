@@ -16,7 +16,7 @@ import (
 
 func pipe(t *testing.T) (*Conn, *Conn) {
 	t.Helper()
-	a, b := Pipe("a", "b", nil)
+	a, b := Pipe("a", "b", nil, nil)
 	t.Cleanup(func() { a.Close(); b.Close() })
 	return a, b
 }

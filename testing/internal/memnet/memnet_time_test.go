@@ -17,7 +17,7 @@ func slow(d *time.Duration) func() time.Duration { return func() time.Duration {
 func TestBytesTakeTheLatency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := 30 * time.Millisecond
-		a, b := Pipe("a", "b", slow(&d))
+		a, b := Pipe("a", "b", slow(&d), slow(&d))
 		begin := time.Now()
 		_, err := a.Write([]byte("one"))
 		require.NoError(t, err)
@@ -51,7 +51,7 @@ func TestBytesTakeTheLatency(t *testing.T) {
 func TestNothingOvertakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := time.Second
-		a, b := Pipe("a", "b", slow(&d))
+		a, b := Pipe("a", "b", slow(&d), slow(&d))
 		begin := time.Now()
 		_, _ = a.Write([]byte("slow "))
 		d = 0
@@ -67,7 +67,7 @@ func TestNothingOvertakes(t *testing.T) {
 
 func TestDeadlineInTheFuture(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := Pipe("a", "b", nil)
+		a, b := Pipe("a", "b", nil, nil)
 		begin := time.Now()
 		require.NoError(t, a.SetReadDeadline(begin.Add(time.Minute)))
 		go func() {

@@ -1,0 +1,37 @@
+package zktest
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// Distribution draws durations. It must take all its chance from r.
+type Distribution func(r *rand.Rand) time.Duration
+
+// Always draws d.
+func Always(d time.Duration) Distribution {
+	return func(*rand.Rand) time.Duration { return d }
+}
+
+// Uniform draws between min and max, to the nanosecond.
+func Uniform(min, max time.Duration) Distribution {
+	return func(r *rand.Rand) time.Duration { return min + time.Duration(r.Int64N(int64(max-min)+1)) }
+}
+
+// Exponential draws with the given mean, and nothing above max: mostly little,
+// now and then much.
+func Exponential(mean, max time.Duration) Distribution {
+	return func(r *rand.Rand) time.Duration {
+		return time.Duration(min(r.ExpFloat64()*float64(mean), float64(max)))
+	}
+}
+
+// Sometimes draws from d with the chance p, and nothing otherwise.
+func Sometimes(p float64, d Distribution) Distribution {
+	return func(r *rand.Rand) time.Duration {
+		if r.Float64() >= p {
+			return 0
+		}
+		return d(r)
+	}
+}
