@@ -15,7 +15,7 @@ func (c *conn) getACLLocked(req *wire.PathRequest) (wire.Record, wire.Code) {
 
 func (c *conn) whoAmILocked(*wire.Empty) (wire.Record, wire.Code) {
 	res := &wire.WhoAmIResponse{}
-	for _, id := range c.ids {
+	for _, id := range tree.HashOrder(c.ids) {
 		user := id.ID
 		if id.Scheme == "digest" {
 			user, _, _ = strings.Cut(id.ID, ":")

@@ -67,7 +67,6 @@ func newMember(e *ensemble, index int) *member {
 		index:    index,
 		endpoint: endpoint{addr: addr},
 		down:     true,
-		data:     tree.New(),
 		watches:  newWatches(),
 		conns:    make(map[*conn]struct{}),
 		attached: make(map[int64]*conn),

@@ -35,6 +35,7 @@ type config struct {
 	limits        Limits
 	words         []string
 	reconfig      bool
+	noTTL         bool
 	transcript    bool
 	seed          uint64
 	latencyBy     Distribution
@@ -164,6 +165,10 @@ func FourLetterWords(words ...string) Option {
 		}
 	})
 }
+
+// NoTTL refuses nodes with a time to live with "unimplemented", as a real server
+// does without extendedTypesEnabled=true.
+func NoTTL() Option { return optionFunc(func(c *config) { c.noTTL = true }) }
 
 // Reconfig answers reconfig requests as a server with reconfigEnabled=true
 // does: standalone, it has not implemented them. Defaults to "reconfig

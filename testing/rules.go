@@ -159,6 +159,12 @@ func (s *Server) On(m Match, f Fault) *Rule {
 	return r
 }
 
+// ValidMatch reports whether On takes a match.
+func ValidMatch(m Match) bool {
+	_, err := path.Match(m.Path, "")
+	return err == nil
+}
+
 // Fired returns how often the fault happened.
 func (r *Rule) Fired() int {
 	r.e.mu.Lock()

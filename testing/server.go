@@ -95,10 +95,8 @@ func newServer(n int, opts []Option) (*Server, error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if n > 1 {
-		for _, m := range e.members {
-			m.data.SetConfig(e.membership())
-		}
+	for _, m := range e.members {
+		m.data = e.newTree() // now that the ports are known
 	}
 	e.electLocked()
 	e.setTimersLocked()
@@ -219,10 +217,20 @@ func newEnsemble(cfg config, n int) *ensemble {
 		e.cut = append(e.cut, make([]bool, n))
 	}
 	for _, m := range e.members {
-		m.data.Limit, m.data.Reconfig = cfg.limits.Data, cfg.reconfig
+		m.data = e.newTree()
 	}
 	e.head = e.members[n-1]
 	return e
+}
+
+// newTree returns the data of a new member.
+func (e *ensemble) newTree() *tree.Tree {
+	t := tree.New()
+	t.Limit, t.Reconfig, t.NoTTL = e.cfg.limits.Data, e.cfg.reconfig, e.cfg.noTTL
+	if len(e.members) > 1 {
+		t.SetConfig(e.membership())
+	}
+	return t
 }
 
 // secure wraps an accepted connection as configured.

@@ -51,10 +51,8 @@ func (s *Server) Restart() error {
 	if err := s.stop(); err != nil {
 		return err
 	}
-	for _, m := range s.members {
-		if err := m.open(); err != nil {
-			return fmt.Errorf("zktest: %w", err)
-		}
+	if err := s.open(); err != nil {
+		return err
 	}
 	s.e.mu.Lock()
 	defer s.e.mu.Unlock()
@@ -62,6 +60,42 @@ func (s *Server) Restart() error {
 		s.e.electLocked() // there is nobody to wait for
 	}
 	s.e.seekLocked()
+	return nil
+}
+
+// Reset restarts the server, or all members of a cluster, as new ones on the
+// same ports: without data and sessions. Rules and limits stay.
+func (s *Server) Reset() error {
+	e := s.e
+	e.running <- struct{}{}
+	defer func() { <-e.running }()
+	all := &Server{e: e, members: e.members}
+	if err := all.stop(); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	e.zxid, e.epoch = 0, 0
+	clear(e.sessions.byID)
+	clear(e.requests)
+	for _, m := range e.members {
+		m.data, m.applied = e.newTree(), 0
+	}
+	e.mu.Unlock()
+	if err := all.open(); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.electLocked()
+	return nil
+}
+
+func (s *Server) open() error {
+	for _, m := range s.members {
+		if err := m.open(); err != nil {
+			return fmt.Errorf("zktest: %w", err)
+		}
+	}
 	return nil
 }
 

@@ -56,6 +56,12 @@ var rules = []rule{
 		ours:  []string{"internal"},
 		never: append([]string{zk, "./framework", "./recipes", "./listeners", "./retry"}, shipped...),
 	},
+	{
+		tree:    "testing/cmd",
+		ours:    []string{"testing"},
+		modules: []string{zap},
+		never:   append([]string{zk, "./framework", "./recipes", "./listeners", "./retry"}, shipped...),
+	},
 	// What two packages share knows neither of them.
 	{
 		tree:    "internal",

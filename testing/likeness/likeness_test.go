@@ -22,12 +22,16 @@ type testcase struct {
 type variant struct {
 	words    string // the four-letter words that it answers, separated by commas; "" is all
 	reconfig bool
+	noTTL    bool
 }
 
 func (v variant) options() []zktest.Option {
 	opts := []zktest.Option{zktest.Superuser(superDigest)}
 	if v.words != "" {
 		opts = append(opts, zktest.FourLetterWords(strings.Split(v.words, ",")...))
+	}
+	if v.noTTL {
+		opts = append(opts, zktest.NoTTL())
 	}
 	if v.reconfig {
 		opts = append(opts, zktest.Reconfig())

@@ -28,7 +28,10 @@ func realServer(t *testing.T, v variant) string {
 		Tick:          2 * time.Second,
 		SuperPassword: "secret",
 		Properties:    map[string]string{"4lw.commands.whitelist": words, "reconfigEnabled": fmt.Sprint(v.reconfig)},
-		JVMProperties: map[string]string{"zookeeper.extendedTypesEnabled": "true"},
+		JVMProperties: map[string]string{
+			"zookeeper.extendedTypesEnabled":  fmt.Sprint(!v.noTTL),
+			"znode.container.checkIntervalMs": "86400000", // or what earlier scripts left goes during a later one
+		},
 	}).Addr(0)
 }
 

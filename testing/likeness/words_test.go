@@ -1,6 +1,7 @@
 package likeness
 
 import (
+	"fmt"
 	"io"
 	"regexp"
 	"slices"
@@ -67,6 +68,27 @@ func init() {
 		a.do(wire.OpAuth, auth("digest", "super:secret"))
 		a.do(wire.OpReconfig, &wire.ReconfigRequest{NewMembers: "server.1=127.0.0.1:1:2:participant;3", ConfigID: -1})
 		a.do(wire.OpGetData, get("/zookeeper/config"))
+	})
+	addWith("ttl-disabled", variant{noTTL: true}, func(r *run) {
+		a := r.connect("a")
+		for flags := wire.Flags(0); flags <= 7; flags++ {
+			a.do(wire.OpCreateTTL, createTTL(r.at("/t"), flags, 1000))
+			a.do(wire.OpCreate, create(r.at("/c"), flags))
+			a.do(wire.OpMulti, multi(op(wire.OpCreateTTL, createTTL(r.at("/m"), flags, 1000))))
+		}
+		a.do(wire.OpCreateTTL, createTTL("no path", 5, 1000))
+		a.do(wire.OpCreateTTL, createTTL(r.at("/t"), 5, -1))
+		a.do(wire.OpGetChildren2, get(r.root))
+	})
+	add("identities", func(r *run) {
+		a := r.connect("a")
+		for i, user := range []string{"bob", "eve", "ann", "kim", "super", "zoe", "x", "y", "a-longer-name"} {
+			a.do(wire.OpAuth, auth("digest", user+":secret"))
+			a.do(wire.OpWhoAmI, wire.Empty{})
+			n := r.at(fmt.Sprint("/n", i))
+			a.do(wire.OpCreate, &wire.CreateRequest{Path: n, ACL: []wire.ACL{acl(31, "auth", "")}})
+			a.do(wire.OpGetACL, path(n))
+		}
 	})
 	add("sasl", func(r *run) {
 		a := r.connect("a")

@@ -1,11 +1,13 @@
 package tree
 
 import (
+	"cmp"
 	"crypto/sha1"
 	"encoding/base64"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 
 	"github.com/paddock-zk/paddock/internal/wire"
 )
@@ -20,6 +22,32 @@ var (
 	openACL = []wire.ACL{{Perms: wire.PermAll, Scheme: "world", ID: "anyone"}}
 	readACL = []wire.ACL{{Perms: wire.PermRead, Scheme: "world", ID: "anyone"}}
 )
+
+// HashOrder returns ids in the order in which ZooKeeper keeps those of a
+// connection: that of a hash table of Java.
+//
+// Source: ZooKeeper ServerCnxn.authInfo, Id.hashCode; java.util.concurrent.ConcurrentHashMap.
+func HashOrder(ids []ID) []ID {
+	slots := uint32(16)
+	for 4*uint32(len(ids)) >= 3*slots {
+		slots *= 2
+	}
+	slot := func(id ID) uint32 {
+		h := 37*(37*17+javaHash(id.Scheme)) + javaHash(id.ID)
+		return (h ^ h>>16) & (slots - 1)
+	}
+	ordered := slices.Clone(ids)
+	slices.SortStableFunc(ordered, func(a, b ID) int { return cmp.Compare(slot(a), slot(b)) })
+	return ordered
+}
+
+// javaHash is String.hashCode.
+func javaHash(s string) (h uint32) {
+	for _, unit := range utf16.Encode([]rune(s)) {
+		h = 31*h + uint32(unit)
+	}
+	return h
+}
 
 // Digest returns the identity that the scheme digest makes of "user:password".
 //
@@ -79,7 +107,7 @@ func fixACL(acl []wire.ACL, ids []ID) ([]wire.ACL, wire.Code) {
 			fixed = append(fixed, a)
 		case a.Scheme == "auth":
 			before := len(fixed)
-			for _, id := range ids {
+			for _, id := range HashOrder(ids) {
 				if id.Scheme == "digest" {
 					fixed = append(fixed, wire.ACL{Perms: a.Perms, Scheme: id.Scheme, ID: id.ID})
 				}

@@ -68,6 +68,9 @@ func (p *prep) owner(op wire.Op, flags wire.Flags, ttl int64) (int64, wire.Code)
 	if flags < wire.FlagPersistent || flags > wire.FlagPersistentSequenceTTL {
 		return 0, wire.CodeBadArguments
 	}
+	if timed(flags) && p.tree.NoTTL {
+		return 0, wire.CodeUnimplemented
+	}
 	if timed(flags) != (op == wire.OpCreateTTL) {
 		return 0, wire.CodeBadArguments
 	}

@@ -21,6 +21,8 @@ type Tree struct {
 	Limit int64
 	// Reconfig is whether reconfig requests are looked at.
 	Reconfig bool
+	// NoTTL is whether nodes with a time to live are refused.
+	NoTTL bool
 }
 
 // node is a node without its name.
@@ -189,6 +191,7 @@ func (t *Tree) Clone() *Tree {
 		size:       t.size,
 		Limit:      t.Limit,
 		Reconfig:   t.Reconfig,
+		NoTTL:      t.NoTTL,
 	}
 	for path, n := range t.nodes {
 		copied := *n
