@@ -1,0 +1,50 @@
+//go:build realzk
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// jars are what the Java clients need, from Debian's packages
+// libcurator-recipes-java and libzookeeper-java.
+var jars = []string{
+	"curator-client", "curator-framework", "curator-recipes", "guava", "zookeeper", "zookeeper-jute",
+	"slf4j-api", "slf4j-nop",
+}
+
+// Clients in other languages, without special settings on their side, take a
+// lock, hand it over, hear of a change, survive a disconnect and see an expiry.
+func TestForeignClients(t *testing.T) {
+	paths := make([]string, len(jars))
+	for i, jar := range jars {
+		paths[i] = filepath.Join("/usr/share/java", jar+".jar")
+	}
+	java := []string{"java", "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", strings.Join(paths, ":")}
+	for name, cmd := range map[string][]string{
+		"kazoo":     {"/usr/bin/python3", "testdata/smoke.py"},
+		"zookeeper": append(java[:len(java):len(java)], "testdata/Client.java"),
+		"curator":   append(java[:len(java):len(java)], "testdata/Curator.java"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			connect, control := start(t)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer cancel()
+			var out bytes.Buffer
+			c := exec.CommandContext(ctx, cmd[0], append(cmd[1:], connect, control)...)
+			c.Stdout, c.Stderr = &out, &out
+			err := c.Run()
+			t.Logf("%s", &out)
+			require.NoError(t, err)
+			require.True(t, strings.HasSuffix(strings.TrimSpace(out.String()), "ok"))
+		})
+	}
+}
