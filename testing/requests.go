@@ -184,7 +184,7 @@ func (c *conn) askLocked(h wire.RequestHeader, req wire.Record) {
 	switch {
 	case c.m.role == roleReadOnly:
 		c.replyLocked(h.Xid, wire.CodeNotReadOnly, wire.Empty{})
-	case h.Op == wire.OpSync && req == nil:
+	case req == nil && (h.Op == wire.OpSync || h.Op == wire.OpReconfig):
 		c.replyLocked(h.Xid, wire.CodeMarshallingError, wire.Empty{})
 	default:
 		c.proposeLocked(proposal{to: reply{c, h.Xid}, who: c.callerLocked(), op: h.Op, req: req})

@@ -32,3 +32,7 @@ func (b inProcess) watches(_ testing.TB, below string) []string {
 func TestInProcess(t *testing.T) {
 	run(t, inProcess{zktest.Start(t, zktest.Tick(200*time.Millisecond))})
 }
+
+func TestInProcessCluster(t *testing.T) {
+	run(t, inProcess{&zktest.StartCluster(t, 3, zktest.Tick(200*time.Millisecond)).Server})
+}

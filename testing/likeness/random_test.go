@@ -120,7 +120,7 @@ func (g *generator) watches(since int64) *wire.SetWatches2Request {
 func (g *generator) cut(c *conn) {
 	op, req := g.request()
 	switch op {
-	case wire.OpAuth, wire.OpReconfig, wire.OpDeleteContainer, wire.OpWhoAmI, wire.OpCheckWatches: // pinned differences, or nothing to cut
+	case wire.OpAuth, wire.OpDeleteContainer, wire.OpWhoAmI, wire.OpCheckWatches: // pinned differences, or nothing to cut
 		return
 	}
 	var e wire.Encoder

@@ -33,6 +33,7 @@ type run struct {
 	// ending is set while a session ends: a real server deletes its nodes in
 	// the order of a hash table, so the events of one client are sorted.
 	ending   bool
+	unsorted bool // lists are shown as they came
 	conns    []*conn
 	sessions map[int64][]byte    // with their passwords
 	expire   func(session int64) // ends a session as its timeout would; nil where one has to wait

@@ -48,8 +48,10 @@ func (r *run) value(field string, v any) string {
 		if v == nil {
 			return "nil"
 		}
-		v = slices.Clone(v)
-		slices.Sort(v) // a real server lists in the order of a hash table
+		if !r.unsorted {
+			v = slices.Clone(v)
+			slices.Sort(v) // a real server lists in the order of a hash table
+		}
 		return fmt.Sprintf("%q", v)
 	case []wire.ACL:
 		if v == nil {
