@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // frameReader reads frames into a buffer that it uses again.
@@ -31,10 +32,18 @@ func (f *frameReader) next() ([]byte, error) {
 	if n < 0 || n > f.max {
 		return nil, fmt.Errorf("%w: %d", errFrame, n)
 	}
-	if n > cap(f.buf) || cap(f.buf) > keepBuffer {
-		f.buf = make([]byte, n)
+	if cap(f.buf) > keepBuffer {
+		f.buf = nil
 	}
-	f.buf = f.buf[:n]
-	_, err := io.ReadFull(f.r, f.buf)
-	return f.buf, err
+	// The buffer grows with what arrives, not with what is announced.
+	f.buf = f.buf[:0]
+	for len(f.buf) < n {
+		have := len(f.buf)
+		more := min(n-have, max(have, keepBuffer))
+		f.buf = slices.Grow(f.buf, more)[:have+more]
+		if _, err := io.ReadFull(f.r, f.buf[have:]); err != nil {
+			return nil, err
+		}
+	}
+	return f.buf, nil
 }
