@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -73,7 +72,7 @@ func FuzzFrameReader(f *testing.F) {
 }
 
 // FuzzDecoders decodes any bytes as the body of every kind of request. What
-// could be read is written again, and read again as the same.
+// could be read is written, read and written again as the same.
 func FuzzDecoders(f *testing.F) {
 	acl := []wire.ACL{{Perms: 31, Scheme: "world", ID: "anyone"}}
 	for _, r := range []wire.Record{
@@ -110,7 +109,9 @@ func FuzzDecoders(f *testing.F) {
 			second.Decode(d)
 			require.NoError(t, d.Err())
 			require.Zero(t, d.Len())
-			require.True(t, reflect.DeepEqual(first, second), "%+v %+v", first, second)
+			var again wire.Encoder
+			second.Encode(&again) // not DeepEqual: a null vector is written as an empty one
+			require.Equal(t, e.B, again.B)
 		}
 	})
 }
