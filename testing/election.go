@@ -212,7 +212,10 @@ func (m *member) leadLocked() {
 	if e.leader != nil { // it is cut off or stands still, and does not know
 		e.pauseLocked()
 	}
-	m.catchUpLocked(e.head)
+	if m != e.head && m.applied != e.head.applied {
+		m.data = e.head.data.Clone()
+	}
+	m.applied = e.last
 	if len(e.members) > 1 {
 		e.epoch++
 		e.zxid = e.epoch << 32
@@ -231,18 +234,15 @@ func (m *member) leadLocked() {
 // followLocked makes a member follow l.
 func (m *member) followLocked(l *member) {
 	m.hangUpLocked() // readers, if it served any
-	m.catchUpLocked(l)
+	if e := m.e; m.applied != e.last {
+		m.data = l.data.Clone()
+		// A follower hears of a new epoch with its first transaction, so a client
+		// of the leader can be ahead of it until then, as in ZooKeeper.
+		m.applied = e.last
+	}
 	m.role, m.leader, m.dropped = roleFollowing, l, false
 	m.heard = time.Now()
 	m.acked = m.heard
-}
-
-// catchUpLocked gives the member a copy of another's data, if it lacks some.
-func (m *member) catchUpLocked(from *member) {
-	if m != from && m.applied != from.applied {
-		m.data = from.data.Clone()
-		m.applied = from.applied
-	}
 }
 
 // sortedConnsLocked lists the connections in the order in which they came.

@@ -39,7 +39,8 @@ type ensemble struct {
 	head         *member        // whose replica has everything; the leader, or who led last
 	prefer       *member        // who is to win the next election, if possible
 	epoch        int64          // counts elections; 0 for ever on a server alone
-	zxid         int64          // of the latest transaction
+	zxid         int64          // of the latest transaction, or the epoch's first
+	last         int64          // of the latest transaction
 	cut          [][]bool
 	sessions     sessions
 	rules        []*Rule

@@ -115,6 +115,7 @@ func (e *ensemble) commitLocked(p proposal) tree.Outcome {
 		return tree.Outcome{}
 	}
 	e.zxid++
+	e.last = e.zxid
 	e.transactions++
 	var txn *tree.Txn
 	if code := e.sessionLocked(p); code != wire.CodeOK {

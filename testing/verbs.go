@@ -74,7 +74,7 @@ func (s *Server) Reset() error {
 		return err
 	}
 	e.mu.Lock()
-	e.zxid, e.epoch = 0, 0
+	e.zxid, e.last, e.epoch = 0, 0, 0
 	clear(e.sessions.byID)
 	clear(e.requests)
 	for _, m := range e.members {

@@ -3,12 +3,21 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"io"
+	"math/big"
 	"net"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -198,5 +207,41 @@ func TestFlagsThatMakeNoSense(t *testing.T) {
 		{"-listen", "127.0.0.1:0", "-control", "nowhere:x"},
 	} {
 		assert.Error(t, run(t.Context(), args, io.Discard, io.Discard), "%v", args)
+	}
+}
+
+func TestTLSByFlags(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"zk.test"}, NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	require.NoError(t, err)
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	require.NoError(t, err)
+	file := func(name, typ string, b []byte) string {
+		name = filepath.Join(t.TempDir(), name)
+		require.NoError(t, os.WriteFile(name, pem.EncodeToMemory(&pem.Block{Type: typ, Bytes: b}), 0o600))
+		return name
+	}
+	cert, secret := file("cert.pem", "CERTIFICATE", der), file("key.pem", "PRIVATE KEY", keyDER)
+	connect, _ := start(t, "-tls-cert", cert, "-tls-key", secret, "-tls-client-ca", cert)
+	parsed, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	pool := x509.NewCertPool()
+	pool.AddCert(parsed)
+	for _, with := range []bool{true, false} {
+		cfg := &tls.Config{RootCAs: pool, ServerName: "zk.test", MinVersion: tls.VersionTLS12}
+		if with {
+			cfg.Certificates = []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}
+		}
+		nc, err := (&tls.Dialer{Config: cfg}).DialContext(t.Context(), "tcp", connect)
+		require.NoError(t, err)
+		_, _ = nc.Write([]byte("ruok"))
+		b, err := io.ReadAll(nc)
+		nc.Close()
+		if with {
+			require.NoError(t, err)
+		}
+		assert.Equal(t, with, string(b) == "imok")
 	}
 }
