@@ -9,7 +9,11 @@
 // a session of thirty seconds expires at once. It answers as ZooKeeper 3.8
 // does; docs/testing.md lists what is missing or different.
 //
-// A server is state and endpoints. The state is an ensemble: a log of
+// Verbs let sessions expire, connections break, servers stand still and time
+// pass; rules and plans do so to chosen or random requests; StartCluster has
+// several members, which can be killed, parted and held back.
+//
+// A server is state and endpoints. The state is an ensemble: the order of the
 // transactions, and the sessions with their deadlines. A member has a replica
 // of the data and serves clients; the watches are its own. One server is an
 // ensemble with one member.

@@ -92,3 +92,17 @@ func ExampleServer_WaitChildren() {
 	fmt.Println(srv.Requests()["create"])
 	// Output: 3
 }
+
+func ExampleNewCluster() {
+	cluster, err := zktest.NewCluster(3)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer cluster.Close()
+	leader := cluster.Leader()
+	_ = cluster.Member(leader).Stop()
+	_ = cluster.WaitLeader(context.Background())
+	fmt.Println("another leader:", cluster.Leader() != leader)
+	// Output: another leader: true
+}

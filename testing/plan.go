@@ -45,7 +45,7 @@ type Verb struct {
 	Do func(r *rand.Rand)
 }
 
-// Fired is one thing that a plan did.
+// Fired is one thing that a plan did. It can be kept as JSON.
 type Fired struct {
 	At      time.Duration // since the plan began
 	Index   int           // in Verbs or Faults
@@ -55,7 +55,7 @@ type Fired struct {
 	N       int // the request was the n-th of its session that the plan saw
 	Op      string
 	Path    string
-	seed    uint64 // of a verb's chance
+	Seed    uint64 // of a verb's chance
 }
 
 // String is one line of a log.
@@ -197,7 +197,7 @@ func (p *Playing) run() {
 		p.mu.Lock()
 		p.log = append(p.log, f)
 		p.mu.Unlock()
-		p.plan.Verbs[f.Index].Do(rand.New(rand.NewPCG(f.seed, 0)))
+		p.plan.Verbs[f.Index].Do(rand.New(rand.NewPCG(f.Seed, 0)))
 	}
 }
 
@@ -211,7 +211,7 @@ func (p *Playing) drawn() func() (Fired, bool) {
 		}
 		at += max(p.plan.Pause(r), 1)
 		i := r.IntN(len(p.plan.Verbs))
-		return Fired{At: at, Index: i, Verb: p.plan.Verbs[i].Name, seed: r.Uint64()}, true
+		return Fired{At: at, Index: i, Verb: p.plan.Verbs[i].Name, Seed: r.Uint64()}, true
 	}
 }
 

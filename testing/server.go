@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/tls"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -209,7 +210,7 @@ func newEnsemble(cfg config, n int) *ensemble {
 		waiters:  make(map[*waiter]struct{}),
 	}
 	e.latency.Store(int64(cfg.latency))
-	if cfg.seed == 0 {
+	if binary.BigEndian.PutUint64(e.secret[:], cfg.seed); cfg.seed == 0 {
 		_, _ = rand.Read(e.secret[:]) // never fails
 	}
 	for i := range n {

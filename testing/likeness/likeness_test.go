@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -24,6 +25,7 @@ type variant struct {
 	words    string // the four-letter words that it answers, separated by commas; "" is all
 	reconfig bool
 	noTTL    bool
+	sweeps   bool // five times a second
 	defaults bool // only for the real server; zktest has its own defaults
 }
 
@@ -34,6 +36,9 @@ func (v variant) options() []zktest.Option {
 	}
 	if v.words != "" {
 		opts = append(opts, zktest.FourLetterWords(strings.Split(v.words, ",")...))
+	}
+	if v.sweeps {
+		opts = append(opts, zktest.SweepInterval(200*time.Millisecond))
 	}
 	if v.noTTL {
 		opts = append(opts, zktest.NoTTL())

@@ -20,6 +20,10 @@ var update = flag.Bool("update", false, "write the real server's transcripts to 
 // realServer starts a server of the test's own, set up as zktest is.
 func realServer(t *testing.T, v variant) string {
 	t.Helper()
+	sweep := "86400000" // or what earlier scripts left goes during a later one
+	if v.sweeps {
+		sweep = "200"
+	}
 	words := v.words
 	if words == "" {
 		words = "*"
@@ -30,7 +34,7 @@ func realServer(t *testing.T, v variant) string {
 		Properties:    map[string]string{"4lw.commands.whitelist": words, "reconfigEnabled": fmt.Sprint(v.reconfig)},
 		JVMProperties: map[string]string{
 			"zookeeper.extendedTypesEnabled":  fmt.Sprint(!v.noTTL),
-			"znode.container.checkIntervalMs": "86400000", // or what earlier scripts left goes during a later one
+			"znode.container.checkIntervalMs": sweep,
 		},
 	}).Addr(0)
 }

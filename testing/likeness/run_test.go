@@ -275,6 +275,14 @@ func (c *conn) show(frame []byte, xid int32, op wire.Op) int32 {
 	return h.Xid
 }
 
+// hear waits for an event and shows it.
+func (c *conn) hear() {
+	c.r.t.Helper()
+	frame, err := c.read()
+	require.NoError(c.r.t, err)
+	require.Equal(c.r.t, wire.XidNotification, c.show(frame, 0, 0))
+}
+
 // raw is a body that is encoded already.
 type raw []byte
 

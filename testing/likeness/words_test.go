@@ -89,6 +89,26 @@ func init() {
 		a.do(wire.OpCreateTTL, createTTL(r.at("/t"), 5, -1))
 		a.do(wire.OpGetChildren2, get(r.root))
 	})
+	addWith("sweeps", variant{sweeps: true}, func(r *run) {
+		a := r.connect("a")
+		a.do(wire.OpCreateContainer, create(r.at("/never-used"), wire.FlagContainer))
+		a.do(wire.OpCreateContainer, create(r.at("/container"), wire.FlagContainer))
+		a.do(wire.OpCreate, create(r.at("/container/c"), 0))
+		a.do(wire.OpExists, watch(r.at("/container")))
+		a.do(wire.OpGetChildren, watch(r.at("/container")))
+		a.do(wire.OpDelete, del(r.at("/container/c"), -1))
+		a.hear()
+		a.do(wire.OpCreateTTL, createTTL(r.at("/ttl"), wire.FlagPersistentTTL, 300))
+		a.do(wire.OpExists, watch(r.at("/ttl")))
+		a.hear()
+		a.do(wire.OpGetChildren2, get(r.root))
+		a.do(wire.OpCreateTTL, createTTL(r.at("/parent"), wire.FlagPersistentTTL, 1))
+		a.do(wire.OpCreate, create(r.at("/parent/c"), 0))
+		a.do(wire.OpCreateTTL, createTTL(r.at("/last"), wire.FlagPersistentTTL, 1))
+		a.do(wire.OpExists, watch(r.at("/last")))
+		a.hear()
+		a.do(wire.OpExists, get(r.at("/parent"))) // it has a child
+	})
 	add("identities", func(r *run) {
 		a := r.connect("a")
 		for i, user := range []string{"bob", "eve", "ann", "kim", "super", "zoe", "x", "y", "a-longer-name"} {
