@@ -100,13 +100,13 @@ func splitAddr(addr string) (host, port string) {
 	return host, port
 }
 
-// membership is the ensemble as the config node shows it. There are no ports
-// for members to talk.
+// membership is the ensemble as the config node shows it. The ports that
+// members would talk on are made up; clients want two that differ.
 func (e *ensemble) membership() string {
 	var b []byte
 	for _, m := range e.members {
 		host, _ := splitAddr(m.endpoint.addr)
-		b = fmt.Appendf(b, "server.%d=%s:0:0:participant;%s\n", m.index+1, host, m.endpoint.addr)
+		b = fmt.Appendf(b, "server.%d=%s:1:2:participant;%s\n", m.index+1, host, m.endpoint.addr)
 	}
 	return string(b) + "version=0"
 }

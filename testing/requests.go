@@ -116,7 +116,11 @@ func (c *conn) handle(frame []byte) error {
 	c.m.e.requests[name]++
 	c.receivedLocked(4+len(frame), shortOps[h.Op])
 	if h.Op != wire.OpPing {
-		c.sayLocked("> "+name, "#"+strconv.Itoa(int(h.Xid)), req)
+		said := req
+		if k.body == nil {
+			said = wire.Empty{} // rather than one that could not be read
+		}
+		c.sayLocked("> "+name, "#"+strconv.Itoa(int(h.Xid)), said)
 	}
 	c.m.touchLocked(c.session)
 	if !k.write && h.Op != wire.OpAuth {

@@ -34,17 +34,23 @@ func TestForeignClients(t *testing.T) {
 		"zookeeper": append(java[:len(java):len(java)], "testdata/Client.java"),
 		"curator":   append(java[:len(java):len(java)], "testdata/Curator.java"),
 	} {
-		t.Run(name, func(t *testing.T) {
-			connect, control := start(t)
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-			defer cancel()
-			var out bytes.Buffer
-			c := exec.CommandContext(ctx, cmd[0], append(cmd[1:], connect, control)...)
-			c.Stdout, c.Stderr = &out, &out
-			err := c.Run()
-			t.Logf("%s", &out)
-			require.NoError(t, err)
-			require.True(t, strings.HasSuffix(strings.TrimSpace(out.String()), "ok"))
-		})
+		for _, n := range []string{"1", "3"} {
+			t.Run(name+" on "+n, func(t *testing.T) { smoke(t, cmd, n) })
+		}
 	}
+}
+
+// smoke runs a client's script against a cluster of n.
+func smoke(t *testing.T, cmd []string, n string) {
+	t.Helper()
+	connect, control := start(t, "-members", n)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	var out bytes.Buffer
+	c := exec.CommandContext(ctx, cmd[0], append(cmd[1:len(cmd):len(cmd)], connect, control)...)
+	c.Stdout, c.Stderr = &out, &out
+	err := c.Run()
+	t.Logf("%s", &out)
+	require.NoError(t, err)
+	require.True(t, strings.HasSuffix(strings.TrimSpace(out.String()), "ok"))
 }
