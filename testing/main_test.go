@@ -6,4 +6,7 @@ import (
 	"go.uber.org/goleak"
 )
 
+// slowed is whether the race detector makes everything slower.
+var slowed bool
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

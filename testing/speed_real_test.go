@@ -130,9 +130,15 @@ func TestFasterThanReal(t *testing.T) {
 	}
 	slices.Sort(ratios)
 	t.Logf("ratio %.1f", ratios[3])
-	assert.Greater(t, ratios[3], 3.0) // 15 to 20 when measured; the machine may be busy
 	slices.Sort(all)
-	assert.Greater(t, all[len(all)/2], 3.0, "the median of the kinds; 7 to 8 when measured")
+	median := all[len(all)/2]
+	if slowed {
+		return // a comparison of the race detector with none
+	}
+	// 7 to 8 for the median of the kinds and 15 to 20 at once when measured; the
+	// machine may be busy.
+	assert.Greater(t, median, 3.0)
+	assert.Greater(t, ratios[3], 3.0)
 }
 
 // flood sends 20,000 writes without waiting, and waits for all replies.
