@@ -40,12 +40,6 @@ func TestLimits(t *testing.T) {
 			begin(t, srv, 10*time.Second)
 			assert.True(t, refused(srv))
 		})
-		t.Run("handshake", func(t *testing.T) {
-			srv := limited(zktest.Limits{Handshake: 10 * time.Millisecond})
-			c := begin(t, srv, 10*time.Second)
-			assert.True(t, refused(srv), "one that says nothing")
-			assert.True(t, c.exists("/"))
-		})
 		t.Run("watches", func(t *testing.T) {
 			srv := limited(zktest.Limits{Watches: 3})
 			c := begin(t, srv, 10*time.Second)

@@ -21,6 +21,7 @@ var (
 // drawn from a seed.
 func randomScript(seed uint64, steps int) func(*run) {
 	return func(r *run) {
+		r.timeout = 40000 // a busy machine may stand still for a while
 		g := &generator{run: r, Rand: rand.New(rand.NewPCG(seed, 0))}
 		for i := range 3 {
 			g.clients = append(g.clients, r.connect(fmt.Sprintf("c%d", i)))

@@ -33,7 +33,8 @@ type run struct {
 	// ending is set while a session ends: a real server deletes its nodes in
 	// the order of a hash table, so the events of one client are sorted.
 	ending   bool
-	unsorted bool // lists are shown as they came
+	unsorted bool  // lists are shown as they came
+	timeout  int32 // of sessions, in milliseconds
 	conns    []*conn
 	sessions map[int64][]byte    // with their passwords
 	expire   func(session int64) // ends a session as its timeout would; nil where one has to wait
@@ -42,7 +43,7 @@ type run struct {
 // transcript runs a script and returns what was said.
 func transcript(t *testing.T, addr, root string, expire func(session int64), script func(*run)) string {
 	t.Helper()
-	r := &run{t: t, addr: addr, root: root, expire: expire, names: make(map[int64]string), sessions: make(map[int64][]byte)}
+	r := &run{t: t, addr: addr, root: root, expire: expire, timeout: 10000, names: make(map[int64]string), sessions: make(map[int64][]byte)}
 	setup := r.connect("setup")
 	setup.exchange(wire.OpCreate, &wire.CreateRequest{Path: root, ACL: open})
 	r.base = setup.zxid
@@ -104,11 +105,11 @@ func (r *run) dial(name string) *conn {
 	return c
 }
 
-// connect opens a session of ten seconds.
+// connect opens a session, of ten seconds unless the script says otherwise.
 func (r *run) connect(name string) *conn {
 	r.t.Helper()
 	c := r.dial(name)
-	c.hello(wire.ConnectRequest{Timeout: 10000, Password: make([]byte, 16), HasReadOnly: true})
+	c.hello(wire.ConnectRequest{Timeout: r.timeout, Password: make([]byte, 16), HasReadOnly: true})
 	return c
 }
 
@@ -154,7 +155,7 @@ func ahead(zxid int64) string {
 func (c *conn) again(name string) *conn {
 	c.r.t.Helper()
 	next := c.r.dial(name)
-	next.hello(wire.ConnectRequest{Timeout: 10000, SessionID: c.session, Password: c.password, HasReadOnly: true})
+	next.hello(wire.ConnectRequest{Timeout: c.r.timeout, SessionID: c.session, Password: c.password, HasReadOnly: true})
 	return next
 }
 

@@ -108,7 +108,7 @@ func look[T any](t *testing.T, control, path string, params ...string) (v T) {
 }
 
 func TestControl(t *testing.T) {
-	connect, control := start(t, "-tick", "100ms", "-transcript")
+	connect, control := start(t, "-tick", "1s", "-transcript")
 	conn := dial(t, connect)
 	open := zk.WorldACL(zk.PermAll)
 	_, err := conn.Create("/e", nil, zk.FlagEphemeral, open)
@@ -185,7 +185,7 @@ func TestControl(t *testing.T) {
 }
 
 func TestClusterByFlags(t *testing.T) {
-	connect, control := start(t, "-members", "3", "-tick", "50ms", "-read-only", "-4lw", "srvr,isro", "-no-ttl", "-reconfig", "-max-frame", "1000")
+	connect, control := start(t, "-members", "3", "-tick", "200ms", "-read-only", "-4lw", "srvr,isro", "-no-ttl", "-reconfig", "-max-frame", "1000")
 	assert.Len(t, strings.Split(connect, ","), 3)
 	leader := look[map[string]int](t, control, "/leader")["leader"]
 	next := (leader + 1) % 3
