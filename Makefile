@@ -18,10 +18,10 @@ GOLANGCI := bin/golangci-lint-$(GOLANGCI_VERSION)
 # Packages with tests that carry the build tag realzk.
 ZK_PACKAGES = $(sort $(dir $(shell grep -rlE '^//go:build .*\brealzk\b' --include='*_test.go' .)))
 
-.PHONY: help demo test test-zk lint fmt cover bench fuzz vuln tidy check linters
+.PHONY: help demo test test-zk test-interop lint fmt cover bench fuzz vuln tidy check linters
 
 help: ## list targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: ## watch processes share locks (ZK_CONNECT=host:port for a server of yours)
 	@go run ./examples/demo
@@ -32,6 +32,9 @@ test: ## everything that needs only Go, on the in-process server
 
 test-zk: ## on real ZooKeepers, one and three, which the tests start (needs Java)
 	@go test -tags realzk $(RACE) -shuffle=on -count=1 -p 1 -timeout 30m -json $(ZK_PACKAGES) | go run ./internal/testsum
+
+test-interop: ## in one queue with Curator, kazoo and zk.Lock (needs a JDK, libcurator-recipes-java, python3-kazoo)
+	@go test -tags interop $(RACE) -count=1 -timeout 10m -json ./internal/interop | go run ./internal/testsum -suites ''
 
 lint: $(GOLANGCI) ## format, vet and .golangci.yml
 	@$(GOLANGCI) config verify

@@ -17,7 +17,7 @@ import (
 
 func TestImportsRunDownwards(t *testing.T) {
 	noteSources(t)
-	for _, tags := range []string{"", "realzk"} {
+	for _, tags := range []string{"", "realzk", "interop"} {
 		pkgs := list(t, tags)
 		require.NotEmpty(t, pkgs)
 		for _, breach := range check(pkgs, rules, testOnly) {

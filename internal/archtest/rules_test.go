@@ -25,7 +25,7 @@ type rule struct {
 }
 
 // shipped is what no program of a user is to contain because of us.
-var shipped = []string{"testing", "./internal/realzk", "./internal/conformance"}
+var shipped = []string{"testing", "./internal/realzk", "./internal/conformance", "./internal/interop"}
 
 // rules says who may import whom. A package without a rule is a violation, so
 // that a new folder is placed in the house on purpose.
@@ -78,6 +78,11 @@ var rules = []rule{
 	{
 		tree:    "internal/endurance",
 		ours:    []string{"framework", "recipes", "retry", "listeners", "internal"},
+		modules: []string{zk, zap},
+	},
+	{
+		tree:    "internal/interop",
+		ours:    []string{"framework", "recipes", "retry", "listeners", "testing", "internal"},
 		modules: []string{zk, zap},
 	},
 	{tree: "internal/realzk", never: []string{zk, "testing"}},

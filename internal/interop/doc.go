@@ -1,0 +1,17 @@
+// Package interop holds the tests in which Go, Java's Curator, Python's kazoo
+// and go-zookeeper's own lock stand in the same queues on a real ZooKeeper. It
+// has tests only.
+//
+// A peer is a process of one language under the command of the tests: the
+// programs of folder java, which the run compiles, or this test binary itself
+// in another role. Peers take locks on command, one by one, or in loads of many
+// rounds. Who is inside at a time is judged by a witness, a counter in the
+// tests' own process that peers tell over sockets, and not by any library.
+//
+// The tests carry the build tag interop and never skip: what they need is in
+// Debian's packages libcurator-recipes-java, default-jdk-headless and
+// python3-kazoo. CURATOR_CLASSPATH chooses another Curator.
+//
+// What needs only Go runs without the tag: the witness's own tests, and those
+// that keep the guide's pieces of Java and Go equal to what is run here.
+package interop

@@ -1,0 +1,348 @@
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.Collection;
+import java.util.Collections;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import org.apache.curator.framework.CuratorFramework;
+import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.framework.api.ACLProvider;
+import org.apache.curator.framework.recipes.locks.InterProcessMultiLock;
+import org.apache.curator.framework.recipes.locks.InterProcessMutex;
+import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
+import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreMutex;
+import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
+import org.apache.curator.framework.recipes.locks.Lease;
+import org.apache.curator.framework.recipes.locks.Locker;
+import org.apache.curator.framework.recipes.locks.Revoker;
+import org.apache.curator.framework.state.ConnectionState;
+import org.apache.curator.retry.ExponentialBackoffRetry;
+import org.apache.zookeeper.CreateMode;
+import org.apache.zookeeper.ZooDefs;
+import org.apache.zookeeper.data.ACL;
+import org.apache.zookeeper.data.Stat;
+
+/**
+ * What docs/from-curator.md shows of Java, each piece between two markers. The
+ * interop run calls all of it.
+ */
+final class Snippets {
+    private Snippets() {}
+
+    /** What is done under a lock. */
+    interface Work {
+        void run() throws Exception;
+    }
+
+    static CuratorFramework connect(String servers) throws Exception {
+        // snippet: connect
+        CuratorFramework client = CuratorFrameworkFactory.builder()
+                .connectString(servers)
+                .sessionTimeoutMs(15_000)
+                .retryPolicy(new ExponentialBackoffRetry(100, 5))
+                .build();
+        client.start();
+        client.blockUntilConnected();
+        // end
+        return client;
+    }
+
+    static CuratorFramework options(String servers) throws Exception {
+        // snippet: options
+        CuratorFramework client = CuratorFrameworkFactory.builder()
+                .connectString(servers)
+                .namespace("shop")
+                .authorization("digest", "shop:secret".getBytes(StandardCharsets.UTF_8))
+                .aclProvider(new ACLProvider() {
+                    @Override
+                    public List<ACL> getDefaultAcl() {
+                        return ZooDefs.Ids.CREATOR_ALL_ACL;
+                    }
+
+                    @Override
+                    public List<ACL> getAclForPath(String path) {
+                        return path.startsWith("/shop/public") ? ZooDefs.Ids.OPEN_ACL_UNSAFE : ZooDefs.Ids.CREATOR_ALL_ACL;
+                    }
+                })
+                .retryPolicy(new ExponentialBackoffRetry(100, 5))
+                .build();
+        client.start();
+        // end
+        client.blockUntilConnected();
+        return client;
+    }
+
+    static void states(CuratorFramework client, CountDownLatch lost) {
+        // snippet: states
+        client.getConnectionStateListenable().addListener((c, state) -> {
+            if (state == ConnectionState.LOST) {
+                lost.countDown();
+            }
+        });
+        // end
+    }
+
+    static void mutex(CuratorFramework client, String path, Work work) throws Exception {
+        // snippet: mutex
+        InterProcessMutex mutex = new InterProcessMutex(client, path);
+        mutex.acquire();
+        try {
+            work.run();
+        } finally {
+            mutex.release();
+        }
+        // end
+    }
+
+    static boolean timed(CuratorFramework client, String path, Work work) throws Exception {
+        // snippet: timed
+        InterProcessMutex mutex = new InterProcessMutex(client, path);
+        if (!mutex.acquire(10, TimeUnit.SECONDS)) {
+            return false; // somebody else has it
+        }
+        try {
+            work.run();
+        } finally {
+            mutex.release();
+        }
+        return true;
+        // end
+    }
+
+    static void locker(CuratorFramework client, String path, Work work) throws Exception {
+        // snippet: locker
+        try (Locker locker = new Locker(new InterProcessMutex(client, path))) {
+            work.run();
+        }
+        // end
+    }
+
+    static void reentrant(CuratorFramework client, String path, Work work) throws Exception {
+        // snippet: reentrant
+        InterProcessMutex mutex = new InterProcessMutex(client, path);
+        mutex.acquire();
+        try {
+            mutex.acquire(); // the same thread
+            try {
+                work.run();
+            } finally {
+                mutex.release();
+            }
+        } finally {
+            mutex.release();
+        }
+        // end
+    }
+
+    static void semaphoreMutex(CuratorFramework client, String path, Work work) throws Exception {
+        // snippet: semaphore-mutex
+        InterProcessSemaphoreMutex mutex = new InterProcessSemaphoreMutex(client, path);
+        mutex.acquire();
+        try {
+            work.run();
+        } finally {
+            mutex.release();
+        }
+        // end
+    }
+
+    static void semaphore(CuratorFramework client, String path, Work work) throws Exception {
+        // snippet: semaphore
+        InterProcessSemaphoreV2 semaphore = new InterProcessSemaphoreV2(client, path, 3);
+        try (Lease lease = semaphore.acquire()) {
+            work.run();
+        }
+        // end
+    }
+
+    static void leases(CuratorFramework client, String path, Work work) throws Exception {
+        // snippet: leases
+        InterProcessSemaphoreV2 semaphore = new InterProcessSemaphoreV2(client, path, 3);
+        Collection<Lease> leases = semaphore.acquire(2);
+        try {
+            work.run();
+        } finally {
+            semaphore.returnAll(leases);
+        }
+        // end
+    }
+
+    static void read(CuratorFramework client, String path, Work work) throws Exception {
+        // snippet: read
+        InterProcessReadWriteLock lock = new InterProcessReadWriteLock(client, path);
+        lock.readLock().acquire();
+        try {
+            work.run();
+        } finally {
+            lock.readLock().release();
+        }
+        // end
+    }
+
+    static void write(CuratorFramework client, String path, Work work) throws Exception {
+        // snippet: write
+        InterProcessReadWriteLock lock = new InterProcessReadWriteLock(client, path);
+        lock.writeLock().acquire();
+        try {
+            work.run();
+        } finally {
+            lock.writeLock().release();
+        }
+        // end
+    }
+
+    static void downgrade(CuratorFramework client, String path, Work change, Work look) throws Exception {
+        // snippet: downgrade
+        InterProcessReadWriteLock lock = new InterProcessReadWriteLock(client, path);
+        lock.writeLock().acquire();
+        try {
+            change.run();
+            lock.readLock().acquire(); // the same thread
+        } finally {
+            lock.writeLock().release();
+        }
+        try {
+            look.run();
+        } finally {
+            lock.readLock().release();
+        }
+        // end
+    }
+
+    static void multi(CuratorFramework client, String from, String to, Work work) throws Exception {
+        // snippet: multi
+        InterProcessMultiLock lock = new InterProcessMultiLock(client, Arrays.asList(from, to));
+        lock.acquire();
+        try {
+            work.run();
+        } finally {
+            lock.release();
+        }
+        // end
+    }
+
+    static void revocable(CuratorFramework client, String path, Work work) throws Exception {
+        // snippet: revocable
+        InterProcessMutex mutex = new InterProcessMutex(client, path);
+        CountDownLatch asked = new CountDownLatch(1);
+        mutex.makeRevocable(m -> asked.countDown());
+        mutex.acquire();
+        try {
+            work.run();
+            asked.await(); // somebody wants it
+        } finally {
+            mutex.release();
+        }
+        // end
+    }
+
+    static void revoke(CuratorFramework client, String path) throws Exception {
+        // snippet: revoke
+        InterProcessMutex mutex = new InterProcessMutex(client, path);
+        for (String participant : mutex.getParticipantNodes()) {
+            Revoker.attemptRevoke(client, participant);
+        }
+        // end
+    }
+
+    static byte[] lockData(CuratorFramework client, String path, Work work) throws Exception {
+        // snippet: lock-data
+        byte[] who = "worker 7".getBytes(StandardCharsets.UTF_8);
+        InterProcessReadWriteLock lock = new InterProcessReadWriteLock(client, path, who);
+        lock.writeLock().acquire();
+        try {
+            String first = lock.writeLock().getParticipantNodes().iterator().next();
+            return client.getData().forPath(first);
+        } finally {
+            lock.writeLock().release();
+        }
+        // end
+    }
+
+    static String nodes(CuratorFramework client) throws Exception {
+        // snippet: nodes
+        byte[] data = "v1".getBytes(StandardCharsets.UTF_8);
+        String path = client.create()
+                .creatingParentContainersIfNeeded()
+                .withProtection()
+                .withMode(CreateMode.EPHEMERAL_SEQUENTIAL)
+                .forPath("/nodes/n-", data);
+        Stat stat = new Stat();
+        client.getData().storingStatIn(stat).forPath(path);
+        client.setData().withVersion(stat.getVersion()).forPath(path, "v2".getBytes(StandardCharsets.UTF_8));
+        client.delete().guaranteed().forPath(path);
+        // end
+        return path;
+    }
+
+    static void transaction(CuratorFramework client) throws Exception {
+        client.createContainers("/orders");
+        client.createContainers("/stock");
+        client.create().orSetData().forPath("/stock/apples", new byte[] {'9'});
+        // snippet: transaction
+        byte[] eight = "8".getBytes(StandardCharsets.UTF_8);
+        client.transaction().forOperations(
+                client.transactionOp().create().withMode(CreateMode.EPHEMERAL).forPath("/orders/1", eight),
+                client.transactionOp().setData().forPath("/stock/apples", eight));
+        // end
+        client.delete().forPath("/orders/1");
+    }
+
+    static byte[] compression(CuratorFramework client) throws Exception {
+        // snippet: compression
+        byte[] text = "a long text".getBytes(StandardCharsets.UTF_8);
+        client.create().orSetData().compressed().forPath("/text", text);
+        return client.getData().decompressed().forPath("/text");
+        // end
+    }
+
+    static void check(boolean ok, String what) {
+        if (!ok) {
+            throw new IllegalStateException(what);
+        }
+    }
+
+    /** Runs what no load of the interop run does. */
+    static void all(String servers) throws Exception {
+        try (CuratorFramework client = connect(servers)) {
+            CountDownLatch lost = new CountDownLatch(1);
+            states(client, lost);
+            int[] runs = {0};
+            Work work = () -> runs[0]++;
+            check(timed(client, "/snippets/timed", work), "timed");
+            downgrade(client, "/snippets/downgrade", work, work);
+            check(runs[0] == 3, "work was done");
+            check(new String(lockData(client, "/snippets/data", work), StandardCharsets.UTF_8).equals("worker 7"), "lock data");
+            check(nodes(client).startsWith("/nodes/_c_"), "nodes");
+            transaction(client);
+            check(new String(compression(client), StandardCharsets.UTF_8).equals("a long text"), "compression");
+
+            CountDownLatch held = new CountDownLatch(1);
+            Throwable[] failed = {null};
+            Thread holder = new Thread(() -> {
+                try {
+                    revocable(client, "/snippets/revocable", held::countDown);
+                } catch (Throwable e) {
+                    failed[0] = e;
+                }
+            });
+            holder.start();
+            held.await();
+            revoke(client, "/snippets/revocable");
+            holder.join(30_000);
+            check(!holder.isAlive() && failed[0] == null, "revocable");
+
+            check(lost.getCount() == 1, "states");
+            client.getZookeeperClient().reset();
+            check(lost.await(30, TimeUnit.SECONDS), "LOST");
+        }
+        try (CuratorFramework client = options(servers)) {
+            client.create().creatingParentsIfNeeded().forPath("/public/a");
+            client.create().creatingParentsIfNeeded().forPath("/private/a");
+            check(client.getACL().forPath("/public/a").equals(ZooDefs.Ids.OPEN_ACL_UNSAFE), "open");
+            check(!client.getACL().forPath("/private/a").equals(ZooDefs.Ids.OPEN_ACL_UNSAFE), "closed");
+            check(Collections.frequency(client.getChildren().forPath("/"), "public") == 1, "namespace");
+        }
+    }
+}
