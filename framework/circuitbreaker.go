@@ -1,0 +1,115 @@
+package framework
+
+import (
+	"sync"
+	"time"
+
+	"github.com/paddock-zk/paddock/listeners"
+	"github.com/paddock-zk/paddock/retry"
+)
+
+// CircuitBreaker passes connection states on and keeps short outages that
+// follow each other from being told one by one: for who tears much down on
+// SUSPENDED. Closed, it passes every state. The first state without a connection
+// is passed and opens it, if the policy has a delay. Open, it passes nothing but
+// one LOST after a SUSPENDED. At the end of each delay it closes if there is a
+// connection, and else asks the policy for another delay; it also closes when
+// there is none. Closing passes the state of that moment, if it is another one
+// than the last that was passed.
+//
+// Holds of locks do not go by it: they always know at once.
+//
+// Source: Curator's CircuitBreakingConnectionStateListener. Differs: after the
+// policy has given up it compares with the last state that was passed instead of
+// the one that opened it, so LOST is not told twice.
+type CircuitBreaker struct {
+	source *listeners.Subscription[listeners.State]
+	policy retry.Policy
+	out    listeners.Hub[listeners.State]
+	stop   chan struct{}
+	once   sync.Once
+	done   chan struct{}
+}
+
+// NewCircuitBreaker breaks the states of a source, such as Client.States, until
+// Close, or until the source ends: that of a client with its Close. policy gives
+// the delays, counted from when the breaker opens; the zero Policy and
+// retry.None never open it.
+func NewCircuitBreaker(states listeners.Source[listeners.State], policy retry.Policy) *CircuitBreaker {
+	b := &CircuitBreaker{source: states.Subscribe(), policy: policy, stop: make(chan struct{}), done: make(chan struct{})}
+	b.out.ReplayLast = true
+	go b.run()
+	return b
+}
+
+// States delivers what the breaker passes, beginning with the last one.
+func (b *CircuitBreaker) States() listeners.Source[listeners.State] { return &b.out }
+
+// Close ends the breaker and its States, and waits for its goroutine. It may be
+// called more than once.
+func (b *CircuitBreaker) Close() {
+	b.once.Do(func() { close(b.stop) })
+	<-b.done
+}
+
+// circuit is what the breaker's goroutine knows.
+type circuit struct {
+	open    bool
+	opened  time.Time
+	retries int
+	passed  listeners.State // the last one
+	latest  listeners.State
+}
+
+func (b *CircuitBreaker) run() {
+	defer close(b.done)
+	defer b.out.Close()
+	defer b.source.Stop()
+	var c circuit
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	<-timer.C
+	for {
+		select {
+		case state, ok := <-b.source.C:
+			if !ok {
+				b.pass(&c, c.latest)
+				return
+			}
+			if c.latest = state; c.open {
+				if state == listeners.Lost && c.passed == listeners.Suspended {
+					b.pass(&c, state)
+				}
+				continue
+			}
+			b.pass(&c, state)
+			if !state.IsConnected() {
+				c.open, c.opened, c.retries = b.again(timer, 0, 0), time.Now(), 0
+			}
+		case <-timer.C:
+			c.retries++
+			if c.latest.IsConnected() || !b.again(timer, c.retries, time.Since(c.opened)) {
+				c.open = false
+				b.pass(&c, c.latest)
+			}
+		case <-b.stop:
+			return
+		}
+	}
+}
+
+// again begins the next delay, if the policy has one.
+func (b *CircuitBreaker) again(timer *time.Timer, retries int, elapsed time.Duration) bool {
+	delay, ok := b.policy.Next(retries, elapsed)
+	if ok {
+		timer.Reset(delay)
+	}
+	return ok
+}
+
+func (b *CircuitBreaker) pass(c *circuit, state listeners.State) {
+	if state != c.passed {
+		c.passed = state
+		b.out.Publish(state)
+	}
+}
