@@ -61,6 +61,9 @@ func Start(cfg Config) (*Client, error) {
 	}
 	c := &Client{scope: &scope{plan: p, session: s, plain: new(features)}, owner: true}
 	c.scope = c.inNamespace(p.Namespace)
+	if p.FollowEnsemble {
+		c.followEnsemble()
+	}
 	return c, nil
 }
 

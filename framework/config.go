@@ -61,6 +61,16 @@ type Config struct {
 	// address as text, as in Curator.
 	DefaultData []byte
 
+	// Compression is what Compressed does to data. Defaults to Gzip.
+	Compression Compression
+
+	// FollowEnsemble takes the list of servers from the ensemble's configuration
+	// (/zookeeper/config), now and whenever it changes; ConnectString is where to
+	// begin. Off by default: the addresses there are what servers know, and need
+	// not be what clients can reach. The configuration must be readable and say
+	// client addresses, else the list stays as it is.
+	FollowEnsemble bool
+
 	// TLS turns on encryption; host names are verified as written in
 	// ConnectString, and at least TLS 1.2 is spoken unless MinVersion says
 	// otherwise. Nil means plain TCP.
@@ -120,7 +130,7 @@ type Proof int
 // The grades of proof.
 const (
 	// ProofAuto is ProofServer if ConnectString names one server, and
-	// ProofLeader if it names more.
+	// ProofLeader if it names more or FollowEnsemble may find more.
 	ProofAuto Proof = iota
 	// ProofServer trusts every reply. It is exact for a standalone server. In an
 	// ensemble a server that was cut off from its leader goes on replying, so
@@ -192,6 +202,9 @@ func (cfg Config) withDefaults() (*plan, error) {
 	if p.ACL == nil {
 		p.ACL = func(string) []ACL { return zk.WorldACL(zk.PermAll) }
 	}
+	if p.Compression == nil {
+		p.Compression = Gzip()
+	}
 	if p.Logger == nil {
 		p.Logger = zap.NewNop()
 	}
@@ -251,7 +264,7 @@ func (p *plan) fillProof() error {
 		return nil
 	case ProofAuto:
 		p.Proof = ProofServer
-		if len(p.servers) > 1 {
+		if len(p.servers) > 1 || p.FollowEnsemble {
 			p.Proof = ProofLeader
 		}
 		return nil

@@ -31,7 +31,7 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, mode Mode
 	if err != nil {
 		return "", o.fail(err)
 	}
-	cr := &creation{op: o, opts: options, mode: mode, data: data, target: o.path}
+	cr := &creation{op: o, opts: options, mode: mode, given: path, data: data, target: o.path}
 	if cr.opts.protected {
 		parent, node := PathAndNode(o.path)
 		cr.parent, cr.protection = parent, session.NewProtection()
@@ -55,7 +55,9 @@ type creation struct {
 	*op
 	opts   createOptions
 	mode   Mode
+	given  string // the path as the caller knows it
 	data   []byte
+	packed bool // data is what goes to the servers
 	target string
 
 	parent     string // of a protected node
@@ -71,6 +73,9 @@ const mostTurns = 5
 func (cr *creation) attempt(ctx context.Context) (string, error) {
 	c, err := cr.conn(ctx)
 	if err != nil {
+		return "", err
+	}
+	if err := cr.pack(c); err != nil {
 		return "", err
 	}
 	if cr.opts.protected && cr.maybeMade {
@@ -100,6 +105,18 @@ func (cr *creation) attempt(ctx context.Context) (string, error) {
 		cr.maybeMade, cr.madeIn = true, c.Session()
 	}
 	return made, err
+}
+
+// pack compresses the data, if that is to be.
+func (cr *creation) pack(c *link.Conn) error {
+	if !cr.opts.compressed || cr.packed {
+		return nil
+	}
+	data, err := cr.compress(cr.given, cr.content(c))
+	if err == nil {
+		cr.data, cr.packed = data, true
+	}
+	return err
 }
 
 // send sends the request itself.

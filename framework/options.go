@@ -8,6 +8,9 @@ import (
 // CreateOption changes one Create.
 type CreateOption interface{ create(*createOptions) }
 
+// GetOption changes one Get or GetW.
+type GetOption interface{ get(*getOptions) }
+
 // SetOption changes one Set or SetACL.
 type SetOption interface{ set(*setOptions) }
 
@@ -26,9 +29,12 @@ type createOptions struct {
 	hasACL     bool
 	ttl        time.Duration
 	hasTTL     bool
+	compressed bool
 }
 
-type setOptions struct{ idempotent bool }
+type getOptions struct{ compressed bool }
+
+type setOptions struct{ idempotent, compressed bool }
 
 type deleteOptions struct {
 	guaranteed bool
@@ -122,6 +128,17 @@ func createOptionsOf(mode Mode, opts []CreateOption) (createOptions, error) {
 		return o, fmt.Errorf("%w: OrSet on a protected node, which never exists", ErrInvalidArgument)
 	case o.idempotent && mode.sequential() && !o.protected:
 		return o, fmt.Errorf("%w: a sequential node is idempotent only if Protected", ErrInvalidArgument)
+	}
+	return o, nil
+}
+
+func getOptionsOf(opts []GetOption) (getOptions, error) {
+	var o getOptions
+	for _, opt := range opts {
+		if opt == nil {
+			return o, fmt.Errorf("%w: option is nil", ErrInvalidArgument)
+		}
+		opt.get(&o)
 	}
 	return o, nil
 }

@@ -9,13 +9,34 @@ import (
 
 // Get reads a node's data.
 //
-// Errors: ErrNoNode, ErrNoAuth, ErrNotConnected.
-func (c *Client) Get(ctx context.Context, path string) ([]byte, *Stat, error) {
-	var resp wire.GetDataResponse
-	if err := c.read(ctx, "get", path, wire.OpGetData, &resp); err != nil {
+// Errors: ErrNoNode, ErrNoAuth, ErrNotConnected, and with Compressed those of
+// Config.Compression.
+func (c *Client) Get(ctx context.Context, path string, opts ...GetOption) ([]byte, *Stat, error) {
+	o, options, err := c.beginGet(ctx, "get", path, opts)
+	if err != nil {
 		return nil, nil, err
 	}
-	return resp.Data, stat(&resp.Stat), nil
+	var resp wire.GetDataResponse
+	if err := o.read(ctx, wire.OpGetData, &resp); err != nil {
+		return nil, nil, err
+	}
+	data, err := o.decompressed(path, resp.Data, options)
+	if err != nil {
+		return nil, nil, err
+	}
+	return data, stat(&resp.Stat), nil
+}
+
+func (c *Client) beginGet(ctx context.Context, name, path string, opts []GetOption) (*op, getOptions, error) {
+	o, err := c.begin(ctx, name, path, false, false)
+	if err != nil {
+		return nil, getOptions{}, err
+	}
+	options, err := getOptionsOf(opts)
+	if err != nil {
+		return nil, options, o.fail(err)
+	}
+	return o, options, nil
 }
 
 // Exists returns false and no error for an absent node.
@@ -47,6 +68,10 @@ func (c *Client) read(ctx context.Context, name, path string, code wire.Op, resp
 	if err != nil {
 		return err
 	}
+	return o.read(ctx, code, resp)
+}
+
+func (o *op) read(ctx context.Context, code wire.Op, resp wire.Record) error {
 	return o.do(ctx, func(ctx context.Context) error {
 		return o.round(ctx, code, &wire.PathWatchRequest{Path: o.path}, resp)
 	})

@@ -23,6 +23,11 @@ func (c *Client) Set(ctx context.Context, path string, data []byte, version int3
 	if data == nil {
 		data = []byte{}
 	}
+	if options.compressed {
+		if data, err = c.compress(path, data); err != nil {
+			return nil, o.fail(err)
+		}
+	}
 	var resp wire.StatResponse
 	err = o.do(ctx, func(ctx context.Context) error {
 		err := o.round(ctx, wire.OpSetData, &wire.SetDataRequest{Path: o.path, Data: data, Version: version}, &resp)

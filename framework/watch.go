@@ -75,13 +75,22 @@ func (w *Watch) fire(ev Event) {
 
 // GetW is Get with a watch on the node's data and its end. After an error there
 // is no watch.
-func (c *Client) GetW(ctx context.Context, path string) ([]byte, *Stat, *Watch, error) {
-	var resp wire.GetDataResponse
-	w, _, err := c.readW(ctx, "get with watch", path, (*session.Session).WatchData, &resp)
+func (c *Client) GetW(ctx context.Context, path string, opts ...GetOption) ([]byte, *Stat, *Watch, error) {
+	o, options, err := c.beginGet(ctx, "get with watch", path, opts)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	return resp.Data, stat(&resp.Stat), w, nil
+	var resp wire.GetDataResponse
+	w, _, err := o.readW(ctx, (*session.Session).WatchData, &resp)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	data, err := o.decompressed(path, resp.Data, options)
+	if err != nil {
+		w.Stop()
+		return nil, nil, nil, err
+	}
+	return data, stat(&resp.Stat), w, nil
 }
 
 // ExistsW is Exists with a watch on the node's creation, data and end. After an
@@ -121,6 +130,10 @@ func (c *Client) readW(ctx context.Context, name, path string, set setWatch, res
 	if err != nil {
 		return nil, false, err
 	}
+	return o.readW(ctx, set, resp)
+}
+
+func (o *op) readW(ctx context.Context, set setWatch, resp wire.Record) (w *Watch, there bool, err error) {
 	err = o.do(ctx, func(ctx context.Context) error {
 		w, there, err = o.attemptW(ctx, set, resp)
 		return err

@@ -69,6 +69,13 @@ type client struct {
 // sessionTimeout is what clients ask for, where a case does not need another.
 const sessionTimeout = 4 * time.Second
 
+// superPassword is that of the user whom no access list stops, and superDigest
+// what servers keep of it.
+const (
+	superPassword = "secret"
+	superDigest   = "super:lK75jTNcA+U9vtVEw5vB51mj/w4="
+)
+
 // patience bounds each wait of a case.
 const patience = 30 * time.Second
 

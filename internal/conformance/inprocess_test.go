@@ -30,7 +30,7 @@ func (b inProcess) watches(_ testing.TB, below string) []string {
 }
 
 func TestInProcess(t *testing.T) {
-	run(t, inProcess{zktest.Start(t, zktest.Tick(200*time.Millisecond))})
+	run(t, inProcess{zktest.Start(t, zktest.Tick(200*time.Millisecond), zktest.Superuser(superDigest))})
 }
 
 func TestInProcessCluster(t *testing.T) {

@@ -44,9 +44,9 @@ func (b real) watches(t testing.TB, below string) []string {
 }
 
 func TestStandalone(t *testing.T) {
-	run(t, real{realzk.StartT(t, realzk.Options{Tick: 200 * time.Millisecond})})
+	run(t, real{realzk.StartT(t, realzk.Options{Tick: 200 * time.Millisecond, SuperPassword: superPassword})})
 }
 
 func TestEnsemble(t *testing.T) {
-	run(t, real{realzk.StartT(t, realzk.Options{Servers: 3, Tick: 200 * time.Millisecond})})
+	run(t, real{realzk.StartT(t, realzk.Options{Servers: 3, Tick: 200 * time.Millisecond, SuperPassword: superPassword})})
 }

@@ -121,6 +121,12 @@ func (p *goPeer) step(verb string, c []string) (string, error) {
 		return "", nil
 	case "revoke":
 		return "", recipes.AttemptRevoke(p.ctx, p.client(c[0]), c[1])
+	case "put":
+		_, err := p.client(c[0]).Create(p.ctx, c[1], []byte(c[2]), framework.Persistent, framework.OrSet(), framework.Compressed())
+		return "", err
+	case "read":
+		data, _, err := p.client(c[0]).Get(p.ctx, c[1], framework.Compressed())
+		return string(data), err
 	case "load":
 		workers, err := strconv.Atoi(c[4])
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/listeners"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
@@ -186,6 +187,13 @@ func TestSnippets(t *testing.T) {
 	apples, _, err := c.Get(ctx, "/stock/apples")
 	require.NoError(t, err)
 	assert.Equal(t, "8", string(apples))
+
+	text, err := compression(ctx, c)
+	require.NoError(t, err)
+	assert.Equal(t, "a long text", string(text))
+	told := make(chan listeners.State, 10)
+	defer circuitBreaker(c, func(s listeners.State) { told <- s }).Close()
+	assert.Equal(t, listeners.Connected, <-told)
 
 	lost := make(chan struct{})
 	states(c, func() { close(lost) })

@@ -304,3 +304,15 @@ func TestJavaSnippets(t *testing.T) {
 	_, servers := chroot(t)
 	shared.peers["java"][0].do(t, "snippets", servers)
 }
+
+// Either language reads what the other has compressed.
+func TestCompression(t *testing.T) {
+	pairs(t, func(t *testing.T, one, two string) {
+		_, servers := chroot(t)
+		p, q := shared.peers[one][0], shared.peers[two][1]
+		pc, qc := p.client(t, servers), q.client(t, servers)
+		text := strings.Repeat("some-text-", 1000)
+		p.do(t, "put", pc, "/text", text)
+		assert.Equal(t, text, q.do(t, "read", qc, "/text"))
+	})
+}

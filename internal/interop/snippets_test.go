@@ -251,3 +251,23 @@ func transaction(ctx context.Context, client *framework.Client) error {
 	// end
 	return err
 }
+
+func compression(ctx context.Context, client *framework.Client) ([]byte, error) {
+	// snippet: compression
+	text := []byte("a long text")
+	_, err := client.Create(ctx, "/text", text, framework.Persistent, framework.OrSet(), framework.Compressed())
+	if err != nil {
+		return nil, err
+	}
+	data, _, err := client.Get(ctx, "/text", framework.Compressed())
+	return data, err
+	// end
+}
+
+func circuitBreaker(client *framework.Client, listener func(listeners.State)) *framework.CircuitBreaker {
+	// snippet: circuit-breaker
+	breaker := framework.NewCircuitBreaker(client.States(), retry.Forever(5*time.Second))
+	breaker.States().Listen(listener)
+	// end
+	return breaker
+}

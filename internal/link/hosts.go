@@ -118,6 +118,24 @@ func (h *hosts) others(addr string) []string {
 	return others
 }
 
+// all are all servers.
+func (h *hosts) all() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.servers)
+}
+
+// replace makes others the servers, if they are others. The connection there is
+// stays; they count from the next one on.
+func (h *hosts) replace(servers []string) {
+	others := newHosts(servers).servers
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !slices.Equal(slices.Sorted(slices.Values(h.servers)), slices.Sorted(slices.Values(others))) {
+		h.servers, h.next, h.tries = others, 0, 0
+	}
+}
+
 // prefer makes a server the next one.
 func (h *hosts) prefer(addr string) {
 	h.mu.Lock()

@@ -415,3 +415,10 @@ func (l *Link) present() (c *Conn, session int64, changed <-chan struct{}) {
 	}
 	return c, l.session, l.changed
 }
+
+// Servers are those that are connected to, in no order.
+func (l *Link) Servers() []string { return l.hosts.all() }
+
+// SetServers makes others the servers to connect to, one at least. The present
+// connection stays.
+func (l *Link) SetServers(servers []string) { l.hosts.replace(servers) }

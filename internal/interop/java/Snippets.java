@@ -17,7 +17,9 @@ import org.apache.curator.framework.recipes.locks.Lease;
 import org.apache.curator.framework.recipes.locks.Locker;
 import org.apache.curator.framework.recipes.locks.Revoker;
 import org.apache.curator.framework.state.ConnectionState;
+import org.apache.curator.framework.state.ConnectionStateListenerManagerFactory;
 import org.apache.curator.retry.ExponentialBackoffRetry;
+import org.apache.curator.retry.RetryForever;
 import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.ZooDefs;
 import org.apache.zookeeper.data.ACL;
@@ -297,6 +299,20 @@ final class Snippets {
         // end
     }
 
+    static CuratorFramework circuitBreaker(String servers) throws Exception {
+        // snippet: circuit-breaker
+        CuratorFramework client = CuratorFrameworkFactory.builder()
+                .connectString(servers)
+                .retryPolicy(new ExponentialBackoffRetry(100, 5))
+                .connectionStateListenerManagerFactory(
+                        ConnectionStateListenerManagerFactory.circuitBreaking(new RetryForever(5_000)))
+                .build();
+        client.start();
+        // end
+        client.blockUntilConnected();
+        return client;
+    }
+
     static void check(boolean ok, String what) {
         if (!ok) {
             throw new IllegalStateException(what);
@@ -337,6 +353,7 @@ final class Snippets {
             client.getZookeeperClient().reset();
             check(lost.await(30, TimeUnit.SECONDS), "LOST");
         }
+        circuitBreaker(servers).close();
         try (CuratorFramework client = options(servers)) {
             client.create().creatingParentsIfNeeded().forPath("/public/a");
             client.create().creatingParentsIfNeeded().forPath("/private/a");
