@@ -40,6 +40,13 @@ type Config struct {
 	// 5 seconds.
 	CloseTimeout time.Duration
 
+	// LostAfter makes LOST come when SUSPENDED has lasted for so long. It can only
+	// come earlier by it: at the latest it comes before the servers can end the
+	// session, which is also the default. The session is given up then, with its
+	// holds and ephemeral nodes, though a connection may have been about to come
+	// back.
+	LostAfter time.Duration
+
 	// Retry is the policy around each call. The zero Policy means
 	// ExponentialBackoff(100ms, 5); retry.None disables. Its classifiers come
 	// before Classify.
@@ -181,6 +188,7 @@ func (cfg Config) withDefaults() (*plan, error) {
 		{"SessionTimeout", func() error { return fillTimeout(&p.SessionTimeout, defaultSessionTimeout) }},
 		{"ConnectTimeout", func() error { return fillTimeout(&p.ConnectTimeout, max(p.SessionTimeout/3, time.Millisecond)) }},
 		{"CloseTimeout", func() error { return fillTimeout(&p.CloseTimeout, defaultCloseTimeout) }},
+		{"LostAfter", func() error { return fillTimeout(&p.LostAfter, 0) }},
 		{"Namespace", func() error { return checkNamespace(p.Namespace) }},
 		{"Auth", p.checkAuth},
 		{"Proof", p.fillProof},
@@ -285,6 +293,7 @@ func (p *plan) session() session.Config {
 			MaxRequest:     p.MaxRequest,
 		},
 		CloseTimeout: p.CloseTimeout,
+		LostAfter:    p.LostAfter,
 		Logger:       p.Logger,
 	}
 	for _, a := range p.Auth {

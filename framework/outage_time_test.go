@@ -125,3 +125,38 @@ func TestCallsGoOnAtOnceWhenConnected(t *testing.T) {
 		states(t, c)(connected) // and no other state before it
 	})
 }
+
+// LOST can come earlier than the servers could end the session, never later.
+func TestLostAfter(t *testing.T) {
+	for after, want := range map[time.Duration]time.Duration{0: 30 * time.Second, 9 * time.Second: 9 * time.Second, time.Hour: 30 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Start(t, zktest.InMemory())
+			c := connect(t, config(srv, func(cfg *framework.Config) { cfg.LostAfter = after }))
+			_, err := c.Create(t.Context(), "/e", nil, framework.Ephemeral)
+			require.NoError(t, err)
+			next := states(t, c)
+			next(connected)
+			id := c.SessionID()
+			for range 3 { // short outages do not add up
+				require.NoError(t, srv.Stop())
+				next(suspended)
+				time.Sleep(6 * time.Second)
+				require.NoError(t, srv.Restart())
+				next(reconnected)
+				assert.Equal(t, id, c.SessionID())
+				time.Sleep(2 * time.Second)
+			}
+			require.NoError(t, srv.Stop())
+			next(suspended)
+			down := time.Now()
+			next(lost)
+			assert.InDelta(t, want, time.Since(down), float64(2*time.Second))
+			assert.LessOrEqual(t, time.Since(down), want)
+			require.NoError(t, srv.Restart())
+			next(reconnected)
+			there, _, err := c.Exists(t.Context(), "/e")
+			require.NoError(t, err)
+			assert.False(t, there, "the old session is closed where it is found again")
+		})
+	}
+}

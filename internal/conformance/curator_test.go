@@ -123,7 +123,7 @@ func lockTryLeavesNoWatch(e *env) {
 		// A hold that lasts gets a watch on its own node after a while.
 		own := max(1, len(h.Members()))
 		e.eventually("the holder's watches are there", func() error { return nilIf(len(e.b.watches(e, e.chroot+path)) == own) })
-		for _, wait := range []time.Duration{0, 20 * time.Millisecond, 50 * time.Millisecond} {
+		for _, wait := range []time.Duration{0, 300 * time.Millisecond, 400 * time.Millisecond} {
 			_, err := k.make(c, path).TryAcquire(e.soon(), wait)
 			require.ErrorIs(e, err, recipes.ErrNotAcquired)
 		}

@@ -39,7 +39,7 @@ func (s events) Up(c *link.Conn) {
 	s.watches.begin(c, s.link.LastZxid())
 
 	s.mu.Lock()
-	s.conn, s.id, s.failure, s.proving = c, c.Session(), nil, false
+	s.conn, s.id, s.failure, s.proving, s.downAt = c, c.Session(), nil, false, time.Time{}
 	if fresh {
 		s.overdue = false
 	}
@@ -93,7 +93,7 @@ func (s events) Down(c *link.Conn, err error) {
 		s.mu.Unlock()
 		return
 	}
-	s.conn, s.failure = nil, err
+	s.conn, s.failure, s.downAt = nil, err, time.Now()
 	var changes []change
 	if !s.closed && s.id != 0 {
 		changes = s.doubtClaimsLocked()

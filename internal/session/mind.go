@@ -82,10 +82,15 @@ func earlier(a, b time.Time) time.Time {
 // stricter grade of belief is for claims: without any it would lapse whenever
 // nothing is written.
 func (s *Session) limitLocked() time.Time {
+	proof := ProofServer
 	if len(s.claims) > 0 {
-		return s.belief.deadline(s.cfg.Proof)
+		proof = s.cfg.Proof
 	}
-	return s.belief.deadline(ProofServer)
+	limit := s.belief.deadline(proof)
+	if s.cfg.LostAfter > 0 && !s.downAt.IsZero() {
+		limit = earlier(limit, s.downAt.Add(s.cfg.LostAfter))
+	}
+	return limit
 }
 
 // overdueLocked is whether the limit has passed. Once it was seen to have,

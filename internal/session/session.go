@@ -31,7 +31,10 @@ type Config struct {
 	Link         link.Config // without its Logger
 	Proof        Proof
 	CloseTimeout time.Duration
-	Logger       *zap.Logger
+	// LostAfter ends the belief when there has been no connection for so long,
+	// if it has not ended before. 0 does not.
+	LostAfter time.Duration
+	Logger    *zap.Logger
 }
 
 // Session is safe for use by many goroutines.
@@ -57,7 +60,8 @@ type Session struct {
 	conn     *link.Conn // nil while not connected
 	id       int64      // 0 without a session, or once it is given up
 	belief   belief
-	overdue  bool // the deadline was seen to have passed
+	overdue  bool      // the deadline was seen to have passed
+	downAt   time.Time // when the connection was lost; zero while there is one
 	claims   map[*Claim]struct{}
 	graves   map[int64][]func() // what is to be done when a session is known to be gone
 	proving  bool               // a proof is on its way
