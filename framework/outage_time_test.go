@@ -160,3 +160,29 @@ func TestLostAfter(t *testing.T) {
 		})
 	}
 }
+
+// A node with a time to live goes when it has no children and was not modified
+// for so long.
+func TestTTL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.SweepInterval(time.Second))
+		c := connect(t, config(srv))
+		_, err := c.Create(t.Context(), "/a", nil, framework.Persistent, framework.TTL(10*time.Second))
+		require.NoError(t, err)
+		path, err := c.Create(t.Context(), "/s-", nil, framework.PersistentSequential, framework.TTL(10*time.Second))
+		require.NoError(t, err)
+		time.Sleep(8 * time.Second)
+		_, err = c.Set(t.Context(), "/a", []byte("kept"), 0)
+		require.NoError(t, err)
+		time.Sleep(5 * time.Second)
+		for p, want := range map[string]bool{"/a": true, path: false} {
+			there, _, err := c.Exists(t.Context(), p)
+			require.NoError(t, err)
+			assert.Equal(t, want, there, p)
+		}
+		time.Sleep(10 * time.Second)
+		there, _, err := c.Exists(t.Context(), "/a")
+		require.NoError(t, err)
+		assert.False(t, there)
+	})
+}
