@@ -76,6 +76,11 @@ func (s *InterProcessSemaphore) TryAcquire(ctx context.Context, wait time.Durati
 
 // AcquireN takes n leases as one hold, all or none; Members can be released one
 // by one. n below one or above the number of leases is ErrInvalidLock at once.
+//
+// If nothing moves for a quarter of a second and more, and somebody who waits
+// behind it has a lease already, it gives up its turn and queues again at the
+// end: owners who take leases one after another, as Curator does, and it would
+// wait for each other for ever.
 func (s *InterProcessSemaphore) AcquireN(ctx context.Context, n int) (*Hold, error) {
 	return s.take(ctx, n, noLimit)
 }
@@ -166,6 +171,8 @@ type lending struct {
 	turn   *place // our place among those who are being served
 	leases []*place
 	full   bool // no lease was seen to be free
+
+	patience time.Duration // before we look whether to give way; see yield
 }
 
 func (a *lending) behind() bool { return a.full || a.turn.behind }
@@ -191,6 +198,10 @@ func (a *lending) run(ctx context.Context) (tenures []*tenure, err error) {
 		}
 		if tenures, err = a.borrow(ctx); err == nil {
 			return tenures, nil
+		}
+		if errors.Is(err, errYield) {
+			a.yield()
+			failures = 0
 		}
 	}
 	return nil, err
@@ -250,6 +261,8 @@ func (a *lending) look(ctx context.Context, c *link.Conn) (granted bool, err err
 		return false, err
 	}
 	s := a.line.scope.Session
+	late, stop := a.stalled()
+	defer stop()
 	changed := make(chan error, 1)
 	list, watch, err := s.WatchChildren(ctx, c, a.InterProcessSemaphore.leases.path, func(ev session.Event) { changed <- ev.Err })
 	if err != nil {
@@ -268,10 +281,22 @@ func (a *lending) look(ctx context.Context, c *link.Conn) (granted bool, err err
 			err = session.ErrSessionOver
 		}
 		return false, err
+	case <-late:
+		give, err := a.inTheWay(ctx, c)
+		switch {
+		case give:
+			err = errYield
+		case a.patience < mostLook:
+			a.patience *= 2
+		}
+		return false, err
 	case <-ctx.Done():
 		return false, session.ContextError(ctx)
 	}
 }
+
+// errYield says that somebody behind us has to go first.
+var errYield = fmt.Errorf("give way: %w", errAgain)
 
 // make sends what makes our leases, and returns what waits for the replies: for
 // all of them, as each may have to be cleaned up.

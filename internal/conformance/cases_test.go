@@ -120,6 +120,7 @@ var cases = []struct {
 	{"semaphore/limit", semaphoreLimit},
 	{"semaphore/leases", semaphoreLeases},
 	{"semaphore/deadlock", semaphoreDeadlock},
+	{"semaphore/nested-owners", semaphoreNestedOwners},
 	{"semaphore/lost", semaphoreLost},
 	{"semaphore/nodes-deleted", semaphoreNodesDeleted},
 	{"multi/rollback", multiRollback},

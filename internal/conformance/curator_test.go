@@ -246,3 +246,39 @@ func deleteGuaranteedNamespace(e *env) {
 	require.NoError(e, c.Sync(e.soon(), "/"))
 	assert.Equal(e, before+1, c.net.Requests()[wire.OpDelete], "what is not there is not tried again")
 }
+
+// semaphoreNestedOwners: whoever wants several leases at once gives way to those
+// who take theirs one after another, as Curator does, when each waits for the
+// other.
+func semaphoreNestedOwners(e *env) {
+	a, b, c := e.client(), e.client(), e.client()
+	semaphore := func(c *client) *recipes.InterProcessSemaphore {
+		return recipes.NewInterProcessSemaphore(c.Client, "/s", 3)
+	}
+	firstOfA, err := semaphore(a).Acquire(e.soon())
+	require.NoError(e, err)
+	firstOfB, err := semaphore(b).Acquire(e.soon())
+	require.NoError(e, err)
+	both := make(chan result, 1)
+	go func() {
+		h, err := semaphore(c).AcquireN(e.soon(), 2)
+		both <- result{h, err}
+	}()
+	e.queued("/s/locks", 1)
+	secondOfA := acquire(e.soon(), semaphore(a))
+	e.queued("/s/locks", 2)
+	secondOfB := acquire(e.soon(), semaphore(b))
+
+	h := e.got(secondOfA)
+	select {
+	case <-both:
+		require.Fail(e, "four leases of three")
+	default:
+	}
+	require.NoError(e, h.Release())
+	require.NoError(e, firstOfA.Release())
+	require.NoError(e, e.got(secondOfB).Release())
+	require.NoError(e, firstOfB.Release())
+	require.NoError(e, e.got(both).Release())
+	e.empties("/s/locks", "/s/leases")
+}
