@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/realzk"
 )
 
 const (
@@ -47,7 +48,7 @@ func TestLoads(t *testing.T) {
 			what += " " + strings.ReplaceAll(paths["go"]+" and "+paths["java"], "/", "")
 		}
 		t.Run(what, func(t *testing.T) {
-			counted := contend(t, tc.recipe, paths, tc.passes)
+			counted := contend(t, standalone(), tc.recipe, paths, tc.passes)
 			shared.row(t, what, counted)
 			if tc.recipe == "semaphore" {
 				assert.Equal(t, 3, counted.together["3"], "all leases were out at a time")
@@ -57,11 +58,35 @@ func TestLoads(t *testing.T) {
 	}
 }
 
+// On an ensemble the peers speak to different members, of which some are behind.
+func TestLoadsOnAnEnsemble(t *testing.T) {
+	e := realzk.StartT(t, realzk.Options{Servers: 3, Tick: tick})
+	admin, err := framework.Connect(t.Context(), framework.Config{ConnectString: e.ConnectString()})
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, admin.Close()) }()
+	for _, recipe := range []string{"mutex", "semaphore", "read-write"} {
+		t.Run(recipe, func(t *testing.T) {
+			paths := map[string]string{"go": "/a", "java": "/a"}
+			shared.row(t, recipe+", ensemble of three", contend(t, servers{e.ConnectString(), admin}, recipe, paths, 400))
+		})
+	}
+}
+
+// servers are where a load takes place, and who sees what is left there.
+type servers struct {
+	hosts string
+	admin *framework.Client
+}
+
+func standalone() servers { return servers{shared.zk.ConnectString(), shared.admin} }
+
 // contend runs a load in all peers until the lock has passed between the
 // languages so often, and looks at what was seen and what is left.
-func contend(t *testing.T, recipe string, paths map[string]string, passes int) tally {
+func contend(t *testing.T, where servers, recipe string, paths map[string]string, passes int) tally {
 	t.Helper()
-	below, servers := chroot(t)
+	below := "/" + shared.name("t")
+	_, err := where.admin.Create(t.Context(), below, nil, framework.Persistent)
+	require.NoError(t, err)
 	tops := strings.Split(paths["go"], ",")
 	// Peers know the resource as the lock's path, which is below their chroot.
 	name := "/" + shared.name(recipe)
@@ -77,18 +102,18 @@ func contend(t *testing.T, recipe string, paths map[string]string, passes int) t
 	for _, language := range []string{"go", "java"} {
 		for _, p := range shared.peers[language] {
 			l := running{p, shared.name("l")}
-			p.do(t, "load", l.load, p.client(t, servers), recipe, paths[language], workers)
+			p.do(t, "load", l.load, p.client(t, where.hosts+below), recipe, paths[language], workers)
 			loads = append(loads, l)
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	defer cancel()
-	err := shared.witness.until(ctx, first, func(c tally) bool {
+	err = shared.witness.until(ctx, first, func(c tally) bool {
 		there, back := c.between("go", "java"), c.between("java", "go")
 		return there+back >= passes && there > 0 && back > 0
 	})
 	if err != nil {
-		nodes, _ := ephemerals(t, below)
+		nodes, _ := where.ephemerals(t, below)
 		require.NoError(t, err, "stuck with %q", nodes)
 	}
 	stops := make([]*reply, len(loads))
@@ -99,16 +124,26 @@ func contend(t *testing.T, recipe string, paths map[string]string, passes int) t
 		assert.NotEqual(t, "0", s.ok(t), "each process had its turns")
 	}
 	assert.Empty(t, shared.witness.violations())
-	nothingLeft(t, below)
+	where.nothingLeft(t, below)
 	return shared.witness.tally(first)
 }
 
-// ephemerals lists all nodes below a path that belong to a session.
 func ephemerals(t *testing.T, path string) ([]string, error) {
+	t.Helper()
+	return standalone().ephemerals(t, path)
+}
+
+func nothingLeft(t *testing.T, path string) {
+	t.Helper()
+	standalone().nothingLeft(t, path)
+}
+
+// ephemerals lists all nodes below a path that belong to a session.
+func (s servers) ephemerals(t *testing.T, path string) ([]string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	names, stat, err := shared.admin.Children(ctx, path)
+	names, stat, err := s.admin.Children(ctx, path)
 	if errors.Is(err, framework.ErrNoNode) {
 		return nil, nil
 	}
@@ -120,7 +155,7 @@ func ephemerals(t *testing.T, path string) ([]string, error) {
 		all = append(all, fmt.Sprintf("%s of %#x", path, stat.EphemeralOwner))
 	}
 	for _, n := range names {
-		more, err := ephemerals(t, path+"/"+n)
+		more, err := s.ephemerals(t, path+"/"+n)
 		if err != nil {
 			return nil, err
 		}
@@ -131,10 +166,10 @@ func ephemerals(t *testing.T, path string) ([]string, error) {
 
 // nothingLeft waits until no session has a node below a path, while the clients
 // are still there.
-func nothingLeft(t *testing.T, path string) {
+func (s servers) nothingLeft(t *testing.T, path string) {
 	t.Helper()
 	eventually(t, "nothing is left", func() error {
-		left, err := ephemerals(t, path)
+		left, err := s.ephemerals(t, path)
 		if err == nil && len(left) > 0 {
 			err = fmt.Errorf("%q", left)
 		}
