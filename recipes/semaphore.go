@@ -286,7 +286,7 @@ func (a *lending) look(ctx context.Context, c *link.Conn) (granted bool, err err
 		switch {
 		case give:
 			err = errYield
-		case a.patience < mostLook:
+		case a.patience < mostTurn:
 			a.patience *= 2
 		}
 		return false, err

@@ -18,8 +18,8 @@ import (
 // processes that want more leases meanwhile, do not starve it.
 
 const (
-	firstYield = 250 * time.Millisecond
-	mostLook   = 4 * time.Second // without having given way
+	firstTurn = 250 * time.Millisecond
+	mostTurn  = 4 * time.Second // without having given way
 )
 
 // stalled is the time after which to look whether to give way; nil for never.
@@ -28,7 +28,7 @@ func (a *lending) stalled() (<-chan time.Time, func()) {
 		return nil, func() {}
 	}
 	if a.patience == 0 {
-		a.patience = firstYield
+		a.patience = firstTurn
 	}
 	t := time.NewTimer(a.patience)
 	return t.C, func() { t.Stop() }

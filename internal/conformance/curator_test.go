@@ -20,7 +20,7 @@ import (
 // Cases that Curator's tests have and ours had not, and some that Curator's have
 // not either; docs/curator.md has the table.
 
-const guid = `_c_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-`
+const guid = `_c_[0-9a-f]{8}-[0-9a-f]{4}-[48][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-`
 
 // lockNames: what Java sorts by, and what it knows its own nodes by.
 func lockNames(e *env) {
