@@ -34,5 +34,5 @@ func TestInProcess(t *testing.T) {
 }
 
 func TestInProcessCluster(t *testing.T) {
-	run(t, inProcess{&zktest.StartCluster(t, 3, zktest.Tick(200*time.Millisecond), zktest.SyncLimit(100)).Server})
+	run(t, inProcess{&zktest.StartCluster(t, 3, zktest.Tick(200*time.Millisecond), zktest.SyncLimit(100), zktest.Superuser(superDigest)).Server})
 }

@@ -166,8 +166,15 @@ func (s *Session) AfterGone(session int64, fn func()) {
 // to claims. The servers may not know of it yet, so they are told when possible.
 func (s *Session) lose(reason error) {
 	s.mu.Lock()
-	id := s.id
-	if s.closed || id == 0 {
+	id, closed := s.id, s.closed
+	s.mu.Unlock()
+	if closed || id == 0 {
+		return
+	}
+	// First of all: no connection must go on with a session that was told to be lost.
+	s.link.Abandon(id)
+	s.mu.Lock()
+	if s.closed || s.id != id {
 		s.mu.Unlock()
 		return
 	}
@@ -179,6 +186,5 @@ func (s *Session) lose(reason error) {
 	s.mu.Unlock()
 	tell(changes)
 	s.watches.end(zk.ErrSessionExpired, false)
-	s.link.Abandon(id)
 	s.log.Warn("session lost", zap.Int64("session", id), zap.Error(reason))
 }
