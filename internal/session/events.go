@@ -74,10 +74,10 @@ func (s events) Acked(c *link.Conn, a link.Ack) {
 		return
 	}
 	// Without a majority nobody counts, and no claim may rest on it.
-	if c.ReadOnly() && len(s.claims) > 0 {
+	if c.ReadOnly() && s.claims.len() > 0 {
 		return
 	}
-	if s.belief.hear(a) && len(s.claims) > 0 {
+	if s.belief.hear(a) && s.claims.len() > 0 {
 		s.pokeLocked() // the next proof can be planned
 	}
 }

@@ -50,7 +50,7 @@ func (s *Session) tend(now time.Time) time.Time {
 	next := s.limitLocked()
 	c := s.conn
 	var p *proof
-	if c != nil && !c.ReadOnly() && len(s.claims) > 0 {
+	if c != nil && !c.ReadOnly() && s.claims.len() > 0 {
 		var due time.Time
 		if p, due = s.proofDueLocked(now); !due.IsZero() {
 			next = earlier(next, due)
@@ -82,7 +82,7 @@ func earlier(a, b time.Time) time.Time {
 // stricter grade of belief is for claims: without any it would lapse whenever
 // nothing is written.
 func (s *Session) limitLocked() time.Time {
-	if len(s.claims) > 0 {
+	if s.claims.len() > 0 {
 		return s.belief.deadline(s.cfg.Proof)
 	}
 	return s.belief.deadline(ProofServer)
@@ -104,7 +104,7 @@ func (s *Session) proofDueLocked(now time.Time) (*proof, time.Time) {
 		return nil, time.Time{} // its reply pokes
 	}
 	due, ok := now, true
-	if !s.doubtLocked() {
+	if !s.claims.doubt() {
 		if s.cfg.Proof != ProofLeader {
 			return nil, time.Time{}
 		}
@@ -119,16 +119,6 @@ func (s *Session) proofDueLocked(now time.Time) (*proof, time.Time) {
 	p := s.nextProofLocked()
 	s.proving = p != nil
 	return p, time.Time{}
-}
-
-// doubtLocked is whether a claim waits to be verified, which is not put off.
-func (s *Session) doubtLocked() bool {
-	for cl := range s.claims {
-		if cl.state == ClaimUncertain && !cl.blind {
-			return true
-		}
-	}
-	return false
 }
 
 // prove sends a proof.

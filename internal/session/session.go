@@ -58,7 +58,7 @@ type Session struct {
 	id       int64      // 0 without a session, or once it is given up
 	belief   belief
 	overdue  bool // the deadline was seen to have passed
-	claims   map[*Claim]struct{}
+	claims   *claims
 	graves   map[int64][]func() // what is to be done when a session is known to be gone
 	proving  bool               // a proof is on its way
 	provenAt time.Time          // when the last proof was answered
@@ -81,7 +81,7 @@ func Open(cfg Config) (*Session, error) {
 		watches: newWatches(),
 		slots:   make(chan struct{}, mostOutstanding),
 		poke:    make(chan struct{}, 1),
-		claims:  make(map[*Claim]struct{}),
+		claims:  newClaims(),
 		graves:  make(map[int64][]func()),
 		changed: make(chan struct{}),
 		done:    make(chan struct{}),
