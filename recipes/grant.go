@@ -3,7 +3,6 @@ package recipes
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/session"
@@ -46,7 +45,7 @@ func (p *place) tell(t *tenure, cl *session.Claim, state session.ClaimState, rea
 			t.lose(framework.ErrNotConnected)
 			// Nobody believes in the node any more, so it has to go.
 			p.scope.Session.DropClaim(cl)
-			p.removed(t, p.scope.Session.Remove(p.session, p.node()))
+			p.removed(t, p.scope.Session.Remove(p.session, p.node(), -1))
 		}
 	case session.ClaimLost:
 		t.lose(reason)
@@ -70,41 +69,18 @@ func (p *place) over(t *tenure, reason error) {
 
 // giveBack deletes the node of a tenure that is over.
 func (p *place) giveBack(t *tenure) error {
-	removal := p.scope.Session.Remove(p.session, p.node())
+	removal := p.scope.Session.Remove(p.session, p.node(), max(0, p.opts.releaseWait))
 	p.removed(t, removal)
 	p.sweep()
-	if !await(removal.Answered(), p.opts.releaseWait) {
-		return ErrReleasePending
-	}
-	switch err := removal.Err(); {
+	switch err := removal.Answer(); {
 	case err == nil:
 		return nil
 	case errors.Is(err, framework.ErrNoNode):
 		return lostError(t.path, framework.ErrNoNode)
-	case errors.Is(err, session.ErrSessionOver), errors.Is(err, session.ErrClosed):
+	case errors.Is(err, session.ErrLate), errors.Is(err, session.ErrSessionOver), errors.Is(err, session.ErrClosed):
 		return ErrReleasePending
 	default:
 		return opError("release", p.node(), err)
-	}
-}
-
-// await waits for a channel to close, for so long at most.
-func await(done <-chan struct{}, limit time.Duration) bool {
-	select {
-	case <-done:
-		return true
-	default:
-	}
-	if limit <= 0 {
-		return false
-	}
-	t := time.NewTimer(limit)
-	defer t.Stop()
-	select {
-	case <-done:
-		return true
-	case <-t.C:
-		return false
 	}
 }
 

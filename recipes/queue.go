@@ -217,6 +217,7 @@ func (p *place) enter(ctx context.Context, c *link.Conn) ([]string, error) {
 	if err := p.scope.Session.Send(ctx, c, create, list); err != nil {
 		return nil, err
 	}
+	p.scope.Session.Settle(ctx, list)
 	if err := p.created(ctx, c, create); err != nil {
 		return nil, err
 	}
@@ -384,7 +385,7 @@ func (p *place) leave() {
 	case p.doubt != nil:
 		s.RemoveDoubtful(p.session, p.doubt, p.path, p.protection)
 	case p.name != "":
-		s.Remove(p.session, p.node())
+		s.Remove(p.session, p.node(), -1)
 	}
 	p.sweep()
 }

@@ -10,7 +10,8 @@ import (
 func panicText(v any) string { return fmt.Sprint(v) }
 
 // mind watches the clock until the session closes: the deadline of the belief,
-// the proofs that extend it, and the watches on the nodes of claims.
+// the proofs that extend it, the watches on the nodes of claims, and the limits
+// of removals that are waited for.
 func (s *Session) mind() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -19,6 +20,7 @@ func (s *Session) mind() {
 		case <-timer.C:
 		case <-s.poke:
 		case <-s.life.Done():
+			s.endWaits(time.Time{}, true)
 			return
 		}
 		next := s.tend(time.Now())
@@ -38,6 +40,17 @@ func (s *Session) mind() {
 func (s *Session) tend(now time.Time) time.Time {
 	s.mu.Lock()
 	s.wakeAt = time.Time{} // what comes while we look must wake us again
+	s.mu.Unlock()
+	next := s.tendSession(now)
+	if due := s.endWaits(now, false); next.IsZero() || !due.IsZero() && due.Before(next) {
+		return due
+	}
+	return next
+}
+
+// tendSession does what is due for the session and its claims.
+func (s *Session) tendSession(now time.Time) time.Time {
+	s.mu.Lock()
 	if s.id == 0 || s.closed {
 		s.mu.Unlock()
 		return time.Time{}

@@ -51,23 +51,25 @@ type Session struct {
 	stop    context.CancelCauseFunc
 	jobs    sync.WaitGroup // the minder, and work in the background
 
-	mu       sync.Mutex // guards the fields below
-	state    listeners.State
-	served   bool       // has been connected to a server with a majority
-	conn     *link.Conn // nil while not connected
-	id       int64      // 0 without a session, or once it is given up
-	belief   belief
-	overdue  bool // the deadline was seen to have passed
-	claims   *claims
-	graves   map[int64][]func() // what is to be done when a session is known to be gone
-	proving  bool               // a proof is on its way
-	provenAt time.Time          // when the last proof was answered
-	wakeAt   time.Time          // when the minder will look again by itself; zero for never, and while it looks
-	failure  error              // why there is no connection
-	closed   bool
-	changed  chan struct{} // closed and replaced when conn, failure or closed change
-	done     chan struct{} // closed when Close has finished
-	closeErr error
+	mu        sync.Mutex // guards the fields below
+	state     listeners.State
+	served    bool       // has been connected to a server with a majority
+	conn      *link.Conn // nil while not connected
+	id        int64      // 0 without a session, or once it is given up
+	belief    belief
+	overdue   bool // the deadline was seen to have passed
+	claims    *claims
+	patiences patiences
+	unminded  bool               // the minder has ended
+	graves    map[int64][]func() // what is to be done when a session is known to be gone
+	proving   bool               // a proof is on its way
+	provenAt  time.Time          // when the last proof was answered
+	wakeAt    time.Time          // when the minder will look again by itself; zero for never, and while it looks
+	failure   error              // why there is no connection
+	closed    bool
+	changed   chan struct{} // closed and replaced when conn, failure or closed change
+	done      chan struct{} // closed when Close has finished
+	closeErr  error
 }
 
 // mostOutstanding bounds the requests on their way, as servers bound them.
