@@ -44,7 +44,7 @@ func (s *Session) AddClaim(session int64, path string, tell func(*Claim, ClaimSt
 	cl := &Claim{path: path, session: session, tell: tell, state: ClaimHeld}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	cl.since = time.Now()
+	cl.since = s.clock.Now()
 	if err := s.deniedLocked(session, cl.since); err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (s *Session) DropClaim(cl *Claim) {
 func (s *Session) ClaimState(cl *Claim) (ClaimState, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if cl.state != ClaimLost && s.overdueLocked(time.Now()) {
+	if cl.state != ClaimLost && s.overdueLocked(s.clock.Now()) {
 		return ClaimLost, ErrNotConnected
 	}
 	return cl.state, cl.reason
@@ -185,7 +185,7 @@ func (s *Session) settle(c *link.Conn, p *proof) {
 // settleLocked applies the results of a proof. A multi stops at the first
 // operation that is refused, so only a success tells about all of them.
 func (s *Session) settleLocked(p *proof, results []wire.MultiResult) (changes []change) {
-	s.provenAt = time.Now()
+	s.provenAt = s.clock.Now()
 	for i, cl := range p.claims {
 		if !s.claims.has(cl) || i >= len(results) {
 			continue

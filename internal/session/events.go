@@ -3,7 +3,6 @@ package session
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 	"go.uber.org/zap"
@@ -24,7 +23,7 @@ func (s events) Up(c *link.Conn) {
 		return
 	}
 	fresh := s.id != c.Session()
-	if !fresh && s.overdueLocked(time.Now()) {
+	if !fresh && s.overdueLocked(s.clock.Now()) {
 		s.mu.Unlock()
 		s.lose(ErrNotConnected)
 		return

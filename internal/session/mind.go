@@ -23,17 +23,22 @@ func (s *Session) mind() {
 			s.endWaits(time.Time{}, true)
 			return
 		}
-		next := s.tend(time.Now())
+		next := s.tend(s.clock.Now())
 		s.mu.Lock()
 		s.wakeAt = next
 		s.mu.Unlock()
 		if next.IsZero() {
 			timer.Stop()
 		} else {
-			timer.Reset(time.Until(next))
+			timer.Reset(next.Sub(s.clock.Now()))
 		}
 	}
 }
+
+// lookAgain is how often the minder reads the clock while there are claims.
+// Timers stand still while the machine sleeps: this is how much later than the
+// deadline a context may end that was waited for then.
+const lookAgain = time.Second
 
 // tend does what is due and returns when to look again, the zero time for
 // never unless poked.
@@ -61,6 +66,9 @@ func (s *Session) tendSession(now time.Time) time.Time {
 		return time.Time{}
 	}
 	next := s.limitLocked()
+	if s.claims.len() > 0 {
+		next = earlier(next, now.Add(lookAgain))
+	}
 	c := s.conn
 	var p *proof
 	if c != nil && !c.ReadOnly() && s.claims.len() > 0 {

@@ -62,7 +62,7 @@ func (s *Session) expect(r *Removal, limit time.Duration) {
 		r.tell(ErrLate)
 		return
 	}
-	due := time.Now().Add(limit)
+	due := s.clock.Now().Add(limit)
 	s.mu.Lock()
 	minded := !s.unminded
 	if minded {

@@ -40,6 +40,7 @@ type Config struct {
 // together, save that the registry queues requests under its own.
 type Session struct {
 	cfg     Config
+	clock   Clock
 	link    *link.Link
 	log     *zap.Logger
 	states  listeners.Hub[listeners.State]
@@ -79,6 +80,7 @@ const mostOutstanding = 4096
 func Open(cfg Config) (*Session, error) {
 	s := &Session{
 		cfg:     cfg,
+		clock:   NewClock(),
 		log:     cfg.Logger,
 		watches: newWatches(),
 		slots:   make(chan struct{}, mostOutstanding),
@@ -92,7 +94,7 @@ func Open(cfg Config) (*Session, error) {
 	s.states.OnPanic = func(r any) { s.Report(&PanicError{Value: r}) }
 	s.errors.OnPanic = func(r any) { s.log.Error("error listener panicked", zap.Any("value", r)) }
 	s.life, s.stop = context.WithCancelCause(context.Background())
-	cfg.Link.Logger = cfg.Logger
+	cfg.Link.Logger, cfg.Link.Now = cfg.Logger, s.clock.Now
 	s.link = link.New(cfg.Link, events{s})
 	if err := s.link.Open(); err != nil {
 		s.stop(err)
