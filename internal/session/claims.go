@@ -8,7 +8,7 @@ import (
 )
 
 // ClaimState is how sure a claim is.
-type ClaimState int
+type ClaimState int8
 
 // The states of a claim.
 const (
@@ -24,15 +24,14 @@ const (
 // seen again, and lost for good once the deadline has passed, the session has
 // ended or the node is gone.
 type Claim struct {
-	path    string
-	session int64
-	since   time.Time
-	tell    func(*Claim, ClaimState, error)
+	path  string
+	since time.Time
+	tell  func(*Claim, ClaimState, error)
 
 	// The fields below are guarded by the session's mu.
 	state  ClaimState
+	blind  bool // we may not read the node, so it cannot be checked
 	reason error
-	blind  bool   // we may not read the node, so it cannot be checked
 	watch  *Watch // stands on the node
 	links  [2]claimLink
 }
@@ -41,7 +40,7 @@ type Claim struct {
 // hears of each change, in order, and must not block. If the claim cannot be
 // held now, the error is the reason, and tell hears nothing.
 func (s *Session) AddClaim(session int64, path string, tell func(*Claim, ClaimState, error)) (*Claim, error) {
-	cl := &Claim{path: path, session: session, tell: tell, state: ClaimHeld}
+	cl := &Claim{path: path, tell: tell, state: ClaimHeld}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	cl.since = s.clock.Now()

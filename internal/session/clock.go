@@ -50,7 +50,10 @@ func (c *sleepClock) Now() time.Time {
 	if d := skew - c.skew.Load(); d > leastSkew || d < -leastSkew {
 		c.ask(skew)
 	}
-	return t.Add(time.Duration(c.asleep.Load()))
+	if asleep := c.asleep.Load(); asleep != 0 {
+		t = t.Add(time.Duration(asleep))
+	}
+	return t
 }
 
 // ask finds out how long the machine has slept. The monotonic clock is read
