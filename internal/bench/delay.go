@@ -29,7 +29,7 @@ func overDelay(ctx context.Context, p plan, s server, d time.Duration) (_ []resu
 	}
 	defer func() { err = closers{far.close}.close(err) }()
 	p.turns = max(1, p.turns/5)
-	return uncontended(ctx, p, server{name: s.name, addr: far.addr()}, fmt.Sprintf("%v each way", d), []candidate{raw, zkLock, mutex, writeSide, multiLock(3)})
+	return uncontended(ctx, p, server{name: s.name, addr: far.addr()}, fmt.Sprintf("%d ms each way", d.Milliseconds()), []candidate{raw, zkLock, mutex, writeSide, multiLock(3)})
 }
 
 // proxy passes on bytes after a delay, as many as come.
