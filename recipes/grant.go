@@ -45,7 +45,7 @@ func (p *place) tell(t *tenure, cl *session.Claim, state session.ClaimState, rea
 			t.lose(framework.ErrNotConnected)
 			// Nobody believes in the node any more, so it has to go.
 			p.scope.Session.DropClaim(cl)
-			p.removed(t, p.scope.Session.Remove(p.session, p.node(), -1))
+			p.removed(t, p.scope.Session.Remove(p.session, p.node()))
 		}
 	case session.ClaimLost:
 		t.lose(reason)
@@ -69,10 +69,10 @@ func (p *place) over(t *tenure, reason error) {
 
 // giveBack deletes the node of a tenure that is over.
 func (p *place) giveBack(t *tenure) error {
-	removal := p.scope.Session.Remove(p.session, p.node(), max(0, p.opts.releaseWait))
+	removal := p.scope.Session.Remove(p.session, p.node())
 	p.removed(t, removal)
 	p.sweep()
-	switch err := removal.Answer(); {
+	switch err := removal.Wait(p.opts.releaseWait); {
 	case err == nil:
 		return nil
 	case errors.Is(err, framework.ErrNoNode):

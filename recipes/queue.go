@@ -393,7 +393,7 @@ func (p *place) leave() {
 	case p.doubt != nil:
 		s.RemoveDoubtful(p.session, p.doubt, p.path, p.protection)
 	case p.name != "":
-		s.Remove(p.session, p.node(), -1)
+		s.Remove(p.session, p.node())
 	}
 	p.sweep()
 }

@@ -52,13 +52,9 @@ func (p *patiences) remove(r *Removal) {
 	r.patience = patience{}
 }
 
-// expect sees to it that a removal is answered within the limit, unless that is
-// negative.
+// expect sees to it that a removal is answered within the limit.
 func (s *Session) expect(r *Removal, limit time.Duration) {
-	switch {
-	case limit < 0:
-		return
-	case limit == 0:
+	if limit <= 0 {
 		r.tell(ErrLate)
 		return
 	}

@@ -31,12 +31,14 @@ type Removal struct {
 	then func(error)
 }
 
-// Answer waits until the servers have confirmed or refused, there is nobody to
-// ask any more, or the removal's limit has passed. It returns nil if the servers
-// confirmed, ErrNoNode if the node had been gone before, ErrSessionOver if it
-// went or will go with the session, ErrClosed if the session is being closed, a
-// refusal, or ErrLate; after the last two it is tried again in the background.
-func (r *Removal) Answer() error {
+// Wait waits until the servers have confirmed or refused or there is nobody to
+// ask any more, for limit at most. It returns nil if the servers confirmed,
+// ErrNoNode if the node had been gone before, ErrSessionOver if it went or will
+// go with the session, ErrClosed if the session is being closed, a refusal, or
+// ErrLate; after the last two it is tried again in the background. It is called
+// once.
+func (r *Removal) Wait(limit time.Duration) error {
+	r.session.expect(r, limit)
 	<-r.answered
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,21 +89,18 @@ func (r *Removal) end(err error) {
 }
 
 // Remove deletes a node that was created in the session given: at once, and in
-// the background if that fails. It does not block. limit bounds how long Answer
-// waits, for ever if negative.
-func (s *Session) Remove(session int64, path string, limit time.Duration) *Removal {
+// the background if that fails. It does not block.
+func (s *Session) Remove(session int64, path string) *Removal {
 	r := &Removal{session: s, answered: make(chan struct{})}
 	c, err := s.Current(session)
 	if err == nil {
 		call := link.NewCall(wire.OpDelete, &wire.PathVersionRequest{Path: path, Version: -1})
 		call.OnReply = func(call *link.Call) { s.removed(r, session, path, s.ended(call, true)) }
 		if err = c.Send(call); err == nil {
-			s.expect(r, limit)
 			return r
 		}
 		err = lostError(err, false)
 	}
-	s.expect(r, limit)
 	s.removed(r, session, path, err)
 	return r
 }
