@@ -7,8 +7,7 @@ SHELL := bash
 GOLANGCI_VERSION := 2.15.0
 GOVULNCHECK_VERSION := 1.1.4
 
-BENCH ?= .
-COUNT ?= 5
+BENCH ?= full
 FUZZTIME ?= 1m
 
 # The race detector needs a C compiler; go turns cgo off where there is none.
@@ -48,8 +47,8 @@ cover: ## coverage of all packages by all tests that need only Go
 	@go test -coverpkg=./... -coverprofile=cover.out ./... | sed '/^[[:space:]]/d; s/[[:space:]]*coverage: .*//'
 	@go tool cover -func=cover.out | tail -n 1
 
-bench: ## locks next to zk.Lock and raw create+delete, as ratios, also on a real server (BENCH=regexp COUNT=n)
-	@go test -tags realzk -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) -timeout 2h ./internal/bench | go run ./internal/bench/ratios
+bench: ## locks next to zk.Lock and raw create+delete, into docs/bench.* (BENCH=quick prints only; needs Java)
+	@go run ./internal/bench $(if $(filter quick,$(BENCH)),-quick,-out docs)
 
 fuzz: ## each fuzz target for FUZZTIME (1m)
 	@.ci/fuzz $(FUZZTIME)

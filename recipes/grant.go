@@ -80,38 +80,15 @@ func (p *place) giveBack(t *tenure) error {
 // given waits for a node to be deleted, for so long at most, and returns what
 // Release shall.
 func (p *place) given(t *tenure, removal *session.Removal, limit time.Duration) error {
-	if !await(removal.Answered(), limit) {
-		return ErrReleasePending
-	}
-	switch err := removal.Err(); {
+	switch err := removal.Wait(limit); {
 	case err == nil:
 		return nil
 	case errors.Is(err, framework.ErrNoNode):
 		return lostError(t.path, framework.ErrNoNode)
-	case errors.Is(err, session.ErrSessionOver), errors.Is(err, session.ErrClosed):
+	case errors.Is(err, session.ErrLate), errors.Is(err, session.ErrSessionOver), errors.Is(err, session.ErrClosed):
 		return ErrReleasePending
 	default:
 		return opError("release", p.node(), err)
-	}
-}
-
-// await waits for a channel to close, for so long at most.
-func await(done <-chan struct{}, limit time.Duration) bool {
-	select {
-	case <-done:
-		return true
-	default:
-	}
-	if limit <= 0 {
-		return false
-	}
-	t := time.NewTimer(limit)
-	defer t.Stop()
-	select {
-	case <-done:
-		return true
-	case <-t.C:
-		return false
 	}
 }
 

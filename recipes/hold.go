@@ -9,28 +9,30 @@ import (
 // is over.
 type Hold struct {
 	tenure  *tenure
-	ctx     context.Context
-	cancel  context.CancelCauseFunc
-	outer   *Hold   // the hold that the context given to Acquire came from
-	members []*Hold // of a MultiLock or a semaphore
+	parent  context.Context // that was given to Acquire
+	outer   *Hold           // the hold that it came from
+	owner   owner           // this hold, as contexts carry it
+	members []*Hold         // of a MultiLock or a semaphore
 
 	mu       sync.Mutex // guards the fields below
 	released bool
+	byParent bool                               // the parent ended before this hold
 	inner    int                                // holds acquired under this one that are not over
-	over     error                              // what the context ended with, if this hold ended it
+	over     error                              // what this hold ended with
+	whole    context.Context                    // made when needed, see holdContext
+	cancel   context.CancelCauseFunc            // of whole
 	bound    map[*owner]context.CancelCauseFunc // made by Bind
 }
 
 // newHold makes a hold of a tenure for who called with ctx.
 func newHold(ctx context.Context, t *tenure, members ...*Hold) (*Hold, error) {
 	from := ownerOf(ctx)
-	h := &Hold{tenure: t, members: members}
+	h := &Hold{tenure: t, parent: ctx, members: members}
+	h.owner = owner{hold: h, outer: from}
 	if from != nil {
 		h.outer = from.hold
 	}
-	h.ctx, h.cancel = context.WithCancelCause(context.WithValue(ctx, ownerKey{}, &owner{hold: h, outer: from}))
 	if err := t.join(h); err != nil {
-		h.cancel(err)
 		return nil, err
 	}
 	h.outer.entered()
@@ -81,14 +83,18 @@ func (h *Hold) left() {
 
 // end ends the contexts of the hold.
 func (h *Hold) end(cause error) {
+	before := h.parent.Err() != nil
 	h.mu.Lock()
 	if h.over == nil {
 		h.over = cause
+		h.byParent = h.byParent || before
 	}
-	bound := h.bound
+	bound, cancel := h.bound, h.cancel
 	h.bound = nil
 	h.mu.Unlock()
-	h.cancel(cause)
+	if cancel != nil {
+		cancel(cause)
+	}
 	for _, cancel := range bound {
 		cancel(cause)
 	}
@@ -105,7 +111,7 @@ func (h *Hold) Context() context.Context {
 	if h.tenure == nil {
 		return over
 	}
-	return h.ctx
+	return (*holdContext)(h)
 }
 
 // over is the context of a hold that is none.

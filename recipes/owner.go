@@ -30,6 +30,9 @@ func tagOf(ctx context.Context) session.Tag {
 }
 
 func ownerOf(ctx context.Context) *owner {
+	if c, is := ctx.(*holdContext); is { // most often, when re-entering
+		return &c.owner
+	}
 	o, _ := ctx.Value(ownerKey{}).(*owner)
 	return o
 }

@@ -3,6 +3,7 @@ package recipes
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/paddock-zk/paddock/framework"
@@ -35,6 +36,7 @@ type place struct {
 	conn       *link.Conn // that we learned on what we know
 	protection string
 	name       string // "" until we know it
+	full       string // the node's path, if name is a part of it
 	czxid      int64
 	doubt      *link.Call // a creation whose reply was lost
 	straggler  bool       // such a creation had not happened, and may still
@@ -205,7 +207,7 @@ func (p *place) move(c *link.Conn) error {
 // vanished forgets a node that is gone: by its session, or by somebody's hand.
 func (p *place) vanished() {
 	p.sweep()
-	p.name, p.doubt, p.czxid = "", nil, 0
+	p.name, p.full, p.doubt, p.czxid = "", "", nil, 0
 	p.protection = p.tag.Protection(p.yields)
 }
 
@@ -219,6 +221,7 @@ func (p *place) enter(ctx context.Context, c *link.Conn) ([]string, error) {
 	if err := p.scope.Session.Send(ctx, c, create, list); err != nil {
 		return nil, err
 	}
+	p.scope.Session.Settle(ctx, list)
 	if err := p.created(ctx, c, create); err != nil {
 		return nil, err
 	}
@@ -245,6 +248,8 @@ func (p *place) created(ctx context.Context, c *link.Conn, create *link.Call) er
 			return err
 		}
 		_, p.name = framework.PathAndNode(resp.Path)
+		// What lasts as long as a hold shares one string.
+		p.full, p.protection = resp.Path, p.name[:len(p.protection)]
 		p.czxid = resp.Stat.Czxid
 		return nil
 	case errors.Is(err, framework.ErrNoNode):
@@ -376,7 +381,12 @@ func (p *place) await(ctx context.Context, c *link.Conn, name string) error {
 }
 
 // node is the full path of our node.
-func (p *place) node() string { return session.Below(p.path, p.name) }
+func (p *place) node() string {
+	if strings.HasSuffix(p.full, p.name) && p.full != "" { // else it is the path of a former node
+		return p.full
+	}
+	return session.Below(p.path, p.name)
+}
 
 // leave gives the place up: in the background, if need be, until the node is
 // known to be gone or its session is.

@@ -82,7 +82,7 @@ func (p *place) enterAs(ctx context.Context, of int64, digits string) error {
 		}
 		switch {
 		case err == nil, errors.Is(err, framework.ErrNodeExists): // after a lost reply: nobody else has the name
-			p.name, p.doubt = node, nil
+			p.name, p.full, p.doubt = node, path, nil
 			return nil
 		case framework.Ambiguous(err):
 			p.doubt = create

@@ -50,6 +50,8 @@ type Call struct {
 	header wire.ReplyHeader
 	body   []byte
 	err    error
+
+	decoder wire.Decoder // used by Decode
 }
 
 type phase int8
@@ -63,8 +65,7 @@ const (
 
 // NewCall encodes a request.
 func NewCall(op wire.Op, req wire.Record) *Call {
-	h := wire.RequestHeader{Op: op}
-	return &Call{op: op, frame: wire.AppendFrame(nil, &h, req), done: make(chan struct{})}
+	return &Call{op: op, frame: wire.NewFrame(op, req), done: make(chan struct{})}
 }
 
 // Size is the length of the request's frame, without the four bytes of the length itself.
@@ -86,11 +87,11 @@ func (c *Call) Zxid() int64 { return c.header.Zxid }
 // SentAt is when the request was about to be written.
 func (c *Call) SentAt() time.Time { return c.sentAt }
 
-// Decode reads the reply's body, which r may share.
+// Decode reads the reply's body, which r may share. One goroutine may decode.
 func (c *Call) Decode(r wire.Record) error {
-	d := wire.NewDecoder(c.body)
-	r.Decode(d)
-	return d.Err()
+	c.decoder.Reset(c.body)
+	r.Decode(&c.decoder)
+	return c.decoder.Err()
 }
 
 // Occupy says that the call has taken a place in slots, by sending, which it

@@ -203,7 +203,7 @@ func (c *Conn) cannotWrite(err error) {
 // The time of sending is taken before the write, so that a deadline counted
 // from it is early rather than late.
 func (c *Conn) takeOut(buf []byte) []byte {
-	now := time.Now()
+	now := c.link.cfg.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, o := range c.out {
@@ -270,7 +270,7 @@ func (c *Conn) next() ([]byte, error) {
 		return nil, err
 	}
 	c.answered = true
-	return c.dispatch(frame, time.Now())
+	return c.dispatch(frame, c.link.cfg.Now())
 }
 
 // readFrame reads one frame, without its length.

@@ -47,7 +47,7 @@ func (c *Conn) connectRequest(body []byte) ([]byte, error) {
 
 	c.shake.asked = true
 	c.shake.session = r.SessionID
-	c.createdAt = time.Now()
+	c.createdAt = c.link.cfg.Now()
 	return wire.AppendFrame(nil, &r), nil
 }
 

@@ -41,7 +41,7 @@ type Auth struct {
 	Data func() []byte
 }
 
-// Config says how to connect. All fields are needed, save Auth, TLS and ReadOnly.
+// Config says how to connect. All fields are needed, save Auth, TLS, ReadOnly and Now.
 type Config struct {
 	Servers        []string // host:port
 	SessionTimeout time.Duration
@@ -53,6 +53,7 @@ type Config struct {
 	MaxReply       int  // bytes
 	MaxRequest     int  // bytes; bounds what the raw connection can send
 	Logger         *zap.Logger
+	Now            func() time.Time // by which Acks are told; time.Now if nil
 }
 
 // Ack is the reply to one request, as far as it proves that the session lives.
@@ -122,6 +123,9 @@ func (z *zxid) raise(to int64) {
 // New makes a link that does nothing before Open, so that the handler can know
 // it before it is told anything.
 func New(cfg Config, h Handler) *Link {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
 	l := &Link{cfg: cfg, handler: h, hosts: newHosts(cfg.Servers), farewell: make(chan struct{}), changed: make(chan struct{})}
 	l.life, l.stop = context.WithCancel(context.Background())
 	return l

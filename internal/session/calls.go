@@ -104,6 +104,17 @@ func (s *Session) Send(ctx context.Context, c *link.Conn, calls ...*link.Call) e
 	return nil
 }
 
+// Settle waits until the last of several calls that were sent together has
+// ended, and so all have, or until ctx or the session has; Await tells how each
+// went. Waiting for them one by one would mean to be woken for each.
+func (s *Session) Settle(ctx context.Context, last *link.Call) {
+	select {
+	case <-last.Done():
+	case <-ctx.Done():
+	case <-s.life.Done():
+	}
+}
+
 // Await waits until the call has ended. If ctx or the session ends first, the
 // call is taken back if it was not sent, and else goes on by itself: then the
 // error matches ErrOutcomeUnknown as well, if it is a write.

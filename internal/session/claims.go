@@ -1,7 +1,6 @@
 package session
 
 import (
-	"slices"
 	"time"
 
 	"github.com/paddock-zk/paddock/internal/link"
@@ -9,7 +8,7 @@ import (
 )
 
 // ClaimState is how sure a claim is.
-type ClaimState int
+type ClaimState int8
 
 // The states of a claim.
 const (
@@ -25,30 +24,30 @@ const (
 // seen again, and lost for good once the deadline has passed, the session has
 // ended or the node is gone.
 type Claim struct {
-	path    string
-	session int64
-	since   time.Time
-	tell    func(*Claim, ClaimState, error)
+	path  string
+	since time.Time
+	tell  func(*Claim, ClaimState, error)
 
 	// The fields below are guarded by the session's mu.
-	state   ClaimState
-	reason  error
-	blind   bool   // we may not read the node, so it cannot be checked
-	watched bool   // a watch stands on the node, or is being set
-	watch   *Watch // stands on the node
+	state  ClaimState
+	blind  bool // we may not read the node, so it cannot be checked
+	reason error
+	watch  *Watch // stands on the node
+	links  [2]claimLink
 }
 
 // AddClaim makes a claim to a node that was created in the session given. tell
 // hears of each change, in order, and must not block. If the claim cannot be
 // held now, the error is the reason, and tell hears nothing.
 func (s *Session) AddClaim(session int64, path string, tell func(*Claim, ClaimState, error)) (*Claim, error) {
-	cl := &Claim{path: path, session: session, since: time.Now(), tell: tell, state: ClaimHeld}
+	cl := &Claim{path: path, tell: tell, state: ClaimHeld}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.deniedLocked(session); err != nil {
+	cl.since = s.clock.Now()
+	if err := s.deniedLocked(session, cl.since); err != nil {
 		return nil, err
 	}
-	s.claims[cl] = struct{}{}
+	s.claims.add(cl)
 	// The minder need not be woken by each of many short claims.
 	if due := earlier(cl.since.Add(watchAfter), s.limitLocked()); s.wakeAt.IsZero() || due.Before(s.wakeAt) {
 		s.pokeLocked()
@@ -57,15 +56,15 @@ func (s *Session) AddClaim(session int64, path string, tell func(*Claim, ClaimSt
 }
 
 // deniedLocked says why no claim in a session can be held now.
-func (s *Session) deniedLocked(session int64) error {
+func (s *Session) deniedLocked(session int64, now time.Time) error {
 	switch {
 	case s.closed:
 		return ErrClosed
-	case s.id != session || s.overdueLocked(time.Now()):
+	case s.id != session || s.overdueLocked(now):
 		return ErrSessionOver
 	case s.conn == nil || s.conn.ReadOnly():
 		return ErrNotConnected
-	case !time.Now().Before(s.belief.deadline(s.cfg.Proof)):
+	case !now.Before(s.belief.deadline(s.cfg.Proof)):
 		return ErrUnproved
 	}
 	return nil
@@ -74,9 +73,9 @@ func (s *Session) deniedLocked(session int64) error {
 // DropClaim ends a claim without telling it.
 func (s *Session) DropClaim(cl *Claim) {
 	s.mu.Lock()
-	delete(s.claims, cl)
+	s.claims.remove(cl)
 	watch := cl.watch
-	cl.watch, cl.watched = nil, true
+	cl.watch = nil
 	s.mu.Unlock()
 	if watch != nil {
 		s.watches.stop(watch)
@@ -88,7 +87,7 @@ func (s *Session) DropClaim(cl *Claim) {
 func (s *Session) ClaimState(cl *Claim) (ClaimState, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if cl.state != ClaimLost && s.overdueLocked(time.Now()) {
+	if cl.state != ClaimLost && s.overdueLocked(s.clock.Now()) {
 		return ClaimLost, ErrNotConnected
 	}
 	return cl.state, cl.reason
@@ -110,9 +109,9 @@ func tell(changes []change) {
 // doubtClaimsLocked makes every claim uncertain.
 func (s *Session) doubtClaimsLocked() []change {
 	var changes []change
-	for cl := range s.claims {
+	for _, cl := range s.claims.all() {
 		if cl.state == ClaimHeld {
-			cl.state = ClaimUncertain
+			s.claims.grade(cl, ClaimUncertain, cl.blind)
 			changes = append(changes, change{cl, ClaimUncertain, nil})
 		}
 	}
@@ -121,8 +120,8 @@ func (s *Session) doubtClaimsLocked() []change {
 
 // loseClaimsLocked ends every claim.
 func (s *Session) loseClaimsLocked(reason error) []change {
-	var changes []change
-	for cl := range s.claims {
+	changes := make([]change, 0, s.claims.len())
+	for _, cl := range s.claims.all() {
 		changes = append(changes, s.loseLocked(cl, reason))
 	}
 	return changes
@@ -131,7 +130,7 @@ func (s *Session) loseClaimsLocked(reason error) []change {
 func (s *Session) loseLocked(cl *Claim, reason error) change {
 	cl.state, cl.reason = ClaimLost, reason
 	cl.watch = nil // it ends with the node or the session
-	delete(s.claims, cl)
+	s.claims.remove(cl)
 	return change{cl, ClaimLost, reason}
 }
 
@@ -146,30 +145,16 @@ type proof struct {
 	claims []*Claim
 }
 
-// nextProofLocked picks what to check: claims in doubt first. A node that we
-// may not read is left to lookAt, unless there is no other: the refusal is
-// logged by the leader as well and proves as much of the session.
+// nextProofLocked picks what to check: claims in doubt first, then those that
+// were not checked for longest. A node that we may not read is left to lookAt,
+// unless there is no other: the refusal is logged by the leader as well and
+// proves as much of the session.
 func (s *Session) nextProofLocked() *proof {
-	var doubted, sure, blind []*Claim
-	for cl := range s.claims {
-		switch {
-		case cl.blind:
-			blind = append(blind, cl)
-		case cl.state == ClaimUncertain:
-			doubted = append(doubted, cl)
-		default:
-			sure = append(sure, cl)
-		}
-	}
-	picked := append(doubted, sure...)
-	if len(picked) == 0 {
-		picked = blind[:min(len(blind), 1)]
-	}
-	picked = picked[:min(len(picked), mostChecks)]
+	picked := s.claims.pick(mostChecks)
 	if len(picked) == 0 {
 		return nil
 	}
-	req := &wire.MultiRequest{}
+	req := &wire.MultiRequest{Ops: make([]wire.MultiOp, 0, len(picked))}
 	for _, cl := range picked {
 		req.Ops = append(req.Ops, wire.MultiOp{Op: wire.OpCheck, Request: &wire.PathVersionRequest{Path: cl.path, Version: -1}})
 	}
@@ -187,7 +172,7 @@ func (s *Session) settle(c *link.Conn, p *proof) {
 	if learned && s.conn == c {
 		changes = s.settleLocked(p, resp.Results)
 	}
-	doubted := s.doubtedBlindLocked()
+	doubted := s.claims.unchecked()
 	s.pokeLocked()
 	s.mu.Unlock()
 	tell(changes)
@@ -199,9 +184,9 @@ func (s *Session) settle(c *link.Conn, p *proof) {
 // settleLocked applies the results of a proof. A multi stops at the first
 // operation that is refused, so only a success tells about all of them.
 func (s *Session) settleLocked(p *proof, results []wire.MultiResult) (changes []change) {
-	s.provenAt = time.Now()
+	s.provenAt = s.clock.Now()
 	for i, cl := range p.claims {
-		if _, alive := s.claims[cl]; !alive || i >= len(results) {
+		if !s.claims.has(cl) || i >= len(results) {
 			continue
 		}
 		switch r := results[i]; {
@@ -210,27 +195,17 @@ func (s *Session) settleLocked(p *proof, results []wire.MultiResult) (changes []
 		case r.Code == wire.CodeNoNode:
 			changes = append(changes, s.loseLocked(cl, Error(wire.CodeNoNode)))
 		case r.Code == wire.CodeNoAuth:
-			cl.blind = true
+			s.claims.grade(cl, cl.state, true)
 		}
 	}
 	return changes
-}
-
-func (s *Session) doubtedBlindLocked() []*Claim {
-	var doubted []*Claim
-	for cl := range s.claims {
-		if cl.blind && cl.state == ClaimUncertain {
-			doubted = append(doubted, cl)
-		}
-	}
-	return doubted
 }
 
 func (s *Session) confirmLocked(cl *Claim) []change {
 	if cl.state != ClaimUncertain {
 		return nil
 	}
-	cl.state = ClaimHeld
+	s.claims.grade(cl, ClaimHeld, cl.blind)
 	return []change{{cl, ClaimHeld, nil}}
 }
 
@@ -250,7 +225,7 @@ func (s *Session) lookAt(c *link.Conn, cl *Claim) {
 func (s *Session) seen(c *link.Conn, cl *Claim, code wire.Code) {
 	var changes []change
 	s.mu.Lock()
-	if _, alive := s.claims[cl]; alive && s.conn == c {
+	if s.claims.has(cl) && s.conn == c {
 		switch code {
 		case wire.CodeOK:
 			changes = s.confirmLocked(cl)
@@ -269,26 +244,17 @@ const watchAfter = 100 * time.Millisecond
 
 // watchClaims sets watches on the nodes of claims that have lasted, and
 // returns when the next one will be due.
-func (s *Session) watchClaims(c *link.Conn, now time.Time) (next time.Time) {
-	var due []*Claim
+func (s *Session) watchClaims(c *link.Conn, now time.Time) time.Time {
 	s.mu.Lock()
-	for cl := range s.claims {
-		if cl.watched {
-			continue
-		}
-		if at := cl.since.Add(watchAfter); !at.After(now) {
-			cl.watched = true
-			due = append(due, cl)
-		} else if next.IsZero() || at.Before(next) {
-			next = at
-		}
-	}
+	due, next := s.claims.lasted(now.Add(-watchAfter))
 	s.mu.Unlock()
-	slices.SortFunc(due, func(a, b *Claim) int { return a.since.Compare(b.since) })
 	for _, cl := range due {
 		s.watchClaim(c, cl)
 	}
-	return next
+	if next.IsZero() {
+		return next
+	}
+	return next.Add(watchAfter)
 }
 
 // watchClaim sets a watch on a claim's node, to notice that somebody deletes it.
@@ -317,7 +283,7 @@ func (s *Session) watchClaim(c *link.Conn, cl *Claim) {
 		return
 	}
 	s.mu.Lock()
-	_, alive := s.claims[cl]
+	alive := s.claims.has(cl)
 	if alive {
 		cl.watch = watch
 	}
@@ -331,8 +297,9 @@ func (s *Session) watchClaim(c *link.Conn, cl *Claim) {
 func (s *Session) unwatched(cl *Claim) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, alive := s.claims[cl]; alive {
-		cl.watch, cl.watched = nil, false
+	if s.claims.has(cl) {
+		cl.watch = nil
+		s.claims.unwatch(cl)
 		s.pokeLocked()
 	}
 }
@@ -341,7 +308,7 @@ func (s *Session) unwatched(cl *Claim) {
 func (s *Session) Vanished(cl *Claim) {
 	var changes []change
 	s.mu.Lock()
-	if _, alive := s.claims[cl]; alive {
+	if s.claims.has(cl) {
 		changes = []change{s.loseLocked(cl, Error(wire.CodeNoNode))}
 	}
 	s.mu.Unlock()

@@ -24,7 +24,7 @@ func (s events) Up(c *link.Conn) {
 		return
 	}
 	fresh := s.id != c.Session()
-	if !fresh && s.overdueLocked(time.Now()) {
+	if !fresh && s.overdueLocked(s.clock.Now()) {
 		s.mu.Unlock()
 		s.lose(ErrNotConnected)
 		return
@@ -74,10 +74,10 @@ func (s events) Acked(c *link.Conn, a link.Ack) {
 		return
 	}
 	// Without a majority nobody counts, and no claim may rest on it.
-	if c.ReadOnly() && len(s.claims) > 0 {
+	if c.ReadOnly() && s.claims.len() > 0 {
 		return
 	}
-	if s.belief.hear(a) && len(s.claims) > 0 {
+	if s.belief.hear(a) && s.claims.len() > 0 {
 		s.pokeLocked() // the next proof can be planned
 	}
 }
@@ -93,7 +93,7 @@ func (s events) Down(c *link.Conn, err error) {
 		s.mu.Unlock()
 		return
 	}
-	s.conn, s.failure, s.downAt = nil, err, time.Now()
+	s.conn, s.failure, s.downAt = nil, err, s.clock.Now()
 	var changes []change
 	if !s.closed && s.id != 0 {
 		changes = s.doubtClaimsLocked()

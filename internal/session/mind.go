@@ -10,7 +10,8 @@ import (
 func panicText(v any) string { return fmt.Sprint(v) }
 
 // mind watches the clock until the session closes: the deadline of the belief,
-// the proofs that extend it, and the watches on the nodes of claims.
+// the proofs that extend it, the watches on the nodes of claims, and the limits
+// of removals that are waited for.
 func (s *Session) mind() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -19,25 +20,42 @@ func (s *Session) mind() {
 		case <-timer.C:
 		case <-s.poke:
 		case <-s.life.Done():
+			s.endWaits(time.Time{}, true)
 			return
 		}
-		next := s.tend(time.Now())
+		next := s.tend(s.clock.Now())
 		s.mu.Lock()
 		s.wakeAt = next
 		s.mu.Unlock()
 		if next.IsZero() {
 			timer.Stop()
 		} else {
-			timer.Reset(time.Until(next))
+			timer.Reset(next.Sub(s.clock.Now()))
 		}
 	}
 }
+
+// lookAgain is how often the minder reads the clock while there are claims.
+// Timers stand still while the machine sleeps: this is how much later than the
+// deadline a context may end that was waited for then.
+const lookAgain = time.Second
 
 // tend does what is due and returns when to look again, the zero time for
 // never unless poked.
 func (s *Session) tend(now time.Time) time.Time {
 	s.mu.Lock()
 	s.wakeAt = time.Time{} // what comes while we look must wake us again
+	s.mu.Unlock()
+	next := s.tendSession(now)
+	if due := s.endWaits(now, false); next.IsZero() || !due.IsZero() && due.Before(next) {
+		return due
+	}
+	return next
+}
+
+// tendSession does what is due for the session and its claims.
+func (s *Session) tendSession(now time.Time) time.Time {
+	s.mu.Lock()
 	if s.id == 0 || s.closed {
 		s.mu.Unlock()
 		return time.Time{}
@@ -48,9 +66,12 @@ func (s *Session) tend(now time.Time) time.Time {
 		return time.Time{}
 	}
 	next := s.limitLocked()
+	if s.claims.len() > 0 {
+		next = earlier(next, now.Add(lookAgain))
+	}
 	c := s.conn
 	var p *proof
-	if c != nil && !c.ReadOnly() && len(s.claims) > 0 {
+	if c != nil && !c.ReadOnly() && s.claims.len() > 0 {
 		var due time.Time
 		if p, due = s.proofDueLocked(now); !due.IsZero() {
 			next = earlier(next, due)
@@ -83,7 +104,7 @@ func earlier(a, b time.Time) time.Time {
 // nothing is written.
 func (s *Session) limitLocked() time.Time {
 	proof := ProofServer
-	if len(s.claims) > 0 {
+	if s.claims.len() > 0 {
 		proof = s.cfg.Proof
 	}
 	limit := s.belief.deadline(proof)
@@ -109,7 +130,7 @@ func (s *Session) proofDueLocked(now time.Time) (*proof, time.Time) {
 		return nil, time.Time{} // its reply pokes
 	}
 	due, ok := now, true
-	if !s.doubtLocked() {
+	if !s.claims.doubt() {
 		if s.cfg.Proof != ProofLeader {
 			return nil, time.Time{}
 		}
@@ -124,16 +145,6 @@ func (s *Session) proofDueLocked(now time.Time) (*proof, time.Time) {
 	p := s.nextProofLocked()
 	s.proving = p != nil
 	return p, time.Time{}
-}
-
-// doubtLocked is whether a claim waits to be verified, which is not put off.
-func (s *Session) doubtLocked() bool {
-	for cl := range s.claims {
-		if cl.state == ClaimUncertain && !cl.blind {
-			return true
-		}
-	}
-	return false
 }
 
 // prove sends a proof.

@@ -3,7 +3,7 @@ package session
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
+	"encoding/hex"
 	"strings"
 
 	"github.com/paddock-zk/paddock/internal/link"
@@ -31,7 +31,13 @@ func NewProtection() string {
 
 func protection(u [16]byte) string {
 	u[8] = u[8]&0x3f | 0x80
-	return fmt.Sprintf("%s%x-%x-%x-%x-%x-", protectedMark, u[0:4], u[4:6], u[6:8], u[8:10], u[10:16])
+	name := append(make([]byte, 0, protectedLen), protectedMark...)
+	from := 0
+	for _, to := range [...]int{4, 6, 8, 10, len(u)} {
+		name = append(hex.AppendEncode(name, u[from:to]), '-')
+		from = to
+	}
+	return string(name)
 }
 
 // Tag tells the owners of nodes apart that share a session. It stands in the

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -12,10 +13,15 @@ import (
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
+// ErrLate reports that the servers have not answered within the limit.
+var ErrLate = errors.New("not answered in time")
+
 // Removal is the deletion of an ephemeral node of ours, which goes on until the
 // node is gone or its session is over.
 type Removal struct {
+	session  *Session
 	answered chan struct{}
+	patience patience
 
 	mu   sync.Mutex // guards the fields below
 	told bool       // answered is closed
@@ -25,15 +31,15 @@ type Removal struct {
 	then func(error)
 }
 
-// Answered is closed when the servers have confirmed or refused, or there is
-// nobody to ask any more.
-func (r *Removal) Answered() <-chan struct{} { return r.answered }
-
-// Err is what was answered: nil if the servers confirmed, ErrNoNode if the node
-// had been gone before, ErrSessionOver if it went or will go with the session,
-// ErrClosed if the session is being closed, or a refusal, after which it is
-// tried again in the background.
-func (r *Removal) Err() error {
+// Wait waits until the servers have confirmed or refused or there is nobody to
+// ask any more, for limit at most. It returns nil if the servers confirmed,
+// ErrNoNode if the node had been gone before, ErrSessionOver if it went or will
+// go with the session, ErrClosed if the session is being closed, a refusal, or
+// ErrLate; after the last two it is tried again in the background. It is called
+// once.
+func (r *Removal) Wait(limit time.Duration) error {
+	r.session.expect(r, limit)
+	<-r.answered
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.err
@@ -54,11 +60,21 @@ func (r *Removal) Then(fn func(error)) {
 // tell answers, once.
 func (r *Removal) tell(err error) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.told {
+	first := !r.told
+	if first {
 		r.told, r.err = true, err
+	}
+	r.mu.Unlock()
+	if first {
+		r.session.forget(r)
 		close(r.answered)
 	}
+}
+
+func (r *Removal) isTold() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.told
 }
 
 func (r *Removal) end(err error) {
@@ -75,7 +91,7 @@ func (r *Removal) end(err error) {
 // Remove deletes a node that was created in the session given: at once, and in
 // the background if that fails. It does not block.
 func (s *Session) Remove(session int64, path string) *Removal {
-	r := &Removal{answered: make(chan struct{})}
+	r := &Removal{session: s, answered: make(chan struct{})}
 	s.remove(r, session, path)
 	return r
 }
@@ -102,7 +118,7 @@ func (s *Session) RemoveAll(session int64, paths []string) []*Removal {
 	all := make([]*Removal, len(paths))
 	req := &wire.MultiRequest{}
 	for i, path := range paths {
-		all[i] = &Removal{answered: make(chan struct{})}
+		all[i] = &Removal{session: s, answered: make(chan struct{})}
 		req.Ops = append(req.Ops, wire.MultiOp{Op: wire.OpDelete, Request: &wire.PathVersionRequest{Path: path, Version: -1}})
 	}
 	each := func() {

@@ -43,6 +43,7 @@ type Config struct {
 // together, save that the registry queues requests under its own.
 type Session struct {
 	cfg     Config
+	clock   Clock
 	link    *link.Link
 	log     *zap.Logger
 	states  listeners.Hub[listeners.State]
@@ -54,24 +55,26 @@ type Session struct {
 	stop    context.CancelCauseFunc
 	jobs    sync.WaitGroup // the minder, and work in the background
 
-	mu       sync.Mutex // guards the fields below
-	state    listeners.State
-	served   bool       // has been connected to a server with a majority
-	conn     *link.Conn // nil while not connected
-	id       int64      // 0 without a session, or once it is given up
-	belief   belief
-	overdue  bool      // the deadline was seen to have passed
-	downAt   time.Time // when the connection was lost; zero while there is one
-	claims   map[*Claim]struct{}
-	graves   map[int64][]func() // what is to be done when a session is known to be gone
-	proving  bool               // a proof is on its way
-	provenAt time.Time          // when the last proof was answered
-	wakeAt   time.Time          // when the minder will look again by itself; zero for never, and while it looks
-	failure  error              // why there is no connection
-	closed   bool
-	changed  chan struct{} // closed and replaced when conn, failure or closed change
-	done     chan struct{} // closed when Close has finished
-	closeErr error
+	mu        sync.Mutex // guards the fields below
+	state     listeners.State
+	served    bool       // has been connected to a server with a majority
+	conn      *link.Conn // nil while not connected
+	id        int64      // 0 without a session, or once it is given up
+	belief    belief
+	overdue   bool      // the deadline was seen to have passed
+	downAt    time.Time // when the connection was lost; zero while there is one
+	claims    *claims
+	patiences patiences
+	unminded  bool               // the minder has ended
+	graves    map[int64][]func() // what is to be done when a session is known to be gone
+	proving   bool               // a proof is on its way
+	provenAt  time.Time          // when the last proof was answered
+	wakeAt    time.Time          // when the minder will look again by itself; zero for never, and while it looks
+	failure   error              // why there is no connection
+	closed    bool
+	changed   chan struct{} // closed and replaced when conn, failure or closed change
+	done      chan struct{} // closed when Close has finished
+	closeErr  error
 }
 
 // mostOutstanding bounds the requests on their way, as servers bound them.
@@ -81,11 +84,12 @@ const mostOutstanding = 4096
 func Open(cfg Config) (*Session, error) {
 	s := &Session{
 		cfg:     cfg,
+		clock:   NewClock(),
 		log:     cfg.Logger,
 		watches: newWatches(),
 		slots:   make(chan struct{}, mostOutstanding),
 		poke:    make(chan struct{}, 1),
-		claims:  make(map[*Claim]struct{}),
+		claims:  newClaims(),
 		graves:  make(map[int64][]func()),
 		changed: make(chan struct{}),
 		done:    make(chan struct{}),
@@ -94,7 +98,7 @@ func Open(cfg Config) (*Session, error) {
 	s.states.OnPanic = func(r any) { s.Report(&PanicError{Value: r}) }
 	s.errors.OnPanic = func(r any) { s.log.Error("error listener panicked", zap.Any("value", r)) }
 	s.life, s.stop = context.WithCancelCause(context.Background())
-	cfg.Link.Logger = cfg.Logger
+	cfg.Link.Logger, cfg.Link.Now = cfg.Logger, s.clock.Now
 	s.link = link.New(cfg.Link, events{s})
 	if err := s.link.Open(); err != nil {
 		s.stop(err)

@@ -21,7 +21,8 @@ type Event struct {
 type Watch struct {
 	key   watchKey
 	fn    func(Event)
-	phase watchPhase // guarded by the registry's mu
+	phase watchPhase // guarded by the registry's mu, like next
+	next  *Watch     // on the same node
 }
 
 type watchPhase int8
@@ -56,9 +57,9 @@ type watchKey struct {
 //
 // Lock order: mu, then the connection's. Callbacks are called without.
 type watches struct {
-	mu      sync.Mutex // guards the fields below
-	conn    *link.Conn // nil while not connected
-	subs    map[watchKey][]*Watch
+	mu      sync.Mutex          // guards the fields below
+	conn    *link.Conn          // nil while not connected
+	subs    map[watchKey]*Watch // the latest on each node, the others behind it
 	setters map[watchKey]int
 	owed    map[standing]bool // to be removed once no setter is on its way
 	ended   error             // set at close
@@ -81,7 +82,7 @@ func (st standing) kinds() []watchKind {
 }
 
 func newWatches() *watches {
-	return &watches{subs: make(map[watchKey][]*Watch), setters: make(map[watchKey]int), owed: make(map[standing]bool)}
+	return &watches{subs: make(map[watchKey]*Watch), setters: make(map[watchKey]int), owed: make(map[standing]bool)}
 }
 
 // set sends a request that sets a watch. fn gets the one event, in the
@@ -139,7 +140,8 @@ func (w *watches) settle(sub *Watch, call *link.Call) error {
 		return w.ended
 	case sub.phase == watchSetting && isSet:
 		sub.phase = watchSet
-		w.subs[sub.key] = append(w.subs[sub.key], sub)
+		sub.next = w.subs[sub.key]
+		w.subs[sub.key] = sub
 	case isSet || w.owed[sub.key.standing()]:
 		sub.phase = watchOver
 		w.releaseLocked(sub.key.standing())
@@ -158,12 +160,26 @@ func (w *watches) stop(sub *Watch) {
 	if was != watchSet {
 		return
 	}
-	rest := slices.DeleteFunc(w.subs[sub.key], func(s *Watch) bool { return s == sub })
-	w.subs[sub.key] = rest
-	if len(rest) == 0 {
-		delete(w.subs, sub.key)
-	}
+	w.takeOutLocked(sub)
 	w.releaseLocked(sub.key.standing())
+}
+
+func (w *watches) takeOutLocked(sub *Watch) {
+	first := w.subs[sub.key]
+	if first == sub {
+		if sub.next == nil {
+			delete(w.subs, sub.key)
+		} else {
+			w.subs[sub.key] = sub.next
+		}
+		return
+	}
+	for at := first; at != nil; at = at.next {
+		if at.next == sub {
+			at.next = sub.next
+			return
+		}
+	}
 }
 
 // releaseLocked removes a watch from the server if nobody waits for it. While a
@@ -174,7 +190,7 @@ func (w *watches) releaseLocked(st standing) {
 	for _, kind := range st.kinds() {
 		k := watchKey{st.path, kind}
 		switch {
-		case len(w.subs[k]) > 0:
+		case w.subs[k] != nil:
 			return
 		case w.setters[k] > 0:
 			w.owed[st] = true
@@ -209,10 +225,12 @@ func (w *watches) fire(ev wire.WatcherEvent) {
 	w.mu.Lock()
 	for _, kind := range kinds {
 		key := watchKey{ev.Path, kind}
-		for _, sub := range w.subs[key] {
+		from := len(fired)
+		for sub := w.subs[key]; sub != nil; sub = sub.next {
 			sub.phase = watchOver
 			fired = append(fired, sub)
 		}
+		slices.Reverse(fired[from:]) // the first to ask is told first
 		delete(w.subs, key)
 	}
 	w.mu.Unlock()
@@ -274,18 +292,18 @@ func (w *watches) down() {
 func (w *watches) end(err error, last bool) {
 	w.mu.Lock()
 	all := w.subs
-	w.subs = make(map[watchKey][]*Watch)
+	w.subs = make(map[watchKey]*Watch)
 	if last {
 		w.ended = err
 	}
-	for _, subs := range all {
-		for _, sub := range subs {
+	for _, first := range all {
+		for sub := first; sub != nil; sub = sub.next {
 			sub.phase = watchOver
 		}
 	}
 	w.mu.Unlock()
-	for key, subs := range all {
-		for _, sub := range subs {
+	for key, first := range all {
+		for sub := first; sub != nil; sub = sub.next {
 			sub.fn(Event{Path: key.path, Err: err})
 		}
 	}

@@ -19,3 +19,21 @@ func TestWatchAnsweredAfterTheEndIsToldOfIt(t *testing.T) {
 	assert.Equal(t, []Event{{Path: "/a", Err: ErrClosed}}, got)
 	assert.Empty(t, w.setters)
 }
+
+func TestWatchersOfOneNodeAreToldInTheirOrder(t *testing.T) {
+	w := newWatches()
+	var told []int
+	var subs []*Watch
+	for i := range 5 {
+		sub := &Watch{key: watchKey{"/a", watchData}, fn: func(Event) { told = append(told, i) }}
+		w.setters[sub.key]++
+		w.answered(sub, link.NewCall(wire.OpGetData, wire.Empty{}))
+		subs = append(subs, sub)
+	}
+	for _, i := range []int{4, 0, 2, 2} {
+		w.stop(subs[i])
+	}
+	w.fire(wire.WatcherEvent{Type: wire.EventNodeDataChanged, Path: "/a"})
+	assert.Equal(t, []int{1, 3}, told)
+	assert.Empty(t, w.subs)
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 )
 
 // ErrMalformed reports bytes that are not the record they should be. It is
@@ -81,6 +82,9 @@ type Decoder struct {
 	b   []byte
 	err error
 }
+
+// Reset makes d read from b, which it keeps.
+func (d *Decoder) Reset(b []byte) { d.b, d.err = b, nil }
 
 // NewDecoder reads from b, which it keeps.
 func NewDecoder(b []byte) *Decoder { return &Decoder{b: b} }
@@ -213,4 +217,22 @@ func AppendFrame(b []byte, records ...Record) []byte {
 	}
 	binary.BigEndian.PutUint32(e.B[start:], uint32(len(e.B)-start-4))
 	return e.B
+}
+
+// scratch are encoders whose buffers are used again.
+var scratch = sync.Pool{New: func() any { return new(Encoder) }}
+
+// NewFrame returns a frame with a request's header and body in it, whose
+// transaction id is still 0. It takes one allocation of the right size.
+func NewFrame(op Op, body Record) []byte {
+	e := scratch.Get().(*Encoder)
+	e.B = append(e.B[:0], 0, 0, 0, 0, 0, 0, 0, 0)
+	e.Int32(int32(op))
+	body.Encode(e)
+	binary.BigEndian.PutUint32(e.B, uint32(len(e.B)-4))
+	frame := append(make([]byte, 0, len(e.B)), e.B...)
+	if cap(e.B) <= 64<<10 { // one large request must not keep its memory
+		scratch.Put(e)
+	}
+	return frame
 }

@@ -1,0 +1,154 @@
+// Command bench measures the locks next to go-zookeeper's own and to the create
+// and delete without which there is none, in one run and in turns, so that
+// ratios mean something on a machine that does other things as well. It does so
+// on a real ZooKeeper, which it starts, and on the in-process server; prints
+// tables, and with -out keeps them with the data and a plot. The plot can be
+// drawn again from the data.
+//
+// `make bench` runs it. Allocations are for `go test -bench . ./internal/bench`.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"time"
+
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// plan is how much is measured.
+type plan struct {
+	rounds  int
+	turns   int           // of each candidate in a round
+	turn    time.Duration // the length of one
+	contend time.Duration // the length of a contended round
+	clients []int
+	locks   int // whose memory is measured
+	warm    time.Duration
+}
+
+var (
+	full  = plan{rounds: 5, turns: 50, turn: 10 * time.Millisecond, contend: time.Second, clients: []int{2, 8, 32, 128}, locks: 2000, warm: 15 * time.Second}
+	brief = plan{rounds: 3, turns: 20, turn: 10 * time.Millisecond, contend: 500 * time.Millisecond, clients: []int{2, 8}, locks: 500, warm: 3 * time.Second}
+)
+
+func main() {
+	quick := flag.Bool("quick", false, "measure less, in about a minute")
+	out := flag.String("out", "", "folder to keep bench.json, bench.md and bench.svg in")
+	from := flag.String("from", "", "draw from this bench.json instead of measuring")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	p := full
+	if *quick {
+		p = brief
+	}
+	if err := run(ctx, p, *from, *out, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, p plan, from, out string, w io.Writer) error {
+	var all []result
+	var err error
+	if from != "" {
+		all, err = load(from)
+	} else {
+		all, err = measure(ctx, p)
+	}
+	if err != nil {
+		return err
+	}
+	text := tables(all)
+	if _, err := io.WriteString(w, text); err != nil || out == "" {
+		return err
+	}
+	return keep(out, all, text)
+}
+
+func load(from string) (all []result, err error) {
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return nil, err
+	}
+	return all, json.Unmarshal(data, &all)
+}
+
+func keep(out string, all []result, text string) error {
+	data, err := json.MarshalIndent(all, "", " ")
+	if err != nil {
+		return err
+	}
+	for name, content := range map[string]string{"bench.json": string(data) + "\n", "bench.md": page(text), "bench.svg": plot(all)} {
+		if err := os.WriteFile(filepath.Join(out, name), []byte(content), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func measure(ctx context.Context, p plan) (_ []result, err error) {
+	real, closeReal, err := startReal(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ends := closers{closeReal}
+	defer func() { err = ends.close(err) }()
+	srv, err := zktest.New() //nolint:contextcheck // it runs until closed
+	if err != nil {
+		return nil, err
+	}
+	ends = append(ends, srv.Close)
+	var all []result
+	for _, s := range []server{real, {name: "in process", addr: srv.ConnectString()}} {
+		results, err := measureServer(ctx, p, s)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", s.name, err)
+		}
+		all = append(all, results...)
+	}
+	entry, err := reentry(ctx, p, server{name: "in process", addr: srv.ConnectString()})
+	if err != nil {
+		return nil, err
+	}
+	held, err := memory(ctx, p, real)
+	return append(append(all, entry), held...), err
+}
+
+func measureServer(ctx context.Context, p plan, s server) ([]result, error) {
+	if err := warm(ctx, p, s); err != nil {
+		return nil, err
+	}
+	var all []result
+	for _, step := range []func() ([]result, error){
+		func() ([]result, error) {
+			return uncontended(ctx, p, s, "uncontended", []candidate{raw, zkLock, mutex, readSide, writeSide, semaphore, semaphoreMutex})
+		},
+		func() ([]result, error) {
+			return uncontended(ctx, p, s, "MultiLock", []candidate{raw, multiLock(1), multiLock(2), multiLock(3), multiLock(5), multiLock(10)})
+		},
+		func() ([]result, error) { return overDelays(ctx, p, s) },
+		func() ([]result, error) { return contendedAll(ctx, p, s) },
+	} {
+		results, err := step()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, results...)
+	}
+	return all, nil
+}
+
+// warm keeps the server busy until its compiler has seen what comes.
+func warm(ctx context.Context, p plan, s server) error {
+	p.rounds, p.turn = 1, p.warm/time.Duration(4*p.turns)
+	_, err := uncontended(ctx, p, s, "warm", []candidate{raw, mutex})
+	return err
+}

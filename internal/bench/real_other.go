@@ -1,0 +1,12 @@
+//go:build !unix
+
+package main
+
+import (
+	"context"
+	"errors"
+)
+
+func startReal(context.Context) (server, func() error, error) {
+	return server{}, nil, errors.New("real servers are run on Unix only")
+}

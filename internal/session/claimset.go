@@ -1,0 +1,177 @@
+package session
+
+import "time"
+
+// claims are the claims of a session, in lists, so that what a call or a look
+// of the minder costs does not grow with their number. The session's mu guards
+// them.
+//
+// Each claim is in the one list that fits its state, and besides in unwatched
+// until somebody sets a watch on its node.
+type claims struct {
+	sure      claimList // held; those that were not checked for longest first
+	doubted   claimList // uncertain
+	blind     claimList // held, and we may not read the node
+	unseen    claimList // uncertain, and we may not read the node
+	unwatched claimList // the oldest first
+}
+
+// claimList is a list of claims through one of their links, first to last.
+type claimList struct {
+	link        int // which of a claim's links
+	first, last *Claim
+	n           int
+}
+
+// claimLink is a claim's place in a list, in none if in is nil.
+type claimLink struct {
+	in         *claimList
+	prev, next *Claim
+}
+
+const (
+	linkState = iota
+	linkWatch
+)
+
+func newClaims() *claims { return &claims{unwatched: claimList{link: linkWatch}} }
+
+func (l *claimList) push(cl *Claim) {
+	cl.links[l.link] = claimLink{in: l, prev: l.last}
+	if l.last != nil {
+		l.last.links[l.link].next = cl
+	} else {
+		l.first = cl
+	}
+	l.last = cl
+	l.n++
+}
+
+func (l *claimList) pushFirst(cl *Claim) {
+	cl.links[l.link] = claimLink{in: l, next: l.first}
+	if l.first != nil {
+		l.first.links[l.link].prev = cl
+	} else {
+		l.last = cl
+	}
+	l.first = cl
+	l.n++
+}
+
+// drop takes a claim out of the list that it is in by one of its links.
+func drop(cl *Claim, link int) {
+	at := cl.links[link]
+	l := at.in
+	if l == nil {
+		return
+	}
+	if at.prev != nil {
+		at.prev.links[link].next = at.next
+	} else {
+		l.first = at.next
+	}
+	if at.next != nil {
+		at.next.links[link].prev = at.prev
+	} else {
+		l.last = at.prev
+	}
+	cl.links[link] = claimLink{}
+	l.n--
+}
+
+// all are every claim.
+func (c *claims) all() []*Claim {
+	all := make([]*Claim, 0, c.len())
+	for _, l := range []*claimList{&c.sure, &c.blind, &c.doubted, &c.unseen} {
+		for cl := l.first; cl != nil; cl = cl.links[linkState].next {
+			all = append(all, cl)
+		}
+	}
+	return all
+}
+
+func (c *claims) len() int { return c.sure.n + c.doubted.n + c.blind.n + c.unseen.n }
+
+func (c *claims) has(cl *Claim) bool { return cl.links[linkState].in != nil }
+
+// doubt is whether a claim waits to be verified, which is not put off.
+func (c *claims) doubt() bool { return c.doubted.n > 0 }
+
+func (c *claims) add(cl *Claim) {
+	c.grade(cl, cl.state, cl.blind)
+	c.unwatched.push(cl)
+}
+
+func (c *claims) remove(cl *Claim) {
+	drop(cl, linkState)
+	drop(cl, linkWatch)
+}
+
+// grade says how sure a claim is from now on, and whether it can be checked.
+func (c *claims) grade(cl *Claim, state ClaimState, blind bool) {
+	cl.state, cl.blind = state, blind
+	drop(cl, linkState)
+	switch {
+	case state == ClaimUncertain && blind:
+		c.unseen.push(cl)
+	case state == ClaimUncertain:
+		c.doubted.push(cl)
+	case blind:
+		c.blind.push(cl)
+	default:
+		c.sure.push(cl)
+	}
+}
+
+// pick returns at most so many claims to check, those in doubt first. What is
+// picked comes last the next time. Only if there is no other it is one that
+// cannot be checked.
+func (c *claims) pick(most int) []*Claim {
+	picked := make([]*Claim, 0, min(most, c.doubted.n+c.sure.n))
+	for _, l := range []*claimList{&c.doubted, &c.sure} {
+		for range min(l.n, most-len(picked)) {
+			cl := l.first
+			drop(cl, linkState)
+			l.push(cl)
+			picked = append(picked, cl)
+		}
+	}
+	if len(picked) > 0 {
+		return picked
+	}
+	for _, l := range []*claimList{&c.blind, &c.unseen} {
+		if l.first != nil {
+			return []*Claim{l.first}
+		}
+	}
+	return nil
+}
+
+// unchecked are the claims in doubt that no check can verify.
+func (c *claims) unchecked() []*Claim {
+	var found []*Claim
+	for cl := c.unseen.first; cl != nil; cl = cl.links[linkState].next {
+		found = append(found, cl)
+	}
+	return found
+}
+
+// lasted takes out the claims without a watch that were made by the time given,
+// for somebody to set one. next is when the first of the others was made.
+func (c *claims) lasted(by time.Time) (due []*Claim, next time.Time) {
+	for cl := c.unwatched.first; cl != nil; cl = c.unwatched.first {
+		if cl.since.After(by) {
+			return due, cl.since
+		}
+		drop(cl, linkWatch)
+		due = append(due, cl)
+	}
+	return due, time.Time{}
+}
+
+// unwatch lets a watch be set again, before those of later claims.
+func (c *claims) unwatch(cl *Claim) {
+	if cl.links[linkWatch].in == nil {
+		c.unwatched.pushFirst(cl)
+	}
+}

@@ -1,0 +1,113 @@
+package session
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func someClaims(n int) (*claims, []*Claim) {
+	set := newClaims()
+	var all []*Claim
+	for i := range n {
+		cl := &Claim{path: fmt.Sprint("/", i), state: ClaimHeld, since: at(float64(i))}
+		set.add(cl)
+		all = append(all, cl)
+	}
+	return set, all
+}
+
+func TestClaimsAreCheckedInTurn(t *testing.T) {
+	set, all := someClaims(5)
+	assert.Equal(t, all[:3], set.pick(3))
+	assert.Equal(t, []*Claim{all[3], all[4], all[0]}, set.pick(3), "those that were not checked for longest")
+	set.grade(all[2], ClaimUncertain, false)
+	set.grade(all[0], ClaimUncertain, true)
+	assert.True(t, set.doubt())
+	assert.Equal(t, []*Claim{all[2], all[1], all[3]}, set.pick(3), "those in doubt first, and none that cannot be checked")
+	assert.Equal(t, []*Claim{all[0]}, set.unchecked())
+	for _, cl := range all[1:] {
+		set.remove(cl)
+	}
+	assert.False(t, set.doubt())
+	assert.Equal(t, all[:1], set.pick(3), "unless there is no other")
+	assert.Equal(t, 1, set.len())
+	set.remove(all[0])
+	set.remove(all[0])
+	assert.Zero(t, set.len())
+	assert.Empty(t, set.pick(3))
+	assert.False(t, set.has(all[0]))
+}
+
+func TestAllClaimsWhileTheyChange(t *testing.T) {
+	set, all := someClaims(4)
+	set.grade(all[1], ClaimHeld, true)
+	assert.ElementsMatch(t, all, set.all())
+	for _, cl := range set.all() {
+		set.grade(cl, ClaimUncertain, cl.blind)
+	}
+	assert.Equal(t, []*Claim{all[1]}, set.unchecked())
+	assert.ElementsMatch(t, all, set.all())
+	for _, cl := range set.all() {
+		set.remove(cl)
+	}
+	assert.Zero(t, set.len())
+}
+
+func TestWatchesAreSetByAge(t *testing.T) {
+	set, all := someClaims(4)
+	due, next := set.lasted(at(1))
+	assert.Equal(t, all[:2], due)
+	assert.Equal(t, at(2), next)
+	set.unwatch(all[1])
+	set.unwatch(all[2]) // has none
+	set.remove(all[2])
+	due, next = set.lasted(at(1))
+	assert.Equal(t, all[1:2], due)
+	assert.Equal(t, at(3), next)
+	due, next = set.lasted(at(9))
+	assert.Equal(t, all[3:], due)
+	assert.Zero(t, next)
+}
+
+// What the minder and each call do must not grow with the number of claims.
+func BenchmarkClaims(b *testing.B) {
+	for _, n := range []int{1, 10_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			set, _ := someClaims(n)
+			set.lasted(at(float64(n)))
+			now := time.Now()
+			for b.Loop() {
+				cl := &Claim{state: ClaimHeld, since: now}
+				set.add(cl)
+				if set.doubt() || set.len() != n+1 {
+					b.Fatal("wrong count")
+				}
+				if _, next := set.lasted(now.Add(-watchAfter)); next.IsZero() {
+					b.Fatal("a watch is to be set")
+				}
+				set.remove(cl)
+			}
+		})
+	}
+}
+
+func TestClaimListOrder(t *testing.T) {
+	var l claimList
+	a, b, c := &Claim{}, &Claim{}, &Claim{}
+	l.push(b)
+	l.push(c)
+	l.pushFirst(a)
+	var order []*Claim
+	for cl := l.first; cl != nil; cl = cl.links[0].next {
+		order = append(order, cl)
+	}
+	assert.True(t, slices.Equal([]*Claim{a, b, c}, order))
+	drop(b, 0)
+	assert.Same(t, c, a.links[0].next)
+	assert.Same(t, a, c.links[0].prev)
+	assert.Equal(t, 2, l.n)
+}

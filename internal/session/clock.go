@@ -1,0 +1,69 @@
+package session
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Clock is the time by which belief is counted. It goes on while the machine
+// sleeps, as the servers' does, and is otherwise time.Now. It may be used by
+// many goroutines.
+type Clock interface{ Now() time.Time }
+
+// NewClock makes the clock of each session. Tests put another one here.
+var NewClock = func() Clock { return newSleepClock(time.Time.UnixNano, sinceBoot) }
+
+// sleepClock adds the time that the machine has slept to the monotonic clock,
+// which stands still meanwhile on most systems.
+//
+// Asking the system how long it has slept costs a call of the kernel. So it is
+// asked only if the wall clock has moved against the monotonic one, which it
+// does at the end of each sleep, besides whenever somebody sets it.
+type sleepClock struct {
+	wall  func(time.Time) int64        // what the wall clock shows, in nanoseconds
+	boot  func() (time.Duration, bool) // time since boot, with sleep
+	base  time.Time
+	day   int64         // of the wall clock at base
+	start time.Duration // of boot at base
+
+	skew   atomic.Int64 // of the wall clock since base, when last asked
+	asleep atomic.Int64 // since base; never shrinks
+	asking sync.Mutex   // guards changes of both
+}
+
+// leastSkew is more than two readings of unmoved clocks differ by, and less
+// than matters to any deadline.
+const leastSkew = int64(time.Millisecond)
+
+func newSleepClock(wall func(time.Time) int64, boot func() (time.Duration, bool)) *sleepClock {
+	c := &sleepClock{wall: wall, boot: boot, base: time.Now()}
+	c.day = wall(c.base)
+	c.start, _ = boot()
+	return c
+}
+
+// Now implements Clock.
+func (c *sleepClock) Now() time.Time {
+	t := time.Now()
+	skew := c.wall(t) - c.day - int64(t.Sub(c.base))
+	if d := skew - c.skew.Load(); d > leastSkew || d < -leastSkew {
+		c.ask(skew)
+	}
+	if asleep := c.asleep.Load(); asleep != 0 {
+		t = t.Add(time.Duration(asleep))
+	}
+	return t
+}
+
+// ask finds out how long the machine has slept. The monotonic clock is read
+// last, so that a pause in between makes it too little and not too much.
+func (c *sleepClock) ask(skew int64) {
+	c.asking.Lock()
+	defer c.asking.Unlock()
+	if boot, ok := c.boot(); ok {
+		awake := time.Since(c.base)
+		c.asleep.Store(max(c.asleep.Load(), int64(boot-c.start-awake)))
+	}
+	c.skew.Store(skew)
+}

@@ -1,0 +1,8 @@
+//go:build !linux
+
+package session
+
+import "time"
+
+// sinceBoot is not known here, so that belief does not count sleep.
+func sinceBoot() (time.Duration, bool) { return 0, false }

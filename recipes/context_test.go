@@ -1,0 +1,170 @@
+package recipes_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/recipes"
+)
+
+type someKey struct{}
+
+// foreign is a context that package context knows nothing of.
+type foreign struct{ context.Context }
+
+func (foreign) Value(any) any { return nil }
+
+func holdUnder(ctx context.Context) (*recipes.Hold, func(error)) {
+	return recipes.NewHold(ctx, func() error { return nil })
+}
+
+var (
+	errParent = errors.New("the parent's reason")
+	errLock   = errors.New("the lock's reason")
+)
+
+// Whatever happens in whatever order, and whenever it is looked at, a hold's
+// context is what a context of package context would be in its place.
+func TestContextIsAsThatOfPackageContext(t *testing.T) {
+	for range 5_000 {
+		if t.Failed() {
+			return
+		}
+		base := context.WithValue(context.Background(), someKey{}, "value")
+		parent, endParent := context.WithCancelCause(base)
+		if rand.N(4) == 0 {
+			parent = foreign{parent}
+		}
+		h, lose := holdUnder(parent)
+		model, endModel := context.WithCancelCause(parent)
+		var children, modelChildren []context.Context
+		stop := func() {}
+		var asked sync.WaitGroup // for what runs after the end
+		look := func() {
+			ctx := h.Context()
+			switch rand.N(6) {
+			case 0:
+				assert.Equal(t, model.Err(), ctx.Err())
+			case 1:
+				assert.Equal(t, isDone(model), isDone(ctx)) //nolint:contextcheck // the context is what is tested
+			case 2:
+				assert.Equal(t, context.Cause(model), context.Cause(ctx)) //nolint:contextcheck // as above
+			case 3:
+				assert.Equal(t, model.Value(someKey{}), ctx.Value(someKey{}))
+			case 4:
+				child, end := context.WithCancel(ctx)
+				modelChild, endModelChild := context.WithCancel(model)
+				children, modelChildren = append(children, child), append(modelChildren, modelChild)
+				before := stop
+				stop = func() { end(); endModelChild(); before() }
+			case 5:
+				asked.Add(1)
+				context.AfterFunc(ctx, asked.Done) //nolint:contextcheck // as above
+			}
+		}
+		for _, event := range rand.Perm(8) {
+			switch event {
+			case 0:
+				endParent(errParent)
+				if _, is := parent.(foreign); is {
+					// Package context needs a goroutine for such a parent.
+					<-model.Done()
+					<-h.Context().Done()
+				}
+			case 1:
+				lose(errLock)
+				endModel(h.Err())
+			default:
+				look()
+			}
+		}
+		require.ErrorIs(t, h.Context().Err(), context.Canceled)
+		assert.Equal(t, model.Err(), h.Context().Err())
+		assert.Equal(t, context.Cause(model), context.Cause(h.Context()))
+		for i, child := range children {
+			<-child.Done()
+			<-modelChildren[i].Done()
+			assert.Equal(t, context.Cause(modelChildren[i]), context.Cause(child))
+		}
+		asked.Wait()
+		stop()
+		endModel(nil)
+		endParent(nil)
+	}
+}
+
+func isDone(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+func TestContextTakesNoGoroutine(t *testing.T) {
+	parent, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	before := runtime.NumGoroutine()
+	h, lose := holdUnder(parent)
+	child, end := context.WithTimeout(h.Context(), time.Hour)
+	defer end()
+	grandchild, end2 := context.WithCancel(context.WithValue(child, someKey{}, 1))
+	defer end2()
+	inner, _ := holdUnder(grandchild)
+	assert.Equal(t, before, runtime.NumGoroutine())
+	lose(errLock)
+	<-inner.Context().Done()
+	require.ErrorIs(t, context.Cause(inner.Context()), errLock)
+	require.ErrorIs(t, context.Cause(inner.Context()), recipes.ErrLockLost)
+	assert.NoError(t, inner.Err(), "the context ends, not the hold")
+}
+
+func TestContextHasTheParentsDeadline(t *testing.T) {
+	parent, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	h, _ := holdUnder(parent)
+	want, _ := parent.Deadline()
+	got, ok := h.Context().Deadline()
+	assert.True(t, ok)
+	assert.Equal(t, want, got)
+	late, cancelLate := context.WithTimeout(t.Context(), time.Nanosecond)
+	defer cancelLate()
+	<-late.Done()
+	h, lose := holdUnder(late)
+	lose(errLock)
+	require.ErrorIs(t, h.Context().Err(), context.DeadlineExceeded, "that came first")
+	require.ErrorIs(t, context.Cause(h.Context()), context.DeadlineExceeded)
+}
+
+func TestContextAskedFromManySides(t *testing.T) {
+	for range 500 {
+		parent, cancel := context.WithCancelCause(context.Background())
+		h, lose := holdUnder(parent)
+		var wg sync.WaitGroup
+		causes := make([]error, 6)
+		for i := range causes {
+			wg.Go(func() {
+				for h.Context().Err() == nil {
+					runtime.Gosched()
+				}
+				<-h.Context().Done()
+				causes[i] = context.Cause(h.Context())
+			})
+		}
+		wg.Go(func() { cancel(errParent) })
+		wg.Go(func() { lose(errLock) })
+		wg.Wait()
+		for _, cause := range causes {
+			require.Equal(t, causes[0], cause)
+		}
+	}
+}

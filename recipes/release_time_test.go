@@ -1,0 +1,65 @@
+package recipes_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/recipes"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+func TestReleaseWaitsAsLongAsItShall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(20*time.Millisecond))
+		c := connect(t, srv)
+		var holds []*recipes.Hold
+		limits := []time.Duration{3 * time.Second, 0, time.Second, 2 * time.Second, 10 * time.Millisecond, time.Hour, -1}
+		for i, limit := range limits {
+			l := recipes.NewInterProcessMutex(c, "/l"+string(rune('a'+i)), recipes.ReleaseWait(limit))
+			h, err := l.Acquire(t.Context())
+			require.NoError(t, err)
+			holds = append(holds, h)
+		}
+		srv.Freeze()
+		began := time.Now()
+		for i, h := range holds {
+			go func() {
+				err := h.Release()
+				if limits[i] == time.Hour {
+					assert.NoError(t, err)
+					assert.Less(t, time.Since(began), 5*time.Second)
+					return
+				}
+				assert.ErrorIs(t, err, recipes.ErrReleasePending)
+				assert.Equal(t, max(0, limits[i]), time.Since(began))
+			}()
+		}
+		time.Sleep(4 * time.Second)
+		srv.Thaw()
+		for _, h := range holds {
+			<-h.Gone()
+		}
+		synctest.Wait()
+		assert.Empty(t, srv.Ephemerals(0), "it went on in the background")
+	})
+}
+
+func TestReleaseWhileTheClientCloses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := connect(t, srv)
+		h, err := recipes.NewInterProcessMutex(c, "/l", recipes.ReleaseWait(time.Hour)).Acquire(t.Context())
+		require.NoError(t, err)
+		srv.Freeze()
+		released := make(chan error)
+		go func() { released <- h.Release() }()
+		synctest.Wait()
+		go func() { _ = c.Close() }()
+		require.ErrorIs(t, <-released, recipes.ErrReleasePending)
+		srv.Thaw()
+	})
+}

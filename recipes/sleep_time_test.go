@@ -1,0 +1,68 @@
+package recipes_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/recipes"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// laptop is a clock whose machine sleeps when it is told to: then no timer of
+// the process runs, while the servers' go on.
+type laptop struct{ slept atomic.Int64 }
+
+func (l *laptop) Now() time.Time { return time.Now().Add(time.Duration(l.slept.Load())) }
+
+func (l *laptop) sleep(d time.Duration) { l.slept.Add(int64(d)) }
+
+func onLaptop(t *testing.T) *laptop {
+	t.Helper()
+	l := &laptop{}
+	before := session.NewClock
+	session.NewClock = func() session.Clock { return l }
+	t.Cleanup(func() { session.NewClock = before })
+	return l
+}
+
+func TestBeliefEndsWhileTheMachineSleeps(t *testing.T) {
+	for name, change := range map[string]func(*framework.Config){"server": func(*framework.Config) {}, "leader": byLeader} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				machine := onLaptop(t)
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(20*time.Millisecond))
+				c := connect(t, srv, change)
+				asked, err := recipes.NewInterProcessMutex(c, "/asked").Acquire(t.Context())
+				require.NoError(t, err)
+				time.Sleep(time.Minute)
+
+				machine.sleep(5 * time.Second)
+				assert.Equal(t, recipes.Held, asked.State(), "a nap")
+				time.Sleep(time.Minute)
+				require.NoError(t, asked.Err())
+				require.NoError(t, asked.Context().Err())
+
+				machine.sleep(30 * time.Second)
+				require.ErrorIs(t, asked.Err(), recipes.ErrLockLost, "who asks is told at once")
+				waited, err := recipes.NewInterProcessMutex(c, "/waited").Acquire(t.Context())
+				require.NoError(t, err, "in a new session")
+				time.Sleep(time.Minute)
+				require.NoError(t, waited.Err())
+
+				machine.sleep(time.Hour)
+				woke := time.Now()
+				<-waited.Context().Done()
+				assert.LessOrEqual(t, time.Since(woke), time.Second, "who waits, soon")
+				require.ErrorIs(t, context.Cause(waited.Context()), recipes.ErrLockLost)
+			})
+		})
+	}
+}
