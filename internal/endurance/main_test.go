@@ -25,6 +25,7 @@ const roleVar = "PADDOCK_ENDURANCE_ROLE"
 var roles = map[string]func(ctx context.Context, args []string) error{
 	"crowd": crowd,
 	"hold":  holdUntilKilled,
+	"many":  takeMany,
 }
 
 func TestMain(m *testing.M) {
@@ -80,7 +81,7 @@ func start(t *testing.T, role string, args ...string) *process {
 // says waits for a line that begins with a word and returns what follows.
 func (p *process) says(t *testing.T, word string) string {
 	t.Helper()
-	limit := time.NewTimer(time.Minute)
+	limit := time.NewTimer(5 * time.Minute)
 	defer limit.Stop()
 	for {
 		select {
