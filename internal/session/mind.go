@@ -20,7 +20,6 @@ func (s *Session) mind() {
 		case <-timer.C:
 		case <-s.poke:
 		case <-s.life.Done():
-			s.endWaits(time.Time{}, true)
 			return
 		}
 		next := s.tend(s.clock.Now())
@@ -47,7 +46,7 @@ func (s *Session) tend(now time.Time) time.Time {
 	s.wakeAt = time.Time{} // what comes while we look must wake us again
 	s.mu.Unlock()
 	next := s.tendSession(now)
-	if due := s.endWaits(now, false); next.IsZero() || !due.IsZero() && due.Before(next) {
+	if due := s.endWaits(now); next.IsZero() || !due.IsZero() && due.Before(next) {
 		return due
 	}
 	return next

@@ -60,18 +60,12 @@ func (s *Session) expect(r *Removal, limit time.Duration) {
 	}
 	due := s.clock.Now().Add(limit)
 	s.mu.Lock()
-	minded := !s.unminded
-	if minded {
-		s.patiences.add(r, due)
-		if s.wakeAt.IsZero() || due.Before(s.wakeAt) {
-			s.pokeLocked()
-		}
+	s.patiences.add(r, due)
+	if s.wakeAt.IsZero() || due.Before(s.wakeAt) {
+		s.pokeLocked()
 	}
 	s.mu.Unlock()
-	switch {
-	case !minded:
-		r.tell(ErrLate)
-	case r.isTold(): // before it was waited for
+	if r.isTold() { // before it was waited for
 		s.forget(r)
 	}
 }
@@ -83,14 +77,13 @@ func (s *Session) forget(r *Removal) {
 	s.patiences.remove(r)
 }
 
-// endWaits answers the removals whose limit has passed, all of them with last,
-// and returns when the next one will, the zero time for never.
-func (s *Session) endWaits(now time.Time, last bool) time.Time {
+// endWaits answers the removals whose limit has passed, and returns when the
+// next one will, the zero time for never.
+func (s *Session) endWaits(now time.Time) time.Time {
 	for {
 		s.mu.Lock()
-		s.unminded = last
 		r := s.patiences.first
-		if r != nil && !last && r.patience.due.After(now) {
+		if r != nil && r.patience.due.After(now) {
 			due := r.patience.due
 			s.mu.Unlock()
 			return due

@@ -39,10 +39,27 @@ type Removal struct {
 // once.
 func (r *Removal) Wait(limit time.Duration) error {
 	r.session.expect(r, limit)
-	<-r.answered
+	select {
+	case <-r.answered:
+	case <-r.session.life.Done():
+		r.waitClosing(limit)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.err
+}
+
+// waitClosing is Wait while the session is being closed, when the minder has
+// ended. An answer on its way still comes.
+func (r *Removal) waitClosing(limit time.Duration) {
+	t := time.NewTimer(limit)
+	defer t.Stop()
+	select {
+	case <-r.answered:
+	case <-t.C:
+		r.tell(ErrLate)
+		<-r.answered
+	}
 }
 
 // Then calls fn when it is over: with nil or ErrNoNode if the node is gone, else
