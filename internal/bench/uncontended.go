@@ -33,7 +33,7 @@ func uncontended(ctx context.Context, p plan, s server, group string, cands []ca
 		samples := make([][]time.Duration, len(cands))
 		for range p.turns {
 			for i, cyc := range cycles {
-				for until := time.Now().Add(p.turn); time.Now().Before(until); {
+				for until, first := time.Now().Add(p.turn), true; first || time.Now().Before(until); first = false {
 					began := time.Now()
 					if err := cyc(ctx, nil); err != nil {
 						return nil, fmt.Errorf("%s: %w", cands[i].name, err)
