@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"math"
+	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -215,9 +216,11 @@ func callBadArguments(e *env) {
 	assert.Zero(e, stat.Aversion)
 	assert.Equal(e, []string{"a"}, e.children(""))
 
-	unborn := e.start(func(cfg *framework.Config) { cfg.ConnectTimeout = 50 * time.Millisecond })
+	unborn := e.start(func(cfg *framework.Config) {
+		cfg.ConnectTimeout = 50 * time.Millisecond
+		cfg.DialContext = func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("refused") }
+	})
 	unborn.gone = true
-	unborn.net.Refuse()
 	for name, call := range calls {
 		err := call(e.within(20*time.Millisecond), unborn.Client, "/a")
 		require.True(e, errors.Is(err, context.DeadlineExceeded) != errors.Is(err, framework.ErrNotConnected), "%s before a connection: %v", name, err)
