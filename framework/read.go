@@ -101,6 +101,12 @@ func (c *Client) GetACL(ctx context.Context, path string) ([]ACL, *Stat, error) 
 
 // Sync waits until the server we read from has caught up with the leader: reads
 // that follow see every write that was finished before.
+//
+// The leader itself answers at once, before it has applied what a follower may
+// have told its client already. It takes a write of our own, of any kind, for
+// reads behind it to show that without exception.
+//
+// Source: ZooKeeper, which does not vote on a sync.
 func (c *Client) Sync(ctx context.Context, path string) error {
 	o, err := c.begin(ctx, "sync", path, false, false)
 	if err != nil {

@@ -26,14 +26,14 @@ func (t *Ops) readBack(ctx context.Context, o *op) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	calls := []*link.Call{link.NewCall(wire.OpSync, &wire.PathRequest{Path: o.path})}
+	calls := []*link.Call{session.Barrier(o.path)}
 	for _, p := range all {
 		calls = append(calls, link.NewCall(wire.OpGetData, &wire.PathWatchRequest{Path: p.path}))
 	}
 	if err := o.session.Send(ctx, c, calls...); err != nil {
 		return nil, err
 	}
-	if err := o.session.Await(ctx, c, calls[0], false); err != nil {
+	if err := o.session.AwaitBarrier(ctx, c, calls[0]); err != nil {
 		return nil, err
 	}
 	results := make([]Result, len(all))

@@ -253,7 +253,10 @@ func (st *stand) first() bool { return st.name != "" && st.line != nil && !st.wa
 func (g *party) send(ctx context.Context, c *link.Conn, missing, listed []*stand, doubt bool) error {
 	s := g.scope.Session
 	var calls []*link.Call
-	if g.conn != c || doubt {
+	switch {
+	case doubt:
+		calls = append(calls, session.Barrier(g.stands[0].path))
+	case g.conn != c:
 		calls = append(calls, link.NewCall(wire.OpSync, &wire.PathRequest{Path: g.stands[0].path}))
 	}
 	before := len(calls)
@@ -283,7 +286,7 @@ func (g *party) send(ctx context.Context, c *link.Conn, missing, listed []*stand
 		}
 	}
 	for _, call := range calls[:before] {
-		if err := s.Await(ctx, c, call, false); err != nil && !errors.Is(err, framework.ErrNoNode) {
+		if err := s.AwaitBarrier(ctx, c, call); err != nil {
 			return err
 		}
 	}

@@ -4,7 +4,10 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"strings"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/paddock-zk/paddock/internal/link"
 	"github.com/paddock-zk/paddock/internal/wire"
@@ -82,15 +85,34 @@ func Unprotected(name string) (string, bool) {
 	return name[protectedLen:], true
 }
 
-// Find lists what stands under parent with a protection. The sync before it
-// makes sure that the server we ask has seen what another may have answered.
+// Barrier is a request behind which reads, on the same connection, show every
+// write that any server took in before. It is a write that changes nothing: a
+// sync is not enough, as the server that leads answers it before it has applied
+// what others have, and a sync takes part in no vote.
+func Barrier(path string) *link.Call {
+	check := wire.MultiOp{Op: wire.OpCheck, Request: &wire.PathVersionRequest{Path: path, Version: -1}}
+	return link.NewCall(wire.OpMulti, &wire.MultiRequest{Ops: []wire.MultiOp{check}})
+}
+
+// AwaitBarrier waits for it. That its node is not there, or not for our eyes,
+// does not matter.
+func (s *Session) AwaitBarrier(ctx context.Context, c *link.Conn, barrier *link.Call) error {
+	err := s.Await(ctx, c, barrier, false)
+	if errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNoAuth) {
+		return nil
+	}
+	return err
+}
+
+// Find lists what stands under parent with a protection, made by a request that
+// a server had read before the connection was lost.
 func (s *Session) Find(ctx context.Context, c *link.Conn, parent, protection string) ([]string, error) {
-	sync := link.NewCall(wire.OpSync, &wire.PathRequest{Path: parent})
+	barrier := Barrier(parent)
 	list := link.NewCall(wire.OpGetChildren, &wire.PathWatchRequest{Path: parent})
-	if err := s.Send(ctx, c, sync, list); err != nil {
+	if err := s.Send(ctx, c, barrier, list); err != nil {
 		return nil, err
 	}
-	if err := s.Await(ctx, c, sync, false); err != nil {
+	if err := s.AwaitBarrier(ctx, c, barrier); err != nil {
 		return nil, err
 	}
 	err := s.Await(ctx, c, list, false)
@@ -113,10 +135,16 @@ func (s *Session) Find(ctx context.Context, c *link.Conn, parent, protection str
 // Confirm makes the servers prove the session and a node of it: with a write
 // that changes nothing. ErrSessionOver says that the node is gone.
 func (s *Session) Confirm(ctx context.Context, c *link.Conn, path string) error {
-	req := &wire.MultiRequest{Ops: []wire.MultiOp{{Op: wire.OpCheck, Request: &wire.PathVersionRequest{Path: path, Version: -1}}}}
-	var resp wire.MultiResponse
+	proof := Barrier(path)
+	if err := s.Send(ctx, c, proof); err != nil {
+		return err
+	}
 	// Not a write to Await: nothing is in doubt after a lost reply.
-	if err := s.Round(ctx, c, wire.OpMulti, false, req, &resp); err != nil {
+	if err := s.Await(ctx, c, proof, false); err != nil {
+		return err
+	}
+	var resp wire.MultiResponse
+	if err := proof.Decode(&resp); err != nil {
 		return err
 	}
 	for _, r := range resp.Results {
