@@ -93,6 +93,19 @@ func (e *env) queued(path string, n int) {
 	})
 }
 
+// taken waits until a lock that was just acquired stands as it will: who got a
+// lease gives its turn up in the background. It returns how many nodes are left
+// where waiters line up.
+func (e *env) taken(k kind, path string) int {
+	e.Helper()
+	n := 1
+	if k.name == "semaphore-mutex" {
+		n = 0 // the holder has a lease and no place in the queue
+	}
+	e.queued(path+k.queues[0], n)
+	return n
+}
+
 // result is what an Acquire in another goroutine gave.
 type result struct {
 	hold *recipes.Hold
@@ -155,6 +168,7 @@ func lockInOrder(e *env) {
 	each(e, func(k kind, path string) {
 		h, err := k.make(holder, path).Acquire(e.soon())
 		require.NoError(e, err)
+		ahead := e.taken(k, path)
 		var mu sync.Mutex
 		var order []int
 		var wg sync.WaitGroup
@@ -167,11 +181,7 @@ func lockInOrder(e *env) {
 					return nil
 				}))
 			})
-			ahead := 1 + i + 1
-			if k.name == "semaphore-mutex" {
-				ahead = i + 1 // the holder has a lease and no place in the queue
-			}
-			e.queued(path+k.queues[0], ahead)
+			e.queued(path+k.queues[0], ahead+i+1)
 		}
 		require.NoError(e, h.Release())
 		wg.Wait()
@@ -362,15 +372,12 @@ func lockWaiterReplyLost(e *env) {
 		for _, op := range []wire.Op{k.creation().op, wire.OpGetChildren, watching} {
 			h, err := k.make(holder, path).Acquire(e.soon())
 			require.NoError(e, err)
+			ahead := e.taken(k, path)
 			lost := c.net.LoseReply(op, 1)
 			got := acquire(e.soon(), k.make(c, path))
 			e.fired(lost)
 			e.eventually("it waits", func() error { return nilIf(len(e.b.watches(e, e.chroot+path)) > 0) })
-			places := 2
-			if k.name == "semaphore-mutex" {
-				places = 1 // the holder has none
-			}
-			e.queued(path+k.queues[0], places)
+			e.queued(path+k.queues[0], ahead+1)
 			require.NoError(e, h.Release())
 			require.NoError(e, e.got(got).Release())
 		}
@@ -382,16 +389,11 @@ func lockWaiterCut(e *env) {
 	each(e, func(k kind, path string) {
 		h, err := k.make(holder, path).Acquire(e.soon())
 		require.NoError(e, err)
-		place := func(n int) int {
-			if k.name == "semaphore-mutex" {
-				return n - 1
-			}
-			return n
-		}
+		ahead := e.taken(k, path)
 		one := acquire(e.soon(), k.make(first, path))
-		e.queued(path+k.queues[0], place(2))
+		e.queued(path+k.queues[0], ahead+1)
 		two := acquire(e.soon(), k.make(second, path))
-		e.queued(path+k.queues[0], place(3))
+		e.queued(path+k.queues[0], ahead+2)
 		sub := first.States().Subscribe()
 		first.net.CutAll()
 		first.awaitState(sub, listeners.Suspended)
@@ -414,12 +416,10 @@ func lockWaiterExpired(e *env) {
 	each(e, func(k kind, path string) {
 		h, err := k.make(holder, path).Acquire(e.soon())
 		require.NoError(e, err)
+		ahead := e.taken(k, path)
 		again := acquire(e.soon(), k.make(c, path))
 		fails := acquire(e.soon(), k.make(c, path, recipes.FailOnSessionLoss()))
-		e.eventually("both wait", func() error {
-			n := len(e.children(path + k.queues[0]))
-			return nilIf(n == 3 || k.name == "semaphore-mutex" && n == 2)
-		})
+		e.queued(path+k.queues[0], ahead+2)
 		old := c.SessionID()
 		c.expire()
 		r := <-fails
@@ -431,8 +431,7 @@ func lockWaiterExpired(e *env) {
 					return errors.New("a node of the old session")
 				}
 			}
-			n := len(e.children(path + k.queues[0]))
-			return nilIf(n == 2 || k.name == "semaphore-mutex" && n == 1)
+			return nilIf(len(e.children(path+k.queues[0])) == ahead+1)
 		})
 		require.NoError(e, h.Release())
 		require.NoError(e, e.got(again).Release())

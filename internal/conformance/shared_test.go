@@ -250,6 +250,7 @@ func semaphoreNodesDeleted(e *env) {
 	sa, sb := recipes.NewInterProcessSemaphore(a.Client, "/s", 1), recipes.NewInterProcessSemaphore(b.Client, "/s", 1)
 	h, err := sa.Acquire(e.soon())
 	require.NoError(e, err)
+	e.queued("/s/locks", 0)
 	one := acquire(e.soon(), sb)
 	e.queued("/s/leases", 2)
 	two := acquire(e.soon(), sa)

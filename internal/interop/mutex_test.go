@@ -58,9 +58,8 @@ func TestQueueOrder(t *testing.T) {
 				w.got = p.begin("take", w.actor, w.client, recipe, "/l", -1, 1)
 				if i == 0 {
 					assert.Equal(t, "true", w.got.ok(t))
-				} else {
-					queued(t, queue, i+already)
 				}
+				queued(t, queue, i+already)
 				line = append(line, w)
 			}
 			for i, w := range line {

@@ -93,6 +93,7 @@ func TestLeases(t *testing.T) {
 		require.Equal(t, "true", p.do(t, "take", pc, pc, "semaphore", "/s", -1, 2))
 		require.Equal(t, "true", q.do(t, "take", qc, qc, "semaphore", "/s", -1, 1))
 		assert.Equal(t, "false", q.do(t, "take", "x"+qc, qc, "semaphore", "/s", 150, 1), "three are out")
+		queued(t, below+"/s/locks", 0)
 		both := q.begin("take", "two"+qc, qc, "semaphore", "/s", -1, 2)
 		queued(t, below+"/s/locks", 1)
 		lc := p.client(t, servers) // who has a lease already would be let through
