@@ -373,9 +373,19 @@ func (c *conn) close() {
 	c.nc.Close()
 }
 
-// drop closes the connection and leaves the session.
+// drop closes the connection, leaves the session and waits until the server has
+// noticed. A real one that is about to forget a connection when the session
+// comes back forgets the new one in its place: it would not close that when the
+// session moves on (NIOServerCnxnFactory.removeCnxn goes by the session).
 func (c *conn) drop() {
+	c.r.t.Helper()
 	c.over = true
+	require.NoError(c.r.t, c.nc.(*net.TCPConn).CloseWrite())
+	for {
+		if _, err := c.read(); err != nil {
+			break
+		}
+	}
 	c.nc.Close()
 }
 
