@@ -17,10 +17,10 @@ GOLANGCI := bin/golangci-lint-$(GOLANGCI_VERSION)
 # Packages with tests that carry the build tag realzk.
 ZK_PACKAGES = $(sort $(dir $(shell grep -rlE '^//go:build .*\brealzk\b' --include='*_test.go' .)))
 
-.PHONY: help demo test test-zk test-interop lint fmt cover bench fuzz vuln tidy check linters
+.PHONY: help demo test test-zk test-interop test-examples lint fmt cover bench fuzz vuln tidy check linters
 
 help: ## list targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: ## watch processes share locks (ZK_CONNECT=host:port for a server of yours)
 	@go run ./examples/demo
@@ -34,6 +34,11 @@ test-zk: ## on real ZooKeepers, one and three, which the tests start (needs Java
 
 test-interop: ## in one queue with Curator, kazoo and zk.Lock (needs a JDK, libcurator-recipes-java, python3-kazoo)
 	@go test -tags interop $(RACE) -count=1 -timeout 10m -json ./internal/interop | go run ./internal/testsum -suites ''
+
+# A module of its own, so that a database driver is no dependency of ours.
+test-examples: $(GOLANGCI) ## locks that protect data in a database and in an object store (fetches modules)
+	@cd examples/fencing && go mod tidy -diff && $(CURDIR)/$(GOLANGCI) run
+	@cd examples/fencing && go test $(RACE) -shuffle=on ./...
 
 lint: $(GOLANGCI) ## format, vet and .golangci.yml
 	@$(GOLANGCI) config verify
