@@ -273,7 +273,7 @@ func (m *InterProcessMultiLock) takeJointly(ctx context.Context, lim limit, join
 	for n, i := range joint {
 		locks[n] = m.members[i]
 	}
-	g := newParty(locks, tagOf(ctx), m.ordered)
+	g := newParty(ctx, locks, m.ordered)
 	limited, cancel, err := lim.begin(ctx, g.scope.Session)
 	if err != nil {
 		return opError("acquire", g.paths(), err)

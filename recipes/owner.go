@@ -16,7 +16,7 @@ type ownerKey struct{}
 
 // tagOf is what the nodes of one owner have in common, whatever they stand for:
 // it is made for the first hold and kept for those acquired under it.
-func tagOf(ctx context.Context) session.Tag {
+func tagOf(ctx context.Context, s *session.Session) session.Tag {
 	tag := session.Tag{}
 	for o := ownerOf(ctx); o != nil; o = o.outer {
 		if p := o.hold.firstPlace(); p != nil {
@@ -24,7 +24,7 @@ func tagOf(ctx context.Context) session.Tag {
 		}
 	}
 	if tag == (session.Tag{}) {
-		return session.NewTag()
+		return s.NewTag()
 	}
 	return tag
 }

@@ -52,10 +52,10 @@ type stand struct {
 }
 
 // newParty lines up for locks of one client, which are in the order of their paths.
-func newParty(locks []Lock, tag session.Tag, ordered bool) *party {
+func newParty(ctx context.Context, locks []Lock, ordered bool) *party {
 	g := &party{woken: make(chan struct{}, 1)}
 	add := func(q *queue, own func(*place) *tenure) *stand {
-		st := &stand{place: &place{queue: q, tag: tag, yields: true}, own: own}
+		st := &stand{place: &place{queue: q, yields: true}, own: own}
 		g.stands = append(g.stands, st)
 		g.fails = g.fails || q.opts.failOnLoss
 		return st
@@ -71,6 +71,10 @@ func newParty(locks []Lock, tag session.Tag, ordered bool) *party {
 		}
 	}
 	g.scope = g.stands[0].scope
+	tag := tagOf(ctx, g.scope.Session)
+	for _, st := range g.stands {
+		st.tag = tag
+	}
 	g.reach = len(g.stands)
 	g.begin(ordered)
 	return g

@@ -49,7 +49,7 @@ var errAgain = errors.New("begin again")
 // acquire gets a place, waits until it is first and turns it into a tenure,
 // which make gives. If it fails, what it may have made goes in the background.
 func (q *queue) acquire(ctx context.Context, once bool, make func(*place) *tenure) (p *place, t *tenure, err error) {
-	p = &place{queue: q, tag: tagOf(ctx)}
+	p = &place{queue: q, tag: tagOf(ctx, q.scope.Session)}
 	if once {
 		err = p.peek(ctx)
 	}
@@ -208,7 +208,7 @@ func (p *place) move(c *link.Conn) error {
 func (p *place) vanished() {
 	p.sweep()
 	p.name, p.full, p.doubt, p.czxid = "", "", nil, 0
-	p.protection = p.tag.Protection(p.yields)
+	p.protection = p.scope.Session.Protection(p.tag, p.yields)
 }
 
 // enter creates our node and lists the queue, in one round trip: both requests

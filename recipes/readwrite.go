@@ -48,7 +48,7 @@ func (m *InterProcessMutex) downgrade(ctx context.Context, write *tenure) (*Hold
 		return nil, err
 	}
 	held := write.place
-	p := &place{queue: &m.queue, tag: held.tag, session: held.session, protection: held.tag.Protection(false)}
+	p := &place{queue: &m.queue, tag: held.tag, session: held.session, protection: m.scope.Session.Protection(held.tag, false)}
 	digits := held.name[strings.LastIndex(held.name, writeName)+len(writeName):]
 	if err := p.enterAs(ctx, held.session, digits); err != nil {
 		p.leave()

@@ -135,7 +135,7 @@ func (s *InterProcessSemaphore) queueUp(ctx context.Context, n int, lim limit) (
 		return nil, err
 	}
 	defer cancel()
-	a := &lending{InterProcessSemaphore: s, once: lim.once(), n: n, turn: &place{queue: &s.line, tag: tagOf(ctx)}}
+	a := &lending{InterProcessSemaphore: s, once: lim.once(), n: n, turn: &place{queue: &s.line, tag: tagOf(ctx, s.line.scope.Session)}}
 	tenures, err := a.run(limited)
 	if err != nil {
 		return nil, verdict(ctx, limited, s.line.scope.Session, err, a.behind())

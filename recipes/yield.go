@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -140,11 +139,11 @@ func (g *party) untilLook(now time.Time) time.Duration {
 		for _, patience := range []time.Duration{g.sure.time(), g.unsure.time()} {
 			if left := st.since.Add(patience).Sub(now); left > 0 {
 				g.lookIn = firstLook
-				return left + rand.N(patience/2)
+				return left + g.scope.Session.Chance().Below(patience/2)
 			}
 		}
 	}
-	next := g.lookIn/2 + rand.N(g.lookIn)
+	next := g.lookIn/2 + g.scope.Session.Chance().Below(g.lookIn)
 	g.lookIn = min(2*g.lookIn, mostLook)
 	return next
 }
@@ -438,7 +437,7 @@ func (g *party) yield(ctx context.Context, c *link.Conn, stands []*stand) error 
 	for _, st := range gone {
 		st.old, st.name = st.name, ""
 		st.sweep()
-		st.protection = st.tag.Protection(st.yields)
+		st.protection = st.scope.Session.Protection(st.tag, st.yields)
 	}
 	for _, st := range stands {
 		req.Ops = append(req.Ops, st.creationOp(c))

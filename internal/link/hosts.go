@@ -2,10 +2,11 @@ package link
 
 import (
 	"context"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/paddock-zk/paddock/internal/chance"
 )
 
 // hosts is the order in which servers are tried, and the pauses between the
@@ -16,6 +17,8 @@ import (
 // After the loss of a connection that had lasted, each server is tried at
 // once. From the second round on there are pauses, doubling with each round.
 type hosts struct {
+	chance *chance.Source
+
 	mu      sync.Mutex // guards the fields below
 	servers []string
 	next    int
@@ -31,10 +34,10 @@ const (
 	lasting = time.Second
 )
 
-func newHosts(servers []string) *hosts {
+func newHosts(servers []string, by *chance.Source) *hosts {
 	shuffled := append([]string(nil), servers...)
-	rand.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-	return &hosts{servers: shuffled}
+	by.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+	return &hosts{chance: by, servers: shuffled}
 }
 
 // Init is go-zookeeper's. Its servers are a placeholder.
@@ -67,7 +70,7 @@ func (h *hosts) begin() time.Duration {
 	defer h.mu.Unlock()
 	var pause time.Duration
 	if p := h.pauseLocked(); h.atFirstLocked() && p < mostPause {
-		pause = p/2 + rand.N(p/2+1)
+		pause = p/2 + h.chance.Below(p/2+1)
 	}
 	h.tries++
 	return pause
@@ -128,7 +131,7 @@ func (h *hosts) all() []string {
 // replace makes others the servers, if they are others. The connection there is
 // stays; they count from the next one on.
 func (h *hosts) replace(servers []string) {
-	others := newHosts(servers).servers
+	others := newHosts(servers, h.chance).servers
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !slices.Equal(slices.Sorted(slices.Values(h.servers)), slices.Sorted(slices.Values(others))) {

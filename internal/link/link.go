@@ -29,6 +29,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"go.uber.org/zap"
 
+	"github.com/paddock-zk/paddock/internal/chance"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
@@ -54,6 +55,7 @@ type Config struct {
 	MaxRequest     int  // bytes; bounds what the raw connection can send
 	Logger         *zap.Logger
 	Now            func() time.Time // by which Acks are told; time.Now if nil
+	Chance         *chance.Source   // of the order of servers, and of pauses
 }
 
 // Ack is the reply to one request, as far as it proves that the session lives.
@@ -126,7 +128,7 @@ func New(cfg Config, h Handler) *Link {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	l := &Link{cfg: cfg, handler: h, hosts: newHosts(cfg.Servers), farewell: make(chan struct{}), changed: make(chan struct{})}
+	l := &Link{cfg: cfg, handler: h, hosts: newHosts(cfg.Servers, cfg.Chance), farewell: make(chan struct{}), changed: make(chan struct{})}
 	l.life, l.stop = context.WithCancel(context.Background())
 	return l
 }

@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -67,7 +66,7 @@ func (s *Session) insist(ctx context.Context, refused func(error), work func(ctx
 
 // pause waits for about so long, or until ctx ends.
 func (s *Session) pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d/2 + rand.N(d/2+1))
+	t := time.NewTimer(d/2 + s.chance.Below(d/2+1))
 	defer t.Stop()
 	select {
 	case <-t.C:

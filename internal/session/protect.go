@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"strings"
@@ -25,9 +24,9 @@ const (
 )
 
 // NewProtection returns a prefix for the name of one protected node.
-func NewProtection() string {
+func (s *Session) NewProtection() string {
 	var u [16]byte
-	_, _ = rand.Read(u[:]) // never fails
+	s.chance.Fill(u[:])
 	u[6] = u[6]&0x0f | 0x40
 	return protection(u)
 }
@@ -49,16 +48,16 @@ func protection(u [16]byte) string {
 type Tag [6]byte
 
 // NewTag returns another one than all others.
-func NewTag() (t Tag) {
-	_, _ = rand.Read(t[:]) // never fails
+func (s *Session) NewTag() (t Tag) {
+	s.chance.Fill(t[:])
 	return t
 }
 
-// Protection is NewProtection for a node of an owner. yields says that the owner
+// Protection is NewProtection for a node of the owner with that tag. yields says that the owner
 // gives its place to others rather than be in their way.
-func (t Tag) Protection(yields bool) string {
+func (s *Session) Protection(t Tag, yields bool) string {
 	var u [16]byte
-	_, _ = rand.Read(u[:10])
+	s.chance.Fill(u[:10])
 	u[6] = u[6]&0x0f | 0x80
 	if u[0] &= 0x7f; yields {
 		u[0] |= 0x80

@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/paddock-zk/paddock/internal/chance"
 	"github.com/paddock-zk/paddock/internal/link"
 	"github.com/paddock-zk/paddock/listeners"
 )
@@ -44,6 +45,7 @@ type Config struct {
 type Session struct {
 	cfg     Config
 	clock   Clock
+	chance  *chance.Source
 	link    *link.Link
 	log     *zap.Logger
 	states  listeners.Hub[listeners.State]
@@ -84,6 +86,7 @@ func Open(cfg Config) (*Session, error) {
 	s := &Session{
 		cfg:     cfg,
 		clock:   NewClock(),
+		chance:  chance.New(),
 		log:     cfg.Logger,
 		watches: newWatches(),
 		slots:   make(chan struct{}, mostOutstanding),
@@ -97,7 +100,7 @@ func Open(cfg Config) (*Session, error) {
 	s.states.OnPanic = func(r any) { s.Report(&PanicError{Value: r}) }
 	s.errors.OnPanic = func(r any) { s.log.Error("error listener panicked", zap.Any("value", r)) }
 	s.life, s.stop = context.WithCancelCause(context.Background())
-	cfg.Link.Logger, cfg.Link.Now = cfg.Logger, s.clock.Now
+	cfg.Link.Logger, cfg.Link.Now, cfg.Link.Chance = cfg.Logger, s.clock.Now, s.chance
 	s.link = link.New(cfg.Link, events{s})
 	if err := s.link.Open(); err != nil {
 		s.stop(err)
@@ -127,6 +130,9 @@ func (s *Session) Errors() listeners.Source[error] { return &s.errors }
 
 // Link is the connection underneath.
 func (s *Session) Link() *link.Link { return s.link }
+
+// Chance is what the session draws from.
+func (s *Session) Chance() *chance.Source { return s.chance }
 
 // State is the connection's state now.
 func (s *Session) State() listeners.State {
