@@ -152,9 +152,9 @@ func (m *InterProcessMultiLock) Ordered() *InterProcessMultiLock {
 // if the nodes do not fit into one transaction of half a megabyte. Refusals met
 // in giving others back are joined.
 //
-// Cost: one round trip for any number of mutexes and read/write sides of one
-// client that are free and whose parents are there; one more if there are
-// semaphore mutexes among them. To release, one.
+// Cost: one round trip for any number of members of one client that are free
+// and whose parents are there; one more if somebody was in the way of a semaphore
+// mutex the last time. To release, one.
 func (m *InterProcessMultiLock) Acquire(ctx context.Context) (*Hold, error) {
 	return m.take(ctx, noLimit)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/link"
@@ -41,6 +42,8 @@ type stand struct {
 	own     func(*place) *tenure // makes the ownership
 	turn    *stand               // of a lease: our place among those who are being served
 	lease   *stand               // of a turn: the lease
+	crowded *atomic.Bool         // of a lease: see InterProcessSemaphore
+	bold    bool                 // the lease is made with the turn, see semaphorejoint.go
 	old     string               // the node that a yield of unknown outcome was to delete
 	line    []contender
 	at      int  // our position in line
@@ -67,7 +70,7 @@ func newParty(ctx context.Context, locks []Lock, ordered bool) *party {
 		case *InterProcessSemaphoreMutex:
 			turn := add(&l.semaphore.line, nil)
 			turn.lease = add(&l.semaphore.leases, l.semaphore.tenure)
-			turn.lease.turn = turn
+			turn.lease.turn, turn.lease.crowded = turn, &l.semaphore.crowded
 		}
 	}
 	g.scope = g.stands[0].scope
@@ -130,6 +133,7 @@ func (g *party) acquire(ctx context.Context, once bool) (won []prize, err error)
 func (g *party) serve() {
 	for _, st := range g.stands {
 		if st.lease != nil {
+			st.lease.crowded.Store(st.behind || st.lease.behind)
 			st.leave()
 		}
 	}
@@ -176,6 +180,7 @@ func (g *party) round(ctx context.Context, once bool) (whole bool, err error) {
 	if err := g.send(ctx, c, missing, g.standing(missing), doubt); err != nil {
 		return false, err
 	}
+	g.retract(c)
 	if doubt {
 		return false, nil // what was found decides about the next step
 	}
@@ -226,11 +231,22 @@ func (g *party) missing(doubt bool) []*stand {
 	}
 	var missing []*stand
 	for _, st := range g.stands[:g.reach] {
-		if st.name == "" && (st.turn == nil || st.turn.first()) {
+		if st.name == "" && (st.turn == nil || st.bold || st.turn.first()) {
 			missing = append(missing, st)
 		}
 	}
 	return missing
+}
+
+// retract gives back the leases for which it is not our turn: who has it would
+// wait for them.
+func (g *party) retract(c *link.Conn) {
+	for _, st := range g.stands {
+		if st.turn != nil && st.name != "" && !st.turn.first() {
+			st.leave()
+			st.reset(c)
+		}
+	}
 }
 
 // standing are the stands to be listed: those that have a node, or may, and to
@@ -244,6 +260,14 @@ func (g *party) standing(missing []*stand) []*stand {
 		}
 	}
 	return all
+}
+
+func placesOf(stands []*stand) []*place {
+	places := make([]*place, len(stands))
+	for i, st := range stands {
+		places[i] = st.place
+	}
+	return places
 }
 
 // first is whether we were seen to have a node with nobody ahead.
@@ -266,12 +290,8 @@ func (g *party) send(ctx context.Context, c *link.Conn, missing, listed []*stand
 	before := len(calls)
 	var create *link.Call
 	if len(missing) > 0 {
-		req := &wire.MultiRequest{}
-		for _, st := range missing {
-			req.Ops = append(req.Ops, st.creationOp(c))
-		}
 		var err error
-		if create, err = transaction(req); err != nil {
+		if create, err = createTogether(c, placesOf(missing)); err != nil {
 			return err
 		}
 		calls = append(calls, create)
@@ -285,7 +305,11 @@ func (g *party) send(ctx context.Context, c *link.Conn, missing, listed []*stand
 	}
 	// First what may have made nodes: whatever ends the waiting, it must be known.
 	if create != nil {
-		if err := g.created(ctx, c, create, missing); err != nil {
+		err := createdTogether(ctx, c, create, placesOf(missing))
+		for _, st := range missing {
+			st.bold = st.bold && errors.Is(err, errAgain) // when only parents were missing
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -299,89 +323,6 @@ func (g *party) send(ctx context.Context, c *link.Conn, missing, listed []*stand
 	}
 	g.conn = c
 	return nil
-}
-
-// mostBytes bounds a transaction. Servers cut the connection when one is larger
-// than they allow, 1 MiB by default, and that looks like a lost reply.
-const mostBytes = 512 << 10
-
-func transaction(req *wire.MultiRequest) (*link.Call, error) {
-	call := link.NewCall(wire.OpMulti, req)
-	if call.Size() > mostBytes {
-		return nil, fmt.Errorf("%w: %d nodes take %d bytes in one transaction, %d are allowed: take them with Ordered, or with less data",
-			framework.ErrTooLarge, len(req.Ops), call.Size(), mostBytes)
-	}
-	return call, nil
-}
-
-// creationOp is the operation that makes our node.
-func (st *stand) creationOp(c *link.Conn) wire.MultiOp {
-	st.conn = c
-	path := session.Below(st.path, st.protection+st.mark)
-	return wire.MultiOp{Op: wire.OpCreate, Request: &wire.CreateRequest{
-		Path: path, Data: st.data(c), ACL: st.scope.ACL(path), Flags: wire.FlagEphemeralSequence,
-	}}
-}
-
-// created takes in the reply to a transaction that makes nodes.
-func (g *party) created(ctx context.Context, c *link.Conn, create *link.Call, made []*stand) error {
-	err := g.scope.Session.Await(ctx, c, create, true)
-	var resp wire.MultiResponse
-	if err == nil {
-		err = create.Decode(&resp)
-		if err == nil && len(resp.Results) != len(made) {
-			err = fmt.Errorf("%d results for %d creations", len(resp.Results), len(made))
-		}
-		if err != nil {
-			err = fmt.Errorf("%w: %w", framework.ErrOutcomeUnknown, err)
-		}
-	}
-	if err != nil {
-		if framework.Ambiguous(err) {
-			for _, st := range made {
-				st.doubt = create
-			}
-		}
-		return err
-	}
-	if i, err := firstRefusal(resp.Results); err != nil {
-		if errors.Is(err, framework.ErrNoNode) {
-			return ensureAll(ctx, c, made[i:])
-		}
-		return fmt.Errorf("%s: %w", made[i].path, err)
-	}
-	// Whatever the operation, a transaction's result of a creation has no Stat. But
-	// the reply to a write carries its own zxid: servers apply one at a time.
-	//
-	// Source: ZooKeeper's FinalRequestProcessor, CommitProcessor.
-	for i, st := range made {
-		_, st.name = framework.PathAndNode(resp.Results[i].Path)
-		st.czxid = create.Zxid()
-	}
-	return nil
-}
-
-// ensureAll makes the parents of nodes, of which the first is missing.
-func ensureAll(ctx context.Context, c *link.Conn, made []*stand) error {
-	for _, st := range made {
-		if err := st.scope.Ensure(ctx, c, st.path); err != nil {
-			return fmt.Errorf("%s: %w", st.path, err)
-		}
-	}
-	return errAgain
-}
-
-// firstRefusal is the operation that stopped a transaction, and why.
-func firstRefusal(results []wire.MultiResult) (int, error) {
-	for i, r := range results {
-		if r.Op == wire.OpError && r.Code != wire.CodeOK && r.Code != wire.CodeRuntimeInconsistency {
-			return i, session.Error(r.Code)
-		}
-	}
-	if len(results) > 0 && results[0].Op == wire.OpError {
-		return 0, errors.New("every operation was undone and none was refused")
-	}
-	return 0, nil
 }
 
 // listed takes in the lists, and finds what a creation of unknown outcome made.
@@ -412,6 +353,7 @@ func (g *party) listed(ctx context.Context, c *link.Conn, lists []*link.Call, li
 			return errAgain
 		}
 		st.ahead, st.waits = st.queue.ahead(st.line, st.at)
+		st.behind = st.behind || st.waits
 		g.sawHead(st)
 	}
 	return nil

@@ -230,11 +230,18 @@ func (p *place) enter(ctx context.Context, c *link.Conn) ([]string, error) {
 
 // creation is the request that makes our node.
 func (p *place) creation(c *link.Conn) *link.Call {
+	return link.NewCall(wire.OpCreate2, p.creating(c))
+}
+
+// creationOp is the same as a part of a transaction.
+func (p *place) creationOp(c *link.Conn) wire.MultiOp {
+	return wire.MultiOp{Op: wire.OpCreate, Request: p.creating(c)}
+}
+
+func (p *place) creating(c *link.Conn) *wire.CreateRequest {
 	p.conn = c
 	path := session.Below(p.path, p.protection+p.mark)
-	return link.NewCall(wire.OpCreate2, &wire.CreateRequest{
-		Path: path, Data: p.data(c), ACL: p.scope.ACL(path), Flags: wire.FlagEphemeralSequence,
-	})
+	return &wire.CreateRequest{Path: path, Data: p.data(c), ACL: p.scope.ACL(path), Flags: wire.FlagEphemeralSequence}
 }
 
 // created takes in the reply to a creation.
@@ -247,10 +254,7 @@ func (p *place) created(ctx context.Context, c *link.Conn, create *link.Call) er
 			p.doubt = create
 			return err
 		}
-		_, p.name = framework.PathAndNode(resp.Path)
-		// What lasts as long as a hold shares one string.
-		p.full, p.protection = resp.Path, p.name[:len(p.protection)]
-		p.czxid = resp.Stat.Czxid
+		p.named(resp.Path, resp.Stat.Czxid)
 		return nil
 	case errors.Is(err, framework.ErrNoNode):
 		if err := p.scope.Ensure(ctx, c, p.path); err != nil {
@@ -261,6 +265,14 @@ func (p *place) created(ctx context.Context, c *link.Conn, create *link.Call) er
 		p.doubt = create
 	}
 	return err
+}
+
+// named takes in what the server has called our node.
+func (p *place) named(full string, czxid int64) {
+	_, p.name = framework.PathAndNode(full)
+	// What lasts as long as a hold shares one string.
+	p.full, p.protection = full, p.name[:len(p.protection)]
+	p.czxid = czxid
 }
 
 func (p *place) data(c *link.Conn) []byte {

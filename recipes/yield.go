@@ -92,6 +92,9 @@ func (g *party) begin(ordered bool) {
 	g.sure, g.unsure, g.stall = patience{first: firstSure}, patience{first: firstUnsure}, patience{first: firstStall}
 	g.owners = nil
 	g.reach = len(g.stands)
+	for _, st := range g.stands {
+		st.bold = st.turn != nil && !ordered && !st.crowded.Load()
+	}
 	if ordered {
 		g.reach = 0
 		g.extend()
@@ -484,8 +487,7 @@ func (g *party) yield(ctx context.Context, c *link.Conn, stands []*stand) error 
 	}
 	for i, st := range stands {
 		r := resp.Results[deletes+i]
-		_, st.name = framework.PathAndNode(r.Path)
-		st.czxid = call.Zxid()
+		st.named(r.Path, call.Zxid())
 	}
 	return nil
 }

@@ -1,0 +1,106 @@
+package recipes
+
+import (
+	"context"
+	"errors"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/link"
+)
+
+// Where nobody is in the way, leases cost one round trip: one transaction makes
+// our turn and the leases, with both lists right behind it on the same
+// connection. They are ours if
+//
+//   - our turn is first: nobody is overtaken who came before us;
+//   - all leases are among the first: that is what a lease means to everybody,
+//     whoever has the turn, so there are never more owners than leases;
+//   - the leases go at once if our turn is not first: Curator's peers count all
+//     leases that there are, so one that we keep while we wait for our turn would
+//     block who has it, for ever.
+//
+// In the last case a peer that waits for a lease may wake up for nothing. So we
+// are bold only as long as nobody was in the way the last time.
+
+// jointly is the bold attempt. Without tenures and without an error it has
+// become an ordinary one: our turn is in the line.
+func (a *lending) jointly(ctx context.Context) (tenures []*tenure, err error) {
+	for range 3 { // both parents may be missing
+		tenures, err = a.attempt(ctx)
+		if tenures != nil {
+			return tenures, nil
+		}
+		if a.turn.name == "" || a.turn.behind || err != nil {
+			a.drop()
+		}
+		if !errors.Is(err, errAgain) || a.turn.name != "" {
+			break
+		}
+	}
+	if errors.Is(err, framework.ErrTooLarge) {
+		err = nil // one by one
+	}
+	return nil, err
+}
+
+func (a *lending) attempt(ctx context.Context) ([]*tenure, error) {
+	s := a.line.scope.Session
+	c, err := s.Conn(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	a.want()
+	all := append([]*place{a.turn}, a.leases...)
+	for _, p := range all {
+		if err := p.resolve(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	create, err := createTogether(c, all)
+	if err != nil {
+		return nil, err
+	}
+	line, leases := a.turn.listing(), a.leases[0].listing()
+	if err := s.Send(ctx, c, create, line, leases); err != nil {
+		return nil, err
+	}
+	s.Settle(ctx, leases)
+	if err := createdTogether(ctx, c, create, all); err != nil {
+		return nil, err
+	}
+	ahead, err := a.aheadInLine(ctx, c, line)
+	switch {
+	case err != nil:
+		return nil, err
+	case ahead == "":
+		if granted, err := a.granted(ctx, c, leases); !granted || err != nil {
+			return nil, err
+		}
+		return a.claim(ctx)
+	}
+	a.drop()
+	if a.once {
+		return nil, nil
+	}
+	return nil, a.turn.await(ctx, c, ahead)
+}
+
+// aheadInLine is who is served before us, "" if it is our turn.
+func (a *lending) aheadInLine(ctx context.Context, c *link.Conn, list *link.Call) (string, error) {
+	children, err := a.turn.listed(ctx, c, list)
+	if err != nil {
+		return "", err
+	}
+	line, err := contenders(children, a.turn.marks...)
+	if err != nil {
+		return "", err
+	}
+	at := position(line, a.turn.name)
+	if at < 0 {
+		a.turn.vanished()
+		return "", errAgain
+	}
+	ahead, waits := a.turn.ahead(line, at)
+	a.turn.behind = a.turn.behind || waits
+	return ahead.name, nil
+}
