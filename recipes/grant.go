@@ -74,7 +74,7 @@ func (p *place) giveBack(t *tenure) error {
 	removal := p.scope.Session.Remove(p.session, p.node())
 	p.removed(t, removal)
 	p.sweep()
-	return p.given(t, removal, p.opts.releaseWait)
+	return p.given(t, removal, t.patience())
 }
 
 // given waits for a node to be deleted, for so long at most, and returns what

@@ -1,6 +1,7 @@
 package recipes_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/recipes"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -62,4 +64,30 @@ func TestReleaseWhileTheClientCloses(t *testing.T) {
 		require.ErrorIs(t, <-released, recipes.ErrReleasePending)
 		srv.Thaw()
 	})
+}
+
+// A caller who does not want to wait any more does not wait for the release
+// either, which goes on in the background.
+func TestCancelledCommitAndReleaseReturnsAtOnce(t *testing.T) {
+	for name, lock := range swept {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
+				c := connect(t, srv)
+				h, err := lock(c).Acquire(t.Context())
+				require.NoError(t, err)
+				srv.Stall(c.SessionID(), zktest.BothWays)
+				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+				defer cancel()
+				began := time.Now()
+				_, err = h.Transaction().CommitAndRelease(ctx)
+				require.ErrorIs(t, err, framework.ErrOutcomeUnknown)
+				assert.Less(t, time.Since(began), 101*time.Millisecond)
+				assert.Equal(t, recipes.Released, h.State())
+				srv.Unstall(c.SessionID())
+				time.Sleep(time.Minute)
+				assert.Empty(t, srv.Ephemerals(0))
+			})
+		})
+	}
 }

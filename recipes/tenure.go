@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/listeners"
@@ -71,6 +72,7 @@ type tenure struct {
 	then    []func()                  // to be called when it is
 	revoked signal                    // somebody asks for the lock back
 	leaving bool                      // a transaction that deletes the node is on its way
+	hurried bool                      // who gives it back will not wait
 	missed  error                     // why the node was seen to be gone meanwhile
 }
 
@@ -250,6 +252,23 @@ func (t *tenure) listen(fn func(HoldState)) (remove func()) {
 		t.hub = hub
 	}
 	return remove
+}
+
+// hurry makes giving back not wait for the servers.
+func (t *tenure) hurry() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.hurried = true
+}
+
+// patience is how long giving back waits for the servers.
+func (t *tenure) patience() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.hurried {
+		return 0
+	}
+	return t.place.opts.releaseWait
 }
 
 func (t *tenure) isGone() {
