@@ -334,3 +334,22 @@ func TestClusterStress(t *testing.T) {
 		}
 	})
 }
+
+// The leader has agreed, the follower does not know yet, and the connection ends.
+func TestConnectionEndsWhileItsSessionIsTakenUp(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *zktest.Cluster, _, f1, f2 int) {
+		a := begin(t, c.Member(f2), 10*time.Second)
+		c.Lag(f1, time.Second)
+		next := dial(t, c.Member(f1))
+		go func() { _ = next.hello(10*time.Second, a.session, a.password) }()
+		time.Sleep(100 * time.Millisecond)
+		c.Member(f1).DisconnectAll()
+		time.Sleep(2 * time.Second)
+		assert.Equal(t, -1, c.MemberOf(a.session))
+		c.Lag(f1, 0)
+		again, err := a.again(c.Member(f1))
+		require.NoError(t, err)
+		assert.Equal(t, a.session, again.session)
+		assert.Equal(t, f1, c.MemberOf(a.session))
+	})
+}

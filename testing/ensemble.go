@@ -33,6 +33,7 @@ type ensemble struct {
 	origin       time.Time     // zero of the clock that sessions are timed by
 	wall         time.Duration // what the clock on the wall is ahead
 	said         transcript
+	log          []Transaction
 	playing      []*Playing
 	dials        map[string]int // connections in memory so far, by client
 	leader       *member        // whom a majority elected last; nil while nobody leads

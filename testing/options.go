@@ -37,6 +37,7 @@ type config struct {
 	reconfig      bool
 	noTTL         bool
 	transcript    bool
+	log           bool
 	seed          uint64
 	latencyBy     Distribution
 }

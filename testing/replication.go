@@ -124,6 +124,7 @@ func (e *ensemble) commitLocked(p proposal) tree.Outcome {
 		txn = l.data.Prepare(e.zxid, e.now(), p.who, p.op, p.req)
 	}
 	out := l.applyLocked(txn, p.to)
+	e.logLocked(l.data, txn, out)
 	if len(e.members) > 1 {
 		for _, m := range e.members {
 			if m.follows(l) {
@@ -244,6 +245,12 @@ func (e *ensemble) renewLocked(p proposal) {
 		if !alive {
 			c.turnAwayLocked()
 			c.finishLocked()
+			return
+		}
+		if c.isOverLocked() { // since the leader agreed
+			if s.conn == c {
+				s.conn = nil
+			}
 			return
 		}
 		c.attachLocked(s)

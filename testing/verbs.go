@@ -77,6 +77,7 @@ func (s *Server) Reset() error {
 	e.zxid, e.last, e.epoch = 0, 0, 0
 	clear(e.sessions.byID)
 	clear(e.requests)
+	e.log = nil
 	for _, m := range e.members {
 		m.data, m.applied = e.newTree(), 0
 	}
