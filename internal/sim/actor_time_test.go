@@ -1,0 +1,447 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/judge"
+	"github.com/paddock-zk/paddock/recipes"
+)
+
+var (
+	errCancelled = errors.New("cancelled by the simulation")
+	errOver      = errors.New("the simulation is over")
+)
+
+var words = map[string]error{
+	"lock lost": recipes.ErrLockLost, "fenced": recipes.ErrFenced, "not acquired": recipes.ErrNotAcquired,
+	"not connected": framework.ErrNotConnected, "outcome unknown": framework.ErrOutcomeUnknown,
+	"cancelled": errCancelled, "over": context.Canceled, "closed": framework.ErrClosed, "deadlock": recipes.ErrDeadlock,
+}
+
+// actor is a goroutine of a client that takes locks over and over.
+type actor struct {
+	w      *world
+	s      *slot
+	name   string
+	r      *rand.Rand
+	n      int               // of its writes
+	c      *framework.Client // of this round
+	number int
+}
+
+func newActor(w *world, s *slot, n int) *actor {
+	return &actor{w: w, s: s, name: fmt.Sprintf("%s/%d", s.name, n), number: 10*s.index + n, r: rand.New(rand.NewPCG(w.seed, uint64(1000+100*s.index+n)))}
+}
+
+// round is a way to use locks.
+type round struct {
+	name   string
+	weight int
+	do     func(a *actor, c *framework.Client)
+}
+
+var rounds = []round{
+	{"mutex", 6, func(a *actor, c *framework.Client) { a.plain(recipes.NewInterProcessMutex(c, a.oneOf("/a", "/b"))) }},
+	{"re-entry", 2, func(a *actor, c *framework.Client) { a.reenter(recipes.NewInterProcessMutex(c, a.oneOf("/a", "/b"))) }},
+	{"mutex with options", 2, func(a *actor, c *framework.Client) {
+		a.plain(recipes.NewInterProcessMutex(c, a.oneOf("/a", "/b"), recipes.EndOnSuspended(), recipes.FailOnSessionLoss(), recipes.Revocable()))
+	}},
+	{"read", 4, func(a *actor, c *framework.Client) {
+		a.plain(recipes.NewInterProcessReadWriteLock(c, "/w").ReadSide())
+	}},
+	{"write", 2, func(a *actor, c *framework.Client) {
+		a.plain(recipes.NewInterProcessReadWriteLock(c, "/w").WriteSide())
+	}},
+	{"downgrade", 2, (*actor).downgrade},
+	{"semaphore", 3, func(a *actor, c *framework.Client) { a.plain(recipes.NewInterProcessSemaphore(c, "/s", 3)) }},
+	{"several leases", 2, func(a *actor, c *framework.Client) {
+		a.plain(several{recipes.NewInterProcessSemaphore(c, "/s", 3), 1 + a.r.IntN(3)})
+	}},
+	{"semaphore mutex", 3, func(a *actor, c *framework.Client) { a.plain(recipes.NewInterProcessSemaphoreMutex(c, "/x")) }},
+	{"multi-lock", 3, func(a *actor, c *framework.Client) { a.plain(a.multi(c)) }},
+	{"multi-lock, ordered", 1, func(a *actor, c *framework.Client) { a.plain(a.multi(c).Ordered()) }},
+	{"nested", 1, (*actor).nested},
+	{"register", 8, (*actor).useRegister},
+}
+
+// several takes some leases as one.
+type several struct {
+	s *recipes.InterProcessSemaphore
+	n int
+}
+
+func (l several) Acquire(ctx context.Context) (*recipes.Hold, error) { return l.s.AcquireN(ctx, l.n) }
+
+func (l several) TryAcquire(ctx context.Context, wait time.Duration) (*recipes.Hold, error) {
+	return l.s.TryAcquireN(ctx, l.n, wait)
+}
+
+func (a *actor) oneOf(paths ...string) string { return paths[a.r.IntN(len(paths))] }
+
+// multi is two to four locks at once.
+func (a *actor) multi(c *framework.Client) *recipes.InterProcessMultiLock {
+	all := []recipes.Lock{
+		recipes.NewInterProcessMutex(c, "/a"), recipes.NewInterProcessMutex(c, "/b"),
+		recipes.NewInterProcessReadWriteLock(c, "/w").WriteSide(), recipes.NewInterProcessSemaphoreMutex(c, "/x"),
+	}
+	a.r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return recipes.NewInterProcessMultiLock(all[:2+a.r.IntN(3)]...)
+}
+
+// live is the life of an actor.
+func (a *actor) live() {
+	total := 0
+	for _, r := range rounds {
+		total += r.weight
+	}
+	for a.w.over.Err() == nil {
+		a.rest(a.w.over.Done(), time.Duration(a.r.Int64N(int64(60*time.Millisecond))))
+		n := a.r.IntN(total)
+		for _, r := range rounds {
+			if n -= r.weight; n < 0 {
+				a.c = a.s.client()
+				r.do(a, a.c)
+				w := a.w
+				w.mu.Lock()
+				w.rounds[r.name]++
+				w.mu.Unlock()
+				break
+			}
+		}
+	}
+}
+
+// rest waits for d, or until done.
+func (a *actor) rest(done <-chan struct{}, d time.Duration) {
+	timer := time.NewTimer(d + 1)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-done:
+	}
+}
+
+// call is one call of an actor that waits.
+type call struct {
+	wait      judge.Wait
+	cancel    context.CancelCauseFunc
+	cancelled bool
+}
+
+// wait makes a call whose context can end at any time.
+func (a *actor) wait(ctx context.Context, lock string, do func(ctx context.Context) error) error {
+	w := a.w
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := context.AfterFunc(w.over, func() { cancel(errOver) })
+	defer stop()
+	c := &call{wait: judge.Wait{Who: a.name, Lock: lock, Began: w.now(), Limit: judge.Never}, cancel: cancel}
+	w.mu.Lock()
+	w.calls = append(w.calls, c)
+	w.mu.Unlock()
+	err := do(ctx)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.calls = slices.DeleteFunc(w.calls, func(o *call) bool { return o == c })
+	c.wait.Returned, c.wait.OK = w.now(), err == nil
+	if w.over.Err() != nil {
+		c.wait.Limit = min(c.wait.Limit, w.overAt)
+	}
+	w.rec.Waits = append(w.rec.Waits, c.wait)
+	return err
+}
+
+// tenure is a hold as its owner sees it.
+type tenure struct {
+	a     *actor
+	h     *recipes.Hold
+	lock  recipes.Lock
+	first int // in the record
+	n     int
+	nodes []string
+	stop  func()
+}
+
+// acquire takes a lock. It returns nil if it could not be had.
+func (a *actor) acquire(ctx context.Context, lock recipes.Lock, owner int) *tenure {
+	w := a.w
+	name := lockName(lock)
+	asked := w.now()
+	var h *recipes.Hold
+	try := time.Duration(-1)
+	if a.r.IntN(4) == 0 {
+		try = time.Duration(a.r.Int64N(int64(w.timeout))) * time.Duration(a.r.IntN(2))
+	}
+	w.tell(a.name, "wants %s (%v)", name, try)
+	err := a.wait(ctx, name, func(ctx context.Context) (err error) {
+		if try < 0 {
+			h, err = lock.Acquire(ctx)
+		} else {
+			h, err = lock.TryAcquire(ctx, try)
+		}
+		return err
+	})
+	if (h == nil) == (err == nil) {
+		w.fail("result", "%s got %v and %v", a.name, h, err)
+	}
+	if err != nil {
+		w.tell(a.name, "does not get %s: %s", name, classify(err))
+		return nil
+	}
+	t := &tenure{a: a, h: h, lock: lock}
+	session := a.c.SessionID()
+	if h.Err() != nil {
+		session = 0 // it may be of another one already
+	}
+	w.mu.Lock()
+	if owner == 0 {
+		w.owners++
+		owner = w.owners
+	}
+	t.first = len(w.rec.Holds)
+	for _, leaf := range leaves(h) {
+		hold := judge.Hold{
+			Who: a.name, Owner: owner, Node: leaf.Path(), Token: leaf.FencingToken(), Asked: asked, Granted: w.now(), Ended: judge.Never,
+		}
+		place(&hold)
+		hold.Session = session
+		w.rec.Holds = append(w.rec.Holds, hold)
+		t.nodes = append(t.nodes, hold.Node)
+		t.n++
+	}
+	w.tellLocked(a.name, "has %v", t.nodes)
+	w.mu.Unlock()
+	bound, cancel := h.Bind(context.Background())
+	unhook := context.AfterFunc(bound, func() {
+		if t.ends() {
+			w.tell(a.name, "loses %v: %s", t.nodes, classify(context.Cause(bound)))
+		}
+	})
+	t.stop = func() { unhook(); cancel() }
+	return t
+}
+
+// owner is the record's.
+func (t *tenure) owner() int {
+	t.a.w.mu.Lock()
+	defer t.a.w.mu.Unlock()
+	return t.a.w.rec.Holds[t.first].Owner
+}
+
+// ends notes that its owner does not believe in it any more.
+func (t *tenure) ends() (news bool) { return t.endsAt(t.a.w.now()) }
+
+func (t *tenure) endsAt(at time.Duration) (news bool) {
+	w := t.a.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range t.n {
+		h := &w.rec.Holds[t.first+i]
+		news = news || h.Ended == judge.Never
+		h.Ended = min(h.Ended, at)
+	}
+	return news
+}
+
+// release gives it back.
+func (t *tenure) release() {
+	t.ends()
+	t.stop()
+	err := t.h.Release()
+	t.a.w.tell(t.a.name, "gives back %v: %v", t.nodes, err)
+}
+
+// leaves are the holds that stand on one node each.
+func leaves(h *recipes.Hold) (all []*recipes.Hold) {
+	if len(h.Members()) == 0 {
+		return []*recipes.Hold{h}
+	}
+	for _, m := range h.Members() {
+		all = append(all, leaves(m)...)
+	}
+	return all
+}
+
+// plain takes a lock, works and gives it back.
+func (a *actor) plain(lock recipes.Lock) {
+	t := a.acquire(a.w.over, lock, 0)
+	if t == nil {
+		return
+	}
+	a.work(t)
+	a.finish(t)
+}
+
+// finish gives a hold back, sometimes together with a write.
+func (a *actor) finish(t *tenure) {
+	if a.r.IntN(5) == 0 {
+		a.write(t, true)
+	}
+	t.release()
+}
+
+// work is what is done under a lock.
+func (a *actor) work(t *tenure) {
+	for range 1 + a.r.IntN(3) {
+		switch a.r.IntN(4) {
+		case 0, 1:
+			a.write(t, false)
+		case 2:
+			a.writePlainly(t)
+		}
+		// Mostly short, now and then longer than a session lasts.
+		d := time.Duration(a.r.ExpFloat64() * float64(10*time.Millisecond))
+		if a.r.IntN(12) == 0 {
+			d = a.w.span(a.r, 1.5)
+		}
+		select {
+		case <-a.w.calmed:
+			d = time.Duration(a.r.Int64N(int64(3 * time.Millisecond)))
+		default:
+		}
+		done := t.h.Context().Done()
+		if a.r.IntN(3) == 0 {
+			done = nil // who does not look
+		}
+		a.restUnder(done, d)
+	}
+}
+
+// restUnder waits like rest, and not for long once all is calm.
+func (a *actor) restUnder(done <-chan struct{}, d time.Duration) {
+	timer := time.NewTimer(d + 1)
+	defer timer.Stop()
+	calmed := a.w.calmed
+	select {
+	case <-calmed:
+		calmed = nil
+	default:
+	}
+	select {
+	case <-timer.C:
+	case <-done:
+	case <-calmed:
+	}
+}
+
+// write writes under the fence of a hold, and gives it back with it if last.
+func (a *actor) write(t *tenure, last bool) {
+	a.n++
+	id := fmt.Sprintf("%s-%d", a.name, a.n)
+	path := "/data" + lockOf(t.nodes[0])
+	tx := t.h.Transaction()
+	tx.Set(path, []byte(id), framework.AnyVersion)
+	var opts []framework.CommitOption
+	if a.r.IntN(2) == 0 {
+		opts = append(opts, framework.Idempotent())
+	}
+	began := a.w.now()
+	err := a.wait(a.w.over, t.nodes[0], func(ctx context.Context) (err error) {
+		if last {
+			_, err = tx.CommitAndRelease(ctx, opts...)
+		} else {
+			_, err = tx.Commit(ctx, opts...)
+		}
+		return err
+	})
+	if last && (err == nil || framework.Ambiguous(err)) {
+		t.endsAt(began)
+	}
+	a.wrote(t, id, path, true, err)
+}
+
+// writePlainly writes without a fence, as a control.
+func (a *actor) writePlainly(t *tenure) {
+	a.n++
+	id := fmt.Sprintf("%s-%d", a.name, a.n)
+	path := "/plain" + lockOf(t.nodes[0])
+	err := a.wait(a.w.over, t.nodes[0], func(ctx context.Context) error {
+		_, err := a.c.Set(ctx, path, []byte(id), framework.AnyVersion)
+		return err
+	})
+	a.wrote(t, id, path, false, err)
+}
+
+func (a *actor) wrote(t *tenure, id, path string, fenced bool, err error) {
+	outcome := judge.Done
+	switch {
+	case err == nil:
+	case framework.Ambiguous(err):
+		outcome = judge.Unknown
+	default:
+		outcome = judge.NotDone
+	}
+	a.w.mu.Lock()
+	defer a.w.mu.Unlock()
+	a.w.rec.Writes = append(a.w.rec.Writes, judge.Write{Who: a.name, ID: id, Path: path, Nodes: t.nodes, Fenced: fenced, Outcome: outcome})
+	result := "done"
+	if err != nil {
+		result = classify(err)
+	}
+	a.w.tellLocked(a.name, "writes %s to %s: %s", id, path, result)
+}
+
+// reenter takes a mutex again under itself.
+func (a *actor) reenter(lock *recipes.InterProcessMutex) {
+	t := a.acquire(a.w.over, lock, 0)
+	if t == nil {
+		return
+	}
+	inner, err := lock.Acquire(t.h.Context()) //nolint:contextcheck // the hold's context is the point
+	if err == nil {
+		a.work(t)
+		if !lock.HeldBy(inner.Context()) && t.h.Err() == nil {
+			a.w.fail("re-entry", "%s does not own %v, and does", a.name, t.nodes)
+		}
+	} else if t.h.Err() == nil && t.h.Context().Err() == nil {
+		a.w.fail("re-entry", "%s could not take %v again: %v", a.name, t.nodes, err)
+	}
+	if inner != nil && a.r.IntN(2) == 0 {
+		// The outer first: the node goes with the last.
+		t2 := *t
+		t.stop()
+		_ = t.h.Release()
+		t2.h, t2.stop = inner, func() {}
+		t2.release()
+		return
+	}
+	if inner != nil {
+		_ = inner.Release()
+	}
+	a.finish(t)
+}
+
+// downgrade takes the write side, then the read side, and gives the former back.
+func (a *actor) downgrade(c *framework.Client) {
+	l := recipes.NewInterProcessReadWriteLock(c, "/w")
+	write := a.acquire(a.w.over, l.WriteSide(), 0)
+	if write == nil {
+		return
+	}
+	a.work(write)
+	read := a.acquire(write.h.Context(), l.ReadSide(), write.owner()) //nolint:contextcheck // the hold's context is the point
+	write.release()
+	if read != nil {
+		a.work(read)
+		read.release()
+	}
+}
+
+// nested takes a mutex, and another one under it, each in its own right.
+func (a *actor) nested(c *framework.Client) {
+	outer := a.acquire(a.w.over, recipes.NewInterProcessMutex(c, "/a"), 0)
+	if outer == nil {
+		return
+	}
+	if inner := a.acquire(outer.h.Context(), recipes.NewInterProcessMutex(c, "/b"), 0); inner != nil { //nolint:contextcheck // as above
+		a.work(inner)
+		inner.release()
+	}
+	outer.release()
+}

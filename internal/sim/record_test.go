@@ -1,0 +1,87 @@
+package sim
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/paddock-zk/paddock/internal/judge"
+	"github.com/paddock-zk/paddock/recipes"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// lockOf is the lock that a contender's node belongs to.
+func lockOf(node string) string { return strings.TrimSuffix(path.Dir(node), "/leases") }
+
+// place fills in what a node's path says.
+func place(h *judge.Hold) {
+	h.Lock = lockOf(h.Node)
+	switch {
+	case strings.HasSuffix(path.Dir(h.Node), "/leases"):
+		h.Mode = judge.Lease
+		if h.Lock == "/x" {
+			h.Mode = judge.Alone
+		}
+	case strings.Contains(h.Node, "__READ__"):
+		h.Mode = judge.Shared
+	default:
+		h.Mode = judge.Alone
+	}
+}
+
+// lockName says what a lock is.
+func lockName(l recipes.Lock) string { return strings.TrimPrefix(fmt.Sprintf("%T", l), "*recipes.") }
+
+// fail adds a violation that no judge can see later.
+func (w *world) fail(judgeName, format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.found = append(w.found, judge.Violation{Judge: judgeName, Text: fmt.Sprintf(format, args...)})
+	w.tellLocked("judge", format, args...)
+}
+
+// line is one event of a story.
+type line struct {
+	at   time.Duration
+	who  string
+	what string
+}
+
+func (l line) String() string { return fmt.Sprintf("%14.9f %-8s %s", l.at.Seconds(), l.who, l.what) }
+
+// chronicle is the story and what the servers did, in order.
+func (w *world) chronicle() []string {
+	all := slices.Clone(w.story)
+	for _, txn := range w.cluster.Transactions() {
+		what := fmt.Sprintf("%#x %s by %#x:", txn.Zxid, txn.Op, txn.Session)
+		if txn.Refused {
+			what += " refused"
+		}
+		for _, c := range txn.Changes {
+			what += fmt.Sprintf(" %v %s", c.Kind, c.Path)
+			if c.Kind == zktest.DataSet {
+				what += fmt.Sprintf(" to %q", c.Data)
+			}
+		}
+		all = append(all, line{txn.At, "servers", what})
+	}
+	slices.SortStableFunc(all, func(a, b line) int { return cmp.Compare(a.at, b.at) })
+	story := make([]string, len(all))
+	for i, l := range all {
+		story[i] = l.String()
+	}
+	return story
+}
+
+func digest(story []string) string {
+	h := sha256.New()
+	for _, line := range story {
+		h.Write([]byte(line + "\n"))
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}

@@ -1,0 +1,281 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/chance"
+	"github.com/paddock-zk/paddock/internal/judge"
+	"github.com/paddock-zk/paddock/internal/session"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// setting is what a seed draws before anything happens.
+type setting struct {
+	members   int
+	tick      time.Duration
+	timeout   time.Duration
+	syncLimit int
+	near, far time.Duration // latencies
+	clients   int
+	actors    int // of each client
+	faulty    time.Duration
+}
+
+func draw(r *rand.Rand) setting {
+	s := setting{
+		members:   [...]int{1, 3, 3, 3, 3, 3, 5}[r.IntN(7)],
+		tick:      [...]time.Duration{250, 500, 500, 1000}[r.IntN(4)] * time.Millisecond,
+		syncLimit: 2 + r.IntN(4),
+		near:      time.Duration(50+r.IntN(950)) * time.Microsecond,
+		clients:   3 + r.IntN(3),
+		actors:    1 + r.IntN(3),
+		faulty:    12 * time.Second,
+	}
+	s.timeout = min(s.tick*time.Duration(2+r.IntN(7)), 4*time.Second)
+	s.far = s.near * time.Duration(2+r.IntN(6))
+	return s
+}
+
+func (s setting) String() string {
+	return fmt.Sprintf("%d members, tick %v, sync limit %d, session timeout %v, latency %v to %v, %d clients with %d actors each",
+		s.members, s.tick, s.syncLimit, s.timeout, s.near, s.far, s.clients, s.actors)
+}
+
+// world is one run of the simulation. It lives in a bubble of its own.
+type world struct {
+	setting
+	seed    uint64
+	plant   plant
+	begun   time.Time
+	cluster *zktest.Cluster
+	slots   []*slot
+	op      *framework.Client // an operator's
+	over    context.Context   // ends when actors are to stop
+	ended   context.CancelFunc
+	jobs    sync.WaitGroup // faults under way
+
+	mu       sync.Mutex // guards the fields below
+	story    []line
+	rec      judge.Record
+	owners   int
+	fired    map[string]int
+	rounds   map[string]int
+	register []registerOp
+	calls    []*call
+	found    []judge.Violation
+	overAt   time.Duration
+	calmed   chan struct{}
+}
+
+// result is what one run came to. It goes from process to process as JSON.
+type result struct {
+	Seed       uint64
+	Setting    string
+	Virtual    time.Duration
+	Schedule   []fault
+	Fired      map[string]int
+	Rounds     map[string]int
+	Histories  int
+	Undecided  int
+	Operations int
+	Stale      int
+	Recovery   time.Duration
+	Violations []judge.Violation
+	Digest     string // of the story
+	Story      []string
+}
+
+// locks are where everybody meets.
+var locks = []judge.Lock{
+	{Path: "/a", Kind: judge.Mutex}, {Path: "/b", Kind: judge.Mutex}, {Path: "/w", Kind: judge.ReadWrite},
+	{Path: "/s", Kind: judge.Semaphore, Permits: 3}, {Path: "/x", Kind: judge.Semaphore, Permits: 1},
+}
+
+var registers = []string{"/data/r0", "/data/r1"}
+
+// run simulates one seed with the faults given, or those that it draws.
+func run(t *testing.T, seed uint64, schedule []fault, p plant) *result {
+	w := &world{seed: seed, plant: p, fired: make(map[string]int), rounds: make(map[string]int)}
+	w.setting = draw(rand.New(rand.NewPCG(seed, 1)))
+	if schedule == nil {
+		schedule = w.schedule(rand.New(rand.NewPCG(seed, 2)))
+	}
+	chanceBefore, clockBefore := chance.New, session.NewClock
+	defer func() { chance.New, session.NewClock = chanceBefore, clockBefore }()
+	var virtual time.Duration
+	synctest.Test(t, func(t *testing.T) {
+		w.live(t, schedule)
+		virtual = w.now()
+	})
+	return w.judged(schedule, virtual)
+}
+
+func (w *world) now() time.Duration { return time.Since(w.begun) }
+
+// tell adds a line to the story.
+func (w *world) tell(who, format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.tellLocked(who, format, args...)
+}
+
+func (w *world) tellLocked(who, format string, args ...any) {
+	w.story = append(w.story, line{w.now(), who, fmt.Sprintf(format, args...)})
+}
+
+// live is the life of a world, from its begin to its end.
+func (w *world) live(t *testing.T, schedule []fault) {
+	w.begun, w.calmed = time.Now(), make(chan struct{})
+	opts := []zktest.Option{
+		zktest.InMemory(), zktest.Tick(w.tick), zktest.SyncLimit(w.syncLimit), zktest.Seed(w.seed | 1),
+		zktest.LatencyBy(zktest.Uniform(w.near, w.far)), zktest.SweepInterval(0), zktest.ElectionTime(w.tick / 2), zktest.TransactionLog(),
+	}
+	var err error
+	if w.cluster, err = zktest.NewCluster(w.members, opts...); err != nil {
+		t.Fatal(err)
+	}
+	w.over, w.ended = context.WithCancel(t.Context())
+	defer w.ended()
+	w.tell("world", "%v", w.setting)
+	w.rec = judge.Record{Timeout: w.timeout, Locks: locks, Forced: make(map[int64]time.Duration)}
+	w.op = w.client("op", 1, nil)
+	w.prepare(t)
+	for i := range w.clients {
+		w.slots = append(w.slots, w.newSlot(i))
+	}
+	var actors sync.WaitGroup
+	for _, s := range w.slots {
+		for n := range w.setting.actors {
+			a := newActor(w, s, n)
+			actors.Go(a.live)
+		}
+	}
+	w.trouble(schedule)
+	w.heal()
+	time.Sleep(w.timeout + judge.Grace)
+	w.tell("world", "the actors are to stop")
+	w.mu.Lock()
+	w.overAt = w.now()
+	w.mu.Unlock()
+	w.ended()
+	w.join(t, &actors)
+	w.clean()
+	w.depart(t)
+}
+
+// prepare makes what actors write to.
+func (w *world) prepare(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	paths := slices.Clone(registers)
+	for _, l := range locks {
+		paths = append(paths, "/data"+l.Path, "/plain"+l.Path)
+	}
+	for _, path := range paths {
+		if _, err := w.op.Create(ctx, path, []byte{}, framework.Persistent, framework.Parents()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// join waits for the actors. One that does not come back has broken its promise.
+func (w *world) join(t *testing.T, actors *sync.WaitGroup) {
+	done := make(chan struct{})
+	go func() { actors.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(2 * time.Minute):
+		w.rec.Left = append(w.rec.Left, "actors that do not come back")
+		for _, s := range w.slots {
+			_ = s.client().Close()
+		}
+		<-done
+	}
+}
+
+// clean looks what is left when everybody has given back.
+func (w *world) clean() {
+	time.Sleep(2*w.timeout + 10*time.Second) // background work pauses for up to 5 s
+	left := func(what string, all []string) {
+		if len(all) > 0 {
+			w.rec.Left = append(w.rec.Left, fmt.Sprintf("%d %s: %s", len(all), what, strings.Join(all[:min(5, len(all))], ", ")))
+		}
+	}
+	left("nodes", w.cluster.Ephemerals(0))
+	var watches []string
+	for _, x := range w.cluster.Watches() {
+		watches = append(watches, fmt.Sprintf("%s on %s of %#x", x.Kind, x.Path, x.Session))
+	}
+	left("watches", watches)
+	before := w.cluster.Requests()
+	time.Sleep(30 * time.Second)
+	var busy []string
+	for op, n := range w.cluster.Requests() {
+		if op != "ping" && n > before[op] {
+			busy = append(busy, fmt.Sprintf("%d %s", n-before[op], op))
+		}
+	}
+	slices.Sort(busy)
+	left("kinds of request by clients that have nothing to do", busy)
+}
+
+// depart closes everything. What still runs then stops the bubble, which fails
+// the test.
+func (w *world) depart(t *testing.T) {
+	for _, s := range w.slots {
+		if err := s.client().Close(); err != nil {
+			w.rec.Left = append(w.rec.Left, fmt.Sprintf("a session: %s: %v", s.name, err))
+		}
+	}
+	_ = w.op.Close()
+	time.Sleep(time.Second)
+	if n := len(w.cluster.Sessions()); n > 0 {
+		w.rec.Left = append(w.rec.Left, fmt.Sprintf("%d sessions after Close", n))
+	}
+	if err := w.cluster.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// judged is the verdict on a life.
+func (w *world) judged(schedule []fault, virtual time.Duration) *result {
+	for _, txn := range w.cluster.Transactions() {
+		x := judge.Txn{Zxid: txn.Zxid, At: txn.At, Session: txn.Session, Closes: txn.Op == "closeSession"}
+		for _, c := range txn.Changes {
+			x.Changes = append(x.Changes, judge.Change{Kind: judge.ChangeKind(c.Kind), Path: c.Path, Owner: c.Owner, Data: string(c.Data)})
+		}
+		w.rec.Log = append(w.rec.Log, x)
+	}
+	res := &result{
+		Seed: w.seed, Setting: w.setting.String(), Virtual: virtual, Schedule: schedule, Fired: w.fired, Rounds: w.rounds,
+		Operations: len(w.rec.Log), Stale: judge.StaleWrites(&w.rec), Recovery: judge.Recovery(&w.rec), Histories: len(locks),
+	}
+	res.Violations = w.found
+	for _, j := range judge.All {
+		res.Violations = append(res.Violations, j.Of(&w.rec)...)
+	}
+	w.judgeRegisters(res)
+	res.Story = w.chronicle()
+	res.Digest = digest(res.Story)
+	return res
+}
+
+// classify puts an error into one word.
+func classify(err error) string {
+	for word, target := range words {
+		if errors.Is(err, target) {
+			return word
+		}
+	}
+	return err.Error()
+}
