@@ -11,27 +11,26 @@ import (
 // contendedAll measures how fast a lock that everybody wants all the time goes
 // round among clients with sessions of their own, and among the goroutines of
 // one client.
-func contendedAll(ctx context.Context, p plan, s server) ([]result, error) {
-	var all []result
-	for _, shared := range []bool{false, true} {
+func contendedAll(ctx context.Context, p plan, s server) (steps []step) {
+	for _, sessions := range []string{ownSessions, oneSession} {
 		for _, n := range p.clients {
-			results, err := contended(ctx, p, s, n, shared)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, results...)
+			steps = append(steps, step{"hand-offs, " + sessions + ", " + fmt.Sprint(n), func() ([]result, error) {
+				return contended(ctx, p, s, n, sessions)
+			}})
 		}
 	}
-	return all, nil
+	return steps
 }
+
+const (
+	ownSessions = "own sessions"
+	oneSession  = "one session"
+)
 
 // contended returns hand-offs per second, and the median time from before one
 // releases until the next one has acquired.
-func contended(ctx context.Context, p plan, s server, n int, shared bool) (_ []result, err error) {
-	sessions := "own sessions"
-	if shared {
-		sessions = "one session"
-	}
+func contended(ctx context.Context, p plan, s server, n int, sessions string) (_ []result, err error) {
+	shared := sessions == oneSession
 	cands := []candidate{zkLock, mutex}
 	var ends closers
 	defer func() { err = ends.close(err) }()

@@ -10,26 +10,22 @@ import (
 
 // overDelays measures free locks behind networks that take 0, 1 and 5 ms in each
 // direction.
-func overDelays(ctx context.Context, p plan, s server) ([]result, error) {
-	var all []result
+func overDelays(ctx context.Context, p plan, s server) (steps []step) {
 	for _, d := range []time.Duration{0, time.Millisecond, 5 * time.Millisecond} {
-		results, err := overDelay(ctx, p, s, d)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, results...)
+		group := fmt.Sprintf("%d ms each way", d.Milliseconds())
+		steps = append(steps, step{group, func() ([]result, error) { return overDelay(ctx, p, s, group, d) }})
 	}
-	return all, nil
+	return steps
 }
 
-func overDelay(ctx context.Context, p plan, s server, d time.Duration) (_ []result, err error) {
+func overDelay(ctx context.Context, p plan, s server, group string, d time.Duration) (_ []result, err error) {
 	far, err := startProxy(ctx, s.addr, d)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = closers{far.close}.close(err) }()
 	p.turns = max(1, p.turns/5)
-	return uncontended(ctx, p, server{name: s.name, addr: far.addr()}, fmt.Sprintf("%d ms each way", d.Milliseconds()), []candidate{raw, zkLock, mutex, writeSide, multiLock(3)})
+	return uncontended(ctx, p, server{name: s.name, addr: far.addr()}, group, []candidate{raw, zkLock, mutex, writeSide, multiLock(3)})
 }
 
 // proxy passes on bytes after a delay, as many as come.

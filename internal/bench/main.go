@@ -17,6 +17,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"time"
 
 	zktest "github.com/paddock-zk/paddock/testing"
@@ -31,6 +33,12 @@ type plan struct {
 	clients []int
 	locks   int // whose memory is measured
 	warm    time.Duration
+	only    *regexp.Regexp // what is measured, by server and group; nil for all
+}
+
+// wants is whether a group is to be measured on a server.
+func (p plan) wants(server, group string) bool {
+	return p.only == nil || p.only.MatchString(server+": "+group)
 }
 
 var (
@@ -41,6 +49,7 @@ var (
 func main() {
 	quick := flag.Bool("quick", false, "measure less, in about a minute")
 	out := flag.String("out", "", "folder to keep bench.json, bench.md and bench.svg in")
+	only := flag.String("only", "", "measure only groups whose title in the tables matches this expression")
 	from := flag.String("from", "", "draw from this bench.json instead of measuring")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -48,6 +57,9 @@ func main() {
 	p := full
 	if *quick {
 		p = brief
+	}
+	if *only != "" {
+		p.only = regexp.MustCompile(*only)
 	}
 	if err := run(ctx, p, *from, *out, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -114,30 +126,49 @@ func measure(ctx context.Context, p plan) (_ []result, err error) {
 		}
 		all = append(all, results...)
 	}
-	entry, err := reentry(ctx, p, server{name: "in process", addr: srv.ConnectString()})
-	if err != nil {
-		return nil, err
+	if p.wants("no server", "re-entry") {
+		entry, err := reentry(ctx, p, server{name: "in process", addr: srv.ConnectString()})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, entry)
 	}
-	held, err := memory(ctx, p, real)
-	return append(append(all, entry), held...), err
+	if p.wants(real.name, "memory") {
+		held, err := memory(ctx, p, real)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, held...)
+	}
+	return all, nil
 }
 
-func measureServer(ctx context.Context, p plan, s server) ([]result, error) {
+// step is what measures one group, or two of the same runs.
+type step struct {
+	group   string
+	measure func() ([]result, error)
+}
+
+func measureServer(ctx context.Context, p plan, s server) (all []result, err error) {
+	steps := []step{
+		{"uncontended", func() ([]result, error) {
+			return uncontended(ctx, p, s, "uncontended", []candidate{raw, zkLock, mutex, readSide, writeSide, semaphore, semaphoreMutex})
+		}},
+		{"MultiLock", func() ([]result, error) {
+			return uncontended(ctx, p, s, "MultiLock", []candidate{raw, multiLock(1), multiLock(2), multiLock(3), multiLock(5), multiLock(10)})
+		}},
+	}
+	steps = append(steps, overDelays(ctx, p, s)...)
+	steps = append(steps, contendedAll(ctx, p, s)...)
+	steps = slices.DeleteFunc(steps, func(st step) bool { return !p.wants(s.name, st.group) })
+	if len(steps) == 0 {
+		return nil, nil
+	}
 	if err := warm(ctx, p, s); err != nil {
 		return nil, err
 	}
-	var all []result
-	for _, step := range []func() ([]result, error){
-		func() ([]result, error) {
-			return uncontended(ctx, p, s, "uncontended", []candidate{raw, zkLock, mutex, readSide, writeSide, semaphore, semaphoreMutex})
-		},
-		func() ([]result, error) {
-			return uncontended(ctx, p, s, "MultiLock", []candidate{raw, multiLock(1), multiLock(2), multiLock(3), multiLock(5), multiLock(10)})
-		},
-		func() ([]result, error) { return overDelays(ctx, p, s) },
-		func() ([]result, error) { return contendedAll(ctx, p, s) },
-	} {
-		results, err := step()
+	for _, st := range steps {
+		results, err := st.measure()
 		if err != nil {
 			return nil, err
 		}

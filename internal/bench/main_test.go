@@ -76,8 +76,8 @@ func TestProxyDelaysBothWays(t *testing.T) {
 
 func TestEveryCandidateWorks(t *testing.T) {
 	p := plan{rounds: 1, turns: 1, turn: time.Microsecond, contend: time.Millisecond, clients: []int{2}}
-	for _, shared := range []bool{false, true} {
-		results, err := contended(t.Context(), p, testServer(t), 2, shared)
+	for _, sessions := range []string{ownSessions, oneSession} {
+		results, err := contended(t.Context(), p, testServer(t), 2, sessions)
 		require.NoError(t, err)
 		require.Len(t, results, 4)
 	}
