@@ -40,32 +40,63 @@ const seqLimit = 1<<31 - 1<<16
 // contenders picks from a list of children those that stand in a queue, in
 // order. Children with other names are none of ours and are passed over.
 func contenders(children []string, marks ...string) ([]contender, error) {
-	queue := make([]contender, 0, len(children))
+	found := make([]contender, 0, len(children))
+	order := make([]uint64, 0, len(children)) // number, and where in found
 	for _, name := range children {
 		c, ok, err := parseContender(name, marks)
 		if err != nil {
 			return nil, err
 		}
 		if ok {
-			queue = append(queue, c)
+			order = append(order, uint64(c.seq)<<32|uint64(len(found)))
+			found = append(found, c)
 		}
 	}
-	slices.SortFunc(queue, func(a, b contender) int {
-		// A downgraded reader comes behind the write node whose number it has.
-		return cmp.Or(cmp.Compare(a.seq, b.seq), -cmp.Compare(a.mark, b.mark), cmp.Compare(a.name, b.name))
-	})
-	for i := 1; i < len(queue); i++ {
-		// Only a reader shares a number: with its own write node. Otherwise the
-		// servers' counter has stuck at its end, and nobody knows who was first.
-		if queue[i].seq == queue[i-1].seq && queue[i].mark != readName {
-			return nil, ErrSequenceExhausted
-		}
+	slices.Sort(order)
+	queue := make([]contender, len(found))
+	for i, at := range order {
+		queue[i] = found[uint32(at)]
+	}
+	if err := separate(queue); err != nil {
+		return nil, err
 	}
 	return queue, nil
 }
 
+// separate orders those that have the same number.
+func separate(queue []contender) error {
+	for from := 0; from < len(queue); {
+		to := from + 1
+		for to < len(queue) && queue[to].seq == queue[from].seq {
+			to++
+		}
+		if to-from > 1 {
+			// A downgraded reader comes behind the write node whose number it has.
+			slices.SortFunc(queue[from:to], func(a, b contender) int {
+				return cmp.Or(-cmp.Compare(a.mark, b.mark), cmp.Compare(a.name, b.name))
+			})
+		}
+		for _, c := range queue[from+1 : to] {
+			// Only a reader shares a number: with its own write node. Otherwise the
+			// servers' counter has stuck at its end, and nobody knows who was first.
+			if c.mark != readName {
+				return ErrSequenceExhausted
+			}
+		}
+		from = to
+	}
+	return nil
+}
+
 // parseContender reads one name. ok is false for what is none of ours.
 func parseContender(name string, marks []string) (c contender, ok bool, err error) {
+	if seq, ok := framework.Sequence(name); ok && seq < seqLimit { // as most are
+		for _, mark := range marks {
+			if strings.HasSuffix(name[:len(name)-10], mark) {
+				return contender{name: name, mark: mark, seq: seq}, true, nil
+			}
+		}
+	}
 	for _, mark := range marks {
 		i := strings.LastIndex(name, mark)
 		if i < 0 {

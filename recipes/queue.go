@@ -293,7 +293,7 @@ func (p *place) listed(ctx context.Context, c *link.Conn, list *link.Call) ([]st
 	if err := p.scope.Session.Await(ctx, c, list, false); err != nil {
 		return nil, err
 	}
-	var resp wire.GetChildrenResponse
+	resp := wire.GetChildrenResponse{Together: true}
 	err := list.Decode(&resp)
 	return resp.Children, err
 }

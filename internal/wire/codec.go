@@ -195,6 +195,27 @@ func (d *Decoder) Strings() []string {
 	return ss
 }
 
+// StringsTogether is Strings with all of them in one piece of memory, which is
+// kept as long as any of them is.
+func (d *Decoder) StringsTogether() []string {
+	n := d.count(4)
+	if n < 0 {
+		return nil
+	}
+	ss := make([]string, 0, n)
+	all := string(d.b)
+	for range n {
+		before := len(d.b)
+		p := d.Bytes()
+		if d.err != nil {
+			break
+		}
+		at := len(all) - before + 4
+		ss = append(ss, all[at:at+len(p)])
+	}
+	return ss
+}
+
 // ACLs reads a count and that many entries. The count -1 gives nil.
 func (d *Decoder) ACLs() []ACL {
 	n := d.count(12)

@@ -395,13 +395,23 @@ func (r *GetACLResponse) Decode(d *Decoder) {
 }
 
 // GetChildrenResponse answers OpGetChildren.
-type GetChildrenResponse struct{ Children []string }
+type GetChildrenResponse struct {
+	Children []string
+	// Together, if set before decoding, saves memory for who keeps no name for long.
+	Together bool
+}
 
 // Encode implements Record.
 func (r *GetChildrenResponse) Encode(e *Encoder) { e.Strings(r.Children) }
 
 // Decode implements Record.
-func (r *GetChildrenResponse) Decode(d *Decoder) { r.Children = d.Strings() }
+func (r *GetChildrenResponse) Decode(d *Decoder) {
+	if r.Together {
+		r.Children = d.StringsTogether()
+		return
+	}
+	r.Children = d.Strings()
+}
 
 // GetChildren2Response answers OpGetChildren2.
 type GetChildren2Response struct {

@@ -37,7 +37,7 @@ func records() []Record {
 		&GetDataResponse{[]byte("x"), aStat},
 		&SetACLRequest{"/a", acl, 2},
 		&GetACLResponse{acl, aStat},
-		&GetChildrenResponse{[]string{"a", "b"}},
+		&GetChildrenResponse{[]string{"a", "b"}, false},
 		&GetChildren2Response{[]string{"a", "b"}, aStat},
 		&GetEphemeralsResponse{[]string{"/a"}},
 		&GetAllChildrenNumberResponse{4},
@@ -101,10 +101,11 @@ func TestWrongLengthsAreMalformed(t *testing.T) {
 	var e Encoder
 	e.Int32(-2)
 	for name, read := range map[string]func(*Decoder){
-		"bytes":   func(d *Decoder) { d.Bytes() },
-		"string":  func(d *Decoder) { _ = d.String() },
-		"strings": func(d *Decoder) { d.Strings() },
-		"acls":    func(d *Decoder) { d.ACLs() },
+		"bytes":            func(d *Decoder) { d.Bytes() },
+		"string":           func(d *Decoder) { _ = d.String() },
+		"strings":          func(d *Decoder) { d.Strings() },
+		"strings together": func(d *Decoder) { d.StringsTogether() },
+		"acls":             func(d *Decoder) { d.ACLs() },
 	} {
 		d := NewDecoder(e.B)
 		read(d)
@@ -115,6 +116,24 @@ func TestWrongLengthsAreMalformed(t *testing.T) {
 	d := NewDecoder(append(huge, make([]byte, 100)...))
 	assert.Nil(t, d.Strings())
 	assert.ErrorContains(t, d.Err(), "2147483647 entries in 100 bytes")
+}
+
+func TestStringsTogether(t *testing.T) {
+	for _, want := range [][]string{{"a", "", "bc"}, {}, {""}} {
+		var e Encoder
+		e.Strings(want)
+		e.Int32(7)
+		resp := GetChildrenResponse{Together: true}
+		d := NewDecoder(e.B)
+		resp.Decode(d)
+		assert.Equal(t, want, resp.Children)
+		assert.EqualValues(t, 7, d.Int32(), "what is behind them")
+		for n := range len(e.B) - 4 {
+			short := NewDecoder(e.B[:n])
+			short.StringsTogether()
+			assert.ErrorIs(t, short.Err(), ErrMalformed)
+		}
+	}
 }
 
 func TestFirstMistakeStays(t *testing.T) {
