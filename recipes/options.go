@@ -12,6 +12,7 @@ type options struct {
 	failOnLoss     bool
 	releaseWait    time.Duration
 	revocable      bool
+	lookAhead      bool
 }
 
 const defaultReleaseWait = time.Second

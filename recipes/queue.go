@@ -41,6 +41,7 @@ type place struct {
 	doubt      *link.Call // a creation whose reply was lost
 	straggler  bool       // such a creation had not happened, and may still
 	behind     bool       // somebody was seen ahead
+	heir       *heir      // with LookAhead
 }
 
 // errAgain says that what was found does not hold any more.
@@ -159,11 +160,19 @@ func (p *place) look(ctx context.Context, once bool) (first bool, err error) {
 	}
 	ahead, waits := p.ahead(line, at)
 	if !waits {
+		p.inherited()
 		return true, nil
 	}
 	p.behind = true
 	if once {
 		return false, nil
+	}
+	if p.opts.lookAhead && p.mark != readName {
+		first, err := p.pass(ctx, c, line, at)
+		if first {
+			p.inherited()
+		}
+		return first, err
 	}
 	return false, p.await(ctx, c, ahead.name)
 }
@@ -207,6 +216,7 @@ func (p *place) move(c *link.Conn) error {
 // vanished forgets a node that is gone: by its session, or by somebody's hand.
 func (p *place) vanished() {
 	p.sweep()
+	p.disinherit()
 	p.name, p.full, p.doubt, p.czxid = "", "", nil, 0
 	p.protection = p.scope.Session.Protection(p.tag, p.yields)
 }
@@ -404,6 +414,7 @@ func (p *place) node() string {
 // known to be gone or its session is.
 func (p *place) leave() {
 	s := p.scope.Session
+	p.disinherit()
 	switch {
 	case p.doubt != nil:
 		s.RemoveDoubtful(p.session, p.doubt, p.path, p.protection)

@@ -19,6 +19,9 @@ import (
 // swept are all ways to take a lock, over nodes below /l.
 var swept = map[string]func(c *framework.Client) recipes.Lock{
 	"mutex": func(c *framework.Client) recipes.Lock { return recipes.NewInterProcessMutex(c, "/l/m") },
+	"look-ahead": func(c *framework.Client) recipes.Lock {
+		return recipes.NewInterProcessMutex(c, "/l/m", recipes.LookAhead())
+	},
 	"revocable": func(c *framework.Client) recipes.Lock {
 		return recipes.NewInterProcessMutex(c, "/l/m", recipes.Revocable())
 	},

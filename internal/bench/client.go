@@ -156,6 +156,9 @@ var (
 	mutex = ours("mutex", func(c *framework.Client, path string) recipes.Lock {
 		return recipes.NewInterProcessMutex(c, path)
 	})
+	lookAhead = ours("mutex, look-ahead", func(c *framework.Client, path string) recipes.Lock {
+		return recipes.NewInterProcessMutex(c, path, recipes.LookAhead())
+	})
 	readSide = ours("read side", func(c *framework.Client, path string) recipes.Lock {
 		return recipes.NewInterProcessReadWriteLock(c, path).ReadSide()
 	})

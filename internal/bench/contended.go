@@ -19,7 +19,29 @@ func contendedAll(ctx context.Context, p plan, s server) (steps []step) {
 			}})
 		}
 	}
-	return steps
+	return append(steps, step{"hand-offs, far", func() ([]result, error) { return farContended(ctx, p, s) }})
+}
+
+// farContended is what look-ahead is for: a lock that goes round among clients 3
+// ms away, each way, with nothing done while it is held, and with 10 ms of work.
+func farContended(ctx context.Context, p plan, s server) (_ []result, err error) {
+	far, err := startProxy(ctx, s.addr, 3*time.Millisecond)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = closers{far.close}.close(err) }()
+	var all []result
+	for _, work := range []time.Duration{0, 10 * time.Millisecond} {
+		results, err := contend(ctx, p, server{name: s.name, addr: far.addr()}, contest{
+			cands: []candidate{zkLock, mutex, lookAhead}, n: 8, work: work,
+			where: fmt.Sprintf("3 ms each way, held for %d ms", work.Milliseconds()),
+		})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, results...)
+	}
+	return all, nil
 }
 
 const (
@@ -27,27 +49,39 @@ const (
 	oneSession  = "one session"
 )
 
-// contended returns hand-offs per second, and the median time from before one
+// contest is who contends, and how.
+type contest struct {
+	cands  []candidate
+	n      int
+	shared bool          // all in one session
+	work   time.Duration // while it is held
+	where  string        // for the titles
+}
+
+func contended(ctx context.Context, p plan, s server, n int, sessions string) ([]result, error) {
+	return contend(ctx, p, s, contest{cands: []candidate{zkLock, mutex}, n: n, shared: sessions == oneSession, where: sessions})
+}
+
+// contend returns hand-offs per second, and the median time from before one
 // releases until the next one has acquired.
-func contended(ctx context.Context, p plan, s server, n int, sessions string) (_ []result, err error) {
-	shared := sessions == oneSession
-	cands := []candidate{zkLock, mutex}
+func contend(ctx context.Context, p plan, s server, with contest) (_ []result, err error) {
 	var ends closers
 	defer func() { err = ends.close(err) }()
+	cands := with.cands
 	cycles := make([][]cycle, len(cands))
 	rates, delays := make([]result, len(cands)), make([]result, len(cands))
 	for i, cand := range cands {
-		rates[i] = result{Server: s.name, Group: "hand-offs, " + sessions, Name: fmt.Sprintf("%s, %d clients", cand.name, n), Unit: "/s"}
-		delays[i] = result{Server: s.name, Group: "hand-off time, " + sessions, Name: rates[i].Name, Unit: "us"}
+		rates[i] = result{Server: s.name, Group: "hand-offs, " + with.where, Name: fmt.Sprintf("%s, %d clients", cand.name, with.n), Unit: "/s"}
+		delays[i] = result{Server: s.name, Group: "hand-off time, " + with.where, Name: rates[i].Name, Unit: "us"}
 		var c *client
-		for range n {
-			if c == nil || !shared {
+		for range with.n {
+			if c == nil || !with.shared {
 				if c, err = cand.open(ctx, s); err != nil {
 					return nil, err
 				}
 				ends = append(ends, c.close)
 			}
-			cyc, err := c.cycle(fmt.Sprintf("/bench-contended-%d-%t-%d", n, shared, i))
+			cyc, err := c.cycle(fmt.Sprintf("/bench-contended-%s-%d-%d", pathName(with.where), with.n, i))
 			if err != nil {
 				return nil, err
 			}
@@ -57,7 +91,7 @@ func contended(ctx context.Context, p plan, s server, n int, sessions string) (_
 	for round := -1; round < p.rounds; round++ {
 		var base, baseDelay float64
 		for i := range cands {
-			rate, delay, err := goRound(ctx, p.contend, cycles[i])
+			rate, delay, err := goRound(ctx, p.contend, with.work, cycles[i])
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", rates[i].Name, err)
 			}
@@ -74,7 +108,7 @@ func contended(ctx context.Context, p plan, s server, n int, sessions string) (_
 }
 
 // goRound lets the lock go round for a while.
-func goRound(ctx context.Context, length time.Duration, cycles []cycle) (rate, delay float64, err error) {
+func goRound(ctx context.Context, length, work time.Duration, cycles []cycle) (rate, delay float64, err error) {
 	var wg sync.WaitGroup
 	var inside atomic.Int32
 	var last time.Time // when the latest holder was about to release; guarded by the lock that is measured
@@ -88,11 +122,11 @@ func goRound(ctx context.Context, length time.Duration, cycles []cycle) (rate, d
 					if inside.Add(1) != 1 {
 						panic("two holders") // then no figure means anything
 					}
-					now := time.Now()
 					if !last.IsZero() {
-						times = append(times, now.Sub(last))
+						times = append(times, time.Since(last))
 					}
-					last = now
+					_ = pause(ctx, work) // if ctx ends, acquiring fails
+					last = time.Now()
 					inside.Add(-1)
 				})
 				if err != nil {

@@ -81,7 +81,7 @@ func TestEveryCandidateWorks(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, results, 4)
 	}
-	results, err := uncontended(t.Context(), p, testServer(t), "all", []candidate{raw, zkLock, mutex, readSide, writeSide, semaphore, semaphoreMutex, multiLock(2)})
+	results, err := uncontended(t.Context(), p, testServer(t), "all", []candidate{raw, zkLock, mutex, lookAhead, readSide, writeSide, semaphore, semaphoreMutex, multiLock(2)})
 	require.NoError(t, err)
 	for _, r := range results {
 		assert.Positive(t, median(r.Values), r.Name)
