@@ -238,8 +238,9 @@ func (h *Hold) Path() string {
 	return h.tenure.path
 }
 
-// Members are the holds of a MultiLock's locks or of a semaphore's leases, in
-// order; nil otherwise. One may be released early; the rest goes on.
+// Members are the holds of a MultiLock's locks, in the order of their paths and
+// then locks of yours as they were given, or of a semaphore's leases; nil
+// otherwise. One may be released early; the rest goes on.
 func (h *Hold) Members() []*Hold { return append([]*Hold(nil), h.members...) }
 
 // FencingToken rises from holder to holder, for the life of the ensemble (it is

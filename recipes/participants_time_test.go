@@ -141,7 +141,8 @@ func TestDowngradeThatIsRefused(t *testing.T) {
 		// Its session ends before the node of the read side can be made.
 		srv.On(zktest.Match{Session: c.SessionID(), Op: "create2"}, zktest.Call(func(r zktest.Request) { _ = srv.ExpireSession(r.Session) }))
 		_, err = lock.ReadSide().Acquire(w.Context())
-		require.Error(t, err)
+		require.ErrorIs(t, err, recipes.ErrLockLost)
+		require.ErrorIs(t, err, framework.ErrSessionExpired)
 		require.ErrorIs(t, w.Release(), recipes.ErrLockLost)
 		_, err = lock.ReadSide().Acquire(context.WithoutCancel(w.Context()))
 		require.NoError(t, err, "who comes from a hold that was released is nobody special")

@@ -52,14 +52,26 @@ func (m *InterProcessMutex) downgrade(ctx context.Context, write *tenure) (*Hold
 	digits := held.name[strings.LastIndex(held.name, writeName)+len(writeName):]
 	if err := p.enterAs(ctx, held.session, digits); err != nil {
 		p.leave()
-		return nil, err
+		return nil, write.lossIn(err)
 	}
 	t := m.tenure(p)
 	if err := p.claim(ctx, t); err != nil {
 		p.leave()
-		return nil, err
+		return nil, write.lossIn(err)
 	}
 	return m.hold(ctx, p, t)
+}
+
+// lossIn is what the end of its session, or that a node just made is gone, means
+// to who has something on the strength of a tenure.
+func (t *tenure) lossIn(err error) error {
+	if !errors.Is(err, session.ErrSessionOver) {
+		return err
+	}
+	if state, lost := t.now(); state == Lost {
+		return lost
+	}
+	return lostError(t.path, framework.ErrNoNode)
 }
 
 // enterAs creates our node with digits that are given. It is repeated until it
