@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -23,16 +24,22 @@ import (
 const roleVar = "PADDOCK_ENDURANCE_ROLE"
 
 var roles = map[string]func(ctx context.Context, args []string) error{
-	"crowd": crowd,
+	"crowd": crowdOne,
 	"hold":  holdUntilKilled,
 	"many":  takeMany,
+	"nest":  nest,
 }
+
+// orders are what the parent tells a role, line by line.
+var orders = make(chan string, 10)
 
 func TestMain(m *testing.M) {
 	if role := os.Getenv(roleVar); role != "" {
 		ctx, cancel := context.WithCancel(context.Background())
 		go func() { // the parent is gone when stdin ends
-			_, _ = bufio.NewReader(os.Stdin).ReadString(0)
+			for s := bufio.NewScanner(os.Stdin); s.Scan(); {
+				orders <- s.Text()
+			}
 			cancel()
 		}()
 		if err := roles[role](ctx, os.Args[1:]); err != nil {
@@ -47,6 +54,7 @@ func TestMain(m *testing.M) {
 // process is another process of a test.
 type process struct {
 	*exec.Cmd
+	in    io.Writer
 	lines chan string
 }
 
@@ -61,7 +69,7 @@ func start(t *testing.T, role string, args ...string) *process {
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	p := &process{Cmd: cmd, lines: make(chan string, 1000)}
+	p := &process{Cmd: cmd, in: in, lines: make(chan string, 1000)}
 	go func() {
 		defer close(p.lines)
 		for s := bufio.NewScanner(out); s.Scan(); {
@@ -95,6 +103,13 @@ func (p *process) says(t *testing.T, word string) string {
 			require.FailNow(t, "it did not say "+word)
 		}
 	}
+}
+
+// tell gives a role an order.
+func (p *process) tell(t *testing.T, order string) {
+	t.Helper()
+	_, err := fmt.Fprintln(p.in, order)
+	require.NoError(t, err)
 }
 
 const sessionTimeout = 2 * time.Second

@@ -65,9 +65,9 @@ func TestProcessKilled(t *testing.T) {
 	}
 }
 
-// crowd has many goroutines of one process take one mutex for a while. Who is
+// crowdOne has many goroutines of one process take one mutex for a while. Who is
 // inside makes a file, which must not be there.
-func crowd(ctx context.Context, args []string) error {
+func crowdOne(ctx context.Context, args []string) error {
 	for i, name := range []string{"connect string", "goroutines", "duration", "witness"} {
 		if i >= len(args) {
 			return errors.New("no " + name)
