@@ -98,8 +98,10 @@ type Config struct {
 	// NoContainers makes parents persistent nodes, which nobody removes.
 	NoContainers bool
 
-	// MaxReply bounds a reply's size in bytes; a server that sends more is
-	// disconnected. Defaults to 4 MiB.
+	// MaxReply bounds a reply's size in bytes; a larger one is ErrReplyTooLarge,
+	// and the server is disconnected only if nobody asked for it or it is beyond
+	// 256 MiB. The children of a lock are one reply: 4 MiB hold 70,000 who wait.
+	// Defaults to 4 MiB.
 	MaxReply int
 
 	// MaxRequest bounds a request's size in bytes; a larger one is refused with

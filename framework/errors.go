@@ -60,6 +60,9 @@ var (
 	ErrOutcomeUnknown = session.ErrOutcomeUnknown
 	// ErrTooLarge reports a request that is larger than Config.MaxRequest.
 	ErrTooLarge = session.ErrTooLarge
+	// ErrReplyTooLarge reports a reply that is larger than Config.MaxReply: the
+	// children of a node with very many, or data. What was asked for was done.
+	ErrReplyTooLarge = session.ErrReplyTooLarge
 	// ErrInvalidArgument reports options, modes or versions that do not fit
 	// together; nothing was sent.
 	ErrInvalidArgument = errors.New("invalid argument")

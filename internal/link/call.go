@@ -13,6 +13,10 @@ import (
 // wrapped in a *LostError.
 var ErrLost = errors.New("connection lost")
 
+// ErrTooLong reports a reply that is longer than Config.MaxReply. The request
+// was executed.
+var ErrTooLong = errors.New("reply too long")
+
 // LostError says how a call ended that got no reply.
 type LostError struct {
 	Sent  bool  // whether it may have reached the server
@@ -74,9 +78,12 @@ func (c *Call) Size() int { return len(c.frame) - 4 }
 // Done is closed when the call has ended.
 func (c *Call) Done() <-chan struct{} { return c.done }
 
-// Err is nil if there was a reply, whatever its code, and a *LostError if the
-// connection ended before.
+// Err is nil if there was a reply, whatever its code, a *LostError if the
+// connection ended before, and ErrTooLong if the reply was too long to be kept.
 func (c *Call) Err() error { return c.err }
+
+// Replied is whether there was a reply, be it too long.
+func (c *Call) Replied() bool { return c.err == nil || errors.Is(c.err, ErrTooLong) }
 
 // Code is the reply's.
 func (c *Call) Code() wire.Code { return c.header.Code }

@@ -265,7 +265,14 @@ func (c *Conn) next() ([]byte, error) {
 	if !c.shake.done {
 		return c.shakeHands()
 	}
-	frame, err := c.readFrame(wire.ReplyHeaderLen, c.link.cfg.MaxReply)
+	n, err := c.readLength()
+	if err != nil {
+		return nil, err
+	}
+	if n > c.link.cfg.MaxReply && n <= mostPassedOver {
+		return nil, c.passOver(n)
+	}
+	frame, err := c.readBody(n, wire.ReplyHeaderLen, c.link.cfg.MaxReply)
 	if err != nil {
 		return nil, err
 	}
@@ -273,17 +280,62 @@ func (c *Conn) next() ([]byte, error) {
 	return c.dispatch(frame, c.link.cfg.Now())
 }
 
+// mostPassedOver is how long a reply may be for the connection to survive it: a
+// list of some million nodes.
+const mostPassedOver = 256 << 20
+
+// passOver reads a reply to a request of ours that is too long, without keeping
+// it: to end the connection would be to be asked for it again on the next one.
+func (c *Conn) passOver(n int) error {
+	const step = 64 << 10
+	head, err := c.readBody(wire.ReplyHeaderLen, wire.ReplyHeaderLen, wire.ReplyHeaderLen)
+	if err != nil {
+		return err
+	}
+	var h wire.ReplyHeader
+	h.Decode(wire.NewDecoder(head))
+	c.mu.Lock()
+	asked := c.pending[h.Xid] != nil
+	c.mu.Unlock()
+	tooLong := fmt.Errorf("%w: %d bytes, %d are allowed", ErrTooLong, n, c.link.cfg.MaxReply)
+	if !asked {
+		return fmt.Errorf("%w: %w", ErrProtocol, tooLong)
+	}
+	for left := n - wire.ReplyHeaderLen; left > 0; left -= min(left, step) {
+		if err := c.expect(min(left, step)); err != nil {
+			return err
+		}
+		if _, err := c.in.Discard(min(left, step)); err != nil {
+			return fmt.Errorf("read: %w", err)
+		}
+	}
+	c.answered = true
+	return c.reply(h, nil, tooLong, c.link.cfg.Now())
+}
+
 // readFrame reads one frame, without its length.
 func (c *Conn) readFrame(least, most int) ([]byte, error) {
-	if err := c.expect(4); err != nil {
+	n, err := c.readLength()
+	if err != nil {
 		return nil, err
+	}
+	return c.readBody(n, least, most)
+}
+
+func (c *Conn) readLength() (int, error) {
+	if err := c.expect(4); err != nil {
+		return 0, err
 	}
 	prefix, err := c.in.Peek(4)
 	if err != nil {
-		return nil, fmt.Errorf("read: %w", err)
+		return 0, fmt.Errorf("read: %w", err)
 	}
 	n := int(int32(binary.BigEndian.Uint32(prefix)))
 	_, _ = c.in.Discard(4) // cannot fail after Peek
+	return n, nil
+}
+
+func (c *Conn) readBody(n, least, most int) ([]byte, error) {
 	if n < least || n > most {
 		return nil, fmt.Errorf("%w: frame of %d bytes, not between %d and %d", ErrProtocol, n, least, most)
 	}
@@ -352,7 +404,7 @@ func (c *Conn) dispatch(frame []byte, now time.Time) ([]byte, error) {
 		}
 		return nil, nil
 	case h.Xid&ownXid != 0 && h.Xid > 0:
-		return nil, c.reply(h, frame[wire.ReplyHeaderLen:], now)
+		return nil, c.reply(h, frame[wire.ReplyHeaderLen:], nil, now)
 	default:
 		c.sawZxid(h)
 	}
@@ -370,7 +422,8 @@ func (c *Conn) pinged() (time.Time, bool) {
 	return sentAt, true
 }
 
-func (c *Conn) reply(h wire.ReplyHeader, body []byte, now time.Time) error {
+// reply ends a call, with an error if the body could not be kept.
+func (c *Conn) reply(h wire.ReplyHeader, body []byte, failure error, now time.Time) error {
 	c.mu.Lock()
 	call := c.pending[h.Xid]
 	if call != nil {
@@ -382,7 +435,7 @@ func (c *Conn) reply(h wire.ReplyHeader, body []byte, now time.Time) error {
 		return fmt.Errorf("%w: reply to request %#x, which was not asked", ErrProtocol, h.Xid)
 	}
 	c.sawZxid(h)
-	call.header, call.body = h, body
+	call.header, call.body, call.err = h, body, failure
 	c.link.handler.Acked(c, Ack{Sent: call.sentAt, Replied: now, Write: committed(call.op, h)})
 	call.end()
 	return nil

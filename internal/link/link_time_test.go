@@ -558,3 +558,69 @@ func TestSomebodyClosesTheRawConnection(t *testing.T) {
 		shut(t, l, s)
 	})
 }
+
+// A reply that is longer than we take is the failure of its request, not of the
+// connection: the next connection would get the same again.
+func TestReplyThatIsTooLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const most = 8 << 10
+		s := newScript(t, func(p *peer) {
+			p.welcome(session1, 9*time.Second)
+			h, _ := p.next()
+			p.send(&wire.ReplyHeader{Xid: h.Xid, Zxid: 7}, &wire.SetDataRequest{Path: "/a", Data: make([]byte, 10*most)})
+			p.answer(8)
+		})
+		l, r := open(t, s, func(c *Config) { c.MaxReply = most })
+		r.await(t, "up", 1)
+		call := ask(r.current())
+		<-call.Done()
+		require.ErrorIs(t, call.Err(), ErrTooLong)
+		assert.True(t, call.Replied())
+		assert.Equal(t, wire.CodeOK, call.Code())
+		assert.Equal(t, int64(7), l.LastZxid())
+		next := ask(r.current())
+		<-next.Done()
+		require.NoError(t, next.Err())
+		assert.Equal(t, []string{"up"}, r.story())
+		shut(t, l, s)
+	})
+}
+
+// Nobody asked for it, or it ends in the middle, or it is beyond all measure.
+func TestReplyThatIsTooLongForTheConnection(t *testing.T) {
+	const most = 8 << 10
+	for name, misbehave := range map[string]func(p *peer, xid int32){
+		"unasked": func(p *peer, xid int32) {
+			p.send(&wire.ReplyHeader{Xid: xid + 1}, &wire.SetDataRequest{Data: make([]byte, 2*most)})
+		},
+		"an event": func(p *peer, _ int32) {
+			p.send(&wire.ReplyHeader{Xid: wire.XidNotification}, &wire.SetDataRequest{Data: make([]byte, 2*most)})
+		},
+		"cut": func(p *peer, xid int32) {
+			p.raw(2*most, byte(xid>>24), byte(xid>>16), byte(xid>>8), byte(xid), 0, 0, 0, 0)
+		},
+		"cut later": func(p *peer, xid int32) {
+			p.raw(1<<20, append([]byte{byte(xid >> 24), byte(xid >> 16), byte(xid >> 8), byte(xid)}, make([]byte, 3*most)...)...)
+		},
+		"gigantic":   func(p *peer, xid int32) { p.raw(1<<30, byte(xid>>24), byte(xid>>16), byte(xid>>8), byte(xid)) },
+		"and silent": func(p *peer, xid int32) { p.raw(1<<20, make([]byte, 12)...); p.next() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newScript(t, func(p *peer) {
+					p.welcome(session1, 9*time.Second)
+					h, _ := p.next()
+					misbehave(p, h.Xid)
+				}, func(p *peer) { p.welcome(session1, 9*time.Second); p.answer(1) })
+				l, r := open(t, s, func(c *Config) { c.MaxReply = most })
+				r.await(t, "up", 1)
+				call := ask(r.current())
+				<-call.Done()
+				var lost *LostError
+				require.ErrorAs(t, call.Err(), &lost)
+				r.await(t, "up", 2)
+				shut(t, l, s)
+			})
+		})
+	}
+}

@@ -141,8 +141,12 @@ func (s *Session) Await(ctx context.Context, c *link.Conn, call *link.Call, writ
 
 // ended says how a call that has ended went.
 func (s *Session) ended(call *link.Call, write bool) error {
-	if call.Err() == nil {
-		return Error(call.Code())
+	if call.Replied() {
+		err := Error(call.Code())
+		if err == nil && call.Err() != nil {
+			err = fmt.Errorf("%w: %w", ErrReplyTooLarge, call.Err())
+		}
+		return err
 	}
 	if s.life.Err() != nil {
 		return fmt.Errorf("%w: %w", ErrClosed, lostError(call.Err(), write))

@@ -134,8 +134,8 @@ func (s *Session) loseLocked(cl *Claim, reason error) change {
 	return change{cl, ClaimLost, reason}
 }
 
-// mostChecks bounds one proof.
-const mostChecks = 500
+// mostChecks bounds one proof, whose reply must not be too large for anybody.
+const mostChecks = 400
 
 // proof is a write that changes nothing: a multi of checks that nodes of ours
 // exist. It goes through the leader and a majority, so it confirms the session,
@@ -263,7 +263,7 @@ func (s *Session) watchClaim(c *link.Conn, cl *Claim) {
 	call := link.NewCall(wire.OpGetData, &wire.PathWatchRequest{Path: cl.path, Watch: true})
 	call.OnReply = func(call *link.Call) {
 		switch {
-		case call.Err() != nil:
+		case !call.Replied():
 			s.unwatched(cl)
 		case call.Code() == wire.CodeNoNode:
 			s.seen(c, cl, call.Code())

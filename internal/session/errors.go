@@ -24,6 +24,10 @@ var ErrOutcomeUnknown = errors.New("outcome unknown")
 // ErrTooLarge reports a request that is larger than servers accept.
 var ErrTooLarge = errors.New("request too large")
 
+// ErrReplyTooLarge reports a reply that is larger than we accept. What was asked
+// for was done.
+var ErrReplyTooLarge = errors.New("reply too large")
+
 // ErrNilContext reports a call that was given no context.
 var ErrNilContext = errors.New("context is nil")
 

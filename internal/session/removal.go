@@ -203,7 +203,7 @@ func (s *Session) RemoveDoubtful(session int64, call *link.Call, parent, protect
 			return // the session is being closed
 		}
 		var lost *link.LostError
-		if refused := call.Err() == nil && call.Code() != wire.CodeOK; refused || errors.As(call.Err(), &lost) && !lost.Sent {
+		if refused := call.Replied() && call.Code() != wire.CodeOK; refused || errors.As(call.Err(), &lost) && !lost.Sent {
 			return
 		}
 		s.sweep(ctx, session, parent, protection)

@@ -125,7 +125,7 @@ func (w *watches) settle(sub *Watch, call *link.Call) error {
 	if w.setters[asked]--; w.setters[asked] == 0 {
 		delete(w.setters, asked)
 	}
-	isSet := call.Err() == nil && call.Code() == wire.CodeOK
+	isSet := call.Replied() && call.Code() == wire.CodeOK
 	if asked.kind == watchExist {
 		switch {
 		case isSet: // the node is there, so the server watches its data
