@@ -142,11 +142,11 @@ func (g *party) untilLook(now time.Time) time.Duration {
 		for _, patience := range []time.Duration{g.sure.time(), g.unsure.time()} {
 			if left := st.since.Add(patience).Sub(now); left > 0 {
 				g.lookIn = firstLook
-				return left + g.scope.Session.Chance().Below(patience/2)
+				return left + g.scope.Session.ChanceOf(g.stands[0].tag).Below(patience/2)
 			}
 		}
 	}
-	next := g.lookIn/2 + g.scope.Session.Chance().Below(g.lookIn)
+	next := g.lookIn/2 + g.scope.Session.ChanceOf(g.stands[0].tag).Below(g.lookIn)
 	g.lookIn = min(2*g.lookIn, mostLook)
 	return next
 }

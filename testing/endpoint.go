@@ -121,10 +121,14 @@ func (e *ensemble) ways(client string) (there, back func() time.Duration) {
 	name := fnv.New64a()
 	_, _ = fmt.Fprintf(name, "%s/%d", client, n)
 	way := func(stream uint64) func() time.Duration {
-		r := rand.New(rand.NewPCG(e.cfg.seed^name.Sum64(), stream))
+		source := rand.NewPCG(0, 0)
+		r := rand.New(source)
 		return func() time.Duration {
 			d := time.Duration(e.latency.Load())
 			if e.cfg.latencyBy != nil {
+				// Not one draw after the other: whether what is sent at one
+				// instant takes one write or two is the scheduler's choice.
+				source.Seed(e.cfg.seed^name.Sum64(), uint64(time.Since(e.begun))<<1^stream)
 				d += e.cfg.latencyBy(r)
 			}
 			return d

@@ -5,6 +5,7 @@ package chance
 
 import (
 	crand "crypto/rand"
+	"hash/fnv"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -13,15 +14,20 @@ import (
 // Source is what one session draws from. Nil, the usual one, draws what nobody
 // can foresee. It may be used by many goroutines.
 type Source struct {
-	mu sync.Mutex // guards r
-	r  *rand.Rand
+	seed uint64
+
+	mu    sync.Mutex // guards the fields below
+	r     *rand.Rand
+	named map[string]*Source
 }
 
 // New makes the source of each session. Tests put another one here.
 var New = func() *Source { return nil }
 
 // Seeded draws the same for the same seed, if it is asked in the same order.
-func Seeded(seed uint64) *Source { return &Source{r: rand.New(rand.NewPCG(seed, 0))} }
+func Seeded(seed uint64) *Source {
+	return &Source{seed: seed, r: rand.New(rand.NewPCG(seed, 0)), named: make(map[string]*Source)}
+}
 
 // Fill fills b.
 func (s *Source) Fill(b []byte) {
@@ -34,6 +40,38 @@ func (s *Source) Fill(b []byte) {
 	for i := range b {
 		b[i] = byte(s.r.Uint32())
 	}
+}
+
+// For is a source for somebody who has a name: what a seeded one draws for him
+// does not depend on what it draws for others.
+func (s *Source) For(name []byte) *Source {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one := s.named[string(name)]
+	if one == nil {
+		one = Seeded(s.seed ^ sum(name))
+		s.named[string(name)] = one
+	}
+	return one
+}
+
+func sum(b []byte) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write(b)
+	return h.Sum64()
+}
+
+// Stagger lets goroutines that were woken at one instant go on one after the
+// other, in an order that follows from what they are about to do, and not from
+// the scheduler. It is for seeded sources only; nil does nothing.
+func (s *Source) Stagger(what []byte) {
+	if s == nil {
+		return
+	}
+	<-time.After(1 + time.Duration(sum(what)%uint64(time.Microsecond)))
 }
 
 // Below draws from 0 up to d, d left out. It panics if d is not positive.

@@ -21,6 +21,15 @@ func TestSeededRepeats(t *testing.T) {
 	assert.NotEqual(t, draws(Seeded(1)), draws(Seeded(2)))
 }
 
+func TestNamesDoNotInterfere(t *testing.T) {
+	a, b := Seeded(1), Seeded(1)
+	b.Below(time.Hour)
+	draws(b.For([]byte("y")))
+	assert.Equal(t, draws(a.For([]byte("x"))), draws(b.For([]byte("x"))))
+	assert.NotEqual(t, draws(a.For([]byte("z"))), draws(a.For([]byte("y"))))
+	assert.Nil(t, (*Source)(nil).For([]byte("x")))
+}
+
 func TestNilIsUnforeseeable(t *testing.T) {
 	assert.NotEqual(t, draws(nil), draws(nil))
 	assert.NotEqual(t, draws(New()), draws(New()))

@@ -75,6 +75,9 @@ func NewCall(op wire.Op, req wire.Record) *Call {
 // Size is the length of the request's frame, without the four bytes of the length itself.
 func (c *Call) Size() int { return len(c.frame) - 4 }
 
+// Frame is the request as it is sent, save for its id.
+func (c *Call) Frame() []byte { return c.frame }
+
 // Done is closed when the call has ended.
 func (c *Call) Done() <-chan struct{} { return c.done }
 

@@ -94,6 +94,7 @@ func (s *Session) admit(ctx context.Context, calls ...*link.Call) error {
 
 // Send queues calls to leave c back to back. After an error none will.
 func (s *Session) Send(ctx context.Context, c *link.Conn, calls ...*link.Call) error {
+	s.chance.Stagger(calls[0].Frame())
 	if err := s.admit(ctx, calls...); err != nil {
 		return err
 	}

@@ -57,7 +57,7 @@ func (s *Session) NewTag() (t Tag) {
 // gives its place to others rather than be in their way.
 func (s *Session) Protection(t Tag, yields bool) string {
 	var u [16]byte
-	s.chance.Fill(u[:10])
+	s.chance.For(t[:]).Fill(u[:10])
 	u[6] = u[6]&0x0f | 0x80
 	if u[0] &= 0x7f; yields {
 		u[0] |= 0x80

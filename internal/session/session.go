@@ -131,8 +131,8 @@ func (s *Session) Errors() listeners.Source[error] { return &s.errors }
 // Link is the connection underneath.
 func (s *Session) Link() *link.Link { return s.link }
 
-// Chance is what the session draws from.
-func (s *Session) Chance() *chance.Source { return s.chance }
+// ChanceOf is what is drawn from for an owner.
+func (s *Session) ChanceOf(t Tag) *chance.Source { return s.chance.For(t[:]) }
 
 // State is the connection's state now.
 func (s *Session) State() listeners.State {

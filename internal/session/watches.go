@@ -1,8 +1,11 @@
 package session
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/paddock-zk/paddock/internal/link"
@@ -264,7 +267,10 @@ func (w *watches) begin(c *link.Conn, seen int64) {
 		_ = c.Send(call) // if the connection is gone, the next one does it
 		req, size = &wire.SetWatchesRequest{RelativeZxid: seen}, 0
 	}
-	for key := range w.subs {
+	keys := slices.SortedFunc(maps.Keys(w.subs), func(a, b watchKey) int {
+		return cmp.Or(strings.Compare(a.path, b.path), cmp.Compare(a.kind, b.kind))
+	})
+	for _, key := range keys {
 		switch key.kind {
 		case watchData:
 			req.Data = append(req.Data, key.path)
@@ -329,6 +335,7 @@ func (s *Session) watch(ctx context.Context, c *link.Conn, op wire.Op, kind watc
 	if err := s.admit(ctx, call); err != nil {
 		return nil, nil, err
 	}
+	s.chance.Stagger(call.Frame())
 	sub, err := s.watches.set(c, call, kind, path, fn)
 	if err != nil {
 		call.Discard()

@@ -18,10 +18,15 @@ var (
 	errOver      = errors.New("the simulation is over")
 )
 
-var words = map[string]error{
-	"lock lost": recipes.ErrLockLost, "fenced": recipes.ErrFenced, "not acquired": recipes.ErrNotAcquired,
-	"not connected": framework.ErrNotConnected, "outcome unknown": framework.ErrOutcomeUnknown,
-	"cancelled": errCancelled, "over": context.Canceled, "closed": framework.ErrClosed, "deadlock": recipes.ErrDeadlock,
+// words are what errors are called; the first that matches counts.
+var words = []struct {
+	word  string
+	error error
+}{
+	{"fenced", recipes.ErrFenced}, {"lock lost", recipes.ErrLockLost}, {"outcome unknown", framework.ErrOutcomeUnknown},
+	{"not acquired", recipes.ErrNotAcquired}, {"not connected", framework.ErrNotConnected}, {"closed", framework.ErrClosed},
+	{"deadlock", recipes.ErrDeadlock}, {"cancelled", errCancelled}, {"over", errOver}, {"over", context.Canceled},
+	{"released", recipes.ErrReleased},
 }
 
 // actor is a goroutine of a client that takes locks over and over.

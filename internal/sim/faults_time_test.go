@@ -59,8 +59,9 @@ var kinds = []kind{
 // onlyDrift is counted where clients are made.
 const onlyDrift = "clock drift"
 
-// schedule draws what is to go wrong and when.
-func (w *world) schedule(r *rand.Rand) []fault {
+// scheduleOf draws what is to go wrong and when.
+func scheduleOf(seed uint64) []fault {
+	r := rand.New(rand.NewPCG(seed, 2))
 	total := 0
 	for _, k := range kinds {
 		total += k.weight
@@ -74,7 +75,7 @@ func (w *world) schedule(r *rand.Rand) []fault {
 				break
 			}
 		}
-		all[i].At, all[i].Seed = 200*time.Millisecond+time.Duration(r.Int64N(int64(w.faulty))), r.Uint64()
+		all[i].At, all[i].Seed = 200*time.Millisecond+time.Duration(r.Int64N(int64(faulty))), r.Uint64()
 	}
 	slices.SortFunc(all, func(a, b fault) int { return cmp.Compare(a.At, b.At) })
 	return all
@@ -97,7 +98,7 @@ func (w *world) trouble(schedule []fault) {
 		})
 	}
 	w.jobs.Wait()
-	time.Sleep(max(0, w.faulty+time.Second-w.now()))
+	time.Sleep(max(0, faulty+time.Second-w.now()))
 }
 
 func (w *world) count(what string) {
@@ -286,8 +287,12 @@ func (w *world) deleteNode(r *rand.Rand) bool {
 	defer cancel()
 	path := all[r.IntN(len(all))]
 	err := w.op.Delete(ctx, path, framework.AnyVersion)
-	w.tell("fault", "an operator deletes %s: %v", path, err)
-	return err == nil
+	if err != nil {
+		w.tell("fault", "an operator cannot delete %s: %s", path, classify(err))
+		return false
+	}
+	w.tell("fault", "an operator deletes %s", path)
+	return true
 }
 
 // sweep makes the server look for empty containers.

@@ -8,12 +8,14 @@ import (
 )
 
 var (
-	seeds   = flag.Int("seeds", 20, "how many seeds to run")
+	seeds   = flag.Int("seeds", 12, "how many seeds to run")
+	first   = flag.Uint64("first", 1, "the first of them")
 	seed    = flag.Uint64("seed", 0, "run this seed only, and tell its story")
-	first   = flag.Uint64("first", 1, "the first seed")
-	workers = flag.Int("workers", 0, "how many processes; 0 is one for each processor")
-	worker  = flag.Bool("worker", false, "be one of the processes")
-	repeat  = flag.Int("repeat", 0, "run each seed so often and compare the stories")
+	faults  = flag.String("faults", "", "with -seed: only these of its faults, by number, such as 3,7,12")
+	workers = flag.Int("workers", 0, "run the seeds in so many processes; 0 is in this one")
+	repeat  = flag.Int("repeat", 2, "how often TestRepeat runs each seed")
+	stride  = flag.Uint64("stride", 1, "of a process among several: from one seed to its next")
+	pipe    = flag.Bool("pipe", false, "be one of several processes, and report to file descriptor 3")
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -180,7 +180,7 @@ func (a *actor) set(c *framework.Client, op registerOp, version int32, opts []fr
 	case errors.Is(err, framework.ErrBadVersion) && op.kind == opCompareAndSet:
 		op.outcome = judge.NotDone
 	default:
-		a.w.tell(a.name, "could not set %s: %v", op.path, err)
+		a.w.tell(a.name, "could not set %s: %s", op.path, classify(err))
 		return // it is said not to have happened; a read of its value would show it
 	}
 	a.keep(op)

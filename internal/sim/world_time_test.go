@@ -28,8 +28,10 @@ type setting struct {
 	near, far time.Duration // latencies
 	clients   int
 	actors    int // of each client
-	faulty    time.Duration
 }
+
+// faulty is how long faults begin.
+const faulty = 12 * time.Second
 
 func draw(r *rand.Rand) setting {
 	s := setting{
@@ -39,7 +41,6 @@ func draw(r *rand.Rand) setting {
 		near:      time.Duration(50+r.IntN(950)) * time.Microsecond,
 		clients:   3 + r.IntN(3),
 		actors:    1 + r.IntN(3),
-		faulty:    12 * time.Second,
 	}
 	s.timeout = min(s.tick*time.Duration(2+r.IntN(7)), 4*time.Second)
 	s.far = s.near * time.Duration(2+r.IntN(6))
@@ -108,7 +109,7 @@ func run(t *testing.T, seed uint64, schedule []fault, p plant) *result {
 	w := &world{seed: seed, plant: p, fired: make(map[string]int), rounds: make(map[string]int)}
 	w.setting = draw(rand.New(rand.NewPCG(seed, 1)))
 	if schedule == nil {
-		schedule = w.schedule(rand.New(rand.NewPCG(seed, 2)))
+		schedule = scheduleOf(seed)
 	}
 	chanceBefore, clockBefore := chance.New, session.NewClock
 	defer func() { chance.New, session.NewClock = chanceBefore, clockBefore }()
@@ -272,9 +273,9 @@ func (w *world) judged(schedule []fault, virtual time.Duration) *result {
 
 // classify puts an error into one word.
 func classify(err error) string {
-	for word, target := range words {
-		if errors.Is(err, target) {
-			return word
+	for _, w := range words {
+		if errors.Is(err, w.error) {
+			return w.word
 		}
 	}
 	return err.Error()
