@@ -82,3 +82,17 @@ func doubted(refused error) error {
 	}
 	return refused
 }
+
+// doubt is whether an attempt of a call had no reply, so that it may have taken
+// effect.
+type doubt bool
+
+// then takes in how an attempt went. A refusal after one without a reply says
+// nothing: the node may have been as it should, and somebody has changed it since.
+func (d *doubt) then(err error) error {
+	if bool(*d) && (errors.Is(err, ErrBadVersion) || errors.Is(err, ErrNoNode)) {
+		return retry.Mark(fmt.Errorf("%w: sent again, it was refused: %w", ErrOutcomeUnknown, err), retry.Stop)
+	}
+	*d = *d || doubt(Ambiguous(err))
+	return err
+}

@@ -14,7 +14,9 @@ import (
 // empty.
 //
 // Errors: ErrNoNode, ErrBadVersion, ErrNoAuth, ErrTooLarge, ErrNotConnected, and
-// ErrOutcomeUnknown unless Idempotent is given.
+// ErrOutcomeUnknown unless Idempotent is given; with it, if the reply was lost
+// and the repetition is refused, the error matches both: somebody may have
+// changed the node in between.
 func (c *Client) Set(ctx context.Context, path string, data []byte, version int32, opts ...SetOption) (*Stat, error) {
 	o, options, err := c.beginSet(ctx, "set", path, version, opts)
 	if err != nil {
@@ -29,12 +31,13 @@ func (c *Client) Set(ctx context.Context, path string, data []byte, version int3
 		}
 	}
 	var resp wire.StatResponse
+	var before doubt
 	err = o.do(ctx, func(ctx context.Context) error {
 		err := o.round(ctx, wire.OpSetData, &wire.SetDataRequest{Path: o.path, Data: data, Version: version}, &resp)
 		if errors.Is(err, ErrBadVersion) && options.idempotent {
-			return o.acceptData(ctx, data, version, err, &resp)
+			err = o.acceptData(ctx, data, version, err, &resp)
 		}
-		return err
+		return before.then(err)
 	})
 	if err != nil {
 		return nil, err
@@ -86,7 +89,7 @@ func (o *op) acceptData(ctx context.Context, data []byte, version int32, refused
 // SetACL replaces the access list if its version (Stat.Aversion) is as given.
 //
 // Errors: ErrNoNode, ErrBadVersion, ErrNoAuth, ErrInvalidACL, ErrNotConnected,
-// and ErrOutcomeUnknown unless Idempotent is given.
+// and ErrOutcomeUnknown as from Set.
 func (c *Client) SetACL(ctx context.Context, path string, acl []ACL, version int32, opts ...SetOption) (*Stat, error) {
 	o, options, err := c.beginSet(ctx, "set ACL", path, version, opts)
 	if err != nil {
@@ -94,12 +97,13 @@ func (c *Client) SetACL(ctx context.Context, path string, acl []ACL, version int
 	}
 	list := wireACL(acl)
 	var resp wire.StatResponse
+	var before doubt
 	err = o.do(ctx, func(ctx context.Context) error {
 		err := o.round(ctx, wire.OpSetACL, &wire.SetACLRequest{Path: o.path, ACL: list, Version: version}, &resp)
 		if errors.Is(err, ErrBadVersion) && options.idempotent {
-			return o.acceptACL(ctx, list, version, err, &resp)
+			err = o.acceptACL(ctx, list, version, err, &resp)
 		}
-		return err
+		return before.then(err)
 	})
 	if err != nil {
 		return nil, err
