@@ -74,13 +74,13 @@ func (p *place) giveBack(t *tenure) error {
 	removal := p.scope.Session.Remove(p.session, p.node())
 	p.removed(t, removal)
 	p.sweep()
-	return p.given(t, removal, t.patience())
+	return p.given(t, removal, p.opts.releaseWait)
 }
 
 // given waits for a node to be deleted, for so long at most, and returns what
 // Release shall.
 func (p *place) given(t *tenure, removal *session.Removal, limit time.Duration) error {
-	switch err := removal.Wait(limit); {
+	switch err := removal.Wait(t.awaits(removal, limit)); {
 	case err == nil:
 		return nil
 	case errors.Is(err, framework.ErrNoNode):

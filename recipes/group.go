@@ -132,7 +132,7 @@ func (o *outcome) giveBack(departures []*departure) {
 		from := source{t.place.scope.Session, t.place.session}
 		paths[from] = append(paths[from], t.place.node())
 		of[from] = append(of[from], t)
-		longest = max(longest, t.patience())
+		longest = max(longest, t.place.opts.releaseWait)
 	}
 	until := time.Now().Add(longest)
 	for from, tenures := range of {

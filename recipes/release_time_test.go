@@ -2,6 +2,7 @@ package recipes_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -70,24 +71,34 @@ func TestReleaseWhileTheClientCloses(t *testing.T) {
 // either, which goes on in the background.
 func TestCancelledCommitAndReleaseReturnsAtOnce(t *testing.T) {
 	for name, lock := range swept {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-				c := connect(t, srv)
-				h, err := lock(c).Acquire(t.Context())
-				require.NoError(t, err)
-				srv.Stall(c.SessionID(), zktest.BothWays)
-				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-				defer cancel()
-				began := time.Now()
-				_, err = h.Transaction().CommitAndRelease(ctx)
-				require.ErrorIs(t, err, framework.ErrOutcomeUnknown)
-				assert.Less(t, time.Since(began), 101*time.Millisecond)
-				assert.Equal(t, recipes.Released, h.State())
-				srv.Unstall(c.SessionID())
-				time.Sleep(time.Minute)
-				assert.Empty(t, srv.Ephemerals(0))
+		for _, lost := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, connection lost first: %v", name, lost), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
+					c := connect(t, srv)
+					h, err := lock(c).Acquire(t.Context())
+					require.NoError(t, err)
+					// The reply is lost first in one case, and then the release waits.
+					if lost {
+						srv.On(zktest.Match{Op: "multi", Nth: 1}, zktest.Call(func(zktest.Request) {
+							_ = srv.Disconnect(c.SessionID())
+							srv.Stall(c.SessionID(), zktest.BothWays)
+						}))
+					} else {
+						srv.Stall(c.SessionID(), zktest.BothWays)
+					}
+					ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+					defer cancel()
+					began := time.Now()
+					_, err = h.Transaction().CommitAndRelease(ctx)
+					require.ErrorIs(t, err, framework.ErrOutcomeUnknown)
+					assert.Less(t, time.Since(began), 101*time.Millisecond)
+					assert.Equal(t, recipes.Released, h.State())
+					srv.Unstall(c.SessionID())
+					time.Sleep(time.Minute)
+					assert.Empty(t, srv.Ephemerals(0))
+				})
 			})
-		})
+		}
 	}
 }

@@ -73,6 +73,7 @@ type tenure struct {
 	revoked signal                    // somebody asks for the lock back
 	leaving bool                      // a transaction that deletes the node is on its way
 	hurried bool                      // who gives it back will not wait
+	removal *session.Removal          // is waited for
 	missed  error                     // why the node was seen to be gone meanwhile
 }
 
@@ -254,21 +255,26 @@ func (t *tenure) listen(fn func(HoldState)) (remove func()) {
 	return remove
 }
 
-// hurry makes giving back not wait for the servers.
+// hurry makes giving back not wait for the servers, or no longer.
 func (t *tenure) hurry() {
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.hurried = true
+	removal := t.removal
+	t.mu.Unlock()
+	if removal != nil {
+		removal.GiveUp()
+	}
 }
 
-// patience is how long giving back waits for the servers.
-func (t *tenure) patience() time.Duration {
+// awaits notes which removal is waited for, for so long at most, and returns
+// for how long it may be.
+func (t *tenure) awaits(r *session.Removal, limit time.Duration) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.hurried {
+	if t.removal = r; t.hurried {
 		return 0
 	}
-	return t.place.opts.releaseWait
+	return limit
 }
 
 func (t *tenure) isGone() {

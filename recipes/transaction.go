@@ -67,9 +67,9 @@ func (t *Transaction) Commit(ctx context.Context, opts ...framework.CommitOption
 
 // CommitAndRelease also deletes the node, at the same instant. If this hold
 // re-entered, the node stays for the outer ones. After ErrOutcomeUnknown the
-// hold is over and cleaned up as by Release, at once if ctx has ended; after any
-// other error it is as before. While it runs, the lock cannot be re-entered under this hold, which
-// would be ErrReleased.
+// hold is over and cleaned up as by Release, which is not waited for once ctx has
+// ended; after any other error it is as before. While it runs, the lock cannot be
+// re-entered under this hold, which would be ErrReleased.
 func (t *Transaction) CommitAndRelease(ctx context.Context, opts ...framework.CommitOption) ([]framework.Result, error) {
 	leaves, err := t.leaves()
 	if err != nil {
@@ -85,11 +85,12 @@ func (t *Transaction) CommitAndRelease(ctx context.Context, opts ...framework.Co
 		d.done()
 	case errors.Is(err, framework.ErrOutcomeUnknown):
 		d.undo()
-		if ctx.Err() != nil {
+		stop := context.AfterFunc(ctx, func() {
 			for _, leaf := range leaves {
 				leaf.tenure.hurry()
 			}
-		}
+		})
+		defer stop()
 		_ = t.hold.Release() // whatever comes of it goes on in the background
 	default:
 		d.undo()

@@ -62,6 +62,9 @@ func (r *Removal) waitClosing(limit time.Duration) {
 	}
 }
 
+// GiveUp ends Wait as its limit does.
+func (r *Removal) GiveUp() { r.tell(ErrLate) }
+
 // Then calls fn when it is over: with nil or ErrNoNode if the node is gone, else
 // ErrSessionOver or ErrClosed. It must not block.
 func (r *Removal) Then(fn func(error)) {
