@@ -341,11 +341,14 @@ func (a *actor) write(t *tenure, last bool) {
 	id := fmt.Sprintf("%s-%d", a.name, a.n)
 	path := "/data" + lockOf(t.nodes[0])
 	tx := t.h.Transaction()
-	tx.Set(path, []byte(id), framework.AnyVersion)
+	version := framework.AnyVersion
 	var opts []framework.CommitOption
-	if a.r.IntN(2) == 0 {
-		opts = append(opts, framework.Idempotent())
+	if a.r.IntN(3) == 0 {
+		if stat, ok := a.look(a.c, &registerOp{path: path}); ok {
+			version, opts = stat.Version, append(opts, framework.Idempotent())
+		}
 	}
+	tx.Set(path, []byte(id), version)
 	began := a.w.now()
 	err := a.wait(a.w.over, t.nodes[0], func(ctx context.Context) (err error) {
 		if last {
