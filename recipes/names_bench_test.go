@@ -20,7 +20,7 @@ func BenchmarkContenders(b *testing.B) {
 			(&wire.GetChildrenResponse{Children: names}).Encode(&e)
 			b.ReportAllocs()
 			for b.Loop() {
-				resp := wire.GetChildrenResponse{Together: true}
+				var resp wire.ChildrenTogether
 				resp.Decode(wire.NewDecoder(e.B))
 				if _, err := contenders(resp.Children, lockName); err != nil {
 					b.Fatal(err)

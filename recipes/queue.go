@@ -303,7 +303,7 @@ func (p *place) listed(ctx context.Context, c *link.Conn, list *link.Call) ([]st
 	if err := p.scope.Session.Await(ctx, c, list, false); err != nil {
 		return nil, err
 	}
-	resp := wire.GetChildrenResponse{Together: true}
+	var resp wire.ChildrenTogether
 	err := list.Decode(&resp)
 	return resp.Children, err
 }

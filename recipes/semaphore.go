@@ -348,7 +348,7 @@ func (a *lending) granted(ctx context.Context, c *link.Conn, list *link.Call) (b
 	if err := a.line.scope.Session.Await(ctx, c, list, false); err != nil {
 		return false, err
 	}
-	resp := wire.GetChildrenResponse{Together: true} // or with a Stat behind it
+	var resp wire.ChildrenTogether // or with a Stat behind it
 	if err := list.Decode(&resp); err != nil {
 		return false, err
 	}

@@ -395,23 +395,23 @@ func (r *GetACLResponse) Decode(d *Decoder) {
 }
 
 // GetChildrenResponse answers OpGetChildren.
-type GetChildrenResponse struct {
-	Children []string
-	// Together, if set before decoding, saves memory for who keeps no name for long.
-	Together bool
-}
+type GetChildrenResponse struct{ Children []string }
 
 // Encode implements Record.
 func (r *GetChildrenResponse) Encode(e *Encoder) { e.Strings(r.Children) }
 
 // Decode implements Record.
-func (r *GetChildrenResponse) Decode(d *Decoder) {
-	if r.Together {
-		r.Children = d.StringsTogether()
-		return
-	}
-	r.Children = d.Strings()
-}
+func (r *GetChildrenResponse) Decode(d *Decoder) { r.Children = d.Strings() }
+
+// ChildrenTogether is the same answer for who keeps no name for long, see
+// StringsTogether.
+type ChildrenTogether struct{ Children []string }
+
+// Encode implements Record.
+func (r *ChildrenTogether) Encode(e *Encoder) { e.Strings(r.Children) }
+
+// Decode implements Record.
+func (r *ChildrenTogether) Decode(d *Decoder) { r.Children = d.StringsTogether() }
 
 // GetChildren2Response answers OpGetChildren2.
 type GetChildren2Response struct {

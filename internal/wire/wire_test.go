@@ -37,7 +37,8 @@ func records() []Record {
 		&GetDataResponse{[]byte("x"), aStat},
 		&SetACLRequest{"/a", acl, 2},
 		&GetACLResponse{acl, aStat},
-		&GetChildrenResponse{[]string{"a", "b"}, false},
+		&GetChildrenResponse{[]string{"a", "b"}},
+		&ChildrenTogether{[]string{"a", "b"}},
 		&GetChildren2Response{[]string{"a", "b"}, aStat},
 		&GetEphemeralsResponse{[]string{"/a"}},
 		&GetAllChildrenNumberResponse{4},
@@ -123,7 +124,7 @@ func TestStringsTogether(t *testing.T) {
 		var e Encoder
 		e.Strings(want)
 		e.Int32(7)
-		resp := GetChildrenResponse{Together: true}
+		var resp ChildrenTogether
 		d := NewDecoder(e.B)
 		resp.Decode(d)
 		assert.Equal(t, want, resp.Children)
