@@ -9,6 +9,9 @@ GOVULNCHECK_VERSION := 1.1.4
 
 BENCH ?= full
 FUZZTIME ?= 1m
+BREAK ?= 1m
+TRIALS ?= 1
+NEST ?= 2s
 
 # The race detector needs a C compiler; go turns cgo off where there is none.
 RACE ?= $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
@@ -17,7 +20,7 @@ GOLANGCI := bin/golangci-lint-$(GOLANGCI_VERSION)
 # Packages with tests that carry the build tag realzk.
 ZK_PACKAGES = $(sort $(dir $(shell grep -rlE '^//go:build .*\brealzk\b' --include='*_test.go' .)))
 
-.PHONY: help demo test test-zk test-interop test-examples lint fmt cover bench fuzz vuln tidy check linters
+.PHONY: help demo test test-zk break test-interop test-examples lint fmt cover bench fuzz vuln tidy check linters
 
 help: ## list targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,8 +32,15 @@ test: ## everything that needs only Go, on the in-process server
 	@$(if $(RACE),:,echo "no C compiler: running without the race detector")
 	@go test $(RACE) -shuffle=on ./...
 
+# They print what they measured, and take as long as one likes.
+BREAKING := ^(TestMargin|TestNestingProcesses|TestBreak)$$
+
 test-zk: ## on real ZooKeepers, one and three, which the tests start (needs Java)
-	@go test -tags realzk $(RACE) -shuffle=on -count=1 -p 1 -timeout 30m -json $(ZK_PACKAGES) | go run ./internal/testsum
+	@go test -tags realzk $(RACE) -skip '$(BREAKING)' -shuffle=on -count=1 -p 1 -timeout 30m -json $(ZK_PACKAGES) | go run ./internal/testsum
+
+break: ## break real ensembles under processes for BREAK (1m); TRIALS (1) of when holds end; crowds for NEST (2s) each
+	@go test -tags realzk $(RACE) -count=1 -timeout 0 -parallel 8 -v -run '$(BREAKING)' ./internal/endurance \
+		-args -break $(BREAK) -trials $(TRIALS) -nest $(NEST)
 
 test-interop: ## in one queue with Curator, kazoo and zk.Lock (needs a JDK, libcurator-recipes-java, python3-kazoo)
 	@go test -tags interop $(RACE) -count=1 -timeout 10m -json ./internal/interop | go run ./internal/testsum -suites ''

@@ -28,6 +28,7 @@ var roles = map[string]func(ctx context.Context, args []string) error{
 	"hold":  holdUntilKilled,
 	"many":  takeMany,
 	"nest":  nest,
+	"use":   use,
 }
 
 // orders are what the parent tells a role, line by line.

@@ -96,8 +96,8 @@ func TestMargin(t *testing.T) {
 					all.void++
 					require.Less(t, all.void, 5+*trials/2, "holds end before anything is broken: too busy a machine")
 				}
-				t.Logf("%d trials of %d holders: %s; without proof writes: %s, %d kept; %d more begun in vain",
-					*trials, holdersOfEach, spread(all.proved), spread(all.control), all.kept, all.void)
+				t.Logf("%s, session timeout %v, %d trials of %d holders: %s; without proof writes: %s, %d kept; %d more begun in vain",
+					way.name, timeout, *trials, holdersOfEach, spread(all.proved), spread(all.control), all.kept, all.void)
 				assert.Len(t, all.proved, *trials*holdersOfEach)
 				assert.Positive(t, slices.Min(all.proved), "the hold ended before the grant")
 				if way.control {
