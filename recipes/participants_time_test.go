@@ -151,3 +151,33 @@ func TestDowngradeThatIsRefused(t *testing.T) {
 		require.NoError(t, next.Release())
 	})
 }
+
+// The session is given up while the reply is awaited: no write is answered any
+// more, though pings are.
+func TestDowngradeWithoutReply(t *testing.T) {
+	for name, from := range map[string]func(*recipes.Hold) context.Context{
+		"its context":              (*recipes.Hold).Context,
+		"one that does not end it": func(h *recipes.Hold) context.Context { return context.WithoutCancel(h.Context()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory())
+				c := connect(t, srv, byLeader)
+				lock := recipes.NewInterProcessReadWriteLock(c, "/rw")
+				w, err := lock.WriteSide().Acquire(t.Context())
+				require.NoError(t, err)
+				for _, op := range []string{"create2", "multi"} {
+					srv.On(zktest.Match{Session: c.SessionID(), Op: op}, zktest.Delay(time.Hour))
+				}
+				_, err = lock.ReadSide().Acquire(from(w))
+				require.ErrorIs(t, err, recipes.ErrLockLost)
+				require.NotErrorIs(t, err, framework.ErrOutcomeUnknown)
+				require.ErrorIs(t, w.Release(), recipes.ErrLockLost)
+				r, err := lock.ReadSide().Acquire(t.Context())
+				require.NoError(t, err)
+				assert.Len(t, srv.Ephemerals(0), 1, "nothing is left of the other")
+				require.NoError(t, r.Release())
+			})
+		})
+	}
+}

@@ -62,16 +62,16 @@ func (m *InterProcessMutex) downgrade(ctx context.Context, write *tenure) (*Hold
 	return m.hold(ctx, p, t)
 }
 
-// lossIn is what the end of its session, or that a node just made is gone, means
-// to who has something on the strength of a tenure.
+// lossIn is what a failure means to who wants something on the strength of a
+// tenure: whatever else it says, the tenure may be over.
 func (t *tenure) lossIn(err error) error {
-	if !errors.Is(err, session.ErrSessionOver) {
-		return err
-	}
 	if state, lost := t.now(); state == Lost {
 		return lost
 	}
-	return lostError(t.path, framework.ErrNoNode)
+	if errors.Is(err, session.ErrSessionOver) { // what was just made is gone
+		return lostError(t.path, framework.ErrNoNode)
+	}
+	return err
 }
 
 // enterAs creates our node with digits that are given. It is repeated until it
