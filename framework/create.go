@@ -39,13 +39,17 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, mode Mode
 	}
 	o.idempotent = cr.opts.protected || cr.opts.idempotent
 	var made string
+	var before doubt
 	err = o.do(ctx, func(ctx context.Context) (err error) {
 		made, err = cr.attempt(ctx)
-		return err
+		return before.note(err)
 	})
 	if err != nil {
 		cr.forget()
-		return "", err
+		if cr.opts.protected {
+			return "", err // what may be there is deleted in the background
+		}
+		return "", before.end(o, err)
 	}
 	return o.relative(made), nil
 }

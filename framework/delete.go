@@ -36,6 +36,7 @@ func (c *Client) Delete(ctx context.Context, path string, version int32, opts ..
 	}
 	absentIsFine := options.ifExists || options.idempotent
 	o.idempotent = absentIsFine
+	var before doubt
 	err = o.do(ctx, func(ctx context.Context) error {
 		c, err := o.conn(ctx)
 		if err != nil {
@@ -49,8 +50,9 @@ func (c *Client) Delete(ctx context.Context, path string, version int32, opts ..
 		if absentIsFine && errors.Is(err, ErrNoNode) {
 			return nil
 		}
-		return err
+		return before.note(err)
 	})
+	err = before.end(o, err)
 	if err != nil && options.guaranteed && undone(err) {
 		o.guarantee(options.recursive)
 	}

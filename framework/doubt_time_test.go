@@ -62,3 +62,51 @@ func TestRefusedAfterALostReply(t *testing.T) {
 		})
 	}
 }
+
+// The reply is lost, and the attempts that follow cannot even be sent.
+func TestUnansweredAfterALostReply(t *testing.T) {
+	for name, call := range map[string]func(ctx context.Context, c *framework.Client) error{
+		"set": func(ctx context.Context, c *framework.Client) error {
+			_, err := c.Set(ctx, "/a", []byte("mine"), 0, framework.Idempotent())
+			return err
+		},
+		"set ACL": func(ctx context.Context, c *framework.Client) error {
+			_, err := c.SetACL(ctx, "/a", []framework.ACL{{Perms: 31, Scheme: "world", ID: "anyone"}}, 0, framework.Idempotent())
+			return err
+		},
+		"delete": func(ctx context.Context, c *framework.Client) error {
+			return c.Delete(ctx, "/a", 0, framework.Idempotent())
+		},
+		"create": func(ctx context.Context, c *framework.Client) error {
+			_, err := c.Create(ctx, "/b", nil, framework.Persistent, framework.Idempotent())
+			return err
+		},
+		"transaction": func(ctx context.Context, c *framework.Client) error {
+			tx := c.Transaction()
+			tx.Set("/a", []byte("mine"), 0)
+			_, err := tx.Commit(ctx, framework.Idempotent())
+			return err
+		},
+	} {
+		for how, limit := range map[string]time.Duration{"cancelled": time.Second, "given up": time.Hour} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
+					c := connect(t, config(srv))
+					_, err := c.Create(t.Context(), "/a", []byte("x"), framework.Persistent)
+					require.NoError(t, err)
+					for _, op := range []string{"setData", "setACL", "delete", "create", "create2", "multi"} {
+						srv.On(zktest.Match{Op: op, Session: c.SessionID()}, zktest.Call(func(zktest.Request) { srv.Refuse() }))
+						srv.On(zktest.Match{Op: op, Session: c.SessionID()}, zktest.CutAfter())
+					}
+					ctx, cancel := context.WithTimeout(t.Context(), limit)
+					defer cancel()
+					err = call(ctx, c)
+					require.ErrorIs(t, err, framework.ErrOutcomeUnknown)
+					var op *framework.OpError
+					require.ErrorAs(t, err, &op)
+				})
+			})
+		}
+	}
+}

@@ -87,12 +87,30 @@ func doubted(refused error) error {
 // effect.
 type doubt bool
 
-// then takes in how an attempt went. A refusal after one without a reply says
+// note takes in how an attempt went.
+func (d *doubt) note(err error) error {
+	*d = *d || doubt(Ambiguous(err))
+	return err
+}
+
+// then is note, and judges a refusal after an attempt without a reply. It says
 // nothing: the node may have been as it should, and somebody has changed it since.
 func (d *doubt) then(err error) error {
 	if bool(*d) && (errors.Is(err, ErrBadVersion) || errors.Is(err, ErrNoNode)) {
 		return retry.Mark(fmt.Errorf("%w: sent again, it was refused: %w", ErrOutcomeUnknown, err), retry.Stop)
 	}
-	*d = *d || doubt(Ambiguous(err))
-	return err
+	return d.note(err)
+}
+
+// end is the error of the call: if the last attempt was not answered either, for
+// whatever reason, the outcome is as unknown as it was.
+func (d *doubt) end(o *op, err error) error {
+	if err == nil || !bool(*d) || Ambiguous(err) || !Retryable(err) && !ended(err) && !errors.Is(err, ErrClosed) {
+		return err
+	}
+	var in *OpError
+	if errors.As(err, &in) {
+		err = in.Err
+	}
+	return o.fail(fmt.Errorf("%w: %w", ErrOutcomeUnknown, err))
 }

@@ -40,7 +40,7 @@ func (c *Client) Set(ctx context.Context, path string, data []byte, version int3
 		return before.then(err)
 	})
 	if err != nil {
-		return nil, err
+		return nil, before.end(o, err)
 	}
 	return stat(&resp.Stat), nil
 }
@@ -106,7 +106,7 @@ func (c *Client) SetACL(ctx context.Context, path string, acl []ACL, version int
 		return before.then(err)
 	})
 	if err != nil {
-		return nil, err
+		return nil, before.end(o, err)
 	}
 	return stat(&resp.Stat), nil
 }

@@ -152,22 +152,21 @@ func (t *Transaction) Commit(ctx context.Context, opts ...CommitOption) ([]Resul
 	}
 	o.idempotent = options.idempotent
 	var results []Result
-	doubt := false
+	var before doubt
 	err = o.do(ctx, func(ctx context.Context) (err error) {
-		if doubt {
+		if before {
 			if results, err = t.readBack(ctx, o); results != nil || err != nil {
 				return err
 			}
 		}
 		results, err = t.send(ctx, o)
-		if doubt {
+		if before {
 			return doubted(err)
 		}
-		doubt = Ambiguous(err)
-		return err
+		return before.note(err)
 	})
 	if err != nil {
-		return nil, err
+		return nil, before.end(o, err)
 	}
 	return results, nil
 }
