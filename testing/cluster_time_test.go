@@ -353,3 +353,40 @@ func TestConnectionEndsWhileItsSessionIsTakenUp(t *testing.T) {
 		assert.Equal(t, f1, c.MemberOf(a.session))
 	})
 }
+
+// What a leader and its follower have said about sessions waits with everything
+// else, and is heard as soon as the members can talk again.
+func TestPingsWaitForAPartitionToHeal(t *testing.T) {
+	for name, part := range map[string]func(c *zktest.Cluster, leader, f int) (heal func()){
+		"partition": func(c *zktest.Cluster, leader, f int) func() {
+			c.Partition([]int{leader, 3 - leader - f}, []int{f})
+			return c.Heal
+		},
+		"to the follower": func(c *zktest.Cluster, leader, f int) func() {
+			c.PartitionOneWay(leader, f)
+			return c.Heal
+		},
+		"to the leader": func(c *zktest.Cluster, leader, f int) func() {
+			c.PartitionOneWay(f, leader)
+			return c.Heal
+		},
+		"leader stands still": func(c *zktest.Cluster, leader, _ int) func() {
+			c.Member(leader).Freeze()
+			return c.Member(leader).Thaw
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *zktest.Cluster, leader, f1, _ int) {
+				time.Sleep(200 * time.Millisecond) // between two pings, which come each half second
+				a := begin(t, c.Member(f1), 2*time.Second)
+				stop := a.live(100 * time.Millisecond)
+				heal := part(c, leader, f1)
+				time.Sleep(2600 * time.Millisecond) // it is due at the next tick
+				heal()
+				time.Sleep(time.Second)
+				stop()
+				assert.Equal(t, f1, c.MemberOf(a.session), "its leader has heard of it")
+			}, zktest.SyncLimit(5))
+		})
+	}
+}

@@ -34,8 +34,10 @@ func (e *ensemble) beat() {
 	}
 	now, limit := time.Now(), time.Duration(e.cfg.syncLimit)*e.cfg.tick
 	for _, l := range e.members {
-		if l.role == roleLeading && !l.frozenLocked() && !l.down {
-			l.askLocked(now, limit)
+		if l.role == roleLeading && !l.down {
+			if l.late = l.frozenLocked(); !l.late {
+				l.askLocked(now, limit)
+			}
 		}
 	}
 	for _, m := range e.members {
@@ -59,9 +61,7 @@ func (m *member) askLocked(now time.Time, limit time.Duration) {
 		if f == m || !f.follows(m) {
 			continue
 		}
-		if m.e.openLocked(m, f) {
-			f.deliverLocked(f.toldLocked)
-		}
+		f.deliverLocked(f.toldLocked)
 		switch {
 		case f.role != roleFollowing:
 		case now.Sub(f.acked) < limit:
@@ -102,6 +102,7 @@ func (m *member) lookLocked() {
 	m.inbox, m.outbox, m.pending = nil, nil, nil
 	m.arrivals.stop()
 	clear(m.touched)
+	m.answer, m.late = nil, false
 	m.hangUpLocked()
 	if led && e.leader == m {
 		e.leader = nil

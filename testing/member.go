@@ -43,9 +43,11 @@ type member struct {
 	dropped bool      // its leader has given it up, and it does not know yet
 	// touched are the sessions whose clients it heard since it told its leader.
 	touched  map[*session]struct{}
-	pending  []proposal // a leader's: waits for a majority
-	outbox   []proposal // a follower's: on the way to its leader
-	inbox    []delivery // on the way from its leader
+	late     bool                  // a leader's, which stood still when it was to ping
+	answer   map[*session]struct{} // to its leader's ping, on its way; nil if there is none
+	pending  []proposal            // a leader's: waits for a majority
+	outbox   []proposal            // a follower's: on the way to its leader
+	inbox    []delivery            // on the way from its leader
 	lag      time.Duration
 	arrivals alarm // for the first in inbox
 

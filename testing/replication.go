@@ -188,6 +188,9 @@ func (m *member) receive() {
 // flowLocked lets go on what waited for a way that may be open now.
 func (e *ensemble) flowLocked() {
 	for _, m := range e.members {
+		if m.role == roleFollowing {
+			m.ackLocked() // it was sent before what is in the outbox
+		}
 		for m.role == roleFollowing && len(m.outbox) > 0 && !m.dropped && e.openLocked(m, m.leader) {
 			p := m.outbox[0]
 			m.outbox = m.outbox[1:]
@@ -259,18 +262,28 @@ func (e *ensemble) renewLocked(p proposal) {
 	})
 }
 
-// toldLocked hands over to the leader whom the follower has heard.
+// toldLocked is a follower's answer to its leader's ping: whom it has heard. If
+// it cannot go through now it waits, as everything does that is on its way.
 func (m *member) toldLocked() {
 	m.heard = time.Now()
-	if !m.e.openLocked(m, m.leader) {
-		return
+	if m.answer == nil {
+		m.answer = make(map[*session]struct{})
 	}
-	m.acked = m.heard
-	if m.leader != m.e.leader || len(m.touched) == 0 {
-		return
-	}
-	for _, s := range slices.SortedFunc(maps.Keys(m.touched), func(a, b *session) int { return cmp.Compare(a.id, b.id) }) {
-		m.e.touchLocked(s)
-	}
+	maps.Copy(m.answer, m.touched)
 	clear(m.touched)
+	m.ackLocked()
+}
+
+// ackLocked hands over what toldLocked has said.
+func (m *member) ackLocked() {
+	if m.answer == nil || m.dropped || !m.e.openLocked(m, m.leader) {
+		return
+	}
+	m.acked = time.Now()
+	if m.leader == m.e.leader {
+		for _, s := range slices.SortedFunc(maps.Keys(m.answer), func(a, b *session) int { return cmp.Compare(a.id, b.id) }) {
+			m.e.touchLocked(s)
+		}
+	}
+	m.answer = nil
 }

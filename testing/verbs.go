@@ -179,6 +179,12 @@ func (s *Server) Thaw() {
 	for _, m := range s.members {
 		m.thawLocked()
 	}
+	for _, m := range s.members {
+		if m.late { // it pings as soon as it can, before it goes on with requests
+			m.late = false
+			m.askLocked(time.Now(), time.Duration(s.e.cfg.syncLimit)*s.e.cfg.tick)
+		}
+	}
 	s.e.changedLocked()
 }
 
