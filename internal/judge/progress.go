@@ -21,7 +21,7 @@ func Progress(rec *Record) []Violation {
 // was served, or was told that it is not.
 func Recovery(rec *Record) (longest time.Duration) {
 	for _, w := range rec.Waits {
-		if w.Began <= rec.Healed && w.Returned > rec.Healed && w.Returned <= w.Limit {
+		if w.Began <= rec.Healed && w.Returned > rec.Healed && w.Returned < w.Limit {
 			longest = max(longest, w.Returned-rec.Healed)
 		}
 	}

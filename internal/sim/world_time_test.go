@@ -163,7 +163,7 @@ func (w *world) live(t *testing.T, schedule []fault) {
 	}
 	w.trouble(schedule)
 	w.heal()
-	time.Sleep(w.timeout + judge.Grace)
+	time.Sleep(w.timeout + judge.Grace + 3*time.Second) // so that who is late is seen
 	w.tell("world", "the actors are to stop")
 	w.mu.Lock()
 	w.overAt = w.now()
