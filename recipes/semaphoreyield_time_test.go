@@ -1,0 +1,53 @@
+package recipes_test
+
+import (
+	"context"
+	"path"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/recipes"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// Who gives up its turn stays the owner that it was, for those who look at names.
+func TestAcquireNKeepsItsTagWhenItYields(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
+		c, other := connect(t, srv), connect(t, srv)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		theirs := recipes.NewInterProcessSemaphore(other, "/s", 2)
+		first, err := theirs.Acquire(ctx)
+		require.NoError(t, err)
+		go func() {
+			if h, err := recipes.NewInterProcessSemaphore(c, "/s", 2).AcquireN(ctx, 2); err == nil {
+				<-ctx.Done()
+				_ = h.Release()
+			}
+		}()
+		tags := make(map[string]bool)
+		look := func() {
+			for _, node := range srv.Ephemerals(c.SessionID()) {
+				tag, _ := session.TagOf(path.Base(node))
+				tags[tag] = true
+			}
+		}
+		time.Sleep(100 * time.Millisecond)
+		look()
+		second, err := theirs.Acquire(ctx) // when it has yielded
+		require.NoError(t, err)
+		require.NoError(t, second.Release())
+		require.NoError(t, first.Release())
+		time.Sleep(time.Second)
+		require.Len(t, srv.Ephemerals(c.SessionID()), 2, "its turn comes")
+		look()
+		assert.Len(t, tags, 1)
+		assert.NotContains(t, tags, "000000000000")
+	})
+}
