@@ -64,7 +64,7 @@ var rounds = []round{
 		a.plain(recipes.NewInterProcessReadWriteLock(c, "/w").WriteSide())
 	}},
 	{"downgrade", 2, (*actor).downgrade},
-	{"semaphore", 3, func(a *actor, c *framework.Client) { a.plain(recipes.NewInterProcessSemaphore(c, "/s", 3)) }},
+	{"semaphore", 3, func(a *actor, c *framework.Client) { a.plain(recipes.NewInterProcessSemaphore(c, "/s", a.permits())) }},
 	{"several leases", 2, func(a *actor, c *framework.Client) {
 		a.plain(several{recipes.NewInterProcessSemaphore(c, "/s", 3), 1 + a.r.IntN(3)})
 	}},
@@ -86,6 +86,9 @@ func (l several) Acquire(ctx context.Context) (*recipes.Hold, error) { return l.
 func (l several) TryAcquire(ctx context.Context, wait time.Duration) (*recipes.Hold, error) {
 	return l.s.TryAcquireN(ctx, l.n, wait)
 }
+
+// permits is how many leases the semaphore has, as far as this actor knows.
+func (a *actor) permits() int { return max(3, a.w.plant.permits) }
 
 func (a *actor) oneOf(paths ...string) string { return paths[a.r.IntN(len(paths))] }
 
@@ -111,7 +114,11 @@ func (a *actor) live() {
 		for _, r := range rounds {
 			if n -= r.weight; n < 0 {
 				a.c = a.s.client()
-				r.do(a, a.c)
+				if lock := a.w.plant.lock; lock != nil && a.r.IntN(3) == 0 {
+					a.plain(lock(a.c))
+				} else {
+					r.do(a, a.c)
+				}
 				w := a.w
 				w.mu.Lock()
 				w.rounds[r.name]++
@@ -213,6 +220,13 @@ func (a *actor) acquire(ctx context.Context, lock recipes.Lock, owner int) *tenu
 	for _, leaf := range leaves(h) {
 		hold := judge.Hold{
 			Who: a.name, Owner: owner, Node: leaf.Path(), Token: leaf.FencingToken(), Asked: asked, Granted: w.now(), Ended: judge.Never,
+		}
+		if own, ok := lock.(*naive); ok {
+			hold.Node = own.path
+		}
+		if w.plant.token {
+			n, _ := framework.Sequence(hold.Node)
+			hold.Token = int64(n)
 		}
 		place(&hold)
 		hold.Session = session
@@ -349,16 +363,19 @@ func (a *actor) write(t *tenure, last bool) {
 		}
 	}
 	tx.Set(path, []byte(id), version)
-	began := a.w.now()
-	err := a.wait(a.w.over, t.nodes[0], func(ctx context.Context) (err error) {
-		if last {
+	w, began := a.w, a.w.now()
+	err := a.wait(w.over, t.nodes[0], func(ctx context.Context) (err error) {
+		switch {
+		case w.plant.unfence:
+			_, err = a.c.Set(ctx, path, []byte(id), framework.AnyVersion)
+		case last:
 			_, err = tx.CommitAndRelease(ctx, opts...)
-		} else {
+		default:
 			_, err = tx.Commit(ctx, opts...)
 		}
 		return err
 	})
-	if last && (err == nil || framework.Ambiguous(err)) {
+	if last && !w.plant.unfence && (err == nil || framework.Ambiguous(err)) {
 		t.endsAt(began)
 	}
 	a.wrote(t, id, path, true, err)
