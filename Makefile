@@ -12,6 +12,8 @@ FUZZTIME ?= 1m
 BREAK ?= 1m
 TRIALS ?= 1
 NEST ?= 2s
+SEEDS ?= 1000
+FIRST ?= 1
 
 # The race detector needs a C compiler; go turns cgo off where there is none.
 RACE ?= $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
@@ -20,7 +22,7 @@ GOLANGCI := bin/golangci-lint-$(GOLANGCI_VERSION)
 # Packages with tests that carry the build tag realzk.
 ZK_PACKAGES = $(sort $(dir $(shell grep -rlE '^//go:build .*\brealzk\b' --include='*_test.go' .)))
 
-.PHONY: help demo test test-zk break test-interop test-examples lint fmt cover bench fuzz vuln tidy check linters
+.PHONY: help demo test sim test-zk break test-interop test-examples lint fmt cover bench fuzz vuln tidy check linters
 
 help: ## list targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +33,12 @@ demo: ## watch processes share locks (ZK_CONNECT=host:port for a server of yours
 test: ## everything that needs only Go, on the in-process server
 	@$(if $(RACE),:,echo "no C compiler: running without the race detector")
 	@go test $(RACE) -shuffle=on ./...
+	@cd internal/sim && go test $(RACE) -shuffle=on ./...
+
+# Without the race detector, which makes the scheduler choose at random.
+sim: ## clients, faults and judges in virtual time, SEEDS=1000 of them (SEED=n tells the story of one, FAULTS=1,2,3 with these only)
+	@cd internal/sim && go test -count=1 -timeout 0 -v -run '^TestSeeds$$' . -args \
+		$(if $(SEED),-seed $(SEED) -faults '$(FAULTS)',-seeds $(SEEDS) -first $(FIRST) -workers $$(nproc))
 
 # They print what they measured, and take as long as one likes.
 BREAKING := ^(TestMargin|TestNestingProcesses|TestBreak)$$
@@ -54,9 +62,11 @@ lint: $(GOLANGCI) ## format, vet and .golangci.yml
 	@$(GOLANGCI) config verify
 	@$(GOLANGCI) fmt --diff
 	@$(GOLANGCI) run
+	@cd internal/sim && $(CURDIR)/$(GOLANGCI) fmt --diff && $(CURDIR)/$(GOLANGCI) run
 
 fmt: $(GOLANGCI) ## format all files
 	@$(GOLANGCI) fmt
+	@cd internal/sim && $(CURDIR)/$(GOLANGCI) fmt
 
 cover: ## coverage of all packages by all tests that need only Go
 	@go test -coverpkg=./... -coverprofile=cover.out ./... | sed '/^[[:space:]]/d; s/[[:space:]]*coverage: .*//'
@@ -73,6 +83,7 @@ vuln: ## known vulnerabilities (needs the network)
 
 tidy: ## whether go.mod and go.sum are tidy
 	@go mod tidy -diff
+	@cd internal/sim && go mod tidy -diff
 
 check: tidy lint test ## what each commit must pass
 

@@ -418,7 +418,7 @@ func (a *actor) reenter(lock *recipes.InterProcessMutex) {
 	if t == nil {
 		return
 	}
-	inner, err := lock.Acquire(t.h.Context()) //nolint:contextcheck // the hold's context is the point
+	inner, err := lock.Acquire(t.h.Context())
 	if err == nil {
 		a.work(t)
 		if !lock.HeldBy(inner.Context()) && t.h.Err() == nil {
@@ -450,7 +450,7 @@ func (a *actor) downgrade(c *framework.Client) {
 		return
 	}
 	a.work(write)
-	read := a.acquire(write.h.Context(), l.ReadSide(), write.owner()) //nolint:contextcheck // the hold's context is the point
+	read := a.acquire(write.h.Context(), l.ReadSide(), write.owner())
 	write.release()
 	if read != nil {
 		a.work(read)
@@ -464,7 +464,7 @@ func (a *actor) nested(c *framework.Client) {
 	if outer == nil {
 		return
 	}
-	if inner := a.acquire(outer.h.Context(), recipes.NewInterProcessMutex(c, "/b"), 0); inner != nil { //nolint:contextcheck // as above
+	if inner := a.acquire(outer.h.Context(), recipes.NewInterProcessMutex(c, "/b"), 0); inner != nil {
 		a.work(inner)
 		inner.release()
 	}

@@ -156,7 +156,7 @@ func (w *world) live(t *testing.T, schedule []fault) {
 	}
 	var actors sync.WaitGroup
 	for _, s := range w.slots {
-		for n := range w.setting.actors {
+		for n := range w.actors {
 			a := newActor(w, s, n)
 			actors.Go(a.live)
 		}
@@ -258,7 +258,7 @@ func (w *world) judged(schedule []fault, virtual time.Duration) *result {
 		w.rec.Log = append(w.rec.Log, x)
 	}
 	res := &result{
-		Seed: w.seed, Setting: w.setting.String(), Virtual: virtual, Schedule: schedule, Fired: w.fired, Rounds: w.rounds,
+		Seed: w.seed, Setting: fmt.Sprint(w.setting), Virtual: virtual, Schedule: schedule, Fired: w.fired, Rounds: w.rounds,
 		Operations: len(w.rec.Log), Stale: judge.StaleWrites(&w.rec), Recovery: judge.Recovery(&w.rec), Histories: len(locks),
 	}
 	res.Violations = w.found
