@@ -22,7 +22,7 @@ GOLANGCI := bin/golangci-lint-$(GOLANGCI_VERSION)
 # Packages with tests that carry the build tag realzk.
 ZK_PACKAGES = $(sort $(dir $(shell grep -rlE '^//go:build .*\brealzk\b' --include='*_test.go' .)))
 
-.PHONY: help demo test sim test-zk break test-interop test-examples lint fmt cover bench fuzz vuln tidy check linters
+.PHONY: help demo test sim mutants test-zk break test-interop test-examples lint fmt cover bench fuzz vuln tidy check linters
 
 help: ## list targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ test-interop: ## in one queue with Curator, kazoo and zk.Lock (needs a JDK, libc
 test-examples: $(GOLANGCI) ## locks that protect data in a database and in an object store (fetches modules)
 	@cd examples/fencing && go mod tidy -diff && $(CURDIR)/$(GOLANGCI) run
 	@cd examples/fencing && go test $(RACE) -shuffle=on ./...
+
+mutants: ## plant bugs, one at a time: the tests must find each (ONLY=row or part of a name)
+	@go run ./internal/mutants $(if $(ONLY),-only '$(ONLY)')
 
 lint: $(GOLANGCI) ## format, vet and .golangci.yml
 	@$(GOLANGCI) config verify

@@ -240,3 +240,23 @@ func TestLeaderProofs(t *testing.T) {
 		assert.Zero(t, srv.Requests()["multi"])
 	})
 }
+
+// A call that waits for a connection ends with the client.
+func TestWaitForAConnectionEndsWithTheClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := connect(t, config(srv, func(cfg *framework.Config) { cfg.CloseTimeout = time.Second }))
+		require.NoError(t, srv.Stop())
+		failed := make(chan error, 1)
+		go func() {
+			_, _, err := c.Get(t.Context(), "/")
+			failed <- err
+		}()
+		time.Sleep(time.Second)
+		began := time.Now()
+		go func() { _ = c.Close() }()
+		require.ErrorIs(t, <-failed, framework.ErrClosed)
+		assert.Zero(t, time.Since(began))
+		time.Sleep(time.Minute)
+	})
+}

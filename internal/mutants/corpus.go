@@ -1,0 +1,564 @@
+package main
+
+// The files that bugs are planted into.
+const (
+	belief      = "internal/session/belief.go"
+	calls       = "internal/session/calls.go"
+	claims      = "internal/session/claims.go"
+	clock       = "internal/session/clock.go"
+	conn        = "internal/link/conn.go"
+	events      = "internal/session/events.go"
+	group       = "recipes/group.go"
+	handshake   = "internal/link/handshake.go"
+	hold        = "recipes/hold.go"
+	jobs        = "internal/session/jobs.go"
+	mind        = "internal/session/mind.go"
+	multilock   = "recipes/multilock.go"
+	mutex       = "recipes/mutex.go"
+	names       = "recipes/names.go"
+	party       = "recipes/party.go"
+	protect     = "internal/session/protect.go"
+	queue       = "recipes/queue.go"
+	removal     = "internal/session/removal.go"
+	semaphore   = "recipes/semaphore.go"
+	sessionFile = "internal/session/session.go"
+	watches     = "internal/session/watches.go"
+)
+
+// The packages whose tests look for them.
+const (
+	conformance = "internal/conformance"
+	framework   = "framework"
+	link        = "internal/link"
+	listeners   = "listeners"
+	recipes     = "recipes"
+	session     = "internal/session"
+)
+
+// corpus has the failures that locks on ZooKeeper are known for, in rows 1 to
+// 42, and behind them those of fences, of the connection and of secrets.
+//
+// A text must be short and stand in a place that seldom changes. Who moves one
+// moves it here as well: TestEveryMutantFits names those that do not fit.
+var corpus = []row{
+	{number: 1, failure: "a node was created and the reply lost", mutants: []mutant{
+		{
+			"a mutex forgets a creation without a reply",
+			[]swap{{queue, "case framework.Ambiguous(err):\n\t\tp.doubt = create\n", "case framework.Ambiguous(err):\n"}},
+			recipes, "TestEachRequestFails/cut_after/mutex_taken=false",
+		},
+		{
+			"a MultiLock forgets a creation without a reply",
+			[]swap{{party, "st.doubt = create\n", "_ = st\n"}},
+			recipes, "TestReplyLostBesideAnotherOfTheSession/multi",
+		},
+	}},
+	{number: 2, failure: "the search for it asks a server that lags behind", mutants: []mutant{
+		{
+			"the search is not preceded by a sync",
+			[]swap{
+				{protect, "s.Send(ctx, c, sync, list)", "s.Send(ctx, c, list)"},
+				{protect, "err := s.Await(ctx, c, sync, false); err != nil", "err := error(nil); sync == nil"},
+			},
+			recipes, "TestSearchComesBehindASync/mutex",
+		},
+		{
+			"a MultiLock lists its queues without a sync",
+			[]swap{{party, "if g.conn != c || doubt {", "if false {"}},
+			recipes, "TestSearchComesBehindASync/multi",
+		},
+	}},
+	{number: 3, failure: "the session expires while waiting", mutants: []mutant{
+		{
+			"a mutex goes on in the next session as in its own",
+			[]swap{{queue, "if p.session != c.Session() {", "if p.session == 0 {"}},
+			recipes, "TestExpiredAtAnyMoment/mutex_taken=true",
+		},
+		{
+			"a MultiLock goes on in the next session as in its own",
+			[]swap{{party, "if g.session != c.Session() {", "if g.session == 0 {"}},
+			recipes, "TestExpiredAtAnyMoment/multi_taken=true",
+		},
+		{
+			"FailOnSessionLoss is not heeded",
+			[]swap{{queue, "if p.session != 0 && p.opts.failOnLoss {", "if false {"}},
+			conformance, "TestInProcess/lock/waiter-expired",
+		},
+	}},
+	{number: 4, failure: "a new session takes an old one's node for its own", mutants: []mutant{
+		{
+			"a session given up is not closed before the next one",
+			[]swap{{handshake, "if err := c.closeSession(); err != nil {", "if err := error(nil); err != nil {"}},
+			link, "TestAbandonedSessionIsClosedWhereItIsFoundAgain",
+		},
+		{
+			"whose node was found is not asked",
+			[]swap{{queue, "case resp.Stat.EphemeralOwner != c.Session():", "case false:"}},
+			recipes, "TestNodeOfAnotherUnderOurName",
+		},
+	}},
+	{number: 5, failure: "a waiter is told yes and its node is gone", mutants: []mutant{
+		{
+			"a proof that finds the node gone counts",
+			[]swap{{protect, "if r.Code == wire.CodeNoNode {", "if r.Code == wire.CodeNoAuth {"}},
+			recipes, "TestNodeGoesWhileItIsConfirmed",
+		},
+	}},
+	{number: 6, failure: "the one ahead is a waiter and dies", mutants: []mutant{
+		{
+			"to be woken is to be granted",
+			[]swap{{queue, "return false, p.await(ctx, c, ahead.name)", "err = p.await(ctx, c, ahead.name)\n\treturn err == nil, err"}},
+			recipes, "TestNodeAheadIsNotTheHolder/mutex",
+		},
+	}},
+	{number: 7, failure: "the one ahead goes before it is watched", mutants: []mutant{
+		{
+			"a mutex fails when there is nothing to watch",
+			[]swap{{queue, "case errors.Is(err, framework.ErrNoNode):\n\t\treturn nil\n\tcase err != nil:\n\t\treturn err\n\t}\n\tselect {", "case err != nil:\n\t\treturn err\n\t}\n\tselect {"}},
+			recipes, "TestNodeAheadGoesBeforeItIsWatched/mutex",
+		},
+		{
+			"a MultiLock waits where there is nothing to watch",
+			[]swap{{"recipes/yield.go", "again, err = true, nil", "err = nil"}},
+			recipes, "TestNodeAheadGoesBeforeItIsWatched/multi",
+		},
+	}},
+	{number: 8, failure: "a waiter's node is deleted by somebody", mutants: []mutant{
+		{
+			"a mutex that is not in the list is not behind anybody",
+			[]swap{{queue, "if at < 0 {\n\t\tp.vanished()\n\t\treturn false, errAgain", "if at < 0 {\n\t\treturn true, nil"}},
+			recipes, "TestWaiterWhoseNodeIsDeleted/mutex",
+		},
+		{
+			"a MultiLock that is not in the list is first",
+			[]swap{{party, "if st.at = position(st.line, st.name); st.at < 0 {", "if st.at = max(0, position(st.line, st.name)); st.at < 0 {"}},
+			recipes, "TestWaiterWhoseNodeIsDeleted/multi",
+		},
+	}},
+	{number: 9, failure: "the parent is deleted", mutants: []mutant{
+		{
+			"a parent that was made is not used",
+			[]swap{{queue, "if err := p.scope.Ensure(ctx, c, p.path); err != nil {\n\t\t\treturn err\n\t\t}\n\t\treturn errAgain", "if err := p.scope.Ensure(ctx, c, p.path); err != nil {\n\t\t\treturn err\n\t\t}\n\t\treturn err"}},
+			recipes, "TestParentGoesAgainAndAgain/mutex",
+		},
+		{
+			"a MultiLock gives up without its parents",
+			[]swap{{party, "return ensureAll(ctx, c, made[i:])", "return err"}},
+			recipes, "TestParentGoesAgainAndAgain/multi",
+		},
+	}},
+	{number: 10, failure: "a container is reaped", mutants: []mutant{
+		{
+			"parents are nodes that nobody reaps",
+			[]swap{{"framework/ensure.go", "if asContainers {\n\t\t\tcode", "if false {\n\t\t\tcode"}},
+			recipes, "TestParentsGoWithTheLock",
+		},
+		{
+			"a parent that went between look and use is not made again",
+			[]swap{{"framework/ensure.go", "if err = o.makeAll(ctx, c, missing); !errors.Is(err, ErrNoNode) {", "if err = o.makeAll(ctx, c, missing); true {"}},
+			recipes, "TestParentIsReapedAsItIsUsed/semaphore",
+		},
+	}},
+	{number: 11, failure: "sequence numbers overflow", mutants: []mutant{
+		{
+			"numbers near their end are taken",
+			[]swap{{names, "if seq >= seqLimit {", "if seq < 0 {"}},
+			recipes, "TestNumbersAtTheirEnd/near",
+		},
+		{
+			"two nodes of one number have an order",
+			[]swap{{names, "if queue[i].seq == queue[i-1].seq && queue[i].mark != readName {", "if false {"}},
+			recipes, "TestNumbersAtTheirEnd/tied",
+		},
+		{
+			"negative numbers are passed over",
+			[]swap{{names, "err == nil && n < 0 {", "err == nil && n == 0 {"}},
+			recipes, "TestNumbersAtTheirEnd/negative",
+		},
+	}},
+	{number: 12, failure: "the queue is longer than a reply may be", mutants: []mutant{
+		{
+			"a reply that is too long ends the connection",
+			[]swap{{conn, "if n > c.link.cfg.MaxReply && n <= mostPassedOver {", "if n < 0 && n <= mostPassedOver {"}},
+			link, "TestReplyThatIsTooLong",
+		},
+		{
+			"it counts as a connection that was lost",
+			[]swap{{calls, "if call.Replied() {", "if call.Err() == nil {"}},
+			recipes, "TestQueueThatIsTooLong",
+		},
+	}},
+	{number: 13, failure: "the directory has children that are none of ours", mutants: []mutant{
+		{
+			"a name need only end in ten digits",
+			[]swap{{names, "ok && len(digits) == 10 {", "ok {"}},
+			recipes, "TestForeignChildren",
+		},
+	}},
+	{number: 14, failure: "an acquisition fails and leaves its node", mutants: []mutant{
+		{
+			"a mutex that fails does not leave",
+			[]swap{{queue, "p.leave()\n\treturn p, nil, err", "return p, nil, err"}},
+			recipes, "TestEachRequestFails/code_-102/mutex_taken=true",
+		},
+		{
+			"a semaphore that fails keeps its leases",
+			[]swap{{semaphore, "if err != nil {\n\t\t\ta.drop()", "if false {\n\t\t\ta.drop()"}},
+			recipes, "TestEachRequestFails/code_-102/semaphore_taken=true",
+		},
+		{
+			"a MultiLock that fails does not leave",
+			[]swap{{party, "g.leave()\n\treturn nil, err", "return nil, err"}},
+			recipes, "TestEachRequestFails/code_-102/multi_taken=true",
+		},
+	}},
+	{number: 15, failure: "the caller gives up, at any point", mutants: []mutant{
+		{
+			"a creation on its way is left to itself",
+			[]swap{{queue, "s.RemoveDoubtful(p.session, p.doubt, p.path, p.protection)", "_ = s"}},
+			recipes, "TestCancelledAtAnyMoment/mutex_taken=false",
+		},
+		{
+			"a write whose caller has gone counts as not sent",
+			[]swap{{calls, "if c.Cancel(call) || !write {", "if c.Cancel(call) || true {"}},
+			recipes, "TestCancelledAtAnyMoment/multi_taken=false",
+		},
+	}},
+	{number: 16, failure: "the wait ends as the lock is granted", mutants: []mutant{
+		{
+			"what was granted too late is an error and a hold",
+			[]swap{{queue, "if err = p.claim(ctx, t); err == nil {\n\t\t\treturn p, t, nil", "if err = p.claim(ctx, t); err == nil {\n\t\t\treturn p, t, ctx.Err()"}},
+			recipes, "TestCancelledAtEachLookAtTheClock/mutex",
+		},
+	}},
+	{number: 17, failure: "a waiter that gives up leaves its watch", mutants: []mutant{
+		{
+			"nothing is removed from the server",
+			[]swap{{watches, "_ = w.conn.Send(link.NewCall(wire.OpRemoveWatches, &wire.WatchesRequest{Path: st.path, Type: typ}))", "_ = typ"}},
+			recipes, "TestGivingUpLeavesNoWatch/mutex",
+		},
+		{
+			"a MultiLock stops no watch",
+			[]swap{{party, "defer g.unwatch()", "defer func() {}()"}},
+			recipes, "TestGivingUpLeavesNoWatch/multi",
+		},
+	}},
+	{number: 18, failure: "an event comes between watching and waiting", mutants: []mutant{
+		{
+			"a watch counts only a moment after its reply",
+			[]swap{{watches, "\t\tw.answered(sub, call)\n", "\t\tgo w.answered(sub, call)\n"}},
+			recipes, "TestEventRightBehindTheReply",
+		},
+	}},
+	{number: 19, failure: "the clock jumps, or the machine sleeps", mutants: []mutant{
+		{
+			"time asleep does not count",
+			[]swap{{clock, "asleep != 0 {", "asleep < 0 {"}},
+			session, "TestClockGoesOnWhileTheMachineSleeps",
+		},
+		{
+			"the clock is read only when a timer is due",
+			[]swap{{mind, "next = earlier(next, now.Add(lookAgain))", "_ = lookAgain"}},
+			recipes, "TestBeliefEndsWhileTheMachineSleeps",
+		},
+	}},
+	{number: 20, failure: "the client is closed while waiting", mutants: []mutant{
+		{
+			"who waits for an event is not told",
+			[]swap{{sessionFile, "s.watches.end(ErrClosed, true)", "_ = s.watches"}},
+			recipes, "TestClosedAtAnyMoment/mutex_taken=true",
+		},
+		{
+			"who waits for a connection is not told",
+			[]swap{{calls, "case closed:\n\t\t\treturn nil, ErrClosed\n\t\tcase c != nil", "case closed && false:\n\t\tcase c != nil"}},
+			framework, "TestWaitForAConnectionEndsWithTheClient",
+		},
+	}},
+	{number: 21, failure: "the session expires while holding", mutants: []mutant{
+		{
+			"a lost hold can be entered again",
+			[]swap{{"recipes/tenure.go", "if t.state == Lost || t.state == Released {\n\t\treturn t.err\n\t}\n\tif t.leaving", "if t.state == Released {\n\t\treturn t.err\n\t}\n\tif t.leaving"}},
+			recipes, "TestLostHoldIsNotEnteredAgain/mutex",
+		},
+	}},
+	{number: 22, failure: "the connection is lost and comes back in time", mutants: []mutant{
+		{
+			"nothing is uncertain without a connection",
+			[]swap{{events, "changes = s.doubtClaimsLocked()", "changes = nil"}},
+			recipes, "TestHoldIsVerifiedAfterAReconnect",
+		},
+		{
+			"a node that is gone after it counts as there",
+			[]swap{{claims, "changes = append(changes, s.loseLocked(cl, Error(wire.CodeNoNode)))", "changes = append(changes, s.confirmLocked(cl)...)"}},
+			recipes, "TestHoldIsVerifiedAfterAReconnect",
+		},
+		{
+			"a new connection is proof enough",
+			[]swap{{events, "s.setStateLocked(s.upStateLocked(c))", "s.setStateLocked(s.upStateLocked(c))\n\tfor _, cl := range s.claims.all() {\n\t\ts.claims.grade(cl, ClaimHeld, cl.blind)\n\t}"}},
+			recipes, "TestHoldIsVerifiedAfterAReconnect",
+		},
+	}},
+	{number: 23, failure: "the process pauses beyond its session", mutants: []mutant{
+		{
+			"the deadline counts from the reply",
+			[]swap{{belief, "b.raise(&b.acked, a.Sent)", "b.raise(&b.acked, a.Replied)"}},
+			session, "TestBeliefProvedByTheServer",
+		},
+		{
+			"a write confirms what was just answered",
+			[]swap{{belief, "b.confirm(a.Sent.Add(-b.relay()))", "b.confirm(a.Sent)"}},
+			session, "TestBeliefProvedByTheLeader",
+		},
+		{
+			"a write that was slow confirms as well",
+			[]swap{{belief, "if a.Write && a.Replied.Sub(a.Sent) <= b.quick() {", "if a.Write {"}},
+			session, "TestBeliefProvedByTheLeader",
+		},
+		{
+			"pings alone prove the session to the leader",
+			[]swap{{belief, "if p == ProofServer {", "if p >= ProofServer {"}},
+			recipes, "TestPingsAloneDoNotProve",
+		},
+		{
+			"who asks is told what the timer knows",
+			[]swap{{claims, "if cl.state != ClaimLost && s.overdueLocked(s.clock.Now()) {", "if false {"}},
+			recipes, "TestBeliefEndsWhileTheMachineSleeps",
+		},
+	}},
+	{number: 24, failure: "a holder's node is deleted by somebody", mutants: []mutant{
+		{
+			"its watch is not heeded",
+			[]swap{{claims, "case ev.Type == wire.EventNodeDeleted:\n\t\t\ts.Vanished(cl)", "case ev.Type == wire.EventNodeDeleted:"}},
+			recipes, "TestMemberIsLost",
+		},
+		{
+			"its watch is not set again after somebody wrote to it",
+			[]swap{{claims, "s.unwatched(cl) // somebody wrote to it", ""}},
+			recipes, "TestNodeThatIsDeletedLater",
+		},
+	}},
+	{number: 25, failure: "the server is read-only", mutants: []mutant{
+		{
+			"any connection is good for writing",
+			[]swap{{calls, "case c != nil && (!write || !c.ReadOnly()):", "case c != nil:"}},
+			recipes, "TestReadOnlyServer",
+		},
+		{
+			"a lock is asked for where none can be had",
+			[]swap{{calls, "return s.conn != nil && !s.conn.ReadOnly()", "return s.conn != nil"}},
+			recipes, "TestReadOnlyServer",
+		},
+	}},
+	{number: 26, failure: "the session has moved to another server", mutants: []mutant{
+		{
+			"a session that has moved is the end of the call",
+			[]swap{{jobs, ", errors.Is(err, zk.ErrSessionMoved)", ""}},
+			recipes, "TestRefusalsThatPass/session_moved/mutex",
+		},
+	}},
+	{number: 27, failure: "two acquisitions in one session", mutants: []mutant{
+		{
+			"all nodes have one name",
+			[]swap{{protect, "copy(u[10:], t[:])\n\treturn protection(u)", "clear(u[:])\n\treturn protection(u)"}},
+			recipes, "TestReplyLostBesideAnotherOfTheSession",
+		},
+	}},
+	{number: 28, failure: "a listener blocks or panics", mutants: []mutant{
+		{
+			"a panic of a listener is not caught",
+			[]swap{{"listeners/listener.go", "if r := recover(); r != nil {", "if r := any(nil); r != nil {"}},
+			listeners, "TestBadListenersHarmNobodyElse",
+		},
+		{
+			"the oldest of more than six events is dropped",
+			[]swap{{"listeners/listener.go", "l.queue = append(l.queue, e)\n", "if l.queue = append(l.queue, e); len(l.queue) > 6 {\n\t\tl.queue = l.queue[1:]\n\t}\n"}},
+			listeners, "TestBlockedListenerLosesNothing",
+		},
+	}},
+	{number: 29, failure: "a release without a connection", mutants: []mutant{
+		{
+			"it is not gone on with",
+			[]swap{{removal, "s.refused(r, path, err)\n\t}\n\tstarted", "s.refused(r, path, err)\n\tdefault:\n\t\tr.tell(err)\n\t\treturn\n\t}\n\tstarted"}},
+			recipes, "TestDisconnectedAtAnyMoment/mutex_taken=false",
+		},
+		{
+			"it waits for as long as it takes",
+			[]swap{{removal, "r.session.expect(r, limit)", "_ = limit"}},
+			recipes, "TestReleaseWaitsAsLongAsItShall",
+		},
+	}},
+	{number: 30, failure: "a release is refused", mutants: []mutant{
+		{
+			"it is not tried again",
+			[]swap{{jobs, "refused(err)\n\t\t\trefused = nil", "refused(err)\n\t\t\treturn err"}},
+			recipes, "TestRefusedReleaseIsTriedAgain",
+		},
+		{
+			"the caller is not told",
+			[]swap{{removal, "r.tell(err)\n\ts.Report(", "s.Report("}},
+			recipes, "TestRefusedReleaseIsTriedAgain",
+		},
+	}},
+	{number: 31, failure: "a hold is released twice", mutants: []mutant{
+		{
+			"the second release does what the first does",
+			[]swap{{hold, "if h.released {\n\t\th.mu.Unlock()\n\t\treturn ErrReleased\n\t}\n\th.released = true\n\tover", "h.released = true\n\tover"}},
+			recipes, "TestReleasedByManyAtOnce",
+		},
+	}},
+	{number: 32, failure: "who owns the lock is not who asks", mutants: []mutant{
+		{
+			"a process owns what any of its goroutines holds",
+			[]swap{
+				{"recipes/owner.go", "func ownerOf(ctx context.Context) *owner {\n", "var latest *owner\n\nfunc ownerOf(ctx context.Context) *owner {\n\tif latest != nil {\n\t\treturn latest\n\t}\n"},
+				{hold, "h.owner = owner{hold: h, outer: from}\n", "h.owner = owner{hold: h, outer: from}\n\tlatest = &h.owner\n"},
+			},
+			conformance, "TestInProcess/lock/two-goroutines",
+		},
+	}},
+	{number: 33, failure: "one of several locks cannot be had", mutants: []mutant{
+		{
+			"the others are kept",
+			[]swap{{multilock, "return nil, errors.Join(err, refusals(releaseAll(have)))", "return nil, errors.Join(err)"}},
+			conformance, "TestInProcess/multi/rollback",
+		},
+		{
+			"each has the whole wait to itself",
+			[]swap{{multilock, "max(0, time.Until(until))", "l.wait"}},
+			recipes, "TestMultiLockWaitsOnceForAll",
+		},
+		{
+			"a MultiLock never yields",
+			[]swap{{"recipes/yield.go", "g.looking = true", "g.looking = false"}},
+			recipes, "TestNesting/nesters/2ms_shared=false_ordered=false",
+		},
+	}},
+	{number: 34, failure: "one of several locks is lost", mutants: []mutant{
+		{
+			"the others go on",
+			[]swap{{group, "m.tenure.group(t)\n", ""}},
+			recipes, "TestMemberIsLost",
+		},
+	}},
+	{number: 35, failure: "a reader wants to write", mutants: []mutant{
+		{
+			"it waits for itself",
+			[]swap{{mutex, "if from.find(m.key, nil) != nil {", "if false {"}},
+			recipes, "TestUpgradeIsRefusedAtOnce",
+		},
+	}},
+	{number: 36, failure: "somebody overtakes", mutants: []mutant{
+		{
+			"readers see only a writer at the head",
+			[]swap{{names, "if queue[i].mark == writeName && !own {", "if queue[i].mark == writeName && !own && i == 0 {"}},
+			conformance, "TestInProcess/read-write/fair",
+		},
+		{
+			"a queue is in the order of names",
+			[]swap{{names, "cmp.Compare(a.seq, b.seq), -", "cmp.Compare(a.name, b.name), -"}},
+			recipes, "TestWakeUps",
+		},
+		{
+			"everybody waits for the head of the queue",
+			[]swap{{names, "return queue[at-1], true", "return queue[0], true"}},
+			recipes, "TestWakeUps",
+		},
+	}},
+	{number: 37, failure: "a semaphore lends more than it has", mutants: []mutant{
+		{
+			"one lease more",
+			[]swap{{semaphore, "if at < s.total {", "if at <= s.total {"}},
+			conformance, "TestInProcess/semaphore/leases",
+		},
+	}, reason: "that two processes state different numbers cannot be seen: Curator's layout has no place for the number, and a node of ours there would be a lease to it"},
+	{number: 38, failure: "who is being served by a semaphore dies", mutants: []mutant{
+		{
+			"its turn stays",
+			[]swap{{semaphore, "a.turn.leave()\n\t\tif err", "if err"}},
+			recipes, "TestCancelledAtAnyMoment/semaphore_taken=true",
+		},
+		{
+			"nodes outlive their session",
+			[]swap{{queue, "Flags: wire.FlagEphemeralSequence", "Flags: wire.FlagSequence"}},
+			recipes, "TestExpiredAtAnyMoment/semaphore_taken=true",
+		},
+	}},
+	{number: 39, failure: "two kinds of lock at one path", reason: "nodes of other kinds are passed over, as in Curator, and no mark for the kind can be left where Java does not take it for a contender; the documentation says that a path belongs to one lock"},
+	{number: 40, failure: "a path leads elsewhere", mutants: []mutant{
+		{
+			"relative elements are let through",
+			[]swap{{"framework/path.go", "case \".\", \"..\":", "case \".\":"}},
+			conformance, "TestInProcess/call/bad-paths",
+		},
+	}},
+	{number: 41, failure: "chroot and namespace", mutants: []mutant{
+		{
+			"what was made is told with the namespace",
+			[]swap{{"framework/create.go", "return o.relative(made), nil", "return made, nil"}},
+			conformance, "TestInProcess/create/namespace",
+		},
+		{
+			"events tell the path on the server",
+			[]swap{{"framework/watch.go", "Path: o.relative(ev.Path)", "Path: ev.Path"}},
+			conformance, "TestInProcess/watch/children",
+		},
+		{
+			"a chroot that is missing is made",
+			[]swap{{"framework/ensure.go", "return nil, fmt.Errorf(\"chroot %s: %w\", o.plan.chroot, ErrNoNode)", "return reversed(paths), nil"}, {"framework/ensure.go", "\t\"fmt\"\n", ""}},
+			conformance, "TestInProcess/client/missing-chroot",
+		},
+	}},
+	{number: 42, failure: "credentials after a reconnect", mutants: []mutant{
+		{
+			"they are presented once",
+			[]swap{{handshake, "err = c.authenticate()\n", "if c.shake.session == 0 {\n\t\terr = c.authenticate()\n\t}\n"}},
+			link, "TestCredentials",
+		},
+		{
+			"their refusal is not heeded",
+			[]swap{{handshake, "if h.Code != wire.CodeOK {", "if false {"}},
+			link, "TestCredentials",
+		},
+	}},
+	{number: 43, failure: "writes of a former owner", mutants: []mutant{
+		{
+			"a transaction goes without its proof",
+			[]swap{{"recipes/transaction.go", "Guarded(t.Ops, guards)", "Guarded(t.Ops, guards[:0])"}},
+			recipes, "TestStaleWrites",
+		},
+		{
+			"tokens do not rise",
+			[]swap{{mutex, "t.token = p.czxid", "t.token = -p.czxid"}},
+			recipes, "TestStaleWrites",
+		},
+		{
+			"a gate admits everybody",
+			[]swap{{"recipes/gate.go", "case token < g.highest:", "case token < 0:"}},
+			recipes, "TestGate",
+		},
+	}},
+	{number: 44, failure: "a server that does not speak the protocol", mutants: []mutant{
+		{
+			"a reply may be of any length",
+			[]swap{{conn, "if n < least || n > most {", "if n < least {"}},
+			link, "TestHostileHandshakes",
+		},
+		{
+			"memory is taken as announced",
+			[]swap{{conn, "make([]byte, 0, min(n, step))", "make([]byte, 0, max(n, step))"}},
+			link, "TestAnnouncedLengthDoesNotAllocate",
+		},
+		{
+			"any session will do",
+			[]swap{{handshake, "case c.shake.session != 0 && c.shake.session != r.SessionID:", "case c.shake.session < 0:"}},
+			link, "TestChangedSessionIsRefused",
+		},
+	}},
+	{number: 45, failure: "secrets are told", mutants: []mutant{
+		{
+			"a credential prints what it has",
+			[]swap{{"framework/config.go", "return a.Scheme + \":***\"", "return a.Scheme + string(a.Data)"}},
+			conformance, "TestInProcess/client/secrets",
+		},
+	}},
+}

@@ -1,0 +1,77 @@
+// Command mutants plants bugs, one at a time, and looks whether the tests find
+// them:
+//
+//	mutants              all of them
+//	mutants -only 23     those whose row or name contains this
+//	mutants -list        the table without running anything
+//
+// Each is one of the failures that locks on ZooKeeper are known for (corpus.go),
+// planted into a copy of a file that the compiler is given in place of the true
+// one, so that the tree is never touched. Only the tests named are run, first
+// once on the true code, where all must pass. A bug that no test finds fails the
+// run: a test is missing.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"strings"
+	"time"
+)
+
+func main() {
+	only := flag.String("only", "", "plant only what has this in its row or name")
+	list := flag.Bool("list", false, "show the table and run nothing")
+	jobs := flag.Int("jobs", runtime.NumCPU(), "how many to try at a time")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, *only, *list, *jobs); err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, only string, list bool, jobs int) error {
+	root, err := findRoot(".")
+	if err != nil {
+		return err
+	}
+	var planted []plant
+	for _, r := range corpus {
+		for _, m := range r.mutants {
+			if only == "" || fmt.Sprint(r.number) == only || strings.Contains(m.name, only) {
+				planted = append(planted, plant{row: r, mutant: m})
+			}
+		}
+	}
+	if list {
+		head(os.Stdout)
+		for i := range planted {
+			planted[i].show(os.Stdout)
+		}
+		showReasons(os.Stdout)
+		return nil
+	}
+	began := time.Now()
+	work, err := os.MkdirTemp("", "mutants-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(work) }()
+	t := &trial{root: root, work: work, jobs: jobs}
+	if err := t.control(ctx, planted); err != nil {
+		return fmt.Errorf("without a planted bug: %w", err)
+	}
+	fmt.Printf("%-58s %s\n", "without a planted bug all tests named pass", seconds(time.Since(began)))
+	head(os.Stdout)
+	t.all(ctx, planted, func(p *plant) { p.show(os.Stdout) })
+	if only == "" {
+		showReasons(os.Stdout)
+	}
+	return verdict(os.Stdout, planted, time.Since(began))
+}

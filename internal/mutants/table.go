@@ -1,0 +1,57 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
+
+const line = "%3v  %-52s  %-66s %7s\n"
+
+func head(w io.Writer) { _, _ = fmt.Fprintf(w, line, "row", "planted", "found by", "time") }
+
+// show prints one line of the table.
+func (p *plant) show(w io.Writer) {
+	found := p.foundBy
+	switch {
+	case p.err != nil:
+		found = "NOT TRIED"
+	case found == "" && p.took > 0:
+		found = "NOT FOUND"
+	case found == "":
+		found = p.tests
+	}
+	_, _ = fmt.Fprintf(w, line, p.number, p.name, found, seconds(p.took))
+}
+
+// showReasons prints the rows that say why something is not planted.
+func showReasons(w io.Writer) {
+	for _, r := range corpus {
+		if r.reason != "" {
+			_, _ = fmt.Fprintf(w, "%3d  not planted: %s: %s\n", r.number, r.failure, r.reason)
+		}
+	}
+}
+
+// verdict counts, and fails unless every bug was found.
+func verdict(w io.Writer, planted []plant, took time.Duration) error {
+	rows := make(map[int]bool)
+	var errs []error
+	found := 0
+	for _, p := range planted {
+		rows[p.number] = true
+		switch {
+		case p.err != nil:
+			errs = append(errs, fmt.Errorf("row %d, %s: %w", p.number, p.name, p.err))
+		case p.foundBy == "":
+			errs = append(errs, fmt.Errorf("row %d, %s: not found by %s in %s", p.number, p.name, p.tests, p.pkg))
+		default:
+			found++
+		}
+	}
+	_, _ = fmt.Fprintf(w, "mutants: %d of %d found, in %d rows, %s\n", found, len(planted), len(rows), seconds(took))
+	return errors.Join(errs...)
+}
