@@ -139,6 +139,9 @@ func ours(name string, lock func(c *framework.Client, path string) recipes.Lock)
 	}}
 }
 
+// patient keeps a machine that does much else from ending a measurement.
+var patient = recipes.ReleaseWait(time.Minute)
+
 func takes(l recipes.Lock) cycle {
 	return func(ctx context.Context, held func()) error {
 		h, err := l.Acquire(ctx)
@@ -154,22 +157,22 @@ func takes(l recipes.Lock) cycle {
 
 var (
 	mutex = ours("mutex", func(c *framework.Client, path string) recipes.Lock {
-		return recipes.NewInterProcessMutex(c, path)
+		return recipes.NewInterProcessMutex(c, path, patient)
 	})
 	lookAhead = ours("mutex, look-ahead", func(c *framework.Client, path string) recipes.Lock {
-		return recipes.NewInterProcessMutex(c, path, recipes.LookAhead())
+		return recipes.NewInterProcessMutex(c, path, patient, recipes.LookAhead())
 	})
 	readSide = ours("read side", func(c *framework.Client, path string) recipes.Lock {
-		return recipes.NewInterProcessReadWriteLock(c, path).ReadSide()
+		return recipes.NewInterProcessReadWriteLock(c, path, patient).ReadSide()
 	})
 	writeSide = ours("write side", func(c *framework.Client, path string) recipes.Lock {
-		return recipes.NewInterProcessReadWriteLock(c, path).WriteSide()
+		return recipes.NewInterProcessReadWriteLock(c, path, patient).WriteSide()
 	})
 	semaphore = ours("semaphore", func(c *framework.Client, path string) recipes.Lock {
-		return recipes.NewInterProcessSemaphore(c, path, 10)
+		return recipes.NewInterProcessSemaphore(c, path, 10, patient)
 	})
 	semaphoreMutex = ours("semaphore mutex", func(c *framework.Client, path string) recipes.Lock {
-		return recipes.NewInterProcessSemaphoreMutex(c, path)
+		return recipes.NewInterProcessSemaphoreMutex(c, path, patient)
 	})
 )
 
@@ -177,7 +180,7 @@ func multiLock(n int) candidate {
 	return ours(fmt.Sprintf("MultiLock of %d", n), func(c *framework.Client, path string) recipes.Lock {
 		var members []recipes.Lock
 		for i := range n {
-			members = append(members, recipes.NewInterProcessMutex(c, fmt.Sprintf("%s-%d", path, i)))
+			members = append(members, recipes.NewInterProcessMutex(c, fmt.Sprintf("%s-%d", path, i), patient))
 		}
 		return recipes.NewInterProcessMultiLock(members...)
 	})

@@ -45,8 +45,8 @@ func memoryRound(ctx context.Context, p plan, s server, held, waiter, conn *resu
 	locks, behind := make([]recipes.Lock, n), make([]recipes.Lock, n)
 	for i := range n {
 		path := fmt.Sprintf("/bench/memory/%d", i)
-		locks[i] = recipes.NewInterProcessMutex(holder, path)
-		behind[i] = recipes.NewInterProcessMutex(queuer, path)
+		locks[i] = recipes.NewInterProcessMutex(holder, path, patient)
+		behind[i] = recipes.NewInterProcessMutex(queuer, path, patient)
 	}
 	holds := make([]*recipes.Hold, n)
 	for range 2 { // the first time makes the parents, and room in maps
