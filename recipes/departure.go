@@ -103,7 +103,7 @@ func (d *departure) finish() {
 	h.mu.Unlock()
 	if over {
 		h.end(ErrReleased)
-		h.outer.left()
+		h.from().left()
 	}
 }
 

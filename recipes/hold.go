@@ -10,14 +10,13 @@ import (
 type Hold struct {
 	tenure  *tenure
 	parent  context.Context // that was given to Acquire
-	outer   *Hold           // the hold that it came from
 	owner   owner           // this hold, as contexts carry it
 	members []*Hold         // of a MultiLock or a semaphore
 
 	mu       sync.Mutex // guards the fields below
 	released bool
 	byParent bool                               // the parent ended before this hold
-	inner    int                                // holds acquired under this one that are not over
+	inner    int32                              // holds acquired under this one that are not over
 	over     error                              // what this hold ended with
 	whole    context.Context                    // made when needed, see holdContext
 	cancel   context.CancelCauseFunc            // of whole
@@ -29,14 +28,19 @@ func newHold(ctx context.Context, t *tenure, members ...*Hold) (*Hold, error) {
 	from := ownerOf(ctx)
 	h := &Hold{tenure: t, parent: ctx, members: members}
 	h.owner = owner{hold: h, outer: from}
-	if from != nil {
-		h.outer = from.hold
-	}
 	if err := t.join(h); err != nil {
 		return nil, err
 	}
-	h.outer.entered()
+	h.from().entered()
 	return h, nil
+}
+
+// from is the hold that it came from, nil for none.
+func (h *Hold) from() *Hold {
+	if h.owner.outer == nil {
+		return nil
+	}
+	return h.owner.outer.hold
 }
 
 // NewHold makes the hold of a Lock of your own; ctx is the one Acquire was
@@ -77,7 +81,7 @@ func (h *Hold) left() {
 	h.mu.Unlock()
 	if over {
 		h.end(ErrReleased)
-		h.outer.left()
+		h.from().left()
 	}
 }
 
@@ -178,7 +182,7 @@ func (h *Hold) Release() error {
 	err := h.tenure.leave(h)
 	if over {
 		h.end(ErrReleased)
-		h.outer.left()
+		h.from().left()
 	}
 	return err
 }

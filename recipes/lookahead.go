@@ -37,15 +37,23 @@ func LookAhead() Option { return option(func(o *options) { o.lookAhead = true })
 // That the session is believed in is for the claim to say, as always. Whatever
 // does not hold, another look decides.
 
-// heir is what happened to the node ahead and to ours. Its callbacks run in the
-// goroutine that reads the connection.
+// heir is what a place has prepared for its turn: the zero heir nothing.
 type heir struct {
+	s     *session.Session
+	omens *omens
+	// On the node ahead and on ours, nil if they are not wanted any more.
+	watches [2]*session.Watch
+}
+
+// omens are what happened to the node ahead and to ours. The callbacks run in the
+// goroutine that reads the connection.
+type omens struct {
 	p       *place
 	c       *link.Conn
 	ahead   string
-	watches [2]*session.Watch // on the node ahead and on ours
-	foreign bool              // the node ahead is not of our session
-	woken   chan struct{}     // closed when something has happened to the node ahead
+	own     string
+	foreign bool          // the node ahead is not of our session
+	woken   chan struct{} // closed when something has happened to the node ahead
 
 	mu        sync.Mutex // guards the fields below
 	disturbed bool       // something happened to our node
@@ -53,65 +61,55 @@ type heir struct {
 	err       error      // why its watch ended
 }
 
-func (h *heir) ownEvent(session.Event) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.disturbed = true
+func (o *omens) ownEvent(session.Event) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.disturbed = true
 }
 
-func (h *heir) aheadEvent(ev session.Event) {
-	now, _ := h.p.scope.Session.Current(h.p.session)
-	h.mu.Lock()
-	h.deleted = ev.Type == wire.EventNodeDeleted && !h.disturbed && now == h.c
-	h.err = ev.Err
-	h.mu.Unlock()
-	close(h.woken)
+func (o *omens) aheadEvent(ev session.Event) {
+	now, _ := o.p.scope.Session.Current(o.c.Session())
+	o.mu.Lock()
+	o.deleted = ev.Type == wire.EventNodeDeleted && !o.disturbed && now == o.c
+	o.err = ev.Err
+	o.mu.Unlock()
+	close(o.woken)
 }
 
-// stop gives the watches up.
+// stop gives up what was prepared.
 func (h *heir) stop() {
-	if h == nil {
-		return
-	}
 	for _, w := range h.watches {
 		if w != nil {
-			h.p.scope.Session.StopWatch(w)
+			h.s.StopWatch(w)
 		}
 	}
-}
-
-// disinherit gives up what was prepared.
-func (p *place) disinherit() {
-	p.heir.stop()
-	p.heir = nil
+	h.watches, h.omens = [2]*session.Watch{}, nil
 }
 
 // inherited ends the preparations of who is first. The watch on our node goes with
 // it: to remove it would take a request.
-func (p *place) inherited() {
-	if h := p.heir; h != nil && h.watches[0] != nil {
-		p.scope.Session.StopWatch(h.watches[0])
-	}
-	p.heir = nil
+func (h *heir) inherited() {
+	h.watches[1] = nil
+	h.stop()
 }
 
 // pass waits for what brings us nearer to the lock, by the list that was just
 // taken, and reports whether it is ours.
-func (p *place) pass(ctx context.Context, c *link.Conn, line []contender, at int) (first bool, err error) {
+func (p *place) pass(ctx context.Context, c *link.Conn, h *heir, line []contender, at int) (first bool, err error) {
 	s := p.scope.Session
 	ahead := line[at-1].name
-	h := p.heir
-	if h != nil && h.c == c && h.ahead == ahead && h.over() {
+	o := h.omens
+	if o != nil && o.c == c && o.ahead == ahead && o.over() {
 		// The list shows it, so its event has come after that.
-		if first, err := h.won(at); first || err != nil {
-			return first, err
+		if first, err := o.won(at); first || err != nil {
+			return h.is(first), err
 		}
 	}
 	// Another one is ahead than before only if that has gone, which ends the watch.
-	if h == nil || h.c != c || h.over() {
-		p.disinherit()
-		h = &heir{p: p, c: c, ahead: ahead, woken: make(chan struct{})}
-		p.heir = h
+	if o == nil || o.c != c || o.own != p.name || o.over() {
+		h.stop()
+		o = &omens{p: p, c: c, ahead: ahead, own: p.name, woken: make(chan struct{})}
+		h.s, h.omens = s, o
 	}
 	var two chan error // tells of the node two ahead
 	var calls []*link.Call
@@ -125,7 +123,7 @@ func (p *place) pass(ctx context.Context, c *link.Conn, line []contender, at int
 		calls = append(calls, call)
 	}
 	if err := h.settle(ctx, calls); err != nil {
-		p.disinherit()
+		h.stop()
 		switch {
 		case errors.Is(err, framework.ErrNoNode):
 			return false, nil // somebody has gone by now, perhaps we
@@ -135,8 +133,9 @@ func (p *place) pass(ctx context.Context, c *link.Conn, line []contender, at int
 		return false, err
 	}
 	select {
-	case <-h.woken:
-		return h.won(at)
+	case <-o.woken:
+		first, err := o.won(at)
+		return h.is(first), err
 	case err = <-two:
 	case <-ctx.Done():
 		return false, session.ContextError(ctx)
@@ -147,17 +146,25 @@ func (p *place) pass(ctx context.Context, c *link.Conn, line []contender, at int
 	return false, err
 }
 
+// is ends the preparations if we are first.
+func (h *heir) is(first bool) bool {
+	if first {
+		h.inherited()
+	}
+	return first
+}
+
 // settle sees to it that the watches stand, and waits for others that were asked
 // for together with them.
 func (h *heir) settle(ctx context.Context, others []*link.Call) error {
-	s := h.p.scope.Session
+	s, o := h.s, h.omens
 	var calls []*link.Call
 	if h.watches[0] == nil {
 		for i, set := range []struct {
 			path string
 			fn   func(session.Event)
-		}{{session.Below(h.p.path, h.ahead), h.aheadEvent}, {h.p.node(), h.ownEvent}} {
-			call, watch, err := s.WatchData(ctx, h.c, set.path, set.fn)
+		}{{session.Below(o.p.path, o.ahead), o.aheadEvent}, {o.p.node(), o.ownEvent}} {
+			call, watch, err := s.WatchData(ctx, o.c, set.path, set.fn)
 			if err != nil {
 				return err
 			}
@@ -170,7 +177,7 @@ func (h *heir) settle(ctx context.Context, others []*link.Call) error {
 		s.Settle(ctx, all[len(all)-1])
 	}
 	for _, call := range all {
-		if err := s.Await(ctx, h.c, call, false); err != nil {
+		if err := s.Await(ctx, o.c, call, false); err != nil {
 			return err
 		}
 	}
@@ -179,14 +186,14 @@ func (h *heir) settle(ctx context.Context, others []*link.Call) error {
 	}
 	var resp wire.GetDataResponse
 	err := calls[0].Decode(&resp)
-	h.foreign = resp.Stat.EphemeralOwner != h.p.session
+	o.foreign = resp.Stat.EphemeralOwner != o.c.Session()
 	return err
 }
 
 // over is whether the watch on the node ahead has ended.
-func (h *heir) over() bool {
+func (o *omens) over() bool {
 	select {
-	case <-h.woken:
+	case <-o.woken:
 		return true
 	default:
 		return false
@@ -195,11 +202,11 @@ func (h *heir) over() bool {
 
 // won is whether the lock is ours now that something has happened to the node
 // ahead, when the list had shown us at a place.
-func (h *heir) won(at int) (bool, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if errors.Is(h.err, framework.ErrSessionExpired) {
+func (o *omens) won(at int) (bool, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if errors.Is(o.err, framework.ErrSessionExpired) {
 		return false, session.ErrSessionOver
 	}
-	return at == 1 && h.deleted && h.foreign, h.err
+	return at == 1 && o.deleted && o.foreign, o.err
 }

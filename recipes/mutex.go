@@ -125,7 +125,7 @@ func usable(ctx context.Context, made error) error {
 // hold nor error to everybody else.
 func (m *InterProcessMutex) reenter(ctx context.Context) (*Hold, error) {
 	from := ownerOf(ctx)
-	if same := from.find(m.key, func(h *Hold) bool { return h.tenure.mark == m.mark }); same != nil {
+	if same := from.find(m.key, func(h *Hold) bool { return h.tenure.mark() == m.mark }); same != nil {
 		return newHold(ctx, same.tenure)
 	}
 	switch m.mark {
@@ -157,7 +157,7 @@ func (m *InterProcessMutex) queueUp(ctx context.Context, lim limit) (*Hold, erro
 // tenure is the ownership of a place.
 func (m *InterProcessMutex) tenure(p *place) *tenure {
 	t := newTenure(m.key, m.scope.Relative(p.node()))
-	t.mark, t.place = m.mark, p
+	t.place = p
 	if m.mark != readName {
 		t.token = p.czxid
 	}

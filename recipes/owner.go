@@ -90,7 +90,7 @@ func (o *owner) every(key lockKey, fn func(*tenure)) {
 // holds is whether a context comes from a hold of a lock that is not lost or
 // released. An empty mark stands for every side.
 func (o *owner) holds(key lockKey, mark string) bool {
-	h := o.find(key, func(h *Hold) bool { return mark == "" || h.tenure.mark == mark })
+	h := o.find(key, func(h *Hold) bool { return mark == "" || h.tenure.mark() == mark })
 	if h == nil {
 		return false
 	}

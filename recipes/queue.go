@@ -41,7 +41,6 @@ type place struct {
 	doubt      *link.Call // a creation whose reply was lost
 	straggler  bool       // such a creation had not happened, and may still
 	behind     bool       // somebody was seen ahead
-	heir       *heir      // with LookAhead
 }
 
 // errAgain says that what was found does not hold any more.
@@ -98,8 +97,10 @@ func (p *place) peek(ctx context.Context) error {
 // A failure that may pass is followed by another look: on the next connection,
 // or after a pause if this one stands.
 func (p *place) getAhead(ctx context.Context, once bool) error {
+	var h heir
+	defer h.stop()
 	for failures := 0; ; {
-		first, err := p.look(ctx, once)
+		first, err := p.look(ctx, once, &h)
 		switch {
 		case err == nil && first:
 			return nil
@@ -140,7 +141,7 @@ func pause(ctx context.Context, failures int) error {
 }
 
 // look reads the queue once and waits for the one ahead, if any.
-func (p *place) look(ctx context.Context, once bool) (first bool, err error) {
+func (p *place) look(ctx context.Context, once bool, h *heir) (first bool, err error) {
 	c, err := p.scope.Session.Conn(ctx, true)
 	if err != nil {
 		return false, err
@@ -160,7 +161,7 @@ func (p *place) look(ctx context.Context, once bool) (first bool, err error) {
 	}
 	ahead, waits := p.ahead(line, at)
 	if !waits {
-		p.inherited()
+		h.inherited()
 		return true, nil
 	}
 	p.behind = true
@@ -168,11 +169,7 @@ func (p *place) look(ctx context.Context, once bool) (first bool, err error) {
 		return false, nil
 	}
 	if p.opts.lookAhead && p.mark != readName {
-		first, err := p.pass(ctx, c, line, at)
-		if first {
-			p.inherited()
-		}
-		return first, err
+		return p.pass(ctx, c, h, line, at)
 	}
 	return false, p.await(ctx, c, ahead.name)
 }
@@ -216,7 +213,6 @@ func (p *place) move(c *link.Conn) error {
 // vanished forgets a node that is gone: by its session, or by somebody's hand.
 func (p *place) vanished() {
 	p.sweep()
-	p.disinherit()
 	p.name, p.full, p.doubt, p.czxid = "", "", nil, 0
 	p.protection = p.scope.Session.Protection(p.tag, p.yields)
 }
@@ -414,7 +410,6 @@ func (p *place) node() string {
 // known to be gone or its session is.
 func (p *place) leave() {
 	s := p.scope.Session
-	p.disinherit()
 	switch {
 	case p.doubt != nil:
 		s.RemoveDoubtful(p.session, p.doubt, p.path, p.protection)

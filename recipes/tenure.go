@@ -47,7 +47,6 @@ func (s HoldState) String() string {
 // re-enter it share it, and the last one to be released gives it back.
 type tenure struct {
 	key   lockKey // zero for a foreign lock and a MultiLock
-	mark  string  // what kind of node it is, for the sides of a read/write lock
 	path  string  // of the node, "" if there is none
 	token int64
 	place *place         // what it stands on, if that is one node
@@ -77,27 +76,47 @@ type tenure struct {
 	missed  error                     // why the node was seen to be gone meanwhile
 }
 
-// signal is a channel that is closed once and made only if somebody asks for it.
-type signal struct {
-	ch   chan struct{}
-	sent bool
+// mark is what kind of node it is, for the sides of a read/write lock.
+func (t *tenure) mark() string {
+	if t.place == nil {
+		return ""
+	}
+	return t.place.mark
 }
+
+// signal is a channel that is closed once and made only if somebody asks for it.
+type signal struct{ ch chan struct{} }
+
+// sent is the channel of every signal that was sent before anybody asked.
+var sent = func() chan struct{} {
+	ch := make(chan struct{})
+	close(ch)
+	return ch
+}()
 
 func (s *signal) channel() <-chan struct{} {
 	if s.ch == nil {
 		s.ch = make(chan struct{})
-		if s.sent {
-			close(s.ch)
-		}
 	}
 	return s.ch
 }
 
 func (s *signal) send() {
-	if !s.sent && s.ch != nil {
+	switch {
+	case s.ch == nil:
+		s.ch = sent
+	case !s.isSent():
 		close(s.ch)
 	}
-	s.sent = true
+}
+
+func (s *signal) isSent() bool {
+	select {
+	case <-s.ch:
+		return true
+	default: // nil as well
+		return false
+	}
 }
 
 func newTenure(key lockKey, path string) *tenure {
@@ -291,7 +310,7 @@ func (t *tenure) isGone() {
 // thenGone calls fn once the node is known to be gone.
 func (t *tenure) thenGone(fn func()) {
 	t.mu.Lock()
-	gone := t.gone.sent
+	gone := t.gone.isSent()
 	if !gone {
 		t.then = append(t.then, fn)
 	}

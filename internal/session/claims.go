@@ -25,7 +25,7 @@ const (
 // ended or the node is gone.
 type Claim struct {
 	path  string
-	since time.Time
+	since time.Duration // the session object was opened
 	tell  func(*Claim, ClaimState, error)
 
 	// The fields below are guarded by the session's mu.
@@ -43,13 +43,14 @@ func (s *Session) AddClaim(session int64, path string, tell func(*Claim, ClaimSt
 	cl := &Claim{path: path, tell: tell, state: ClaimHeld}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	cl.since = s.clock.Now()
-	if err := s.deniedLocked(session, cl.since); err != nil {
+	now := s.clock.Now()
+	cl.since = now.Sub(s.opened)
+	if err := s.deniedLocked(session, now); err != nil {
 		return nil, err
 	}
 	s.claims.add(cl)
 	// The minder need not be woken by each of many short claims.
-	if due := earlier(cl.since.Add(watchAfter), s.limitLocked()); s.wakeAt.IsZero() || due.Before(s.wakeAt) {
+	if due := earlier(now.Add(watchAfter), s.limitLocked()); s.wakeAt.IsZero() || due.Before(s.wakeAt) {
 		s.pokeLocked()
 	}
 	return cl, nil
@@ -246,15 +247,15 @@ const watchAfter = 100 * time.Millisecond
 // returns when the next one will be due.
 func (s *Session) watchClaims(c *link.Conn, now time.Time) time.Time {
 	s.mu.Lock()
-	due, next := s.claims.lasted(now.Add(-watchAfter))
+	due, next, more := s.claims.lasted(now.Add(-watchAfter).Sub(s.opened))
 	s.mu.Unlock()
 	for _, cl := range due {
 		s.watchClaim(c, cl)
 	}
-	if next.IsZero() {
-		return next
+	if !more {
+		return time.Time{}
 	}
-	return next.Add(watchAfter)
+	return s.opened.Add(next + watchAfter)
 }
 
 // watchClaim sets a watch on a claim's node, to notice that somebody deletes it.

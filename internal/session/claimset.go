@@ -157,16 +157,17 @@ func (c *claims) unchecked() []*Claim {
 }
 
 // lasted takes out the claims without a watch that were made by the time given,
-// for somebody to set one. next is when the first of the others was made.
-func (c *claims) lasted(by time.Time) (due []*Claim, next time.Time) {
+// for somebody to set one. next is when the first of the others was made, if
+// there is any.
+func (c *claims) lasted(by time.Duration) (due []*Claim, next time.Duration, more bool) {
 	for cl := c.unwatched.first; cl != nil; cl = c.unwatched.first {
-		if cl.since.After(by) {
-			return due, cl.since
+		if cl.since > by {
+			return due, cl.since, true
 		}
 		drop(cl, linkWatch)
 		due = append(due, cl)
 	}
-	return due, time.Time{}
+	return due, 0, false
 }
 
 // unwatch lets a watch be set again, before those of later claims.

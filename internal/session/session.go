@@ -45,6 +45,7 @@ type Config struct {
 type Session struct {
 	cfg     Config
 	clock   Clock
+	opened  time.Time
 	chance  *chance.Source
 	link    *link.Link
 	log     *zap.Logger
@@ -96,6 +97,7 @@ func Open(cfg Config) (*Session, error) {
 		changed: make(chan struct{}),
 		done:    make(chan struct{}),
 	}
+	s.opened = s.clock.Now()
 	s.states.ReplayLast = true
 	s.states.OnPanic = func(r any) { s.Report(&PanicError{Value: r}) }
 	s.errors.OnPanic = func(r any) { s.log.Error("error listener panicked", zap.Any("value", r)) }
