@@ -15,9 +15,9 @@ import (
 // LookAhead makes hand-offs faster behind a far network: a waiter gets the lock
 // with the event of its predecessor's release, half a round trip after the
 // servers have applied it, instead of listing the queue first. A hand-off costs
-// two watches and an event more, at a time when nobody waits for them, so on a
-// near network it is rather slower. It is for mutexes and write sides, and
-// without effect on others.
+// two watches and an event more, at a time when nobody waits for them, and each
+// release tells two waiters instead of one. It is for mutexes, and without effect
+// on others.
 func LookAhead() Option { return option(func(o *options) { o.lookAhead = true }) }
 
 // With LookAhead a place watches the node ahead, its own, and the one two ahead,
@@ -25,7 +25,9 @@ func LookAhead() Option { return option(func(o *options) { o.lookAhead = true })
 // time when the one between still has the lock or is about to get it. If so, the
 // lock is ours by nothing but the event that the head has gone, provided that
 //
-//   - the list showed the head and then our node: nobody can get between them;
+//   - the list showed the head and then our node, and nobody can get between them:
+//     not so behind a write node, whose owner may take the read side, which then
+//     stands right behind it;
 //   - the list, both watches and the event came on one connection: on another one
 //     events come in any order, and some are made up;
 //   - the head was deleted, and not written to;

@@ -21,50 +21,61 @@ import (
 // With look-ahead everybody in a full queue has the lock half a round trip after
 // the servers have applied the release before, however short it was held.
 func TestLookAheadHandsOffInHalfARoundTrip(t *testing.T) {
-	for name, lockOf := range map[string]func(c *framework.Client) recipes.Lock{
-		"mutex": func(c *framework.Client) recipes.Lock {
-			return recipes.NewInterProcessMutex(c, "/l", recipes.LookAhead())
-		},
-		"write side": func(c *framework.Client) recipes.Lock {
-			return recipes.NewInterProcessReadWriteLock(c, "/l", recipes.LookAhead()).WriteSide()
-		},
-	} {
-		for _, held := range []time.Duration{0, 1, d / 2, d, 2 * d, 5 * d, time.Second} {
-			t.Run(fmt.Sprintf("%s held for %v", name, held), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-					const clients = 8
-					var released time.Time
-					var waits []time.Duration
-					done := make(chan bool)
-					for i := range clients {
-						lock := lockOf(connect(t, srv))
-						go func() {
-							h, err := lock.Acquire(t.Context())
-							assert.NoError(t, err)
-							if i > 0 {
-								waits = append(waits, time.Since(released.Add(d)))
-								time.Sleep(held)
-							} else {
-								time.Sleep(time.Minute) // until all have queued
-							}
-							released = time.Now()
-							assert.NoError(t, h.Release())
-							done <- true
-						}()
-						time.Sleep(10 * d)
-					}
-					for range clients {
-						<-done
-					}
-					assert.Equal(t, slices.Repeat([]time.Duration{d}, clients-1), waits)
-					synctest.Wait()
-					assert.Empty(t, srv.Watches())
-					assert.Empty(t, srv.Ephemerals(0))
-				})
+	for _, held := range []time.Duration{0, 1, d / 2, d, 2 * d, 5 * d, time.Second} {
+		t.Run(held.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
+				const clients = 8
+				var released time.Time
+				var waits []time.Duration
+				done := make(chan bool)
+				for i := range clients {
+					m := recipes.NewInterProcessMutex(connect(t, srv), "/l", recipes.LookAhead())
+					go func() {
+						h, err := m.Acquire(t.Context())
+						assert.NoError(t, err)
+						if i > 0 {
+							waits = append(waits, time.Since(released.Add(d)))
+							time.Sleep(held)
+						} else {
+							time.Sleep(time.Minute) // until all have queued
+						}
+						released = time.Now()
+						assert.NoError(t, h.Release())
+						done <- true
+					}()
+					time.Sleep(10 * d)
+				}
+				for range clients {
+					<-done
+				}
+				assert.Equal(t, slices.Repeat([]time.Duration{d}, clients-1), waits)
+				synctest.Wait()
+				assert.Empty(t, srv.Watches())
+				assert.Empty(t, srv.Ephemerals(0))
 			})
-		}
+		})
 	}
+}
+
+// A writer that takes the read side before it goes leaves a node right behind its
+// own, that no list has shown to who waits for it.
+func TestLookAheadBehindADowngrade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
+		first := recipes.NewInterProcessReadWriteLock(connect(t, srv), "/l")
+		write, err := first.WriteSide().Acquire(t.Context())
+		require.NoError(t, err)
+		got := acquiring(t, recipes.NewInterProcessReadWriteLock(connect(t, srv), "/l", recipes.LookAhead()).WriteSide())
+		time.Sleep(time.Second)
+		read, err := first.ReadSide().Acquire(write.Context())
+		require.NoError(t, err)
+		require.NoError(t, write.Release())
+		time.Sleep(time.Second)
+		assert.Empty(t, got, "the reader has it")
+		require.NoError(t, read.Release())
+		require.NoError(t, (<-got).Release())
+	})
 }
 
 // heirTo is who waits with look-ahead behind a holder, at the second place.

@@ -168,7 +168,7 @@ func (p *place) look(ctx context.Context, once bool, h *heir) (first bool, err e
 	if once {
 		return false, nil
 	}
-	if p.opts.lookAhead && p.mark != readName {
+	if p.opts.lookAhead && p.mark == lockName {
 		return p.pass(ctx, c, h, line, at)
 	}
 	return false, p.await(ctx, c, ahead.name)

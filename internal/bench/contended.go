@@ -59,7 +59,11 @@ type contest struct {
 }
 
 func contended(ctx context.Context, p plan, s server, n int, sessions string) ([]result, error) {
-	return contend(ctx, p, s, contest{cands: []candidate{zkLock, mutex}, n: n, shared: sessions == oneSession, where: sessions})
+	with := contest{cands: []candidate{zkLock, mutex}, n: n, shared: sessions == oneSession, where: sessions}
+	if !with.shared {
+		with.cands = append(with.cands, lookAhead)
+	}
+	return contend(ctx, p, s, with)
 }
 
 // contend returns hand-offs per second, and the median time from before one
