@@ -24,16 +24,16 @@ import (
 
 // What happens between two requests of an acquisition.
 
-// acquiring is an Acquire in a goroutine of its own.
-type acquiring struct {
+// attempt is an Acquire in a goroutine of its own.
+type attempt struct {
 	t    *testing.T
 	done chan struct{}
 	hold *recipes.Hold
 	err  error
 }
 
-func acquire(t *testing.T, lock recipes.Lock) *acquiring {
-	a := &acquiring{t: t, done: make(chan struct{})}
+func acquire(t *testing.T, lock recipes.Lock) *attempt {
+	a := &attempt{t: t, done: make(chan struct{})}
 	go func() {
 		defer close(a.done)
 		a.hold, a.err = lock.Acquire(t.Context())
@@ -42,7 +42,7 @@ func acquire(t *testing.T, lock recipes.Lock) *acquiring {
 }
 
 // waits reports that it has not been granted, a while from now.
-func (a *acquiring) waits() bool {
+func (a *attempt) waits() bool {
 	time.Sleep(time.Minute)
 	select {
 	case <-a.done:
@@ -53,7 +53,7 @@ func (a *acquiring) waits() bool {
 }
 
 // soon is the hold, which must come within a session timeout.
-func (a *acquiring) soon() *recipes.Hold {
+func (a *attempt) soon() *recipes.Hold {
 	a.t.Helper()
 	select {
 	case <-a.done:
