@@ -22,7 +22,7 @@ GOLANGCI := bin/golangci-lint-$(GOLANGCI_VERSION)
 # Packages with tests that carry the build tag realzk.
 ZK_PACKAGES = $(sort $(dir $(shell grep -rlE '^//go:build .*\brealzk\b' --include='*_test.go' .)))
 
-.PHONY: help demo test sim mutants test-zk break test-interop test-examples lint fmt cover bench fuzz vuln tidy check linters
+.PHONY: help demo test sim mutants test-zk break test-interop test-examples lint fmt cover bench fuzz vuln tidy check linters sweeps test-secrets
 
 help: ## list targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

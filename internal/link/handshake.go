@@ -38,7 +38,9 @@ func (c *Conn) connectRequest(body []byte) ([]byte, error) {
 	if r.Decode(d); d.Err() != nil {
 		return nil, fmt.Errorf("connect request: %w", d.Err())
 	}
-	if r.SessionID == 0 {
+	if r.SessionID == 0 || c.link.isAbandoned(r.SessionID) {
+		// A session given up is only to be closed, by any server: one that was
+		// restored from a copy, say, and is behind all that we have seen.
 		c.link.lastZxid.reset()
 	}
 	r.LastZxidSeen = c.link.lastZxid.load()

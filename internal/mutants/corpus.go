@@ -22,6 +22,7 @@ const (
 	removal     = "internal/session/removal.go"
 	semaphore   = "recipes/semaphore.go"
 	sessionFile = "internal/session/session.go"
+	together    = "recipes/together.go"
 	watches     = "internal/session/watches.go"
 )
 
@@ -49,23 +50,23 @@ var corpus = []row{
 		},
 		{
 			"a MultiLock forgets a creation without a reply",
-			[]swap{{party, "st.doubt = create\n", "_ = st\n"}},
+			[]swap{{together, "p.doubt = create\n", "_ = p\n"}},
 			recipes, "TestReplyLostBesideAnotherOfTheSession/multi",
 		},
 	}},
 	{number: 2, failure: "the search for it asks a server that lags behind", mutants: []mutant{
 		{
-			"the search is not preceded by a sync",
+			"the search is not preceded by a write",
 			[]swap{
-				{protect, "s.Send(ctx, c, sync, list)", "s.Send(ctx, c, list)"},
-				{protect, "err := s.Await(ctx, c, sync, false); err != nil", "err := error(nil); sync == nil"},
+				{protect, "s.Send(ctx, c, barrier, list)", "s.Send(ctx, c, list)"},
+				{protect, "err := s.AwaitBarrier(ctx, c, barrier); err != nil", "err := error(nil); barrier == nil"},
 			},
-			recipes, "TestSearchComesBehindASync/mutex",
+			recipes, "TestSearchComesBehindAWrite/mutex",
 		},
 		{
-			"a MultiLock lists its queues without a sync",
-			[]swap{{party, "if g.conn != c || doubt {", "if false {"}},
-			recipes, "TestSearchComesBehindASync/multi",
+			"a MultiLock lists its queues without a write before",
+			[]swap{{party, "case doubt:\n\t\tcalls", "case false:\n\t\tcalls"}},
+			recipes, "TestSearchComesBehindAWrite/multi",
 		},
 	}},
 	{number: 3, failure: "the session expires while waiting", mutants: []mutant{
@@ -143,7 +144,7 @@ var corpus = []row{
 		},
 		{
 			"a MultiLock gives up without its parents",
-			[]swap{{party, "return ensureAll(ctx, c, made[i:])", "return err"}},
+			[]swap{{together, "return ensureAll(ctx, c, made[i:])", "return err"}},
 			recipes, "TestParentGoesAgainAndAgain/multi",
 		},
 	}},
@@ -167,7 +168,7 @@ var corpus = []row{
 		},
 		{
 			"two nodes of one number have an order",
-			[]swap{{names, "if queue[i].seq == queue[i-1].seq && queue[i].mark != readName {", "if false {"}},
+			[]swap{{names, "if c.mark != readName {", "if c.mark != readName && false {"}},
 			recipes, "TestNumbersAtTheirEnd/tied",
 		},
 		{
@@ -454,8 +455,8 @@ var corpus = []row{
 			conformance, "TestInProcess/read-write/fair",
 		},
 		{
-			"a queue is in the order of names",
-			[]swap{{names, "cmp.Compare(a.seq, b.seq), -", "cmp.Compare(a.name, b.name), -"}},
+			"a queue is in the order of the list",
+			[]swap{{names, "uint64(c.seq)<<32|uint64(len(found))", "uint64(len(found))"}},
 			recipes, "TestWakeUps",
 		},
 		{
