@@ -23,6 +23,7 @@ type actor struct {
 	kind  string // equals have the same one
 	paths []string
 	nest  bool          // takes them one after another
+	order bool          // a MultiLock that is Ordered, whatever the others are
 	timed time.Duration // gives up the second step after so long
 }
 
@@ -34,6 +35,11 @@ func plain(path string) actor { return actor{kind: "plain " + path, paths: []str
 
 func timed(a actor) actor {
 	a.kind, a.timed = "timed "+a.kind, 100*time.Millisecond
+	return a
+}
+
+func ordered(a actor) actor {
+	a.kind, a.order = "ordered "+a.kind, true
 	return a
 }
 
@@ -60,6 +66,7 @@ var crowds = map[string][]actor{
 	"three sets":           crowd([]actor{multi("a", "b"), multi("b", "c"), multi("c", "a")}, times(2, nester("b", "a")), times(2, nester("c", "b")), times(2, nester("c", "a"))),
 	"many":                 crowd(times(6, multi("a", "b")), times(4, nester("b", "a"))),
 	"cycle of three":       {multi("c", "a"), nester("a", "b"), nester("b", "c")},
+	"some ordered":         {ordered(multi("a", "c")), multi("b", "c"), ordered(multi("b", "d")), multi("a", "d")},
 	"only multi-locks":     crowd(times(3, multi("a", "b")), times(3, multi("b", "a"))),
 	"with semaphore mutex": crowd(times(2, multi("a", "s", "b")), times(2, nester("s", "a")), times(1, nester("b", "s")), times(1, plain("s"))),
 }
@@ -81,7 +88,7 @@ func (a actor) once(ctx context.Context, c *framework.Client, ordered, passOn bo
 			locks = append(locks, lockOf(c, p))
 		}
 		lock := recipes.NewInterProcessMultiLock(locks...)
-		if ordered {
+		if ordered || a.order {
 			lock = lock.Ordered()
 		}
 		h, err := lock.Acquire(ctx)
