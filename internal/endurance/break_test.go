@@ -324,7 +324,7 @@ func (b *breaking) passedOn() error {
 }
 
 // queueing is how long those ahead may take when all have been served again.
-const queueing = 5 * time.Second
+const queueing = 10 * time.Second
 
 // judge says what came of it.
 func (b *breaking) judge(healed time.Duration) {

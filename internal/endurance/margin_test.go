@@ -98,9 +98,10 @@ func TestMargin(t *testing.T) {
 				}
 				t.Logf("%s, session timeout %v, %d trials of %d holders: %s; without proof writes: %s, %d kept; %d more begun in vain",
 					way.name, timeout, *trials, holdersOfEach, spread(all.proved), spread(all.control), all.kept, all.void)
-				assert.Len(t, all.proved, *trials*holdersOfEach)
+				require.Len(t, all.proved, *trials*holdersOfEach)
 				assert.Positive(t, slices.Min(all.proved), "the hold ended before the grant")
 				if way.control {
+					require.NotEmpty(t, all.control, "the control: nobody else was granted the lock")
 					assert.Negative(t, slices.Min(all.control), "the control")
 				}
 			})
