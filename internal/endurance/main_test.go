@@ -59,6 +59,9 @@ type process struct {
 	lines chan string
 }
 
+// longestLine bounds what a process says at once.
+const longestLine = 64 << 20
+
 // start runs a role; its output arrives line by line.
 func start(t *testing.T, role string, args ...string) *process {
 	t.Helper()
@@ -73,7 +76,9 @@ func start(t *testing.T, role string, args ...string) *process {
 	p := &process{Cmd: cmd, in: in, lines: make(chan string, 1000)}
 	go func() {
 		defer close(p.lines)
-		for s := bufio.NewScanner(out); s.Scan(); {
+		s := bufio.NewScanner(out)
+		s.Buffer(nil, longestLine)
+		for s.Scan() {
 			p.lines <- s.Text()
 		}
 	}()
