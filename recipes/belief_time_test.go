@@ -257,3 +257,24 @@ func TestGoneAfterALossThatTheServerDoesNotKnowOf(t *testing.T) {
 		assert.Empty(t, srv.Ephemerals(0), "the lost session was closed where it was found again")
 	})
 }
+
+// What a waiter has on the servers outlives the connection that made it.
+func TestWaiterIsServedOnAnotherConnection(t *testing.T) {
+	for name, lock := range swept {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(20*time.Millisecond))
+				holder, waiter := connect(t, srv), connect(t, srv, byLeader)
+				h, err := lock(holder).Acquire(t.Context())
+				require.NoError(t, err)
+				time.AfterFunc(10*time.Minute, func() { assert.NoError(t, srv.Disconnect(waiter.SessionID())) })
+				time.AfterFunc(20*time.Minute, func() { assert.NoError(t, h.Release()) })
+				ctx, cancel := context.WithTimeout(t.Context(), 21*time.Minute)
+				defer cancel()
+				h, err = lock(waiter).Acquire(ctx)
+				require.NoError(t, err)
+				require.NoError(t, h.Release())
+			})
+		})
+	}
+}

@@ -443,8 +443,13 @@ func (p *place) claim(ctx context.Context, t *tenure) error {
 			return err
 		}
 		// We have waited longer than anything has proved the session. A write
-		// does, and says at the same time whether the node is still there.
-		if err := s.Confirm(ctx, p.conn, p.node()); err != nil {
+		// does, and says at the same time whether the node is still there. It goes
+		// on the connection that there is now, not on the one that made the node.
+		c, err := s.ConnIn(ctx, p.session)
+		if err != nil {
+			return err
+		}
+		if err := s.Confirm(ctx, c, p.node()); err != nil {
 			return err
 		}
 	}
