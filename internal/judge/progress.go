@@ -6,10 +6,14 @@ import "time"
 const Grace = 2 * time.Second
 
 // Progress finds calls that go on for longer than a session timeout and Grace
-// after the last fault, though nobody ended them.
+// after the last fault, though nobody ended them. Those who yield are judged if
+// they waited then.
 func Progress(rec *Record) []Violation {
 	v := verdict{judge: "progress"}
 	for _, w := range rec.Waits {
+		if w.Yields && w.Began > rec.Healed {
+			continue
+		}
 		if limit := max(w.Began, rec.Healed) + rec.Timeout + Grace; w.Limit > limit && w.Returned > limit {
 			v.add("%s on %s: from %v to %v, and the last fault was over at %v", w.Who, w.Lock, w.Began, w.Returned, rec.Healed)
 		}

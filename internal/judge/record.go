@@ -108,6 +108,9 @@ type Wait struct {
 	// Limit is when its caller wanted it to end, Never without.
 	Limit time.Duration
 	OK    bool
+	// Yields is whether it lets others pass, so that how long it takes depends
+	// on how many there are.
+	Yields bool
 }
 
 // Txn is one transaction of the servers' log.

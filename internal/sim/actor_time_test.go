@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/paddock-zk/paddock/framework"
@@ -55,20 +56,22 @@ var rounds = []round{
 	{"mutex", 6, func(a *actor, c *framework.Client) { a.plain(recipes.NewInterProcessMutex(c, a.oneOf("/a", "/b"))) }},
 	{"re-entry", 2, func(a *actor, c *framework.Client) { a.reenter(recipes.NewInterProcessMutex(c, a.oneOf("/a", "/b"))) }},
 	{"mutex with options", 2, func(a *actor, c *framework.Client) {
-		a.plain(recipes.NewInterProcessMutex(c, a.oneOf("/a", "/b"), recipes.EndOnSuspended(), recipes.FailOnSessionLoss(), recipes.Revocable()))
+		a.plain(recipes.NewInterProcessMutex(c, a.oneOf("/a", "/b"), a.options()...))
 	}},
 	{"read", 4, func(a *actor, c *framework.Client) {
-		a.plain(recipes.NewInterProcessReadWriteLock(c, "/w").ReadSide())
+		a.plain(recipes.NewInterProcessReadWriteLock(c, "/w", a.options()...).ReadSide())
 	}},
 	{"write", 2, func(a *actor, c *framework.Client) {
-		a.plain(recipes.NewInterProcessReadWriteLock(c, "/w").WriteSide())
+		a.plain(recipes.NewInterProcessReadWriteLock(c, "/w", a.options()...).WriteSide())
 	}},
 	{"downgrade", 2, (*actor).downgrade},
 	{"semaphore", 3, func(a *actor, c *framework.Client) { a.plain(recipes.NewInterProcessSemaphore(c, "/s", a.permits())) }},
 	{"several leases", 2, func(a *actor, c *framework.Client) {
 		a.plain(several{recipes.NewInterProcessSemaphore(c, "/s", 3), 1 + a.r.IntN(3)})
 	}},
-	{"semaphore mutex", 3, func(a *actor, c *framework.Client) { a.plain(recipes.NewInterProcessSemaphoreMutex(c, "/x")) }},
+	{"semaphore mutex", 3, func(a *actor, c *framework.Client) {
+		a.plain(recipes.NewInterProcessSemaphoreMutex(c, "/x", a.options()...))
+	}},
 	{"multi-lock", 3, func(a *actor, c *framework.Client) { a.plain(a.multi(c)) }},
 	{"multi-lock, ordered", 1, func(a *actor, c *framework.Client) { a.plain(a.multi(c).Ordered()) }},
 	{"nested", 1, (*actor).nested},
@@ -85,6 +88,18 @@ func (l several) Acquire(ctx context.Context) (*recipes.Hold, error) { return l.
 
 func (l several) TryAcquire(ctx context.Context, wait time.Duration) (*recipes.Hold, error) {
 	return l.s.TryAcquireN(ctx, l.n, wait)
+}
+
+// options draws how a lock is to be taken.
+func (a *actor) options() (some []recipes.Option) {
+	for _, o := range []recipes.Option{
+		recipes.LookAhead(), recipes.EndOnSuspended(), recipes.FailOnSessionLoss(), recipes.Revocable(), recipes.ReleaseWait(0),
+	} {
+		if a.r.IntN(4) == 0 {
+			some = append(some, o)
+		}
+	}
+	return some
 }
 
 // permits is how many leases the semaphore has, as far as this actor knows.
@@ -153,7 +168,7 @@ func (a *actor) wait(ctx context.Context, lock string, do func(ctx context.Conte
 	defer cancel(nil)
 	stop := context.AfterFunc(w.over, func() { cancel(errOver) })
 	defer stop()
-	c := &call{wait: judge.Wait{Who: a.name, Lock: lock, Began: w.now(), Limit: judge.Never}, cancel: cancel}
+	c := &call{wait: judge.Wait{Who: a.name, Lock: lock, Began: w.now(), Limit: judge.Never, Yields: strings.Contains(lock, "Multi")}, cancel: cancel}
 	w.mu.Lock()
 	w.calls = append(w.calls, c)
 	w.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 )
 
 var (
-	seeds   = flag.Int("seeds", 12, "how many seeds to run")
+	seeds   = flag.Int("seeds", 4, "how many seeds to run")
 	first   = flag.Uint64("first", 1, "the first of them")
 	seed    = flag.Uint64("seed", 0, "run this seed only, and tell its story")
 	faults  = flag.String("faults", "", "with -seed: only these of its faults, by number, such as 3,7,12")
