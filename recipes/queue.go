@@ -41,6 +41,7 @@ type place struct {
 	doubt      *link.Call // a creation whose reply was lost
 	straggler  bool       // such a creation had not happened, and may still
 	behind     bool       // somebody was seen ahead
+	gone       func()     // is called when our node was found to be gone; nil for nothing
 }
 
 // errAgain says that what was found does not hold any more.
@@ -215,6 +216,9 @@ func (p *place) vanished() {
 	p.sweep()
 	p.name, p.full, p.doubt, p.czxid = "", "", nil, 0
 	p.protection = p.scope.Session.Protection(p.tag, p.yields)
+	if p.gone != nil {
+		p.gone()
+	}
 }
 
 // enter creates our node and lists the queue, in one round trip: both requests

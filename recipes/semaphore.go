@@ -201,6 +201,9 @@ func (a *lending) run(ctx context.Context) (tenures []*tenure, err error) {
 			return tenures, nil
 		}
 	}
+	// Who loses its turn goes to the end of the line, where it must not have
+	// leases that those before it wait for.
+	a.turn.gone = a.drop
 	for failures := 0; err == nil || passing(err) && ctx.Err() == nil; failures++ {
 		if err := pause(ctx, failures); err != nil {
 			return nil, err

@@ -87,5 +87,5 @@ func (a *lending) yield() {
 	a.patience *= 2
 	a.drop()
 	a.turn.leave()
-	a.turn = &place{queue: &a.line, tag: a.turn.tag, behind: a.turn.behind}
+	a.turn = &place{queue: &a.line, tag: a.turn.tag, behind: a.turn.behind, gone: a.drop}
 }

@@ -3,6 +3,7 @@ package recipes_test
 import (
 	"context"
 	"path"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/recipes"
 	zktest "github.com/paddock-zk/paddock/testing"
@@ -49,5 +51,37 @@ func TestAcquireNKeepsItsTagWhenItYields(t *testing.T) {
 		look()
 		assert.Len(t, tags, 1)
 		assert.NotContains(t, tags, "000000000000")
+	})
+}
+
+// Whose place in the line is deleted queues again at its end, and must not keep
+// the lease there for which those before it wait.
+func TestLeaseGoesWithTheTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
+		holder, first, second := connect(t, srv), connect(t, srv), connect(t, srv)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		h, err := recipes.NewInterProcessSemaphoreMutex(holder, "/x").Acquire(ctx)
+		require.NoError(t, err)
+		var served sync.WaitGroup
+		for _, c := range []*framework.Client{first, second} {
+			served.Go(func() {
+				h, err := recipes.NewInterProcessSemaphoreMutex(c, "/x").Acquire(ctx)
+				if assert.NoError(t, err) {
+					assert.NoError(t, h.Release())
+				}
+			})
+			time.Sleep(100 * time.Millisecond)
+		}
+		for _, node := range srv.Ephemerals(first.SessionID()) {
+			if path.Dir(node) == "/x/locks" {
+				require.NoError(t, holder.Delete(ctx, node, framework.AnyVersion))
+			}
+		}
+		// It is interrupted when it looks at the leases, so it looks at the line again.
+		srv.On(zktest.Match{Op: "getChildren2", Session: first.SessionID(), Nth: 1}, zktest.CutBefore())
+		require.NoError(t, h.Release())
+		served.Wait()
 	})
 }
