@@ -5,16 +5,20 @@ import "time"
 // Grace is how long after the session timeout everybody has to be served again.
 const Grace = 2 * time.Second
 
+// patience is how much longer somebody may wait who yields to all others.
+const patience = 10 * time.Second
+
 // Progress finds calls that go on for longer than a session timeout and Grace
-// after the last fault, though nobody ended them. Those who yield are judged if
-// they waited then.
+// after the last fault, though nobody ended them. Those who let others pass may
+// take longer.
 func Progress(rec *Record) []Violation {
 	v := verdict{judge: "progress"}
 	for _, w := range rec.Waits {
-		if w.Yields && w.Began > rec.Healed {
-			continue
+		limit := max(w.Began, rec.Healed) + rec.Timeout + Grace
+		if w.Yields {
+			limit += patience
 		}
-		if limit := max(w.Began, rec.Healed) + rec.Timeout + Grace; w.Limit > limit && w.Returned > limit {
+		if w.Limit > limit && w.Returned > limit {
 			v.add("%s on %s: from %v to %v, and the last fault was over at %v", w.Who, w.Lock, w.Began, w.Returned, rec.Healed)
 		}
 	}
