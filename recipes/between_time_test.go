@@ -550,12 +550,16 @@ func TestReplyLostBesideAnotherOfTheSession(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory())
 				c := connect(t, srv)
-				first, err := q.lock(c).Acquire(t.Context())
+				lock := q.lock(c)
+				if name == "mutex" { // with a node for each
+					lock = recipes.NewInterProcessMutex(c, "/l", recipes.LocalHandovers(0))
+				}
+				first, err := lock.Acquire(t.Context())
 				require.NoError(t, err)
 				lost := srv.On(zktest.Match{Session: c.SessionID(), Nth: 1, Func: func(r zktest.Request) bool {
 					return r.Op == "create2" || r.Op == "multi"
 				}}, zktest.CutAfter())
-				a := acquire(t, q.lock(c))
+				a := acquire(t, lock)
 				require.True(t, a.waits())
 				assert.Equal(t, 1, lost.Fired())
 				require.NoError(t, first.Err())

@@ -112,8 +112,9 @@ func (d *departure) done() {
 	d.mark()
 	for _, leaf := range d.leaves(nil) {
 		t := leaf.hold.tenure
-		t.quit()
+		t.place.quit(t)
 		t.place.sweep()
+		t.place.line.vacate(t)
 		t.isGone()
 	}
 	d.finish()

@@ -15,25 +15,42 @@ import (
 // Source: Curator's LockInternals.REVOKE_MESSAGE.
 const revokeData = "__REVOKE__"
 
-// bind ties a tenure to the claim to its node.
-func (p *place) bind(t *tenure, cl *session.Claim) {
-	s := p.scope.Session
-	t.claim = cl
-	t.check = func() (HoldState, error) {
-		state, reason := s.ClaimState(cl)
-		switch state {
-		case session.ClaimLost:
-			return Lost, reason
-		case session.ClaimUncertain:
-			return Uncertain, nil
-		}
-		return Held, nil
+// state is how sure the claim to a node is.
+func (p *place) state(cl *session.Claim) (HoldState, error) {
+	state, reason := p.scope.Session.ClaimState(cl)
+	switch state {
+	case session.ClaimLost:
+		return Lost, reason
+	case session.ClaimUncertain:
+		return Uncertain, nil
 	}
-	t.quit = func() { s.DropClaim(cl) }
-	t.give = func() error {
-		t.quit()
-		return p.giveBack(t)
+	return Held, nil
+}
+
+// give hands the lock of a tenure over, or gives it back.
+func (p *place) give(t *tenure) error {
+	if p.line.pass(t) {
+		return nil
 	}
+	p.quit(t)
+	return p.giveBack(t)
+}
+
+// quit ends what is done for a tenure while it lasts.
+func (p *place) quit(t *tenure) {
+	t.mu.Lock()
+	stop := t.unobserve
+	t.unobserve = nil
+	t.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
+	p.scope.Session.DropClaim(t.claim)
+}
+
+// teller is how the session tells a tenure about its node.
+func (p *place) teller(t *tenure) func(*session.Claim, session.ClaimState, error) {
+	return func(cl *session.Claim, state session.ClaimState, reason error) { p.tell(t, cl, state, reason) }
 }
 
 // tell passes on to a tenure what the session has to say about its node.
@@ -48,10 +65,12 @@ func (p *place) tell(t *tenure, cl *session.Claim, state session.ClaimState, rea
 			// Nobody believes in the node any more, so it has to go.
 			p.scope.Session.DropClaim(cl)
 			p.removed(t, p.scope.Session.Remove(p.session, p.node()))
+			p.line.vacate(t)
 		}
 	case session.ClaimLost:
 		t.lose(reason)
 		p.over(t, reason)
+		p.line.vacate(t)
 	}
 }
 
@@ -69,11 +88,14 @@ func (p *place) over(t *tenure, reason error) {
 	}
 }
 
-// giveBack deletes the node of a tenure that is over.
+// giveBack deletes the node of a tenure that is over. Who is next in line here
+// makes its node after that, in the same session, so that the servers see both
+// in this order.
 func (p *place) giveBack(t *tenure) error {
 	removal := p.scope.Session.Remove(p.session, p.node())
 	p.removed(t, removal)
 	p.sweep()
+	p.line.vacate(t)
 	return p.given(t, removal, p.opts.releaseWait)
 }
 

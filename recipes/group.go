@@ -13,7 +13,9 @@ import (
 // with all of them. If it cannot, none is left.
 func newGroup(ctx context.Context, members []*Hold) (*Hold, error) {
 	t := newTenure(lockKey{}, "")
-	t.check = func() (HoldState, error) { return worst(members) }
+	for _, m := range members {
+		_ = m.tenure.keep() // as the group shows its token; why it cannot is found below
+	}
 	t.token = commonToken(members)
 	release := func() error {
 		for _, m := range members {
@@ -21,8 +23,11 @@ func newGroup(ctx context.Context, members []*Hold) (*Hold, error) {
 		}
 		return releaseAll(members)
 	}
-	t.give = release
-	t.clear = func() error { return refusals(release()) }
+	t.means = &means{
+		check: func() (HoldState, error) { return worst(members) },
+		give:  release,
+		clear: func() error { return refusals(release()) },
+	}
 	hold, err := newHold(ctx, t, members...)
 	if err != nil {
 		return nil, errors.Join(err, refusals(releaseAll(members)))
@@ -128,7 +133,7 @@ func (o *outcome) giveBack(departures []*departure) {
 	var longest time.Duration
 	for _, leaf := range leaves {
 		t := leaf.hold.tenure
-		t.quit()
+		t.place.quit(t)
 		from := source{t.place.scope.Session, t.place.session}
 		paths[from] = append(paths[from], t.place.node())
 		of[from] = append(of[from], t)
@@ -140,6 +145,7 @@ func (o *outcome) giveBack(departures []*departure) {
 		for i, t := range tenures {
 			t.place.removed(t, removals[i])
 			t.place.sweep()
+			t.place.line.vacate(t)
 		}
 		for i, t := range tenures {
 			o.take(t.place.given(t, removals[i], time.Until(until)))

@@ -49,10 +49,10 @@ func (h *Hold) from() *Hold {
 // with a *LostError around cause, and release is not called.
 func NewHold(ctx context.Context, release func() error) (hold *Hold, lost func(cause error)) {
 	t := newTenure(lockKey{}, "")
-	t.give = func() error {
+	t.means = &means{give: func() error {
 		defer t.isGone()
 		return release()
-	}
+	}}
 	// A new tenure lets its first hold join.
 	hold, _ = newHold(ctx, t)
 	return hold, func(cause error) {
@@ -158,7 +158,8 @@ func (h *Hold) Bind(ctx context.Context) (bound context.Context, cancel context.
 }
 
 // Release gives the lock back. It returns nil when the servers have confirmed,
-// or if another hold of this owner keeps the lock; ErrReleasePending when that
+// when the lock was handed over to another goroutine of this client (see
+// LocalHandovers), or if another hold of this owner keeps it; ErrReleasePending when that
 // was not to be had within ReleaseWait, and deleting goes on in the background;
 // an error that matches ErrLockLost if the lock was gone before; or ErrReleased
 // the second time. In each case the hold has ended here, and it is safe to defer.
@@ -187,7 +188,8 @@ func (h *Hold) Release() error {
 	return err
 }
 
-// Gone is closed when the node is known to be deleted or its session over.
+// Gone is closed when the node is known to be deleted or its session over, or
+// when the lock was handed over to another goroutine of this client.
 func (h *Hold) Gone() <-chan struct{} {
 	if h.tenure == nil {
 		return over.Done()
@@ -248,14 +250,15 @@ func (h *Hold) Path() string {
 func (h *Hold) Members() []*Hold { return append([]*Hold(nil), h.members...) }
 
 // FencingToken rises from holder to holder, for the life of the ensemble (it is
-// the node's czxid). 0, which every Gate refuses, means that there is none: a
+// the node's czxid). Once it was asked for, the next holder gets another node and
+// so another token, see LocalHandovers. 0, which every Gate refuses, means that there is none: a
 // read side, a lease, a lock of yours, members that differ (ask Members), or a
 // hold that is over.
 func (h *Hold) FencingToken() int64 {
 	if _, err := h.status(); err != nil {
 		return 0
 	}
-	return h.tenure.token
+	return h.tenure.show()
 }
 
 // Revoked is closed when somebody asks for the lock back, with Revocable;

@@ -14,14 +14,15 @@ import (
 
 // LookAhead makes hand-offs faster behind a far network: a waiter gets the lock
 // with the event of its predecessor's release, half a round trip after the
-// servers have applied it, instead of listing the queue first. A hand-off costs
-// two watches and an event more, at a time when nobody waits for them, and each
+// servers have applied it, instead of listing the queue first. Who came second in
+// the queue does so in any case; with LookAhead, everybody. A hand-off costs two
+// watches and an event more, at a time when nobody waits for them, and each
 // release tells two waiters instead of one. It is for mutexes, and without effect
 // on others.
 func LookAhead() Option { return option(func(o *options) { o.lookAhead = true }) }
 
-// With LookAhead a place watches the node ahead, its own, and the one two ahead,
-// whoever is between. When that has gone, a list shows whether ours is next, at a
+// A place that is next watches the node ahead and its own. With LookAhead every
+// place does, and the node two ahead, whoever is between. When that has gone, a list shows whether ours is next, at a
 // time when the one between still has the lock or is about to get it. If so, the
 // lock is ours by nothing but the event that the head has gone, provided that
 //
@@ -43,6 +44,7 @@ func LookAhead() Option { return option(func(o *options) { o.lookAhead = true })
 type heir struct {
 	s     *session.Session
 	omens *omens
+	won   *omens // that made us first, if they did
 	// On the node ahead and on ours, nil if they are not wanted any more.
 	watches [2]*session.Watch
 }
@@ -57,16 +59,38 @@ type omens struct {
 	foreign bool          // the node ahead is not of our session
 	woken   chan struct{} // closed when something has happened to the node ahead
 
-	mu        sync.Mutex // guards the fields below
-	disturbed bool       // something happened to our node
-	deleted   bool       // the node ahead, before that
-	err       error      // why its watch ended
+	mu        sync.Mutex     // guards the fields below
+	disturbed bool           // something happened to our node
+	gone      bool           // it was deleted
+	claim     *session.Claim // to our node, once there is one
+	deleted   bool           // the node ahead, before that
+	err       error          // why its watch ended
 }
 
-func (o *omens) ownEvent(session.Event) {
+func (o *omens) ownEvent(ev session.Event) {
+	gone := ev.Type == wire.EventNodeDeleted
 	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.disturbed = true
+	o.disturbed, o.gone = true, o.gone || gone
+	cl := o.claim
+	o.mu.Unlock()
+	if gone && cl != nil {
+		o.p.scope.Session.Vanished(cl)
+	}
+}
+
+// claimed lets the claim to our node hear of its end: what comes after the event
+// of the node ahead is not lost.
+func (o *omens) claimed(cl *session.Claim) {
+	if o == nil {
+		return
+	}
+	o.mu.Lock()
+	o.claim = cl
+	gone := o.gone
+	o.mu.Unlock()
+	if gone {
+		o.p.scope.Session.Vanished(cl)
+	}
 }
 
 func (o *omens) aheadEvent(ev session.Event) {
@@ -104,7 +128,7 @@ func (p *place) pass(ctx context.Context, c *link.Conn, h *heir, line []contende
 	if o != nil && o.c == c && o.ahead == ahead && o.over() {
 		// The list shows it, so its event has come after that.
 		if first, err := o.won(at); first || err != nil {
-			return h.is(first), err
+			return h.inherit(first), err
 		}
 	}
 	// Another one is ahead than before only if that has gone, which ends the watch.
@@ -137,7 +161,7 @@ func (p *place) pass(ctx context.Context, c *link.Conn, h *heir, line []contende
 	select {
 	case <-o.woken:
 		first, err := o.won(at)
-		return h.is(first), err
+		return h.inherit(first), err
 	case err = <-two:
 	case <-ctx.Done():
 		return false, session.ContextError(ctx)
@@ -148,9 +172,10 @@ func (p *place) pass(ctx context.Context, c *link.Conn, h *heir, line []contende
 	return false, err
 }
 
-// is ends the preparations if we are first.
-func (h *heir) is(first bool) bool {
+// inherit ends the preparations if we are first.
+func (h *heir) inherit(first bool) bool {
 	if first {
+		h.won = h.omens
 		h.inherited()
 	}
 	return first
@@ -210,5 +235,5 @@ func (o *omens) won(at int) (bool, error) {
 	if errors.Is(o.err, framework.ErrSessionExpired) {
 		return false, session.ErrSessionOver
 	}
-	return at == 1 && o.deleted && o.foreign, o.err
+	return at == 1 && o.deleted && !o.disturbed && o.foreign, o.err
 }

@@ -31,7 +31,7 @@ func NewInterProcessMutex(c *framework.Client, path string, opts ...Option) *Int
 
 func newMutex(c *framework.Client, path string, opts []Option, mark string, marks []string,
 	ahead func([]contender, int) (contender, bool)) *InterProcessMutex {
-	m := &InterProcessMutex{queue: queue{path: path, mark: mark, marks: marks, ahead: ahead}}
+	m := &InterProcessMutex{queue: queue{path: path, mark: mark, marks: marks, ahead: ahead, inherits: mark == lockName}}
 	var full string
 	if m.scope, full, m.opts, m.err = parts(c, path, opts); m.err == nil {
 		m.path = full
@@ -45,6 +45,9 @@ func parts(c *framework.Client, path string, opts []Option) (*session.Scope, str
 	o, ok := optionsOf(opts)
 	if !ok {
 		return nil, "", o, fmt.Errorf("%w: option is nil", ErrInvalidLock)
+	}
+	if o.handovers < 0 {
+		return nil, "", o, fmt.Errorf("%w: %d local hand-overs", ErrInvalidLock, o.handovers)
 	}
 	scope := session.ScopeOf(c)
 	if scope == nil {
@@ -74,21 +77,43 @@ func parts(c *framework.Client, path string, opts []Option) (*session.Scope, str
 // ErrSequenceExhausted; framework.ErrNoAuth and other refusals;
 // framework.ErrClosed.
 //
+// Goroutines of one client wait in line behind one node, and hand the lock over
+// among themselves a number of times, see LocalHandovers.
+//
 // Cost: one round trip if the lock is free and its parent there. Behind others
-// one more to watch the node ahead, and one to look again after its event.
+// one more to watch the node ahead, and one to look again after its event; none
+// for who came second in a mutex's queue.
+// Behind another goroutine of this client none, if it hands the lock over.
 func (m *InterProcessMutex) Acquire(ctx context.Context) (*Hold, error) {
-	return m.take(ctx, noLimit)
+	hold, err := m.begin(ctx)
+	if hold == nil && err == nil {
+		hold, err = m.take(ctx, ctx, false)
+	}
+	return hold, err
 }
 
 // TryAcquire waits at most wait, also while no server answers; see Lock for its
 // errors, and Acquire for the rest.
 //
-// Cost with wait <= 0: one round trip if somebody has the lock, two if not.
+// Cost with wait <= 0: one round trip if somebody has the lock, none if that is
+// a goroutine of this client, two if nobody has it.
 func (m *InterProcessMutex) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
-	return m.take(ctx, limit{bounded: true, wait: wait})
+	hold, err := m.begin(ctx)
+	if hold != nil || err != nil {
+		return hold, err
+	}
+	lim := limit{bounded: true, wait: wait}
+	limited, cancel, err := lim.begin(ctx, m.scope.Session)
+	if err != nil {
+		return nil, opError("acquire", m.path, err)
+	}
+	defer cancel()
+	return m.take(ctx, limited, lim.once())
 }
 
-func (m *InterProcessMutex) take(ctx context.Context, lim limit) (*Hold, error) {
+// begin is what needs no server: to refuse, or to re-enter. It returns neither
+// hold nor error to everybody else.
+func (m *InterProcessMutex) begin(ctx context.Context) (*Hold, error) {
 	if m.isZero() {
 		return nil, opError("acquire", "", ErrInvalidLock)
 	}
@@ -96,8 +121,64 @@ func (m *InterProcessMutex) take(ctx context.Context, lim limit) (*Hold, error) 
 		return nil, opError("acquire", m.path, err)
 	}
 	hold, err := m.reenter(ctx)
-	if hold == nil && err == nil {
-		hold, err = m.queueUp(ctx, lim)
+	if err != nil {
+		return nil, opError("acquire", m.path, err)
+	}
+	return hold, nil
+}
+
+// take waits for as long as limited lasts. Thousands may wait in line at once,
+// so what is on the stack while they do is kept to what fits into the smallest.
+func (m *InterProcessMutex) take(ctx, limited context.Context, once bool) (*Hold, error) {
+	for {
+		w, hold, err := m.enter(ctx, limited, once)
+		if w != nil {
+			w.await()
+			hold, err = w.finish(ctx, limited)
+		}
+		if hold != nil || err != nil {
+			return hold, err
+		}
+	}
+}
+
+// enter gets a place in line, unless it gets the lock or fails already.
+func (m *InterProcessMutex) enter(ctx, limited context.Context, once bool) (w *waiter, _ *Hold, err error) {
+	var l *line
+	var t *tenure
+	behind := true
+	if m.mark != readName && m.opts.handovers > 0 {
+		if l, w, err = linesOf(m.scope.Session).join(limited, m, once); w != nil {
+			return w, nil, nil
+		}
+	}
+	switch {
+	case err != nil:
+	case l != nil:
+		t, behind, err = l.lead(limited, m, l.place(ctx, m), once)
+	default:
+		t, behind, err = m.alone(limited, once)
+	}
+	hold, err := m.conclude(ctx, limited, t, behind, err)
+	return nil, hold, err
+}
+
+// alone gets the lock with a node that nobody else waits behind in line. behind
+// is whether others were seen ahead.
+func (m *InterProcessMutex) alone(ctx context.Context, once bool) (t *tenure, behind bool, err error) {
+	p := &place{queue: &m.queue, tag: tagOf(ctx, m.scope.Session)}
+	if t, err = p.win(ctx, once, m.tenure); err != nil {
+		p.leave()
+	}
+	return t, p.behind, err
+}
+
+// conclude makes of how it went what the caller is told.
+func (m *InterProcessMutex) conclude(ctx, limited context.Context, t *tenure, behind bool, err error) (hold *Hold, _ error) {
+	if err != nil {
+		err = verdict(ctx, limited, m.scope.Session, err, behind)
+	} else {
+		hold, err = m.hold(ctx, t.place, t)
 	}
 	if err != nil {
 		return nil, opError("acquire", m.path, err)
@@ -141,19 +222,6 @@ func (m *InterProcessMutex) reenter(ctx context.Context) (*Hold, error) {
 	return nil, nil
 }
 
-func (m *InterProcessMutex) queueUp(ctx context.Context, lim limit) (*Hold, error) {
-	limited, cancel, err := lim.begin(ctx, m.scope.Session)
-	if err != nil {
-		return nil, err
-	}
-	defer cancel()
-	p, t, err := m.acquire(limited, lim.once(), m.tenure)
-	if err != nil {
-		return nil, verdict(ctx, limited, m.scope.Session, err, p.behind)
-	}
-	return m.hold(ctx, p, t)
-}
-
 // tenure is the ownership of a place.
 func (m *InterProcessMutex) tenure(p *place) *tenure {
 	t := newTenure(m.key, m.scope.Relative(p.node()))
@@ -171,11 +239,10 @@ func (q *queue) hold(ctx context.Context, p *place, t *tenure) (*Hold, error) {
 		return nil, err // lost in the meantime
 	}
 	if q.opts.revocable {
-		quit, stop := t.quit, p.observe(t.revoke) //nolint:contextcheck // it observes for as long as the hold lasts
-		t.quit = func() {
-			stop()
-			quit()
-		}
+		stop := p.observe(t.revoke) //nolint:contextcheck // it observes for as long as the hold lasts
+		t.mu.Lock()
+		t.unobserve = stop
+		t.mu.Unlock()
 	}
 	return hold, nil
 }

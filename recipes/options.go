@@ -13,16 +13,20 @@ type options struct {
 	releaseWait    time.Duration
 	revocable      bool
 	lookAhead      bool
+	handovers      int
 }
 
-const defaultReleaseWait = time.Second
+const (
+	defaultReleaseWait = time.Second
+	defaultHandovers   = 16
+)
 
 type option func(*options)
 
 func (f option) apply(o *options) { f(o) }
 
 func optionsOf(opts []Option) (options, bool) {
-	o := options{releaseWait: defaultReleaseWait}
+	o := options{releaseWait: defaultReleaseWait, handovers: defaultHandovers}
 	for _, opt := range opts {
 		if opt == nil {
 			return o, false
@@ -54,3 +58,23 @@ func ReleaseWait(d time.Duration) Option { return option(func(o *options) { o.re
 // Revocable lets others ask for the lock back, see AttemptRevoke and
 // Hold.Revoked. NodeData is not written then, as in Curator.
 func Revocable() Option { return option(func(o *options) { o.revocable = true }) }
+
+// LocalHandovers bounds how often in a row the lock passes between goroutines
+// of this client, without asking the servers, before others get their turn.
+// Defaults to 16; 0 switches it off. It is for mutexes and write sides.
+//
+// Goroutines of one client that wait for one lock stand in one line behind one
+// node, through however many lock objects, as long as these would write the
+// same NodeData. Release hands the lock to the next in line and returns at once.
+// After max times, or a second after the node was first in its queue, it goes
+// back to the servers, and the line begins again at the end of the queue.
+//
+// It also goes back to the servers, rather than to the next in line, if the hold
+// has shown its FencingToken, so that no two show the same; if a transaction of
+// it is on its way, or was and has no known outcome; if a read side was taken
+// under it, or a MultiLock; if it is uncertain, or nothing has confirmed the
+// session lately; and if it is Revocable.
+//
+// With 0 each goroutine has a node of its own, and waits in the order of the
+// servers.
+func LocalHandovers(max int) Option { return option(func(o *options) { o.handovers = max }) }

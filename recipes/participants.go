@@ -11,7 +11,8 @@ import (
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
-// Participant is one place in a queue.
+// Participant is one place in a queue: a node. Goroutines of one client that wait
+// in line for a mutex are one participant, see LocalHandovers.
 type Participant struct {
 	Path    string // of its node, as the client knows paths
 	Data    []byte // what its lock was given with NodeData; nil if we may not read it

@@ -421,7 +421,7 @@ func (g *party) claim(ctx context.Context) (won []prize, err error) {
 		if err == nil {
 			st.conn = g.conn
 			t := st.own(st.place)
-			if err = st.claim(ctx, t); err == nil {
+			if err = st.claim(ctx, t, nil); err == nil {
 				won = append(won, prize{st, t})
 				continue
 			}

@@ -20,6 +20,9 @@ type queue struct {
 	marks []string // what kinds count
 	ahead func(queue []contender, at int) (contender, bool)
 	opts  options
+	// inherits is whether the event of the node ahead can be enough, see
+	// lookahead.go.
+	inherits bool
 }
 
 // place is one node in a queue, from the request that makes it until it is
@@ -41,30 +44,32 @@ type place struct {
 	doubt      *link.Call // a creation whose reply was lost
 	straggler  bool       // such a creation had not happened, and may still
 	behind     bool       // somebody was seen ahead
+	line       *line      // those of this process who wait behind it, nil if each has a place
 	gone       func()     // is called when our node was found to be gone; nil for nothing
 }
 
 // errAgain says that what was found does not hold any more.
 var errAgain = errors.New("begin again")
 
-// acquire gets a place, waits until it is first and turns it into a tenure,
-// which make gives. If it fails, what it may have made goes in the background.
-func (q *queue) acquire(ctx context.Context, once bool, make func(*place) *tenure) (p *place, t *tenure, err error) {
-	p = &place{queue: q, tag: tagOf(ctx, q.scope.Session)}
+// win waits until the place is first and turns it into a tenure, which make
+// gives. If it fails, somebody has to leave the place, or to go on with it.
+func (p *place) win(ctx context.Context, once bool, make func(*place) *tenure) (t *tenure, err error) {
 	if once {
 		err = p.peek(ctx)
 	}
 	for err == nil || passing(err) && ctx.Err() == nil {
-		if err = p.getAhead(ctx, once); err != nil {
+		var h heir
+		if err = p.getAheadAs(ctx, once, &h); err != nil {
 			break
 		}
 		t = make(p)
-		if err = p.claim(ctx, t); err == nil {
-			return p, t, nil
+		p.line.taken(t)
+		if err = p.claim(ctx, t, h.won); err == nil {
+			return t, nil
 		}
+		p.line.taken(nil)
 	}
-	p.leave()
-	return p, nil, err
+	return nil, err
 }
 
 // peek looks whether there is any use in getting a place to be first at once:
@@ -86,7 +91,7 @@ func (p *place) peek(ctx context.Context) error {
 		return err
 	}
 	if _, waits := p.ahead(line, len(line)); waits {
-		p.behind = true
+		p.sawAhead()
 		return ErrNotAcquired
 	}
 	return nil
@@ -98,10 +103,14 @@ func (p *place) peek(ctx context.Context) error {
 // A failure that may pass is followed by another look: on the next connection,
 // or after a pause if this one stands.
 func (p *place) getAhead(ctx context.Context, once bool) error {
-	var h heir
+	return p.getAheadAs(ctx, once, new(heir))
+}
+
+// getAheadAs is getAhead, and says what made us first.
+func (p *place) getAheadAs(ctx context.Context, once bool, h *heir) error {
 	defer h.stop()
 	for failures := 0; ; {
-		first, err := p.look(ctx, once, &h)
+		first, err := p.look(ctx, once, h)
 		switch {
 		case err == nil && first:
 			return nil
@@ -165,14 +174,22 @@ func (p *place) look(ctx context.Context, once bool, h *heir) (first bool, err e
 		h.inherited()
 		return true, nil
 	}
-	p.behind = true
+	p.sawAhead()
 	if once {
 		return false, nil
 	}
-	if p.opts.lookAhead && p.mark == lockName {
+	if p.inherits && (p.opts.lookAhead || at == 1) {
 		return p.pass(ctx, c, h, line, at)
 	}
 	return false, p.await(ctx, c, ahead.name)
+}
+
+// sawAhead remembers that others were seen ahead.
+func (p *place) sawAhead() {
+	if !p.behind {
+		p.behind = true
+		p.line.sawAhead()
+	}
 }
 
 // see makes sure of our own node and lists the queue, in one round trip where
@@ -203,6 +220,7 @@ func (p *place) resolve(ctx context.Context, c *link.Conn) error {
 
 // move goes on in another session.
 func (p *place) move(c *link.Conn) error {
+	p.line.moved(c.Session())
 	if p.session != 0 && p.opts.failOnLoss {
 		return framework.ErrSessionExpired
 	}
@@ -433,15 +451,14 @@ func (p *place) sweep() {
 
 // claim makes the session believe in a place that is first, until it is lost or
 // given up.
-func (p *place) claim(ctx context.Context, t *tenure) error {
+func (p *place) claim(ctx context.Context, t *tenure, o *omens) error {
 	s := p.scope.Session
 	for {
-		cl, err := s.AddClaim(p.session, p.node(), func(cl *session.Claim, state session.ClaimState, reason error) {
-			p.tell(t, cl, state, reason)
-		})
+		cl, err := s.AddClaim(p.session, p.node(), p.teller(t))
 		switch {
 		case err == nil:
-			p.bind(t, cl)
+			t.claim = cl
+			o.claimed(cl)
 			return nil
 		case !errors.Is(err, session.ErrUnproved):
 			return err

@@ -47,6 +47,11 @@ func (m *InterProcessMutex) downgrade(ctx context.Context, write *tenure) (*Hold
 	if state, err := write.now(); state == Lost {
 		return nil, err
 	}
+	// The read node stands behind the write node and has the lock together with
+	// it: no other writer of this process may be handed that.
+	if err := write.keep(); err != nil {
+		return nil, err
+	}
 	held := write.place
 	p := &place{queue: &m.queue, tag: held.tag, session: held.session, protection: m.scope.Session.Protection(held.tag, false)}
 	digits := held.name[strings.LastIndex(held.name, writeName)+len(writeName):]
@@ -55,7 +60,7 @@ func (m *InterProcessMutex) downgrade(ctx context.Context, write *tenure) (*Hold
 		return nil, write.lossIn(err)
 	}
 	t := m.tenure(p)
-	if err := p.claim(ctx, t); err != nil {
+	if err := p.claim(ctx, t, nil); err != nil {
 		p.leave()
 		return nil, write.lossIn(err)
 	}

@@ -126,7 +126,7 @@ func TestRoundTripsOfHandOff(t *testing.T) {
 		began := time.Now()
 		require.NoError(t, h.Release())
 		applied := began.Add(d) // the delete reaches the server
-		assert.Equal(t, 3*d, (<-got).Sub(applied), "the event, and one look")
+		assert.Equal(t, d, (<-got).Sub(applied), "the event")
 	})
 }
 
@@ -147,13 +147,14 @@ func TestWakeUps(t *testing.T) {
 			}()
 			synctest.Wait()
 		}
-		assert.Len(t, srv.Watches(), waiters, "one each")
-		for range waiters {
+		assert.Len(t, srv.Watches(), waiters+1, "one each, and the next one on its own node")
+		for i := range waiters {
 			before := srv.Requests()
 			require.NoError(t, h.Release())
 			h = <-got
 			synctest.Wait()
-			assert.Equal(t, 1, srv.Requests()["getChildren"]-before["getChildren"], "nobody else wakes up")
+			// Who came second knows that it is first now. The others look, each in turn.
+			assert.Equal(t, min(i, 1), srv.Requests()["getChildren"]-before["getChildren"], "nobody else wakes up")
 		}
 		require.NoError(t, h.Release())
 		assert.Empty(t, srv.Watches())
@@ -176,7 +177,7 @@ func TestReadersWaitForTheLastWriterAhead(t *testing.T) {
 			return got
 		}
 		for range 3 {
-			writers = append(writers, acquire(recipes.NewInterProcessReadWriteLock(writer, "/l").WriteSide()))
+			writers = append(writers, acquire(recipes.NewInterProcessReadWriteLock(writer, "/l", recipes.LocalHandovers(0)).WriteSide()))
 		}
 		one := acquire(recipes.NewInterProcessReadWriteLock(reader, "/l").ReadSide())
 		two := acquire(recipes.NewInterProcessReadWriteLock(reader, "/l").ReadSide())

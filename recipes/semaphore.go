@@ -378,7 +378,7 @@ func (a *lending) claim(ctx context.Context) ([]*tenure, error) {
 	tenures := make([]*tenure, len(a.leases))
 	for i, l := range a.leases {
 		t := a.tenure(l)
-		if err := l.claim(ctx, t); err != nil {
+		if err := l.claim(ctx, t, nil); err != nil {
 			for _, claimed := range tenures[:i] {
 				a.line.scope.Session.DropClaim(claimed.claim)
 			}

@@ -51,29 +51,54 @@ type tenure struct {
 	token int64
 	place *place         // what it stands on, if that is one node
 	claim *session.Claim // to that node
+	means *means         // of what stands on no node of its own, nil for others
+
+	mu        sync.Mutex // guards the fields below
+	state     HoldState
+	err       error // of Lost and Released
+	holds     []*Hold
+	groups    []*tenure                 // that are lost with this one
+	hub       *listeners.Hub[HoldState] // made by the first Listen
+	gone      signal                    // the node is known to be deleted
+	then      []func()                  // to be called when it is
+	revoked   signal                    // somebody asks for the lock back
+	unobserve func()                    // ends waiting for that
+	leaving   bool                      // a transaction that deletes the node is on its way
+	hurried   bool                      // who gives it back will not wait
+	kept      bool                      // the node is to go with the tenure
+	writes    int32                     // transactions on their way
+	removal   *session.Removal          // is waited for
+	missed    error                     // why the node was seen to be gone meanwhile
+}
+
+// means are what is particular to an ownership without a node of its own.
+type means struct {
 	// check asks how sure the ownership is now. Nil if only lose tells.
 	check func() (HoldState, error)
-	// quit ends what is done for it while it lasts. Nil for nothing.
-	quit func()
 	// give gives it back, once, and returns what Release shall.
 	give func() error
 	// clear does what is left to do when a lost tenure is released. Nil for
 	// nothing.
 	clear func() error
+}
 
-	mu      sync.Mutex // guards the fields below
-	state   HoldState
-	err     error // of Lost and Released
-	holds   []*Hold
-	groups  []*tenure                 // that are lost with this one
-	hub     *listeners.Hub[HoldState] // made by the first Listen
-	gone    signal                    // the node is known to be deleted
-	then    []func()                  // to be called when it is
-	revoked signal                    // somebody asks for the lock back
-	leaving bool                      // a transaction that deletes the node is on its way
-	hurried bool                      // who gives it back will not wait
-	removal *session.Removal          // is waited for
-	missed  error                     // why the node was seen to be gone meanwhile
+// check asks how sure the ownership is now.
+func (t *tenure) check() (HoldState, error) {
+	switch {
+	case t.claim != nil:
+		return t.place.state(t.claim)
+	case t.means != nil && t.means.check != nil:
+		return t.means.check()
+	}
+	return Held, nil
+}
+
+// give gives it back, once, and returns what Release shall.
+func (t *tenure) give() error {
+	if t.place != nil {
+		return t.place.give(t)
+	}
+	return t.means.give()
 }
 
 // mark is what kind of node it is, for the sides of a read/write lock.
@@ -129,7 +154,7 @@ func (t *tenure) now() (HoldState, error) {
 	t.mu.Lock()
 	state, err := t.state, t.err
 	t.mu.Unlock()
-	if state == Lost || state == Released || t.check == nil {
+	if state == Lost || state == Released || t.claim == nil && (t.means == nil || t.means.check == nil) {
 		return state, err
 	}
 	if state, err = t.check(); state != Lost {
@@ -246,8 +271,8 @@ func (t *tenure) leave(h *Hold) error {
 	}
 	t.mu.Unlock()
 	switch {
-	case lost && last && t.clear != nil:
-		return errors.Join(err, t.clear())
+	case lost && last && t.means != nil && t.means.clear != nil:
+		return errors.Join(err, t.means.clear())
 	case lost:
 		return err
 	case last:
@@ -324,4 +349,66 @@ func (t *tenure) revoke() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.revoked.send()
+}
+
+// keep sees to it that the node goes with the tenure, instead of being handed
+// over to another. It fails if the tenure has ended.
+func (t *tenure) keep() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.state == Lost || t.state == Released {
+		return t.err
+	}
+	t.kept = true
+	return nil
+}
+
+// isKept is whether the node has to go with the tenure, which is over.
+func (t *tenure) isKept() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.kept || t.writes > 0
+}
+
+// show returns the token, which is then this tenure's alone; 0 once it is over.
+func (t *tenure) show() int64 {
+	if t.keep() != nil {
+		return 0
+	}
+	return t.token
+}
+
+// write says that a transaction begins. It fails if the tenure has ended.
+func (t *tenure) write() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.state == Lost || t.state == Released {
+		return t.err
+	}
+	t.writes++
+	return nil
+}
+
+// wrote says that a transaction is over. In doubt it may still be applied, for
+// as long as the node is there.
+func (t *tenure) wrote(doubt bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.writes--
+	t.kept = t.kept || doubt
+}
+
+// decline gives back what nobody has joined, without waiting for it.
+func (t *tenure) decline() {
+	t.mu.Lock()
+	lost := t.state == Lost
+	if !lost {
+		t.state, t.err = Released, ErrReleased
+		t.publishLocked(Released)
+	}
+	t.mu.Unlock()
+	if !lost {
+		t.hurry()
+		_ = t.give() // goes on in the background
+	}
 }

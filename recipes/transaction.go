@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/link"
 	"github.com/paddock-zk/paddock/internal/session"
 )
 
@@ -15,6 +16,7 @@ import (
 type Transaction struct {
 	framework.Ops
 	hold *Hold
+	conn *link.Conn // that there was when a commit began
 }
 
 // Transaction begins writes that are applied only if every node of this hold
@@ -62,7 +64,12 @@ func (t *Transaction) Commit(ctx context.Context, opts ...framework.CommitOption
 	if err != nil {
 		return nil, err
 	}
-	return t.send(ctx, leaves, nil, opts)
+	if err := t.begin(leaves); err != nil {
+		return nil, err
+	}
+	results, err := t.send(ctx, leaves, nil, opts)
+	t.end(leaves, err)
+	return results, err
 }
 
 // CommitAndRelease also deletes the node, at the same instant. If this hold
@@ -79,7 +86,12 @@ func (t *Transaction) CommitAndRelease(ctx context.Context, opts ...framework.Co
 	if err != nil {
 		return nil, t.refused(err)
 	}
+	if err := t.begin(leaves); err != nil {
+		d.undo()
+		return nil, err
+	}
 	results, err := t.send(ctx, leaves, d, opts)
+	t.end(leaves, err)
 	switch {
 	case err == nil:
 		d.done()
@@ -96,6 +108,41 @@ func (t *Transaction) CommitAndRelease(ctx context.Context, opts ...framework.Co
 		d.undo()
 	}
 	return results, err
+}
+
+// begin sees to it that the nodes stay with their holds as long as the servers
+// may apply what is sent: it is their nodes that prove it, and a lock can pass to
+// another goroutine with its node.
+func (t *Transaction) begin(leaves []*Hold) error {
+	for i, leaf := range leaves {
+		if err := leaf.tenure.write(); err != nil {
+			for _, begun := range leaves[:i] {
+				begun.tenure.wrote(false)
+			}
+			return t.refused(err)
+		}
+	}
+	t.conn = leaves[0].conn()
+	return nil
+}
+
+// end says what became of it. A request that was lost with its connection may be
+// applied late, also if another one after it was answered.
+func (t *Transaction) end(leaves []*Hold, err error) {
+	doubt := framework.Ambiguous(err) || t.conn == nil || t.conn != leaves[0].conn()
+	for _, leaf := range leaves {
+		leaf.tenure.wrote(doubt)
+	}
+}
+
+// conn is the present connection of a hold that stands on one node.
+func (h *Hold) conn() *link.Conn {
+	p := h.tenure.place
+	c, err := p.scope.Session.Current(p.session)
+	if err != nil {
+		return nil
+	}
+	return c
 }
 
 // leaves are the holds that stand on one node each, without those that were

@@ -68,6 +68,7 @@ var cases = []struct {
 	{"lock/in-order", lockInOrder},
 	{"lock/reentry", lockReentry},
 	{"lock/two-goroutines", lockTwoGoroutines},
+	{"lock/local-line", lockLocalLine},
 	{"lock/try", lockTry},
 	{"lock/without-server", lockWithoutServer},
 	{"lock/frozen", lockFrozen},

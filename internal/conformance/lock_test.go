@@ -411,6 +411,47 @@ func lockWaiterCut(e *env) {
 	})
 }
 
+// A hundred goroutines of one client wait behind one node, and hand it over
+// among themselves; who waits elsewhere gets its turn.
+func lockLocalLine(e *env) {
+	const n, bound = 100, 10
+	holder, c, other := e.client(), e.client(), e.client()
+	for _, k := range exclusive[:2] { // those that have a line
+		path := "/" + k.name
+		h, err := k.make(holder, path).Acquire(e.soon())
+		require.NoError(e, err)
+		var inside, taken, before atomic.Int32
+		var wg sync.WaitGroup
+		take := func(c *client, opts ...recipes.Option) {
+			wg.Go(func() {
+				assert.NoError(e, recipes.Do(e.soon(), k.make(c, path, opts...), func(context.Context) error {
+					assert.Equal(e, int32(1), inside.Add(1), "alone")
+					if c == other {
+						before.Store(taken.Load())
+					}
+					taken.Add(1)
+					inside.Add(-1)
+					return nil
+				}))
+			})
+		}
+		for range n {
+			take(c, recipes.LocalHandovers(bound))
+		}
+		e.queued(path, 2)
+		take(other)
+		e.queued(path, 3)
+		requests := c.net.Requests()
+		require.NoError(e, h.Release())
+		wg.Wait()
+		assert.Equal(e, int32(n+1), taken.Load())
+		assert.LessOrEqual(e, before.Load(), int32(1+bound), "the other client's turn")
+		nodes := c.net.Requests()[wire.OpCreate2] - requests[wire.OpCreate2]
+		assert.Equal(e, (n-1)/(1+bound), nodes, "a node each so many turns")
+		e.empties(path)
+	}
+}
+
 func lockWaiterExpired(e *env) {
 	holder, c := e.client(), e.client()
 	each(e, func(k kind, path string) {
@@ -418,7 +459,7 @@ func lockWaiterExpired(e *env) {
 		require.NoError(e, err)
 		ahead := e.taken(k, path)
 		again := acquire(e.soon(), k.make(c, path))
-		fails := acquire(e.soon(), k.make(c, path, recipes.FailOnSessionLoss()))
+		fails := acquire(e.soon(), k.make(c, path, recipes.FailOnSessionLoss(), recipes.LocalHandovers(0)))
 		e.queued(path+k.queues[0], ahead+2)
 		old := c.SessionID()
 		c.expire()

@@ -199,7 +199,7 @@ var corpus = []row{
 	{number: 14, failure: "an acquisition fails and leaves its node", mutants: []mutant{
 		{
 			"a mutex that fails does not leave",
-			[]swap{{queue, "p.leave()\n\treturn p, nil, err", "return p, nil, err"}},
+			[]swap{{"recipes/line.go", "if p != nil {\n\t\t\t\tp.leave()", "if false {\n\t\t\t\tp.leave()"}},
 			recipes, "TestEachRequestFails/code_-102/mutex_taken=true",
 		},
 		{
@@ -228,7 +228,7 @@ var corpus = []row{
 	{number: 16, failure: "the wait ends as the lock is granted", mutants: []mutant{
 		{
 			"what was granted too late is an error and a hold",
-			[]swap{{queue, "if err = p.claim(ctx, t); err == nil {\n\t\t\treturn p, t, nil", "if err = p.claim(ctx, t); err == nil {\n\t\t\treturn p, t, ctx.Err()"}},
+			[]swap{{mutex, "hold, err = m.hold(ctx, t.place, t)\n", "if hold, err = m.hold(ctx, t.place, t); err == nil {\n\t\t\terr = ctx.Err()\n\t\t}\n"}},
 			recipes, "TestCancelledAtEachLookAtTheClock/mutex",
 		},
 	}},

@@ -26,9 +26,9 @@ const (
 type Claim struct {
 	path  string
 	since time.Duration // the session object was opened
-	tell  func(*Claim, ClaimState, error)
 
 	// The fields below are guarded by the session's mu.
+	tell   func(*Claim, ClaimState, error)
 	state  ClaimState
 	blind  bool // we may not read the node, so it cannot be checked
 	reason error
@@ -71,6 +71,26 @@ func (s *Session) deniedLocked(session int64, now time.Time) error {
 	return nil
 }
 
+// PassClaim gives a claim to another of this process: tell hears of each change
+// from now on, and the former one of those before. It fails, and changes nothing,
+// unless the claim is held, a connection is up, and nothing but the servers can
+// end the session for a quarter of its timeout.
+func (s *Session) PassClaim(cl *Claim, tell func(*Claim, ClaimState, error)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clock.Now()
+	switch {
+	case !s.claims.has(cl), s.overdueLocked(now):
+		return ErrSessionOver
+	case cl.state != ClaimHeld, s.conn == nil:
+		return ErrNotConnected
+	case !now.Add(s.belief.timeout / 4).Before(s.limitLocked()):
+		return ErrUnproved
+	}
+	cl.tell = tell
+	return nil
+}
+
 // DropClaim ends a claim without telling it.
 func (s *Session) DropClaim(cl *Claim) {
 	s.mu.Lock()
@@ -97,13 +117,16 @@ func (s *Session) ClaimState(cl *Claim) (ClaimState, error) {
 // change is a claim's news, to be told without the lock.
 type change struct {
 	cl     *Claim
+	tell   func(*Claim, ClaimState, error) // whose claim it was then
 	state  ClaimState
 	reason error
 }
 
+func (cl *Claim) news() change { return change{cl, cl.tell, cl.state, cl.reason} }
+
 func tell(changes []change) {
 	for _, c := range changes {
-		c.cl.tell(c.cl, c.state, c.reason)
+		c.tell(c.cl, c.state, c.reason)
 	}
 }
 
@@ -113,7 +136,7 @@ func (s *Session) doubtClaimsLocked() []change {
 	for _, cl := range s.claims.all() {
 		if cl.state == ClaimHeld {
 			s.claims.grade(cl, ClaimUncertain, cl.blind)
-			changes = append(changes, change{cl, ClaimUncertain, nil})
+			changes = append(changes, cl.news())
 		}
 	}
 	return changes
@@ -132,7 +155,7 @@ func (s *Session) loseLocked(cl *Claim, reason error) change {
 	cl.state, cl.reason = ClaimLost, reason
 	cl.watch = nil // it ends with the node or the session
 	s.claims.remove(cl)
-	return change{cl, ClaimLost, reason}
+	return cl.news()
 }
 
 // mostChecks bounds one proof, whose reply must not be too large for anybody.
@@ -207,7 +230,7 @@ func (s *Session) confirmLocked(cl *Claim) []change {
 		return nil
 	}
 	s.claims.grade(cl, ClaimHeld, cl.blind)
-	return []change{{cl, ClaimHeld, nil}}
+	return []change{cl.news()}
 }
 
 // lookAt verifies a node that we may not read. Exists needs no right. The sync

@@ -57,6 +57,8 @@ type Session struct {
 	life    context.Context
 	stop    context.CancelCauseFunc
 	jobs    sync.WaitGroup // the minder, and work in the background
+	keep    sync.Once
+	kept    any // written once
 
 	mu        sync.Mutex // guards the fields below
 	state     listeners.State
@@ -179,6 +181,12 @@ func (s *Session) pokeLocked() {
 	case s.poke <- struct{}{}:
 	default:
 	}
+}
+
+// Kept is what package recipes keeps for the client, made by the first call.
+func (s *Session) Kept(first func() any) any {
+	s.keep.Do(func() { s.kept = first() })
+	return s.kept
 }
 
 // Close ends claims, watches, background work and the session, in this order,
