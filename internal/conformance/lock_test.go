@@ -35,7 +35,7 @@ type request struct {
 // creation and deletion are the requests that make and delete the nodes of a
 // lock that is free.
 func (k kind) creation() request {
-	if k.name == "multi" {
+	if k.name == "multi" || k.name == "semaphore-mutex" {
 		return request{wire.OpMulti, 1}
 	}
 	return request{wire.OpCreate2, 1}
