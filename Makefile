@@ -75,8 +75,8 @@ cover: ## coverage of all packages by all tests that need only Go
 	@go test -coverpkg=./... -coverprofile=cover.out ./... | sed '/^[[:space:]]/d; s/[[:space:]]*coverage: .*//'
 	@go tool cover -func=cover.out | tail -n 1
 
-bench: ## locks next to zk.Lock and raw create+delete, into docs/bench.* (BENCH=quick prints only; needs Java)
-	@go run ./internal/bench $(if $(filter quick,$(BENCH)),-quick,-out docs)
+bench: ## locks next to zk.Lock and raw create+delete, into docs/bench.* (BENCH=quick or ONLY=expression print only; needs Java)
+	@go run ./internal/bench $(if $(filter quick,$(BENCH)),-quick,-out docs) $(if $(ONLY),-only '$(ONLY)')
 
 fuzz: ## each fuzz target for FUZZTIME (1m)
 	@.ci/fuzz $(FUZZTIME)

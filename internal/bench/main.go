@@ -49,7 +49,7 @@ var (
 func main() {
 	quick := flag.Bool("quick", false, "measure less, in about a minute")
 	out := flag.String("out", "", "folder to keep bench.json, bench.md and bench.svg in")
-	only := flag.String("only", "", "measure only groups whose title in the tables matches this expression")
+	only := flag.String("only", "", "print only groups whose title in the tables matches this expression, and keep nothing")
 	from := flag.String("from", "", "draw from this bench.json instead of measuring")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -60,6 +60,7 @@ func main() {
 	}
 	if *only != "" {
 		p.only = regexp.MustCompile(*only)
+		*out = "" // what is kept is all of it
 	}
 	if err := run(ctx, p, *from, *out, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
