@@ -111,7 +111,7 @@ func TLS(cfg *tls.Config) Option { return optionFunc(func(c *config) { c.tls = c
 // needs InMemory. Defaults to none.
 func Latency(d time.Duration) Option { return optionFunc(func(c *config) { c.latency = d }) }
 
-// LatencyBy adds a time drawn anew for each write to what Latency sets; bytes
+// LatencyBy adds a time drawn anew for each instant to what Latency sets; bytes
 // arrive in order nevertheless. It needs InMemory, and Seed says what is drawn.
 //
 // Latencies that differ by nanoseconds also make a simulation in virtual time

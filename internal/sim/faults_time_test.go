@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/paddock-zk/paddock/framework"
@@ -297,15 +296,11 @@ func (w *world) deleteNode(r *rand.Rand) bool {
 
 // sweep makes the server look for empty containers.
 func (w *world) sweep(*rand.Rand) bool {
-	before := w.cluster.Requests()["deleteContainer"]
+	before := len(w.cluster.Transactions())
 	w.cluster.SweepContainers()
-	return w.cluster.Requests()["deleteContainer"] > before || w.reaped()
-}
-
-// reaped is whether the last transactions removed containers.
-func (w *world) reaped() bool {
-	log := w.cluster.Transactions()
-	return len(log) > 0 && strings.HasPrefix(log[len(log)-1].Op, "deleteContainer")
+	return slices.ContainsFunc(w.cluster.Transactions()[before:], func(txn zktest.Transaction) bool {
+		return txn.Op == "deleteContainer" && !txn.Refused
+	})
 }
 
 // cancel ends the context of somebody's call.
