@@ -12,7 +12,7 @@
 // write whose reply was lost is never reported as a success or a failure but as
 // ErrOutcomeUnknown, unless an option settles it; a connection state is never
 // dropped, and Lost comes before the servers can have given away what the
-// session held, as far as clocks run at the same rate; Close joins every
+// session held, as far as the rates of clocks differ by 1 % at most; Close joins every
 // goroutine that the client has started.
 //
 // What is not: reads may be stale by what the server lags behind, as always in

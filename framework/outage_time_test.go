@@ -150,7 +150,7 @@ func TestLostAfter(t *testing.T) {
 			next(suspended)
 			down := time.Now()
 			next(lost)
-			assert.InDelta(t, want, time.Since(down), float64(2*time.Second))
+			assert.InDelta(t, want, time.Since(down), float64(2500*time.Millisecond))
 			assert.LessOrEqual(t, time.Since(down), want)
 			require.NoError(t, srv.Restart())
 			next(reconnected)

@@ -23,7 +23,7 @@
 //
 // At any point of the ensemble's history at most one owner's node is first in
 // the queue. The hold's context ends before the servers can give the lock to
-// somebody else, as far as clocks run at the same rate. Neither can stop a
+// somebody else, as far as the rates of clocks differ by 1 % at most. Neither can stop a
 // write that is already on its way to some other system: that takes fencing,
 // for which FencingToken is made.
 package recipes

@@ -18,11 +18,12 @@ const (
 )
 
 // belief knows until when the servers cannot have ended the session, as far as
-// clocks run at the same rate.
+// the rates of clocks differ by no more than one percent.
 //
 // The servers end a session one timeout after they last heard of it, which is
 // after the request they heard of was sent. So with one server the deadline is
-// the sending of the last request that was answered, plus the timeout.
+// the sending of the last request that was answered, plus the timeout, less an
+// allowance for clocks.
 //
 // In an ensemble it is the leader that counts, while the server we talk to
 // answers pings and reads by itself, and goes on doing so for syncLimit ticks
@@ -45,6 +46,12 @@ type belief struct {
 	connect time.Time // sending of this connection's connect request
 	waiting []link.Ack
 }
+
+// span is for how long a proof is good: the timeout, less what a clock may be
+// slower than the servers' by. The rate of a quartz is off by a hundredth of a
+// percent at most; one percent leaves room for virtual machines, and for clocks
+// that are being corrected.
+func (b *belief) span() time.Duration { return b.timeout - b.timeout/64 }
 
 func (b *belief) relay() time.Duration { return b.timeout / 3 }
 func (b *belief) quick() time.Duration { return b.timeout / 6 }
@@ -98,12 +105,12 @@ func (b *belief) confirm(by time.Time) {
 // deadline is when the belief ends.
 func (b *belief) deadline(p Proof) time.Time {
 	if p == ProofServer {
-		return b.acked.Add(b.timeout)
+		return b.acked.Add(b.span())
 	}
 	if b.proved.IsZero() {
 		return time.Time{}
 	}
-	return b.proved.Add(b.timeout)
+	return b.proved.Add(b.span())
 }
 
 // due is when a write is wanted that confirms something new: at once for the

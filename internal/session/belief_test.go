@@ -13,6 +13,9 @@ import (
 // relay period of 4 and counts a write as quick up to 2.
 const scale = 12 * time.Second
 
+// allowance is what a deadline is earlier by, for slow clocks.
+const allowance = scale / 64
+
 var zero = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func at(seconds float64) time.Time { return zero.Add(time.Duration(seconds * float64(time.Second))) }
@@ -25,11 +28,11 @@ func write(sent, replied float64) link.Ack {
 
 func TestBeliefProvedByTheServer(t *testing.T) {
 	b := belief{timeout: scale, acked: at(0)}
-	assert.Equal(t, at(12), b.deadline(ProofServer), "from the connect request")
+	assert.Equal(t, at(12), b.deadline(ProofServer).Add(allowance), "from the connect request")
 	b.hear(ack(4, 9))
-	assert.Equal(t, at(16), b.deadline(ProofServer), "from the sending, not from the reply")
+	assert.Equal(t, at(16), b.deadline(ProofServer).Add(allowance), "from the sending, not from the reply")
 	b.hear(ack(3, 10))
-	assert.Equal(t, at(16), b.deadline(ProofServer), "an older one takes nothing back")
+	assert.Equal(t, at(16), b.deadline(ProofServer).Add(allowance), "an older one takes nothing back")
 }
 
 func TestBeliefProvedByTheLeader(t *testing.T) {
@@ -54,6 +57,9 @@ func TestBeliefProvedByTheLeader(t *testing.T) {
 			b := belief{timeout: scale, acked: at(0), connect: at(0)}
 			for _, a := range tc.acks {
 				b.hear(a)
+			}
+			if !tc.want.IsZero() {
+				tc.want = tc.want.Add(-allowance)
 			}
 			assert.Equal(t, tc.want, b.deadline(ProofLeader))
 		})
@@ -88,5 +94,15 @@ func TestBeliefKeepsFewRequests(t *testing.T) {
 	}
 	assert.Less(t, len(b.waiting), 50)
 	b.hear(write(10, 10))
-	assert.WithinDuration(t, at(6+12), b.deadline(ProofLeader), b.spacing(), "and loses little by it")
+	assert.WithinDuration(t, at(6+12), b.deadline(ProofLeader).Add(allowance), b.spacing(), "and loses little by it")
+}
+
+func TestBeliefAllowsForSlowClocks(t *testing.T) {
+	for _, timeout := range []time.Duration{10 * time.Millisecond, time.Second, 40 * time.Second, time.Hour} {
+		var b belief
+		b.timeout, b.acked = timeout, zero
+		slow := float64(b.deadline(ProofServer).Sub(b.acked)) / 0.99 // by the servers' clocks
+		assert.Less(t, slow, float64(timeout))
+		assert.Greater(t, slow, 0.99*float64(timeout))
+	}
 }
