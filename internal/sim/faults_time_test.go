@@ -255,14 +255,12 @@ func (w *world) expire(r *rand.Rand) bool {
 	if id == 0 {
 		return false
 	}
-	w.mu.Lock()
-	if _, before := w.rec.Forced[id]; !before {
-		w.rec.Forced[id] = w.now()
-	}
-	w.mu.Unlock()
 	if w.cluster.ExpireSession(id) != nil {
-		return false
+		return false // nobody leads
 	}
+	w.mu.Lock()
+	w.rec.Forced[id] = w.now()
+	w.mu.Unlock()
 	w.tell("fault", "the session of %s ends, %#x", s.name, id)
 	return true
 }

@@ -19,16 +19,18 @@ type plant struct {
 	judge   string // that has to find it
 	first   uint64 // seed that is tried
 	lock    func(c *framework.Client) *naive
-	stale   bool // registers are read from whoever answers
-	unfence bool // writes go without the check
-	permits int  // that some clients believe a semaphore has
-	token   bool // tokens are the numbers in names
+	stale   bool    // registers are read from whoever answers
+	unfence bool    // writes go without the check
+	permits int     // that some clients believe a semaphore has
+	rate    float64 // of all clients' clocks
+	token   bool    // tokens are the numbers in names
 }
 
 // plants has one for each judge at least.
 var plants = map[string]plant{
 	"does not wait":                     {judge: "front", lock: func(c *framework.Client) *naive { return &naive{c: c, impatient: true} }},
 	"believes after its session":        {judge: "belief", first: 2, lock: func(c *framework.Client) *naive { return &naive{c: c, deaf: true} }},
+	"clocks that hardly move":           {judge: "belief", rate: 0.1},
 	"sorts by name":                     {judge: "order", first: 2, lock: func(c *framework.Client) *naive { return &naive{c: c, byName: true} }},
 	"keeps its node":                    {judge: "left", lock: func(c *framework.Client) *naive { return &naive{c: c, keeps: true} }},
 	"keeps its node, and others wait":   {judge: "progress", lock: func(c *framework.Client) *naive { return &naive{c: c, keeps: true} }},
