@@ -61,6 +61,9 @@ test-examples: $(GOLANGCI) ## locks that protect data in a database and in an ob
 mutants: ## plant bugs, one at a time: the tests must find each (ONLY=row or part of a name)
 	@go run ./internal/mutants $(if $(ONLY),-only '$(ONLY)')
 
+sweeps: ## every failure at every request of every call, with the counts
+	@go test -count=1 -timeout 20m -run '^TestEachRequestFails$$' -v ./recipes -sweeps | awk '/sweep: /{sub(/^.*sweep: /, "sweep: "); print} /^(ok|FAIL|panic)/ || /--- FAIL/'
+
 lint: $(GOLANGCI) ## format, vet and .golangci.yml
 	@$(GOLANGCI) config verify
 	@$(GOLANGCI) fmt --diff
