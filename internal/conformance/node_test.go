@@ -71,6 +71,11 @@ func readLarge(e *env) {
 	_, _, err = small.Get(e.soon(), "/a")
 	require.ErrorIs(e, err, framework.ErrReplyTooLarge)
 	assert.ErrorContains(e, err, "65536 are allowed")
+	session, requests := small.SessionID(), small.net.Requests()
+	_, _, err = small.Exists(e.soon(), "/a")
+	require.NoError(e, err)
+	assert.Equal(e, session, small.SessionID())
+	assert.Equal(e, requests[wire.OpExists]+1, small.net.Requests()[wire.OpExists], "on the same connection")
 }
 
 func writeTooLarge(e *env) {
@@ -255,7 +260,8 @@ func digestAuth(e *env) {
 
 	_, _, err = e.client().Get(e.soon(), "/a")
 	require.ErrorIs(e, err, framework.ErrNoAuth)
-	_, err = e.client().Create(e.soon(), "/b", nil, framework.Persistent, framework.ACLs(zk.AuthACL(zk.PermAll)...))
+	nobody := e.client(func(cfg *framework.Config) { cfg.Auth = []framework.Auth{} })
+	_, err = nobody.Create(e.soon(), "/b", nil, framework.Persistent, framework.ACLs(zk.AuthACL(zk.PermAll)...))
 	require.ErrorIs(e, err, framework.ErrInvalidACL, "nobody to give the rights to")
 	require.NoError(e, c.Delete(e.soon(), "/a", 0))
 }
