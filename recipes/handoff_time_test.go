@@ -104,7 +104,7 @@ func TestHandOffBehindTwo(t *testing.T) {
 			assert.ErrorIs(t, err, context.Canceled)
 		}()
 		time.Sleep(time.Second)
-		wg := inLine(t, 1, always(mutexOf(connect(t, srv))), func(int, *recipes.Hold) {
+		wg := inLine(t, 1, sameLock(mutexOf(connect(t, srv))), func(int, *recipes.Hold) {
 			assert.Equal(t, recipes.Released, first.State())
 		})
 		time.Sleep(time.Second)
@@ -123,7 +123,7 @@ func TestHandOffBehindADowngrade(t *testing.T) {
 		write, err := writeOf(other).Acquire(t.Context())
 		require.NoError(t, err)
 		var read *recipes.Hold
-		wg := inLine(t, 1, always(writeOf(c)), func(int, *recipes.Hold) { assert.Equal(t, recipes.Released, read.State()) })
+		wg := inLine(t, 1, sameLock(writeOf(c)), func(int, *recipes.Hold) { assert.Equal(t, recipes.Released, read.State()) })
 		time.Sleep(time.Second)
 		read, err = readOf(other).Acquire(write.Context())
 		require.NoError(t, err)
@@ -184,7 +184,7 @@ func TestHandOffWithinASession(t *testing.T) {
 		_, err := m.Acquire(t.Context())
 		require.NoError(t, err)
 		old := c.SessionID()
-		wg := inLine(t, 1, always(m), func(_ int, h *recipes.Hold) {
+		wg := inLine(t, 1, sameLock(m), func(_ int, h *recipes.Hold) {
 			all, err := m.Participants(t.Context())
 			assert.NoError(t, err)
 			if assert.Len(t, all, 1) {
@@ -208,7 +208,7 @@ func TestHandOffProvesTheSession(t *testing.T) {
 		first, err := mutexOf(other).Acquire(t.Context())
 		require.NoError(t, err)
 		var got time.Time
-		wg := inLine(t, 1, always(mutexOf(c)), func(int, *recipes.Hold) { got = time.Now() })
+		wg := inLine(t, 1, sameLock(mutexOf(c)), func(int, *recipes.Hold) { got = time.Now() })
 		time.Sleep(time.Minute)
 		before := srv.Requests()
 		applied := time.Now().Add(d)

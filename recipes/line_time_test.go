@@ -39,7 +39,7 @@ func inLine(t *testing.T, n int, lock func(i int) recipes.Lock, got func(i int, 
 }
 
 // always is the same lock for everybody.
-func always(l recipes.Lock) func(int) recipes.Lock { return func(int) recipes.Lock { return l } }
+func sameLock(l recipes.Lock) func(int) recipes.Lock { return func(int) recipes.Lock { return l } }
 
 // exclusively are the locks that have a line.
 var exclusively = map[string]func(c *framework.Client, opts ...recipes.Option) recipes.Lock{
@@ -151,12 +151,12 @@ func TestOthersGetTheirTurn(t *testing.T) {
 				require.NoError(t, err)
 				acquired := time.Now()
 				var before atomic.Int32
-				ours := inLine(t, 40, always(m), func(int, *recipes.Hold) {
+				ours := inLine(t, 40, sameLock(m), func(int, *recipes.Hold) {
 					before.Add(1)
 					time.Sleep(tc.held)
 				})
 				var turn int32
-				theirs := inLine(t, 1, always(recipes.NewInterProcessMutex(other, "/l")), func(int, *recipes.Hold) { turn = before.Load() })
+				theirs := inLine(t, 1, sameLock(recipes.NewInterProcessMutex(other, "/l")), func(int, *recipes.Hold) { turn = before.Load() })
 				time.Sleep(max(tc.held, 100*time.Millisecond) - time.Since(acquired))
 				require.NoError(t, h.Release())
 				ours.Wait()
@@ -175,7 +175,7 @@ func TestLocalHandoversSwitchedOff(t *testing.T) {
 		h, err := l.Acquire(t.Context())
 		require.NoError(t, err)
 		tokens := []int64{h.FencingToken()}
-		wg := inLine(t, 5, always(l), func(_ int, h *recipes.Hold) { tokens = append(tokens, h.FencingToken()) })
+		wg := inLine(t, 5, sameLock(l), func(_ int, h *recipes.Hold) { tokens = append(tokens, h.FencingToken()) })
 		assert.Len(t, srv.Ephemerals(0), 6, "a node each")
 		require.NoError(t, h.Release())
 		wg.Wait()
@@ -238,7 +238,7 @@ func TestOneLineForEachNamespace(t *testing.T) {
 		require.NoError(t, err)
 		spaced := c.UsingNamespace("n")
 		var paths []string
-		wg := inLine(t, 2, always(recipes.NewInterProcessMutex(spaced, "/l")), func(_ int, h *recipes.Hold) {
+		wg := inLine(t, 2, sameLock(recipes.NewInterProcessMutex(spaced, "/l")), func(_ int, h *recipes.Hold) {
 			paths = append(paths, h.Path())
 			_, _, err := spaced.Get(t.Context(), h.Path())
 			assert.NoError(t, err)
@@ -361,7 +361,7 @@ func TestNodeThatIsNotHandedOver(t *testing.T) {
 				held := node(first)
 				var next string
 				var late bool
-				wg := inLine(t, 1, always(tc.lock(c)), func(_ int, h *recipes.Hold) {
+				wg := inLine(t, 1, sameLock(tc.lock(c)), func(_ int, h *recipes.Hold) {
 					next = node(h)
 					late, _, _ = c.Exists(t.Context(), "/late")
 					assert.Greater(t, h.FencingToken(), first.FencingToken())
@@ -398,7 +398,7 @@ func TestNearDeadlineIsNotHandedOver(t *testing.T) {
 				h, err := recipes.NewInterProcessMutex(other, "/l").Acquire(t.Context())
 				require.NoError(t, err)
 				var nodes []string
-				wg := inLine(t, 2, always(recipes.NewInterProcessMutex(c, "/l")), func(_ int, h *recipes.Hold) { nodes = append(nodes, h.Path()) })
+				wg := inLine(t, 2, sameLock(recipes.NewInterProcessMutex(c, "/l")), func(_ int, h *recipes.Hold) { nodes = append(nodes, h.Path()) })
 				time.Sleep(waited) // of 30 seconds, and a waiter proves nothing
 				require.NoError(t, h.Release())
 				wg.Wait()
@@ -422,7 +422,7 @@ func TestFormerHolderIsFencedLocally(t *testing.T) {
 		tx := first.Transaction()
 		tx.Create("/stale", nil, framework.Persistent)
 		done := make(chan struct{})
-		wg := inLine(t, 1, always(m), func(_ int, h *recipes.Hold) {
+		wg := inLine(t, 1, sameLock(m), func(_ int, h *recipes.Hold) {
 			assert.Equal(t, node, h.Path(), "handed over")
 			<-done
 			mine := h.Transaction()
@@ -458,7 +458,7 @@ func TestTokensInLine(t *testing.T) {
 		h, err := m.Acquire(t.Context())
 		require.NoError(t, err)
 		var tokens []int64
-		wg := inLine(t, 60, always(m), func(i int, h *recipes.Hold) {
+		wg := inLine(t, 60, sameLock(m), func(i int, h *recipes.Hold) {
 			if i%3 == 0 {
 				tokens = append(tokens, h.FencingToken())
 				assert.Equal(t, tokens[len(tokens)-1], h.FencingToken())
@@ -479,7 +479,7 @@ func TestLineAfterCommitAndRelease(t *testing.T) {
 		h, err := m.Acquire(t.Context())
 		require.NoError(t, err)
 		taken := 0
-		wg := inLine(t, 3, always(m), func(int, *recipes.Hold) { taken++ })
+		wg := inLine(t, 3, sameLock(m), func(int, *recipes.Hold) { taken++ })
 		tx := h.Transaction()
 		tx.Create("/data", nil, framework.Persistent)
 		_, err = tx.CommitAndRelease(t.Context())
@@ -509,7 +509,7 @@ func TestLeadIsPassedOn(t *testing.T) {
 					gaveUp <- err
 				}()
 				synctest.Wait()
-				wg := inLine(t, 2, always(m), func(int, *recipes.Hold) {})
+				wg := inLine(t, 2, sameLock(m), func(int, *recipes.Hold) {})
 				require.ErrorIs(t, <-gaveUp, context.DeadlineExceeded)
 				time.Sleep(time.Minute)
 				assert.Len(t, srv.Ephemerals(c.SessionID()), 1)
@@ -544,7 +544,7 @@ func TestTryingInLine(t *testing.T) {
 
 		theirs, err := recipes.NewInterProcessMutex(other, "/l").Acquire(t.Context())
 		require.NoError(t, err)
-		wg := inLine(t, 3, always(m), func(int, *recipes.Hold) {})
+		wg := inLine(t, 3, sameLock(m), func(int, *recipes.Hold) {})
 		assert.Equal(t, 1.0, took(t, try(0)), "somebody here is asking: so do we")
 		assert.Equal(t, 100.0, took(t, try(100*2*d)))
 		srv.Freeze()
@@ -566,7 +566,7 @@ func TestTryingBehindALeaderWhoKnowsNothing(t *testing.T) {
 		require.NoError(t, c.EnsurePath(t.Context(), "/l"))
 		srv.On(zktest.Match{Op: "create2"}, zktest.Delay(5*time.Second))
 		m := recipes.NewInterProcessMutex(c, "/l")
-		wg := inLine(t, 1, always(m), func(int, *recipes.Hold) {})
+		wg := inLine(t, 1, sameLock(m), func(int, *recipes.Hold) {})
 		_, err := m.TryAcquire(t.Context(), time.Second)
 		require.ErrorIs(t, err, framework.ErrNotConnected)
 		wg.Wait()
@@ -588,7 +588,7 @@ func TestLineOutlivesItsSession(t *testing.T) {
 					h, err := holder.Acquire(t.Context())
 					require.NoError(t, err)
 					taken := 0
-					wg := inLine(t, 5, always(m), func(_ int, next *recipes.Hold) {
+					wg := inLine(t, 5, sameLock(m), func(_ int, next *recipes.Hold) {
 						assert.NotEqual(t, recipes.Held, h.State())
 						taken++
 					})
@@ -643,7 +643,7 @@ func TestNodeOfALineIsDeleted(t *testing.T) {
 			h, err := holder.Acquire(t.Context())
 			require.NoError(t, err)
 			var taken atomic.Int32
-			wg := inLine(t, 5, always(m), func(int, *recipes.Hold) {
+			wg := inLine(t, 5, sameLock(m), func(int, *recipes.Hold) {
 				assert.NotEqual(t, recipes.Held, h.State())
 				taken.Add(1)
 			})
@@ -673,7 +673,7 @@ func TestInLineWithoutSession(t *testing.T) {
 		require.NoError(t, srv.Disconnect(c.SessionID()))
 		time.Sleep(time.Minute)
 		assert.Zero(t, c.SessionID())
-		wg := inLine(t, 3, always(m), func(int, *recipes.Hold) {})
+		wg := inLine(t, 3, sameLock(m), func(int, *recipes.Hold) {})
 		srv.Accept()
 		wg.Wait()
 	})
