@@ -5,7 +5,8 @@ import "time"
 // Grace is how long after the session timeout everybody has to be served again.
 const Grace = 2 * time.Second
 
-// patience is how much longer somebody may wait who yields to all others.
+// patience is how much longer somebody may wait who yields to all others, or waits
+// for one who does.
 const patience = 10 * time.Second
 
 // Progress finds calls that go on for longer than a session timeout and Grace

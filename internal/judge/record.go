@@ -108,8 +108,8 @@ type Wait struct {
 	// Limit is when its caller wanted it to end, Never without.
 	Limit time.Duration
 	OK    bool
-	// Yields is whether it lets others pass, so that how long it takes depends
-	// on how many there are.
+	// Yields is whether it lets others pass, or waits for some who do, so that
+	// how long it takes depends on how many there are.
 	Yields bool
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/paddock-zk/paddock/framework"
@@ -47,35 +46,36 @@ func newActor(w *world, s *slot, n int) *actor {
 
 // round is a way to use locks.
 type round struct {
-	name   string
-	weight int
-	do     func(a *actor, c *framework.Client)
+	name    string
+	weight  int
+	do      func(a *actor, c *framework.Client)
+	several bool // locks at once
 }
 
 var rounds = []round{
-	{"mutex", 6, func(a *actor, c *framework.Client) { a.plain(recipes.NewInterProcessMutex(c, a.oneOf("/a", "/b"))) }},
-	{"re-entry", 2, func(a *actor, c *framework.Client) { a.reenter(recipes.NewInterProcessMutex(c, a.oneOf("/a", "/b"))) }},
+	{"mutex", 6, func(a *actor, c *framework.Client) { a.plain(recipes.NewInterProcessMutex(c, a.oneOf("/a", "/b"))) }, false},
+	{"re-entry", 2, func(a *actor, c *framework.Client) { a.reenter(recipes.NewInterProcessMutex(c, a.oneOf("/a", "/b"))) }, false},
 	{"mutex with options", 2, func(a *actor, c *framework.Client) {
 		a.plain(recipes.NewInterProcessMutex(c, a.oneOf("/a", "/b"), a.options()...))
-	}},
+	}, false},
 	{"read", 4, func(a *actor, c *framework.Client) {
 		a.plain(recipes.NewInterProcessReadWriteLock(c, "/w", a.options()...).ReadSide())
-	}},
+	}, false},
 	{"write", 2, func(a *actor, c *framework.Client) {
 		a.plain(recipes.NewInterProcessReadWriteLock(c, "/w", a.options()...).WriteSide())
-	}},
-	{"downgrade", 2, (*actor).downgrade},
-	{"semaphore", 3, func(a *actor, c *framework.Client) { a.plain(recipes.NewInterProcessSemaphore(c, "/s", a.permits())) }},
+	}, false},
+	{"downgrade", 2, (*actor).downgrade, false},
+	{"semaphore", 3, func(a *actor, c *framework.Client) { a.plain(recipes.NewInterProcessSemaphore(c, "/s", a.permits())) }, false},
 	{"several leases", 2, func(a *actor, c *framework.Client) {
 		a.plain(several{recipes.NewInterProcessSemaphore(c, "/s", 3), 1 + a.r.IntN(3)})
-	}},
+	}, false},
 	{"semaphore mutex", 3, func(a *actor, c *framework.Client) {
 		a.plain(recipes.NewInterProcessSemaphoreMutex(c, "/x", a.options()...))
-	}},
-	{"multi-lock", 3, func(a *actor, c *framework.Client) { a.plain(a.multi(c)) }},
-	{"multi-lock, ordered", 1, func(a *actor, c *framework.Client) { a.plain(a.multi(c).Ordered()) }},
-	{"nested", 1, (*actor).nested},
-	{"register", 8, (*actor).useRegister},
+	}, false},
+	{"multi-lock", 3, func(a *actor, c *framework.Client) { a.plain(a.multi(c)) }, true},
+	{"multi-lock, ordered", 1, func(a *actor, c *framework.Client) { a.plain(a.multi(c).Ordered()) }, true},
+	{"nested", 1, (*actor).nested, true},
+	{"register", 8, (*actor).useRegister, false},
 }
 
 // several takes some leases as one.
@@ -131,7 +131,7 @@ func (a *actor) live() {
 				a.c = a.s.client()
 				if lock := a.w.plant.lock; lock != nil && a.r.IntN(3) == 0 {
 					a.plain(lock(a.c))
-				} else {
+				} else if !r.several || a.w.several {
 					r.do(a, a.c)
 				}
 				w := a.w
@@ -168,7 +168,7 @@ func (a *actor) wait(ctx context.Context, lock string, do func(ctx context.Conte
 	defer cancel(nil)
 	stop := context.AfterFunc(w.over, func() { cancel(errOver) })
 	defer stop()
-	c := &call{wait: judge.Wait{Who: a.name, Lock: lock, Began: w.now(), Limit: judge.Never, Yields: strings.Contains(lock, "Multi")}, cancel: cancel}
+	c := &call{wait: judge.Wait{Who: a.name, Lock: lock, Began: w.now(), Limit: judge.Never, Yields: w.several}, cancel: cancel}
 	w.mu.Lock()
 	w.calls = append(w.calls, c)
 	w.mu.Unlock()

@@ -27,7 +27,8 @@ type setting struct {
 	syncLimit int
 	near, far time.Duration // latencies
 	clients   int
-	actors    int // of each client
+	actors    int  // of each client
+	several   bool // some take several locks at once, and give way to others
 }
 
 // faulty is how long faults begin.
@@ -41,6 +42,7 @@ func draw(r *rand.Rand) setting {
 		near:      time.Duration(50+r.IntN(950)) * time.Microsecond,
 		clients:   3 + r.IntN(3),
 		actors:    1 + r.IntN(3),
+		several:   r.IntN(2) == 0,
 	}
 	s.timeout = min(s.tick*time.Duration(2+r.IntN(7)), 4*time.Second)
 	s.far = s.near * time.Duration(2+r.IntN(6))
@@ -48,8 +50,8 @@ func draw(r *rand.Rand) setting {
 }
 
 func (s setting) String() string {
-	return fmt.Sprintf("%d members, tick %v, sync limit %d, session timeout %v, latency %v to %v, %d clients with %d actors each",
-		s.members, s.tick, s.syncLimit, s.timeout, s.near, s.far, s.clients, s.actors)
+	return fmt.Sprintf("%d members, tick %v, sync limit %d, session timeout %v, latency %v to %v, %d clients with %d actors each, several locks at once: %v",
+		s.members, s.tick, s.syncLimit, s.timeout, s.near, s.far, s.clients, s.actors, s.several)
 }
 
 // world is one run of the simulation. It lives in a bubble of its own.
