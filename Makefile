@@ -64,6 +64,14 @@ mutants: ## plant bugs, one at a time: the tests must find each (ONLY=row or par
 sweeps: ## every failure at every request of every call, with the counts
 	@go test -count=1 -timeout 20m -run '^TestEachRequestFails$$' -v ./recipes -sweeps | awk '/sweep: /{sub(/^.*sweep: /, "sweep: "); print} /^(ok|FAIL|panic)/ || /--- FAIL/'
 
+test-secrets: ## every case with a marked password, everything logged: it is told nowhere
+	@out=$$(mktemp); trap 'rm -f "$$out"' EXIT; \
+	if ! go test -count=1 -timeout 10m -run '^TestInProcess$$' -v ./internal/conformance -secrets >"$$out" 2>&1; then \
+		grep -vE '^ *(=== |--- (PASS|SKIP))' "$$out" | tail -n 80; exit 1; \
+	fi; \
+	if grep -qi canaryofthewhole "$$out"; then echo "the tests themselves print the password"; exit 1; fi; \
+	grep '^secrets: ' "$$out"
+
 lint: $(GOLANGCI) ## format, vet and .golangci.yml
 	@$(GOLANGCI) config verify
 	@$(GOLANGCI) fmt --diff

@@ -19,7 +19,7 @@ import (
 	"github.com/paddock-zk/paddock/listeners"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.Cleanup(lookForMarks)) }
 
 // backend is what a case may know of the servers.
 type backend interface {
@@ -97,8 +97,14 @@ func (e *env) start(change ...func(*framework.Config)) *client {
 	for _, fn := range change {
 		fn(&cfg)
 	}
+	if *marked {
+		mark(&cfg)
+	}
 	fc, err := framework.Start(cfg)
 	require.NoError(e, err)
+	if *marked {
+		fc.Errors().Listen(func(err error) { markedWitness.saw(err) })
+	}
 	c := &client{Client: fc, net: n, env: e}
 	e.mu.Lock()
 	defer e.mu.Unlock()
