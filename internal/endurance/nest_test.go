@@ -286,8 +286,13 @@ type score struct {
 	holds       []judge.Hold
 	longest     time.Duration // that somebody waited
 	stall       time.Duration // that nobody had anything
+	actors      int
 	all, lists  int
 }
+
+// enoughRounds is how many each has to have had on average before one who had
+// none counts as starved: on a busy machine ten of the large crowds are all.
+const enoughRounds = 20
 
 func (s *score) add(a actor, owner int, done turns) {
 	if s.least == nil {
@@ -301,6 +306,7 @@ func (s *score) add(a actor, owner int, done turns) {
 		s.least[kind] = min(least, n)
 	}
 	s.most[kind] = max(s.most[kind], n)
+	s.actors++
 	s.all += n
 	s.lists += done.Lists
 	for _, turn := range done.Inside {
@@ -322,12 +328,12 @@ func (s *score) check(t *testing.T, where string, hold, span, slow time.Duration
 	}
 	assert.Empty(t, judge.Belief(record), where)
 	assert.Less(t, s.stall, time.Second+hold*3/2+4*slow, "%s: nobody got anything", where)
-	chance := 1 // rounds by which equals may differ for no reason
+	chance := 2 // rounds by which equals may differ for no reason
 	if span >= 500*hold && span >= 10*time.Second {
 		chance = 0
 	}
 	for kind, least := range s.least {
-		if span >= 500*hold {
+		if s.all >= enoughRounds*s.actors {
 			assert.Positive(t, least, "%s: %s", where, kind)
 		}
 		assert.GreaterOrEqual(t, 5*(least+chance), s.most[kind], "%s: %s: equals", where, kind)
