@@ -76,7 +76,9 @@ func lockOf(c *framework.Client, path string) recipes.Lock {
 	if path == "s" {
 		return recipes.NewInterProcessSemaphoreMutex(c, "/s")
 	}
-	return recipes.NewInterProcessMutex(c, "/"+path)
+	// A line of goroutines shows one node for all of them, and a MultiLock yields
+	// to those whom it sees: with lines, one among three sets was starved.
+	return recipes.NewInterProcessMutex(c, "/"+path, recipes.LocalHandovers(0))
 }
 
 // once takes the actor's locks, holds them and gives them back. It reports

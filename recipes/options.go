@@ -76,5 +76,7 @@ func Revocable() Option { return option(func(o *options) { o.revocable = true })
 // session lately; and if it is Revocable.
 //
 // With 0 each goroutine has a node of its own, and waits in the order of the
-// servers.
+// servers. Set it where goroutines of one client take locks under others of
+// which the same client has MultiLocks too: a MultiLock yields to those whom it
+// sees, and may find no moment in which all of its members are free.
 func LocalHandovers(max int) Option { return option(func(o *options) { o.handovers = max }) }

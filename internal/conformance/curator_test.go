@@ -206,13 +206,13 @@ func lockFormerNode(e *env) {
 		}
 	}
 	old := c.SessionID()
-	c.expire()
-	e.eventually("it has queued again", func() error {
-		names := e.children("/l")
-		return nilIf(c.SessionID() != old && len(names) == 2 && !strings.Contains(strings.Join(names, " "), former))
-	})
+	c.net.Refuse()
+	require.NoError(e, c.net.Expire(e.soon(), old))
+	e.queued("/l", 1)
 	_, err = ghost.Create(e.soon(), "/l/"+former, nil, framework.Ephemeral)
 	require.NoError(e, err)
+	c.net.Accept()
+	e.queued("/l", 3)
 	require.NoError(e, h.Release())
 	select {
 	case r := <-got:
