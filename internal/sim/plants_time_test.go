@@ -58,7 +58,7 @@ func (p plant) faults() (all []fault) {
 func TestPlants(t *testing.T) {
 	for name, p := range plants {
 		t.Run(name, func(t *testing.T) {
-			for s := max(1, p.first); s < p.first+20; s++ {
+			for s := max(1, p.first); s < p.first+300; s++ {
 				res := run(t, s, p.faults(), p)
 				for _, v := range res.Violations {
 					if v.Judge == p.judge {
