@@ -241,6 +241,7 @@ func deleteGuaranteedNamespace(e *env) {
 	e.eventually("it goes", func() error { return emptyOr(e.children("/app")) })
 	assert.Contains(e, e.children(""), "a", "and not another one")
 
+	e.eventually("it was tried a second time, in the background", func() error { return nilIf(c.net.Requests()[wire.OpDelete] >= 2) })
 	before := c.net.Requests()[wire.OpDelete]
 	require.ErrorIs(e, c.Delete(e.soon(), "/none", framework.AnyVersion, framework.Guaranteed()), framework.ErrNoNode)
 	require.NoError(e, c.Sync(e.soon(), "/"))
