@@ -274,7 +274,7 @@ func createDefaultData(e *env) {
 	named := e.client(func(cfg *framework.Config) { cfg.DefaultData = []byte("me") })
 	_, err = named.Create(e.soon(), "/c", nil, framework.Persistent)
 	require.NoError(e, err)
-	data, _, err = c.Get(e.soon(), "/c")
+	data, _, err = named.Get(e.soon(), "/c")
 	require.NoError(e, err)
 	assert.Equal(e, "me", string(data))
 }

@@ -82,7 +82,7 @@ func lockAccessLists(e *env) {
 	stranger := e.client()
 	h, err := recipes.NewInterProcessMutex(c.Client, "/deep/er").Acquire(e.soon())
 	require.NoError(e, err)
-	_, _, err = stranger.Get(e.soon(), h.Path())
+	_, _, err = stranger.current().Get(e.soon(), h.Path())
 	require.NoError(e, err, "the node is open")
 	for _, path := range []string{"/deep", "/deep/er"} {
 		_, _, err = stranger.Children(e.soon(), path)

@@ -124,7 +124,7 @@ func writeCompressed(e *env) {
 	own := e.client(func(cfg *framework.Config) { cfg.Compression, cfg.DefaultData = reverse{}, []byte("abc") })
 	path, err = own.Create(e.soon(), "/own", nil, framework.Persistent, framework.Compressed())
 	require.NoError(e, err)
-	raw, _, err = c.Get(e.soon(), path)
+	raw, _, err = c.current().Get(e.soon(), path)
 	require.NoError(e, err)
 	assert.Equal(e, "cba", string(raw), "default data as well")
 	data, _, err = own.Get(e.soon(), path, framework.Compressed())

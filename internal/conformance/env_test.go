@@ -158,12 +158,12 @@ func (e *env) ephemerals(path string) []string {
 	return all
 }
 
-// children lists what is below a path of the case, after a sync.
+// children lists what is below a path of the case.
 func (e *env) children(path string) []string {
 	e.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	require.NoError(e, e.admin.Sync(ctx, e.chroot+path))
+	current(ctx, e, e.admin, e.chroot)
 	names, _, err := e.admin.Children(ctx, e.chroot+path)
 	if errors.Is(err, framework.ErrNoNode) {
 		return nil
@@ -217,6 +217,23 @@ func (e *env) within(d time.Duration) context.Context {
 
 // soon is a context for a step that should not take long.
 func (e *env) soon() context.Context { return e.within(patience) }
+
+// current lets a client see what others have written.
+func (c *client) current() *client {
+	c.env.Helper()
+	current(c.env.soon(), c.env, c.Client, "/")
+	return c
+}
+
+// current is a write of a client's own: behind it nothing is missing, as behind
+// a sync something may be.
+func current(ctx context.Context, e *env, c *framework.Client, path string) {
+	e.Helper()
+	tx := c.Transaction()
+	tx.Check(path, framework.AnyVersion)
+	_, err := tx.Commit(ctx)
+	require.NoError(e, err)
+}
 
 // expire ends the client's session on the servers. The client does not get in
 // between: it would be welcome on another member for a moment.

@@ -24,7 +24,7 @@ func (e *env) account(c *client) {
 
 func (e *env) balance(c *client) string {
 	e.Helper()
-	data, _, err := c.Get(e.soon(), "/account")
+	data, _, err := c.current().Get(e.soon(), "/account")
 	require.NoError(e, err)
 	return string(data)
 }
@@ -95,7 +95,7 @@ func fenceStale(e *env) {
 			if members := h.Members(); members != nil {
 				node = members[1].Path()
 			}
-			_, stat, err := other.Get(e.soon(), "/account")
+			_, stat, err := other.current().Get(e.soon(), "/account")
 			require.NoError(e, err)
 			require.NoError(e, other.Delete(e.soon(), node, framework.AnyVersion))
 			tx := h.Transaction()
@@ -182,7 +182,7 @@ func fenceReplyLost(e *env) {
 			for _, release := range []bool{false, true} {
 				for _, idempotent := range []bool{false, true} {
 					e.account(other)
-					_, stat, err := other.Get(e.soon(), "/account")
+					_, stat, err := other.current().Get(e.soon(), "/account")
 					require.NoError(e, err)
 					h, err := k.make(c, path).Acquire(e.soon())
 					require.NoError(e, err)

@@ -572,7 +572,7 @@ func lockNodeDeleted(e *env) {
 		names := e.children(path + k.queues[0])
 		for _, name := range names {
 			full := path + k.queues[0] + "/" + name
-			_, stat, err := other.Exists(e.soon(), full)
+			_, stat, err := other.current().Exists(e.soon(), full)
 			require.NoError(e, err)
 			if stat != nil && stat.EphemeralOwner == c.SessionID() {
 				require.NoError(e, other.Delete(e.soon(), full, framework.AnyVersion))

@@ -68,7 +68,7 @@ func readLarge(e *env) {
 	assert.True(e, bytes.Equal(data, got))
 
 	small := e.client(func(cfg *framework.Config) { cfg.MaxReply, cfg.Retry = 64<<10, retry.None() })
-	_, _, err = small.Get(e.soon(), "/a")
+	_, _, err = small.current().Get(e.soon(), "/a")
 	require.ErrorIs(e, err, framework.ErrReplyTooLarge)
 	assert.ErrorContains(e, err, "65536 are allowed")
 	session, requests := small.SessionID(), small.net.Requests()
@@ -258,7 +258,7 @@ func digestAuth(e *env) {
 	_, _, err = c.Get(e.soon(), "/a")
 	require.NoError(e, err, "and in a new session")
 
-	_, _, err = e.client().Get(e.soon(), "/a")
+	_, _, err = e.client().current().Get(e.soon(), "/a")
 	require.ErrorIs(e, err, framework.ErrNoAuth)
 	nobody := e.client(func(cfg *framework.Config) { cfg.Auth = []framework.Auth{} })
 	_, err = nobody.Create(e.soon(), "/b", nil, framework.Persistent, framework.ACLs(zk.AuthACL(zk.PermAll)...))
@@ -275,7 +275,7 @@ func wrongPassword(e *env) {
 	wrong := e.client(func(cfg *framework.Config) {
 		cfg.Auth = []framework.Auth{{Scheme: "digest", Data: []byte("user:hunter2")}}
 	})
-	_, _, err = wrong.Get(e.soon(), "/a")
+	_, _, err = wrong.current().Get(e.soon(), "/a")
 	require.ErrorIs(e, err, framework.ErrNoAuth)
 	assert.NotContains(e, err.Error(), "hunter2")
 	require.NoError(e, owner.Delete(e.soon(), "/a", 0))

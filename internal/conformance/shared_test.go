@@ -258,7 +258,7 @@ func semaphoreNodesDeleted(e *env) {
 	// Two who wait at once, after somebody deleted a node in the other queue.
 	for _, name := range e.children("/s/locks") {
 		full := "/s/locks/" + name
-		_, stat, err := a.Exists(e.soon(), full)
+		_, stat, err := a.current().Exists(e.soon(), full)
 		require.NoError(e, err)
 		if stat.EphemeralOwner == b.SessionID() {
 			require.NoError(e, a.Delete(e.soon(), full, framework.AnyVersion))
