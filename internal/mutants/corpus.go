@@ -115,7 +115,7 @@ var corpus = []row{
 	{number: 7, failure: "the one ahead goes before it is watched", mutants: []mutant{
 		{
 			"a mutex fails when there is nothing to watch",
-			[]swap{{queue, "case errors.Is(err, framework.ErrNoNode):\n\t\treturn nil\n\tcase err != nil:\n\t\treturn err\n\t}\n\tselect {", "case err != nil:\n\t\treturn err\n\t}\n\tselect {"}},
+			[]swap{{"recipes/lookahead.go", "return false, nil // somebody has gone", "return false, err // somebody has gone"}},
 			recipes, "TestNodeAheadGoesBeforeItIsWatched/mutex",
 		},
 		{
