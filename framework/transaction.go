@@ -255,7 +255,7 @@ func (t *Ops) results(o *op, answered []wire.MultiResult) ([]Result, error) {
 	}
 	first := answered[0].Op
 	for i, p := range t.guards {
-		if r := &answered[i]; refused(r) {
+		if r := &answered[i]; r.Refused() {
 			return nil, &session.GuardError{Path: p.path, Err: session.Error(r.Code)}
 		}
 	}
@@ -264,7 +264,7 @@ func (t *Ops) results(o *op, answered []wire.MultiResult) ([]Result, error) {
 	for i := range answered {
 		switch r := &answered[i]; r.Op {
 		case wire.OpError:
-			if refused(r) {
+			if r.Refused() {
 				return nil, &TransactionError{Index: i, Path: t.ops[i].path, Err: session.Error(r.Code)}
 			}
 		case wire.OpCreate, wire.OpCreate2: // the latter for a container
@@ -277,12 +277,6 @@ func (t *Ops) results(o *op, answered []wire.MultiResult) ([]Result, error) {
 		return nil, errors.New("every operation was undone and none was refused")
 	}
 	return results, nil
-}
-
-// refused tells the operation that stopped a transaction from those that were
-// undone with it.
-func refused(r *wire.MultiResult) bool {
-	return r.Op == wire.OpError && r.Code != wire.CodeOK && r.Code != wire.CodeRuntimeInconsistency
 }
 
 // guarded is a transaction of the same operations with guards before them.

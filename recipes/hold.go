@@ -251,9 +251,9 @@ func (h *Hold) Members() []*Hold { return append([]*Hold(nil), h.members...) }
 
 // FencingToken rises from holder to holder, for the life of the ensemble (it is
 // the node's czxid). Once it was asked for, the next holder gets another node and
-// so another token, see LocalHandovers. 0, which every Gate refuses, means that there is none: a
-// read side, a lease, a lock of yours, members that differ (ask Members), or a
-// hold that is over.
+// so another token, see LocalHandovers. 0, which every Gate refuses, means that
+// there is none: a read side, a lease, a lock of yours, members that differ (ask
+// Members), or a hold that is over.
 func (h *Hold) FencingToken() int64 {
 	if _, err := h.status(); err != nil {
 		return 0

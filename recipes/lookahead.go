@@ -22,9 +22,10 @@ import (
 func LookAhead() Option { return option(func(o *options) { o.lookAhead = true }) }
 
 // A place that is next watches the node ahead and its own. With LookAhead every
-// place does, and the node two ahead, whoever is between. When that has gone, a list shows whether ours is next, at a
-// time when the one between still has the lock or is about to get it. If so, the
-// lock is ours by nothing but the event that the head has gone, provided that
+// place does, and the node two ahead, whoever is between. When that has gone, a
+// list shows whether ours is next, at a time when the one between still has the
+// lock or is about to get it. If so, the lock is ours by nothing but the event
+// that the head has gone, provided that
 //
 //   - the list showed the head and then our node, and nobody can get between them:
 //     not so behind a write node, whose owner may take the read side, which then

@@ -160,14 +160,9 @@ func (p *place) look(ctx context.Context, once bool, h *heir) (first bool, err e
 	if err != nil {
 		return false, err
 	}
-	line, err := contenders(children, p.marks...)
+	line, at, err := p.among(children)
 	if err != nil {
 		return false, err
-	}
-	at := position(line, p.name)
-	if at < 0 {
-		p.vanished()
-		return false, errAgain
 	}
 	ahead, waits := p.ahead(line, at)
 	if !waits {
@@ -182,6 +177,18 @@ func (p *place) look(ctx context.Context, once bool, h *heir) (first bool, err e
 		return p.pass(ctx, c, h, line, at)
 	}
 	return false, p.await(ctx, c, ahead.name)
+}
+
+// among reads a list of the queue and finds our node there, which may have gone.
+func (p *place) among(children []string) (line []contender, at int, err error) {
+	if line, err = contenders(children, p.marks...); err != nil {
+		return nil, 0, err
+	}
+	if at = position(line, p.name); at < 0 {
+		p.vanished()
+		return nil, 0, errAgain
+	}
+	return line, at, nil
 }
 
 // sawAhead remembers that others were seen ahead.

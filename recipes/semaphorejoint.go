@@ -91,14 +91,9 @@ func (a *lending) aheadInLine(ctx context.Context, c *link.Conn, list *link.Call
 	if err != nil {
 		return "", err
 	}
-	line, err := contenders(children, a.turn.marks...)
+	line, at, err := a.turn.among(children)
 	if err != nil {
 		return "", err
-	}
-	at := position(line, a.turn.name)
-	if at < 0 {
-		a.turn.vanished()
-		return "", errAgain
 	}
 	ahead, waits := a.turn.ahead(line, at)
 	a.turn.behind = a.turn.behind || waits

@@ -86,7 +86,7 @@ func ensureAll(ctx context.Context, c *link.Conn, made []*place) error {
 // firstRefusal is the operation that stopped a transaction, and why.
 func firstRefusal(results []wire.MultiResult) (int, error) {
 	for i, r := range results {
-		if r.Op == wire.OpError && r.Code != wire.CodeOK && r.Code != wire.CodeRuntimeInconsistency {
+		if r.Refused() {
 			return i, session.Error(r.Code)
 		}
 	}

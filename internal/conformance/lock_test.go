@@ -447,7 +447,9 @@ func lockLocalLine(e *env) {
 		assert.Equal(e, int32(n+1), taken.Load())
 		assert.LessOrEqual(e, before.Load(), int32(1+bound), "the other client's turn")
 		nodes := c.net.Requests()[wire.OpCreate2] - requests[wire.OpCreate2]
-		assert.Equal(e, (n-1)/(1+bound), nodes, "a node each so many turns")
+		// Exact in virtual time. Here some may come when the line has just ended.
+		assert.GreaterOrEqual(e, nodes, (n-1)/(1+bound), "a node each so many turns")
+		assert.Less(e, nodes, n/2, "and not for each of them")
 		e.empties(path)
 	}
 }

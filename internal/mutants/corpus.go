@@ -127,7 +127,7 @@ var corpus = []row{
 	{number: 8, failure: "a waiter's node is deleted by somebody", mutants: []mutant{
 		{
 			"a mutex that is not in the list is not behind anybody",
-			[]swap{{queue, "if at < 0 {\n\t\tp.vanished()\n\t\treturn false, errAgain", "if at < 0 {\n\t\treturn true, nil"}},
+			[]swap{{queue, "at < 0 {\n\t\tp.vanished()\n\t\treturn nil, 0, errAgain", "at < 0 {\n\t\treturn line, 0, nil"}},
 			recipes, "TestWaiterWhoseNodeIsDeleted/mutex",
 		},
 		{

@@ -49,6 +49,9 @@ func run(ctx context.Context, only string, list bool, jobs int) error {
 			}
 		}
 	}
+	if len(planted) == 0 {
+		return fmt.Errorf("nothing planted has %q in its row or name; see -list", only)
+	}
 	if list {
 		head(os.Stdout)
 		for i := range planted {

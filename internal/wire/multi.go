@@ -87,6 +87,12 @@ type MultiResult struct {
 	Children []string // after OpGetChildren
 }
 
+// Refused tells the operation that stopped a transaction from those that were
+// undone with it.
+func (r *MultiResult) Refused() bool {
+	return r.Op == OpError && r.Code != CodeOK && r.Code != CodeRuntimeInconsistency
+}
+
 // MultiResponse answers OpMulti and OpMultiRead.
 type MultiResponse struct{ Results []MultiResult }
 
