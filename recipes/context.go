@@ -97,7 +97,8 @@ func (h *Hold) madeWhole() context.Context {
 }
 
 // wholeKey is what package context asks a context for to find the nearest one
-// of its own; nil if it does not, and then every key may be it.
+// of its own; nil if it does not, and then every key may be it. Some versions ask
+// only a context that has ended.
 var wholeKey = func() any {
 	var p probe
 	_ = context.Cause(&p)
@@ -111,4 +112,4 @@ type probe struct {
 }
 
 func (p *probe) Value(key any) any { p.asked = key; return nil }
-func (p *probe) Err() error        { return nil }
+func (p *probe) Err() error        { return context.Canceled }

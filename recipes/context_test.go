@@ -3,6 +3,7 @@ package recipes_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"sync"
@@ -126,6 +127,32 @@ func TestContextTakesNoGoroutine(t *testing.T) {
 	require.ErrorIs(t, context.Cause(inner.Context()), errLock)
 	require.ErrorIs(t, context.Cause(inner.Context()), recipes.ErrLockLost)
 	assert.NoError(t, inner.Err(), "the context ends, not the hold")
+}
+
+// waited counts who wants to be woken by a context.
+type waited struct {
+	context.Context
+	times int
+}
+
+func (c *waited) Done() <-chan struct{} {
+	c.times++
+	return c.Context.Done()
+}
+
+// Values are looked up all the time, by every layer that has one: that alone is
+// no reason to make more of a hold's context than there is.
+func TestValueOfAContextMakesNothing(t *testing.T) {
+	parent := &waited{Context: context.WithValue(t.Context(), someKey{}, "value")}
+	h, _ := holdUnder(parent)
+	before := parent.times
+	assert.Equal(t, "value", h.Context().Value(someKey{}))
+	assert.Nil(t, h.Context().Value("another"))
+	assert.Equal(t, before, parent.times)
+	_, cancel := context.WithCancel(h.Context())
+	defer cancel()
+	assert.Greater(t, parent.times, before, "now somebody does")
+	assert.Contains(t, fmt.Sprint(h.Context()), "recipes.Hold.Context")
 }
 
 func TestContextHasTheParentsDeadline(t *testing.T) {
