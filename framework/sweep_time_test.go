@@ -3,6 +3,9 @@ package framework_test
 import (
 	"context"
 	"errors"
+	"flag"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/tally"
 	"github.com/paddock-zk/paddock/retry"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -26,18 +30,20 @@ type swept struct {
 	settles bool
 	// parts says that it may be done in part.
 	parts bool
+	// goes says that what it makes goes with the session.
+	goes bool
 	// reads says that it changes nothing.
 	reads bool
 }
 
 var everyCall = map[string]swept{
-	"create":                      {call: creates("/s/new", framework.Ephemeral), done: there("/s/new")},
+	"create":                      {call: creates("/s/new", framework.Ephemeral), done: there("/s/new"), goes: true},
 	"create with parents":         {call: creates("/s/x/y/new", framework.Persistent, framework.Parents()), done: there("/s/x/y/new")},
 	"create a container":          {call: creates("/s/new", framework.Container), done: there("/s/new")},
 	"create with a time to live":  {call: creates("/s/new", framework.Persistent, framework.TTL(time.Hour)), done: there("/s/new")},
-	"create, idempotent":          {call: creates("/s/new", framework.Ephemeral, framework.Idempotent()), done: there("/s/new"), settles: true},
+	"create, idempotent":          {call: creates("/s/new", framework.Ephemeral, framework.Idempotent()), done: there("/s/new"), settles: true, goes: true},
 	"create or set":               {call: creates("/s/old", framework.Persistent, framework.OrSet(), framework.Idempotent()), done: has("/s/old", "new"), settles: true},
-	"create, protected":           {call: creates("/s/p/new", framework.EphemeralSequential, framework.Protected(), framework.Parents()), done: one("/s/p"), settles: true},
+	"create, protected":           {call: creates("/s/p/new", framework.EphemeralSequential, framework.Protected(), framework.Parents()), done: one("/s/p"), settles: true, goes: true},
 	"create, protected, lasting":  {call: creates("/s/p/new", framework.Persistent, framework.Protected(), framework.Parents()), done: one("/s/p"), settles: true},
 	"ensure path":                 {call: func(ctx context.Context, c *framework.Client) error { return c.EnsurePath(ctx, "/s/x/y/z") }, done: there("/s/x/y/z"), settles: true, parts: true},
 	"set":                         {call: sets(framework.AnyVersion), done: has("/s/old", "new")},
@@ -166,38 +172,95 @@ func listed(ctx context.Context, admin *framework.Client) bool {
 	return err == nil && len(acl) == 2
 }
 
-// Each request of each call in turn is cut before or after it was applied, or
-// refused. What the call returns must be true: no error means that it was done,
-// an error that is not about a lost reply means that it was not.
-func TestEachRequestOfEachCallFails(t *testing.T) {
-	const busy, forbidden = -7, -102
-	faults := map[string]zktest.Fault{
-		"cut before": zktest.CutBefore(), "cut after": zktest.CutAfter(), "busy": zktest.Fail(busy), "forbidden": zktest.Fail(forbidden),
+// cause is something that happens at a request.
+type cause func(c *framework.Client, srv *zktest.Server, cancel func()) zktest.Fault
+
+func always(f zktest.Fault) cause {
+	return func(*framework.Client, *zktest.Server, func()) zktest.Fault { return f }
+}
+
+const noNode, forbidden, exists, busy = -101, -102, -110, -7
+
+// causes are all that can happen at a request: it is cut before or after it was
+// applied, refused with each code that a client can see, or meanwhile the caller
+// gives up, the client is closed or its session expires.
+func causes() map[string]cause {
+	all := map[string]cause{
+		"cut before":        always(zktest.CutBefore()),
+		"cut after":         always(zktest.CutAfter()),
+		"part of the reply": always(zktest.CutReply(7)),
+		"cancelled": func(_ *framework.Client, _ *zktest.Server, cancel func()) zktest.Fault {
+			return zktest.Call(func(zktest.Request) { cancel() })
+		},
+		"closed": func(c *framework.Client, _ *zktest.Server, _ func()) zktest.Fault {
+			return zktest.Call(func(zktest.Request) { go func() { _ = c.Close() }() })
+		},
+		"expired": func(c *framework.Client, srv *zktest.Server, _ func()) zktest.Fault {
+			id := c.SessionID()
+			return zktest.Call(func(zktest.Request) { _ = srv.ExpireSession(id) })
+		},
 	}
+	for _, code := range []int32{-4, -5, -6, busy, -8, noNode, forbidden, exists, -112, -118, -119, -122, -127} {
+		all[fmt.Sprint("code ", code)] = always(zktest.Fail(code))
+	}
+	return all
+}
+
+// everySweep has TestEachRequestOfEachCallFails try every cause.
+var everySweep = flag.Bool("sweeps", false, "sweep all calls for all causes, and not only what is picked")
+
+// picked is what is swept each time.
+func picked(cause, often string) bool {
+	switch cause {
+	case "cut before", "cut after", fmt.Sprint("code ", busy), fmt.Sprint("code ", forbidden):
+		return true
+	case "cancelled", "closed", "expired":
+		return often == "once"
+	}
+	return false
+}
+
+// Everything that can happen at a request happens at each request of each call
+// in turn, until there is none left. What the call returns must be true: no error
+// means that it was done, an error that is not about a lost reply means that it
+// was not.
+func TestEachRequestOfEachCallFails(t *testing.T) {
 	policies := map[string]retry.Policy{"once": retry.None(), "retried": retry.NTimes(5, time.Millisecond)}
+	awaits, tried := make(tally.Tally), make(tally.Tally)
 	for name, s := range everyCall {
 		t.Run(name, func(t *testing.T) {
-			for kind, fault := range faults {
+			for kind, happens := range causes() {
 				for often, policy := range policies {
-					for nth := 1; ; nth++ {
+					if !*everySweep && !picked(kind, often) {
+						continue
+					}
+					nth := 1
+					for ; ; nth++ {
 						hit := false
 						synctest.Test(t, func(t *testing.T) {
-							hit = sweepCall(t, s, policy, nth, fault, kind == "forbidden", often == "once")
+							hit = sweepCall(t, s, policy, nth, kind, happens, often == "once")
 						})
 						require.False(t, t.Failed(), "%s, %s, at request %d", kind, often, nth)
 						require.Less(t, nth, 50)
 						if !hit {
-							require.Greater(t, nth, 1)
 							break
 						}
+					}
+					require.Greater(t, nth, 1)
+					tried.Add(kind, often, nth-1)
+					if kind == "cut before" && often == "once" {
+						awaits.Add("a request", name, nth-1)
 					}
 				}
 			}
 		})
 	}
+	for _, line := range append(awaits.Lines("calls, awaits"), tried.Lines("calls, failed")...) {
+		t.Log(line)
+	}
 }
 
-func sweepCall(t *testing.T, s swept, policy retry.Policy, nth int, fault zktest.Fault, final, once bool) (hit bool) {
+func sweepCall(t *testing.T, s swept, policy retry.Policy, nth int, kind string, happens cause, once bool) (hit bool) {
 	srv := zktest.Start(t, zktest.InMemory())
 	admin := connect(t, config(srv))
 	for _, path := range []string{"/s", "/s/old", "/s/old/a", "/s/old/a/c", "/s/old/b"} {
@@ -205,35 +268,53 @@ func sweepCall(t *testing.T, s swept, policy retry.Policy, nth int, fault zktest
 		require.NoError(t, err)
 	}
 	c := connect(t, config(srv, func(cfg *framework.Config) { cfg.Retry = policy }))
+	errGivenUp := errors.New("given up")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
 	// What begins the next connection is not part of the call.
 	counts := func(r zktest.Request) bool { return r.Op != "connect" && r.Op != "setWatches" }
-	rule := srv.On(zktest.Match{Session: c.SessionID(), Nth: nth, Func: counts}, fault)
-	err := s.call(t.Context(), c)
+	rule := srv.On(zktest.Match{Session: c.SessionID(), Nth: nth, Func: counts}, happens(c, srv, func() { cancel(errGivenUp) }))
+	err := s.call(ctx, c)
 	rule.Remove()
 	hit = rule.Fired() > 0
+	time.Sleep(time.Second) // what is on its way arrives
 
 	done := s.done == nil || s.done(t.Context(), admin)
-	switch {
-	case !hit:
-		require.NoError(t, err)
-		assert.True(t, done)
-	case err == nil:
-		assert.True(t, done, "it says so")
-	case final:
-		require.ErrorIs(t, err, framework.ErrNoAuth)
-		assert.False(t, done && !s.reads)
-	case framework.Ambiguous(err):
-		assert.False(t, s.reads)
-		assert.True(t, once || !s.settles, "%v", err)
-	default:
-		require.True(t, once, "may be repeated: %v", err)
-		require.True(t, framework.Retryable(err), "%v", err)
-		assert.False(t, done && !s.reads && !s.parts, "%v", err)
+	s.judge(t, hit, done, err, kind, once)
+	if kind == "cancelled" && hit && err != nil {
+		require.ErrorIs(t, err, errGivenUp)
 	}
 	require.NoError(t, c.Close())
 	assert.Empty(t, srv.Watches())
 	assert.Empty(t, srv.Ephemerals(0))
 	return hit
+}
+
+// judge says whether what a caller was told is true.
+func (s swept) judge(t *testing.T, hit, done bool, err error, kind string, once bool) {
+	t.Helper()
+	gone := s.goes && (kind == "expired" || kind == "closed")
+	switch {
+	case !hit:
+		require.NoError(t, err)
+		assert.True(t, done)
+	case kind == fmt.Sprint("code ", noNode), kind == fmt.Sprint("code ", exists):
+		// The server says what is not true, and so may the call.
+	case err == nil:
+		assert.True(t, done || gone, "it says so")
+	case kind == fmt.Sprint("code ", forbidden):
+		require.ErrorIs(t, err, framework.ErrNoAuth)
+		assert.False(t, done && !s.reads)
+	case framework.Ambiguous(err):
+		assert.False(t, s.reads)
+		assert.True(t, once || !s.settles || kind == "cancelled" || kind == "closed", "%v", err)
+	default:
+		assert.False(t, done && !s.reads && !s.parts, "%v", err)
+		if strings.HasPrefix(kind, "cut") || kind == "part of the reply" || kind == fmt.Sprint("code ", busy) {
+			require.True(t, once, "may be repeated: %v", err)
+			require.True(t, framework.Retryable(err), "%v", err)
+		}
+	}
 }
 
 func TestErrorsSayWhatTheyAreAbout(t *testing.T) {

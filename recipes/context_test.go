@@ -121,7 +121,7 @@ func TestContextTakesNoGoroutine(t *testing.T) {
 	grandchild, end2 := context.WithCancel(context.WithValue(child, someKey{}, 1))
 	defer end2()
 	inner, _ := holdUnder(grandchild)
-	assert.Equal(t, before, runtime.NumGoroutine())
+	assert.LessOrEqual(t, runtime.NumGoroutine(), before, "one of another test may have ended")
 	lose(errLock)
 	<-inner.Context().Done()
 	require.ErrorIs(t, context.Cause(inner.Context()), errLock)
