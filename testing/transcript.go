@@ -35,7 +35,8 @@ func Transcript() Option { return optionFunc(func(c *config) { c.transcript = tr
 
 // WriteTranscript writes what Transcript has kept, the oldest first: the time
 // since the start, the session or else the number of the connection, and a
-// request behind >, a reply behind <, an event behind !, an end behind #.
+// request behind >, a reply behind <, an event behind !, an end behind #. It has
+// neither credentials nor the passwords of sessions.
 func (s *Server) WriteTranscript(w io.Writer) error {
 	var b strings.Builder
 	s.e.mu.Lock()
@@ -105,6 +106,10 @@ func text(v any) string {
 	return strings.TrimSpace(fields(reflect.Indirect(reflect.ValueOf(v))))
 }
 
+// secret are the fields that prove who somebody is; a transcript says how long
+// they are.
+var secret = map[string]bool{"Auth": true, "Password": true}
+
 // fields lists those of a record that are not zero.
 func fields(v reflect.Value) string {
 	var b strings.Builder
@@ -112,6 +117,8 @@ func fields(v reflect.Value) string {
 		f, name := v.Field(i), v.Type().Field(i)
 		switch {
 		case f.IsZero():
+		case secret[name.Name]:
+			fmt.Fprintf(&b, " %s=(%d bytes)", name.Name, f.Len())
 		case name.Anonymous:
 			b.WriteString(" " + fields(f))
 		case f.Kind() == reflect.Struct:

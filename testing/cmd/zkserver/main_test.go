@@ -35,11 +35,17 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // start runs the program and returns what its first lines name.
 func start(t *testing.T, args ...string) (connect, control string) {
 	t.Helper()
+	return startLogging(t, io.Discard, args...)
+}
+
+// startLogging is start with a place for the log.
+func startLogging(t *testing.T, log io.Writer, args ...string) (connect, control string) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	out, w := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		err := run(ctx, append([]string{"-listen", "127.0.0.1:0", "-control", "127.0.0.1:0"}, args...), w, io.Discard)
+		err := run(ctx, append([]string{"-listen", "127.0.0.1:0", "-control", "127.0.0.1:0"}, args...), w, log)
 		_ = w.CloseWithError(fmt.Errorf("ended: %w", err))
 		ended <- err
 	}()
