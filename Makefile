@@ -62,11 +62,11 @@ mutants: ## plant bugs, one at a time: the tests must find each (ONLY=row or par
 	@go run ./internal/mutants $(if $(ONLY),-only '$(ONLY)')
 
 sweeps: ## every failure at every request of every call, with the counts
-	@go test -count=1 -timeout 20m -run '^TestEachRequestFails$$' -v ./recipes -sweeps | awk '/sweep: /{sub(/^.*sweep: /, "sweep: "); print} /^(ok|FAIL|panic)/ || /--- FAIL/'
+	@go test -count=1 -timeout 20m -run '^(TestEachRequestOfEachCallFails|TestEachRequestFails.*)$$' -v ./framework ./recipes -sweeps | awk '/sweep: /{sub(/^.*sweep: /, "sweep: "); print} /^(ok|FAIL|panic)/ || /--- FAIL/'
 
 test-secrets: ## every case with a marked password, everything logged: it is told nowhere
 	@out=$$(mktemp); trap 'rm -f "$$out"' EXIT; \
-	if ! go test -count=1 -timeout 10m -run '^TestInProcess$$' -v ./internal/conformance -secrets >"$$out" 2>&1; then \
+	if ! go test -count=1 -timeout 10m -run '^TestInProcess' -v ./internal/conformance -secrets >"$$out" 2>&1; then \
 		grep -vE '^ *(=== |--- (PASS|SKIP))' "$$out" | tail -n 80; exit 1; \
 	fi; \
 	if grep -qi canaryofthewhole "$$out"; then echo "the tests themselves print the password"; exit 1; fi; \
@@ -82,9 +82,9 @@ fmt: $(GOLANGCI) ## format all files
 	@$(GOLANGCI) fmt
 	@cd internal/sim && $(CURDIR)/$(GOLANGCI) fmt
 
-cover: ## coverage of all packages by all tests that need only Go
-	@go test -coverpkg=./... -coverprofile=cover.out ./... | sed '/^[[:space:]]/d; s/[[:space:]]*coverage: .*//'
-	@go tool cover -func=cover.out | tail -n 1
+cover: ## coverage of each package by all tests that need only Go: of recipes and framework 95 % at least
+	@go test -coverpkg=./... -coverprofile=cover.out -json ./... | go run ./internal/testsum -suites ''
+	@go run ./internal/coverage -least 95 -of recipes,framework cover.out
 
 bench: ## locks next to zk.Lock and raw create+delete, into docs/bench.* (BENCH=quick or ONLY=expression print only; needs Java)
 	@go run ./internal/bench $(if $(filter quick,$(BENCH)),-quick,-out docs) $(if $(ONLY),-only '$(ONLY)')

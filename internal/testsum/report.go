@@ -98,12 +98,24 @@ func (r *report) add(e event) {
 	case "output":
 		if b := r.open[id]; b != nil && e.Test != "" {
 			b.WriteString(e.Output)
-		} else if e.Output != "PASS\n" {
-			r.printf("%s", e.Output)
+		} else if line := withoutCoverage(e.Output); line != "PASS\n" && line != "\n" {
+			r.printf("%s", line)
 		}
 	case "pass", "fail", "skip":
 		r.end(id, e)
 	}
+}
+
+// withoutCoverage cuts off what one test binary has run of all packages, which
+// says nothing about any of them.
+func withoutCoverage(line string) string {
+	if before, _, found := strings.Cut(line, "coverage: "); found {
+		if fields := strings.Fields(before); len(fields) < 2 {
+			return "\n" // of what has no tests, too
+		}
+		return strings.TrimRight(before, " \t") + "\n"
+	}
+	return line
 }
 
 func (r *report) end(id name, e event) {

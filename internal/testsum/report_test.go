@@ -54,6 +54,11 @@ func TestReport(t *testing.T) {
 		{"failure", story("start m/a", "run m/a TestA", "output m/a TestA >why", "fail m/a TestA", "fail m/a"), false, []string{"why\n"}, nil, []string{"m/a TestA failed", "m/a failed"}},
 		{"skip", story("start m/a", "run m/a TestA", "output m/a TestA >no server", "skip m/a TestA", "pass m/a"), false, []string{"no server\n"}, nil, []string{"m/a TestA was skipped"}},
 		{"package without tests", story(append(good, "start m/b", "skip m/b")...), false, nil, nil, nil},
+		{
+			"coverage", story("start m/a", "run m/a TestA", "pass m/a TestA", "output m/a >coverage: 53.7% of statements in ./...",
+				"output m/a >ok m/a 2s  coverage: 53.7% of statements in ./...", "pass m/a", "start m/b", "output m/b >m/b  coverage: 0.0% of statements", "pass m/b"),
+			false, []string{"ok m/a 2s\n"}, []string{"coverage", "m/b", "\n\n"}, nil,
+		},
 		{"does not compile", story("build-output m/a >x.go:1: undefined", "start m/a", "fail m/a"), false, []string{"x.go:1: undefined\n"}, nil, []string{"m/a failed"}},
 		{"died in a test", story("start m/a", "run m/a TestA", "output m/a TestA >panic: test timed out", "fail m/a"), false, []string{"panic: test timed out\n"}, nil, []string{"m/a TestA did not end", "m/a failed"}},
 		{"cut off", story("start m/a", "run m/a TestA"), false, nil, nil, []string{"m/a did not end", "m/a TestA did not end"}},
