@@ -30,9 +30,22 @@ func (b inProcess) watches(_ testing.TB, below string) []string {
 }
 
 func TestInProcess(t *testing.T) {
-	run(t, inProcess{zktest.Start(t, zktest.Tick(200*time.Millisecond), zktest.Superuser(superDigest))})
+	srv := zktest.Start(t, zktest.Tick(200*time.Millisecond), zktest.Superuser(superDigest))
+	run(t, inProcess{srv})
+	tell(srv)
 }
 
 func TestInProcessCluster(t *testing.T) {
-	run(t, inProcess{&zktest.StartCluster(t, 3, zktest.Tick(200*time.Millisecond), zktest.SyncLimit(100), zktest.Superuser(superDigest)).Server})
+	cluster := zktest.StartCluster(t, 3, zktest.Tick(200*time.Millisecond), zktest.SyncLimit(100), zktest.Superuser(superDigest))
+	run(t, inProcess{&cluster.Server})
+	tell(&cluster.Server)
+}
+
+// tell has a server tell all it can.
+func tell(srv *zktest.Server) {
+	if !*marked {
+		return
+	}
+	markedWitness.saw(srv.Counters(), srv.Requests(), srv.Sessions(), srv.Watches(), srv.Ephemerals(0))
+	_ = srv.Dump(markedWitness)
 }

@@ -224,7 +224,17 @@ func (w *witness) locks(e *env, c *client) {
 		lock := k.make(c, path, recipes.NodeData([]byte(content)))
 		hold, err := lock.Acquire(e.soon())
 		require.NoError(e, err)
-		w.saw(hold.State(), hold.Err())
+		w.saw(hold.State(), hold.Err(), hold.Path(), fmt.Sprint(hold.Context()))
+		if queue, ok := lock.(interface {
+			Participants(context.Context) ([]recipes.Participant, error)
+		}); ok {
+			all, err := queue.Participants(e.soon())
+			require.NoError(e, err)
+			for i := range all {
+				all[i].Data = nil // what was read is the reader's to print
+			}
+			w.saw(all)
+		}
 		other := e.client(func(cfg *framework.Config) { cfg.Logger = w.logger() })
 		_, err = k.make(other, path, recipes.NodeData([]byte(content))).TryAcquire(e.soon(), 300*time.Millisecond)
 		require.ErrorIs(e, err, recipes.ErrNotAcquired)
