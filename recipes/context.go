@@ -23,11 +23,14 @@ func (c *holdContext) Done() <-chan struct{} { return c.makeWhole().Done() }
 // Err implements context.Context.
 func (c *holdContext) Err() error {
 	err := c.parent.Err()
+	if err == nil && !c.ended.Load() {
+		return nil // there was nothing yet that could have ended it
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.whole != nil:
-		return c.whole.Err()
+	case c.contexts != nil && c.contexts.whole != nil:
+		return c.contexts.whole.Err()
 	case c.byParent:
 		return err
 	case c.over != nil:
@@ -56,10 +59,8 @@ func (c *holdContext) String() string { return "recipes.Hold.Context" }
 
 // makeWhole returns the context that does what this one does not do itself.
 func (c *holdContext) makeWhole() context.Context {
-	c.mu.Lock()
-	whole := c.whole
-	c.mu.Unlock()
-	if whole != nil {
+	h := (*Hold)(c)
+	if whole := h.madeWhole(); whole != nil {
 		return whole
 	}
 	// Both without the mutex, as the parent may be anybody's.
@@ -69,31 +70,44 @@ func (c *holdContext) makeWhole() context.Context {
 	if c.byParent {
 		ended = nil
 	}
-	if c.whole == nil && ended == nil {
-		c.whole, c.cancel = whole, cancel
+	made := h.madeLocked()
+	if made.whole == nil && ended == nil {
+		made.whole, made.cancel = whole, cancel
 		c.mu.Unlock()
 		return whole
 	}
 	c.mu.Unlock()
 	cancel(nil) // not needed
 	if ended == nil {
-		return (*Hold)(c).madeWhole()
+		return h.madeWhole()
 	}
 	// The hold ended before the parent did, whatever the parent has done since.
 	whole, cancel = context.WithCancelCause(context.WithoutCancel(c.parent))
 	cancel(ended)
 	c.mu.Lock()
-	if c.whole == nil {
-		c.whole = whole
+	if made.whole == nil {
+		made.whole = whole
 	}
 	c.mu.Unlock()
-	return (*Hold)(c).madeWhole()
+	return h.madeWhole()
 }
 
+// madeWhole is what makeWhole has made, nil if it has not.
 func (h *Hold) madeWhole() context.Context {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.whole
+	if h.contexts == nil {
+		return nil
+	}
+	return h.contexts.whole
+}
+
+// madeLocked is where the contexts are kept.
+func (h *Hold) madeLocked() *contexts {
+	if h.contexts == nil {
+		h.contexts = &contexts{}
+	}
+	return h.contexts
 }
 
 // wholeKey is what package context asks a context for to find the nearest one

@@ -195,3 +195,18 @@ func TestContextAskedFromManySides(t *testing.T) {
 		}
 	}
 }
+
+// A hold that is over counts nobody below it any more, whoever still comes from
+// its context.
+func TestContextEndsAlthoughSomebodyComesFromAnEndedHold(t *testing.T) {
+	outer, _ := holdUnder(context.Background())
+	middle, _ := holdUnder(outer.Context())
+	require.NoError(t, middle.Release())
+	late, _ := holdUnder(middle.Context())
+	require.ErrorIs(t, context.Cause(late.Context()), recipes.ErrReleased)
+	require.NoError(t, outer.Context().Err())
+	require.NoError(t, late.Release())
+	require.NoError(t, outer.Context().Err())
+	require.NoError(t, outer.Release())
+	require.ErrorIs(t, context.Cause(outer.Context()), recipes.ErrReleased)
+}

@@ -2,7 +2,6 @@ package recipes
 
 import (
 	"errors"
-	"slices"
 
 	"github.com/paddock-zk/paddock/framework"
 )
@@ -18,15 +17,11 @@ type departure struct {
 // depart begins to give a hold back, with the members that it still has. If it
 // cannot, all is as before.
 func (h *Hold) depart() (*departure, error) {
-	h.mu.Lock()
-	if h.released {
-		h.mu.Unlock()
+	if !h.released.CompareAndSwap(false, true) {
 		return nil, ErrReleased
 	}
-	h.released = true
-	h.mu.Unlock()
 	d := &departure{hold: h}
-	for _, m := range h.members {
+	for _, m := range h.members() {
 		inner, err := m.depart()
 		if errors.Is(err, ErrReleased) {
 			continue // early
@@ -68,9 +63,7 @@ func (d *departure) undo() {
 		t.leaving, t.missed = false, nil
 	}
 	t.mu.Unlock()
-	d.hold.mu.Lock()
-	d.hold.released = false
-	d.hold.mu.Unlock()
+	d.hold.released.Store(false)
 	if missed != nil {
 		t.lose(missed)
 	}
@@ -85,10 +78,9 @@ func (d *departure) mark() {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.holds = slices.DeleteFunc(t.holds, func(other *Hold) bool { return other == h })
+	t.takeOutLocked(h)
 	if d.last && t.state != Lost {
-		t.state, t.err = Released, ErrReleased
-		t.publishLocked(Released)
+		t.endLocked(Released, ErrReleased)
 	}
 }
 
@@ -97,14 +89,7 @@ func (d *departure) finish() {
 	for _, inner := range d.inner {
 		inner.finish()
 	}
-	h := d.hold
-	h.mu.Lock()
-	over := h.inner == 0
-	h.mu.Unlock()
-	if over {
-		h.end(ErrReleased)
-		h.from().left()
-	}
+	d.hold.leave()
 }
 
 // done says that the transaction was applied.

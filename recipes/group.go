@@ -24,11 +24,12 @@ func newGroup(ctx context.Context, members []*Hold) (*Hold, error) {
 		return releaseAll(members)
 	}
 	t.means = &means{
-		check: func() (HoldState, error) { return worst(members) },
-		give:  release,
-		clear: func() error { return refusals(release()) },
+		members: members,
+		check:   func() (HoldState, error) { return worst(members) },
+		give:    release,
+		clear:   func() error { return refusals(release()) },
 	}
-	hold, err := newHold(ctx, t, members...)
+	hold, err := newHold(ctx, t)
 	if err != nil {
 		return nil, errors.Join(err, refusals(releaseAll(members)))
 	}
@@ -78,7 +79,7 @@ func releaseAll(holds []*Hold) error {
 	var told outcome
 	for i := len(holds) - 1; i >= 0; i-- {
 		h := holds[i]
-		if len(h.members) == 0 && h.tenure.place == nil { // a lock of somebody else's
+		if len(h.members()) == 0 && h.tenure.place == nil { // a lock of somebody else's
 			told.take(h.Release())
 			continue
 		}

@@ -3,6 +3,7 @@ package recipes
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 )
 
 // Hold is one acquisition. Any goroutine may use and release it. The zero Hold
@@ -11,36 +12,37 @@ type Hold struct {
 	tenure  *tenure
 	parent  context.Context // that was given to Acquire
 	owner   owner           // this hold, as contexts carry it
-	members []*Hold         // of a MultiLock or a semaphore
+	counted bool            // among those below the hold that it came from
+
+	released atomic.Bool
+	below    atomic.Int32 // holds acquired under this one that are not over, and one until it is released
+	ended    atomic.Bool  // over is set
 
 	mu       sync.Mutex // guards the fields below
-	released bool
-	byParent bool                               // the parent ended before this hold
-	inner    int32                              // holds acquired under this one that are not over
-	over     error                              // what this hold ended with
-	whole    context.Context                    // made when needed, see holdContext
-	cancel   context.CancelCauseFunc            // of whole
-	bound    map[*owner]context.CancelCauseFunc // made by Bind
+	byParent bool       // the parent ended before this hold
+	over     error      // what this hold ended with
+	contexts *contexts  // made when needed
+}
+
+// contexts are those that somebody can wait for.
+type contexts struct {
+	whole  context.Context                    // see holdContext
+	cancel context.CancelCauseFunc            // of whole
+	bound  map[*owner]context.CancelCauseFunc // made by Bind
 }
 
 // newHold makes a hold of a tenure for who called with ctx.
-func newHold(ctx context.Context, t *tenure, members ...*Hold) (*Hold, error) {
-	from := ownerOf(ctx)
-	h := &Hold{tenure: t, parent: ctx, members: members}
-	h.owner = owner{hold: h, outer: from}
+func newHold(ctx context.Context, t *tenure) (*Hold, error) {
+	h := &Hold{tenure: t, parent: ctx}
+	h.owner = owner{hold: h, outer: ownerOf(ctx)}
+	h.below.Store(1)
 	if err := t.join(h); err != nil {
 		return nil, err
 	}
-	h.from().entered()
-	return h, nil
-}
-
-// from is the hold that it came from, nil for none.
-func (h *Hold) from() *Hold {
-	if h.owner.outer == nil {
-		return nil
+	if from := h.owner.outer; from != nil {
+		h.counted = from.hold.enter()
 	}
-	return h.owner.outer.hold
+	return h, nil
 }
 
 // NewHold makes the hold of a Lock of your own; ctx is the one Acquire was
@@ -61,27 +63,29 @@ func NewHold(ctx context.Context, release func() error) (hold *Hold, lost func(c
 	}
 }
 
-// entered and left count the holds below one.
-func (h *Hold) entered() {
-	if h == nil {
-		return
+// enter counts one more below a hold, which keeps its context from ending. It
+// fails if nothing has kept it: then it has ended, or is about to.
+func (h *Hold) enter() bool {
+	for {
+		n := h.below.Load()
+		if n == 0 {
+			return false
+		}
+		if h.below.CompareAndSwap(n, n+1) {
+			return true
+		}
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.inner++
 }
 
-func (h *Hold) left() {
-	if h == nil {
-		return
-	}
-	h.mu.Lock()
-	h.inner--
-	over := h.released && h.inner == 0
-	h.mu.Unlock()
-	if over {
+// leave undoes an enter, or the one that the hold itself counts for. The last
+// one ends the context, and leaves the hold above.
+func (h *Hold) leave() {
+	for h.below.Add(-1) == 0 {
 		h.end(ErrReleased)
-		h.from().left()
+		if !h.counted {
+			return
+		}
+		h = h.owner.outer.hold
 	}
 }
 
@@ -92,14 +96,18 @@ func (h *Hold) end(cause error) {
 	if h.over == nil {
 		h.over = cause
 		h.byParent = h.byParent || before
+		h.ended.Store(true)
 	}
-	bound, cancel := h.bound, h.cancel
-	h.bound = nil
+	var made contexts
+	if h.contexts != nil {
+		made = *h.contexts
+		h.contexts.bound = nil
+	}
 	h.mu.Unlock()
-	if cancel != nil {
-		cancel(cause)
+	if made.cancel != nil {
+		made.cancel(cause)
 	}
-	for _, cancel := range bound {
+	for _, cancel := range made.bound {
 		cancel(cause)
 	}
 }
@@ -140,10 +148,11 @@ func (h *Hold) Bind(ctx context.Context) (bound context.Context, cancel context.
 	h.mu.Lock()
 	ended := h.over
 	if ended == nil {
-		if h.bound == nil {
-			h.bound = make(map[*owner]context.CancelCauseFunc)
+		made := h.madeLocked()
+		if made.bound == nil {
+			made.bound = make(map[*owner]context.CancelCauseFunc)
 		}
-		h.bound[carries] = end
+		made.bound[carries] = end
 	}
 	h.mu.Unlock()
 	if ended != nil {
@@ -151,7 +160,7 @@ func (h *Hold) Bind(ctx context.Context) (bound context.Context, cancel context.
 	}
 	return bound, func() {
 		h.mu.Lock()
-		delete(h.bound, carries)
+		delete(h.madeLocked().bound, carries)
 		h.mu.Unlock()
 		end(context.Canceled)
 	}
@@ -170,21 +179,12 @@ func (h *Hold) Release() error {
 	if h.tenure == nil {
 		return ErrReleased
 	}
-	h.mu.Lock()
-	if h.released {
-		h.mu.Unlock()
+	if !h.released.CompareAndSwap(false, true) {
 		return ErrReleased
 	}
-	h.released = true
-	over := h.inner == 0
-	h.mu.Unlock()
-
 	_, _ = h.tenure.now() // a deadline may have passed unseen
 	err := h.tenure.leave(h)
-	if over {
-		h.end(ErrReleased)
-		h.from().left()
-	}
+	h.leave()
 	return err
 }
 
@@ -210,10 +210,7 @@ func (h *Hold) status() (HoldState, error) {
 		return Released, ErrReleased
 	}
 	state, err := h.tenure.now()
-	h.mu.Lock()
-	released := h.released
-	h.mu.Unlock()
-	if released && state != Lost {
+	if h.released.Load() && state != Lost {
 		return Released, ErrReleased
 	}
 	return state, err
@@ -247,7 +244,20 @@ func (h *Hold) Path() string {
 // Members are the holds of a MultiLock's locks, in the order of their paths and
 // then locks of yours as they were given, or of a semaphore's leases; nil
 // otherwise. One may be released early; the rest goes on.
-func (h *Hold) Members() []*Hold { return append([]*Hold(nil), h.members...) }
+func (h *Hold) Members() []*Hold {
+	if h.tenure == nil {
+		return nil
+	}
+	return append([]*Hold(nil), h.members()...)
+}
+
+// members are its Members, not to be changed.
+func (h *Hold) members() []*Hold {
+	if h.tenure.means == nil {
+		return nil
+	}
+	return h.tenure.means.members
+}
 
 // FencingToken rises from holder to holder, for the life of the ensemble (it is
 // the node's czxid). Once it was asked for, the next holder gets another node and

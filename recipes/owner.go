@@ -61,7 +61,7 @@ func (h *Hold) within(key lockKey, accepts func(*Hold) bool) *Hold {
 	if h.tenure.key == key && !h.tenure.over(h) && (accepts == nil || accepts(h)) {
 		return h
 	}
-	for _, m := range h.members {
+	for _, m := range h.members() {
 		if found := m.within(key, accepts); found != nil {
 			return found
 		}
@@ -78,7 +78,7 @@ func (o *owner) every(key lockKey, fn func(*tenure)) {
 			seen[t] = true
 			fn(t)
 		}
-		for _, m := range h.members {
+		for _, m := range h.members() {
 			visit(m)
 		}
 	}

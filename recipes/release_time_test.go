@@ -102,3 +102,47 @@ func TestCancelledCommitAndReleaseReturnsAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// While a hold is being given back by a transaction, those acquired under it may
+// go, and it is as before if the transaction is refused.
+func TestInnerHoldGoesDuringCommitAndRelease(t *testing.T) {
+	for _, refused := range []bool{false, true} {
+		t.Run(fmt.Sprintf("refused: %v", refused), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
+				c := connect(t, srv)
+				lock := func(path string) recipes.Lock { return recipes.NewInterProcessMutex(c, path) }
+				outer, err := lock("/a").Acquire(t.Context())
+				require.NoError(t, err)
+				middle, err := lock("/b").Acquire(outer.Context())
+				require.NoError(t, err)
+				inner, _ := holdUnder(middle.Context())
+				tx := middle.Transaction()
+				if refused {
+					tx.Delete("/nobody-has-made-it", framework.AnyVersion)
+				}
+				srv.Stall(c.SessionID(), zktest.BothWays)
+				committed := make(chan error)
+				go func() {
+					_, err := tx.CommitAndRelease(t.Context())
+					committed <- err
+				}()
+				synctest.Wait()
+				require.NoError(t, inner.Release())
+				srv.Unstall(c.SessionID())
+				err = <-committed
+				if refused {
+					require.Error(t, err)
+					require.NoError(t, middle.Context().Err())
+					require.NoError(t, middle.Release())
+				} else {
+					require.NoError(t, err)
+				}
+				require.ErrorIs(t, context.Cause(middle.Context()), recipes.ErrReleased)
+				require.NoError(t, outer.Context().Err())
+				require.NoError(t, outer.Release())
+				require.ErrorIs(t, context.Cause(outer.Context()), recipes.ErrReleased)
+			})
+		})
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/paddock-zk/paddock/internal/session"
@@ -52,6 +53,7 @@ type tenure struct {
 	place *place         // what it stands on, if that is one node
 	claim *session.Claim // to that node
 	means *means         // of what stands on no node of its own, nil for others
+	ended atomic.Bool    // the state is Lost or Released, which it stays
 
 	mu        sync.Mutex // guards the fields below
 	state     HoldState
@@ -73,6 +75,7 @@ type tenure struct {
 
 // means are what is particular to an ownership without a node of its own.
 type means struct {
+	members []*Hold // of a MultiLock or a semaphore
 	// check asks how sure the ownership is now. Nil if only lose tells.
 	check func() (HoldState, error)
 	// give gives it back, once, and returns what Release shall.
@@ -151,24 +154,31 @@ func newTenure(key lockKey, path string) *tenure {
 // now is the state at this moment. It looks beyond what was told, as a deadline
 // may have passed that no timer has seen yet.
 func (t *tenure) now() (HoldState, error) {
-	t.mu.Lock()
-	state, err := t.state, t.err
-	t.mu.Unlock()
-	if state == Lost || state == Released || t.claim == nil && (t.means == nil || t.means.check == nil) {
-		return state, err
+	if !t.ended.Load() && (t.claim != nil || t.means != nil && t.means.check != nil) {
+		state, err := t.check()
+		if state != Lost {
+			return state, nil
+		}
+		t.lose(err)
 	}
-	if state, err = t.check(); state != Lost {
-		return state, nil
-	}
-	t.lose(err)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.state, t.err
 }
 
+// endLocked makes Lost or Released of the state, and tells listeners.
+func (t *tenure) endLocked(state HoldState, err error) {
+	t.state, t.err = state, err
+	t.ended.Store(true)
+	t.publishLocked(state)
+}
+
 // over is whether a hold of the tenure has nothing to say any more: it was given
 // back, or lost and the hold released since.
 func (t *tenure) over(h *Hold) bool {
+	if !t.ended.Load() {
+		return false
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.state == Released || t.state == Lost && !slices.Contains(t.holds, h)
@@ -216,8 +226,7 @@ func (t *tenure) lose(reason error) {
 		return
 	}
 	lost := lostError(t.path, reason)
-	t.state, t.err = Lost, lost
-	t.publishLocked(Lost)
+	t.endLocked(Lost, lost)
 	holds, groups := slices.Clone(t.holds), slices.Clone(t.groups)
 	t.mu.Unlock()
 	for _, h := range holds {
@@ -258,16 +267,25 @@ func (t *tenure) join(h *Hold) error {
 	return nil
 }
 
+// takeOutLocked takes a hold away, most often the one that joined last.
+func (t *tenure) takeOutLocked(h *Hold) {
+	if last := len(t.holds) - 1; last >= 0 && t.holds[last] == h {
+		t.holds[last] = nil
+		t.holds = t.holds[:last]
+		return
+	}
+	t.holds = slices.DeleteFunc(t.holds, func(other *Hold) bool { return other == h })
+}
+
 // leave takes a hold away, and does what the last one has to do. It returns
 // what Release shall.
 func (t *tenure) leave(h *Hold) error {
 	t.mu.Lock()
-	t.holds = slices.DeleteFunc(t.holds, func(other *Hold) bool { return other == h })
+	t.takeOutLocked(h)
 	last, lost := len(t.holds) == 0, t.state == Lost
 	err := t.err
 	if last && !lost {
-		t.state, t.err = Released, ErrReleased
-		t.publishLocked(Released)
+		t.endLocked(Released, ErrReleased)
 	}
 	t.mu.Unlock()
 	switch {
@@ -403,8 +421,7 @@ func (t *tenure) decline() {
 	t.mu.Lock()
 	lost := t.state == Lost
 	if !lost {
-		t.state, t.err = Released, ErrReleased
-		t.publishLocked(Released)
+		t.endLocked(Released, ErrReleased)
 	}
 	t.mu.Unlock()
 	if !lost {

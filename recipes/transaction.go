@@ -41,7 +41,7 @@ func (h *Hold) firstPlace() *place {
 	if h.tenure.place != nil {
 		return h.tenure.place
 	}
-	for _, m := range h.members {
+	for _, m := range h.members() {
 		if p := m.firstPlace(); p != nil {
 			return p
 		}
@@ -177,10 +177,10 @@ func (h *Hold) collect(leaves *[]*Hold) error {
 	case h.tenure.place != nil:
 		*leaves = append(*leaves, h)
 		return nil
-	case len(h.members) == 0:
+	case len(h.members()) == 0:
 		return fmt.Errorf("%w: it stands on no node of ours", ErrNoFence)
 	}
-	for _, m := range h.members {
+	for _, m := range h.members() {
 		if err := m.collect(leaves); err != nil {
 			return err
 		}

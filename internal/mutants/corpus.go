@@ -403,7 +403,7 @@ var corpus = []row{
 	{number: 31, failure: "a hold is released twice", mutants: []mutant{
 		{
 			"the second release does what the first does",
-			[]swap{{hold, "if h.released {\n\t\th.mu.Unlock()\n\t\treturn ErrReleased\n\t}\n\th.released = true\n\tover", "h.released = true\n\tover"}},
+			[]swap{{hold, "if !h.released.CompareAndSwap(false, true) {\n\t\treturn ErrReleased\n\t}\n", "h.released.Store(true)\n"}},
 			recipes, "TestReleasedByManyAtOnce",
 		},
 	}},
@@ -412,7 +412,7 @@ var corpus = []row{
 			"a process owns what any of its goroutines holds",
 			[]swap{
 				{"recipes/owner.go", "func ownerOf(ctx context.Context) *owner {\n", "var latest *owner\n\nfunc ownerOf(ctx context.Context) *owner {\n\tif latest != nil {\n\t\treturn latest\n\t}\n"},
-				{hold, "h.owner = owner{hold: h, outer: from}\n", "h.owner = owner{hold: h, outer: from}\n\tlatest = &h.owner\n"},
+				{hold, "h.owner = owner{hold: h, outer: ownerOf(ctx)}\n", "h.owner = owner{hold: h, outer: ownerOf(ctx)}\n\tlatest = &h.owner\n"},
 			},
 			conformance, "TestInProcess/lock/two-goroutines",
 		},
