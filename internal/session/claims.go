@@ -49,6 +49,7 @@ func (s *Session) AddClaim(session int64, path string, tell func(*Claim, ClaimSt
 		return nil, err
 	}
 	s.claims.add(cl)
+	s.claimed = true
 	// The minder need not be woken by each of many short claims.
 	if due := earlier(now.Add(watchAfter), s.limitLocked()); s.wakeAt.IsZero() || due.Before(s.wakeAt) {
 		s.pokeLocked()

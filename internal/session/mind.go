@@ -65,9 +65,15 @@ func (s *Session) tendSession(now time.Time) time.Time {
 		return time.Time{}
 	}
 	next := s.limitLocked()
-	if s.claims.len() > 0 {
+	switch {
+	case s.claims.len() > 0:
 		next = earlier(next, now.Add(lookAgain))
+	case s.claimed:
+		// Short claims follow each other, and each would wake us to look for what
+		// is over by then.
+		next = earlier(next, now.Add(watchAfter))
 	}
+	s.claimed = false
 	c := s.conn
 	var p *proof
 	if c != nil && !c.ReadOnly() && s.claims.len() > 0 {
