@@ -22,7 +22,7 @@ GOLANGCI := bin/golangci-lint-$(GOLANGCI_VERSION)
 # Packages with tests that carry the build tag realzk.
 ZK_PACKAGES = $(sort $(dir $(shell grep -rlE '^//go:build .*\brealzk\b' --include='*_test.go' .)))
 
-.PHONY: help demo test sim mutants test-zk break test-interop test-examples lint fmt cover bench fuzz vuln tidy check linters sweeps test-secrets
+.PHONY: help demo test sim mutants test-zk break test-interop test-examples lint fmt cover bench fuzz vuln tidy check linters sweeps nesting test-secrets
 
 help: ## list targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,9 @@ mutants: ## plant bugs, one at a time: the tests must find each (ONLY=row or par
 
 sweeps: ## every failure at every request of every call, with the counts
 	@go test -count=1 -timeout 20m -run '^(TestEachRequestOfEachCallFails|TestEachRequestFails.*)$$' -v ./framework ./recipes -sweeps | awk '/sweep: /{sub(/^.*sweep: /, "sweep: "); print} /^(ok|FAIL|panic)/ || /--- FAIL/'
+
+nesting: ## all mixtures of MultiLocks with owners who take the same locks one after another, with their rounds
+	@go test -count=1 -timeout 30m -run '^TestNesting$$' -v ./recipes -nesting | awk '/^=== RUN/{name=$$3} /: rounds /{sub(/^.*: /, ""); print name ": " $$0} /^(ok|FAIL|panic)/ || /--- FAIL/'
 
 test-secrets: ## every case with a marked password, everything logged: it is told nowhere
 	@out=$$(mktemp); trap 'rm -f "$$out"' EXIT; \

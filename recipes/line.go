@@ -386,6 +386,9 @@ const mostRun = time.Second
 // one and all of this holds:
 //
 //   - Others have had to wait for less than the bound, in turns and in time.
+//   - No MultiLock was seen in the queue. It needs a moment in which all of its
+//     members are free, and yields to those it sees waiting, which who stands in
+//     line is not.
 //   - Nobody may have asked for the lock back: such a request is in the node.
 //   - The tenure showed its token to nobody: the next one has the same.
 //   - It started no transaction that the servers may still apply: they would, as
@@ -399,7 +402,7 @@ func (l *line) pass(t *tenure) bool {
 		return false
 	}
 	p := t.place
-	if p.opts.revocable || t.isKept() {
+	if p.opts.revocable || p.parties || t.isKept() {
 		return false
 	}
 	ls := l.lines()

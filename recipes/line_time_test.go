@@ -167,6 +167,36 @@ func TestOthersGetTheirTurn(t *testing.T) {
 	}
 }
 
+// A MultiLock that was seen in the queue comes after one holder, not after as
+// many as the bound allows. With the last one gone the lock is handed over again.
+func TestMultiLocksComeBetween(t *testing.T) {
+	eachExclusive(t, func(t *testing.T, lock func(*framework.Client, ...recipes.Option) recipes.Lock) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
+		c, other := connect(t, srv), connect(t, srv)
+		multi := recipes.NewInterProcessMultiLock(lock(other), recipes.NewInterProcessMutex(other, "/m"))
+		h, err := multi.Acquire(t.Context())
+		require.NoError(t, err)
+		var order []string
+		nodes := map[string]bool{}
+		wg := inLine(t, 6, sameLock(lock(c)), func(i int, h *recipes.Hold) {
+			order = append(order, fmt.Sprint(i))
+			nodes[h.Path()] = true
+			time.Sleep(10 * time.Millisecond)
+		})
+		time.Sleep(10 * time.Millisecond) // until the first has its node
+		for range 2 {
+			require.NoError(t, h.Release())
+			h, err = multi.Acquire(t.Context())
+			require.NoError(t, err)
+			order = append(order, "multi")
+		}
+		require.NoError(t, h.Release())
+		wg.Wait()
+		assert.Equal(t, []string{"0", "multi", "1", "multi", "2", "3", "4", "5"}, order)
+		assert.Len(t, nodes, 4, "of 0, of 1, of 2, and one that was handed over")
+	})
+}
+
 func TestLocalHandoversSwitchedOff(t *testing.T) {
 	eachExclusive(t, func(t *testing.T, lock func(*framework.Client, ...recipes.Option) recipes.Lock) {
 		srv := zktest.Start(t, zktest.InMemory())

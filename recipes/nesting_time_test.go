@@ -71,26 +71,56 @@ var crowds = map[string][]actor{
 	"with semaphore mutex": crowd(times(2, multi("a", "s", "b")), times(2, nester("s", "a")), times(1, nester("b", "s")), times(1, plain("s"))),
 }
 
-// lockOf is the lock at a path: "s" is a semaphore mutex, all others mutexes.
-func lockOf(c *framework.Client, path string) recipes.Lock {
-	if path == "s" {
-		return recipes.NewInterProcessSemaphoreMutex(c, "/s")
+// setting is what else there is to a crowd.
+type setting struct {
+	hold    time.Duration
+	clients clients
+	ordered bool // all MultiLocks are Ordered
+	apart   bool // no lines: each goroutine has a node of its own
+}
+
+// clients is who shares one. Where they are shared, who nests passes its context
+// on.
+type clients string
+
+const (
+	own clients = "own"
+	two clients = "two" // one for the MultiLocks, one for all others
+	one clients = "one"
+)
+
+func (s setting) String() string {
+	name := fmt.Sprintf("%v clients=%s", s.hold, s.clients)
+	if s.ordered {
+		name += " ordered"
 	}
-	// A line of goroutines shows one node for all of them, and a MultiLock yields
-	// to those whom it sees: with lines, one among three sets was starved.
-	return recipes.NewInterProcessMutex(c, "/"+path, recipes.LocalHandovers(0))
+	if s.apart {
+		name += " without lines"
+	}
+	return name
+}
+
+// lock is the one at a path: "s" is a semaphore mutex, all others mutexes.
+func (s setting) lock(c *framework.Client, path string) recipes.Lock {
+	switch {
+	case path == "s":
+		return recipes.NewInterProcessSemaphoreMutex(c, "/s")
+	case s.apart:
+		return recipes.NewInterProcessMutex(c, "/"+path, recipes.LocalHandovers(0))
+	}
+	return recipes.NewInterProcessMutex(c, "/"+path)
 }
 
 // once takes the actor's locks, holds them and gives them back. It reports
 // whether it had all of them.
-func (a actor) once(ctx context.Context, c *framework.Client, ordered, passOn bool, inside func([]string)) (bool, error) {
+func (a actor) once(ctx context.Context, c *framework.Client, in setting, inside func([]string)) (bool, error) {
 	if !a.nest {
 		var locks []recipes.Lock
 		for _, p := range a.paths {
-			locks = append(locks, lockOf(c, p))
+			locks = append(locks, in.lock(c, p))
 		}
 		lock := recipes.NewInterProcessMultiLock(locks...)
-		if ordered || a.order {
+		if in.ordered || a.order {
 			lock = lock.Ordered()
 		}
 		h, err := lock.Acquire(ctx)
@@ -110,13 +140,13 @@ func (a actor) once(ctx context.Context, c *framework.Client, ordered, passOn bo
 		var h *recipes.Hold
 		var err error
 		if i > 0 && a.timed > 0 {
-			if h, err = lockOf(c, p).TryAcquire(ctx, a.timed/2+rand.N(a.timed)); err != nil {
+			if h, err = in.lock(c, p).TryAcquire(ctx, a.timed/2+rand.N(a.timed)); err != nil {
 				return false, nil
 			}
-		} else if h, err = lockOf(c, p).Acquire(ctx); err != nil {
+		} else if h, err = in.lock(c, p).Acquire(ctx); err != nil {
 			return false, err
 		}
-		if holds = append(holds, h); passOn {
+		if holds = append(holds, h); in.clients != own {
 			ctx = h.Context()
 		}
 	}
@@ -132,7 +162,7 @@ type score struct {
 	lists   float64         // per round, of one queue each
 }
 
-func runCrowd(t *testing.T, actors []actor, hold time.Duration, shared, ordered bool) (s score) {
+func runCrowd(t *testing.T, actors []actor, in setting) (s score) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(200*time.Microsecond))
 		s = score{rounds: make([]int, len(actors)), longest: make([]time.Duration, len(actors))}
@@ -145,31 +175,31 @@ func runCrowd(t *testing.T, actors []actor, hold time.Duration, shared, ordered 
 			lists++
 		}))
 		last := time.Now()
-		span := max(5*time.Second, 200*hold)
-		if slices.ContainsFunc(actors, actor.hasSemaphore) {
-			span = max(20*time.Second, span) // rounds are fewer there
+		span := time.Second
+		if *everyNesting {
+			span = 5 * time.Second
 		}
+		if slices.ContainsFunc(actors, actor.hasSemaphore) {
+			span *= 4 // rounds are fewer there
+		}
+		span = max(span, 200*in.hold)
 		ctx, cancel := context.WithTimeout(t.Context(), span)
 		defer cancel()
 		var wg sync.WaitGroup
-		var sessions [2]*framework.Client // MultiLocks, and all others
+		shared := make(map[string]*framework.Client)
 		for i, a := range actors {
-			kind := 0
-			if a.nest {
-				kind = 1
+			with := map[clients]string{own: fmt.Sprint(i), two: fmt.Sprint(a.nest), one: ""}[in.clients]
+			if shared[with] == nil {
+				shared[with] = connect(t, srv)
 			}
-			c := sessions[kind]
-			if c == nil || !shared {
-				c = connect(t, srv)
-				sessions[kind] = c
-			}
+			c := shared[with]
 			wg.Go(func() {
 				// Not quite the same every time, or the same few orders come about over and over.
 				random := rand.New(rand.NewPCG(uint64(i), 1))
 				for ctx.Err() == nil {
 					began := time.Now()
 					var had time.Time
-					all, err := a.once(ctx, c, ordered, shared, func(paths []string) {
+					all, err := a.once(ctx, c, in, func(paths []string) {
 						had = time.Now()
 						mu.Lock()
 						for _, p := range paths {
@@ -178,7 +208,7 @@ func runCrowd(t *testing.T, actors []actor, hold time.Duration, shared, ordered 
 						}
 						s.stall, last = max(s.stall, time.Since(last)), time.Now()
 						mu.Unlock()
-						time.Sleep(hold/2 + time.Duration(random.Int64N(int64(hold)+1)))
+						time.Sleep(in.hold/2 + time.Duration(random.Int64N(int64(in.hold)+1)))
 						mu.Lock()
 						for _, p := range paths {
 							owned[p]--
@@ -216,29 +246,37 @@ func runCrowd(t *testing.T, actors []actor, hold time.Duration, shared, ordered 
 	return s
 }
 
-// everyNesting has TestNesting try everything, which takes half a minute.
-var everyNesting = flag.Bool("nesting", false, "try all mixtures of owners, hold times and sessions")
+// everyNesting has TestNesting try everything, which takes minutes.
+var everyNesting = flag.Bool("nesting", false, "try all mixtures of owners, hold times and clients")
+
+// settings are those that each crowd is tried in.
+func settings() (all []setting) {
+	if !*everyNesting {
+		const short, long = 2 * time.Millisecond, 200 * time.Millisecond
+		return []setting{{hold: short, clients: own}, {hold: short, clients: two}, {hold: short, clients: one, ordered: true}, {hold: long, clients: two}}
+	}
+	for _, hold := range []time.Duration{0, 2 * time.Millisecond, 20 * time.Millisecond, 200 * time.Millisecond} {
+		for _, clients := range []clients{own, two, one} {
+			for _, ordered := range []bool{false, true} {
+				all = append(all, setting{hold: hold, clients: clients, ordered: ordered})
+				if clients != own { // else there is nobody to be in line with
+					all = append(all, setting{hold: hold, clients: clients, ordered: ordered, apart: true})
+				}
+			}
+		}
+	}
+	return all
+}
 
 // Nobody is blocked for ever or starved, whoever takes the locks in whatever way.
 func TestNesting(t *testing.T) {
-	holds := []time.Duration{2 * time.Millisecond, 200 * time.Millisecond}
-	if *everyNesting {
-		holds = append(holds, 0, 20*time.Millisecond)
-	}
 	for name, actors := range crowds {
-		for _, hold := range holds {
-			for _, shared := range []bool{false, true} {
-				for _, ordered := range []bool{false, true} {
-					if ordered && shared && !*everyNesting {
-						continue
-					}
-					t.Run(fmt.Sprintf("%s/%v shared=%v ordered=%v", name, hold, shared, ordered), func(t *testing.T) {
-						s := runCrowd(t, actors, hold, shared, ordered)
-						t.Logf("rounds %v, longest wait %v, stall %v, %.1f lists per round", s.rounds, s.longest, s.stall, s.lists)
-						s.check(t, actors, hold)
-					})
-				}
-			}
+		for _, in := range settings() {
+			t.Run(fmt.Sprintf("%s/%v", name, in), func(t *testing.T) {
+				s := runCrowd(t, actors, in)
+				t.Logf("rounds %v, longest wait %v, stall %v, %.1f lists per round", s.rounds, s.longest, s.stall, s.lists)
+				s.check(t, actors, in.hold)
+			})
 		}
 	}
 }

@@ -69,14 +69,13 @@ func Revocable() Option { return option(func(o *options) { o.revocable = true })
 // After max times, or a second after the node was first in its queue, it goes
 // back to the servers, and the line begins again at the end of the queue.
 //
-// It also goes back to the servers, rather than to the next in line, if the hold
+// It also goes back to the servers, rather than to the next in line, if a
+// MultiLock was seen in the queue, which then comes after one holder; if the hold
 // has shown its FencingToken, so that no two show the same; if a transaction of
 // it is on its way, or was and has no known outcome; if a read side was taken
 // under it, or a MultiLock; if it is uncertain, or nothing has confirmed the
 // session lately; and if it is Revocable.
 //
 // With 0 each goroutine has a node of its own, and waits in the order of the
-// servers. Set it where goroutines of one client take locks under others of
-// which the same client has MultiLocks too: a MultiLock yields to those whom it
-// sees, and may find no moment in which all of its members are free.
+// servers.
 func LocalHandovers(max int) Option { return option(func(o *options) { o.handovers = max }) }

@@ -3,6 +3,7 @@ package recipes
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,6 +45,7 @@ type place struct {
 	doubt      *link.Call // a creation whose reply was lost
 	straggler  bool       // such a creation had not happened, and may still
 	behind     bool       // somebody was seen ahead
+	parties    bool       // MultiLocks were seen in the queue
 	line       *line      // those of this process who wait behind it, nil if each has a place
 	gone       func()     // is called when our node was found to be gone; nil for nothing
 }
@@ -188,6 +190,7 @@ func (p *place) among(children []string) (line []contender, at int, err error) {
 		p.vanished()
 		return nil, 0, errAgain
 	}
+	p.parties = p.parties || p.line != nil && slices.ContainsFunc(line, contender.isParty)
 	return line, at, nil
 }
 
@@ -239,7 +242,7 @@ func (p *place) move(c *link.Conn) error {
 // vanished forgets a node that is gone: by its session, or by somebody's hand.
 func (p *place) vanished() {
 	p.sweep()
-	p.name, p.full, p.doubt, p.czxid = "", "", nil, 0
+	p.name, p.full, p.doubt, p.czxid, p.parties = "", "", nil, 0, false
 	p.protection = p.scope.Session.Protection(p.tag, p.yields)
 	if p.gone != nil {
 		p.gone()

@@ -318,6 +318,12 @@ type node struct {
 	yields  bool
 }
 
+// isParty is whether a node is of a MultiLock.
+func (c contender) isParty() bool {
+	_, yields := session.TagOf(c.name)
+	return yields
+}
+
 // likeness is how likely two nodes are of one owner.
 type likeness int
 

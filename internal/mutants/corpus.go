@@ -431,7 +431,12 @@ var corpus = []row{
 		{
 			"a MultiLock never yields",
 			[]swap{{"recipes/yield.go", "g.looking = true", "g.looking = false"}},
-			recipes, "TestNesting/nesters/2ms_shared=false_ordered=false",
+			recipes, "TestNesting/nesters/2ms_clients=own",
+		},
+		{
+			"goroutines in line hand over what a MultiLock waits for",
+			[]swap{{"recipes/line.go", "p.opts.revocable || p.parties ||", "p.opts.revocable ||"}},
+			recipes, "TestMultiLocksComeBetween",
 		},
 	}},
 	{number: 34, failure: "one of several locks is lost", mutants: []mutant{
