@@ -38,7 +38,9 @@ var swept = map[string]func(c *framework.Client) recipes.Lock{
 	"downgrade": func(c *framework.Client) recipes.Lock {
 		return downgrade{recipes.NewInterProcessReadWriteLock(c, "/l/rw")}
 	},
-	"semaphore": func(c *framework.Client) recipes.Lock { return three{recipes.NewInterProcessSemaphore(c, "/l/s", 3)} },
+	"semaphore": func(c *framework.Client) recipes.Lock {
+		return leases{recipes.NewInterProcessSemaphore(c, "/l/s", 3), 3}
+	},
 	"semaphore mutex": func(c *framework.Client) recipes.Lock {
 		return recipes.NewInterProcessSemaphoreMutex(c, "/l/s")
 	},
@@ -48,15 +50,16 @@ var swept = map[string]func(c *framework.Client) recipes.Lock{
 	},
 }
 
-// three takes all leases of a semaphore at once.
-type three struct {
+// leases takes several leases of a semaphore at once.
+type leases struct {
 	s *recipes.InterProcessSemaphore
+	n int
 }
 
-func (l three) Acquire(ctx context.Context) (*recipes.Hold, error) { return l.s.AcquireN(ctx, 3) }
+func (l leases) Acquire(ctx context.Context) (*recipes.Hold, error) { return l.s.AcquireN(ctx, l.n) }
 
-func (l three) TryAcquire(ctx context.Context, wait time.Duration) (*recipes.Hold, error) {
-	return l.s.TryAcquireN(ctx, 3, wait)
+func (l leases) TryAcquire(ctx context.Context, wait time.Duration) (*recipes.Hold, error) {
+	return l.s.TryAcquireN(ctx, l.n, wait)
 }
 
 // downgrade takes the write side, then the read side, and gives the write side back.
@@ -366,7 +369,9 @@ func TestEachRequestFailsWhileYielding(t *testing.T) {
 			first: mutex("/l/b"), then: semaphore,
 		},
 		"leases": {
-			lock:  func(c *framework.Client) recipes.Lock { return two{recipes.NewInterProcessSemaphore(c, "/l/s", 2)} },
+			lock: func(c *framework.Client) recipes.Lock {
+				return leases{recipes.NewInterProcessSemaphore(c, "/l/s", 2), 2}
+			},
 			first: func(c *framework.Client) recipes.Lock { return recipes.NewInterProcessSemaphore(c, "/l/s", 2) },
 			then:  func(c *framework.Client) recipes.Lock { return recipes.NewInterProcessSemaphore(c, "/l/s", 2) },
 		},
@@ -399,17 +404,6 @@ func TestEachRequestFailsWhileYielding(t *testing.T) {
 // yielding is a lock, and in which order somebody else takes what it is made of.
 type yielding struct {
 	lock, first, then func(*framework.Client) recipes.Lock
-}
-
-// two takes two leases of a semaphore at once.
-type two struct {
-	s *recipes.InterProcessSemaphore
-}
-
-func (l two) Acquire(ctx context.Context) (*recipes.Hold, error) { return l.s.AcquireN(ctx, 2) }
-
-func (l two) TryAcquire(ctx context.Context, wait time.Duration) (*recipes.Hold, error) {
-	return l.s.TryAcquireN(ctx, 2, wait)
 }
 
 // sweepYielding is whether something happened at the request.
