@@ -65,7 +65,7 @@ func TestNothingTellsThePassword(t *testing.T) {
 		require.Contains(t, seen, text, "everything was asked for")
 	}
 	for _, form := range []string{
-		password, fmt.Sprintf("%x", password), strings.Trim(fmt.Sprint([]byte(password)), "[]"),
+		password, fmt.Sprintf("%x", password), strings.Trim(fmt.Sprintf("%d", []byte(password)), "[]"),
 		base64.StdEncoding.EncodeToString([]byte(password))[:20], base64.StdEncoding.EncodeToString([]byte("somebody:" + password))[:32],
 	} {
 		assert.False(t, strings.Contains(strings.ToLower(seen), strings.ToLower(form)), "it tells %q", form)
