@@ -64,6 +64,11 @@ func TestGood(t *testing.T) {
 	assert.Empty(t, found(good()))
 	assert.Zero(t, StaleWrites(good()))
 	assert.Equal(t, 2900*ms, Recovery(good()))
+	assert.Zero(t, Patience(good()))
+	passed := good()
+	passed.Waits[2].Returned, passed.Waits[2].Yields = 8100*ms, true
+	assert.Empty(t, found(passed), "others were let pass")
+	assert.Equal(t, 5000*ms, Patience(passed))
 }
 
 // Each judge turns red by a single fault, and only those that it concerns do.
@@ -72,24 +77,25 @@ func TestEachJudge(t *testing.T) {
 		spoil func(r *Record)
 		want  []string
 	}{
-		"granted behind another":    {func(r *Record) { r.Holds[1].Granted = 9 * ms }, []string{"front"}},
-		"no such node":              {func(r *Record) { r.Holds[0].Node = "/m/_c_c-lock-0000000000" }, []string{"front"}},
-		"another session's node":    {func(r *Record) { r.Holds[0].Session = 7 }, []string{"front"}},
-		"one number twice":          {func(r *Record) { r.Log[1].Changes[0].Path = "/m/_c_a-lock-0000000000"; r.Holds = nil; r.Writes = nil }, []string{"front"}},
-		"believes on":               {func(r *Record) { r.Holds[0].Ended = 12 * ms }, []string{"belief"}},
-		"reads beside a writer":     {func(r *Record) { r.Holds[3].Ended = 32 * ms }, []string{"readers and writers"}},
-		"one lease too many":        {func(r *Record) { r.Holds[5].Ended = 52 * ms }, []string{"permits"}},
-		"a token of its own":        {func(r *Record) { r.Holds[1].Token = 5 }, []string{"tokens"}},
-		"a token that falls":        {func(r *Record) { r.Holds[1].Token = 1 }, []string{"tokens"}},
-		"written when it was gone":  {func(r *Record) { r.Log[2], r.Log[3] = r.Log[3], r.Log[2] }, []string{"fence"}},
-		"done, and is not":          {func(r *Record) { r.Writes[0].ID = "w2" }, []string{"fence"}},
-		"not done, and is":          {func(r *Record) { r.Writes[0].Outcome = NotDone }, []string{"fence"}},
-		"done twice":                {func(r *Record) { r.Log[4].Changes = r.Log[2].Changes }, []string{"fence"}},
-		"returns late":              {func(r *Record) { r.Waits[1].Returned += 2 * ms }, []string{"cancelled"}},
-		"is not served":             {func(r *Record) { r.Waits[2].Returned = 3101 * ms }, []string{"progress"}},
-		"something is left":         {func(r *Record) { r.Left = []string{"a node"} }, []string{"left"}},
-		"served out of order":       {func(r *Record) { r.Holds[0].Granted, r.Holds[1].Granted = 15*ms, 11*ms; r.Holds[0].Ended = 15 * ms }, []string{"front", "order", "tokens"}},
-		"goes on after it was over": {func(r *Record) { r.Forced[2], r.Holds[1].Ended = 12*ms, 3*time.Second }, []string{"belief"}},
+		"granted behind another":        {func(r *Record) { r.Holds[1].Granted = 9 * ms }, []string{"front"}},
+		"no such node":                  {func(r *Record) { r.Holds[0].Node = "/m/_c_c-lock-0000000000" }, []string{"front"}},
+		"another session's node":        {func(r *Record) { r.Holds[0].Session = 7 }, []string{"front"}},
+		"one number twice":              {func(r *Record) { r.Log[1].Changes[0].Path = "/m/_c_a-lock-0000000000"; r.Holds = nil; r.Writes = nil }, []string{"front"}},
+		"believes on":                   {func(r *Record) { r.Holds[0].Ended = 12 * ms }, []string{"belief"}},
+		"reads beside a writer":         {func(r *Record) { r.Holds[3].Ended = 32 * ms }, []string{"readers and writers"}},
+		"one lease too many":            {func(r *Record) { r.Holds[5].Ended = 52 * ms }, []string{"permits"}},
+		"a token of its own":            {func(r *Record) { r.Holds[1].Token = 5 }, []string{"tokens"}},
+		"a token that falls":            {func(r *Record) { r.Holds[1].Token = 1 }, []string{"tokens"}},
+		"written when it was gone":      {func(r *Record) { r.Log[2], r.Log[3] = r.Log[3], r.Log[2] }, []string{"fence"}},
+		"done, and is not":              {func(r *Record) { r.Writes[0].ID = "w2" }, []string{"fence"}},
+		"not done, and is":              {func(r *Record) { r.Writes[0].Outcome = NotDone }, []string{"fence"}},
+		"done twice":                    {func(r *Record) { r.Log[4].Changes = r.Log[2].Changes }, []string{"fence"}},
+		"returns late":                  {func(r *Record) { r.Waits[1].Returned += 2 * ms }, []string{"cancelled"}},
+		"is not served":                 {func(r *Record) { r.Waits[2].Returned = 3101 * ms }, []string{"progress"}},
+		"lets others pass for too long": {func(r *Record) { r.Waits[2].Returned, r.Waits[2].Yields = 8101*ms, true }, []string{"progress"}},
+		"something is left":             {func(r *Record) { r.Left = []string{"a node"} }, []string{"left"}},
+		"served out of order":           {func(r *Record) { r.Holds[0].Granted, r.Holds[1].Granted = 15*ms, 11*ms; r.Holds[0].Ended = 15 * ms }, []string{"front", "order", "tokens"}},
+		"goes on after it was over":     {func(r *Record) { r.Forced[2], r.Holds[1].Ended = 12*ms, 3*time.Second }, []string{"belief"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := good()

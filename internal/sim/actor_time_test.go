@@ -154,6 +154,14 @@ func (a *actor) rest(done <-chan struct{}, d time.Duration) {
 	}
 }
 
+// shared are the locks that some take together with others: who waits for them may
+// wait for somebody who yields.
+var shared = map[string]bool{
+	lockName(new(recipes.InterProcessMutex)):          true, // the sides of read/write locks as well
+	lockName(new(recipes.InterProcessSemaphoreMutex)): true,
+	lockName(new(recipes.InterProcessMultiLock)):      true,
+}
+
 // call is one call of an actor that waits.
 type call struct {
 	wait      judge.Wait
@@ -168,7 +176,7 @@ func (a *actor) wait(ctx context.Context, lock string, do func(ctx context.Conte
 	defer cancel(nil)
 	stop := context.AfterFunc(w.over, func() { cancel(errOver) })
 	defer stop()
-	c := &call{wait: judge.Wait{Who: a.name, Lock: lock, Began: w.now(), Limit: judge.Never, Yields: w.several}, cancel: cancel}
+	c := &call{wait: judge.Wait{Who: a.name, Lock: lock, Began: w.now(), Limit: judge.Never, Yields: w.several && shared[lock]}, cancel: cancel}
 	w.mu.Lock()
 	w.calls = append(w.calls, c)
 	w.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 // tally adds up what seeds came to.
 type tally struct {
 	seeds, histories, operations, undecided, violations, stale int
-	virtual, recovery                                          time.Duration
+	virtual, recovery, patience                                time.Duration
 	fired, rounds                                              map[string]int
 }
 
@@ -25,7 +25,7 @@ func (a *tally) add(r *result) {
 	a.violations += len(r.Violations)
 	a.stale += r.Stale
 	a.virtual += r.Virtual
-	a.recovery = max(a.recovery, r.Recovery)
+	a.recovery, a.patience = max(a.recovery, r.Recovery), max(a.patience, r.Patience)
 	for k, n := range r.Fired {
 		a.fired[k] += n
 	}
@@ -85,6 +85,7 @@ func (a *tally) table() string {
 	row("histories judged", a.histories)
 	row("unfenced writes past the end of a hold", a.stale)
 	row("longest recovery after the last fault", a.recovery.Round(time.Millisecond))
+	row("longest beyond the bound, others passing", a.patience.Round(time.Millisecond))
 	row("undecided", a.undecided)
 	row("violations", a.violations)
 	return b.String()

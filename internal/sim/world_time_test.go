@@ -93,6 +93,7 @@ type result struct {
 	Operations int
 	Stale      int
 	Recovery   time.Duration
+	Patience   time.Duration
 	Violations []judge.Violation
 	Digest     string // of the story
 	Story      []string
@@ -264,7 +265,7 @@ func (w *world) judged(schedule []fault, virtual time.Duration) *result {
 	}
 	res := &result{
 		Seed: w.seed, Setting: fmt.Sprint(w.setting), Virtual: virtual, Schedule: schedule, Fired: w.fired, Rounds: w.rounds,
-		Operations: len(w.rec.Log), Stale: judge.StaleWrites(&w.rec), Recovery: judge.Recovery(&w.rec), Histories: len(locks),
+		Operations: len(w.rec.Log), Stale: judge.StaleWrites(&w.rec), Recovery: judge.Recovery(&w.rec), Patience: judge.Patience(&w.rec), Histories: len(locks),
 	}
 	res.Violations = w.found
 	for _, j := range judge.All {
