@@ -154,7 +154,8 @@ func (m *InterProcessMultiLock) Ordered() *InterProcessMultiLock {
 //
 // Cost: one round trip for any number of members of one client that are free
 // and whose parents are there; one more if somebody was in the way of a semaphore
-// mutex the last time. To release, one.
+// mutex the last time. To release, one. On servers before 3.6 the first MultiLock
+// of each client costs it its connection.
 func (m *InterProcessMultiLock) Acquire(ctx context.Context) (*Hold, error) {
 	return m.take(ctx, noLimit)
 }

@@ -169,11 +169,13 @@ func runCrowd(t *testing.T, actors []actor, in setting) (s score) {
 		var mu sync.Mutex
 		owned := map[string]int{}
 		lists := 0
-		srv.On(zktest.Match{Op: "getChildren"}, zktest.Call(func(zktest.Request) {
-			mu.Lock()
-			defer mu.Unlock()
-			lists++
-		}))
+		for _, op := range []string{"getChildren", "multiRead"} {
+			srv.On(zktest.Match{Op: op}, zktest.Call(func(r zktest.Request) {
+				mu.Lock()
+				defer mu.Unlock()
+				lists += len(r.Paths)
+			}))
+		}
 		last := time.Now()
 		span := time.Second
 		if *everyNesting {

@@ -33,6 +33,7 @@ type party struct {
 	woken   chan struct{} // something has happened to a node ahead
 	fails   bool          // ErrSessionExpired is wanted when the session ends
 	behind  bool          // somebody was seen ahead
+	apart   bool          // each queue is listed with a request of its own, as one reply for all is too large
 	yielding
 }
 
@@ -296,13 +297,16 @@ func (g *party) send(ctx context.Context, c *link.Conn, missing, listed []*stand
 		}
 		calls = append(calls, create)
 	}
-	lists := make([]*link.Call, len(listed))
+	paths := make([]string, len(listed))
 	for i, st := range listed {
-		lists[i] = st.listing()
+		paths[i] = st.path
 	}
-	if err := s.Send(ctx, c, append(calls, lists...)...); err != nil {
+	lists := s.NewLists(paths, g.apart)
+	all := append(calls, lists.Calls...)
+	if err := s.Send(ctx, c, all...); err != nil {
 		return err
 	}
+	s.Settle(ctx, all[len(all)-1])
 	// First what may have made nodes: whatever ends the waiting, it must be known.
 	if create != nil {
 		err := createdTogether(ctx, c, create, placesOf(missing))
@@ -326,9 +330,13 @@ func (g *party) send(ctx context.Context, c *link.Conn, missing, listed []*stand
 }
 
 // listed takes in the lists, and finds what a creation of unknown outcome made.
-func (g *party) listed(ctx context.Context, c *link.Conn, lists []*link.Call, listed []*stand) error {
+func (g *party) listed(ctx context.Context, c *link.Conn, lists *session.Lists, listed []*stand) error {
 	for i, st := range listed {
-		children, err := st.listed(ctx, c, lists[i])
+		children, err := st.scope.Session.Listed(ctx, c, lists, i)
+		if errors.Is(err, session.ErrApart) {
+			g.apart = true
+			return errAgain
+		}
 		if errors.Is(err, framework.ErrNoNode) {
 			children, err = nil, nil
 			if st.name != "" {

@@ -289,10 +289,17 @@ func (r *Rule) Remove() {
 	r.nth = -1
 }
 
-func (n *Net) judge(op wire.Op, _ []byte) verdict {
+func (n *Net) judge(op wire.Op, body []byte) verdict {
+	var parts wire.MultiRequest
+	if op == wire.OpMultiRead {
+		parts.Decode(wire.NewDecoder(body))
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.counts[op]++
+	for _, part := range parts.Ops {
+		n.counts[part.Op]++
+	}
 	if op == wire.OpPing {
 		return pass
 	}
@@ -308,7 +315,8 @@ func (n *Net) judge(op wire.Op, _ []byte) verdict {
 	return pass
 }
 
-// Requests counts what has been sent, by kind.
+// Requests counts what has been sent, by kind, and what has been read together
+// by the kinds of its parts as well.
 func (n *Net) Requests() map[wire.Op]int {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -58,7 +59,8 @@ type Session struct {
 	stop    context.CancelCauseFunc
 	jobs    sync.WaitGroup // the minder, and work in the background
 	keep    sync.Once
-	kept    any // written once
+	kept    any          // written once
+	reads   atomic.Int32 // how servers read together, see Lists
 
 	mu        sync.Mutex // guards the fields below
 	state     listeners.State

@@ -203,14 +203,19 @@ func (d *Decoder) StringsTogether() []string {
 		return nil
 	}
 	ss := make([]string, 0, n)
-	all := string(d.b)
+	rest := *d // to see where the last one ends
+	for range n {
+		rest.Bytes()
+	}
+	begin := len(d.b)
+	all := string(d.b[:begin-len(rest.b)])
 	for range n {
 		before := len(d.b)
 		p := d.Bytes()
 		if d.err != nil {
 			break
 		}
-		at := len(all) - before + 4
+		at := begin - before + 4
 		ss = append(ss, all[at:at+len(p)])
 	}
 	return ss

@@ -144,7 +144,7 @@ func (r *MultiResponse) Decode(d *Decoder) {
 			res.Data = d.Bytes()
 			res.Stat.Decode(d)
 		case OpGetChildren:
-			res.Children = d.Strings()
+			res.Children = d.StringsTogether()
 		case OpDelete, OpCheck:
 		case OpError:
 			res.Code = Code(d.Int32())
