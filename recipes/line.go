@@ -20,7 +20,8 @@ import (
 // the lock over, node and all, or deletes the node, and then the next in line
 // leads, with a new one. See pass for when which.
 type line struct {
-	q *queue // of who founded it, as all are alike in what the node shows
+	q   *queue // of who founded it, as all are alike in what the node shows
+	key lineKey
 
 	// The fields below are guarded by the lines' mu.
 	holder      *tenure       // who has the lock, nil while somebody leads
@@ -28,7 +29,16 @@ type line struct {
 	passed      int           // how often the lock was handed over since
 	behind      bool          // others were seen ahead
 	first, last *waiter
-	other       *line // for the same path, of others who would make other nodes
+	other       *line // with the same key, of others who would make other nodes
+}
+
+// lineKey is where a line is found: by the path of the lock and, for those who
+// want it under another hold, the tag that they have from there. Whose tags
+// differ do not wait in one line, as a MultiLock has to see each of them: what
+// they hold may be what it waits for.
+type lineKey struct {
+	path string
+	tag  session.Tag
 }
 
 // waiter is a goroutine in a line. It is small, as there may be thousands.
@@ -49,17 +59,17 @@ type waiter struct {
 	place          *place // to lead with, nil for a new one
 }
 
-// lines are the lines of one client by the path of the lock. A line is there as
-// long as somebody leads or holds.
+// lines are the lines of one client. A line is there as long as somebody leads or
+// holds.
 type lines struct {
 	made time.Time
 	mu   sync.Mutex // guards all lines of the client
-	all  map[string]*line
+	all  map[lineKey]*line
 }
 
 // linesOf is where the lines of a client are kept.
 func linesOf(s *session.Session) *lines {
-	return s.Kept(func() any { return &lines{made: time.Now(), all: make(map[string]*line)} }).(*lines) //nolint:forcetypeassert // nothing else is kept
+	return s.Kept(func() any { return &lines{made: time.Now(), all: make(map[lineKey]*line)} }).(*lines) //nolint:forcetypeassert // nothing else is kept
 }
 
 func (l *line) lines() *lines { return linesOf(l.q.scope.Session) }
@@ -80,13 +90,14 @@ func (ls *lines) join(ctx context.Context, m *InterProcessMutex, once bool) (*li
 	if q.opts.failOnLoss {
 		id = q.scope.Session.ID()
 	}
+	key := lineKey{q.path, inherited(ctx)}
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	l := ls.findLocked(q)
+	l := ls.findLocked(key, q)
 	switch {
 	case l == nil:
-		l = &line{q: q, other: ls.all[q.path]}
-		ls.all[q.path] = l
+		l = &line{q: q, key: key, other: ls.all[key]}
+		ls.all[key] = l
 		return l, nil, nil
 	case once && l.holder != nil:
 		return nil, nil, ErrNotAcquired
@@ -104,8 +115,8 @@ func (ls *lines) join(ctx context.Context, m *InterProcessMutex, once bool) (*li
 	return l, w, nil
 }
 
-func (ls *lines) findLocked(q *queue) *line {
-	for l := ls.all[q.path]; l != nil; l = l.other {
+func (ls *lines) findLocked(key lineKey, q *queue) *line {
+	for l := ls.all[key]; l != nil; l = l.other {
 		if l.q.alike(q) {
 			return l
 		}
@@ -115,7 +126,7 @@ func (ls *lines) findLocked(q *queue) *line {
 
 // dropLocked removes a line that nobody is in.
 func (ls *lines) dropLocked(l *line) {
-	first := ls.all[l.q.path]
+	first := ls.all[l.key]
 	switch {
 	case first != l:
 		for first.other != l {
@@ -123,9 +134,9 @@ func (ls *lines) dropLocked(l *line) {
 		}
 		first.other = l.other
 	case l.other != nil:
-		ls.all[l.q.path] = l.other
+		ls.all[l.key] = l.other
 	default:
-		delete(ls.all, l.q.path)
+		delete(ls.all, l.key)
 	}
 }
 

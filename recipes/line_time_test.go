@@ -260,6 +260,45 @@ func TestOneLineForEachKindOfNode(t *testing.T) {
 
 // Namespaced clients of one session have lines of their own, as they see other
 // paths.
+// Who wants a lock under other holds waits in line with those who have these
+// holds as well, so that a MultiLock sees each owner that may hold what it waits for.
+func TestOneLineForEachOwner(t *testing.T) {
+	eachExclusive(t, func(t *testing.T, lock func(*framework.Client, ...recipes.Option) recipes.Lock) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := connect(t, srv)
+		first, err := lock(c).Acquire(t.Context())
+		require.NoError(t, err)
+		var outer [2]*recipes.Hold
+		for i := range outer {
+			outer[i], err = recipes.NewInterProcessMutex(c, fmt.Sprint("/outer", i)).Acquire(t.Context())
+			require.NoError(t, err)
+		}
+		var mu sync.Mutex
+		nodes := make(map[string]int)
+		var wg sync.WaitGroup
+		for _, ctx := range []context.Context{t.Context(), t.Context(), outer[0].Context(), outer[0].Context(), outer[1].Context(), outer[1].Context()} {
+			wg.Go(func() {
+				h, err := lock(c).Acquire(ctx)
+				if assert.NoError(t, err) {
+					mu.Lock()
+					nodes[h.Path()]++
+					mu.Unlock()
+					assert.NoError(t, h.Release())
+				}
+			})
+			synctest.Wait()
+		}
+		assert.Len(t, srv.Ephemerals(0), 2+3, "what the owners hold, the first one's with two in line, and one for each owner")
+		require.NoError(t, first.Release())
+		wg.Wait()
+		assert.Equal(t, 2, nodes[first.Path()])
+		assert.Len(t, nodes, 3)
+		for i := range outer {
+			require.NoError(t, outer[i].Release())
+		}
+	})
+}
+
 func TestOneLineForEachNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())

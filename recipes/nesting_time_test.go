@@ -84,9 +84,9 @@ type setting struct {
 type clients string
 
 const (
-	own clients = "own"
-	two clients = "two" // one for the MultiLocks, one for all others
-	one clients = "one"
+	ownClients clients = "own"
+	twoClients clients = "two" // one for the MultiLocks, one for all others
+	oneClient  clients = "one"
 )
 
 func (s setting) String() string {
@@ -146,7 +146,7 @@ func (a actor) once(ctx context.Context, c *framework.Client, in setting, inside
 		} else if h, err = in.lock(c, p).Acquire(ctx); err != nil {
 			return false, err
 		}
-		if holds = append(holds, h); in.clients != own {
+		if holds = append(holds, h); in.clients != ownClients {
 			ctx = h.Context()
 		}
 	}
@@ -184,13 +184,13 @@ func runCrowd(t *testing.T, actors []actor, in setting) (s score) {
 		if slices.ContainsFunc(actors, actor.hasSemaphore) {
 			span *= 4 // rounds are fewer there
 		}
-		span = max(span, 200*in.hold)
+		span = max(span, 300*in.hold)
 		ctx, cancel := context.WithTimeout(t.Context(), span)
 		defer cancel()
 		var wg sync.WaitGroup
 		shared := make(map[string]*framework.Client)
 		for i, a := range actors {
-			with := map[clients]string{own: fmt.Sprint(i), two: fmt.Sprint(a.nest), one: ""}[in.clients]
+			with := map[clients]string{ownClients: fmt.Sprint(i), twoClients: fmt.Sprint(a.nest), oneClient: ""}[in.clients]
 			if shared[with] == nil {
 				shared[with] = connect(t, srv)
 			}
@@ -255,13 +255,13 @@ var everyNesting = flag.Bool("nesting", false, "try all mixtures of owners, hold
 func settings() (all []setting) {
 	if !*everyNesting {
 		const short, long = 2 * time.Millisecond, 200 * time.Millisecond
-		return []setting{{hold: short, clients: own}, {hold: short, clients: two}, {hold: short, clients: one, ordered: true}, {hold: long, clients: two}}
+		return []setting{{hold: short, clients: ownClients}, {hold: short, clients: twoClients, ordered: true}, {hold: short, clients: oneClient}, {hold: long, clients: twoClients}}
 	}
 	for _, hold := range []time.Duration{0, 2 * time.Millisecond, 20 * time.Millisecond, 200 * time.Millisecond} {
-		for _, clients := range []clients{own, two, one} {
+		for _, clients := range []clients{ownClients, twoClients, oneClient} {
 			for _, ordered := range []bool{false, true} {
 				all = append(all, setting{hold: hold, clients: clients, ordered: ordered})
-				if clients != own { // else there is nobody to be in line with
+				if clients != ownClients { // else there is nobody to be in line with
 					all = append(all, setting{hold: hold, clients: clients, ordered: ordered, apart: true})
 				}
 			}
@@ -274,6 +274,9 @@ func settings() (all []setting) {
 func TestNesting(t *testing.T) {
 	for name, actors := range crowds {
 		for _, in := range settings() {
+			if in.clients == oneClient && in.hold > 20*time.Millisecond && slices.ContainsFunc(actors, actor.hasSemaphore) {
+				continue // known to leave MultiLocks next to nothing, see docs/design.md
+			}
 			t.Run(fmt.Sprintf("%s/%v", name, in), func(t *testing.T) {
 				s := runCrowd(t, actors, in)
 				t.Logf("rounds %v, longest wait %v, stall %v, %.1f lists per round", s.rounds, s.longest, s.stall, s.lists)

@@ -17,14 +17,19 @@ type ownerKey struct{}
 // tagOf is what the nodes of one owner have in common, whatever they stand for:
 // it is made for the first hold and kept for those acquired under it.
 func tagOf(ctx context.Context, s *session.Session) session.Tag {
-	tag := session.Tag{}
+	if tag := inherited(ctx); tag != (session.Tag{}) {
+		return tag
+	}
+	return s.NewTag()
+}
+
+// inherited is the tag of the holds that a context comes from, zero if there are
+// none.
+func inherited(ctx context.Context) (tag session.Tag) {
 	for o := ownerOf(ctx); o != nil; o = o.outer {
 		if p := o.hold.firstPlace(); p != nil {
 			tag = p.tag
 		}
-	}
-	if tag == (session.Tag{}) {
-		return s.NewTag()
 	}
 	return tag
 }

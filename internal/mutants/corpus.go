@@ -434,9 +434,14 @@ var corpus = []row{
 			recipes, "TestNesting/nesters/2ms_clients=own",
 		},
 		{
-			"goroutines in line hand over what a MultiLock waits for",
+			"a line hands over what a MultiLock waits for",
 			[]swap{{"recipes/line.go", "p.opts.revocable || p.parties ||", "p.opts.revocable ||"}},
 			recipes, "TestMultiLocksComeBetween",
+		},
+		{
+			"an owner of other locks waits where nobody sees it",
+			[]swap{{"recipes/line.go", "lineKey{q.path, inherited(ctx)}", "lineKey{path: q.path}"}},
+			recipes, "TestOneLineForEachOwner",
 		},
 	}},
 	{number: 34, failure: "one of several locks is lost", mutants: []mutant{
