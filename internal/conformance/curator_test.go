@@ -124,8 +124,7 @@ func lockTryLeavesNoWatch(e *env) {
 		own := max(1, len(h.Members()))
 		e.eventually("the holder's watches are there", func() error { return nilIf(len(e.b.watches(e, e.chroot+path)) == own) })
 		for _, wait := range []time.Duration{0, 300 * time.Millisecond, 400 * time.Millisecond} {
-			_, err := k.make(c, path).TryAcquire(e.soon(), wait)
-			require.ErrorIs(e, err, recipes.ErrNotAcquired)
+			e.refused(k.make(c, path), wait)
 		}
 		ctx, cancel := context.WithTimeout(e.Context(), 50*time.Millisecond)
 		_, err = k.make(c, path).Acquire(ctx)

@@ -17,6 +17,7 @@ import (
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/faultnet"
 	"github.com/paddock-zk/paddock/listeners"
+	"github.com/paddock-zk/paddock/recipes"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.Cleanup(lookForMarks)) }
@@ -206,6 +207,21 @@ func (e *env) eventually(what string, check func() error) {
 			require.NoError(e, err, what)
 		}
 	}
+}
+
+// refused waits so long for a lock that somebody else has. That a server takes
+// longer to answer, which is told apart, is no refusal.
+func (e *env) refused(lock recipes.Lock, wait time.Duration) {
+	e.Helper()
+	e.eventually("an answer in time", func() error {
+		h, err := lock.TryAcquire(e.soon(), wait)
+		if errors.Is(err, framework.ErrNotConnected) {
+			return err
+		}
+		require.ErrorIs(e, err, recipes.ErrNotAcquired)
+		assert.Nil(e, h)
+		return nil
+	})
 }
 
 // within is a context for one step of a case.
