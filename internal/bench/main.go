@@ -32,6 +32,7 @@ type plan struct {
 	contend time.Duration // the length of a contended round
 	clients []int
 	locks   int // whose memory is measured
+	line    int // goroutines that want one lock
 	warm    time.Duration
 	only    *regexp.Regexp // what is measured, by server and group; nil for all
 }
@@ -42,8 +43,8 @@ func (p plan) wants(server, group string) bool {
 }
 
 var (
-	full  = plan{rounds: 5, turns: 50, turn: 10 * time.Millisecond, contend: time.Second, clients: []int{2, 8, 32, 128}, locks: 2000, warm: 15 * time.Second}
-	brief = plan{rounds: 3, turns: 20, turn: 10 * time.Millisecond, contend: 500 * time.Millisecond, clients: []int{2, 8}, locks: 500, warm: 3 * time.Second}
+	full  = plan{rounds: 5, turns: 50, turn: 10 * time.Millisecond, contend: time.Second, clients: []int{2, 8, 32, 128}, locks: 2000, line: 10_000, warm: 15 * time.Second}
+	brief = plan{rounds: 3, turns: 20, turn: 10 * time.Millisecond, contend: 500 * time.Millisecond, clients: []int{2, 8}, locks: 500, line: 10_000, warm: 3 * time.Second}
 )
 
 func main() {
@@ -135,11 +136,13 @@ func measure(ctx context.Context, p plan) (_ []result, err error) {
 		all = append(all, entry)
 	}
 	if p.wants(real.name, "memory") {
-		held, err := memory(ctx, p, real)
-		if err != nil {
-			return nil, err
+		for _, measure := range []func(context.Context, plan, server) ([]result, error){memory, lineMemory} {
+			taken, err := measure(ctx, p, real)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, taken...)
 		}
-		all = append(all, held...)
 	}
 	return all, nil
 }
@@ -161,6 +164,7 @@ func measureServer(ctx context.Context, p plan, s server) (all []result, err err
 	}
 	steps = append(steps, overDelays(ctx, p, s)...)
 	steps = append(steps, contendedAll(ctx, p, s)...)
+	steps = append(steps, step{"hand-offs in line", func() ([]result, error) { return inLine(ctx, p, s) }})
 	steps = slices.DeleteFunc(steps, func(st step) bool { return !p.wants(s.name, st.group) })
 	if len(steps) == 0 {
 		return nil, nil

@@ -75,7 +75,7 @@ func TestProxyDelaysBothWays(t *testing.T) {
 }
 
 func TestEveryCandidateWorks(t *testing.T) {
-	p := plan{rounds: 1, turns: 1, turn: time.Microsecond, contend: time.Millisecond, clients: []int{2}}
+	p := plan{rounds: 1, turns: 1, turn: time.Microsecond, contend: time.Millisecond, clients: []int{2}, line: 100}
 	for sessions, n := range map[string]int{ownSessions: 6, oneSession: 4} {
 		results, err := contended(t.Context(), p, testServer(t), 2, sessions)
 		require.NoError(t, err)
@@ -83,7 +83,10 @@ func TestEveryCandidateWorks(t *testing.T) {
 	}
 	results, err := uncontended(t.Context(), p, testServer(t), "all", []candidate{raw, zkLock, mutex, lookAhead, readSide, writeSide, semaphore, semaphoreMutex, multiLock(2)})
 	require.NoError(t, err)
-	for _, r := range results {
+	line, err := inLine(t.Context(), p, testServer(t))
+	require.NoError(t, err)
+	require.Len(t, line, 4)
+	for _, r := range append(results, line...) {
 		assert.Positive(t, median(r.Values), r.Name)
 	}
 }

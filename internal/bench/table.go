@@ -65,7 +65,8 @@ Written by ` + "`make bench`" + `, which measures all of it in one run. Compare 
 took turns in it, to the first line of the table or, for hand-offs, to zk.Lock with as many clients; the median of the rounds is
 shown. The servers, the clients and whatever else the machine did shared its processors. ZooKeeper is a standalone server on
 loopback, its data in memory and without fsync. Raw is go-zookeeper's Create and Delete of one node, which excludes nobody; zk.Lock is
-go-zookeeper's own lock. Memory is heap and stacks in use after a collection, one session, each lock or waiter on a path of its own.
+go-zookeeper's own lock. Memory is heap and stacks in use after a collection, one session, each lock or waiter on a path of its own;
+a goroutine in line is one of 10,000 of one client that want the same lock.
 
 ![Ratios](bench.svg)
 ` + text
