@@ -20,14 +20,14 @@ import (
 // the lock over, node and all, or deletes the node, and then the next in line
 // leads, with a new one. See pass for when which.
 type line struct {
-	q   *queue // of who founded it, as all are alike in what the node shows
-	key lineKey
+	q   *queue      // of who founded it, as all are alike in what the node shows
+	tag session.Tag // of its key
 
 	// The fields below are guarded by the lines' mu.
+	behind      bool          // others were seen ahead
 	holder      *tenure       // who has the lock, nil while somebody leads
 	won         time.Duration // when its node became first in its queue, since the lines were made
 	passed      int           // how often the lock was handed over since
-	behind      bool          // others were seen ahead
 	first, last *waiter
 	other       *line // with the same key, of others who would make other nodes
 }
@@ -96,7 +96,7 @@ func (ls *lines) join(ctx context.Context, m *InterProcessMutex, once bool) (*li
 	l := ls.findLocked(key, q)
 	switch {
 	case l == nil:
-		l = &line{q: q, key: key, other: ls.all[key]}
+		l = &line{q: q, tag: key.tag, other: ls.all[key]}
 		ls.all[key] = l
 		return l, nil, nil
 	case once && l.holder != nil:
@@ -126,7 +126,8 @@ func (ls *lines) findLocked(key lineKey, q *queue) *line {
 
 // dropLocked removes a line that nobody is in.
 func (ls *lines) dropLocked(l *line) {
-	first := ls.all[l.key]
+	key := lineKey{l.q.path, l.tag}
+	first := ls.all[key]
 	switch {
 	case first != l:
 		for first.other != l {
@@ -134,9 +135,9 @@ func (ls *lines) dropLocked(l *line) {
 		}
 		first.other = l.other
 	case l.other != nil:
-		ls.all[l.key] = l.other
+		ls.all[key] = l.other
 	default:
-		delete(ls.all, l.key)
+		delete(ls.all, key)
 	}
 }
 
