@@ -244,6 +244,7 @@ func withHostile(t *testing.T, script []byte) {
 
 // Each bad answer alone, at each of the first frames.
 func TestHostileServer(t *testing.T) {
+	t.Parallel()
 	answers := map[string][]byte{
 		"dropped":               {tamperDrop},
 		"twice":                 {tamperDuplicate},

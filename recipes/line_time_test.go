@@ -871,6 +871,7 @@ func sweepLine(t *testing.T, moments int, exact bool, meddle func(moment int, sr
 func after(moment int, fn func()) { time.AfterFunc(time.Duration(moment)*time.Millisecond/2, fn) }
 
 func TestLineCancelledAtAnyMoment(t *testing.T) {
+	t.Parallel()
 	for i := range 4 {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			sweepLine(t, 60, true, func(moment int, _ *zktest.Server, _ *framework.Client, cancels []context.CancelFunc) {
@@ -890,12 +891,14 @@ func TestLineCancelledAtAnyMoment(t *testing.T) {
 }
 
 func TestLineClosedAtAnyMoment(t *testing.T) {
+	t.Parallel()
 	sweepLine(t, 60, true, func(moment int, _ *zktest.Server, c *framework.Client, _ []context.CancelFunc) {
 		after(moment, func() { _ = c.Close() })
 	})
 }
 
 func TestLineDisconnectedAtAnyMoment(t *testing.T) {
+	t.Parallel()
 	sweepLine(t, 60, true, func(moment int, srv *zktest.Server, c *framework.Client, _ []context.CancelFunc) {
 		id := c.SessionID()
 		after(moment, func() { _ = srv.Disconnect(id) })
@@ -903,6 +906,7 @@ func TestLineDisconnectedAtAnyMoment(t *testing.T) {
 }
 
 func TestLineExpiredAtAnyMoment(t *testing.T) {
+	t.Parallel()
 	sweepLine(t, 60, false, func(moment int, srv *zktest.Server, c *framework.Client, _ []context.CancelFunc) {
 		id := c.SessionID()
 		after(moment, func() { _ = srv.ExpireSession(id) })
@@ -910,6 +914,7 @@ func TestLineExpiredAtAnyMoment(t *testing.T) {
 }
 
 func TestEachRequestOfALineFails(t *testing.T) {
+	t.Parallel()
 	for name, fault := range map[string]zktest.Fault{
 		"cut before": zktest.CutBefore(), "cut after": zktest.CutAfter(), "overwhelmed": zktest.Fail(-127), "no auth": zktest.Fail(-102),
 	} {

@@ -272,6 +272,7 @@ func settings() (all []setting) {
 
 // Nobody is blocked for ever or starved, whoever takes the locks in whatever way.
 func TestNesting(t *testing.T) {
+	t.Parallel()
 	for name, actors := range crowds {
 		for _, in := range settings() {
 			if in.clients == oneClient && in.hold > 20*time.Millisecond && slices.ContainsFunc(actors, actor.hasSemaphore) {

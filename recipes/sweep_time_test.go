@@ -144,6 +144,7 @@ func sweepCall(t *testing.T, taken bool, lock func(*framework.Client) recipes.Lo
 }
 
 func TestCancelledAtAnyMoment(t *testing.T) {
+	t.Parallel()
 	sweep(t, 52, func(t *testing.T, moment int, _ *zktest.Server, _ *framework.Client) context.Context {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(moment)*time.Millisecond/2+1)
 		t.Cleanup(cancel)
@@ -152,6 +153,7 @@ func TestCancelledAtAnyMoment(t *testing.T) {
 }
 
 func TestClosedAtAnyMoment(t *testing.T) {
+	t.Parallel()
 	sweep(t, 52, func(t *testing.T, moment int, _ *zktest.Server, c *framework.Client) context.Context {
 		time.AfterFunc(time.Duration(moment)*time.Millisecond/2, func() { _ = c.Close() })
 		return t.Context()
@@ -159,6 +161,7 @@ func TestClosedAtAnyMoment(t *testing.T) {
 }
 
 func TestDisconnectedAtAnyMoment(t *testing.T) {
+	t.Parallel()
 	sweep(t, 52, func(t *testing.T, moment int, srv *zktest.Server, c *framework.Client) context.Context {
 		id := c.SessionID()
 		time.AfterFunc(time.Duration(moment)*time.Millisecond/2, func() { _ = srv.Disconnect(id) })
@@ -167,6 +170,7 @@ func TestDisconnectedAtAnyMoment(t *testing.T) {
 }
 
 func TestExpiredAtAnyMoment(t *testing.T) {
+	t.Parallel()
 	sweep(t, 52, func(t *testing.T, moment int, srv *zktest.Server, c *framework.Client) context.Context {
 		id := c.SessionID()
 		time.AfterFunc(time.Duration(moment)*time.Millisecond/2, func() { _ = srv.ExpireSession(id) })
@@ -275,12 +279,12 @@ func table(t *testing.T, title string, tried tally.Tally) {
 var everySweep = flag.Bool("sweeps", false, "sweep all calls of all locks for all causes, and not only what is picked")
 
 // picked is what is swept each time: Acquire for all causes, save that most codes
-// are tried on three locks only; and asking.
+// are tried on two locks only; and asking.
 func picked(cause, kind, usage string) bool {
 	switch usage {
 	case "acquire":
 		return !strings.HasPrefix(cause, "code") || slices.Contains([]string{"code -101", "code -102", "code -112"}, cause) ||
-			slices.Contains([]string{"mutex", "multi", "semaphore mutex"}, kind)
+			kind == "mutex" || kind == "multi"
 	case "try":
 		return cause == "cut before" || cause == "code -102"
 	}
@@ -290,6 +294,7 @@ func picked(cause, kind, usage string) bool {
 // Everything that can happen at a request happens at each in turn, for every
 // lock and every call, until there is none left.
 func TestEachRequestFails(t *testing.T) {
+	t.Parallel()
 	awaits, tried := make(tally.Tally), make(tally.Tally)
 	for name, happens := range causes() {
 		counts := countedAt(name)
@@ -351,6 +356,7 @@ func sweepRequests(t *testing.T, taken bool, lock func(*framework.Client) recipe
 // Everything that can happen at a request happens at each in turn to who waits
 // for an owner that takes the same locks one after another, and gives way to it.
 func TestEachRequestFailsWhileYielding(t *testing.T) {
+	t.Parallel()
 	semaphore := func(c *framework.Client) recipes.Lock { return recipes.NewInterProcessSemaphoreMutex(c, "/l/s") }
 	mutex := func(path string) func(*framework.Client) recipes.Lock {
 		return func(c *framework.Client) recipes.Lock { return recipes.NewInterProcessMutex(c, path) }
