@@ -423,7 +423,7 @@ func (l *line) pass(t *tenure) bool {
 		ls.mu.Lock()
 		w := l.first
 		if w == nil || l.holder != t || // nobody waits, or the node is gone
-			l.passed >= p.opts.handovers || now-l.won >= mostRun {
+			l.passed >= p.opts.handovers && now-l.won >= p.opts.burst || now-l.won >= mostRun {
 			ls.mu.Unlock()
 			return false
 		}

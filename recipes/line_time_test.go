@@ -59,7 +59,7 @@ func eachExclusive(t *testing.T, fn func(t *testing.T, lock func(c *framework.Cl
 
 func TestTenThousandInLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const n = 10_000
+		const n, bound = 10_000, 16
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
 		c, other := connect(t, srv), connect(t, srv)
 		first, err := recipes.NewInterProcessMutex(other, "/l").Acquire(t.Context())
@@ -69,7 +69,7 @@ func TestTenThousandInLine(t *testing.T) {
 		for range n {
 			wg.Go(func() {
 				// Each through a lock object of its own.
-				assert.NoError(t, recipes.Do(t.Context(), recipes.NewInterProcessMutex(c, "/l"), func(context.Context) error {
+				assert.NoError(t, recipes.Do(t.Context(), recipes.NewInterProcessMutex(c, "/l", recipes.LocalHandovers(bound)), func(context.Context) error {
 					assert.Equal(t, int32(1), inside.Add(1), "alone")
 					holds.Add(1)
 					inside.Add(-1)
@@ -91,7 +91,7 @@ func TestTenThousandInLine(t *testing.T) {
 		began := time.Now()
 		wg.Wait()
 		assert.Equal(t, int32(n), holds.Load())
-		turns := (n + 16) / 17 // a node is used by one and sixteen more
+		turns := (n + bound) / (1 + bound) // a node is used by one and so many more
 		creations := srv.Requests()["create2"] - before["create2"]
 		assert.Equal(t, turns-1, creations)
 		// The hand-off from the other client, and a round trip for each turn.
@@ -162,6 +162,34 @@ func TestOthersGetTheirTurn(t *testing.T) {
 				ours.Wait()
 				theirs.Wait()
 				assert.Equal(t, int32(tc.before), turn, "so many after the first one")
+			})
+		})
+	}
+}
+
+// By default a lock that is held for moments goes round for 10 ms before others
+// get it, and one that is held for longer sixteen times.
+func TestOthersGetTheirTurnByDefault(t *testing.T) {
+	for held, before := range map[time.Duration]int32{100 * time.Microsecond: 100, time.Millisecond: 17, 2 * time.Millisecond: 17} {
+		t.Run(held.String(), func(t *testing.T) {
+			eachExclusive(t, func(t *testing.T, lock func(*framework.Client, ...recipes.Option) recipes.Lock) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
+				c, first, last := connect(t, srv), connect(t, srv), connect(t, srv)
+				h, err := lock(first).Acquire(t.Context())
+				require.NoError(t, err)
+				var holds atomic.Int32
+				ours := inLine(t, 200, sameLock(lock(c)), func(int, *recipes.Hold) {
+					holds.Add(1)
+					time.Sleep(held)
+				})
+				time.Sleep(100 * time.Millisecond)
+				var turn int32
+				theirs := inLine(t, 1, sameLock(lock(last)), func(int, *recipes.Hold) { turn = holds.Load() })
+				time.Sleep(100 * time.Millisecond)
+				require.NoError(t, h.Release())
+				theirs.Wait()
+				assert.Equal(t, before, turn)
+				ours.Wait()
 			})
 		})
 	}

@@ -14,11 +14,13 @@ type options struct {
 	revocable      bool
 	lookAhead      bool
 	handovers      int
+	burst          time.Duration // for which the lock is handed over however often that is
 }
 
 const (
 	defaultReleaseWait = time.Second
 	defaultHandovers   = 16
+	defaultBurst       = 10 * time.Millisecond
 )
 
 type option func(*options)
@@ -26,7 +28,7 @@ type option func(*options)
 func (f option) apply(o *options) { f(o) }
 
 func optionsOf(opts []Option) (options, bool) {
-	o := options{releaseWait: defaultReleaseWait, handovers: defaultHandovers}
+	o := options{releaseWait: defaultReleaseWait, handovers: defaultHandovers, burst: defaultBurst}
 	for _, opt := range opts {
 		if opt == nil {
 			return o, false
@@ -60,8 +62,10 @@ func ReleaseWait(d time.Duration) Option { return option(func(o *options) { o.re
 func Revocable() Option { return option(func(o *options) { o.revocable = true }) }
 
 // LocalHandovers bounds how often in a row the lock passes between goroutines
-// of this client, without asking the servers, before others get their turn.
-// Defaults to 16; 0 switches it off. It is for mutexes and write sides.
+// of this client, without asking the servers, before others get their turn; 0
+// switches it off. The default is 16 times, or for 10 ms if that is longer: on a
+// lock that is held for a few microseconds, a round trip after each 16 would be
+// most of the time. It is for mutexes and write sides.
 //
 // Goroutines of one client that wait for one lock stand in one line behind one
 // node, through however many lock objects, as long as these would write the
@@ -79,4 +83,6 @@ func Revocable() Option { return option(func(o *options) { o.revocable = true })
 //
 // With 0 each goroutine has a node of its own, and waits in the order of the
 // servers.
-func LocalHandovers(max int) Option { return option(func(o *options) { o.handovers = max }) }
+func LocalHandovers(max int) Option {
+	return option(func(o *options) { o.handovers, o.burst = max, 0 })
+}

@@ -23,7 +23,8 @@ func inLine(ctx context.Context, p plan, s server) (all []result, err error) {
 			name string
 			opts []recipes.Option
 		}{
-			{"16 times in a row", nil},
+			{"by default", nil},
+			{"16 times in a row", []recipes.Option{recipes.LocalHandovers(16)}},
 			{"a second in a row", []recipes.Option{recipes.LocalHandovers(math.MaxInt)}},
 		} {
 			r := result{Server: s.name, Group: "hand-offs in line", Name: fmt.Sprintf("%d goroutines, %s", n, bound.name), Unit: "/s"}

@@ -85,7 +85,7 @@ func TestEveryCandidateWorks(t *testing.T) {
 	require.NoError(t, err)
 	line, err := inLine(t.Context(), p, testServer(t))
 	require.NoError(t, err)
-	require.Len(t, line, 4)
+	require.Len(t, line, 6)
 	for _, r := range append(results, line...) {
 		assert.Positive(t, median(r.Values), r.Name)
 	}
