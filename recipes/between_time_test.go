@@ -467,10 +467,14 @@ type tripwire struct {
 	trip func()
 }
 
-func (w *tripwire) Now() time.Time {
+func (w *tripwire) look() {
 	if w.left.Add(-1) == 0 {
 		w.trip()
 	}
+}
+
+func (w *tripwire) Now() time.Time {
+	w.look()
 	return time.Now()
 }
 
@@ -482,36 +486,59 @@ func TestCancelledAtEachLookAtTheClock(t *testing.T) {
 			before := session.NewClock
 			session.NewClock = func() session.Clock { return w }
 			defer func() { session.NewClock = before }()
-			granted, refused := 0, 0
-			for n := int64(1); ; n++ {
-				synctest.Test(t, func(t *testing.T) {
-					srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-					c := connect(t, srv)
-					ctx, cancel := context.WithCancel(t.Context())
-					defer cancel()
-					w.trip = cancel
-					w.left.Store(n)
-					h, err := lock(c).Acquire(ctx)
-					w.left.Store(0)
-					require.True(t, (h == nil) != (err == nil), "%v, %v", h, err)
-					if h != nil {
-						granted++
-						require.NoError(t, h.Release())
-					} else {
-						refused++
-						require.ErrorIs(t, err, context.Canceled)
-					}
-					time.Sleep(45 * time.Second)
-					require.Empty(t, srv.Ephemerals(0), "at look %d", n)
-					require.Empty(t, srv.Watches())
-				})
-				if t.Failed() || granted > 2 { // the last ones were cancelled too late
-					break
-				}
-			}
-			assert.Greater(t, refused, 3)
+			cancelledAtEachLook(t, lock, w, func(ctx context.Context) context.Context { return ctx })
 		})
 	}
+}
+
+// watched is a context that counts who looks whether it has ended.
+type watched struct {
+	context.Context
+	wire *tripwire
+}
+
+func (c watched) Err() error {
+	c.wire.look()
+	return c.Context.Err()
+}
+
+// Whoever looks whether the context has ended finds that it has just then.
+func TestCancelledAtEachLookAtTheContext(t *testing.T) {
+	for name, lock := range swept {
+		t.Run(name, func(t *testing.T) {
+			w := new(tripwire)
+			cancelledAtEachLook(t, lock, w, func(ctx context.Context) context.Context { return watched{ctx, w} })
+		})
+	}
+}
+
+func cancelledAtEachLook(t *testing.T, lock func(*framework.Client) recipes.Lock, w *tripwire, of func(context.Context) context.Context) {
+	t.Helper()
+	granted, refused := 0, 0
+	for n := int64(1); granted < 3 && !t.Failed(); n++ { // the last ones were cancelled too late
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
+			c := connect(t, srv)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			w.trip = cancel
+			w.left.Store(n)
+			h, err := lock(c).Acquire(of(ctx))
+			w.left.Store(0)
+			require.True(t, (h == nil) != (err == nil), "%v, %v", h, err)
+			if h != nil {
+				granted++
+				require.NoError(t, h.Release())
+			} else {
+				refused++
+				require.ErrorIs(t, err, context.Canceled)
+			}
+			time.Sleep(45 * time.Second)
+			require.Empty(t, srv.Ephemerals(0), "at look %d", n)
+			require.Empty(t, srv.Watches())
+		})
+	}
+	assert.NotZero(t, refused)
 }
 
 // A server that is overwhelmed, or that the session has left, refuses a request:

@@ -229,7 +229,7 @@ var corpus = []row{
 		{
 			"what was granted too late is an error and a hold",
 			[]swap{{mutex, "hold, err = m.hold(ctx, t.place, t)\n", "if hold, err = m.hold(ctx, t.place, t); err == nil {\n\t\t\terr = ctx.Err()\n\t\t}\n"}},
-			recipes, "TestCancelledAtEachLookAtTheClock/mutex",
+			recipes, "TestCancelledAtEachLookAtTheContext/mutex",
 		},
 	}},
 	{number: 17, failure: "a waiter that gives up leaves its watch", mutants: []mutant{
