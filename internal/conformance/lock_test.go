@@ -702,6 +702,7 @@ func lockParticipants(e *env) {
 	ctx, cancel := context.WithCancel(e.Context())
 	got := acquire(ctx, recipes.NewInterProcessMutex(b.Client, "/l", recipes.NodeData([]byte("b"))))
 	e.queued("/l", 2)
+	a.current()
 	all, err = m.Participants(e.soon())
 	require.NoError(e, err)
 	require.Len(e, all, 2)
@@ -728,7 +729,7 @@ func lockTokensRise(e *env) {
 		h, err := recipes.NewInterProcessMutex(clients[i%2].Client, "/l").Acquire(e.soon())
 		require.NoError(e, err)
 		assert.Greater(e, h.FencingToken(), last)
-		_, stat, err := clients[0].Get(e.soon(), h.Path())
+		_, stat, err := clients[i%2].Get(e.soon(), h.Path()) // others may see it later
 		require.NoError(e, err)
 		assert.Equal(e, stat.Czxid, h.FencingToken())
 		last = h.FencingToken()
@@ -753,6 +754,7 @@ func lockRevocation(e *env) {
 	default:
 	}
 	a.net.CutAll() // survives a reconnect
+	a.current()
 	all, err := m.Participants(e.soon())
 	require.NoError(e, err)
 	for _, p := range all {

@@ -60,6 +60,7 @@ func rwFair(e *env) {
 	_, err = lock.ReadSide().TryAcquire(e.soon(), 0)
 	require.ErrorIs(e, err, recipes.ErrNotAcquired, "a waiting writer is not overtaken")
 
+	a.current()
 	all, err := lock.ReadSide().Participants(e.soon())
 	require.NoError(e, err)
 	require.Len(e, all, 4)
@@ -174,6 +175,7 @@ func semaphoreLeases(e *env) {
 	e.refused(s, 30*time.Millisecond)
 	e.queued("/s/leases", 4)
 
+	a.current()
 	all, err := s.Participants(e.soon())
 	require.NoError(e, err)
 	require.Len(e, all, 4)
