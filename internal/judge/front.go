@@ -16,7 +16,7 @@ func Front(rec *Record) []Violation {
 		if hold.Session != 0 && x.owner != hold.Session {
 			v.add("%v: the node belongs to session %#x, and the caller to %#x", hold, x.owner, hold.Session)
 		}
-		at := min(h.by(hold.Granted), x.died)
+		at := h.had(hold)
 		if !h.owns(x, rec.lock(hold.Lock), hold.Mode, at) {
 			v.add("%v: stood behind others: %v", hold, paths(h.aheadAt(x, at)))
 		}
@@ -32,6 +32,12 @@ func Front(rec *Record) []Violation {
 	}
 	h.together(&v)
 	return v.found
+}
+
+// had is after how many transactions a hold had the lock at the latest: when it
+// was granted or, as news may come late, last when the node was there.
+func (h *history) had(hold Hold) int {
+	return min(h.by(hold.Granted), h.byPath[hold.Node].died)
 }
 
 // together finds granted nodes that were there at one time and exclude each other.
@@ -52,8 +58,10 @@ func (h *history) together(v *verdict) {
 				if a.Owner == b.Owner || a.Mode == Shared && b.Mode == Shared {
 					continue
 				}
-				// The later one had it at the latest when it was granted.
-				if x := h.byPath[a.Node]; x.died >= min(h.by(b.Granted), h.byPath[b.Node].died) {
+				if h.forcedAt(b) < b.Granted && h.had(b) < h.had(a) {
+					continue // it had it first and was told when it was gone
+				}
+				if h.byPath[a.Node].died >= h.had(b) {
 					v.add("two owners' nodes at once: %v; %v", a, b)
 				}
 			}

@@ -115,6 +115,18 @@ func TestForce(t *testing.T) {
 	assert.Empty(t, found(r))
 }
 
+// Whose session was ended may be told that it has the lock when the next one
+// does already: by the servers it had it first.
+func TestGrantedAfterTheNodeHadGone(t *testing.T) {
+	r := good()
+	r.Holds[0].Granted, r.Holds[0].Ended = 15*ms, 18*ms
+	assert.NotEmpty(t, Front(r), "nobody ended it")
+	r.Forced[1] = 10 * ms
+	assert.Empty(t, Front(r))
+	r.Holds[1].Granted = 9 * ms
+	assert.NotEmpty(t, Front(r), "the next one had it before the node was gone")
+}
+
 func TestStaleWrites(t *testing.T) {
 	r := good()
 	r.Writes[0].Fenced = false
