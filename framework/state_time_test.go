@@ -138,8 +138,8 @@ func TestListenersThatMisbehave(t *testing.T) {
 		stuck := make(chan struct{})
 		c.States().Listen(func(listeners.State) { <-stuck })
 		c.States().Listen(func(listeners.State) { panic("a listener") })
-		var remove func()
-		remove = c.States().Listen(func(listeners.State) { remove() })
+		remove := make(chan func(), 1)
+		remove <- c.States().Listen(func(listeners.State) { (<-remove)() }) // once, so there is none for a second time
 		reported := make(chan error, 10)
 		c.Errors().Listen(func(err error) { reported <- err })
 		closed := make(chan error, 1)
