@@ -245,10 +245,16 @@ func (c *client) current() *client {
 // a sync something may be.
 func current(ctx context.Context, e *env, c *framework.Client, path string) {
 	e.Helper()
-	tx := c.Transaction()
-	tx.Check(path, framework.AnyVersion)
-	_, err := tx.Commit(ctx)
-	require.NoError(e, err)
+	e.eventually("an answer", func() error {
+		tx := c.Transaction()
+		tx.Check(path, framework.AnyVersion)
+		_, err := tx.Commit(ctx)
+		if errors.Is(err, framework.ErrNotConnected) || errors.Is(err, framework.ErrOutcomeUnknown) {
+			return err // the case may just have cut the connection
+		}
+		require.NoError(e, err)
+		return nil
+	})
 }
 
 // expire ends the client's session on the servers. The client does not get in

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -109,7 +110,7 @@ func start(ctx context.Context, opts Options, install Install) (*Ensemble, error
 // bindClash returns errBindClash if a member found one of its ports taken.
 func (e *Ensemble) bindClash() error {
 	for _, m := range e.members {
-		if strings.Contains(m.logTail(), "Address already in use") {
+		if strings.Contains(m.logTail(100), "Address already in use") {
 			return fmt.Errorf("member %d: %w", m.id, errBindClash)
 		}
 	}
@@ -334,7 +335,7 @@ func (e *Ensemble) Restart(ctx context.Context, i int) error {
 		}
 		return poll(ctx, func() (bool, error) {
 			if err := m.failure(); err != nil {
-				return false, fmt.Errorf("%w\n%s", err, m.logTail())
+				return false, fmt.Errorf("%w\n%s", err, m.logTail(40))
 			}
 			answer, err := e.FourLetter(ctx, i, "ruok")
 			return err == nil && answer == "imok", nil
@@ -480,21 +481,19 @@ func poll(ctx context.Context, done func() (bool, error)) error {
 // WriteLogs writes the end of each member's log to w.
 func (e *Ensemble) WriteLogs(w io.Writer) {
 	for _, m := range e.members {
-		_, _ = fmt.Fprintf(w, "--- log of member %d (%s), its end:\n%s\n", m.id, m.addr, m.logTail())
+		_, _ = fmt.Fprintf(w, "--- log of member %d (%s), its end:\n%s\n", m.id, m.addr, m.logTail(20))
 	}
 }
 
-// logTail returns the last part of a member's log, in whole lines.
-func (m *member) logTail() string {
-	const size = 6 << 10
+// logTail returns at most so many lines of a member's log, the last, without
+// those about what tests ask it all the time.
+func (m *member) logTail(most int) string {
 	text, err := os.ReadFile(m.log)
 	if err != nil {
 		return err.Error()
 	}
-	if len(text) > size {
-		text = text[len(text)-size:]
-		_, rest, _ := strings.Cut(string(text), "\n")
-		return rest
-	}
-	return string(text)
+	lines := slices.DeleteFunc(strings.SplitAfter(string(text), "\n"), func(line string) bool {
+		return strings.Contains(line, "NIOServerCnxn - Processing ")
+	})
+	return strings.Join(lines[max(0, len(lines)-most):], "")
 }
