@@ -70,7 +70,7 @@ func Revocable() Option { return option(func(o *options) { o.revocable = true })
 // Goroutines of one client that wait for one lock stand in one line behind one
 // node, through however many lock objects, as long as these would write the
 // same NodeData and their callers come from the same holds, if any. Release
-// hands the lock to the next in line and returns at once. After max times, or a
+// hands the lock to the next in line and returns at once. Behind the bound, or a
 // second after the node was first in its queue, it goes back to the servers, and
 // the line begins again at the end of the queue.
 //

@@ -324,16 +324,11 @@ func (p *place) data(c *link.Conn) []byte {
 }
 
 func (p *place) listing() *link.Call {
-	return link.NewCall(wire.OpGetChildren, &wire.PathWatchRequest{Path: p.path})
+	return session.NewList(p.path)
 }
 
 func (p *place) listed(ctx context.Context, c *link.Conn, list *link.Call) ([]string, error) {
-	if err := p.scope.Session.Await(ctx, c, list, false); err != nil {
-		return nil, err
-	}
-	var resp wire.ChildrenTogether
-	err := list.Decode(&resp)
-	return resp.Children, err
+	return p.scope.Session.List(ctx, c, list)
 }
 
 // list reads the queue. On another connection than before, a sync comes first:

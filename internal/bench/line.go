@@ -10,8 +10,8 @@ import (
 )
 
 // inLine measures how fast a lock goes round among the goroutines of one client,
-// which stand in line for it and hand it over without asking the servers: as
-// often in a row as by default, and for as long as they may.
+// which stand in line for it and hand it over without asking the servers, by
+// default and with other bounds.
 func inLine(ctx context.Context, p plan, s server) (all []result, err error) {
 	c, err := connect(ctx, s)
 	if err != nil {

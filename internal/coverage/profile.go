@@ -82,15 +82,17 @@ func (p profile) table(out io.Writer) error {
 	return err
 }
 
-// judge returns which of the packages have too little. A package is named by
-// the end of its path.
+// named is whether a package is meant by the end of its path.
+func named(full, name string) bool { return full == name || strings.HasSuffix(full, "/"+name) }
+
+// judge returns which of the packages have too little.
 func (p profile) judge(least float64, of []string) error {
 	var wrong []error
 	all := p.packages()
 	for _, name := range of {
 		found := false
 		for full, c := range all {
-			if full != name && !strings.HasSuffix(full, "/"+name) {
+			if !named(full, name) {
 				continue
 			}
 			found = true
@@ -109,7 +111,7 @@ func (p profile) judge(least float64, of []string) error {
 func (p profile) list(out io.Writer, name string) error {
 	var missed []block
 	for b, ran := range p {
-		if dir := path.Dir(b.file); !ran && (dir == name || strings.HasSuffix(dir, "/"+name)) {
+		if !ran && named(path.Dir(b.file), name) {
 			missed = append(missed, b)
 		}
 	}

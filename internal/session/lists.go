@@ -9,6 +9,21 @@ import (
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
+// NewList asks for the children of a node.
+func NewList(path string) *link.Call {
+	return link.NewCall(wire.OpGetChildren, &wire.PathWatchRequest{Path: path})
+}
+
+// List waits for the children that NewList asked for.
+func (s *Session) List(ctx context.Context, c *link.Conn, list *link.Call) ([]string, error) {
+	if err := s.Await(ctx, c, list, false); err != nil {
+		return nil, err
+	}
+	var resp wire.ChildrenTogether
+	err := list.Decode(&resp)
+	return resp.Children, err
+}
+
 // Lists are the children of several nodes, asked for together: in one request,
 // which a server answers with one reply, or with one request for each node.
 //
@@ -36,7 +51,7 @@ func (s *Session) NewLists(paths []string, apart bool) *Lists {
 	if apart || len(paths) < 2 || s.reads.Load() == readsApart {
 		l := &Lists{Calls: make([]*link.Call, len(paths))}
 		for i, path := range paths {
-			l.Calls[i] = link.NewCall(wire.OpGetChildren, &wire.PathWatchRequest{Path: path})
+			l.Calls[i] = NewList(path)
 		}
 		return l
 	}
@@ -70,12 +85,7 @@ var ErrApart = errors.New("not to be read together")
 // ErrApart there is none.
 func (s *Session) Listed(ctx context.Context, c *link.Conn, l *Lists, i int) ([]string, error) {
 	if !l.one {
-		if err := s.Await(ctx, c, l.Calls[i], false); err != nil {
-			return nil, err
-		}
-		var resp wire.ChildrenTogether
-		err := l.Calls[i].Decode(&resp)
-		return resp.Children, err
+		return s.List(ctx, c, l.Calls[i])
 	}
 	if l.answers == nil {
 		err := s.Await(ctx, c, l.Calls[0], false)
