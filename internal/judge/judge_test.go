@@ -65,10 +65,21 @@ func TestGood(t *testing.T) {
 	assert.Zero(t, StaleWrites(good()))
 	assert.Equal(t, 2900*ms, Recovery(good()))
 	assert.Zero(t, Patience(good()))
-	passed := good()
-	passed.Waits[2].Returned, passed.Waits[2].Yields = 8100*ms, true
+	passed := letsPass()
 	assert.Empty(t, found(passed), "others were let pass")
 	assert.Equal(t, 5000*ms, Patience(passed))
+}
+
+// letsPass is a record in which one waits as long as it may while others are
+// served.
+func letsPass() *Record {
+	r := good()
+	w := &r.Waits[2]
+	w.Returned, w.Yields = 8100*ms, true
+	r.Waits = append(r.Waits,
+		Wait{Began: 2900 * ms, Returned: 3100 * ms, Limit: Never, OK: true, Yields: true},
+		Wait{Began: 6000 * ms, Returned: 6100 * ms, Limit: Never, OK: true, Yields: true})
+	return r
 }
 
 // Each judge turns red by a single fault, and only those that it concerns do.
@@ -92,7 +103,11 @@ func TestEachJudge(t *testing.T) {
 		"done twice":                    {func(r *Record) { r.Log[4].Changes = r.Log[2].Changes }, []string{"fence"}},
 		"returns late":                  {func(r *Record) { r.Waits[1].Returned += 2 * ms }, []string{"cancelled"}},
 		"is not served":                 {func(r *Record) { r.Waits[2].Returned = 3101 * ms }, []string{"progress"}},
-		"lets others pass for too long": {func(r *Record) { r.Waits[2].Returned, r.Waits[2].Yields = 8101*ms, true }, []string{"progress"}},
+		"lets others pass for too long": {func(r *Record) { *r = *letsPass(); r.Waits[2].Returned = 8101 * ms }, []string{"progress"}},
+		"lets nobody pass at first":     {func(r *Record) { *r = *letsPass(); r.Waits[3].Returned = 3101 * ms }, []string{"progress"}},
+		"lets nobody pass in between":   {func(r *Record) { *r = *letsPass(); r.Waits[3].Returned = 3099 * ms }, []string{"progress"}},
+		"lets nobody pass at last":      {func(r *Record) { *r = *letsPass(); r.Waits[4].Returned = 5000 * ms }, []string{"progress"}},
+		"lets none pass who is served":  {func(r *Record) { *r = *letsPass(); r.Waits[4].OK = false }, []string{"progress"}},
 		"something is left":             {func(r *Record) { r.Left = []string{"a node"} }, []string{"left"}},
 		"served out of order":           {func(r *Record) { r.Holds[0].Granted, r.Holds[1].Granted = 15*ms, 11*ms; r.Holds[0].Ended = 15 * ms }, []string{"front", "order", "tokens"}},
 		"goes on after it was over":     {func(r *Record) { r.Forced[2], r.Holds[1].Ended = 12*ms, 3*time.Second }, []string{"belief"}},

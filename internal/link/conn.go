@@ -2,12 +2,14 @@ package link
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -536,6 +538,7 @@ func (c *Conn) finish() {
 		call.err = &LostError{Sent: true, Cause: c.err}
 		lost = append(lost, call)
 	}
+	slices.SortFunc(lost, func(a, b *Call) int { return cmp.Compare(a.xid, b.xid) }) // as they were sent
 	for _, o := range c.out {
 		if o.call != nil && o.call.phase == queued {
 			o.call.err = &LostError{Cause: c.err}

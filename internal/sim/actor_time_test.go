@@ -123,8 +123,8 @@ func (a *actor) live() {
 	for _, r := range rounds {
 		total += r.weight
 	}
-	for a.w.over.Err() == nil {
-		a.rest(a.w.over.Done(), time.Duration(a.r.Int64N(int64(60*time.Millisecond))))
+	for !a.w.ended() {
+		a.rest(a.w.over, time.Duration(a.r.Int64N(int64(60*time.Millisecond))))
 		n := a.r.IntN(total)
 		for _, r := range rounds {
 			if n -= r.weight; n < 0 {
@@ -174,18 +174,20 @@ func (a *actor) wait(ctx context.Context, lock string, do func(ctx context.Conte
 	w := a.w
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	stop := context.AfterFunc(w.over, func() { cancel(errOver) })
-	defer stop()
 	c := &call{wait: judge.Wait{Who: a.name, Lock: lock, Began: w.now(), Limit: judge.Never, Yields: w.several && shared[lock]}, cancel: cancel}
 	w.mu.Lock()
 	w.calls = append(w.calls, c)
+	over := w.ended()
 	w.mu.Unlock()
+	if over {
+		cancel(errOver)
+	}
 	err := do(ctx)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.calls = slices.DeleteFunc(w.calls, func(o *call) bool { return o == c })
 	c.wait.Returned, c.wait.OK = w.now(), err == nil
-	if w.over.Err() != nil {
+	if w.ended() {
 		c.wait.Limit = min(c.wait.Limit, w.overAt)
 	}
 	w.rec.Waits = append(w.rec.Waits, c.wait)
@@ -312,7 +314,7 @@ func leaves(h *recipes.Hold) (all []*recipes.Hold) {
 
 // plain takes a lock, works and gives it back.
 func (a *actor) plain(lock recipes.Lock) {
-	t := a.acquire(a.w.over, lock, 0)
+	t := a.acquire(a.w.ctx, lock, 0)
 	if t == nil {
 		return
 	}
@@ -387,7 +389,7 @@ func (a *actor) write(t *tenure, last bool) {
 	}
 	tx.Set(path, []byte(id), version)
 	w, began := a.w, a.w.now()
-	err := a.wait(w.over, t.nodes[0], func(ctx context.Context) (err error) {
+	err := a.wait(w.ctx, t.nodes[0], func(ctx context.Context) (err error) {
 		switch {
 		case w.plant.unfence:
 			_, err = a.c.Set(ctx, path, []byte(id), framework.AnyVersion)
@@ -409,7 +411,7 @@ func (a *actor) writePlainly(t *tenure) {
 	a.n++
 	id := fmt.Sprintf("%s-%d", a.name, a.n)
 	path := "/plain" + lockOf(t.nodes[0])
-	err := a.wait(a.w.over, t.nodes[0], func(ctx context.Context) error {
+	err := a.wait(a.w.ctx, t.nodes[0], func(ctx context.Context) error {
 		_, err := a.c.Set(ctx, path, []byte(id), framework.AnyVersion)
 		return err
 	})
@@ -437,7 +439,7 @@ func (a *actor) wrote(t *tenure, id, path string, fenced bool, err error) {
 
 // reenter takes a mutex again under itself.
 func (a *actor) reenter(lock *recipes.InterProcessMutex) {
-	t := a.acquire(a.w.over, lock, 0)
+	t := a.acquire(a.w.ctx, lock, 0)
 	if t == nil {
 		return
 	}
@@ -468,7 +470,7 @@ func (a *actor) reenter(lock *recipes.InterProcessMutex) {
 // downgrade takes the write side, then the read side, and gives the former back.
 func (a *actor) downgrade(c *framework.Client) {
 	l := recipes.NewInterProcessReadWriteLock(c, "/w")
-	write := a.acquire(a.w.over, l.WriteSide(), 0)
+	write := a.acquire(a.w.ctx, l.WriteSide(), 0)
 	if write == nil {
 		return
 	}
@@ -483,7 +485,7 @@ func (a *actor) downgrade(c *framework.Client) {
 
 // nested takes a mutex, and another one under it, each in its own right.
 func (a *actor) nested(c *framework.Client) {
-	outer := a.acquire(a.w.over, recipes.NewInterProcessMutex(c, "/a"), 0)
+	outer := a.acquire(a.w.ctx, recipes.NewInterProcessMutex(c, "/a"), 0)
 	if outer == nil {
 		return
 	}

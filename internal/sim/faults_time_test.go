@@ -280,7 +280,7 @@ func (w *world) deleteNode(r *rand.Rand) bool {
 	if len(all) == 0 {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(w.over, w.timeout)
+	ctx, cancel := context.WithTimeout(w.ctx, w.timeout)
 	defer cancel()
 	path := all[r.IntN(len(all))]
 	err := w.op.Delete(ctx, path, framework.AnyVersion)

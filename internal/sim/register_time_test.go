@@ -153,7 +153,7 @@ func (a *actor) useRegister(c *framework.Client) {
 
 // look reads a register as a follower has it, which may be out of date.
 func (a *actor) look(c *framework.Client, op *registerOp) (stat *framework.Stat, ok bool) {
-	err := a.wait(a.w.over, op.path, func(ctx context.Context) error {
+	err := a.wait(a.w.ctx, op.path, func(ctx context.Context) error {
 		data, s, err := c.Get(ctx, op.path)
 		if err == nil {
 			stat, op.value = s, string(data)
@@ -165,7 +165,7 @@ func (a *actor) look(c *framework.Client, op *registerOp) (stat *framework.Stat,
 
 func (a *actor) set(c *framework.Client, op registerOp, version int32, opts []framework.SetOption) {
 	op.began = a.w.now()
-	err := a.wait(a.w.over, op.path, func(ctx context.Context) error {
+	err := a.wait(a.w.ctx, op.path, func(ctx context.Context) error {
 		stat, err := c.Set(ctx, op.path, []byte(op.value), version, opts...)
 		if err == nil {
 			op.newVersion = stat.Version
@@ -197,7 +197,7 @@ func (a *actor) read(c *framework.Client, op registerOp) {
 	tx.Check(op.path, stat.Version)
 	if a.w.plant.stale {
 		op.began = a.w.now()
-	} else if err := a.wait(a.w.over, op.path, func(ctx context.Context) error {
+	} else if err := a.wait(a.w.ctx, op.path, func(ctx context.Context) error {
 		_, err := tx.Commit(ctx)
 		return err
 	}); err != nil {

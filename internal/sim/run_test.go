@@ -48,8 +48,8 @@ func work(t *testing.T) {
 		s := *first + i
 		tell(message{Begin: s})
 		res := run(t, s, chosen(t, s), plant{})
-		if res.Story = nil; len(res.Violations) == 0 {
-			res.Schedule = nil
+		if len(res.Violations) == 0 {
+			res.Story, res.Schedule = nil, nil
 		}
 		tell(message{Result: res})
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -82,6 +83,17 @@ type failure struct {
 	seed       uint64
 	violations []judge.Violation
 	output     string // of a process that died
+	story      string // the file that it is kept in
+}
+
+// keep writes down what happened: the next run of the seed may be another.
+func keep(t *testing.T, res *result) string {
+	t.Helper()
+	file := filepath.Join(os.TempDir(), fmt.Sprintf("paddock-sim-%d.txt", res.Seed))
+	if err := os.WriteFile(file, []byte(strings.Join(res.Story, "\n")+"\n"), 0o600); err != nil {
+		t.Error(err)
+	}
+	return file
 }
 
 // sweep runs many seeds in several processes.
@@ -101,8 +113,9 @@ func sweep(t *testing.T) {
 		}
 		all.add(m.Result)
 		if len(m.Result.Violations) > 0 {
-			failures = append(failures, failure{seed: m.Result.Seed, violations: m.Result.Violations})
-			fmt.Printf("seed %d: %v\n", m.Result.Seed, m.Result.Violations[0])
+			f := failure{seed: m.Result.Seed, violations: m.Result.Violations, story: keep(t, m.Result)}
+			failures = append(failures, f)
+			fmt.Printf("seed %d: %v, its story is in %s\n", f.seed, f.violations[0], f.story)
 		}
 		if time.Since(shown) >= 10*time.Second {
 			shown = time.Now()

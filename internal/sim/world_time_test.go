@@ -63,9 +63,9 @@ type world struct {
 	cluster *zktest.Cluster
 	slots   []*slot
 	op      *framework.Client // an operator's
-	over    context.Context   // ends when actors are to stop
-	ended   context.CancelFunc
-	jobs    sync.WaitGroup // faults under way
+	ctx     context.Context   // of whatever anybody does
+	over    chan struct{}     // closed when actors are to stop
+	jobs    sync.WaitGroup    // faults under way
 
 	mu       sync.Mutex // guards the fields below
 	story    []line
@@ -151,8 +151,7 @@ func (w *world) live(t *testing.T, schedule []fault) {
 	if w.cluster, err = zktest.NewCluster(w.members, opts...); err != nil {
 		t.Fatal(err)
 	}
-	w.over, w.ended = context.WithCancel(t.Context())
-	defer w.ended()
+	w.ctx, w.over = t.Context(), make(chan struct{})
 	w.tell("world", "%v", w.setting)
 	w.rec = judge.Record{Timeout: w.timeout, Locks: locks, Forced: make(map[int64]time.Duration)}
 	w.op = w.client("op", 1, nil)
@@ -169,15 +168,34 @@ func (w *world) live(t *testing.T, schedule []fault) {
 	}
 	w.trouble(schedule)
 	w.heal()
-	time.Sleep(w.timeout + judge.Grace + 3*time.Second) // so that who is late is seen
-	w.tell("world", "the actors are to stop")
-	w.mu.Lock()
-	w.overAt = w.now()
-	w.mu.Unlock()
-	w.ended()
+	time.Sleep(w.timeout + judge.Grace + judge.YieldGrace + time.Second) // so that who is late is seen
+	w.end()
 	w.join(t, &actors)
 	w.clean()
 	w.depart(t)
+}
+
+// end stops the actors and what they wait for, in the order in which it began:
+// a context would end its children in any order.
+func (w *world) end() {
+	w.tell("world", "the actors are to stop")
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.overAt = w.now()
+	close(w.over)
+	for _, c := range w.calls {
+		c.cancel(errOver)
+	}
+}
+
+// ended is whether the actors are to stop.
+func (w *world) ended() bool {
+	select {
+	case <-w.over:
+		return true
+	default:
+		return false
+	}
 }
 
 // prepare makes what actors write to.
