@@ -40,22 +40,21 @@ const seqLimit = 1<<31 - 1<<16
 // contenders picks from a list of children those that stand in a queue, in
 // order. Children with other names are none of ours and are passed over.
 func contenders(children []string, marks ...string) ([]contender, error) {
-	found := make([]contender, 0, len(children))
-	order := make([]uint64, 0, len(children)) // number, and where in found
-	for _, name := range children {
-		c, ok, err := parseContender(name, marks)
+	const markAt, mostMarks = 28, 1 << 4      // no reply has room for 2^28 names
+	order := make([]uint64, 0, len(children)) // number, mark, and where in children
+	for i, name := range children {
+		seq, mark, ok, err := parseContender(name, marks)
 		if err != nil {
 			return nil, err
 		}
 		if ok {
-			order = append(order, uint64(c.seq)<<32|uint64(len(found)))
-			found = append(found, c)
+			order = append(order, uint64(seq)<<32|uint64(mark)<<markAt|uint64(i))
 		}
 	}
 	slices.Sort(order)
-	queue := make([]contender, len(found))
+	queue := make([]contender, len(order))
 	for i, at := range order {
-		queue[i] = found[uint32(at)]
+		queue[i] = contender{name: children[at&(1<<markAt-1)], mark: marks[at>>markAt%mostMarks], seq: int32(at >> 32)}
 	}
 	if err := separate(queue); err != nil {
 		return nil, err
@@ -89,31 +88,31 @@ func separate(queue []contender) error {
 }
 
 // parseContender reads one name. ok is false for what is none of ours.
-func parseContender(name string, marks []string) (c contender, ok bool, err error) {
+func parseContender(name string, marks []string) (seq int32, mark int, ok bool, err error) {
 	if seq, ok := framework.Sequence(name); ok && seq < seqLimit { // as most are
-		for _, mark := range marks {
+		for i, mark := range marks {
 			if strings.HasSuffix(name[:len(name)-10], mark) {
-				return contender{name: name, mark: mark, seq: seq}, true, nil
+				return seq, i, true, nil
 			}
 		}
 	}
-	for _, mark := range marks {
-		i := strings.LastIndex(name, mark)
-		if i < 0 {
+	for i, mark := range marks {
+		at := strings.LastIndex(name, mark)
+		if at < 0 {
 			continue
 		}
-		digits := name[i+len(mark):]
+		digits := name[at+len(mark):]
 		if seq, ok := framework.Sequence(digits); ok && len(digits) == 10 {
 			if seq >= seqLimit {
-				return c, false, ErrSequenceExhausted
+				return 0, 0, false, ErrSequenceExhausted
 			}
-			return contender{name: name, mark: mark, seq: seq}, true, nil
+			return seq, i, true, nil
 		}
 		if n, err := strconv.ParseInt(digits, 10, 64); err == nil && n < 0 {
-			return c, false, ErrSequenceExhausted
+			return 0, 0, false, ErrSequenceExhausted
 		}
 	}
-	return c, false, nil
+	return 0, 0, false, nil
 }
 
 // position is where a name stands in a queue, -1 if it does not.

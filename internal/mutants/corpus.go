@@ -466,7 +466,7 @@ var corpus = []row{
 		},
 		{
 			"a queue is in the order of the list",
-			[]swap{{names, "uint64(c.seq)<<32|uint64(len(found))", "uint64(len(found))"}},
+			[]swap{{names, "uint64(seq)<<32|uint64(mark)<<markAt|uint64(i)", "uint64(seq-seq+int32(i))<<32|uint64(mark)<<markAt|uint64(i)"}},
 			recipes, "TestWakeUps",
 		},
 		{
