@@ -43,7 +43,7 @@ func (p plan) wants(server, group string) bool {
 }
 
 var (
-	full  = plan{rounds: 15, turns: 30, turn: 10 * time.Millisecond, contend: 500 * time.Millisecond, clients: []int{2, 8, 32, 128}, locks: 2000, line: 10_000, warm: 15 * time.Second}
+	full  = plan{rounds: 11, turns: 30, turn: 10 * time.Millisecond, contend: 500 * time.Millisecond, clients: []int{2, 8, 32, 128}, locks: 2000, line: 10_000, warm: 15 * time.Second}
 	brief = plan{rounds: 3, turns: 20, turn: 10 * time.Millisecond, contend: 500 * time.Millisecond, clients: []int{2, 8}, locks: 500, line: 10_000, warm: 3 * time.Second}
 )
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"unsafe"
 )
 
 // ErrMalformed reports bytes that are not the record they should be. It is
@@ -195,28 +196,21 @@ func (d *Decoder) Strings() []string {
 	return ss
 }
 
-// StringsTogether is Strings with all of them in one piece of memory, which is
-// kept as long as any of them is.
+// StringsTogether is Strings without a copy: they lie in the memory that is
+// decoded, which is kept as long as any of them is and must not change any more.
+// A list of thousands of names is nothing but memory to fill.
 func (d *Decoder) StringsTogether() []string {
 	n := d.count(4)
 	if n < 0 {
 		return nil
 	}
 	ss := make([]string, 0, n)
-	rest := *d // to see where the last one ends
 	for range n {
-		rest.Bytes()
-	}
-	begin := len(d.b)
-	all := string(d.b[:begin-len(rest.b)])
-	for range n {
-		before := len(d.b)
 		p := d.Bytes()
 		if d.err != nil {
 			break
 		}
-		at := begin - before + 4
-		ss = append(ss, all[at:at+len(p)])
+		ss = append(ss, unsafe.String(unsafe.SliceData(p), len(p)))
 	}
 	return ss
 }
