@@ -10,7 +10,6 @@ import (
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/link"
 	"github.com/paddock-zk/paddock/internal/session"
-	"github.com/paddock-zk/paddock/internal/wire"
 )
 
 // InterProcessSemaphore has a number of leases, which all processes must state
@@ -348,14 +347,11 @@ func (a *lending) make(ctx context.Context, c *link.Conn) (made func() error, er
 
 // granted is whether all of our leases are among the first.
 func (a *lending) granted(ctx context.Context, c *link.Conn, list *link.Call) (bool, error) {
-	if err := a.line.scope.Session.Await(ctx, c, list, false); err != nil {
+	children, err := a.line.scope.Session.List(ctx, c, list)
+	if err != nil {
 		return false, err
 	}
-	var resp wire.ChildrenTogether // or with a Stat behind it
-	if err := list.Decode(&resp); err != nil {
-		return false, err
-	}
-	line, err := contenders(resp.Children, leaseName)
+	line, err := contenders(children, leaseName)
 	if err != nil {
 		return false, err
 	}

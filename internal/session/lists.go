@@ -14,7 +14,8 @@ func NewList(path string) *link.Call {
 	return link.NewCall(wire.OpGetChildren, &wire.PathWatchRequest{Path: path})
 }
 
-// List waits for the children that NewList asked for.
+// List waits for the children that NewList, or a request for a Stat as well, asked
+// for. All names are kept as long as any of them is.
 func (s *Session) List(ctx context.Context, c *link.Conn, list *link.Call) ([]string, error) {
 	if err := s.Await(ctx, c, list, false); err != nil {
 		return nil, err

@@ -106,26 +106,21 @@ func (s *Session) AwaitBarrier(ctx context.Context, c *link.Conn, barrier *link.
 // Find lists what stands under parent with a protection, made by a request that
 // a server had read before the connection was lost.
 func (s *Session) Find(ctx context.Context, c *link.Conn, parent, protection string) ([]string, error) {
-	barrier := Barrier(parent)
-	list := link.NewCall(wire.OpGetChildren, &wire.PathWatchRequest{Path: parent})
+	barrier, list := Barrier(parent), NewList(parent)
 	if err := s.Send(ctx, c, barrier, list); err != nil {
 		return nil, err
 	}
 	if err := s.AwaitBarrier(ctx, c, barrier); err != nil {
 		return nil, err
 	}
-	err := s.Await(ctx, c, list, false)
+	children, err := s.List(ctx, c, list)
 	if err != nil {
 		return nil, err
 	}
-	var resp wire.GetChildrenResponse
-	if err := list.Decode(&resp); err != nil {
-		return nil, err
-	}
 	var found []string
-	for _, name := range resp.Children {
+	for _, name := range children {
 		if strings.HasPrefix(name, protection) {
-			found = append(found, name)
+			found = append(found, strings.Clone(name)) // it may last as long as a hold
 		}
 	}
 	return found, nil
