@@ -65,7 +65,7 @@ sweeps: ## every failure at every request of every call, with the counts
 	@go test -count=1 -timeout 20m -run '^(TestEachRequestOfEachCallFails|TestEachRequestFails.*)$$' -v ./framework ./recipes -sweeps | awk '/sweep: /{sub(/^.*sweep: /, "sweep: "); print} /^(ok|FAIL|panic)/ || /--- FAIL/'
 
 nesting: ## all mixtures of MultiLocks with owners who take the same locks one after another, with their rounds
-	@go test -count=1 -timeout 30m -run '^TestNesting$$' -v ./recipes -nesting | awk '/^=== RUN/{name=$$3} /: rounds /{sub(/^.*: /, ""); print name ": " $$0} /^(ok|FAIL|panic)/ || /--- FAIL/'
+	@go test -count=1 -timeout 30m -run '^TestNesting$$' -v ./recipes -nesting | awk '/^=== RUN/{name=$$3} /: rounds /{sub(/^.*: /, ""); print name ": " $$0} /^(ok|FAIL|panic)/ || /--- FAIL|Error:|Messages:/'
 
 test-secrets: ## every case with a marked password, everything logged: it is told nowhere
 	@out=$$(mktemp); trap 'rm -f "$$out"' EXIT; \

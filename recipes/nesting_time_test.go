@@ -178,6 +178,9 @@ func runCrowd(t *testing.T, actors []actor, in setting) (s score) {
 		}
 		last := time.Now()
 		span := time.Second
+		if in.clients == oneClient {
+			span *= 2 // a line that was there first hands over more often
+		}
 		if *everyNesting {
 			span = 5 * time.Second
 		}
@@ -185,6 +188,9 @@ func runCrowd(t *testing.T, actors []actor, in setting) (s score) {
 			span *= 4 // rounds are fewer there
 		}
 		span = max(span, 300*in.hold)
+		if in.hold > time.Second {
+			span *= 2 // who is rarely served waits for hundreds of holds
+		}
 		ctx, cancel := context.WithTimeout(t.Context(), span)
 		defer cancel()
 		var wg sync.WaitGroup
@@ -252,12 +258,16 @@ func runCrowd(t *testing.T, actors []actor, in setting) (s score) {
 var everyNesting = flag.Bool("nesting", false, "try all mixtures of owners, hold times and clients")
 
 // settings are those that each crowd is tried in.
-func settings() (all []setting) {
+func settings(crowd string) (all []setting) {
 	if !*everyNesting {
-		const short, long = 2 * time.Millisecond, 200 * time.Millisecond
-		return []setting{{hold: short, clients: ownClients}, {hold: short, clients: twoClients, ordered: true}, {hold: short, clients: oneClient}, {hold: long, clients: twoClients}}
+		const short, long, longest = 2 * time.Millisecond, 200 * time.Millisecond, 2 * time.Second
+		all = []setting{{hold: short, clients: ownClients}, {hold: short, clients: twoClients, ordered: true}, {hold: short, clients: oneClient}, {hold: long, clients: twoClients}}
+		if crowd == "plain" { // nobody waits for a MultiLock while holding what it wants, but so it may seem
+			all = append(all, setting{hold: longest, clients: twoClients})
+		}
+		return all
 	}
-	for _, hold := range []time.Duration{0, 2 * time.Millisecond, 20 * time.Millisecond, 200 * time.Millisecond} {
+	for _, hold := range []time.Duration{0, 2 * time.Millisecond, 20 * time.Millisecond, 200 * time.Millisecond, 2 * time.Second} {
 		for _, clients := range []clients{ownClients, twoClients, oneClient} {
 			for _, ordered := range []bool{false, true} {
 				all = append(all, setting{hold: hold, clients: clients, ordered: ordered})
@@ -274,10 +284,7 @@ func settings() (all []setting) {
 func TestNesting(t *testing.T) {
 	t.Parallel()
 	for name, actors := range crowds {
-		for _, in := range settings() {
-			if in.clients == oneClient && in.hold > 20*time.Millisecond && slices.ContainsFunc(actors, actor.hasSemaphore) {
-				continue // known to leave MultiLocks next to nothing, see docs/design.md
-			}
+		for _, in := range settings(name) {
 			t.Run(fmt.Sprintf("%s/%v", name, in), func(t *testing.T) {
 				s := runCrowd(t, actors, in)
 				t.Logf("rounds %v, longest wait %v, stall %v, %.1f lists per round", s.rounds, s.longest, s.stall, s.lists)
@@ -288,9 +295,9 @@ func TestNesting(t *testing.T) {
 }
 
 func (s score) check(t *testing.T, actors []actor, hold time.Duration) {
-	limit := time.Second + 2*hold
+	limit := 2*time.Second + 4*hold
 	if slices.ContainsFunc(actors, actor.hasSemaphore) {
-		limit += 2 * time.Second // longer cycles, through who has the turn and who has the lease
+		limit += time.Second // longer cycles, through who has the turn and who has the lease
 	}
 	assert.Less(t, s.stall, limit, "nobody got anything")
 	least, most := map[string]int{}, map[string]int{}

@@ -48,6 +48,7 @@ type stand struct {
 	old     string               // the node that a yield of unknown outcome was to delete
 	line    []contender
 	at      int  // our position in line
+	seen    int  // the round of that list
 	waits   bool // somebody is ahead
 	ahead   contender
 	watch   *session.Watch
@@ -181,6 +182,7 @@ func (g *party) round(ctx context.Context, once bool) (whole bool, err error) {
 	if err := g.send(ctx, c, missing, g.standing(missing), doubt); err != nil {
 		return false, err
 	}
+	g.learn()
 	g.retract(c)
 	if doubt {
 		return false, nil // what was found decides about the next step
@@ -250,13 +252,12 @@ func (g *party) retract(c *link.Conn) {
 	}
 }
 
-// standing are the stands to be listed: those that have a node, or may, and to
-// see who is in the way, leases for which we still wait for our turn.
+// standing are the stands to be listed: those that have a node, or may, and for a
+// look all others too, as who has what we shall want next may be waiting for us.
 func (g *party) standing(missing []*stand) []*stand {
 	var all []*stand
 	for _, st := range g.stands {
-		ahead := g.looking && st.turn != nil && st.turn.name != ""
-		if st.name != "" || st.doubt != nil || ahead || slices.Contains(missing, st) {
+		if st.name != "" || st.doubt != nil || g.looking || slices.Contains(missing, st) {
 			all = append(all, st)
 		}
 	}
@@ -331,6 +332,7 @@ func (g *party) send(ctx context.Context, c *link.Conn, missing, listed []*stand
 
 // listed takes in the lists, and finds what a creation of unknown outcome made.
 func (g *party) listed(ctx context.Context, c *link.Conn, lists *session.Lists, listed []*stand) error {
+	g.rounds++
 	for i, st := range listed {
 		children, err := st.scope.Session.Listed(ctx, c, lists, i)
 		if errors.Is(err, session.ErrApart) {
@@ -349,9 +351,11 @@ func (g *party) listed(ctx context.Context, c *link.Conn, lists *session.Lists, 
 		if st.doubt != nil {
 			st.find(children)
 		}
+		before := st.first()
 		if st.line, err = contenders(children, st.marks...); err != nil {
 			return err
 		}
+		st.seen = g.rounds
 		if st.name == "" {
 			g.sawHead(st)
 			continue
@@ -362,6 +366,9 @@ func (g *party) listed(ctx context.Context, c *link.Conn, lists *session.Lists, 
 		}
 		st.ahead, st.waits = st.queue.ahead(st.line, st.at)
 		st.behind = st.behind || st.waits
+		if !before && !st.waits {
+			g.lookIn = firstLook // there may be others behind us now
+		}
 		g.sawHead(st)
 	}
 	return nil

@@ -3,7 +3,6 @@ package recipes
 import (
 	"context"
 	"errors"
-	"math"
 	"slices"
 	"time"
 
@@ -26,15 +25,11 @@ import (
 // session.Tag). Those of other libraries may match for no reason, and an owner
 // may give up waiting by itself. What tells them apart is time: who waits for us
 // does not give back what we wait for. So the head of j has to have stood for as
-// long as our patience, which grows with each yield: in the end it exceeds the
-// time for which locks are held, and nobody is starved.
+// long as our patience, see patience.go.
 const (
-	firstLook   = time.Millisecond
-	mostLook    = 256 * time.Millisecond
-	firstSure   = time.Millisecond
-	firstUnsure = 2 * time.Millisecond
-	firstStall  = 20 * time.Millisecond
-	mostOwners  = 8 // that are asked for in one queue
+	firstLook  = time.Millisecond
+	mostLook   = 256 * time.Millisecond
+	mostOwners = 8 // that are asked for in one queue
 )
 
 // yielding is what a party knows about standing in others' way.
@@ -42,31 +37,8 @@ type yielding struct {
 	ordered bool          // makes its nodes one by one
 	looking bool          // the next round is a look
 	lookIn  time.Duration // how long until the next look
-	sure    patience      // patience with an owner that waits for us
-	unsure  patience      // with one that may
-	stall   patience      // with any other
-	owners  map[string]int64
-}
-
-// patience is for how long somebody has to have been in our way before we yield.
-// It grows with each time, rests where it suffices against deadlock and goes on
-// if even that leads nowhere, as when everybody holds for a long time.
-type patience struct {
-	first  time.Duration
-	yields int
-}
-
-const (
-	mostPatience = 450 * time.Millisecond
-	restAfter    = 40 // yields
-)
-
-func (p *patience) time() time.Duration {
-	grown := float64(p.first) * math.Pow(1.25, float64(p.yields))
-	if most := float64(mostPatience) * math.Pow(1.25, float64(max(0, p.yields-restAfter))); grown > most {
-		grown = most
-	}
-	return time.Duration(min(grown, float64(time.Hour)))
+	patiences
+	owners map[string]int64
 }
 
 // blocked is since when the same node was seen at the head of a queue.
@@ -89,7 +61,7 @@ func (g *party) sawHead(st *stand) {
 func (g *party) begin(ordered bool) {
 	g.ordered = ordered
 	g.lookIn = firstLook
-	g.sure, g.unsure, g.stall = patience{first: firstSure}, patience{first: firstUnsure}, patience{first: firstStall}
+	g.patiences = newPatiences()
 	g.owners = nil
 	g.reach = len(g.stands)
 	for _, st := range g.stands {
@@ -132,21 +104,23 @@ func (g *party) wait(ctx context.Context, c *link.Conn) error {
 	}
 }
 
-// untilLook is the time to the next look: at first when an owner that waits for
-// us would have stood for as long as our patience, then less and less often.
+// untilLook is the time to the next look: when an owner that waits for us would
+// have stood for as long as our patience, and otherwise, or if that is far off,
+// less and less often, as somebody may have come behind us.
 func (g *party) untilLook(now time.Time) time.Duration {
+	chance := g.scope.Session.ChanceOf(g.stands[0].tag)
 	for _, st := range g.stands {
 		if len(st.holders()) == 0 {
 			continue
 		}
 		for _, patience := range []time.Duration{g.sure.time(), g.unsure.time()} {
-			if left := st.since.Add(patience).Sub(now); left > 0 {
+			if left := st.since.Add(patience).Sub(now); left > 0 && left <= mostLook {
 				g.lookIn = firstLook
-				return left + g.scope.Session.ChanceOf(g.stands[0].tag).Below(patience/2)
+				return left + chance.Below(patience/2)
 			}
 		}
 	}
-	next := g.lookIn/2 + g.scope.Session.ChanceOf(g.stands[0].tag).Below(g.lookIn)
+	next := g.lookIn/2 + chance.Below(g.lookIn)
 	g.lookIn = min(2*g.lookIn, mostLook)
 	return next
 }
@@ -236,18 +210,21 @@ func (g *party) look(ctx context.Context, c *link.Conn) (yielded bool, err error
 	if len(yield) == 0 {
 		return false, nil
 	}
-	due.yields++
+	due.yielded(time.Now())
 	g.lookIn = firstLook
 	return true, g.yield(ctx, c, yield)
 }
 
-// holders are the nodes that have the lock which a stand waits for. For a lease
-// they are also those ahead while we still wait for our turn.
+// holders are the nodes that have the lock which a stand waits for, or will:
+// where we have no node yet, those that were there at the last look.
 func (st *stand) holders() []contender {
 	before := st.at
 	switch {
 	case st.name != "" && st.waits:
-	case st.name == "" && st.turn != nil && st.turn.waits:
+	case st.name == "":
+		if _, waits := st.queue.ahead(st.line, len(st.line)); !waits {
+			return nil
+		}
 		before = len(st.line)
 	default:
 		return nil
@@ -313,6 +290,7 @@ func (g *party) askOwners(ctx context.Context, c *link.Conn) error {
 
 // node is what tells owners apart.
 type node struct {
+	name    string
 	session int64
 	tag     string // "" if it says none
 	yields  bool
@@ -334,14 +312,16 @@ const (
 )
 
 // like compares two nodes. Nodes that say nothing, as those of other libraries,
-// are told apart by their sessions. Of those that do, different tags are surely
-// of different owners if both yield; otherwise who nests locks may have
-// forgotten to pass on the context.
+// are told apart by their sessions. Of those that do, who nests locks may have
+// forgotten to pass on the context, and so have different tags. A MultiLock is
+// not suspected of that, or those of one session would yield to each other for
+// whatever anybody there holds.
 func (n node) like(other node) likeness {
+	differ := n.tag != other.tag && n.tag != "" && other.tag != ""
 	switch {
-	case n.session != other.session, n.tag != other.tag && n.yields && other.yields:
+	case n.session != other.session, differ && (n.yields || other.yields):
 		return unlike
-	case n.tag != other.tag && n.tag != "" && other.tag != "":
+	case differ:
 		return perhaps
 	}
 	return alike
@@ -352,7 +332,7 @@ func (g *party) known(st *stand, nodes []contender) (all []node) {
 	for _, c := range nodes {
 		if owner, known := g.owners[session.Below(st.path, c.name)]; known {
 			tag, yields := session.TagOf(c.name)
-			all = append(all, node{owner, tag, yields})
+			all = append(all, node{c.name, owner, tag, yields})
 		}
 	}
 	return all
@@ -360,50 +340,68 @@ func (g *party) known(st *stand, nodes []contender) (all []node) {
 
 // toYield picks where to yield, and to how long a patience that is due.
 func (g *party) toYield(now time.Time) (yield []*stand, due *patience) {
-	var sure, unsure []node // that have what we wait for
-	stalled := false
-	for _, st := range g.stands {
-		holders := st.holders()
-		if len(holders) == 0 {
-			continue
-		}
-		stood := now.Sub(st.since)
-		if stood >= g.sure.time() {
-			sure = append(sure, g.known(st, holders)...)
-		}
-		if stood >= g.unsure.time() {
-			unsure = append(unsure, g.known(st, holders)...)
-		}
-		stalled = stalled || stood >= g.stall.time()
-	}
 	crowds := g.crowds()
-	var weak, crowded []*stand
+	var sure, unsure, crowded []*stand
 	for _, st := range g.stands {
 		if st.turn != nil || !st.first() || len(st.followers()) == 0 {
 			continue
 		}
 		crowded = append(crowded, st)
-		for _, waits := range g.known(st, st.followers()) {
-			switch {
-			case slices.ContainsFunc(sure, func(has node) bool { return has.like(waits) == alike && st.defers(waits) }):
-				yield = append(yield, st)
-			case crowds[waits.session] == 1 && slices.ContainsFunc(unsure, func(has node) bool { return has.like(waits) == perhaps }):
-				weak = append(weak, st)
-			default:
-				continue
-			}
-			break
+		switch g.suspect(st, crowds, now) {
+		case &g.sure:
+			sure = append(sure, st)
+		case &g.unsure:
+			unsure = append(unsure, st)
 		}
 	}
 	switch {
-	case len(yield) > 0:
-		return yield, &g.sure
-	case len(weak) > 0:
-		return weak, &g.unsure
-	case stalled:
+	case len(sure) > 0:
+		return sure, &g.sure
+	case len(unsure) > 0:
+		return unsure, &g.unsure
+	case len(crowded) > 0 && g.stalled(now) && (!onlyParties(crowded) || !g.stall.rests(now)):
 		return crowded, &g.stall
 	}
 	return nil, nil
+}
+
+// suspect looks for somebody behind a stand who has what we wait for, and says
+// whose patience with that is over, if any.
+func (g *party) suspect(st *stand, crowds map[int64]int, now time.Time) (due *patience) {
+	for _, waits := range g.known(st, st.followers()) {
+		for _, other := range g.stands {
+			for _, has := range g.known(other, other.holders()) {
+				var p *patience
+				switch l := has.like(waits); {
+				case l == alike && st.defers(waits):
+					p = &g.sure
+				case l == perhaps && crowds[waits.session] == 1:
+					p = &g.unsure
+				default:
+					continue
+				}
+				g.remember(suspicion{patience: p, at: st, own: st.name, waits: waits.name, of: other, has: has.name}, waits.yields)
+				if now.Sub(other.since) >= p.time() && due != &g.sure {
+					due = p
+				}
+			}
+		}
+	}
+	return due
+}
+
+// onlyParties is whether nobody but parties waits behind the stands.
+func onlyParties(crowded []*stand) bool {
+	return !slices.ContainsFunc(crowded, func(st *stand) bool {
+		return slices.ContainsFunc(st.followers(), func(c contender) bool { return !c.isParty() })
+	})
+}
+
+// stalled is whether the patience with those is over of whom nothing shows.
+func (g *party) stalled(now time.Time) bool {
+	return slices.ContainsFunc(g.stands, func(st *stand) bool {
+		return len(st.holders()) > 0 && now.Sub(st.since) >= g.stall.time()
+	})
 }
 
 // crowds is how many of each session wait for us. An owner waits at one place at

@@ -434,6 +434,21 @@ var corpus = []row{
 			recipes, "TestNesting/nesters/2ms_clients=own",
 		},
 		{
+			"a look passes over locks that are not queued for yet",
+			[]swap{{party, "st.doubt != nil || g.looking ||", "st.doubt != nil ||"}},
+			recipes, "TestOrderedMultiLockYieldsToOwnersOfLaterLocks",
+		},
+		{
+			"MultiLocks of one client yield to each other for whatever is held there",
+			[]swap{{"recipes/yield.go", "differ && (n.yields || other.yields)", "differ && n.yields && other.yields"}},
+			recipes, "TestMultiLocksOfOneClientKeepTheirPlaces",
+		},
+		{
+			"patience does not learn that it pays",
+			[]swap{{"recipes/patience.go", "p.most, p.paid = min(2*p.most, endless), true", "_ = endless"}},
+			recipes, "TestPatience",
+		},
+		{
 			"a line hands over what a MultiLock waits for",
 			[]swap{{"recipes/line.go", "p.opts.revocable || p.parties ||", "p.opts.revocable ||"}},
 			recipes, "TestMultiLocksComeBetween",

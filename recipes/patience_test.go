@@ -1,0 +1,102 @@
+package recipes
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestPatience(t *testing.T) {
+	now := time.Now()
+	p := newPatiences().sure
+	begins := func() (after int) { // anew
+		for p.yielded(now); p.yields > 0; p.yielded(now) {
+			after++
+		}
+		return after
+	}
+	assert.Equal(t, firstSure, p.time())
+	p.yielded(now)
+	assert.Equal(t, firstSure*5/4, p.time())
+	begins()
+	assert.Equal(t, firstSure, p.time())
+	assert.Equal(t, 28, begins(), "yields up to 450 ms")
+
+	p.worth()
+	assert.False(t, p.paid, "to have waited for a millisecond says nothing about half a second")
+	for p.time() < mostPatience/4 {
+		p.yielded(now)
+	}
+	p.worth()
+	assert.True(t, p.paid)
+	assert.Equal(t, 2*mostPatience, p.time(), "where it was")
+	begins()
+	assert.Equal(t, 10, begins(), "yields up to 900 ms, in larger steps")
+	for range 100 {
+		for p.time() < p.most/4 {
+			p.yielded(now)
+		}
+		p.worth()
+	}
+	assert.Equal(t, endless, p.most)
+
+	s := newPatiences().stall
+	assert.False(t, s.rests(now))
+	for range hasty + 1 {
+		s.yielded(now)
+	}
+	assert.True(t, s.rests(now.Add(s.time()/2-1)))
+	assert.False(t, s.rests(now.Add(s.time()/2)))
+}
+
+// What has come of suspicions says whether patience pays.
+func TestPatienceLearns(t *testing.T) {
+	queue := func(names ...string) (line []contender) {
+		for _, name := range names {
+			line = append(line, contender{name: name})
+		}
+		return line
+	}
+	const none, paid, kept = 0, 1, 2
+	for name, c := range map[string]struct {
+		at, of []contender
+		own    string
+		stale  bool
+		want   int
+	}{
+		"both still there":                      {queue("own", "waits"), queue("has"), "own", false, kept},
+		"not listed again":                      {queue("own"), queue(), "own", true, kept},
+		"gave it back while it waited":          {queue("own", "waits"), queue("other"), "own", false, paid},
+		"gave it back while it had the other":   {queue("waits", "new"), queue("other"), "new", false, paid},
+		"tired of waiting":                      {queue("own"), queue("has"), "own", false, paid},
+		"let pass, and has given that back":     {queue("new"), queue("has"), "new", false, none},
+		"let pass, and has given back both":     {queue("new"), queue("other"), "new", false, none},
+		"gone with both before it was its turn": {queue("own"), queue("other"), "own", false, none},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &patience{first: mostPatience / 4, most: mostPatience}
+			at := &stand{place: &place{name: c.own}, line: c.at, seen: 1}
+			of := &stand{place: &place{name: "ours"}, line: c.of, seen: 1, waits: true}
+			g := patiences{rounds: 1}
+			if c.stale {
+				of.seen = 0
+			}
+			s := suspicion{patience: p, at: at, own: "own", waits: "waits", of: of, has: "has"}
+			g.remember(s, true)
+			assert.Empty(t, g.suspects, "other parties are none")
+			g.remember(s, false)
+			g.remember(s, false)
+			assert.Len(t, g.suspects, 1)
+			g.learn()
+			got := none
+			switch {
+			case p.paid:
+				got = paid
+			case len(g.suspects) > 0:
+				got = kept
+			}
+			assert.Equal(t, c.want, got)
+		})
+	}
+}

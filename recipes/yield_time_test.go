@@ -1,0 +1,84 @@
+package recipes_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/recipes"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// near is how far away a server is, each way, whose round trips are short next to
+// what a MultiLock waits before it yields.
+const near = 200 * time.Microsecond
+
+// An ordered MultiLock sees that it is in the way of who has a lock that it has
+// not come to yet.
+func TestOrderedMultiLockYieldsToOwnersOfLaterLocks(t *testing.T) {
+	for name, later := range map[string]func(c *framework.Client) recipes.Lock{
+		"mutex":           func(c *framework.Client) recipes.Lock { return recipes.NewInterProcessMutex(c, "/c") },
+		"semaphore mutex": func(c *framework.Client) recipes.Lock { return recipes.NewInterProcessSemaphoreMutex(c, "/c") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(near))
+				stranger, nests, c := connect(t, srv), connect(t, srv), connect(t, srv)
+				outer, err := later(nests).Acquire(t.Context())
+				require.NoError(t, err)
+				b, err := recipes.NewInterProcessMutex(stranger, "/b").Acquire(t.Context())
+				require.NoError(t, err)
+				multi := make(chan *recipes.Hold, 1)
+				go func() {
+					m := recipes.NewInterProcessMultiLock(recipes.NewInterProcessMutex(c, "/a"), recipes.NewInterProcessMutex(c, "/b"), later(c))
+					h, err := m.Ordered().Acquire(t.Context())
+					assert.NoError(t, err)
+					multi <- h
+				}()
+				require.NoError(t, srv.WaitChildren(t.Context(), "/b", 2)) // it has /a
+				began := time.Now()
+				inner, err := recipes.NewInterProcessMutex(nests, "/a").Acquire(outer.Context())
+				require.NoError(t, err)
+				assert.Less(t, time.Since(began), 15*time.Millisecond, "before it would yield to anybody")
+				require.NoError(t, inner.Release())
+				require.NoError(t, outer.Release())
+				require.NoError(t, b.Release())
+				h := <-multi
+				require.NoError(t, h.Release())
+			})
+		})
+	}
+}
+
+// MultiLocks of one client do not take each other for who holds what both wait
+// for.
+func TestMultiLocksOfOneClientKeepTheirPlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(near))
+		c := connect(t, srv)
+		lock := func(path string) recipes.Lock { return recipes.NewInterProcessMutex(c, path) }
+		b, err := lock("/b").Acquire(t.Context())
+		require.NoError(t, err)
+		holds := make(chan *recipes.Hold, 2)
+		for i := range 2 {
+			go func() {
+				h, err := recipes.NewInterProcessMultiLock(lock("/a"), lock("/b")).Acquire(t.Context())
+				assert.NoError(t, err)
+				holds <- h
+			}()
+			require.NoError(t, srv.WaitChildren(t.Context(), "/b", i+2))
+		}
+		before := srv.Requests()["multi"]
+		time.Sleep(15 * time.Millisecond)
+		assert.Equal(t, before, srv.Requests()["multi"], "nobody yielded")
+		require.NoError(t, b.Release())
+		for range 2 {
+			h := <-holds
+			require.NoError(t, h.Release())
+		}
+	})
+}
