@@ -126,14 +126,15 @@ func (p *place) pass(ctx context.Context, c *link.Conn, h *heir, line []contende
 	s := p.scope.Session
 	ahead := line[at-1].name
 	o := h.omens
-	if o != nil && o.c == c && o.ahead == ahead && o.over() {
+	over := o != nil && o.over() // asked once, as the event may come now
+	if over && o.c == c && o.ahead == ahead {
 		// The list shows it, so its event has come after that.
 		if first, err := o.won(at); first || err != nil {
 			return h.inherit(first), err
 		}
 	}
 	// Another one is ahead than before only if that has gone, which ends the watch.
-	if o == nil || o.c != c || o.own != p.name || o.over() {
+	if o == nil || over || o.c != c || o.own != p.name {
 		h.stop()
 		o = &omens{p: p, c: c, ahead: ahead, own: p.name, woken: make(chan struct{})}
 		h.s, h.omens = s, o
