@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/wire"
@@ -139,8 +140,9 @@ func (e *TransactionError) Unwrap() error { return e.Err }
 // *TransactionError; if the reply is lost, ErrOutcomeUnknown, unless Idempotent
 // is given: then what the operations were to do is read back, and the
 // transaction sent again if it has not been done. Should that be refused, the
-// error matches both, as somebody may have changed the nodes in between. An
-// empty transaction is ErrInvalidArgument.
+// error matches both, as somebody may have changed the nodes in between. One of
+// checks alone is repeated as a read is. An empty transaction is
+// ErrInvalidArgument.
 func (t *Transaction) Commit(ctx context.Context, opts ...CommitOption) ([]Result, error) {
 	if t.scope == nil {
 		return nil, &OpError{Op: "commit", Err: ErrClosed}
@@ -150,7 +152,7 @@ func (t *Transaction) Commit(ctx context.Context, opts ...CommitOption) ([]Resul
 	if err != nil {
 		return nil, o.fail(err)
 	}
-	o.idempotent = options.idempotent
+	o.idempotent = options.idempotent || !t.writes()
 	var results []Result
 	var before doubt
 	err = o.do(ctx, func(ctx context.Context) (err error) {
@@ -224,6 +226,12 @@ func (t *Ops) settleable() error {
 	return nil
 }
 
+// writes is whether there is anything but checks.
+func (t *Ops) writes() bool {
+	notCheck := func(p pendingOp) bool { return p.Op != wire.OpCheck }
+	return slices.ContainsFunc(t.guards, notCheck) || slices.ContainsFunc(t.ops, notCheck)
+}
+
 // send sends the transaction once.
 func (t *Ops) send(ctx context.Context, o *op) ([]Result, error) {
 	c, err := o.conn(ctx)
@@ -243,7 +251,7 @@ func (t *Ops) send(ctx context.Context, o *op) ([]Result, error) {
 		req.Ops = append(req.Ops, p.MultiOp)
 	}
 	var resp wire.MultiResponse
-	if err := o.session.Round(ctx, c, wire.OpMulti, true, req, &resp); err != nil {
+	if err := o.session.Round(ctx, c, wire.OpMulti, t.writes(), req, &resp); err != nil {
 		return nil, err
 	}
 	return t.results(o, resp.Results)

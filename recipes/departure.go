@@ -69,6 +69,15 @@ func (d *departure) undo() {
 	}
 }
 
+// reopen lets the hold be released after a transaction of which nobody knows what
+// has come. That its node is gone is no loss: it will have been deleted by that.
+func (d *departure) reopen() {
+	for _, inner := range d.inner {
+		inner.reopen()
+	}
+	d.hold.released.Store(false)
+}
+
 // mark says that the hold is over, whatever becomes of its node.
 func (d *departure) mark() {
 	t, h := d.hold.tenure, d.hold

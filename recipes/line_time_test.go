@@ -392,7 +392,9 @@ func TestNodeThatIsNotHandedOver(t *testing.T) {
 			s.srv.On(zktest.Match{Op: "multi"}, zktest.Delay(time.Second))
 			ctx, cancel := context.WithTimeout(s.t.Context(), time.Millisecond)
 			defer cancel()
-			_, err := s.first.Transaction().Commit(ctx)
+			tx := s.first.Transaction()
+			tx.Create("/late", nil, framework.Persistent)
+			_, err := tx.Commit(ctx)
 			require.ErrorIs(s.t, err, framework.ErrOutcomeUnknown)
 		}, false},
 		"transaction across connections": {mutex, func(s scene) {

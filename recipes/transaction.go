@@ -55,8 +55,8 @@ func (h *Hold) firstPlace() *place {
 // ErrFenced, which also matches ErrLockLost here, says that the lock is gone and
 // nothing was written; ErrReleased that it was given back before; a
 // *framework.TransactionError that an operation of yours was refused;
-// framework.ErrOutcomeUnknown that the reply was lost, unless
-// framework.Idempotent is given (see framework.Transaction.Commit);
+// framework.ErrOutcomeUnknown that the reply was lost, unless there is nothing to
+// write or framework.Idempotent is given (see framework.Transaction.Commit);
 // ErrNoFence that the hold has no node, a node that may not be read, or nodes
 // of several clients. Other errors are as from framework.Transaction.Commit.
 func (t *Transaction) Commit(ctx context.Context, opts ...framework.CommitOption) ([]framework.Result, error) {
@@ -96,7 +96,7 @@ func (t *Transaction) CommitAndRelease(ctx context.Context, opts ...framework.Co
 	case err == nil:
 		d.done()
 	case errors.Is(err, framework.ErrOutcomeUnknown):
-		d.undo()
+		d.reopen()
 		stop := context.AfterFunc(ctx, func() {
 			for _, leaf := range leaves {
 				leaf.tenure.hurry()

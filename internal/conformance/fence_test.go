@@ -190,6 +190,9 @@ func fenceReplyLost(e *env) {
 					if idempotent {
 						opts = append(opts, framework.Idempotent())
 					}
+					fault(wire.OpMulti, 1)
+					_, err = h.Transaction().Commit(e.soon())
+					require.NoError(e, err, "%s %s: it only asks", k.name, name)
 					tx := h.Transaction()
 					tx.Set("/account", []byte("1"), stat.Version)
 					fault(wire.OpMulti, 1)

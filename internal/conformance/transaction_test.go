@@ -88,6 +88,19 @@ func transactionReplyLost(e *env) {
 	_, err := tx.Commit(e.soon())
 	require.ErrorIs(e, err, framework.ErrOutcomeUnknown)
 	assert.Equal(e, []string{"a"}, e.children(""))
+
+	for _, version := range []int32{0, 1} { // checks leave nothing open
+		c.net.LoseReply(wire.OpMulti, 1)
+		tx = c.Transaction()
+		tx.Check("/a", version)
+		_, err = tx.Commit(e.soon())
+		if version == 0 {
+			require.NoError(e, err)
+			continue
+		}
+		require.ErrorIs(e, err, framework.ErrBadVersion)
+		require.NotErrorIs(e, err, framework.ErrOutcomeUnknown)
+	}
 }
 
 func transactionIdempotent(e *env) {
