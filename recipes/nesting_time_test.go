@@ -164,7 +164,7 @@ type score struct {
 
 func runCrowd(t *testing.T, actors []actor, in setting) (s score) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(200*time.Microsecond))
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(near))
 		s = score{rounds: make([]int, len(actors)), longest: make([]time.Duration, len(actors))}
 		var mu sync.Mutex
 		owned := map[string]int{}

@@ -125,11 +125,12 @@ func (g *party) untilLook(now time.Time) time.Duration {
 	return next
 }
 
-// inTheWay is whether we may be holding somebody up: a lease cannot, as who
-// wants it waits for our turn.
-func (g *party) inTheWay() bool {
-	return slices.ContainsFunc(g.stands, func(st *stand) bool { return st.turn == nil && st.first() })
-}
+// inTheWay is whether we may be holding somebody up.
+func (g *party) inTheWay() bool { return slices.ContainsFunc(g.stands, (*stand).inTheWay) }
+
+// inTheWay is whether somebody may be waiting for this place: a lease holds nobody
+// up, as who wants it waits for our turn.
+func (st *stand) inTheWay() bool { return st.turn == nil && st.first() }
 
 // watchAhead sees to it that the node ahead is watched wherever we wait. It
 // reports true if one has gone meanwhile.
@@ -258,7 +259,7 @@ func (g *party) askOwners(ctx context.Context, c *link.Conn) error {
 	}
 	for _, st := range g.stands {
 		ask(st, st.holders())
-		if st.turn == nil && st.first() {
+		if st.inTheWay() {
 			ask(st, st.followers())
 		}
 	}
@@ -340,14 +341,14 @@ func (g *party) known(st *stand, nodes []contender) (all []node) {
 
 // toYield picks where to yield, and to how long a patience that is due.
 func (g *party) toYield(now time.Time) (yield []*stand, due *patience) {
-	crowds := g.crowds()
+	held, crowds := g.held(), g.crowds()
 	var sure, unsure, crowded []*stand
 	for _, st := range g.stands {
-		if st.turn != nil || !st.first() || len(st.followers()) == 0 {
+		if !st.inTheWay() || len(st.followers()) == 0 {
 			continue
 		}
 		crowded = append(crowded, st)
-		switch g.suspect(st, crowds, now) {
+		switch g.suspect(st, held, crowds, now) {
 		case &g.sure:
 			sure = append(sure, st)
 		case &g.unsure:
@@ -365,25 +366,38 @@ func (g *party) toYield(now time.Time) (yield []*stand, due *patience) {
 	return nil, nil
 }
 
+// holding is a node that has what we wait for in a stand.
+type holding struct {
+	node
+	in *stand
+}
+
+func (g *party) held() (all []holding) {
+	for _, st := range g.stands {
+		for _, n := range g.known(st, st.holders()) {
+			all = append(all, holding{n, st})
+		}
+	}
+	return all
+}
+
 // suspect looks for somebody behind a stand who has what we wait for, and says
 // whose patience with that is over, if any.
-func (g *party) suspect(st *stand, crowds map[int64]int, now time.Time) (due *patience) {
+func (g *party) suspect(st *stand, held []holding, crowds map[int64]int, now time.Time) (due *patience) {
 	for _, waits := range g.known(st, st.followers()) {
-		for _, other := range g.stands {
-			for _, has := range g.known(other, other.holders()) {
-				var p *patience
-				switch l := has.like(waits); {
-				case l == alike && st.defers(waits):
-					p = &g.sure
-				case l == perhaps && crowds[waits.session] == 1:
-					p = &g.unsure
-				default:
-					continue
-				}
-				g.remember(suspicion{patience: p, at: st, own: st.name, waits: waits.name, of: other, has: has.name}, waits.yields)
-				if now.Sub(other.since) >= p.time() && due != &g.sure {
-					due = p
-				}
+		for _, has := range held {
+			var p *patience
+			switch l := has.like(waits); {
+			case l == alike && st.defers(waits):
+				p = &g.sure
+			case l == perhaps && crowds[waits.session] == 1:
+				p = &g.unsure
+			default:
+				continue
+			}
+			g.remember(suspicion{patience: p, at: st, own: st.name, waits: waits.name, of: has.in, has: has.name}, waits.yields)
+			if now.Sub(has.in.since) >= p.time() && due != &g.sure {
+				due = p
 			}
 		}
 	}
@@ -409,7 +423,7 @@ func (g *party) stalled(now time.Time) bool {
 func (g *party) crowds() map[int64]int {
 	waiting := make(map[int64]int)
 	for _, st := range g.stands {
-		if st.turn == nil && st.first() {
+		if st.inTheWay() {
 			for _, n := range g.known(st, st.followers()) {
 				waiting[n.session]++
 			}

@@ -32,13 +32,8 @@ func TestOrderedMultiLockYieldsToOwnersOfLaterLocks(t *testing.T) {
 				require.NoError(t, err)
 				b, err := recipes.NewInterProcessMutex(stranger, "/b").Acquire(t.Context())
 				require.NoError(t, err)
-				multi := make(chan *recipes.Hold, 1)
-				go func() {
-					m := recipes.NewInterProcessMultiLock(recipes.NewInterProcessMutex(c, "/a"), recipes.NewInterProcessMutex(c, "/b"), later(c))
-					h, err := m.Ordered().Acquire(t.Context())
-					assert.NoError(t, err)
-					multi <- h
-				}()
+				m := recipes.NewInterProcessMultiLock(recipes.NewInterProcessMutex(c, "/a"), recipes.NewInterProcessMutex(c, "/b"), later(c))
+				multi := acquiring(t, m.Ordered())
 				require.NoError(t, srv.WaitChildren(t.Context(), "/b", 2)) // it has /a
 				began := time.Now()
 				inner, err := recipes.NewInterProcessMutex(nests, "/a").Acquire(outer.Context())
@@ -47,8 +42,7 @@ func TestOrderedMultiLockYieldsToOwnersOfLaterLocks(t *testing.T) {
 				require.NoError(t, inner.Release())
 				require.NoError(t, outer.Release())
 				require.NoError(t, b.Release())
-				h := <-multi
-				require.NoError(t, h.Release())
+				require.NoError(t, (<-multi).Release())
 			})
 		})
 	}
@@ -63,22 +57,17 @@ func TestMultiLocksOfOneClientKeepTheirPlaces(t *testing.T) {
 		lock := func(path string) recipes.Lock { return recipes.NewInterProcessMutex(c, path) }
 		b, err := lock("/b").Acquire(t.Context())
 		require.NoError(t, err)
-		holds := make(chan *recipes.Hold, 2)
+		var multis []<-chan *recipes.Hold
 		for i := range 2 {
-			go func() {
-				h, err := recipes.NewInterProcessMultiLock(lock("/a"), lock("/b")).Acquire(t.Context())
-				assert.NoError(t, err)
-				holds <- h
-			}()
+			multis = append(multis, acquiring(t, recipes.NewInterProcessMultiLock(lock("/a"), lock("/b"))))
 			require.NoError(t, srv.WaitChildren(t.Context(), "/b", i+2))
 		}
 		before := srv.Requests()["multi"]
 		time.Sleep(15 * time.Millisecond)
 		assert.Equal(t, before, srv.Requests()["multi"], "nobody yielded")
 		require.NoError(t, b.Release())
-		for range 2 {
-			h := <-holds
-			require.NoError(t, h.Release())
+		for _, got := range multis {
+			require.NoError(t, (<-got).Release())
 		}
 	})
 }
