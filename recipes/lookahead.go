@@ -122,28 +122,27 @@ func (h *heir) inherited() {
 
 // pass waits for what brings us nearer to the lock, by the list that was just
 // taken, and reports whether it is ours.
-func (p *place) pass(ctx context.Context, c *link.Conn, h *heir, line []contender, at int) (first bool, err error) {
+func (p *place) pass(ctx context.Context, c *link.Conn, h *heir, v view) (first bool, err error) {
 	s := p.scope.Session
-	ahead := line[at-1].name
 	o := h.omens
 	over := o != nil && o.over() // asked once, as the event may come now
-	if over && o.c == c && o.ahead == ahead {
+	if over && o.c == c && o.ahead == v.ahead {
 		// The list shows it, so its event has come after that.
-		if first, err := o.won(at); first || err != nil {
+		if first, err := o.won(v.at); first || err != nil {
 			return h.inherit(first), err
 		}
 	}
 	// Another one is ahead than before only if that has gone, which ends the watch.
 	if o == nil || over || o.c != c || o.own != p.name {
 		h.stop()
-		o = &omens{p: p, c: c, ahead: ahead, own: p.name, woken: make(chan struct{})}
+		o = &omens{p: p, c: c, ahead: v.ahead, own: p.name, woken: make(chan struct{})}
 		h.s, h.omens = s, o
 	}
 	var two chan error // tells of the node two ahead
 	var calls []*link.Call
-	if at > 1 {
+	if v.next != "" {
 		two = make(chan error, 1)
-		call, watch, err := s.WatchData(ctx, c, session.Below(p.path, line[at-2].name), func(ev session.Event) { two <- ev.Err })
+		call, watch, err := s.WatchData(ctx, c, session.Below(p.path, v.next), func(ev session.Event) { two <- ev.Err })
 		if err != nil {
 			return false, err
 		}
@@ -156,13 +155,13 @@ func (p *place) pass(ctx context.Context, c *link.Conn, h *heir, line []contende
 		case errors.Is(err, framework.ErrNoNode):
 			return false, nil // somebody has gone by now, perhaps we
 		case errors.Is(err, framework.ErrNoAuth): // to read one of the nodes
-			return false, p.await(ctx, c, ahead)
+			return false, p.await(ctx, c, v.ahead)
 		}
 		return false, err
 	}
 	select {
 	case <-o.woken:
-		first, err := o.won(at)
+		first, err := o.won(v.at)
 		return h.inherit(first), err
 	case err = <-two:
 	case <-ctx.Done():

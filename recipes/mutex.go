@@ -30,7 +30,7 @@ func NewInterProcessMutex(c *framework.Client, path string, opts ...Option) *Int
 }
 
 func newMutex(c *framework.Client, path string, opts []Option, mark string, marks []string,
-	ahead func([]contender, int) (contender, bool)) *InterProcessMutex {
+	ahead func(*lineup, int) (int, bool)) *InterProcessMutex {
 	m := &InterProcessMutex{queue: queue{path: path, mark: mark, marks: marks, ahead: ahead, inherits: mark == lockName}}
 	var full string
 	if m.scope, full, m.opts, m.err = parts(c, path, opts); m.err == nil {

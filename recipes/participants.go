@@ -59,26 +59,23 @@ func (q *queue) participants(ctx context.Context) ([]Participant, error) {
 	}
 	waits := func(i int) bool {
 		ahead := aheadExclusive
-		if line[i].mark == readName {
+		if line.mark(i) == readName {
 			ahead = aheadRead
 		}
 		_, waits := ahead(line, i)
 		return waits
 	}
-	return q.describe(ctx, c, line, waits)
+	return q.describe(ctx, c, line.span(0, line.len()), waits)
 }
 
 // line lists the queue in order.
-func (q *queue) line(ctx context.Context, c *link.Conn) ([]contender, error) {
-	var resp wire.GetChildrenResponse
-	err := q.scope.Session.Round(ctx, c, wire.OpGetChildren, false, &wire.PathWatchRequest{Path: q.path}, &resp)
-	if errors.Is(err, framework.ErrNoNode) {
-		return nil, nil
-	}
-	if err != nil {
+func (q *queue) line(ctx context.Context, c *link.Conn) (*lineup, error) {
+	var names wire.Names
+	err := q.scope.Session.Round(ctx, c, wire.OpGetChildren, false, &wire.PathWatchRequest{Path: q.path}, &names)
+	if err != nil && !errors.Is(err, framework.ErrNoNode) {
 		return nil, err
 	}
-	return contenders(resp.Children, q.marks...)
+	return lineUp(names, q.marks)
 }
 
 // describe reads every node of a queue, all requests at once. Those that have

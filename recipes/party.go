@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -46,11 +47,11 @@ type stand struct {
 	crowded *atomic.Bool         // of a lease: see InterProcessSemaphore
 	bold    bool                 // the lease is made with the turn, see semaphorejoint.go
 	old     string               // the node that a yield of unknown outcome was to delete
-	line    []contender
-	at      int  // our position in line
-	seen    int  // the round of that list
-	waits   bool // somebody is ahead
-	ahead   contender
+	line    *lineup
+	at      int    // our position in line
+	seen    int    // the round of that list
+	waits   bool   // somebody is ahead
+	ahead   string // who, then
 	watch   *session.Watch
 	watched string // the node that watch is on
 	blocked
@@ -340,7 +341,7 @@ func (g *party) listed(ctx context.Context, c *link.Conn, lists *session.Lists, 
 			return errAgain
 		}
 		if errors.Is(err, framework.ErrNoNode) {
-			children, err = nil, nil
+			children, err = wire.Names{}, nil
 			if st.name != "" {
 				st.scope.Session.Remove(st.session, st.node()) // not to rest on what only the parent's absence says
 			}
@@ -352,7 +353,7 @@ func (g *party) listed(ctx context.Context, c *link.Conn, lists *session.Lists, 
 			st.find(children)
 		}
 		before := st.first()
-		if st.line, err = contenders(children, st.marks...); err != nil {
+		if st.line, err = lineUp(children, st.marks); err != nil {
 			return err
 		}
 		st.seen = g.rounds
@@ -360,12 +361,14 @@ func (g *party) listed(ctx context.Context, c *link.Conn, lists *session.Lists, 
 			g.sawHead(st)
 			continue
 		}
-		if st.at = position(st.line, st.name); st.at < 0 {
+		if st.at = st.line.find(st.name); st.at < 0 {
 			st.reset(c)
 			return errAgain
 		}
-		st.ahead, st.waits = st.queue.ahead(st.line, st.at)
-		st.behind = st.behind || st.waits
+		var ahead int
+		if ahead, st.waits = st.queue.ahead(st.line, st.at); st.waits {
+			st.ahead, st.behind = st.line.name(ahead), true
+		}
 		if !before && !st.waits {
 			g.lookIn = firstLook // there may be others behind us now
 		}
@@ -376,16 +379,18 @@ func (g *party) listed(ctx context.Context, c *link.Conn, lists *session.Lists, 
 
 // find settles whether a node was made whose reply was lost, or replaced. The
 // session is the same, so what there is under our protection is ours.
-func (st *stand) find(children []string) {
+func (st *stand) find(children wire.Names) {
 	st.doubt, st.name = nil, ""
-	for _, name := range children {
-		if strings.HasPrefix(name, st.protection) {
-			st.name = name
+	old := false
+	for _, name := range children.All() {
+		if bytes.HasPrefix(name, []byte(st.protection)) {
+			st.name = string(name)
 		}
+		old = old || st.old != "" && string(name) == st.old
 	}
 	switch {
 	case st.name != "":
-	case st.old != "" && slices.Contains(children, st.old):
+	case old:
 		st.name = st.old // the yield was not applied
 		st.straggler = true
 		return

@@ -103,7 +103,7 @@ func (g *patiences) learn() {
 		if s.at.seen != g.rounds || s.of.seen != g.rounds {
 			return false
 		}
-		waits, has := position(s.at.line, s.waits) >= 0, position(s.of.line, s.has) >= 0
+		waits, has := s.at.line.find(s.waits) >= 0, s.of.line.find(s.has) >= 0
 		switch {
 		case waits && has:
 			return false

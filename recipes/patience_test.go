@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func TestPatience(t *testing.T) {
@@ -52,27 +53,27 @@ func TestPatience(t *testing.T) {
 
 // What has come of suspicions says whether patience pays.
 func TestPatienceLearns(t *testing.T) {
-	queue := func(names ...string) (line []contender) {
-		for _, name := range names {
-			line = append(line, contender{name: name})
-		}
+	queue := func(names ...string) *lineup {
+		line, err := lineOf(names, lockName)
+		require.NoError(t, err)
 		return line
 	}
+	const own, waits, has, other, another = "lock-0000000001", "lock-0000000002", "lock-0000000003", "lock-0000000004", "lock-0000000005"
 	const none, paid, kept = 0, 1, 2
 	for name, c := range map[string]struct {
-		at, of []contender
+		at, of *lineup
 		own    string
 		stale  bool
 		want   int
 	}{
-		"both still there":                      {queue("own", "waits"), queue("has"), "own", false, kept},
-		"not listed again":                      {queue("own"), queue(), "own", true, kept},
-		"gave it back while it waited":          {queue("own", "waits"), queue("other"), "own", false, paid},
-		"gave it back while it had the other":   {queue("waits", "new"), queue("other"), "new", false, paid},
-		"tired of waiting":                      {queue("own"), queue("has"), "own", false, paid},
-		"let pass, and has given that back":     {queue("new"), queue("has"), "new", false, none},
-		"let pass, and has given back both":     {queue("new"), queue("other"), "new", false, none},
-		"gone with both before it was its turn": {queue("own"), queue("other"), "own", false, none},
+		"both still there":                      {queue(own, waits), queue(has), own, false, kept},
+		"not listed again":                      {queue(own), queue(), own, true, kept},
+		"gave it back while it waited":          {queue(own, waits), queue(other), own, false, paid},
+		"gave it back while it had the other":   {queue(waits, another), queue(other), another, false, paid},
+		"tired of waiting":                      {queue(own), queue(has), own, false, paid},
+		"let pass, and has given that back":     {queue(another), queue(has), another, false, none},
+		"let pass, and has given back both":     {queue(another), queue(other), another, false, none},
+		"gone with both before it was its turn": {queue(own), queue(other), own, false, none},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &patience{first: mostPatience / 4, most: mostPatience}
@@ -82,7 +83,7 @@ func TestPatienceLearns(t *testing.T) {
 			if c.stale {
 				of.seen = 0
 			}
-			s := suspicion{patience: p, at: at, own: "own", waits: "waits", of: of, has: "has"}
+			s := suspicion{patience: p, at: at, own: own, waits: waits, of: of, has: has}
 			g.remember(s, true)
 			assert.Empty(t, g.suspects, "other parties are none")
 			g.remember(s, false)

@@ -3,7 +3,6 @@ package recipes
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
@@ -19,7 +18,7 @@ type queue struct {
 	path  string   // of the parent, in full
 	mark  string   // what kind of node we make
 	marks []string // what kinds count
-	ahead func(queue []contender, at int) (contender, bool)
+	ahead func(line *lineup, at int) (i int, waits bool)
 	opts  options
 	// inherits is whether the event of the node ahead can be enough, see
 	// lookahead.go.
@@ -81,18 +80,26 @@ func (p *place) peek(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	children, err := p.list(ctx, c)
+	list, err := p.list(ctx, c)
+	if err == nil {
+		err = p.peeked(ctx, c, list)
+	}
 	if errors.Is(err, framework.ErrNoNode) {
 		return nil
 	}
+	return err
+}
+
+// peeked reads the list that peek asked for.
+func (p *place) peeked(ctx context.Context, c *link.Conn, list *link.Call) error {
+	line, err := p.listed(ctx, c, list)
 	if err != nil {
 		return err
 	}
-	line, err := contenders(children, p.marks...)
-	if err != nil {
-		return err
-	}
-	if _, waits := p.ahead(line, len(line)); waits {
+	_, waits := p.ahead(line, line.len())
+	line.free()
+	list.Free()
+	if waits {
 		p.sawAhead()
 		return ErrNotAcquired
 	}
@@ -158,40 +165,58 @@ func (p *place) look(ctx context.Context, once bool, h *heir) (first bool, err e
 	if err != nil {
 		return false, err
 	}
-	children, err := p.see(ctx, c)
+	list, err := p.see(ctx, c)
 	if err != nil {
 		return false, err
 	}
-	line, at, err := p.among(children)
-	if err != nil {
+	v, err := p.view(ctx, c, list)
+	switch {
+	case err != nil:
 		return false, err
-	}
-	ahead, waits := p.ahead(line, at)
-	if !waits {
+	case v.ahead == "":
 		h.inherited()
 		return true, nil
 	}
 	p.sawAhead()
-	if once {
+	switch {
+	case once:
 		return false, nil
+	case p.inherits && (p.opts.lookAhead || v.at == 1):
+		return p.pass(ctx, c, h, v)
 	}
-	if p.inherits && (p.opts.lookAhead || at == 1) {
-		return p.pass(ctx, c, h, line, at)
-	}
-	return false, p.await(ctx, c, ahead.name)
+	return false, p.await(ctx, c, v.ahead)
 }
 
-// among reads a list of the queue and finds our node there, which may have gone.
-func (p *place) among(children []string) (line []contender, at int, err error) {
-	if line, err = contenders(children, p.marks...); err != nil {
-		return nil, 0, err
+// view is what a place wants to know of its queue.
+type view struct {
+	at    int    // where our node stands
+	ahead string // the node that we wait for, "" for none
+	next  string // the one that stands before that
+}
+
+// view reads a list of the queue, whose memory it gives back. Our node may have
+// gone.
+func (p *place) view(ctx context.Context, c *link.Conn, list *link.Call) (v view, err error) {
+	line, err := p.listed(ctx, c, list)
+	if err != nil {
+		return v, err
 	}
-	if at = position(line, p.name); at < 0 {
+	if v.at = line.find(p.name); v.at >= 0 {
+		p.parties = p.parties || p.line != nil && line.hasParty()
+		if i, waits := p.ahead(line, v.at); waits {
+			v.ahead = line.name(i)
+			if i > 0 && p.opts.lookAhead {
+				v.next = line.name(i - 1)
+			}
+		}
+	}
+	line.free()
+	list.Free()
+	if v.at < 0 {
 		p.vanished()
-		return nil, 0, errAgain
+		err = errAgain
 	}
-	p.parties = p.parties || p.line != nil && slices.ContainsFunc(line, contender.isParty)
-	return line, at, nil
+	return v, err
 }
 
 // sawAhead remembers that others were seen ahead.
@@ -204,7 +229,7 @@ func (p *place) sawAhead() {
 
 // see makes sure of our own node and lists the queue, in one round trip where
 // nothing is in doubt.
-func (p *place) see(ctx context.Context, c *link.Conn) ([]string, error) {
+func (p *place) see(ctx context.Context, c *link.Conn) (list *link.Call, err error) {
 	if err := p.resolve(ctx, c); err != nil {
 		return nil, err
 	}
@@ -254,16 +279,13 @@ func (p *place) vanished() {
 // list shows our node and every older one that is left. A list that is out of
 // date can show too many of them and never too few: they were created before
 // ours, which it shows.
-func (p *place) enter(ctx context.Context, c *link.Conn) ([]string, error) {
+func (p *place) enter(ctx context.Context, c *link.Conn) (list *link.Call, err error) {
 	create, list := p.creation(c), p.listing()
 	if err := p.scope.Session.Send(ctx, c, create, list); err != nil {
 		return nil, err
 	}
 	p.scope.Session.Settle(ctx, list)
-	if err := p.created(ctx, c, create); err != nil {
-		return nil, err
-	}
-	return p.listed(ctx, c, list)
+	return list, p.created(ctx, c, create)
 }
 
 // creation is the request that makes our node.
@@ -327,13 +349,18 @@ func (p *place) listing() *link.Call {
 	return session.NewList(p.path)
 }
 
-func (p *place) listed(ctx context.Context, c *link.Conn, list *link.Call) ([]string, error) {
-	return p.scope.Session.List(ctx, c, list)
+// listed waits for a list of the queue.
+func (p *place) listed(ctx context.Context, c *link.Conn, list *link.Call) (*lineup, error) {
+	names, err := p.scope.Session.List(ctx, c, list)
+	if err != nil {
+		return nil, err
+	}
+	return lineUp(names, p.marks)
 }
 
-// list reads the queue. On another connection than before, a sync comes first:
+// list asks for the queue. On another connection than before, a sync comes first:
 // the server may be behind the one that we heard of our node from.
-func (p *place) list(ctx context.Context, c *link.Conn) ([]string, error) {
+func (p *place) list(ctx context.Context, c *link.Conn) (list *link.Call, err error) {
 	calls := []*link.Call{p.listing()}
 	if p.conn != c {
 		calls = append([]*link.Call{link.NewCall(wire.OpSync, &wire.PathRequest{Path: p.path})}, calls...)
@@ -347,7 +374,7 @@ func (p *place) list(ctx context.Context, c *link.Conn) ([]string, error) {
 			return nil, err
 		}
 	}
-	return p.listed(ctx, c, calls[len(calls)-1])
+	return calls[len(calls)-1], nil
 }
 
 // recover finds out whether a node was made whose reply was lost. The session

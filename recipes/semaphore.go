@@ -54,11 +54,8 @@ func NewInterProcessSemaphore(c *framework.Client, path string, leases int, opts
 // Differs: Curator counts the leases. Where they stand gives the same, save that
 // two who wait at once, after somebody deleted a node in the other queue, do not
 // wait for each other.
-func (s *InterProcessSemaphore) aheadOfLease(queue []contender, at int) (contender, bool) {
-	if at < s.total {
-		return contender{}, false
-	}
-	return queue[0], true
+func (s *InterProcessSemaphore) aheadOfLease(_ *lineup, at int) (i int, waits bool) {
+	return 0, at >= s.total
 }
 
 // Acquire takes one lease, and each call another, also under a hold of this
@@ -236,7 +233,7 @@ func (a *lending) peek(ctx context.Context) error {
 		return err
 	}
 	line, err := a.InterProcessSemaphore.leases.line(ctx, c)
-	if err == nil && len(line)+a.n > a.total {
+	if err == nil && line.len()+a.n > a.total {
 		a.full = true
 		err = ErrNotAcquired
 	}
@@ -347,17 +344,17 @@ func (a *lending) make(ctx context.Context, c *link.Conn) (made func() error, er
 
 // granted is whether all of our leases are among the first.
 func (a *lending) granted(ctx context.Context, c *link.Conn, list *link.Call) (bool, error) {
-	children, err := a.line.scope.Session.List(ctx, c, list)
+	line, err := a.leases[0].listed(ctx, c, list)
 	if err != nil {
 		return false, err
 	}
-	line, err := contenders(children, leaseName)
-	if err != nil {
-		return false, err
-	}
+	defer func() {
+		line.free()
+		list.Free()
+	}()
 	a.full = false
 	for _, l := range a.leases {
-		at := position(line, l.name)
+		at := line.find(l.name)
 		if at < 0 {
 			l.vanished()
 			return false, errAgain

@@ -87,15 +87,7 @@ func (a *lending) attempt(ctx context.Context) ([]*tenure, error) {
 
 // aheadInLine is who is served before us, "" if it is our turn.
 func (a *lending) aheadInLine(ctx context.Context, c *link.Conn, list *link.Call) (string, error) {
-	children, err := a.turn.listed(ctx, c, list)
-	if err != nil {
-		return "", err
-	}
-	line, at, err := a.turn.among(children)
-	if err != nil {
-		return "", err
-	}
-	ahead, waits := a.turn.ahead(line, at)
-	a.turn.behind = a.turn.behind || waits
-	return ahead.name, nil
+	v, err := a.turn.view(ctx, c, list)
+	a.turn.behind = a.turn.behind || v.ahead != ""
+	return v.ahead, err
 }

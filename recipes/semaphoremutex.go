@@ -81,10 +81,10 @@ func (s *InterProcessSemaphore) participants(ctx context.Context) ([]Participant
 	if err != nil {
 		return nil, err
 	}
-	lent, err := s.leases.describe(ctx, c, leases, func(i int) bool { return i >= s.total })
+	lent, err := s.leases.describe(ctx, c, leases.span(0, leases.len()), func(i int) bool { return i >= s.total })
 	if err != nil {
 		return nil, err
 	}
-	queued, err := s.line.describe(ctx, c, waiting, func(int) bool { return true })
+	queued, err := s.line.describe(ctx, c, waiting.span(0, waiting.len()), func(int) bool { return true })
 	return append(lent, queued...), err
 }

@@ -37,19 +37,19 @@ func (a *lending) stalled() (<-chan time.Time, func()) {
 // inTheWay is whether somebody who waits for a turn behind ours has a lease.
 func (a *lending) inTheWay(ctx context.Context, c *link.Conn) (bool, error) {
 	line, err := a.line.line(ctx, c)
-	at := position(line, a.turn.name)
-	if err != nil || at < 0 || at == len(line)-1 {
+	at := line.find(a.turn.name)
+	if err != nil || at < 0 || at == line.len()-1 {
 		return false, err
 	}
 	leases, err := a.InterProcessSemaphore.leases.line(ctx, c)
 	if err != nil {
 		return false, err
 	}
-	behind, err := a.line.describe(ctx, c, line[at+1:], nobodyWaits)
+	behind, err := a.line.describe(ctx, c, line.span(at+1, line.len()), nobodyWaits)
 	if err != nil {
 		return false, err
 	}
-	owners, err := a.InterProcessSemaphore.leases.describe(ctx, c, a.withoutOurs(leases), nobodyWaits)
+	owners, err := a.InterProcessSemaphore.leases.describe(ctx, c, a.withoutOurs(leases.span(0, leases.len())), nobodyWaits)
 	if err != nil {
 		return false, err
 	}

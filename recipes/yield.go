@@ -146,15 +146,15 @@ func (g *party) watchAhead(ctx context.Context, c *link.Conn) (again bool, err e
 			st.unwatch()
 			continue
 		}
-		if st.watched == st.ahead.name {
+		if st.watched == st.ahead {
 			continue
 		}
 		st.unwatch()
-		call, watch, err := s.WatchData(ctx, c, session.Below(st.path, st.ahead.name), g.wake)
+		call, watch, err := s.WatchData(ctx, c, session.Below(st.path, st.ahead), g.wake)
 		if err != nil {
 			return false, err
 		}
-		st.watch, st.watched = watch, st.ahead.name
+		st.watch, st.watched = watch, st.ahead
 		set = append(set, setting{st, call})
 	}
 	for _, w := range set {
@@ -162,11 +162,11 @@ func (g *party) watchAhead(ctx context.Context, c *link.Conn) (again bool, err e
 		if errors.Is(err, framework.ErrNoAuth) { // asking for its existence needs no right
 			w.st.unwatch()
 			var call *link.Call
-			call, w.st.watch, err = s.WatchExists(ctx, c, session.Below(w.st.path, w.st.ahead.name), g.wake)
+			call, w.st.watch, err = s.WatchExists(ctx, c, session.Below(w.st.path, w.st.ahead), g.wake)
 			if err != nil {
 				return false, err
 			}
-			w.st.watched = w.st.ahead.name
+			w.st.watched = w.st.ahead
 			err = s.Await(ctx, c, call, false)
 		}
 		if errors.Is(err, framework.ErrNoNode) {
@@ -223,24 +223,24 @@ func (st *stand) holders() []contender {
 	switch {
 	case st.name != "" && st.waits:
 	case st.name == "":
-		if _, waits := st.queue.ahead(st.line, len(st.line)); !waits {
+		if _, waits := st.queue.ahead(st.line, st.line.len()); !waits {
 			return nil
 		}
-		before = len(st.line)
+		before = st.line.len()
 	default:
 		return nil
 	}
 	n := min(1, before)
-	for n > 0 && n < before && n < mostOwners && st.line[0].mark == readName && st.line[n].mark == readName {
+	for n > 0 && n < before && n < mostOwners && st.line.mark(0) == readName && st.line.mark(n) == readName {
 		n++
 	}
-	return st.line[:n]
+	return st.line.span(0, n)
 }
 
 // followers are those behind a stand that is first.
 func (st *stand) followers() []contender {
-	rest := st.line[st.at+1:]
-	return rest[:min(len(rest), mostOwners)]
+	from := st.at + 1
+	return st.line.span(from, min(st.line.len(), from+mostOwners))
 }
 
 // askOwners learns whose the nodes are that matter, each once.
@@ -299,8 +299,7 @@ type node struct {
 
 // isParty is whether a node is of a MultiLock.
 func (c contender) isParty() bool {
-	_, yields := session.TagOf(c.name)
-	return yields
+	return session.Yields(c.name)
 }
 
 // likeness is how likely two nodes are of one owner.

@@ -16,7 +16,9 @@ func (c *conn) multiReadLocked(req *wire.MultiRequest) (wire.Record, wire.Code) 
 		case wire.OpGetData:
 			out.Data, out.Stat, code = c.m.data.Get(c.callerLocked(), r.Path)
 		case wire.OpGetChildren:
-			out.Children, _, code = c.m.data.Children(c.callerLocked(), r.Path)
+			var names []string
+			names, _, code = c.m.data.Children(c.callerLocked(), r.Path)
+			out.Children = wire.NamesOf(names)
 		}
 		if code != wire.CodeOK {
 			out = wire.MultiResult{Op: wire.OpError, Code: code}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/paddock-zk/paddock/internal/wire"
@@ -53,6 +54,7 @@ type Call struct {
 	sentAt time.Time
 	header wire.ReplyHeader
 	body   []byte
+	memory *[]byte // that body lies in, if it is used again
 	err    error
 
 	decoder wire.Decoder // used by Decode
@@ -102,6 +104,26 @@ func (c *Call) Decode(r wire.Record) error {
 	c.decoder.Reset(c.body)
 	r.Decode(&c.decoder)
 	return c.decoder.Err()
+}
+
+// long is from which length on replies lie in memory that is used again, and
+// mostKept how much of it is kept.
+const (
+	long     = 1 << 10
+	mostKept = readStep
+)
+
+// replies is memory for long replies. What nobody frees is left to the collector.
+var replies = sync.Pool{New: func() any { return new([]byte) }}
+
+// Free gives back the memory of the reply, which nothing that shares it may be
+// used after. It may be called only after Done.
+func (c *Call) Free() {
+	if c.memory != nil && cap(*c.memory) <= mostKept {
+		replies.Put(c.memory)
+	}
+	c.body, c.memory = nil, nil
+	c.decoder.Reset(nil)
 }
 
 // Occupy says that the call has taken a place in slots, by sending, which it

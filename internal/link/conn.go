@@ -274,12 +274,16 @@ func (c *Conn) next() ([]byte, error) {
 	if n > c.link.cfg.MaxReply && n <= mostPassedOver {
 		return nil, c.passOver(n)
 	}
-	frame, err := c.readBody(n, wire.ReplyHeaderLen, c.link.cfg.MaxReply)
+	var into *[]byte
+	if n >= long {
+		into = replies.Get().(*[]byte)
+	}
+	frame, err := c.readBody(into, n, wire.ReplyHeaderLen, c.link.cfg.MaxReply)
 	if err != nil {
 		return nil, err
 	}
 	c.answered = true
-	return c.dispatch(frame, c.link.cfg.Now())
+	return c.dispatch(frame, into, c.link.cfg.Now())
 }
 
 // mostPassedOver is how long a reply may be for the connection to survive it: a
@@ -290,7 +294,7 @@ const mostPassedOver = 256 << 20
 // it: to end the connection would be to be asked for it again on the next one.
 func (c *Conn) passOver(n int) error {
 	const step = 64 << 10
-	head, err := c.readBody(wire.ReplyHeaderLen, wire.ReplyHeaderLen, wire.ReplyHeaderLen)
+	head, err := c.readBody(nil, wire.ReplyHeaderLen, wire.ReplyHeaderLen, wire.ReplyHeaderLen)
 	if err != nil {
 		return err
 	}
@@ -312,7 +316,7 @@ func (c *Conn) passOver(n int) error {
 		}
 	}
 	c.answered = true
-	return c.reply(h, nil, tooLong, c.link.cfg.Now())
+	return c.reply(h, nil, nil, tooLong, c.link.cfg.Now())
 }
 
 // readFrame reads one frame, without its length.
@@ -321,7 +325,7 @@ func (c *Conn) readFrame(least, most int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.readBody(n, least, most)
+	return c.readBody(nil, n, least, most)
 }
 
 func (c *Conn) readLength() (int, error) {
@@ -337,36 +341,45 @@ func (c *Conn) readLength() (int, error) {
 	return n, nil
 }
 
-func (c *Conn) readBody(n, least, most int) ([]byte, error) {
+// readBody reads into the memory given, if any, which it enlarges.
+func (c *Conn) readBody(into *[]byte, n, least, most int) ([]byte, error) {
 	if n < least || n > most {
 		return nil, fmt.Errorf("%w: frame of %d bytes, not between %d and %d", ErrProtocol, n, least, most)
 	}
 	if err := c.expect(n); err != nil {
 		return nil, err
 	}
-	frame, err := readN(c.in, n)
+	if into == nil {
+		into = new([]byte)
+	}
+	if have := cap(*into); have < n {
+		*into = make([]byte, 0, min(max(n, 2*have), readStep))
+	}
+	frame, err := readN(c.in, n, (*into)[:0])
 	if err != nil {
 		return nil, fmt.Errorf("read: %w", err)
 	}
+	*into = frame
 	return frame, nil
 }
 
-// readN reads n bytes. It asks for much memory only as the bytes arrive, since
-// the length is the server's word.
-func readN(r io.Reader, n int) ([]byte, error) {
-	const step = 64 << 10
-	frame := make([]byte, 0, min(n, step))
+// readStep is how much memory is asked for on the server's word alone.
+const readStep = 64 << 10
+
+// readN reads n bytes into frame, which is empty. It asks for more memory only as
+// the bytes arrive.
+func readN(r io.Reader, n int, frame []byte) ([]byte, error) {
 	for len(frame) < n {
 		if len(frame) == cap(frame) {
 			bigger := make([]byte, len(frame), min(n, 2*cap(frame)))
 			copy(bigger, frame)
 			frame = bigger
 		}
-		part := frame[len(frame):cap(frame)]
-		if _, err := io.ReadFull(r, part); err != nil {
+		upto := min(n, cap(frame))
+		if _, err := io.ReadFull(r, frame[len(frame):upto]); err != nil {
 			return nil, err
 		}
-		frame = frame[:cap(frame)]
+		frame = frame[:upto]
 	}
 	return frame, nil
 }
@@ -384,9 +397,9 @@ func (c *Conn) expect(n int) error {
 	return c.nc.SetReadDeadline(deadline)
 }
 
-// dispatch hands a frame to whom it belongs. It returns it, with its length,
-// if that is go-zookeeper.
-func (c *Conn) dispatch(frame []byte, now time.Time) ([]byte, error) {
+// dispatch hands a frame, and the memory it lies in if that is used again, to whom
+// it belongs. It returns it, with its length, if that is go-zookeeper.
+func (c *Conn) dispatch(frame []byte, in *[]byte, now time.Time) ([]byte, error) {
 	var h wire.ReplyHeader
 	d := wire.NewDecoder(frame)
 	h.Decode(d)
@@ -406,7 +419,7 @@ func (c *Conn) dispatch(frame []byte, now time.Time) ([]byte, error) {
 		}
 		return nil, nil
 	case h.Xid&ownXid != 0 && h.Xid > 0:
-		return nil, c.reply(h, frame[wire.ReplyHeaderLen:], nil, now)
+		return nil, c.reply(h, frame[wire.ReplyHeaderLen:], in, nil, now)
 	default:
 		c.sawZxid(h)
 	}
@@ -425,7 +438,7 @@ func (c *Conn) pinged() (time.Time, bool) {
 }
 
 // reply ends a call, with an error if the body could not be kept.
-func (c *Conn) reply(h wire.ReplyHeader, body []byte, failure error, now time.Time) error {
+func (c *Conn) reply(h wire.ReplyHeader, body []byte, in *[]byte, failure error, now time.Time) error {
 	c.mu.Lock()
 	call := c.pending[h.Xid]
 	if call != nil {
@@ -437,7 +450,7 @@ func (c *Conn) reply(h wire.ReplyHeader, body []byte, failure error, now time.Ti
 		return fmt.Errorf("%w: reply to request %#x, which was not asked", ErrProtocol, h.Xid)
 	}
 	c.sawZxid(h)
-	call.header, call.body, call.err = h, body, failure
+	call.header, call.body, call.memory, call.err = h, body, in, failure
 	c.link.handler.Acked(c, Ack{Sent: call.sentAt, Replied: now, Write: committed(call.op, h)})
 	call.end()
 	return nil

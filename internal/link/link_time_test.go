@@ -586,6 +586,39 @@ func TestReplyThatIsTooLong(t *testing.T) {
 	})
 }
 
+// Long replies lie in memory that is used again, but not before it is given back.
+func TestLongRepliesKeepTheirMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const rounds, lengths = 20, 5
+		data := func(i int) []byte { return bytes.Repeat([]byte{byte(i)}, 1<<(i%lengths)*2*long) }
+		s := newScript(t, func(p *peer) {
+			p.welcome(session1, 9*time.Second)
+			for i := range rounds {
+				h, _ := p.next()
+				p.send(&wire.ReplyHeader{Xid: h.Xid, Zxid: 1}, &wire.SetDataRequest{Data: data(i)})
+			}
+			p.answer(2)
+		})
+		l, r := open(t, s)
+		r.await(t, "up", 1)
+		var calls []*Call
+		var got []wire.SetDataRequest
+		for i := range rounds {
+			calls = append(calls, ask(r.current()))
+			got = append(got, wire.SetDataRequest{})
+			<-calls[i].Done()
+			require.NoError(t, calls[i].Decode(&got[i]))
+			if gone := i - lengths; gone >= 0 {
+				assert.Equal(t, data(gone), got[gone].Data)
+				calls[gone].Free()
+				require.ErrorIs(t, calls[gone].Decode(new(wire.SetDataRequest)), wire.ErrMalformed, "there is nothing left")
+				calls[gone].Free() // has nothing left to give
+			}
+		}
+		shut(t, l, s)
+	})
+}
+
 // Nobody asked for it, or it ends in the middle, or it is beyond all measure.
 func TestReplyThatIsTooLongForTheConnection(t *testing.T) {
 	const most = 8 << 10

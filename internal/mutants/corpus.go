@@ -16,6 +16,7 @@ const (
 	multilock   = "recipes/multilock.go"
 	mutex       = "recipes/mutex.go"
 	names       = "recipes/names.go"
+	lineup      = "recipes/lineup.go"
 	party       = "recipes/party.go"
 	protect     = "internal/session/protect.go"
 	queue       = "recipes/queue.go"
@@ -108,7 +109,7 @@ var corpus = []row{
 	{number: 6, failure: "the one ahead is a waiter and dies", mutants: []mutant{
 		{
 			"to be woken is to be granted",
-			[]swap{{queue, "return false, p.await(ctx, c, ahead.name)", "err = p.await(ctx, c, ahead.name)\n\treturn err == nil, err"}},
+			[]swap{{queue, "return false, p.await(ctx, c, v.ahead)", "err = p.await(ctx, c, v.ahead)\n\treturn err == nil, err"}},
 			recipes, "TestNodeAheadIsNotTheHolder/mutex",
 		},
 	}},
@@ -127,12 +128,12 @@ var corpus = []row{
 	{number: 8, failure: "a waiter's node is deleted by somebody", mutants: []mutant{
 		{
 			"a mutex that is not in the list is not behind anybody",
-			[]swap{{queue, "at < 0 {\n\t\tp.vanished()\n\t\treturn nil, 0, errAgain", "at < 0 {\n\t\treturn line, 0, nil"}},
+			[]swap{{queue, "if v.at < 0 {\n\t\tp.vanished()", "if false {\n\t\tp.vanished()"}},
 			recipes, "TestWaiterWhoseNodeIsDeleted/mutex",
 		},
 		{
 			"a MultiLock that is not in the list is first",
-			[]swap{{party, "if st.at = position(st.line, st.name); st.at < 0 {", "if st.at = max(0, position(st.line, st.name)); st.at < 0 {"}},
+			[]swap{{party, "if st.at = st.line.find(st.name); st.at < 0 {", "if st.at = max(0, st.line.find(st.name)); st.at < 0 {"}},
 			recipes, "TestWaiterWhoseNodeIsDeleted/multi",
 		},
 	}},
@@ -168,7 +169,7 @@ var corpus = []row{
 		},
 		{
 			"two nodes of one number have an order",
-			[]swap{{names, "if c.mark != readName {", "if c.mark != readName && false {"}},
+			[]swap{{lineup, "if l.marks[s.kind()] != readName {", "if l.marks[s.kind()] != readName && false {"}},
 			recipes, "TestNumbersAtTheirEnd/tied",
 		},
 		{
@@ -188,11 +189,16 @@ var corpus = []row{
 			[]swap{{calls, "if call.Replied() {", "if call.Err() == nil {"}},
 			recipes, "TestQueueThatIsTooLong",
 		},
+		{
+			"the memory of a long list is used for the next one while it is read",
+			[]swap{{conn, "call.memory, call.err = h, body, in, failure", "call.memory, call.err = h, body, nil, failure\n\tif in != nil {\n\t\treplies.Put(in)\n\t}"}},
+			link, "TestLongRepliesKeepTheirMemory",
+		},
 	}},
 	{number: 13, failure: "the directory has children that are none of ours", mutants: []mutant{
 		{
 			"a name need only end in ten digits",
-			[]swap{{names, "ok && len(digits) == 10 {", "ok {"}},
+			[]swap{{names, "ok && len(digits) == sequenceDigits {", "ok {"}},
 			recipes, "TestForeignChildren",
 		},
 	}},
@@ -476,24 +482,24 @@ var corpus = []row{
 	{number: 36, failure: "somebody overtakes", mutants: []mutant{
 		{
 			"readers see only a writer at the head",
-			[]swap{{names, "if queue[i].mark == writeName && !own {", "if queue[i].mark == writeName && !own && i == 0 {"}},
+			[]swap{{lineup, "if line.mark(i) == writeName && !own {", "if line.mark(i) == writeName && !own && i == 0 {"}},
 			conformance, "TestInProcess/read-write/fair",
 		},
 		{
 			"a queue is in the order of the list",
-			[]swap{{names, "uint64(seq)<<32|uint64(mark)<<markAt|uint64(i)", "uint64(seq-seq+int32(i))<<32|uint64(mark)<<markAt|uint64(i)"}},
+			[]swap{{lineup, "spot(seq)<<numberAt|", "spot(seq-seq+int32(len(l.spots)))<<numberAt|"}},
 			recipes, "TestWakeUps",
 		},
 		{
 			"everybody waits for the head of the queue",
-			[]swap{{names, "return queue[at-1], true", "return queue[0], true"}},
+			[]swap{{lineup, "return at - 1, at > 0", "return 0, at > 0"}},
 			recipes, "TestWakeUps",
 		},
 	}},
 	{number: 37, failure: "a semaphore lends more than it has", mutants: []mutant{
 		{
 			"one lease more",
-			[]swap{{semaphore, "if at < s.total {", "if at <= s.total {"}},
+			[]swap{{semaphore, "return 0, at >= s.total", "return 0, at > s.total"}},
 			conformance, "TestInProcess/semaphore/leases",
 		},
 	}, reason: "that two processes state different numbers cannot be seen: Curator's layout has no place for the number, and a node of ours there would be a lease to it"},
@@ -571,7 +577,7 @@ var corpus = []row{
 		},
 		{
 			"memory is taken as announced",
-			[]swap{{conn, "make([]byte, 0, min(n, step))", "make([]byte, 0, max(n, step))"}},
+			[]swap{{conn, "make([]byte, 0, min(max(n, 2*have), readStep))", "make([]byte, 0, max(n, readStep))"}},
 			link, "TestAnnouncedLengthDoesNotAllocate",
 		},
 		{

@@ -15,14 +15,13 @@ func NewList(path string) *link.Call {
 }
 
 // List waits for the children that NewList, or a request for a Stat as well, asked
-// for. All names are kept as long as any of them is.
-func (s *Session) List(ctx context.Context, c *link.Conn, list *link.Call) ([]string, error) {
+// for. They share the call's memory.
+func (s *Session) List(ctx context.Context, c *link.Conn, list *link.Call) (names wire.Names, err error) {
 	if err := s.Await(ctx, c, list, false); err != nil {
-		return nil, err
+		return wire.Names{}, err
 	}
-	var resp wire.ChildrenTogether
-	err := list.Decode(&resp)
-	return resp.Children, err
+	err = list.Decode(&names)
+	return names, err
 }
 
 // Lists are the children of several nodes, asked for together: in one request,
@@ -84,7 +83,7 @@ var ErrApart = errors.New("not to be read together")
 // Listed waits for the list of a node, by its place among those asked for. One
 // that is missing, or that may not be read, does not harm the others. After
 // ErrApart there is none.
-func (s *Session) Listed(ctx context.Context, c *link.Conn, l *Lists, i int) ([]string, error) {
+func (s *Session) Listed(ctx context.Context, c *link.Conn, l *Lists, i int) (none wire.Names, err error) {
 	if !l.one {
 		return s.List(ctx, c, l.Calls[i])
 	}
@@ -92,22 +91,22 @@ func (s *Session) Listed(ctx context.Context, c *link.Conn, l *Lists, i int) ([]
 		err := s.Await(ctx, c, l.Calls[0], false)
 		var code *CodeError
 		if errors.Is(err, ErrReplyTooLarge) || errors.As(err, &code) && code.Code == wire.CodeUnimplemented {
-			return nil, ErrApart
+			return none, ErrApart
 		}
 		if err != nil {
-			return nil, err
+			return none, err
 		}
 		var resp wire.MultiResponse
 		if err := l.Calls[0].Decode(&resp); err != nil {
-			return nil, err
+			return none, err
 		}
 		l.answers = resp.Results
 	}
 	if i >= len(l.answers) {
-		return nil, fmt.Errorf("%w: %d lists instead of more", link.ErrProtocol, len(l.answers))
+		return none, fmt.Errorf("%w: %d lists instead of more", link.ErrProtocol, len(l.answers))
 	}
 	if a := l.answers[i]; a.Op == wire.OpError {
-		return nil, Error(a.Code)
+		return none, Error(a.Code)
 	}
 	return l.answers[i].Children, nil
 }

@@ -1,10 +1,10 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 	"errors"
-	"strings"
 
 	"github.com/go-zookeeper/zk"
 
@@ -69,16 +69,28 @@ func (s *Session) Protection(t Tag, yields bool) string {
 // TagOf returns the tag in a name, as text, "" if there is none, and whether its
 // owner yields.
 func TagOf(name string) (tag string, yields bool) {
-	const first, version, last = len(protectedMark), len(protectedMark) + 14, len(protectedMark) + 24
-	if _, ok := Unprotected(name); !ok || name[version] != '8' {
+	if !isTagged(name) {
 		return "", false
 	}
-	return name[last : protectedLen-1], name[first] >= '8'
+	return name[len(protectedMark)+24 : protectedLen-1], Yields(name)
+}
+
+// Yields is whether the owner of a node with that name yields.
+func Yields[N string | []byte](name N) bool {
+	return isTagged(name) && name[len(protectedMark)] >= '8'
+}
+
+func isTagged[N string | []byte](name N) bool {
+	return isProtected(name) && name[len(protectedMark)+14] == '8'
+}
+
+func isProtected[N string | []byte](name N) bool {
+	return len(name) > protectedLen && string(name[:len(protectedMark)]) == protectedMark && name[protectedLen-1] == '-'
 }
 
 // Unprotected returns a name without its protection, and whether it had one.
 func Unprotected(name string) (string, bool) {
-	if len(name) <= protectedLen || !strings.HasPrefix(name, protectedMark) || name[protectedLen-1] != '-' {
+	if !isProtected(name) {
 		return name, false
 	}
 	return name[protectedLen:], true
@@ -117,10 +129,11 @@ func (s *Session) Find(ctx context.Context, c *link.Conn, parent, protection str
 	if err != nil {
 		return nil, err
 	}
+	defer list.Free()
 	var found []string
-	for _, name := range children {
-		if strings.HasPrefix(name, protection) {
-			found = append(found, strings.Clone(name)) // it may last as long as a hold
+	for _, name := range children.All() {
+		if bytes.HasPrefix(name, []byte(protection)) {
+			found = append(found, string(name))
 		}
 	}
 	return found, nil

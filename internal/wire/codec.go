@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"sync"
-	"unsafe"
 )
 
 // ErrMalformed reports bytes that are not the record they should be. It is
@@ -192,25 +191,6 @@ func (d *Decoder) Strings() []string {
 	ss := make([]string, 0, n)
 	for range n {
 		ss = append(ss, d.String())
-	}
-	return ss
-}
-
-// StringsTogether is Strings without a copy: they lie in the memory that is
-// decoded, which is kept as long as any of them is and must not change any more.
-// A list of thousands of names is nothing but memory to fill.
-func (d *Decoder) StringsTogether() []string {
-	n := d.count(4)
-	if n < 0 {
-		return nil
-	}
-	ss := make([]string, 0, n)
-	for range n {
-		p := d.Bytes()
-		if d.err != nil {
-			break
-		}
-		ss = append(ss, unsafe.String(unsafe.SliceData(p), len(p)))
 	}
 	return ss
 }

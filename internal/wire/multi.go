@@ -81,10 +81,10 @@ func newMultiRequest(op Op) Record {
 type MultiResult struct {
 	Op       Op
 	Code     Code
-	Path     string   // after OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL
-	Stat     Stat     // after OpCreate2, OpCreateContainer, OpCreateTTL, OpSetData, OpGetData
-	Data     []byte   // after OpGetData
-	Children []string // after OpGetChildren
+	Path     string // after OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL
+	Stat     Stat   // after OpCreate2, OpCreateContainer, OpCreateTTL, OpSetData, OpGetData
+	Data     []byte // after OpGetData
+	Children Names  // after OpGetChildren
 }
 
 // Refused tells the operation that stopped a transaction from those that were
@@ -114,7 +114,7 @@ func (r *MultiResponse) Encode(e *Encoder) {
 			e.Bytes(res.Data)
 			res.Stat.Encode(e)
 		case OpGetChildren:
-			e.Strings(res.Children)
+			res.Children.Encode(e)
 		case OpError:
 			e.Int32(int32(res.Code))
 		}
@@ -144,7 +144,7 @@ func (r *MultiResponse) Decode(d *Decoder) {
 			res.Data = d.Bytes()
 			res.Stat.Decode(d)
 		case OpGetChildren:
-			res.Children = d.StringsTogether()
+			res.Children.Decode(d)
 		case OpDelete, OpCheck:
 		case OpError:
 			res.Code = Code(d.Int32())

@@ -403,16 +403,6 @@ func (r *GetChildrenResponse) Encode(e *Encoder) { e.Strings(r.Children) }
 // Decode implements Record.
 func (r *GetChildrenResponse) Decode(d *Decoder) { r.Children = d.Strings() }
 
-// ChildrenTogether is the same answer for who keeps no name for long, see
-// StringsTogether.
-type ChildrenTogether struct{ Children []string }
-
-// Encode implements Record.
-func (r *ChildrenTogether) Encode(e *Encoder) { e.Strings(r.Children) }
-
-// Decode implements Record.
-func (r *ChildrenTogether) Decode(d *Decoder) { r.Children = d.StringsTogether() }
-
 // GetChildren2Response answers OpGetChildren2.
 type GetChildren2Response struct {
 	Children []string

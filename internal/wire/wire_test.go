@@ -38,7 +38,7 @@ func records() []Record {
 		&SetACLRequest{"/a", acl, 2},
 		&GetACLResponse{acl, aStat},
 		&GetChildrenResponse{[]string{"a", "b"}},
-		&ChildrenTogether{[]string{"a", "b"}},
+		ptr(NamesOf([]string{"a", "b"})),
 		&GetChildren2Response{[]string{"a", "b"}, aStat},
 		&GetEphemeralsResponse{[]string{"/a"}},
 		&GetAllChildrenNumberResponse{4},
@@ -59,11 +59,13 @@ func records() []Record {
 		&MultiResponse{[]MultiResult{
 			{Op: OpCreate, Path: "/a"}, {Op: OpCreate2, Path: "/a", Stat: aStat}, {Op: OpDelete},
 			{Op: OpSetData, Stat: aStat}, {Op: OpCheck}, {Op: OpGetData, Data: []byte("x"), Stat: aStat},
-			{Op: OpGetChildren, Children: []string{"a"}}, {Op: OpError, Code: CodeNoNode},
+			{Op: OpGetChildren, Children: NamesOf([]string{"a"})}, {Op: OpError, Code: CodeNoNode},
 			{Op: OpCreateTTL, Path: "/t", Stat: aStat}, {Op: OpCreateContainer, Path: "/c", Stat: aStat},
 		}},
 	}
 }
+
+func ptr[T any](v T) *T { return &v }
 
 func TestRecordsSurviveTheWire(t *testing.T) {
 	for _, want := range records() {
@@ -102,11 +104,11 @@ func TestWrongLengthsAreMalformed(t *testing.T) {
 	var e Encoder
 	e.Int32(-2)
 	for name, read := range map[string]func(*Decoder){
-		"bytes":            func(d *Decoder) { d.Bytes() },
-		"string":           func(d *Decoder) { _ = d.String() },
-		"strings":          func(d *Decoder) { d.Strings() },
-		"strings together": func(d *Decoder) { d.StringsTogether() },
-		"acls":             func(d *Decoder) { d.ACLs() },
+		"bytes":   func(d *Decoder) { d.Bytes() },
+		"string":  func(d *Decoder) { _ = d.String() },
+		"strings": func(d *Decoder) { d.Strings() },
+		"names":   func(d *Decoder) { new(Names).Decode(d) },
+		"acls":    func(d *Decoder) { d.ACLs() },
 	} {
 		d := NewDecoder(e.B)
 		read(d)
@@ -119,22 +121,38 @@ func TestWrongLengthsAreMalformed(t *testing.T) {
 	assert.ErrorContains(t, d.Err(), "2147483647 entries in 100 bytes")
 }
 
-func TestStringsTogether(t *testing.T) {
+func TestListOfNames(t *testing.T) {
 	for _, want := range [][]string{{"a", "", "bc"}, {}, {""}} {
 		var e Encoder
 		e.Strings(want)
 		e.Int32(7)
-		var resp ChildrenTogether
+		var names Names
 		d := NewDecoder(e.B)
-		resp.Decode(d)
-		assert.Equal(t, want, resp.Children)
+		names.Decode(d)
 		assert.EqualValues(t, 7, d.Int32(), "what is behind them")
+		assert.Equal(t, want, names.Strings())
+		assert.Equal(t, len(want), names.Len())
+		i := 0
+		for at, name := range names.All() {
+			assert.Equal(t, want[i], string(name))
+			assert.Equal(t, name, names.At(at))
+			i++
+		}
+		assert.Equal(t, len(want), i)
 		for n := range len(e.B) - 4 {
 			short := NewDecoder(e.B[:n])
-			short.StringsTogether()
+			names.Decode(short)
 			assert.ErrorIs(t, short.Err(), ErrMalformed)
+			assert.Zero(t, names)
 		}
 	}
+
+	// A name of length -1 is none; a list with count -1 has none.
+	var names Names
+	names.Decode(NewDecoder([]byte{0, 0, 0, 2, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 1, 'a'}))
+	assert.Equal(t, []string{"", "a"}, names.Strings())
+	names.Decode(NewDecoder([]byte{0xff, 0xff, 0xff, 0xff}))
+	assert.Empty(t, names.Strings())
 }
 
 func TestFirstMistakeStays(t *testing.T) {

@@ -107,8 +107,8 @@ func (r *run) result(res wire.MultiResult) string {
 	if res.Data != nil {
 		parts = append(parts, fmt.Sprintf("%q", res.Data))
 	}
-	if res.Children != nil {
-		parts = append(parts, r.value("", res.Children))
+	if res.Op == wire.OpGetChildren {
+		parts = append(parts, r.value("", res.Children.Strings()))
 	}
 	if res.Stat != (wire.Stat{}) {
 		parts = append(parts, r.value("", res.Stat))

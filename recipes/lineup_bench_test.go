@@ -9,7 +9,7 @@ import (
 )
 
 // What a look at a long queue costs, from the reply's bytes on.
-func BenchmarkContenders(b *testing.B) {
+func BenchmarkLineUp(b *testing.B) {
 	for _, n := range []int{1, 32, 128, 1000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			names := make([]string, n)
@@ -20,11 +20,13 @@ func BenchmarkContenders(b *testing.B) {
 			(&wire.GetChildrenResponse{Children: names}).Encode(&e)
 			b.ReportAllocs()
 			for b.Loop() {
-				var resp wire.ChildrenTogether
-				resp.Decode(wire.NewDecoder(e.B))
-				if _, err := contenders(resp.Children, lockName); err != nil {
+				var list wire.Names
+				list.Decode(wire.NewDecoder(e.B))
+				line, err := lineUp(list, []string{lockName})
+				if err != nil || line.find(names[0]) < 0 {
 					b.Fatal(err)
 				}
+				line.free()
 			}
 		})
 	}

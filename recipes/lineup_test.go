@@ -8,11 +8,18 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/internal/wire"
 )
 
-// FuzzContenders reads any children as a queue. What is in it has a name that a
+// line is the queue that a list of these names shows.
+func lineOf(names []string, marks ...string) (*lineup, error) {
+	return lineUp(wire.NamesOf(names), marks)
+}
+
+// FuzzLineUp reads any children as a queue. What is in it has a name that a
 // server gives, in the order of its numbers, and everybody sees one order.
-func FuzzContenders(f *testing.F) {
+func FuzzLineUp(f *testing.F) {
 	f.Add("")
 	f.Add("_c_0-lock-0000000001\n_c_1-lock-0000000000\nx")
 	f.Add("lock-0000000007\nlock-0000000007")
@@ -24,34 +31,39 @@ func FuzzContenders(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		children := strings.Split(text, "\n")
 		for _, marks := range marks {
-			queue, err := contenders(children, marks...)
+			line, err := lineOf(children, marks...)
 			if err != nil {
 				require.ErrorIs(t, err, ErrSequenceExhausted)
-				assert.Nil(t, queue)
+				assert.Nil(t, line)
 				continue
 			}
+			queue := line.span(0, line.len())
 			slices.Reverse(children)
-			again, err := contenders(children, marks...)
+			again, err := lineOf(children, marks...)
 			require.NoError(t, err)
-			assert.Equal(t, queue, again, "whatever the order of the list")
+			assert.Equal(t, queue, again.span(0, again.len()), "whatever the order of the list")
+			again.free()
 			last := int32(math.MinInt32)
 			for i, c := range queue {
 				assert.Contains(t, children, c.name)
 				assert.Contains(t, marks, c.mark)
-				assert.GreaterOrEqual(t, c.seq, max(0, last))
-				assert.Less(t, c.seq, int32(seqLimit))
-				last = c.seq
+				assert.GreaterOrEqual(t, line.seq(i), max(0, last))
+				assert.Less(t, line.seq(i), int32(seqLimit))
+				last = line.seq(i)
 				require.True(t, strings.HasSuffix(c.name[:len(c.name)-10], c.mark), "%q", c.name)
-				if ahead, waits := aheadExclusive(queue, i); waits {
-					assert.Equal(t, queue[i-1], ahead)
+				assert.Equal(t, c.name, queue[line.find(c.name)].name)
+				if ahead, waits := aheadExclusive(line, i); waits {
+					assert.Equal(t, i-1, ahead)
 				} else {
 					assert.Zero(t, i)
 				}
-				if ahead, waits := aheadRead(queue, i); waits {
-					assert.Equal(t, writeName, ahead.mark)
-					assert.Less(t, position(queue, ahead.name), i)
+				if ahead, waits := aheadRead(line, i); waits {
+					assert.Equal(t, writeName, line.mark(ahead))
+					assert.Less(t, ahead, i)
 				}
 			}
+			assert.Negative(t, line.find("x-lock-"))
+			line.free()
 		}
 	})
 }
