@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/link"
@@ -81,7 +82,7 @@ func newParty(ctx context.Context, locks []Lock, ordered bool) *party {
 	for _, st := range g.stands {
 		st.tag = tag
 	}
-	g.reach = len(g.stands)
+	g.asked = time.Now()
 	g.begin(ordered)
 	return g
 }

@@ -34,6 +34,7 @@ const (
 
 // yielding is what a party knows about standing in others' way.
 type yielding struct {
+	asked   time.Time     // when somebody began to wait for the locks
 	ordered bool          // makes its nodes one by one
 	looking bool          // the next round is a look
 	lookIn  time.Duration // how long until the next look
@@ -410,10 +411,13 @@ func onlyParties(crowded []*stand) bool {
 	})
 }
 
-// stalled is whether the patience with those is over of whom nothing shows.
+// stalled is whether the patience with those is over of whom nothing shows. It
+// grows with what we have waited as well: of parties that are stuck together, the
+// one that came last yields first.
 func (g *party) stalled(now time.Time) bool {
+	patience := max(g.stall.time(), now.Sub(g.asked)/stallShare)
 	return slices.ContainsFunc(g.stands, func(st *stand) bool {
-		return len(st.holders()) > 0 && now.Sub(st.since) >= g.stall.time()
+		return len(st.holders()) > 0 && now.Sub(st.since) >= patience
 	})
 }
 

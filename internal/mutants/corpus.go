@@ -450,6 +450,11 @@ var corpus = []row{
 			recipes, "TestMultiLocksOfOneClientKeepTheirPlaces",
 		},
 		{
+			"a MultiLock that has waited for long yields as soon as one that has not",
+			[]swap{{"recipes/yield.go", "max(g.stall.time(), now.Sub(g.asked)/stallShare)", "g.stall.time()"}},
+			recipes, "TestNesting/three_sets/200ms_clients=own",
+		},
+		{
 			"patience does not learn that it pays",
 			[]swap{{"recipes/patience.go", "p.most, p.paid = min(2*p.most, endless), true", "_ = endless"}},
 			recipes, "TestPatience",
