@@ -62,6 +62,7 @@ func contended(ctx context.Context, p plan, s server, n int, sessions string) ([
 	with := contest{cands: []candidate{zkLock, mutex}, n: n, shared: sessions == oneSession, where: sessions}
 	if !with.shared {
 		with.cands = append(with.cands, lookAhead)
+		p.rounds = p.crowded
 	}
 	return contend(ctx, p, s, with)
 }
