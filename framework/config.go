@@ -28,7 +28,8 @@ type Config struct {
 	ConnectString string
 
 	// SessionTimeout is requested from the servers, which clamp it; see
-	// Client.SessionTimeout for the result. Defaults to 15 seconds.
+	// Client.SessionTimeout for the result. A server that makes it longer than an
+	// hour unasked is refused. Defaults to 15 seconds.
 	SessionTimeout time.Duration
 
 	// ConnectTimeout bounds dialing and handshake with one server, and how long

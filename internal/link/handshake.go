@@ -28,6 +28,12 @@ const (
 	mostConnectResponse  = 256
 )
 
+// mostGranted is how long a session timeout may be that nobody asked for. It may be
+// longer than what was asked, if the servers have a least one; but with one of
+// weeks, which only a server grants that does not do as it should, whatever ends
+// with the session would not end.
+const mostGranted = time.Hour
+
 // connectRequest completes go-zookeeper's connect request: with the zxid that
 // we have seen, since it counts its own replies only; with the timeout that was
 // configured, since it asks for what the last server granted; and with the wish
@@ -82,8 +88,11 @@ func (c *Conn) shakeHands() ([]byte, error) {
 		return c.expired(), nil
 	}
 
-	c.session = r.SessionID
-	c.timeout = time.Duration(r.Timeout) * time.Millisecond
+	timeout := time.Duration(r.Timeout) * time.Millisecond
+	if asked := c.link.cfg.SessionTimeout; timeout > max(asked, mostGranted) {
+		return nil, fmt.Errorf("%w: session timeout of %v granted, %v asked for", ErrProtocol, timeout, asked)
+	}
+	c.session, c.timeout = r.SessionID, timeout
 	c.readOnly = r.ReadOnly
 	// As in every client: two thirds, so that a third is left to find another server.
 	c.silence.Store(int64(c.timeout * 2 / 3))

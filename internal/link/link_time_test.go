@@ -65,6 +65,7 @@ func TestHostileHandshakes(t *testing.T) {
 		"too short":              {func(p *peer) { p.asked(); p.raw(4, 1, 2, 3, 4) }, ErrProtocol},
 		"not a connect response": {func(p *peer) { p.asked(); p.raw(24, bytes.Repeat([]byte{0x7f}, 24)...) }, ErrProtocol},
 		"closes":                 {func(p *peer) { p.asked() }, nil},
+		"a session of two weeks": {func(p *peer) { p.welcome(session1, 14*24*time.Hour) }, ErrProtocol},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -581,6 +581,11 @@ var corpus = []row{
 			link, "TestHostileHandshakes",
 		},
 		{
+			"a session may be of any length",
+			[]swap{{handshake, "timeout > max(asked, mostGranted)", "timeout < 0"}},
+			link, "TestHostileHandshakes",
+		},
+		{
 			"memory is taken as announced",
 			[]swap{{conn, "make([]byte, 0, min(max(n, 2*have), readStep))", "make([]byte, 0, max(n, readStep))"}},
 			link, "TestAnnouncedLengthDoesNotAllocate",
