@@ -412,10 +412,10 @@ func onlyParties(crowded []*stand) bool {
 }
 
 // stalled is whether the patience with those is over of whom nothing shows. It
-// grows with what we have waited as well: of parties that are stuck together, the
-// one that came last yields first.
+// grows with what we have waited as well, up to a limit: of parties that are stuck
+// together, the one that came last yields first.
 func (g *party) stalled(now time.Time) bool {
-	patience := max(g.stall.time(), now.Sub(g.asked)/stallShare)
+	patience := max(g.stall.time(), min(now.Sub(g.asked)/stallShare, mostPatience))
 	return slices.ContainsFunc(g.stands, func(st *stand) bool {
 		return len(st.holders()) > 0 && now.Sub(st.since) >= patience
 	})

@@ -451,7 +451,7 @@ var corpus = []row{
 		},
 		{
 			"a MultiLock that has waited for long yields as soon as one that has not",
-			[]swap{{"recipes/yield.go", "max(g.stall.time(), now.Sub(g.asked)/stallShare)", "g.stall.time()"}},
+			[]swap{{"recipes/yield.go", "max(g.stall.time(), min(now.Sub(g.asked)/stallShare, mostPatience))", "g.stall.time()"}},
 			recipes, "TestNesting/three_sets/200ms_clients=own",
 		},
 		{
