@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/link"
@@ -82,7 +81,7 @@ func newParty(ctx context.Context, locks []Lock, ordered bool) *party {
 	for _, st := range g.stands {
 		st.tag = tag
 	}
-	g.asked = time.Now()
+	g.reach = len(g.stands)
 	g.begin(ordered)
 	return g
 }

@@ -23,7 +23,6 @@ const (
 	firstSure    = time.Millisecond
 	firstUnsure  = 2 * time.Millisecond
 	firstStall   = 20 * time.Millisecond
-	stallShare   = 8 // of the time that a party has waited, the part that is patience
 	mostPatience = 450 * time.Millisecond
 	endless      = time.Hour
 	hasty        = 12 // yields

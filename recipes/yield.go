@@ -34,7 +34,6 @@ const (
 
 // yielding is what a party knows about standing in others' way.
 type yielding struct {
-	asked   time.Time     // when somebody began to wait for the locks
 	ordered bool          // makes its nodes one by one
 	looking bool          // the next round is a look
 	lookIn  time.Duration // how long until the next look
@@ -411,13 +410,10 @@ func onlyParties(crowded []*stand) bool {
 	})
 }
 
-// stalled is whether the patience with those is over of whom nothing shows. It
-// grows with what we have waited as well, up to a limit: of parties that are stuck
-// together, the one that came last yields first.
+// stalled is whether the patience with those is over of whom nothing shows.
 func (g *party) stalled(now time.Time) bool {
-	patience := max(g.stall.time(), min(now.Sub(g.asked)/stallShare, mostPatience))
 	return slices.ContainsFunc(g.stands, func(st *stand) bool {
-		return len(st.holders()) > 0 && now.Sub(st.since) >= patience
+		return len(st.holders()) > 0 && now.Sub(st.since) >= g.stall.time()
 	})
 }
 

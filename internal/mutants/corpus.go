@@ -450,11 +450,6 @@ var corpus = []row{
 			recipes, "TestMultiLocksOfOneClientKeepTheirPlaces",
 		},
 		{
-			"a MultiLock that has waited for long yields as soon as one that has not",
-			[]swap{{"recipes/yield.go", "max(g.stall.time(), min(now.Sub(g.asked)/stallShare, mostPatience))", "g.stall.time()"}},
-			recipes, "TestNesting/three_sets/200ms_clients=own",
-		},
-		{
 			"patience does not learn that it pays",
 			[]swap{{"recipes/patience.go", "p.most, p.paid = min(2*p.most, endless), true", "_ = endless"}},
 			recipes, "TestPatience",
