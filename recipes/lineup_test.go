@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
-// line is the queue that a list of these names shows.
+// lineOf is the queue that a list of these names shows.
 func lineOf(names []string, marks ...string) (*lineup, error) {
 	return lineUp(wire.NamesOf(names), marks)
 }

@@ -293,7 +293,6 @@ const mostPassedOver = 256 << 20
 // passOver reads a reply to a request of ours that is too long, without keeping
 // it: to end the connection would be to be asked for it again on the next one.
 func (c *Conn) passOver(n int) error {
-	const step = 64 << 10
 	head, err := c.readBody(nil, wire.ReplyHeaderLen, wire.ReplyHeaderLen, wire.ReplyHeaderLen)
 	if err != nil {
 		return err
@@ -307,11 +306,11 @@ func (c *Conn) passOver(n int) error {
 	if !asked {
 		return fmt.Errorf("%w: %w", ErrProtocol, tooLong)
 	}
-	for left := n - wire.ReplyHeaderLen; left > 0; left -= min(left, step) {
-		if err := c.expect(min(left, step)); err != nil {
+	for left := n - wire.ReplyHeaderLen; left > 0; left -= min(left, readStep) {
+		if err := c.expect(min(left, readStep)); err != nil {
 			return err
 		}
-		if _, err := c.in.Discard(min(left, step)); err != nil {
+		if _, err := c.in.Discard(min(left, readStep)); err != nil {
 			return fmt.Errorf("read: %w", err)
 		}
 	}
@@ -363,7 +362,8 @@ func (c *Conn) readBody(into *[]byte, n, least, most int) ([]byte, error) {
 	return frame, nil
 }
 
-// readStep is how much memory is asked for on the server's word alone.
+// readStep is how much is read at a time of what is long: memory is not asked for
+// on the server's word alone.
 const readStep = 64 << 10
 
 // readN reads n bytes into frame, which is empty. It asks for more memory only as

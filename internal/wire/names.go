@@ -40,9 +40,6 @@ func (ns *Names) Decode(d *Decoder) {
 	}
 }
 
-// Len is how many there are.
-func (ns Names) Len() int { return int(ns.n) }
-
 // All are the names, each after where it begins, which At takes.
 func (ns Names) All() iter.Seq2[int, []byte] {
 	return func(yield func(int, []byte) bool) {

@@ -131,7 +131,6 @@ func TestListOfNames(t *testing.T) {
 		names.Decode(d)
 		assert.EqualValues(t, 7, d.Int32(), "what is behind them")
 		assert.Equal(t, want, names.Strings())
-		assert.Equal(t, len(want), names.Len())
 		i := 0
 		for at, name := range names.All() {
 			assert.Equal(t, want[i], string(name))
