@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/paddock-zk/paddock/examples/internal/playground"
+	"github.com/paddock-zk/paddock/framework"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
@@ -132,11 +135,47 @@ func TestWorkersDieWithTheirParent(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Start(t)
 	cmd, _ := begin(t, srv, "-for", "1m", "-session-timeout", "40s")
-	require.Len(t, srv.Sessions(), 6, "four workers and two of the parent")
+	sessions := srv.Sessions()
+	require.Len(t, sessions, 6, "two of the parent and four workers, in the order in which they came")
 	require.NoError(t, cmd.Process.Kill())
 	_ = cmd.Wait()
 	// They end their sessions, which would otherwise last for longer than this.
-	assert.Eventually(t, func() bool { return len(srv.Sessions()) == 2 }, 20*time.Second, 10*time.Millisecond)
+	assert.Eventually(t, func() bool {
+		return !slices.ContainsFunc(srv.Sessions(), func(s zktest.Session) bool { return s.ID >= sessions[2].ID })
+	}, 20*time.Second, 10*time.Millisecond)
+}
+
+// A worker may have something to report when its parent has died already and it
+// does not know yet.
+func TestAWorkerEndsItsSessionThoughNobodyReadsItsReports(t *testing.T) {
+	t.Parallel()
+	srv := zktest.Start(t)
+	client, err := framework.Connect(t.Context(), framework.Config{ConnectString: srv.ConnectString()})
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, client.Close()) }()
+	accounts := &bank{client: client, accounts: 2}
+	require.NoError(t, accounts.open(t.Context()))
+	text, err := json.Marshal(assignment{
+		Number: 1, ConnectString: srv.ConnectString(), SessionTimeout: 40 * time.Second, Accounts: 2, Seed: 1,
+	})
+	require.NoError(t, err)
+	worker := demoCommand(t, srv)
+	worker.Env = append(worker.Env, assignmentVariable+"="+string(text))
+	orders, err := worker.StdinPipe()
+	require.NoError(t, err)
+	reports, err := worker.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, worker.Start())
+	require.NoError(t, reports.Close())
+	require.Eventually(t, func() bool {
+		a, err := accounts.read(t.Context(), 1)
+		return err == nil && a.version >= 3
+	}, 20*time.Second, 10*time.Millisecond, "it goes on, unheard")
+	require.NoError(t, orders.Close())
+	var exit *exec.ExitError
+	require.ErrorAs(t, worker.Wait(), &exit)
+	assert.Equal(t, 1, exit.ExitCode(), "it should end by itself: %v", exit)
+	assert.Len(t, srv.Sessions(), 1, "ours")
 }
 
 func TestBadFlags(t *testing.T) {

@@ -29,7 +29,7 @@ const (
 	// mostMoved is the largest sum of a transfer.
 	mostMoved = 100
 	// lastWords is how long a worker goes on that has lost its parent.
-	lastWords = 2 * time.Second
+	lastWords = 5 * time.Second
 )
 
 // errOrphaned reports that the parent has died.
@@ -62,8 +62,9 @@ type worker struct {
 // work is the main function of a worker, and its result the exit status.
 func work(text string) int {
 	// Ctrl-C reaches every process of a terminal. When to end is the parent's
-	// business; that the parent has died shows by the end of our input.
-	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	// business; that the parent has died shows by the end of our input. A report
+	// that it does not read any more must not be the end of us before that.
+	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	w := &worker{stop: make(chan struct{}), out: json.NewEncoder(os.Stdout)}
 	if err := json.Unmarshal([]byte(text), &w.assignment); err != nil {
 		fmt.Fprintln(os.Stderr, "assignment:", err)
