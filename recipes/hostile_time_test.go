@@ -51,6 +51,13 @@ func (t *tampering) take(n int) []byte {
 	return b
 }
 
+// begin does something to the frames that come from now on.
+func (t *tampering) begin(script []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.script = script
+}
+
 // end leaves everything alone from now on, and returns how many frames came by.
 func (t *tampering) end() int {
 	t.mu.Lock()
@@ -276,8 +283,13 @@ func TestHostileServer(t *testing.T) {
 		"length a bit too long": {tamperLength, 0, 0, 0, 200},
 		"negative count":        {tamperByte, 16, 0x80},
 		"enormous count":        {tamperByte, 17, 0x7f},
-		"out of order":          {tamperHold},
-		"event of no type":      {tamperEvent, 99},
+		"a short name":          {tamperByte, 19, 0x30},
+		"another name":          {tamperByte, 27, 1},
+		"another name of several": {
+			tamperByte, 36, 1,
+		},
+		"out of order":     {tamperHold},
+		"event of no type": {tamperEvent, 99},
 		"event nobody waits for": {
 			tamperEvent, byte(wire.EventNodeDeleted),
 		},
@@ -285,12 +297,51 @@ func TestHostileServer(t *testing.T) {
 	}
 	for name, answer := range answers {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
-			for at := range 14 {
+			for at := range 24 {
 				withHostile(t, append(make([]byte, at), answer...))
 				if t.Failed() {
 					t.Fatalf("at frame %d", at)
 				}
 			}
+		})
+	}
+}
+
+// What a server calls something else than was asked for is found by its
+// identifier, as it is when the reply is lost.
+func TestNodesOfOtherNames(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		lock   func(*framework.Client) recipes.Lock
+		answer []byte
+	}{
+		"mutex": {func(c *framework.Client) recipes.Lock { return recipes.NewInterProcessMutex(c, "/l") }, []byte{tamperByte, 27, 1}},
+		"MultiLock": {func(c *framework.Client) recipes.Lock {
+			return recipes.NewInterProcessMultiLock(recipes.NewInterProcessMutex(c, "/l"), recipes.NewInterProcessMutex(c, "/m"))
+		}, []byte{tamperByte, 36, 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory())
+				by := new(tampering)
+				c, err := framework.Connect(t.Context(), framework.Config{ConnectString: srv.ConnectString(), DialContext: by.through(srv.DialContext)})
+				require.NoError(t, err)
+				defer func() { assert.NoError(t, c.Close()) }()
+				lock := tc.lock(c)
+				require.NoError(t, recipes.Do(t.Context(), lock, func(context.Context) error { return nil })) // makes the parents
+				by.begin(tc.answer)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				require.NoError(t, recipes.Do(ctx, lock, func(ctx context.Context) error {
+					nodes, _, err := c.Children(ctx, "/l")
+					assert.Len(t, nodes, 1)
+					return err
+				}))
+				nodes, _, err := c.Children(t.Context(), "/l")
+				require.NoError(t, err)
+				assert.Empty(t, nodes)
+			})
 		})
 	}
 }

@@ -3,6 +3,7 @@ package recipes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -312,10 +313,9 @@ func (p *place) created(ctx context.Context, c *link.Conn, create *link.Call) er
 		var resp wire.Create2Response
 		if err := create.Decode(&resp); err != nil {
 			p.doubt = create
-			return err
+			return fmt.Errorf("%w: %w", framework.ErrOutcomeUnknown, err)
 		}
-		p.named(resp.Path, resp.Stat.Czxid)
-		return nil
+		return p.named(create, resp.Path, resp.Stat.Czxid)
 	case errors.Is(err, framework.ErrNoNode):
 		if err := p.scope.Ensure(ctx, c, p.path); err != nil {
 			return err
@@ -327,12 +327,19 @@ func (p *place) created(ctx context.Context, c *link.Conn, create *link.Call) er
 	return err
 }
 
-// named takes in what the server has called our node.
-func (p *place) named(full string, czxid int64) {
-	_, p.name = framework.PathAndNode(full)
+// named takes in what the server has called our node: what was asked for, and a
+// number. Anything else leaves open what it has made.
+func (p *place) named(create *link.Call, full string, czxid int64) error {
+	parent, name := framework.PathAndNode(full)
+	if own := len(p.protection); parent != p.path || !strings.HasPrefix(name, p.protection) || !strings.HasPrefix(name[own:], p.mark) {
+		p.doubt = create
+		return fmt.Errorf("%w: the server says it made %q instead of %s and a number",
+			framework.ErrOutcomeUnknown, full, session.Below(p.path, p.protection+p.mark))
+	}
 	// What lasts as long as a hold shares one string.
-	p.full, p.protection = full, p.name[:len(p.protection)]
+	p.full, p.name, p.protection = full, name, name[:len(p.protection)]
 	p.czxid = czxid
+	return nil
 }
 
 func (p *place) data(c *link.Conn) []byte {

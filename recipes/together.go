@@ -65,9 +65,9 @@ func createdTogether(ctx context.Context, c *link.Conn, create *link.Call, made 
 	//
 	// Source: ZooKeeper's FinalRequestProcessor, CommitProcessor.
 	for i, p := range made {
-		p.named(resp.Results[i].Path, create.Zxid())
+		err = errors.Join(err, p.named(create, resp.Results[i].Path, create.Zxid()))
 	}
-	return nil
+	return err
 }
 
 // ensureAll makes the parents of nodes, of which the first is missing.

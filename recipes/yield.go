@@ -503,8 +503,7 @@ func (g *party) yield(ctx context.Context, c *link.Conn, stands []*stand) error 
 		st.unwatch()
 	}
 	for i, st := range stands {
-		r := resp.Results[deletes+i]
-		st.named(r.Path, call.Zxid())
+		err = errors.Join(err, st.named(call, resp.Results[deletes+i].Path, call.Zxid()))
 	}
-	return nil
+	return err
 }

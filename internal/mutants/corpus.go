@@ -581,6 +581,11 @@ var corpus = []row{
 			link, "TestHostileHandshakes",
 		},
 		{
+			"a node may have any name",
+			[]swap{{queue, "parent != p.path || !strings.HasPrefix(name, p.protection)", "len(name) <= own || parent == \"\""}},
+			recipes, "TestNodesOfOtherNames",
+		},
+		{
 			"memory is taken as announced",
 			[]swap{{conn, "make([]byte, 0, min(max(n, 2*have), readStep))", "make([]byte, 0, max(n, readStep))"}},
 			link, "TestAnnouncedLengthDoesNotAllocate",
