@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/link"
@@ -327,7 +328,9 @@ func (g *party) send(ctx context.Context, c *link.Conn, missing, listed []*stand
 	if err := g.listed(ctx, c, lists, listed); err != nil {
 		return err
 	}
-	g.conn = c
+	if g.conn != c {
+		g.conn, g.waiting = c, time.Now()
+	}
 	return nil
 }
 

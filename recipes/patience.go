@@ -23,6 +23,8 @@ const (
 	firstSure    = time.Millisecond
 	firstUnsure  = 2 * time.Millisecond
 	firstStall   = 20 * time.Millisecond
+	stallShare   = 12 // of the time that a party has waited, the part that is patience
+	mostShare    = 250 * time.Millisecond
 	mostPatience = 450 * time.Millisecond
 	endless      = time.Hour
 	hasty        = 12 // yields

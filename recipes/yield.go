@@ -35,6 +35,7 @@ const (
 // yielding is what a party knows about standing in others' way.
 type yielding struct {
 	ordered bool          // makes its nodes one by one
+	waiting time.Time     // since when, on this connection
 	looking bool          // the next round is a look
 	lookIn  time.Duration // how long until the next look
 	patiences
@@ -60,6 +61,7 @@ func (g *party) sawHead(st *stand) {
 // begin sets out, at first or in another session.
 func (g *party) begin(ordered bool) {
 	g.ordered = ordered
+	g.waiting = time.Now()
 	g.lookIn = firstLook
 	g.patiences = newPatiences()
 	g.owners = nil
@@ -410,10 +412,14 @@ func onlyParties(crowded []*stand) bool {
 	})
 }
 
-// stalled is whether the patience with those is over of whom nothing shows.
+// stalled is whether the patience with those is over of whom nothing shows. It
+// grows with the time that we have waited as well: of parties that are stuck
+// together, the one that came last yields first. It is counted from the latest
+// connection, since through a fault the wait says nothing of the others.
 func (g *party) stalled(now time.Time) bool {
+	patience := max(g.stall.time(), min(now.Sub(g.waiting)/stallShare, mostShare))
 	return slices.ContainsFunc(g.stands, func(st *stand) bool {
-		return len(st.holders()) > 0 && now.Sub(st.since) >= g.stall.time()
+		return len(st.holders()) > 0 && now.Sub(st.since) >= patience
 	})
 }
 

@@ -1,6 +1,7 @@
 package recipes_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -70,4 +71,59 @@ func TestMultiLocksOfOneClientKeepTheirPlaces(t *testing.T) {
 			require.NoError(t, (<-got).Release())
 		}
 	})
+}
+
+// Patience with those of whom nothing shows grows with what a MultiLock has
+// waited, but not through a fault.
+func TestPatienceGrowsWithTheWait(t *testing.T) {
+	const limit = 250 * time.Millisecond // of what the wait alone makes of it
+	for name, tc := range map[string]struct {
+		waited        time.Duration
+		fault         bool
+		atLeast, less time.Duration
+	}{
+		"young":         {less: limit / 2},
+		"old":           {waited: 10 * time.Second, atLeast: limit, less: 3 * limit},
+		"after a fault": {waited: 10 * time.Second, fault: true, less: limit / 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(near))
+				first, second, third, stranger, c := connect(t, srv), connect(t, srv), connect(t, srv), connect(t, srv), connect(t, srv)
+				b, err := recipes.NewInterProcessMutex(first, "/b").Acquire(t.Context())
+				require.NoError(t, err)
+				next := acquiring(t, recipes.NewInterProcessMutex(second, "/b"))
+				require.NoError(t, srv.WaitChildren(t.Context(), "/b", 2))
+				tired, tire := context.WithCancel(t.Context())
+				gone := make(chan error, 1)
+				go func() {
+					_, err := recipes.NewInterProcessMutex(third, "/b").Acquire(tired)
+					gone <- err
+				}()
+				require.NoError(t, srv.WaitChildren(t.Context(), "/b", 3))
+				multi := acquiring(t, recipes.NewInterProcessMultiLock(recipes.NewInterProcessMutex(c, "/a"), recipes.NewInterProcessMutex(c, "/b")))
+				require.NoError(t, srv.WaitChildren(t.Context(), "/b", 4)) // it has /a
+				time.Sleep(tc.waited)
+				if tc.fault {
+					srv.DisconnectAll()
+					synctest.Wait()
+					for _, c := range []*framework.Client{first, second, third, stranger, c} {
+						require.NoError(t, c.BlockUntilConnected(t.Context()))
+					}
+				}
+				require.NoError(t, b.Release())
+				b = <-next // somebody else has it from now on,
+				tire()     // as the MultiLock learns when the one ahead of it goes
+				require.ErrorIs(t, <-gone, context.Canceled)
+				began := time.Now()
+				a, err := recipes.NewInterProcessMutex(stranger, "/a").Acquire(t.Context())
+				require.NoError(t, err)
+				assert.GreaterOrEqual(t, time.Since(began), tc.atLeast)
+				assert.Less(t, time.Since(began), tc.less)
+				require.NoError(t, a.Release())
+				require.NoError(t, b.Release())
+				require.NoError(t, (<-multi).Release())
+			})
+		})
+	}
 }

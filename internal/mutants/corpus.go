@@ -450,6 +450,16 @@ var corpus = []row{
 			recipes, "TestMultiLocksOfOneClientKeepTheirPlaces",
 		},
 		{
+			"a MultiLock that has waited for long yields as soon as one that has not",
+			[]swap{{"recipes/yield.go", "min(now.Sub(g.waiting)/stallShare, mostShare)", "0"}},
+			recipes, "TestPatienceGrowsWithTheWait/old",
+		},
+		{
+			"what was waited through a fault makes it patient",
+			[]swap{{party, "g.conn, g.waiting = c, time.Now()", "g.conn, _ = c, time.Now()"}},
+			recipes, "TestPatienceGrowsWithTheWait/after_a_fault",
+		},
+		{
 			"patience does not learn that it pays",
 			[]swap{{"recipes/patience.go", "p.most, p.paid = min(2*p.most, endless), true", "_ = endless"}},
 			recipes, "TestPatience",
