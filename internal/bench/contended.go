@@ -112,7 +112,7 @@ func contend(ctx context.Context, p plan, s server, with contest) (_ []result, e
 	return append(rates, delays...), nil
 }
 
-// goRound lets the lock go round for a while.
+// goRound lets the lock go round for a while, and to everybody once at least.
 func goRound(ctx context.Context, length, work time.Duration, cycles []cycle) (rate, delay float64, err error) {
 	var wg sync.WaitGroup
 	var inside atomic.Int32
@@ -122,7 +122,7 @@ func goRound(ctx context.Context, length, work time.Duration, cycles []cycle) (r
 	began := time.Now()
 	for _, cyc := range cycles {
 		wg.Go(func() {
-			for time.Since(began) < length {
+			for first := true; first || time.Since(began) < length; first = false {
 				err := cyc(ctx, func() {
 					if inside.Add(1) != 1 {
 						panic("two holders") // then no figure means anything
