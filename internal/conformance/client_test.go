@@ -155,7 +155,7 @@ func clientSilence(e *env) {
 	c.net.Freeze()
 	require.Equal(e, listeners.Suspended, <-sub.C)
 	require.Equal(e, listeners.Lost, <-sub.C)
-	assert.LessOrEqual(e, time.Since(frozen), timeout+time.Second)
+	assert.LessOrEqual(e, time.Since(frozen), timeout+200*time.Millisecond)
 	assert.Zero(e, c.SessionID())
 	c.net.Thaw()
 	require.Equal(e, listeners.Reconnected, <-sub.C)

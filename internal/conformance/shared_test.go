@@ -123,7 +123,7 @@ func rwUpgrade(e *env) {
 	require.ErrorIs(e, err, recipes.ErrDeadlock)
 	_, err = lock.WriteSide().TryAcquire(r.Context(), patience)
 	require.ErrorIs(e, err, recipes.ErrDeadlock)
-	assert.Less(e, time.Since(began), patience/2, "at once")
+	assert.Less(e, time.Since(began), time.Second, "at once")
 	require.NoError(e, r.Release())
 
 	w, err := lock.WriteSide().Acquire(e.soon())
@@ -399,7 +399,7 @@ func multiTotalWait(e *env) {
 	m := recipes.NewInterProcessMultiLock(recipes.NewInterProcessMutex(c.Client, "/a"), recipes.NewInterProcessMutex(c.Client, "/b"), recipes.NewInterProcessMutex(c.Client, "/c"))
 	began := time.Now()
 	e.refused(m, 100*time.Millisecond)
-	assert.Less(e, time.Since(began), 5*time.Second, "for all members together")
+	assert.Less(e, time.Since(began), 2*time.Second, "for all members together")
 	e.empties("/a", "/c")
 	require.NoError(e, hb.Release())
 	e.empties("/b")
