@@ -83,8 +83,9 @@ var crowds = map[string][]actor{
 type setting struct {
 	hold    time.Duration
 	clients clients
-	ordered bool // all MultiLocks are Ordered
-	apart   bool // no lines: each goroutine has a node of its own
+	ordered bool          // all MultiLocks are Ordered
+	apart   bool          // no lines: each goroutine has a node of its own
+	far     time.Duration // how far away the server is, if not near
 }
 
 // clients is who shares one. Where they are shared, who nests passes its context
@@ -104,6 +105,9 @@ func (s setting) String() string {
 	}
 	if s.apart {
 		name += " without lines"
+	}
+	if s.far > 0 {
+		name += fmt.Sprint(" far=", s.far)
 	}
 	return name
 }
@@ -176,7 +180,7 @@ type score struct {
 
 func runCrowd(t *testing.T, actors []actor, in setting) (s score) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(near))
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(max(near, in.far)))
 		s = score{rounds: make([]int, len(actors)), longest: make([]time.Duration, len(actors))}
 		var mu sync.Mutex
 		owned := map[string]int{}
@@ -199,7 +203,7 @@ func runCrowd(t *testing.T, actors []actor, in setting) (s score) {
 		if slices.ContainsFunc(actors, actor.hasSemaphore) {
 			span *= 4 // rounds are fewer there
 		}
-		span = max(span, 300*in.hold)
+		span = max(span, 300*in.hold, 4000*in.far)
 		if in.hold > time.Second {
 			span *= 2 // who is rarely served waits for hundreds of holds
 		}
@@ -281,7 +285,7 @@ func settings(crowd string) (all []setting) {
 		case "plain": // nobody waits for a MultiLock while holding what it wants, but so it may seem
 			all = append(all, setting{hold: longest, clients: twoClients})
 		case "three sets": // one of them stands in the way of the most owners
-			all = append(all, setting{hold: long, clients: ownClients})
+			all = append(all, setting{hold: long, clients: ownClients}, setting{hold: long, clients: ownClients, far: 3 * time.Millisecond})
 		}
 		return all
 	}
@@ -291,6 +295,13 @@ func settings(crowd string) (all []setting) {
 				all = append(all, setting{hold: hold, clients: clients, ordered: ordered})
 				if clients != ownClients { // else there is nobody to be in line with
 					all = append(all, setting{hold: hold, clients: clients, ordered: ordered, apart: true})
+					continue
+				}
+				for _, far := range []time.Duration{3 * time.Millisecond, 10 * time.Millisecond} {
+					if crowd == "both, timed" {
+						continue // they give up before a MultiLock can see them from there
+					}
+					all = append(all, setting{hold: hold, clients: clients, ordered: ordered, far: far})
 				}
 			}
 		}
@@ -322,7 +333,7 @@ func (s score) check(t *testing.T, actors []actor, in setting) {
 	for i, a := range actors {
 		apart[a.kind], apart[a.like] = 5, 6 // and a bit for chance, as their rounds are few
 		kinds := []string{a.kind}
-		if a.like != "" && !in.hidesOwners() && in.hold < time.Second { // patience does not grow as far by age alone
+		if a.like != "" && !in.hidesOwners() {
 			kinds = append(kinds, a.like)
 		}
 		for _, kind := range kinds {

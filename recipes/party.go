@@ -329,7 +329,7 @@ func (g *party) send(ctx context.Context, c *link.Conn, missing, listed []*stand
 		return err
 	}
 	if g.conn != c {
-		g.conn, g.waiting = c, time.Now()
+		g.conn, g.stall.waiting = c, time.Now()
 	}
 	return nil
 }

@@ -14,27 +14,22 @@ import (
 // to twice as much, in larger steps: there locks are held for longer than that.
 type patience struct {
 	first, most time.Duration
-	yields      int       // since it began
-	paid        bool      // waiting has
-	last        time.Time // that we yielded
+	yields      int  // since it began
+	paid        bool // waiting has
 }
 
 const (
 	firstSure    = time.Millisecond
 	firstUnsure  = 2 * time.Millisecond
-	firstStall   = 20 * time.Millisecond
-	stallShare   = 12 // of the time that a party has waited, the part that is patience
-	mostShare    = 250 * time.Millisecond
 	mostPatience = 450 * time.Millisecond
 	endless      = time.Hour
-	hasty        = 12 // yields
 )
 
 // patiences are those of one party, and what shows whether they pay.
 type patiences struct {
 	sure     patience // with an owner that waits for us
 	unsure   patience // with one that may
-	stall    patience // with any other
+	stall    stall    // with any other
 	suspects []suspicion
 	rounds   int // of lists
 }
@@ -43,7 +38,6 @@ func newPatiences() patiences {
 	return patiences{
 		sure:   patience{first: firstSure, most: mostPatience},
 		unsure: patience{first: firstUnsure, most: mostPatience},
-		stall:  patience{first: firstStall, most: endless}, // nothing shows whether it paid
 	}
 }
 
@@ -55,20 +49,12 @@ func (p *patience) time() time.Duration {
 	return time.Duration(min(float64(p.first)*math.Pow(growth, float64(p.yields)), float64(p.most)))
 }
 
-func (p *patience) yielded(now time.Time) {
-	p.last = now
+func (p *patience) yielded() {
 	if p.time() >= p.most {
 		p.yields = 0
 		return
 	}
 	p.yields++
-}
-
-// rests is whether it is too early to yield to other parties once more. Those
-// that wait for the same owner would pass their places round among themselves,
-// and come to the end of their patience with nobody else having moved.
-func (p *patience) rests(now time.Time) bool {
-	return p.yields > hasty && now.Sub(p.last) < p.time()/2
 }
 
 // worth says that waiting has paid. While it has been short, that says nothing
@@ -77,6 +63,46 @@ func (p *patience) worth() {
 	if p.time() >= p.most/4 {
 		p.most, p.paid = min(2*p.most, endless), true
 	}
+}
+
+// stall is the patience with those of whom nothing shows. It grows with each time
+// that we yield, and is a part of the time that we have waited at least: of parties
+// that are stuck together the one that came last yields first, and who has waited
+// for long does not begin anew with each of those who come. That time counts from
+// the latest connection, since through a fault it says nothing of the others. It
+// has a limit, as nobody else shall have to wait for longer because of a party
+// that waits for somebody who holds a lock for hours.
+type stall struct {
+	waiting time.Time // since when, on this connection
+	yields  int
+	last    time.Time // that we yielded
+}
+
+const (
+	leastStall = 20 * time.Millisecond
+	mostGrown  = 500 * time.Millisecond // by yields, and
+	grownShare = 4                      // of the wait at most that part
+	stallShare = 10                     // of the wait at least that part
+	mostStall  = 10 * time.Second
+	hasty      = 12 // yields
+)
+
+func (s *stall) time(now time.Time) time.Duration {
+	waited := now.Sub(s.waiting)
+	grown := time.Duration(min(float64(leastStall)*math.Pow(1.25, float64(s.yields)), float64(mostGrown)))
+	return max(leastStall, min(grown, waited/grownShare), min(waited/stallShare, mostStall))
+}
+
+func (s *stall) yielded(now time.Time) {
+	s.last = now
+	s.yields++
+}
+
+// rests is whether it is too early to yield to other parties once more. Those
+// that wait for the same owner would pass their places round among themselves,
+// and come to the end of their patience with nobody else having moved.
+func (s *stall) rests(now time.Time) bool {
+	return s.yields > hasty && now.Sub(s.last) < s.time(now)/2
 }
 
 // suspicion is that who has what we wait for waits behind us.

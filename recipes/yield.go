@@ -35,7 +35,6 @@ const (
 // yielding is what a party knows about standing in others' way.
 type yielding struct {
 	ordered bool          // makes its nodes one by one
-	waiting time.Time     // since when, on this connection
 	looking bool          // the next round is a look
 	lookIn  time.Duration // how long until the next look
 	patiences
@@ -61,9 +60,9 @@ func (g *party) sawHead(st *stand) {
 // begin sets out, at first or in another session.
 func (g *party) begin(ordered bool) {
 	g.ordered = ordered
-	g.waiting = time.Now()
 	g.lookIn = firstLook
 	g.patiences = newPatiences()
+	g.stall.waiting = time.Now()
 	g.owners = nil
 	g.reach = len(g.stands)
 	for _, st := range g.stands {
@@ -108,9 +107,12 @@ func (g *party) wait(ctx context.Context, c *link.Conn) error {
 
 // untilLook is the time to the next look: when an owner that waits for us would
 // have stood for as long as our patience, and otherwise, or if that is far off,
-// less and less often, as somebody may have come behind us.
+// less and less often, as somebody may have come behind us. It is no later than
+// the end of the patience with those of whom nothing shows.
 func (g *party) untilLook(now time.Time) time.Duration {
 	chance := g.scope.Session.ChanceOf(g.stands[0].tag)
+	next := g.lookIn/2 + chance.Below(g.lookIn)
+	stall := g.stall.time(now)
 	for _, st := range g.stands {
 		if len(st.holders()) == 0 {
 			continue
@@ -121,8 +123,10 @@ func (g *party) untilLook(now time.Time) time.Duration {
 				return left + chance.Below(patience/2)
 			}
 		}
+		if left := st.since.Add(stall).Sub(now); left > 0 {
+			next = min(next, left+chance.Below(stall/4))
+		}
 	}
-	next := g.lookIn/2 + chance.Below(g.lookIn)
 	g.lookIn = min(2*g.lookIn, mostLook)
 	return next
 }
@@ -209,11 +213,16 @@ func (g *party) look(ctx context.Context, c *link.Conn) (yielded bool, err error
 	if err := g.askOwners(ctx, c); err != nil {
 		return false, err
 	}
-	yield, due := g.toYield(time.Now())
-	if len(yield) == 0 {
+	now := time.Now()
+	yield, due := g.toYield(now)
+	switch {
+	case len(yield) == 0:
 		return false, nil
+	case due == nil:
+		g.stall.yielded(now)
+	default:
+		due.yielded()
 	}
-	due.yielded(time.Now())
 	g.lookIn = firstLook
 	return true, g.yield(ctx, c, yield)
 }
@@ -340,7 +349,8 @@ func (g *party) known(st *stand, nodes []contender) (all []node) {
 	return all
 }
 
-// toYield picks where to yield, and to how long a patience that is due.
+// toYield picks where to yield, and whose patience is due: nil for that with a
+// stall.
 func (g *party) toYield(now time.Time) (yield []*stand, due *patience) {
 	held, crowds := g.held(), g.crowds()
 	var sure, unsure, crowded []*stand
@@ -362,7 +372,7 @@ func (g *party) toYield(now time.Time) (yield []*stand, due *patience) {
 	case len(unsure) > 0:
 		return unsure, &g.unsure
 	case len(crowded) > 0 && g.stalled(now) && (!onlyParties(crowded) || !g.stall.rests(now)):
-		return crowded, &g.stall
+		return crowded, nil
 	}
 	return nil, nil
 }
@@ -412,12 +422,9 @@ func onlyParties(crowded []*stand) bool {
 	})
 }
 
-// stalled is whether the patience with those is over of whom nothing shows. It
-// grows with the time that we have waited as well: of parties that are stuck
-// together, the one that came last yields first. It is counted from the latest
-// connection, since through a fault the wait says nothing of the others.
+// stalled is whether the patience with those is over of whom nothing shows.
 func (g *party) stalled(now time.Time) bool {
-	patience := max(g.stall.time(), min(now.Sub(g.waiting)/stallShare, mostShare))
+	patience := g.stall.time(now)
 	return slices.ContainsFunc(g.stands, func(st *stand) bool {
 		return len(st.holders()) > 0 && now.Sub(st.since) >= patience
 	})

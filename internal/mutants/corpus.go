@@ -451,12 +451,12 @@ var corpus = []row{
 		},
 		{
 			"a MultiLock that has waited for long yields as soon as one that has not",
-			[]swap{{"recipes/yield.go", "min(now.Sub(g.waiting)/stallShare, mostShare)", "0"}},
+			[]swap{{"recipes/patience.go", ", min(waited/stallShare, mostStall))", ")"}},
 			recipes, "TestPatienceGrowsWithTheWait/old",
 		},
 		{
 			"what was waited through a fault makes it patient",
-			[]swap{{party, "g.conn, g.waiting = c, time.Now()", "g.conn, _ = c, time.Now()"}},
+			[]swap{{party, "g.conn, g.stall.waiting = c, time.Now()", "g.conn, _ = c, time.Now()"}},
 			recipes, "TestPatienceGrowsWithTheWait/after_a_fault",
 		},
 		{
