@@ -60,11 +60,15 @@ func main() {
 	if *quick {
 		p = brief
 	}
+	var err error
 	if *only != "" {
-		p.only = regexp.MustCompile(*only)
+		p.only, err = regexp.Compile(*only)
 		*out = "" // what is kept is all of it
 	}
-	if err := run(ctx, p, *from, *out, os.Stdout); err != nil {
+	if err == nil {
+		err = run(ctx, p, *from, *out, os.Stdout)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -80,6 +84,9 @@ func run(ctx context.Context, p plan, from, out string, w io.Writer) error {
 	}
 	if err != nil {
 		return err
+	}
+	if len(all) == 0 && p.only != nil {
+		return fmt.Errorf("there is no group whose title matches %q", p.only)
 	}
 	text := tables(all)
 	if _, err := io.WriteString(w, text); err != nil || out == "" {

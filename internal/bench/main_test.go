@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +49,13 @@ func TestTablesAndPlotFromData(t *testing.T) {
 	first, err := load(data)
 	require.NoError(t, err)
 	assert.Equal(t, first, again)
+}
+
+func TestNoGroupIsCalledThat(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data.json")
+	require.NoError(t, os.WriteFile(data, []byte("[]"), 0o600))
+	err := run(t.Context(), plan{only: regexp.MustCompile("^memmory$")}, data, "", io.Discard)
+	assert.EqualError(t, err, `there is no group whose title matches "^memmory$"`)
 }
 
 func TestProxyDelaysBothWays(t *testing.T) {
