@@ -297,10 +297,10 @@ func settings(crowd string) (all []setting) {
 					all = append(all, setting{hold: hold, clients: clients, ordered: ordered, apart: true})
 					continue
 				}
+				if crowd == "both, timed" {
+					continue // from far away they give up before a MultiLock can see them
+				}
 				for _, far := range []time.Duration{3 * time.Millisecond, 10 * time.Millisecond} {
-					if crowd == "both, timed" {
-						continue // they give up before a MultiLock can see them from there
-					}
 					all = append(all, setting{hold: hold, clients: clients, ordered: ordered, far: far})
 				}
 			}

@@ -34,19 +34,31 @@ type patiences struct {
 	rounds   int // of lists
 }
 
-func newPatiences() patiences {
+func newPatiences(now time.Time) patiences {
 	return patiences{
 		sure:   patience{first: firstSure, most: mostPatience},
 		unsure: patience{first: firstUnsure, most: mostPatience},
+		stall:  stall{waiting: now},
 	}
 }
 
+// grown is what a patience has become by yields.
+func grown(first, most time.Duration, growth float64, yields int) time.Duration {
+	return time.Duration(min(float64(first)*math.Pow(growth, float64(yields)), float64(most)))
+}
+
+// By how much a patience grows with each yield.
+const (
+	slowly  = 1.25
+	quickly = 2
+)
+
 func (p *patience) time() time.Duration {
-	growth := 1.25
+	growth := slowly
 	if p.paid {
-		growth = 2
+		growth = quickly
 	}
-	return time.Duration(min(float64(p.first)*math.Pow(growth, float64(p.yields)), float64(p.most)))
+	return grown(p.first, p.most, growth, p.yields)
 }
 
 func (p *patience) yielded() {
@@ -89,8 +101,8 @@ const (
 
 func (s *stall) time(now time.Time) time.Duration {
 	waited := now.Sub(s.waiting)
-	grown := time.Duration(min(float64(leastStall)*math.Pow(1.25, float64(s.yields)), float64(mostGrown)))
-	return max(leastStall, min(grown, waited/grownShare), min(waited/stallShare, mostStall))
+	byYields := grown(leastStall, mostGrown, slowly, s.yields)
+	return max(leastStall, min(byYields, waited/grownShare), min(waited/stallShare, mostStall))
 }
 
 func (s *stall) yielded(now time.Time) {

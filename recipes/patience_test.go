@@ -9,7 +9,7 @@ import (
 )
 
 func TestPatience(t *testing.T) {
-	p := newPatiences().sure
+	p := newPatiences(time.Now()).sure
 	begins := func() (after int) { // anew
 		for p.yielded(); p.yields > 0; p.yielded() {
 			after++

@@ -61,8 +61,7 @@ func (g *party) sawHead(st *stand) {
 func (g *party) begin(ordered bool) {
 	g.ordered = ordered
 	g.lookIn = firstLook
-	g.patiences = newPatiences()
-	g.stall.waiting = time.Now()
+	g.patiences = newPatiences(time.Now())
 	g.owners = nil
 	g.reach = len(g.stands)
 	for _, st := range g.stands {
