@@ -34,12 +34,12 @@ func inLine(ctx context.Context, p plan, s server) (all []result, err error) {
 				cycles[i] = takes(lock)
 			}
 			for round := -1; round < p.rounds; round++ {
-				rate, _, err := goRound(ctx, p.contend, 0, cycles)
-				if err != nil {
+				var l lap
+				if err := goRound(ctx, p.contend, 0, cycles, &l); err != nil {
 					return nil, fmt.Errorf("%s: %w", r.Name, err)
 				}
 				if round >= 0 {
-					r.add(rate, 0)
+					r.add(l.rate(), 0)
 				}
 			}
 			all = append(all, r)
