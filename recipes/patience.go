@@ -97,6 +97,9 @@ const (
 	stallShare = 10                     // of the wait at least that part
 	mostStall  = 10 * time.Second
 	hasty      = 12 // yields
+	// The look that comes when it ends is late by up to that part of it, so that
+	// those who are stuck together do not all yield.
+	stallJitter = 4
 )
 
 func (s *stall) time(now time.Time) time.Duration {

@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/internal/session"
 )
 
 func TestPatience(t *testing.T) {
@@ -63,6 +65,41 @@ func TestPatienceWithAStall(t *testing.T) {
 	s.yields = 100
 	assert.Equal(t, mostGrown, after(3*time.Second))
 	assert.Equal(t, 2*mostGrown, after(10*time.Second), "a tenth again")
+}
+
+// Looks become rare with time, but there is one when the patience with those ends
+// of whom nothing shows.
+func TestLookWhenPatienceEnds(t *testing.T) {
+	const waited, patience = 2 * time.Second, 2 * time.Second / stallShare
+	for name, c := range map[string]struct {
+		stood           time.Duration // who has what we wait for
+		earliest, least time.Duration // the latest look comes at least then
+		most            time.Duration
+	}{
+		"about to end": {stood: patience / 2, earliest: patience / 2, least: patience / 2, most: patience/2 + patience/stallJitter},
+		"over":         {stood: waited, earliest: mostLook / 2, least: mostLook, most: mostLook * 3 / 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			line, err := lineOf([]string{"lock-0000000001", "lock-0000000002"}, lockName)
+			require.NoError(t, err)
+			scope := &session.Scope{Session: new(session.Session)}
+			now := time.Now()
+			var latest time.Duration
+			for range 1000 {
+				g := &party{scope: scope, stands: []*stand{{
+					place: &place{queue: &queue{scope: scope}, name: "lock-0000000002"}, line: line, at: 1, waits: true,
+					blocked: blocked{since: now.Add(-c.stood)},
+				}}}
+				g.patiences = newPatiences(now.Add(-waited))
+				g.lookIn = mostLook
+				next := g.untilLook(now)
+				assert.GreaterOrEqual(t, next, c.earliest)
+				latest = max(latest, next)
+			}
+			assert.GreaterOrEqual(t, latest, c.least)
+			assert.Less(t, latest, c.most)
+		})
+	}
 }
 
 // What has come of suspicions says whether patience pays.

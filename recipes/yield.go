@@ -123,7 +123,7 @@ func (g *party) untilLook(now time.Time) time.Duration {
 			}
 		}
 		if left := st.since.Add(stall).Sub(now); left > 0 {
-			next = min(next, left+chance.Below(stall/4))
+			next = min(next, left+chance.Below(stall/stallJitter))
 		}
 	}
 	g.lookIn = min(2*g.lookIn, mostLook)

@@ -455,6 +455,11 @@ var corpus = []row{
 			recipes, "TestPatienceGrowsWithTheWait/old",
 		},
 		{
+			"a look comes long after patience has ended",
+			[]swap{{"recipes/yield.go", "next = min(next, left+chance.Below(stall/stallJitter))", "_ = left"}},
+			recipes, "TestLookWhenPatienceEnds",
+		},
+		{
 			"what was waited through a fault makes it patient",
 			[]swap{{party, "g.conn, g.stall.waiting = c, time.Now()", "g.conn, _ = c, time.Now()"}},
 			recipes, "TestPatienceGrowsWithTheWait/after_a_fault",
