@@ -15,7 +15,7 @@ type Hold struct {
 	counted bool            // among those below the hold that it came from
 
 	released atomic.Bool
-	below    atomic.Int32 // holds acquired under this one that are not over, and one until it is released
+	below    atomic.Int32 // holds acquired under this one that are not over, less one once it is released
 	ended    atomic.Bool  // over is set
 
 	mu       sync.Mutex // guards the fields below
@@ -35,7 +35,6 @@ type contexts struct {
 func newHold(ctx context.Context, t *tenure) (*Hold, error) {
 	h := &Hold{tenure: t, parent: ctx}
 	h.owner = owner{hold: h, outer: ownerOf(ctx)}
-	h.below.Store(1)
 	if err := t.join(h); err != nil {
 		return nil, err
 	}
@@ -68,7 +67,7 @@ func NewHold(ctx context.Context, release func() error) (hold *Hold, lost func(c
 func (h *Hold) enter() bool {
 	for {
 		n := h.below.Load()
-		if n == 0 {
+		if n < 0 {
 			return false
 		}
 		if h.below.CompareAndSwap(n, n+1) {
@@ -77,10 +76,10 @@ func (h *Hold) enter() bool {
 	}
 }
 
-// leave undoes an enter, or the one that the hold itself counts for. The last
-// one ends the context, and leaves the hold above.
+// leave undoes an enter, or says that the hold itself is released. The last one
+// ends the context, and leaves the hold above.
 func (h *Hold) leave() {
-	for h.below.Add(-1) == 0 {
+	for h.below.Add(-1) < 0 {
 		h.end(ErrReleased)
 		if !h.counted {
 			return
@@ -99,11 +98,15 @@ func (h *Hold) end(cause error) {
 		h.ended.Store(true)
 	}
 	var made contexts
-	if h.contexts != nil {
+	had := h.contexts != nil
+	if had {
 		made = *h.contexts
 		h.contexts.bound = nil
 	}
 	h.mu.Unlock()
+	if !had {
+		return
+	}
 	if made.cancel != nil {
 		made.cancel(cause)
 	}
