@@ -111,9 +111,7 @@ func contend(ctx context.Context, p plan, s server, with contest) (_ []result, e
 		laps := make([]lap, len(cands))
 		for t := range max(1, int(p.contend/turn)) {
 			for i := range cands {
-				if t%2 == 1 {
-					i = len(cands) - 1 - i // nobody is always the one after another
-				}
+				i = inOrder(t, i, len(cands))
 				if err := goRound(ctx, turn, with.work, cycles[i], &laps[i]); err != nil {
 					return nil, fmt.Errorf("%s: %w", rates[i].Name, err)
 				}

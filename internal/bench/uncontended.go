@@ -7,7 +7,7 @@ import (
 )
 
 // uncontended measures one client of each candidate that takes a free lock and
-// gives it back, over and over. The candidates take turns of a tenth of a
+// gives it back, over and over. The candidates take turns of a hundredth of a
 // second, so that what else the machine does falls on all of them.
 func uncontended(ctx context.Context, p plan, s server, group string, cands []candidate) (_ []result, err error) {
 	var clients closers
@@ -31,8 +31,10 @@ func uncontended(ctx context.Context, p plan, s server, group string, cands []ca
 	}
 	for round := -1; round < p.rounds; round++ { // the first one warms up
 		samples := make([][]time.Duration, len(cands))
-		for range p.turns {
-			for i, cyc := range cycles {
+		for t := range p.turns {
+			for i := range cycles {
+				i = inOrder(t, i, len(cycles))
+				cyc := cycles[i]
 				for until, first := time.Now().Add(p.turn), true; first || time.Now().Before(until); first = false {
 					began := time.Now()
 					if err := cyc(ctx, nil); err != nil {
@@ -51,4 +53,13 @@ func uncontended(ctx context.Context, p plan, s server, group string, cands []ca
 		}
 	}
 	return results, nil
+}
+
+// inOrder is whose turn it is as number i of n in turn t. The order is turned
+// round each time, so that nobody always comes after the same one.
+func inOrder(t, i, n int) int {
+	if t%2 == 1 {
+		return n - 1 - i
+	}
+	return i
 }
