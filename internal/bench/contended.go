@@ -109,9 +109,8 @@ func contend(ctx context.Context, p plan, s server, with contest) (_ []result, e
 	}
 	for round := -1; round < p.rounds; round++ {
 		laps := make([]lap, len(cands))
-		for t := range max(1, int(p.contend/turn)) {
-			for i := range cands {
-				i = inOrder(t, i, len(cands))
+		for range max(1, int(p.contend/turn)) {
+			for _, i := range anyOrder(len(cands)) {
 				if err := goRound(ctx, turn, with.work, cycles[i], &laps[i]); err != nil {
 					return nil, fmt.Errorf("%s: %w", rates[i].Name, err)
 				}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"time"
 )
 
@@ -31,9 +32,8 @@ func uncontended(ctx context.Context, p plan, s server, group string, cands []ca
 	}
 	for round := -1; round < p.rounds; round++ { // the first one warms up
 		samples := make([][]time.Duration, len(cands))
-		for t := range p.turns {
-			for i := range cycles {
-				i = inOrder(t, i, len(cycles))
+		for range p.turns {
+			for _, i := range anyOrder(len(cycles)) {
 				cyc := cycles[i]
 				for until, first := time.Now().Add(p.turn), true; first || time.Now().Before(until); first = false {
 					began := time.Now()
@@ -55,11 +55,7 @@ func uncontended(ctx context.Context, p plan, s server, group string, cands []ca
 	return results, nil
 }
 
-// inOrder is whose turn it is as number i of n in turn t. The order is turned
-// round each time, so that nobody always comes after the same one.
-func inOrder(t, i, n int) int {
-	if t%2 == 1 {
-		return n - 1 - i
-	}
-	return i
-}
+// anyOrder is an order of n candidates for one turn each. What comes after the
+// same one each time, or after itself more often than others do, would not be
+// compared fairly.
+func anyOrder(n int) []int { return rand.Perm(n) }
