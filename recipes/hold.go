@@ -97,16 +97,13 @@ func (h *Hold) end(cause error) {
 		h.byParent = h.byParent || before
 		h.ended.Store(true)
 	}
-	var made contexts
-	had := h.contexts != nil
-	if had {
-		made = *h.contexts
-		h.contexts.bound = nil
-	}
-	h.mu.Unlock()
-	if !had {
+	if h.contexts == nil {
+		h.mu.Unlock()
 		return
 	}
+	made := *h.contexts
+	h.contexts.bound = nil
+	h.mu.Unlock()
 	if made.cancel != nil {
 		made.cancel(cause)
 	}

@@ -33,7 +33,7 @@ func farContended(ctx context.Context, p plan, s server) (_ []result, err error)
 	var all []result
 	for _, work := range []time.Duration{0, 10 * time.Millisecond} {
 		results, err := contend(ctx, p, server{name: s.name, addr: far.addr()}, contest{
-			cands: []candidate{zkLock, mutex, lookAhead}, n: 8, work: work,
+			cands: []candidate{zkLock, mutex, lookAhead}, n: 8, turn: p.contend, work: work,
 			where: fmt.Sprintf("3 ms each way, held for %d ms", work.Milliseconds()),
 		})
 		if err != nil {
@@ -54,7 +54,7 @@ type contest struct {
 	cands  []candidate
 	n      int
 	shared bool          // all in one session
-	turn   time.Duration // how long each contends before it is another's turn, 0 for a whole round
+	turn   time.Duration // how long each contends before it is another's turn, a round at most
 	work   time.Duration // while it is held
 	where  string        // for the titles
 }
@@ -68,11 +68,11 @@ const (
 )
 
 func contended(ctx context.Context, p plan, s server, n int, sessions string) ([]result, error) {
-	with := contest{cands: []candidate{zkLock, mutex}, n: n, shared: sessions == oneSession, where: sessions}
+	with := contest{cands: []candidate{zkLock, mutex}, n: n, shared: sessions == oneSession, turn: p.contend, where: sessions}
 	if !with.shared {
 		with.cands = append(with.cands, lookAhead)
 		p.rounds = p.crowded
-		with.turn = max(leastTurn, time.Duration(n)*turnOfOne)
+		with.turn = min(p.contend, max(leastTurn, time.Duration(n)*turnOfOne))
 	}
 	return contend(ctx, p, s, with)
 }
@@ -103,15 +103,11 @@ func contend(ctx context.Context, p plan, s server, with contest) (_ []result, e
 			cycles[i] = append(cycles[i], cyc)
 		}
 	}
-	turn := p.contend
-	if with.turn > 0 {
-		turn = min(turn, with.turn)
-	}
 	for round := -1; round < p.rounds; round++ {
 		laps := make([]lap, len(cands))
-		for range max(1, int(p.contend/turn)) {
+		for range p.contend / with.turn {
 			for _, i := range anyOrder(len(cands)) {
-				if err := goRound(ctx, turn, with.work, cycles[i], &laps[i]); err != nil {
+				if err := goRound(ctx, with.turn, with.work, cycles[i], &laps[i]); err != nil {
 					return nil, fmt.Errorf("%s: %w", rates[i].Name, err)
 				}
 			}
