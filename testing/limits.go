@@ -2,6 +2,7 @@ package zktest
 
 import (
 	"fmt"
+	"math"
 	"net"
 	"time"
 )
@@ -43,7 +44,7 @@ const (
 )
 
 // unbounded is more than there can be.
-const unbounded = 1 << 62
+const unbounded = math.MaxInt
 
 // WithLimits replaces the limits whose fields are not zero.
 func WithLimits(l Limits) Option { return optionFunc(func(c *config) { c.limits = l }) }

@@ -199,6 +199,7 @@ func (l *Link) dialServer(ctx context.Context, addr string) (net.Conn, error) {
 	if err != nil {
 		return nil, inTime(ctx, err)
 	}
+	nc = newSocket(nc)
 	if l.cfg.TLS == nil {
 		return nc, nil
 	}

@@ -23,6 +23,7 @@ const (
 	removal     = "internal/session/removal.go"
 	semaphore   = "recipes/semaphore.go"
 	sessionFile = "internal/session/session.go"
+	socket      = "internal/link/socket_linux.go"
 	together    = "recipes/together.go"
 	watches     = "internal/session/watches.go"
 )
@@ -616,6 +617,23 @@ var corpus = []row{
 			"a credential prints what it has",
 			[]swap{{"framework/config.go", "return a.Scheme + \":***\"", "return a.Scheme + string(a.Data)"}},
 			conformance, "TestInProcess/client/secrets",
+		},
+	}},
+	{number: 46, failure: "system calls that the scheduler is not told of", mutants: []mutant{
+		{
+			"one may block",
+			[]swap{{socket, "fd, t.p, syscall.MSG_DONTWAIT)", "fd, t.p, 0)"}},
+			link, "TestSocketThatBlocks",
+		},
+		{
+			"what did not fit is not sent",
+			[]swap{{socket, "t.n, t.p = t.n+n, t.p[n:]", "t.n, t.p = len(t.p), nil\n\t\t_ = n"}},
+			link, "TestSocketIsAsPackageNet/write_more_than_fits",
+		},
+		{
+			"the end is not seen",
+			[]swap{{socket, "t.err = io.EOF", "_ = io.EOF"}},
+			link, "TestSocketIsAsPackageNet/read_what_came,_then_the_end",
 		},
 	}},
 }

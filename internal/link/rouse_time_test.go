@@ -1,0 +1,39 @@
+//go:build linux && (amd64 || arm64)
+
+package link
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// The scheduler is told of a call unless a timer is due within rouseAfter, so that
+// its monitor sleeps no longer than that when it was told of none.
+func TestRouse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		r := newRouse()
+		dues := func() (n int) { // how often it is due until nobody wants it
+			for state := r.state.Load(); state != rouseUnset; state = r.state.Load() {
+				time.Sleep(rouseAfter)
+				synctest.Wait()
+				n++
+			}
+			return n
+		}
+
+		assert.False(t, r.isSet(), "the first call")
+		for range 100 {
+			assert.True(t, r.isSet(), "calls follow each other at %v", time.Since(began))
+			time.Sleep(rouseAfter - time.Millisecond)
+		}
+		assert.LessOrEqual(t, dues(), 2, "once for the last calls, and once for nobody")
+
+		time.Sleep(time.Hour)
+		assert.False(t, r.isSet(), "a call after a pause")
+		assert.Equal(t, 2, dues())
+	})
+}
