@@ -28,12 +28,12 @@ func (c *holdContext) Err() error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
+	switch over := (*Hold)(c).overLocked(); {
 	case c.contexts != nil && c.contexts.whole != nil:
 		return c.contexts.whole.Err()
 	case c.byParent:
 		return err
-	case c.over != nil:
+	case over != nil:
 		return context.Canceled
 	case err != nil:
 		c.byParent = true
@@ -66,7 +66,7 @@ func (c *holdContext) makeWhole() context.Context {
 	// Both without the mutex, as the parent may be anybody's.
 	whole, cancel := context.WithCancelCause(c.parent)
 	c.mu.Lock()
-	ended := c.over
+	ended := h.overLocked()
 	if c.byParent {
 		ended = nil
 	}

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -193,6 +194,52 @@ func TestContextAskedFromManySides(t *testing.T) {
 		for _, cause := range causes {
 			require.Equal(t, causes[0], cause)
 		}
+	}
+}
+
+// A hold that shows its context for the first time while it is released ends it.
+func TestContextShownWhileTheHoldEnds(t *testing.T) {
+	began := time.Now()
+	for range 10 {
+		showWhileEnding(t, make([]*recipes.Hold, 10_000))
+		if t.Failed() || time.Since(began) > 5*time.Second { // two processors that are really one
+			return
+		}
+	}
+}
+
+func showWhileEnding(t *testing.T, all []*recipes.Hold) {
+	t.Helper()
+	for i := range all {
+		all[i], _ = holdUnder(context.Background())
+	}
+	var at [2]atomic.Int64
+	// together lets two who have come to the same hold go on at once.
+	together := func(who int) {
+		n := at[who].Add(1)
+		for spins := 0; at[1-who].Load() < n; spins++ {
+			if spins > 1000 {
+				runtime.Gosched()
+			}
+		}
+	}
+	var releasing sync.WaitGroup
+	releasing.Go(func() {
+		for _, h := range all {
+			together(0)
+			assert.NoError(t, h.Release())
+		}
+	})
+	shown := make([]context.Context, len(all))
+	for i, h := range all {
+		together(1)
+		shown[i] = h.Context()
+		shown[i].Done()
+	}
+	releasing.Wait()
+	for i, ctx := range shown {
+		require.True(t, isDone(ctx), "of hold %d", i)
+		require.Equal(t, recipes.ErrReleased, context.Cause(ctx))
 	}
 }
 

@@ -16,7 +16,8 @@ type Hold struct {
 
 	released atomic.Bool
 	below    atomic.Int32 // holds acquired under this one that are not over, less one once it is released
-	ended    atomic.Bool  // over is set
+	ended    atomic.Bool  // for over see overLocked
+	shown    atomic.Bool  // somebody has a context of the hold
 
 	mu       sync.Mutex // guards the fields below
 	byParent bool       // the parent ended before this hold
@@ -88,11 +89,18 @@ func (h *Hold) leave() {
 	}
 }
 
-// end ends the contexts of the hold.
+// end ends the contexts of the hold. Most holds that re-enter show none, and need
+// no more than a mark: either this sees that one was shown, or who looks at one
+// sees the mark.
 func (h *Hold) end(cause error) {
 	before := h.parent.Err() != nil
+	if plain := cause == ErrReleased && !before; plain { //nolint:errorlint // as leave gives it
+		if h.ended.Store(true); !h.shown.Load() {
+			return
+		}
+	}
 	h.mu.Lock()
-	if h.over == nil {
+	if h.overLocked() == nil {
 		h.over = cause
 		h.byParent = h.byParent || before
 		h.ended.Store(true)
@@ -123,7 +131,23 @@ func (h *Hold) Context() context.Context {
 	if h.tenure == nil {
 		return over
 	}
+	h.show()
 	return (*holdContext)(h)
+}
+
+// show comes before anything of a context of the hold.
+func (h *Hold) show() {
+	if !h.shown.Load() {
+		h.shown.Store(true)
+	}
+}
+
+// overLocked is what the hold ended with, nil if it has not.
+func (h *Hold) overLocked() error {
+	if h.over == nil && h.ended.Load() {
+		h.over = ErrReleased
+	}
+	return h.over
 }
 
 // over is the context of a hold that is none.
@@ -145,8 +169,9 @@ func (h *Hold) Bind(ctx context.Context) (bound context.Context, cancel context.
 	// was given, while the hold goes on.
 	carries := &owner{hold: h, outer: ownerOf(ctx)}
 	bound, end := context.WithCancelCause(context.WithValue(ctx, ownerKey{}, carries))
+	h.show()
 	h.mu.Lock()
-	ended := h.over
+	ended := h.overLocked()
 	if ended == nil {
 		made := h.madeLocked()
 		if made.bound == nil {

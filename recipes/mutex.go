@@ -207,6 +207,7 @@ func usable(ctx context.Context, made error) error {
 func (m *InterProcessMutex) reenter(ctx context.Context) (*Hold, error) {
 	from := ownerOf(ctx)
 	if same := from.find(m.key, func(h *Hold) bool { return h.tenure.mark() == m.mark }); same != nil {
+		_, _ = same.tenure.now() // a deadline may have passed unseen
 		return newHold(ctx, same.tenure)
 	}
 	switch m.mark {

@@ -66,3 +66,32 @@ func TestBeliefEndsWhileTheMachineSleeps(t *testing.T) {
 		})
 	}
 }
+
+// No timer has told of the deadline yet when the machine wakes up.
+func TestNobodyEntersAgainAfterSleep(t *testing.T) {
+	for name, lock := range map[string]func(*framework.Client) recipes.Lock{
+		"mutex": mutexAt("/l"),
+		"read side": func(c *framework.Client) recipes.Lock {
+			return recipes.NewInterProcessReadWriteLock(c, "/l").ReadSide()
+		},
+		"MultiLock": multiAt("/l"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				machine := onLaptop(t)
+				c := connect(t, zktest.Start(t, zktest.InMemory()))
+				l := lock(c)
+				h, err := l.Acquire(t.Context())
+				require.NoError(t, err)
+				again, err := l.Acquire(h.Context())
+				require.NoError(t, err)
+
+				machine.sleep(time.Minute)
+				_, err = l.Acquire(again.Context())
+				require.ErrorIs(t, err, recipes.ErrLockLost)
+				require.ErrorIs(t, again.Release(), recipes.ErrLockLost)
+				require.ErrorIs(t, h.Release(), recipes.ErrLockLost)
+			})
+		})
+	}
+}

@@ -94,24 +94,10 @@ func (r *rouse) due() {
 }
 
 // Read implements net.Conn.
-func (s *socket) Read(p []byte) (int, error) {
-	if !rousing.isSet() {
-		return s.Conn.Read(p)
-	}
-	return s.receive(p)
-}
+func (s *socket) Read(p []byte) (int, error) { return s.transfer("read", &receiving, s.raw.Read, p) }
 
 // Write implements net.Conn.
-func (s *socket) Write(p []byte) (int, error) {
-	if !rousing.isSet() {
-		return s.Conn.Write(p)
-	}
-	return s.send(p)
-}
-
-// receive and send are Read and Write that the scheduler is not told of.
-func (s *socket) receive(p []byte) (int, error) { return s.transfer("read", &receiving, s.raw.Read, p) }
-func (s *socket) send(p []byte) (int, error)    { return s.transfer("write", &sending, s.raw.Write, p) }
+func (s *socket) Write(p []byte) (int, error) { return s.transfer("write", &sending, s.raw.Write, p) }
 
 // transfer is one reading or writing.
 type transfer struct {
@@ -180,8 +166,15 @@ func (t *transfer) send(fd uintptr) (done bool) {
 
 // move makes one system call. again says that it would have had to wait.
 func move(call, fd uintptr, p []byte, flags uintptr) (n int, again bool, err error) {
+	unheard := rousing.isSet()
 	for {
-		r, _, errno := syscall.RawSyscall6(call, fd, uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), flags, 0, 0)
+		var r uintptr
+		var errno syscall.Errno
+		if unheard {
+			r, _, errno = syscall.RawSyscall6(call, fd, uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), flags, 0, 0)
+		} else {
+			r, _, errno = syscall.Syscall6(call, fd, uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), flags, 0, 0)
+		}
 		switch errno {
 		case 0:
 			return int(r), false, nil

@@ -109,17 +109,13 @@ func write(t *testing.T, to io.Writer, text string) {
 	require.NoError(t, err)
 }
 
-// unheard is a socket none of whose calls the scheduler is told of.
-type unheard struct{ *socket }
-
-func (u unheard) Read(p []byte) (int, error)  { return u.receive(p) }
-func (u unheard) Write(p []byte) (int, error) { return u.send(p) }
-
-func newUnheard(t *testing.T, tcp *net.TCPConn) net.Conn {
+// unheard lets the scheduler be told of no call until the test ends.
+func unheard(t *testing.T) {
 	t.Helper()
-	s := newSocket(tcp)
-	require.IsType(t, new(socket), s)
-	return unheard{s.(*socket)}
+	before := rousing
+	rousing = new(rouse)
+	rousing.state.Store(rouseWanted)
+	t.Cleanup(func() { rousing = before })
 }
 
 // A socket does what the connection that it is made of does, errors included.
@@ -139,10 +135,10 @@ func TestSocketIsAsPackageNet(t *testing.T) {
 				return o
 			}
 			want := with(func(tcp *net.TCPConn) net.Conn { return tcp })
-			for _, got := range []outcome{
-				with(func(tcp *net.TCPConn) net.Conn { return newUnheard(t, tcp) }),
-				with(func(tcp *net.TCPConn) net.Conn { return newSocket(tcp) }),
-			} {
+			got := []outcome{with(socketOf)}
+			unheard(t)
+			got = append(got, with(socketOf))
+			for _, got := range got {
 				assert.Equal(t, want.n, got.n)
 				assert.Equal(t, want.text, got.text)
 				assert.IsType(t, want.err, got.err)
@@ -154,10 +150,13 @@ func TestSocketIsAsPackageNet(t *testing.T) {
 	}
 }
 
+func socketOf(tcp *net.TCPConn) net.Conn { return newSocket(tcp) }
+
 // Who writes has the connection for all of what is written.
 func TestSocketKeepsWritesApart(t *testing.T) {
 	tcp, peer := tcpPair(t)
-	c := newUnheard(t, tcp)
+	unheard(t)
+	c := newSocket(tcp)
 	const length = 1 << 20
 	var writers sync.WaitGroup
 	for _, b := range []byte("abcd") {
@@ -187,7 +186,9 @@ func TestSocketLeavesOthersAlone(t *testing.T) {
 // who does not tell the scheduler of his calls must not be caught in one.
 func TestSocketThatBlocks(t *testing.T) {
 	tcp, peer := tcpPair(t)
-	c := newUnheard(t, tcp)
+	unheard(t)
+	c := newSocket(tcp)
+	require.IsType(t, new(socket), c)
 	file, err := tcp.File()
 	require.NoError(t, err)
 	defer file.Close()

@@ -261,13 +261,38 @@ var corpus = []row{
 	{number: 19, failure: "the clock jumps, or the machine sleeps", mutants: []mutant{
 		{
 			"time asleep does not count",
-			[]swap{{clock, "asleep != 0 {", "asleep < 0 {"}},
+			[]swap{{clock, "c.base.Add(awake + time.Duration(c.asleep.Load()))", "c.base.Add(awake)"}},
 			session, "TestClockGoesOnWhileTheMachineSleeps",
 		},
 		{
 			"the clock is read only when a timer is due",
 			[]swap{{mind, "next = earlier(next, now.Add(lookAgain))", "_ = lookAgain"}},
 			recipes, "TestBeliefEndsWhileTheMachineSleeps",
+		},
+		{
+			"who enters again does not look at the clock",
+			[]swap{{mutex, "_, _ = same.tenure.now()", "_ = same"}},
+			recipes, "TestNobodyEntersAgainAfterSleep",
+		},
+		{
+			"a deadline is remembered beyond its connection",
+			[]swap{{claims, "func (s *Session) doubtClaimsLocked() []change {\n\ts.sure.Store(0)\n", "func (s *Session) doubtClaimsLocked() []change {\n"}},
+			session, "TestClaimStateIsAsTheClockSays",
+		},
+		{
+			"a deadline is remembered beyond its session",
+			[]swap{{claims, "func (s *Session) loseClaimsLocked(reason error) []change {\n\ts.sure.Store(0)\n", "func (s *Session) loseClaimsLocked(reason error) []change {\n"}},
+			session, "TestClaimStateIsAsTheClockSays",
+		},
+		{
+			"a claim in doubt counts as held",
+			[]swap{{"internal/session/claimset.go", "cl.held.Store(state == ClaimHeld)", "cl.held.Store(true)"}},
+			session, "TestClaimStateIsAsTheClockSays",
+		},
+		{
+			"a lost claim counts as held",
+			[]swap{{"internal/session/claimset.go", "cl.held.Store(false)\n", ""}},
+			session, "TestClaimStateIsAsTheClockSays",
 		},
 	}},
 	{number: 20, failure: "the client is closed while waiting", mutants: []mutant{
@@ -329,7 +354,7 @@ var corpus = []row{
 		},
 		{
 			"who asks is told what the timer knows",
-			[]swap{{claims, "if cl.state != ClaimLost && s.overdueLocked(s.clock.Now()) {", "if false {"}},
+			[]swap{{claims, "int64(now.Sub(s.opened)) < s.sure.Load() && cl.held.Load()", "cl.held.Load()"}},
 			recipes, "TestBeliefEndsWhileTheMachineSleeps",
 		},
 	}},
@@ -407,11 +432,16 @@ var corpus = []row{
 			recipes, "TestRefusedReleaseIsTriedAgain",
 		},
 	}},
-	{number: 31, failure: "a hold is released twice", mutants: []mutant{
+	{number: 31, failure: "a hold is released twice, or while others look at it", mutants: []mutant{
 		{
 			"the second release does what the first does",
 			[]swap{{hold, "if !h.released.CompareAndSwap(false, true) {\n\t\treturn ErrReleased\n\t}\n", "h.released.Store(true)\n"}},
 			recipes, "TestReleasedByManyAtOnce",
+		},
+		{
+			"its context is shown just then and does not end",
+			[]swap{{hold, "if h.ended.Store(true); !h.shown.Load() {\n", "if shown := h.shown.Load(); !shown {\n\t\t\th.ended.Store(true)\n"}},
+			recipes, "TestContextShownWhileTheHoldEnds",
 		},
 	}},
 	{number: 32, failure: "who owns the lock is not who asks", mutants: []mutant{

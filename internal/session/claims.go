@@ -1,6 +1,7 @@
 package session
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/paddock-zk/paddock/internal/link"
@@ -30,7 +31,8 @@ type Claim struct {
 	// The fields below are guarded by the session's mu.
 	tell   func(*Claim, ClaimState, error)
 	state  ClaimState
-	blind  bool // we may not read the node, so it cannot be checked
+	blind  bool        // we may not read the node, so it cannot be checked
+	held   atomic.Bool // the state is ClaimHeld, to be read by anybody
 	reason error
 	watch  *Watch // stands on the node
 	links  [2]claimLink
@@ -107,10 +109,18 @@ func (s *Session) DropClaim(cl *Claim) {
 // ClaimState says how sure a claim is now, with the reason once it is lost. It
 // looks at the clock, as the timer that ends claims may be late.
 func (s *Session) ClaimState(cl *Claim) (ClaimState, error) {
+	now := s.clock.Now()
+	// In this order: when sure is the next session's, no claim of this one is held.
+	if int64(now.Sub(s.opened)) < s.sure.Load() && cl.held.Load() {
+		return ClaimHeld, nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if cl.state != ClaimLost && s.overdueLocked(s.clock.Now()) {
+	switch {
+	case cl.state != ClaimLost && s.overdueLocked(now):
 		return ClaimLost, ErrNotConnected
+	case cl.held.Load():
+		s.sure.Store(int64(s.limitLocked().Sub(s.opened)))
 	}
 	return cl.state, cl.reason
 }
@@ -133,6 +143,7 @@ func tell(changes []change) {
 
 // doubtClaimsLocked makes every claim uncertain.
 func (s *Session) doubtClaimsLocked() []change {
+	s.sure.Store(0)
 	var changes []change
 	for _, cl := range s.claims.all() {
 		if cl.state == ClaimHeld {
@@ -145,6 +156,7 @@ func (s *Session) doubtClaimsLocked() []change {
 
 // loseClaimsLocked ends every claim.
 func (s *Session) loseClaimsLocked(reason error) []change {
+	s.sure.Store(0)
 	changes := make([]change, 0, s.claims.len())
 	for _, cl := range s.claims.all() {
 		changes = append(changes, s.loseLocked(cl, reason))

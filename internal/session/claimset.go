@@ -103,6 +103,7 @@ func (c *claims) add(cl *Claim) {
 }
 
 func (c *claims) remove(cl *Claim) {
+	cl.held.Store(false)
 	drop(cl, linkState)
 	drop(cl, linkWatch)
 }
@@ -110,6 +111,7 @@ func (c *claims) remove(cl *Claim) {
 // grade says how sure a claim is from now on, and whether it can be checked.
 func (c *claims) grade(cl *Claim, state ClaimState, blind bool) {
 	cl.state, cl.blind = state, blind
+	cl.held.Store(state == ClaimHeld)
 	drop(cl, linkState)
 	switch {
 	case state == ClaimUncertain && blind:

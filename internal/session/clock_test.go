@@ -20,20 +20,26 @@ func TestClockGoesOnWhileTheMachineSleeps(t *testing.T) {
 			asked++
 			return time.Hour + time.Since(began) + slept, true
 		})
-		start, first := c.Now(), asked
+		first := asked
 		advance := func(d time.Duration) { <-time.After(d) }
+		since := func() time.Duration { return c.Now().Sub(began) }
 		advance(time.Minute)
-		assert.Equal(t, time.Minute, c.Now().Sub(start))
+		assert.Equal(t, time.Minute, since())
 		assert.Equal(t, first, asked, "the kernel is not asked without need")
 		wall, slept = wall+time.Hour, slept+time.Hour
-		assert.Equal(t, time.Hour+time.Minute, c.Now().Sub(start), "a sleep")
+		advance(lookEvery)
+		assert.Equal(t, time.Hour+time.Minute+lookEvery, since(), "a sleep")
 		wall -= 30 * time.Minute
-		assert.Equal(t, time.Hour+time.Minute, c.Now().Sub(start), "somebody sets the clock back")
+		advance(lookEvery)
+		assert.Equal(t, time.Hour+time.Minute+2*lookEvery, since(), "somebody sets the clock back")
 		wall += 24 * time.Hour
 		advance(time.Second)
-		assert.Equal(t, time.Hour+time.Minute+time.Second, c.Now().Sub(start), "and ahead")
+		assert.Equal(t, time.Hour+time.Minute+2*lookEvery+time.Second, since(), "and ahead")
 		wall, slept = wall+time.Minute, slept+time.Minute
-		assert.Equal(t, time.Hour+2*time.Minute+time.Second, c.Now().Sub(start), "another sleep")
+		advance(lookEvery - 1)
+		assert.Equal(t, time.Hour+time.Minute+3*lookEvery-1+time.Second, since(), "too early to look")
+		advance(1)
+		assert.Equal(t, time.Hour+2*time.Minute+3*lookEvery+time.Second, since(), "another sleep")
 		assert.Equal(t, first+4, asked)
 	})
 }

@@ -61,6 +61,10 @@ type Session struct {
 	keep    sync.Once
 	kept    any          // written once
 	reads   atomic.Int32 // how servers read together, see Lists
+	// sure is until when, since the session object was opened, all claims are held
+	// that are: the deadline when somebody last asked. It is 0 before, and once
+	// claims are in doubt.
+	sure atomic.Int64
 
 	mu        sync.Mutex // guards the fields below
 	state     listeners.State
