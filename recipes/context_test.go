@@ -243,6 +243,14 @@ func showWhileEnding(t *testing.T, all []*recipes.Hold) {
 	}
 }
 
+func TestContextBoundBeforeAnyOther(t *testing.T) {
+	h, _ := holdUnder(context.Background())
+	bound, cancel := h.Bind(t.Context())
+	defer cancel()
+	require.NoError(t, h.Release())
+	require.Equal(t, recipes.ErrReleased, context.Cause(bound))
+}
+
 // A hold that is over counts nobody below it any more, whoever still comes from
 // its context.
 func TestContextEndsAlthoughSomebodyComesFromAnEndedHold(t *testing.T) {

@@ -432,16 +432,21 @@ var corpus = []row{
 			recipes, "TestRefusedReleaseIsTriedAgain",
 		},
 	}},
-	{number: 31, failure: "a hold is released twice, or while others look at it", mutants: []mutant{
+	{number: 31, failure: "a hold is released twice, or does not end for who looks at it", mutants: []mutant{
 		{
 			"the second release does what the first does",
 			[]swap{{hold, "if !h.released.CompareAndSwap(false, true) {\n\t\treturn ErrReleased\n\t}\n", "h.released.Store(true)\n"}},
 			recipes, "TestReleasedByManyAtOnce",
 		},
 		{
-			"its context is shown just then and does not end",
-			[]swap{{hold, "if h.ended.Store(true); !h.shown.Load() {\n", "if shown := h.shown.Load(); !shown {\n\t\t\th.ended.Store(true)\n"}},
-			recipes, "TestContextShownWhileTheHoldEnds",
+			"a context that was shown does not end",
+			[]swap{{hold, "if h.ended.Store(true); !h.shown.Load() {", "if h.ended.Store(true); true {"}},
+			recipes, "TestContextIsAsThatOfPackageContext",
+		},
+		{
+			"a bound context does not count as shown",
+			[]swap{{hold, "h.show()\n\th.mu.Lock()", "h.mu.Lock()"}},
+			recipes, "TestContextBoundBeforeAnyOther",
 		},
 	}},
 	{number: 32, failure: "who owns the lock is not who asks", mutants: []mutant{
