@@ -72,7 +72,7 @@ func TestContextIsAsThatOfPackageContext(t *testing.T) {
 				context.AfterFunc(ctx, asked.Done) //nolint:contextcheck // as above
 			}
 		}
-		for _, event := range rand.Perm(8) {
+		for _, event := range rand.Perm(9) {
 			switch event {
 			case 0:
 				endParent(errParent)
@@ -84,6 +84,9 @@ func TestContextIsAsThatOfPackageContext(t *testing.T) {
 			case 1:
 				lose(errLock)
 				endModel(h.Err())
+			case 2:
+				_ = h.Release() // it says what has come before
+				endModel(recipes.ErrReleased)
 			default:
 				look()
 			}
