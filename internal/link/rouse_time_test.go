@@ -3,6 +3,8 @@
 package link
 
 import (
+	"runtime"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,4 +38,20 @@ func TestRouse(t *testing.T) {
 		assert.False(t, r.isSet(), "a call after a pause")
 		assert.Equal(t, 2, dues())
 	})
+}
+
+// On a machine that does much else a goroutine may stand still between any two of
+// its steps.
+func TestRouseIsNotDueBeforeTheFirstCall(t *testing.T) {
+	var over atomic.Bool
+	defer over.Store(true)
+	for range 8 * runtime.GOMAXPROCS(0) {
+		go func() {
+			for !over.Load() { // leaves the processor only when it is told to
+			}
+		}()
+	}
+	for range 200_000 {
+		assert.Equal(t, rouseUnset, newRouse().state.Load())
+	}
 }

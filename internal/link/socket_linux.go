@@ -5,6 +5,7 @@ package link
 import (
 	"errors"
 	"io"
+	"math"
 	"net"
 	"os"
 	"sync"
@@ -68,10 +69,12 @@ const (
 // are ready.
 const rouseAfter = 10 * time.Millisecond
 
+// newRouse makes one that is never due before the first call, however long this
+// takes.
 func newRouse() *rouse {
 	r := new(rouse)
-	r.timer = time.AfterFunc(rouseAfter, r.due)
-	r.timer.Stop() // until there is a call
+	r.timer = time.AfterFunc(math.MaxInt64, r.due)
+	r.timer.Stop()
 	return r
 }
 

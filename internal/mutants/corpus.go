@@ -661,6 +661,11 @@ var corpus = []row{
 			link, "TestSocketThatBlocks",
 		},
 		{
+			"its timer may be due before it is there",
+			[]swap{{socket, "time.AfterFunc(math.MaxInt64,", "time.AfterFunc(min(math.MaxInt64, rouseAfter),"}},
+			link, "TestRouseIsNotDueBeforeTheFirstCall",
+		},
+		{
 			"what did not fit is not sent",
 			[]swap{{socket, "t.n, t.p = t.n+n, t.p[n:]", "t.n, t.p = len(t.p), nil\n\t\t_ = n"}},
 			link, "TestSocketIsAsPackageNet/write_more_than_fits",
