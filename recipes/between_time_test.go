@@ -478,6 +478,8 @@ func (w *tripwire) Now() time.Time {
 	return time.Now()
 }
 
+func (w *tripwire) Since(t time.Time) time.Duration { return w.Now().Sub(t) }
+
 // The clock is looked at where a grant is decided, so this cancels just there.
 func TestCancelledAtEachLookAtTheClock(t *testing.T) {
 	for name, lock := range swept {

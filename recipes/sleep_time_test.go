@@ -22,6 +22,8 @@ type laptop struct{ slept atomic.Int64 }
 
 func (l *laptop) Now() time.Time { return time.Now().Add(time.Duration(l.slept.Load())) }
 
+func (l *laptop) Since(t time.Time) time.Duration { return l.Now().Sub(t) }
+
 func (l *laptop) sleep(d time.Duration) { l.slept.Add(int64(d)) }
 
 func onLaptop(t *testing.T) *laptop {

@@ -109,15 +109,14 @@ func (s *Session) DropClaim(cl *Claim) {
 // ClaimState says how sure a claim is now, with the reason once it is lost. It
 // looks at the clock, as the timer that ends claims may be late.
 func (s *Session) ClaimState(cl *Claim) (ClaimState, error) {
-	now := s.clock.Now()
 	// In this order: when sure is the next session's, no claim of this one is held.
-	if int64(now.Sub(s.opened)) < s.sure.Load() && cl.held.Load() {
+	if int64(s.clock.Since(s.opened)) < s.sure.Load() && cl.held.Load() {
 		return ClaimHeld, nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case cl.state != ClaimLost && s.overdueLocked(now):
+	case cl.state != ClaimLost && s.overdueLocked(s.clock.Now()):
 		return ClaimLost, ErrNotConnected
 	case cl.held.Load():
 		s.sure.Store(int64(s.limitLocked().Sub(s.opened)))

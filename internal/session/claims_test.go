@@ -9,7 +9,8 @@ import (
 
 type handClock struct{ now time.Time }
 
-func (c *handClock) Now() time.Time { return c.now }
+func (c *handClock) Now() time.Time                  { return c.now }
+func (c *handClock) Since(t time.Time) time.Duration { return c.now.Sub(t) }
 
 // claimedSession has a claim that was asked for, in a session of the timeout given.
 func claimedSession(timeout time.Duration) (*Session, *Claim, *handClock) {

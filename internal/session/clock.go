@@ -9,7 +9,11 @@ import (
 // Clock is the time by which belief is counted. It goes on while the machine
 // sleeps, as the servers' does, and is otherwise time.Now. It may be used by
 // many goroutines.
-type Clock interface{ Now() time.Time }
+type Clock interface {
+	Now() time.Time
+	// Since is how long ago a time was that Now gave. It takes less than Now.
+	Since(t time.Time) time.Duration
+}
 
 // NewClock makes the clock of each session. Tests put another one here.
 var NewClock = func() Clock { return newSleepClock(time.Time.UnixNano, sinceBoot) }
@@ -52,12 +56,18 @@ func newSleepClock(wall func(time.Time) int64, boot func() (time.Duration, bool)
 const lookEvery = time.Millisecond
 
 // Now implements Clock.
-func (c *sleepClock) Now() time.Time {
+func (c *sleepClock) Now() time.Time { return c.base.Add(c.elapsed()) }
+
+// Since implements Clock.
+func (c *sleepClock) Since(t time.Time) time.Duration { return c.elapsed() - t.Sub(c.base) }
+
+// elapsed is the time since base.
+func (c *sleepClock) elapsed() time.Duration {
 	awake := time.Since(c.base)
 	if awake-time.Duration(c.looked.Load()) >= lookEvery {
 		c.look()
 	}
-	return c.base.Add(awake + time.Duration(c.asleep.Load()))
+	return awake + time.Duration(c.asleep.Load())
 }
 
 // look asks whether the machine has slept, if it may have.

@@ -111,6 +111,8 @@ type drifting struct {
 	rate float64
 }
 
+func (d *drifting) Since(t time.Time) time.Duration { return d.Now().Sub(t) }
+
 func (d *drifting) Now() time.Time {
 	if d.rate == 0 {
 		return time.Now()
