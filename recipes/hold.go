@@ -94,7 +94,7 @@ func (h *Hold) leave() {
 // sees the mark.
 func (h *Hold) end(cause error) {
 	before := h.parent.Err() != nil
-	if plain := cause == ErrReleased && !before; plain { //nolint:errorlint // as leave gives it
+	if cause == ErrReleased && !before { //nolint:errorlint // as leave gives it
 		if h.ended.Store(true); !h.shown.Load() {
 			return
 		}

@@ -125,7 +125,7 @@ func (s *socket) transfer(op string, kind *sync.Pool, steps func(func(fd uintptr
 		err = t.err
 	}
 	n := t.n
-	t.p, t.err = nil, nil
+	t.p = nil
 	kind.Put(t)
 	return n, s.opError(op, err)
 }
