@@ -676,4 +676,11 @@ var corpus = []row{
 			link, "TestSocketIsAsPackageNet/read_what_came,_then_the_end",
 		},
 	}},
+	{number: 73, failure: "no server answers, and then one does again", mutants: []mutant{
+		{
+			"a session that was lost is told as renewed",
+			[]swap{{events, "if !fresh && (s.id != c.Session() ||", "if false && (s.id != c.Session() ||"}},
+			session, "TestSessionIsLostWhileItIsRenewed",
+		},
+	}},
 }

@@ -39,6 +39,12 @@ func (s events) Up(c *link.Conn) {
 	s.watches.begin(c, s.link.LastZxid())
 
 	s.mu.Lock()
+	if !fresh && (s.id != c.Session() || s.overdueLocked(s.clock.Now())) {
+		// It was lost in the meantime, or is now. The connection must not be used.
+		s.mu.Unlock()
+		s.lose(ErrNotConnected)
+		return
+	}
 	s.conn, s.id, s.failure, s.proving, s.downAt = c, c.Session(), nil, false, time.Time{}
 	if fresh {
 		s.overdue = false
