@@ -138,7 +138,7 @@ func (c *Client) States() listeners.Source[listeners.State] {
 }
 
 // Errors delivers what fails with no caller to tell: background clean-up, a
-// panicking listener, refused credentials.
+// panicking listener or function of Config, refused credentials.
 func (c *Client) Errors() listeners.Source[error] {
 	if c.unusable() {
 		return new(listeners.Hub[error])

@@ -23,8 +23,8 @@ import (
 type Config struct {
 	// ConnectString lists host:port pairs, separated by commas, and may end in
 	// a chroot: "zk1:2181,zk2:2181/app". A port left out is 2181, and an IPv6
-	// address stands in brackets. Names are resolved anew at each attempt to
-	// connect. Required.
+	// address stands in brackets. Names are looked up anew whenever all servers are
+	// to be tried, and each address of a name is tried. Required.
 	ConnectString string
 
 	// SessionTimeout is requested from the servers, which clamp it; see
@@ -32,9 +32,9 @@ type Config struct {
 	// hour unasked is refused. Defaults to 15 seconds.
 	SessionTimeout time.Duration
 
-	// ConnectTimeout bounds dialing and handshake with one server, and how long
-	// one attempt of a call waits for a connection. Defaults to a third of
-	// SessionTimeout.
+	// ConnectTimeout bounds dialing and handshake with one address of a server, the
+	// look-up of one name, and how long one attempt of a call waits for a
+	// connection. Defaults to a third of SessionTimeout.
 	ConnectTimeout time.Duration
 
 	// CloseTimeout bounds how long Close tries to tell the servers. Defaults to
@@ -84,9 +84,20 @@ type Config struct {
 	// otherwise. Nil means plain TCP.
 	TLS *tls.Config
 
-	// DialContext opens a connection; it must end with its context. Defaults to
-	// that of a net.Dialer. With a function of your own, names arrive unresolved.
+	// DialContext opens a connection to host:port, and should end with its context;
+	// one that does not delays Close by two seconds. Defaults to that of a
+	// net.Dialer. With a function of your own and no LookupHost, names arrive as
+	// they are written in ConnectString. It may be called by several goroutines. A
+	// panic is a failure to connect, which Client.Errors tells of, also in a method
+	// of the connection.
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
+
+	// LookupHost returns the addresses of a name, without the port, and should end
+	// with its context. Each address is tried as a server of its own. It is called
+	// by several goroutines, not for what is an address, and once at a time for a
+	// name. Defaults to that of net.DefaultResolver, unless DialContext is set: then
+	// names are not looked up.
+	LookupHost func(ctx context.Context, host string) ([]string, error)
 
 	// CanBeReadOnly accepts a server that is cut off from the majority, for
 	// reads, while another one is looked for.
@@ -209,6 +220,9 @@ func (cfg Config) withDefaults() (*plan, error) {
 	p.Retry = p.Retry.WithFallback(classify)
 	if p.DialContext == nil {
 		p.DialContext = new(net.Dialer).DialContext
+		if p.LookupHost == nil {
+			p.LookupHost = net.DefaultResolver.LookupHost
+		}
 	}
 	if p.ACL == nil {
 		p.ACL = func(string) []ACL { return zk.WorldACL(zk.PermAll) }
@@ -290,6 +304,7 @@ func (p *plan) session() session.Config {
 			SessionTimeout: p.SessionTimeout,
 			ConnectTimeout: p.ConnectTimeout,
 			Dial:           p.DialContext,
+			LookupHost:     p.LookupHost,
 			TLS:            p.TLS,
 			ReadOnly:       p.CanBeReadOnly,
 			MaxReply:       p.MaxReply,

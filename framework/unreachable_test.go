@@ -42,6 +42,13 @@ func silent(t *testing.T) string {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
+	accept(t, l)
+	return l.Addr().String()
+}
+
+// accept accepts everybody until the end of the test.
+func accept(t *testing.T, l net.Listener) {
+	t.Helper()
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {
@@ -59,7 +66,6 @@ func silent(t *testing.T) string {
 		_ = l.Close()
 		wg.Wait()
 	})
-	return l.Addr().String()
 }
 
 // The resolver is the machine's own.

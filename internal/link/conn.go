@@ -32,10 +32,10 @@ import (
 //
 // mu is a leaf: nothing else is locked and nothing is called under it.
 type Conn struct {
-	link *Link
-	nc   net.Conn
-	in   *bufio.Reader
-	addr string
+	link   *Link
+	nc     net.Conn
+	in     *bufio.Reader
+	target target
 
 	// The fields below are set by the handshake, before Handler.Up.
 	session   int64
@@ -44,9 +44,8 @@ type Conn struct {
 	createdAt time.Time // when the connect request was about to be written
 
 	// The fields below are used by the reading goroutine, and after it.
-	shake    handshake
-	libIn    []byte // what go-zookeeper has still to read
-	answered bool   // something has come since the handshake
+	shake handshake
+	libIn []byte // what go-zookeeper has still to read
 
 	silence atomic.Int64  // how long the server may say nothing, in nanoseconds
 	wake    chan struct{} // holds a token while there may be something to write
@@ -77,18 +76,19 @@ type outgoing struct {
 // ownXid marks the transaction ids of our requests.
 const ownXid = 1 << 30
 
-func newConn(l *Link, nc net.Conn, addr string) *Conn {
+// newConn makes the connection of nc, whose handshake has to be over by deadline.
+func newConn(l *Link, nc net.Conn, t target, deadline time.Time) *Conn {
 	c := &Conn{
 		link:    l,
 		nc:      nc,
 		in:      bufio.NewReaderSize(nc, 8<<10),
-		addr:    addr,
+		target:  t,
 		wake:    make(chan struct{}, 1),
 		down:    make(chan struct{}),
 		pending: make(map[int32]*Call),
 	}
 	c.life, c.endLife = context.WithCancel(l.life)
-	c.shake.deadline = time.Now().Add(l.cfg.ConnectTimeout)
+	c.shake.deadline = deadline
 	c.silence.Store(int64(l.cfg.ConnectTimeout))
 	return c
 }
@@ -106,8 +106,9 @@ func (c *Conn) ReadOnly() bool { return c.readOnly }
 // leader, so it counts as a touch of the session.
 func (c *Conn) CreatedAt() time.Time { return c.createdAt }
 
-// Addr is the server, as written in the connection string.
-func (c *Conn) Addr() string { return c.addr }
+// Addr is the server as it is written in the connection string, with its address
+// in parentheses if that was looked up.
+func (c *Conn) Addr() string { return c.target.String() }
 
 // Down is closed when the connection has ended and every call on it as well.
 func (c *Conn) Down() <-chan struct{} { return c.down }
@@ -163,6 +164,13 @@ func (c *Conn) nudge() {
 
 // writeLoop runs until the connection ends.
 func (c *Conn) writeLoop() {
+	over := false
+	defer ifExited(&over, func() { c.cannotWrite(errExited) })
+	c.writeAll()
+	over = true
+}
+
+func (c *Conn) writeAll() {
 	var buf []byte
 	for {
 		select {
@@ -191,11 +199,13 @@ func (c *Conn) writeLoop() {
 // cannotWrite ends a connection that is up. One that is not yet is about to be
 // read from, and what the server said last tells why it has turned us away.
 func (c *Conn) cannotWrite(err error) {
+	var panicked *PanicError // which no server has to do with
+	ours := errors.As(err, &panicked)
 	c.mu.Lock()
 	c.unwritten = err
 	up := c.up
 	c.mu.Unlock()
-	if up {
+	if up || ours {
 		c.fail(err)
 	}
 }
@@ -229,7 +239,20 @@ func (c *Conn) takeOut(buf []byte) []byte {
 
 // Read is go-zookeeper's. It returns bytes of frames meant for it, and deals
 // with all others on the way.
-func (c *Conn) Read(p []byte) (int, error) {
+func (c *Conn) Read(p []byte) (n int, err error) {
+	over := false
+	defer ifExited(&over, func() {
+		c.mu.Lock()
+		c.reading = false
+		c.mu.Unlock()
+		c.fail(errExited)
+	})
+	n, err = c.read(p)
+	over = true
+	return n, err
+}
+
+func (c *Conn) read(p []byte) (int, error) {
 	c.mu.Lock()
 	c.reading = true
 	err := c.err
@@ -265,7 +288,13 @@ func (c *Conn) Read(p []byte) (int, error) {
 // next reads one frame and returns it if it is for go-zookeeper.
 func (c *Conn) next() ([]byte, error) {
 	if !c.shake.done {
-		return c.shakeHands()
+		// Not in go-zookeeper's loop, which must not end.
+		var frame []byte
+		err := c.link.apart(func() (err error) {
+			frame, err = c.shakeHands()
+			return err
+		})
+		return frame, err
 	}
 	n, err := c.readLength()
 	if err != nil {
@@ -282,7 +311,6 @@ func (c *Conn) next() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.answered = true
 	return c.dispatch(frame, into, c.link.cfg.Now())
 }
 
@@ -314,7 +342,6 @@ func (c *Conn) passOver(n int) error {
 			return fmt.Errorf("read: %w", err)
 		}
 	}
-	c.answered = true
 	return c.reply(h, nil, nil, tooLong, c.link.cfg.Now())
 }
 

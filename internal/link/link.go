@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -42,12 +43,14 @@ type Auth struct {
 	Data func() []byte
 }
 
-// Config says how to connect. All fields are needed, save Auth, TLS, ReadOnly and Now.
+// Config says how to connect. All fields are needed, save LookupHost, Auth, TLS,
+// ReadOnly and Now.
 type Config struct {
 	Servers        []string // host:port
 	SessionTimeout time.Duration
 	ConnectTimeout time.Duration // for dialing and handshake with one server
 	Dial           func(ctx context.Context, network, addr string) (net.Conn, error)
+	LookupHost     func(ctx context.Context, host string) ([]string, error) // nil to dial names as they are
 	TLS            *tls.Config
 	Auth           []Auth
 	ReadOnly       bool // accept a server without majority
@@ -76,8 +79,9 @@ type Handler interface {
 	Event(c *Conn, ev wire.WatcherEvent)
 	// Down says that c has ended, before the calls on it do.
 	Down(c *Conn, err error)
-	// Failed says that a server could not be reached or did not let us in.
-	Failed(addr string, err error)
+	// Failed says that a server could not be reached or did not let us in. It is
+	// named as Conn.Addr does.
+	Failed(server string, err error)
 	// Expired says that the servers have ended the session.
 	Expired(session int64)
 }
@@ -129,6 +133,10 @@ func New(cfg Config, h Handler) *Link {
 		cfg.Now = time.Now
 	}
 	l := &Link{cfg: cfg, handler: h, hosts: newHosts(cfg.Servers, cfg.Chance), farewell: make(chan struct{}), changed: make(chan struct{})}
+	l.hosts.limit, l.hosts.byName, l.hosts.rawUsed = cfg.ConnectTimeout, cfg.TLS != nil, l.rawUsed.Load
+	if cfg.LookupHost != nil {
+		l.hosts.lookUp = l.lookUp
+	}
 	l.life, l.stop = context.WithCancel(context.Background())
 	return l
 }
@@ -136,7 +144,7 @@ func New(cfg Config, h Handler) *Link {
 // Open begins to connect, in the background and for as long as it takes. After
 // an error the link is of no use.
 func (l *Link) Open() (err error) {
-	l.raw, l.events, err = zk.Connect([]string{"placeholder:1"}, l.cfg.SessionTimeout,
+	l.raw, l.events, err = zk.Connect([]string{placeholder}, l.cfg.SessionTimeout,
 		zk.WithHostProvider(l.hosts),
 		zk.WithDialer(l.dial),
 		zk.WithLogger(libLog{l.cfg.Logger}),
@@ -169,21 +177,35 @@ func (l *Link) Raw() *zk.Conn {
 // LastZxid is the latest state that a reply of this session has shown.
 func (l *Link) LastZxid() int64 { return l.lastZxid.load() }
 
+// errChosen makes go-zookeeper ask for the address that was chosen.
+var errChosen = errors.New("an address was chosen")
+
 // dial is go-zookeeper's dialer.
-func (l *Link) dial(_, addr string, _ time.Duration) (net.Conn, error) {
-	if !sleep(l.life, l.hosts.begin()) {
-		l.parting.Do(func() { close(l.farewell) })
-		return newFarewell(), nil
+func (l *Link) dial(_, _ string, _ time.Duration) (net.Conn, error) {
+	t, ok := l.hosts.take()
+	switch {
+	case ok:
+		return l.connect(t)
+	case l.hosts.choose(l.life, l.handler.Failed):
+		return nil, errChosen
 	}
-	// Begun before dialing: one limit for both, as a server that is slow in both is slow.
+	l.parting.Do(func() { close(l.farewell) })
+	return newFarewell(), nil
+}
+
+// connect makes a connection to a server.
+func (l *Link) connect(t target) (net.Conn, error) {
+	// One limit for dialing and handshake, as a server that is slow in both is slow.
 	ctx, cancel := context.WithTimeout(l.life, l.cfg.ConnectTimeout)
 	defer cancel()
-	nc, err := l.dialServer(ctx, addr)
+	nc, err := l.open(ctx, t)
 	if err != nil {
-		l.handler.Failed(addr, err)
+		l.hosts.failed(t, err)
+		l.handler.Failed(t.String(), err)
 		return nil, err
 	}
-	c := newConn(l, nc, addr)
+	deadline, _ := ctx.Deadline()
+	c := newConn(l, nc, t, deadline)
 	l.mu.Lock()
 	l.conn = c
 	l.mu.Unlock()
@@ -194,33 +216,106 @@ func (l *Link) dial(_, addr string, _ time.Duration) (net.Conn, error) {
 	return c, nil
 }
 
-func (l *Link) dialServer(ctx context.Context, addr string) (net.Conn, error) {
-	nc, err := l.cfg.Dial(ctx, "tcp", addr)
-	if err != nil {
-		return nil, inTime(ctx, err)
-	}
-	nc = newSocket(nc)
-	if l.cfg.TLS == nil {
-		return nc, nil
-	}
-	tc := tls.Client(nc, tlsFor(l.cfg.TLS, addr))
-	if err := tc.HandshakeContext(ctx); err != nil {
-		_ = nc.Close() // the handshake's error is the one that tells
-		if endedByServer(err) {
-			return nil, fmt.Errorf("TLS: ended by the server, as by one without TLS: %w", err)
-		}
-		return nil, fmt.Errorf("TLS: %w", inTime(ctx, err))
-	}
-	return tc, nil
+// opened is what came of dialing.
+type opened struct {
+	nc  net.Conn
+	err error
 }
+
+var (
+	errUnending     = fmt.Errorf("%w: the dialer does not end with its context", errNoAnswer)
+	errStillDialing = errors.New("the dialer has not ended with its context")
+)
+
+// open dials a server, in a goroutine of its own, since the dialer and what TLS
+// calls are the user's. One that does not end with ctx is left behind.
+func (l *Link) open(ctx context.Context, t target) (net.Conn, error) {
+	done, left := make(chan opened), make(chan struct{})
+	l.wg.Go(func() {
+		var o opened
+		defer func() {
+			select {
+			case done <- o:
+			case <-left:
+				if o.nc != nil {
+					_ = o.nc.Close() // nobody waits for it
+				}
+				l.hosts.finished(t)
+			}
+		}()
+		l.dialServer(ctx, t, &o)
+	})
+	select {
+	case o := <-done:
+		return o.nc, o.err
+	case <-ctx.Done():
+	}
+	late := time.NewTimer(slowEnd)
+	defer late.Stop()
+	select {
+	case o := <-done:
+		return o.nc, o.err
+	case <-late.C:
+		l.hosts.abandoned(t)
+		close(left)
+		return nil, errUnending
+	}
+}
+
+// dialServer sets o, also if a function of the user's ends the goroutine.
+func (l *Link) dialServer(ctx context.Context, t target, o *opened) {
+	var nc net.Conn
+	callUser("Config.DialContext", &o.err, func() { nc, o.err = l.cfg.Dial(ctx, "tcp", t.addr) })
+	switch {
+	case o.err != nil:
+		o.err = inTime(ctx, o.err)
+		return
+	case nc == nil:
+		o.err = errors.New("Config.DialContext returned neither a connection nor an error")
+		return
+	}
+	if _, ok := nc.(*net.TCPConn); ok {
+		nc = newSocket(nc)
+	} else {
+		nc = l.shield(nc)
+	}
+	if l.cfg.TLS == nil {
+		o.nc = nc
+		return
+	}
+	tc := tls.Client(nc, tlsFor(l.cfg.TLS, t.server))
+	defer func() {
+		if o.err != nil {
+			_ = nc.Close() // the handshake's error is the one that tells
+		}
+	}()
+	callUser("a function of Config.TLS", &o.err, func() { o.err = tc.HandshakeContext(ctx) })
+	switch {
+	case o.err == nil:
+		o.nc = l.shield(tc)
+	case endedByServer(o.err):
+		o.err = fmt.Errorf("TLS: ended by the server, as by one without TLS: %w", o.err)
+	default:
+		o.err = fmt.Errorf("TLS: %w", inTime(ctx, o.err))
+	}
+}
+
+var errNoAnswer = errors.New("no answer in time")
 
 // inTime is a failure to connect within ctx. That ctx is ours, so its end is
 // told and not to be matched: a caller would take it for the end of its own.
 func inTime(ctx context.Context, err error) error {
-	if ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
+	var panicked *PanicError
+	if errors.As(err, &panicked) || ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
 		return err
 	}
-	return errors.New("no answer in time: " + err.Error())
+	return fmt.Errorf("%w: %v", errNoAnswer, err) //nolint:errorlint // see above
+}
+
+// isSilence is whether a connection ended because a server kept us waiting.
+func isSilence(err error) bool {
+	var timeout net.Error
+	return errors.Is(err, errNoAnswer) || errors.As(err, &timeout) && timeout.Timeout()
 }
 
 // endedByServer is whether an error is what a connection that the server ends
@@ -231,13 +326,13 @@ func endedByServer(err error) bool {
 
 // tlsFor names the host that the certificate must be for, as it is written in
 // the connection string.
-func tlsFor(cfg *tls.Config, addr string) *tls.Config {
+func tlsFor(cfg *tls.Config, server string) *tls.Config {
 	cfg = cfg.Clone()
 	if cfg.MinVersion == 0 {
 		cfg.MinVersion = tls.VersionTLS12
 	}
-	if host, _, err := net.SplitHostPort(addr); err == nil && cfg.ServerName == "" {
-		cfg.ServerName = host
+	if host, _, err := net.SplitHostPort(server); err == nil && cfg.ServerName == "" {
+		cfg.ServerName, _, _ = strings.Cut(host, "%") // a zone is no part of what a certificate is for
 	}
 	return cfg
 }
@@ -247,6 +342,7 @@ func (l *Link) connUp(c *Conn) {
 	l.up, l.upAt = true, time.Now()
 	l.tellLocked()
 	l.mu.Unlock()
+	l.hosts.up(c.target)
 	l.handler.Up(c)
 	if c.readOnly {
 		l.wg.Go(func() { l.seekWriter(c) })
@@ -262,10 +358,15 @@ func (l *Link) connDown(c *Conn, wasUp bool, err error) {
 	l.mu.Unlock()
 	switch {
 	case wasUp:
-		l.hosts.ended(upFor, c.answered)
+		l.hosts.ended(c.target, upFor, err)
 		l.handler.Down(c, err)
-	case !errors.Is(err, errExpired):
-		l.handler.Failed(c.addr, err)
+	case errors.Is(err, errExpired):
+		if c.shake.session != 0 {
+			l.hosts.again(c.target) // it is well, and will give us a new session
+		}
+	default:
+		l.hosts.failed(c.target, err)
+		l.handler.Failed(c.Addr(), err)
 	}
 }
 
@@ -341,9 +442,9 @@ func (l *Link) Close(limit time.Duration, tell bool) error {
 	return err
 }
 
-// ErrStuck reports goroutines that go on after Close, which only a
-// Config.Dial that does not end with its context can cause.
-var ErrStuck = errors.New("the dialer does not end with its context")
+// ErrStuck reports goroutines that go on after Close, which only functions of
+// the user's can cause.
+var ErrStuck = errors.New("the dialer, the look-up of names or a connection does not end with its context")
 
 // stuckAfter leaves room for go-zookeeper's own pause of a second.
 const stuckAfter = 2 * time.Second

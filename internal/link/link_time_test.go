@@ -333,40 +333,6 @@ func TestAbandonedSessionIsClosedWhereItIsFoundAgain(t *testing.T) {
 	})
 }
 
-func TestReconnectPauses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newScript(t)
-		l, r := open(t, s, func(c *Config) { c.Servers = []string{"a:1", "b:1"} })
-		time.Sleep(20 * time.Second)
-		synctest.Wait()
-		dials := s.dials()
-		assert.Equal(t, dials[0], dials[1], "each server is tried at once")
-		var last time.Duration
-		for i := 2; i+1 < len(dials); i += 2 {
-			pause := dials[i].Sub(dials[i-1])
-			assert.Positive(t, pause, "then there is a pause before each round")
-			assert.LessOrEqual(t, pause, mostPause)
-			assert.Zero(t, dials[i+1].Sub(dials[i]), "and none within it")
-			last = pause
-		}
-		assert.Equal(t, mostPause, last)
-		assert.Less(t, len(dials), 60)
-		assert.ErrorIs(t, r.failures()[0], errNobody)
-		shut(t, l, s)
-	})
-}
-
-func TestServerThatDropsEverybodyIsNotAskedInATightLoop(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newScript(t, func(p *peer) { p.welcome(session1, 9*time.Second) })
-		l, _ := open(t, s)
-		time.Sleep(20 * time.Second)
-		synctest.Wait()
-		assert.Less(t, len(s.dials()), 40)
-		shut(t, l, s)
-	})
-}
-
 func TestLostConnectionIsReplacedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScript(t, func(p *peer) { p.welcome(session1, 9*time.Second); p.answer(1) })

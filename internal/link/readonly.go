@@ -25,10 +25,14 @@ func (l *Link) seekWriter(c *Conn) {
 		if !sleep(c.life, pause) {
 			return
 		}
-		for _, addr := range l.hosts.others(c.addr) {
-			if l.isWriter(c.life, addr) {
-				l.hosts.prefer(addr)
-				c.Kill(fmt.Errorf("%w: %s", errFoundWriter, addr))
+		for _, t := range l.hosts.targets(c.life) {
+			// A name that is dialed as it is may lead to another server each time.
+			if t.addr == c.target.addr && isAddress(t.addr) {
+				continue
+			}
+			if l.isWriter(c.life, t) {
+				l.hosts.prefer(t)
+				c.Kill(fmt.Errorf("%w: %v", errFoundWriter, t))
 				return
 			}
 		}
@@ -36,15 +40,19 @@ func (l *Link) seekWriter(c *Conn) {
 }
 
 // isWriter asks a server the four-letter word isro.
-func (l *Link) isWriter(ctx context.Context, addr string) bool {
+func (l *Link) isWriter(ctx context.Context, t target) (writer bool) {
 	ctx, cancel := context.WithTimeout(ctx, l.cfg.ConnectTimeout)
 	defer cancel()
-	nc, err := l.dialServer(ctx, addr)
+	nc, err := l.open(ctx, t)
 	if err != nil {
 		return false
 	}
 	defer func() { _ = nc.Close() }()
-	return askIsRO(ctx, nc) == "rw"
+	err = l.apart(func() error {
+		writer = askIsRO(ctx, nc) == "rw"
+		return nil
+	})
+	return err == nil && writer
 }
 
 func askIsRO(ctx context.Context, nc net.Conn) string {

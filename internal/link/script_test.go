@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -25,9 +26,11 @@ type script struct {
 
 	mu      sync.Mutex // guards the fields below
 	serve   []func(*peer)
+	at      map[string]func(*peer) // what serves an address; nil for nobody
 	opened  int
 	conns   []net.Conn
 	dialled []time.Time
+	addrs   []string
 }
 
 func newScript(t testing.TB, serve ...func(*peer)) *script { return &script{t: t, serve: serve} }
@@ -35,18 +38,21 @@ func newScript(t testing.TB, serve ...func(*peer)) *script { return &script{t: t
 var errNobody = errors.New("nobody listens")
 
 // dial is the client's dialer.
-func (s *script) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+func (s *script) dial(ctx context.Context, _, addr string) (net.Conn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.dialled = append(s.dialled, time.Now())
-	if len(s.serve) == 0 {
+	s.dialled, s.addrs = append(s.dialled, time.Now()), append(s.addrs, addr)
+	serve := s.at[addr]
+	if len(s.serve) > 0 {
+		serve = s.serve[min(s.opened, len(s.serve)-1)]
+	}
+	if serve == nil {
 		return nil, errNobody
 	}
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	near, far := net.Pipe()
-	serve := s.serve[min(s.opened, len(s.serve)-1)]
 	s.opened++
 	s.conns = append(s.conns, far)
 	s.wg.Go(func() {
@@ -60,6 +66,23 @@ func (s *script) dials() []time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]time.Time(nil), s.dialled...)
+}
+
+// places are the addresses that were dialed, in this order.
+func (s *script) places() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.addrs)
+}
+
+// serving makes fn serve an address from now on, or nobody for nil.
+func (s *script) serving(addr string, fn func(*peer)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.at == nil {
+		s.at = make(map[string]func(*peer))
+	}
+	s.at[addr] = fn
 }
 
 // stop ends the serving functions.
@@ -143,6 +166,7 @@ type record struct {
 	acks   []Ack
 	told   chan struct{}
 	failed []error
+	whose  []string // failures with the servers that they are of
 	fired  []wire.WatcherEvent
 }
 
@@ -182,10 +206,10 @@ func (r *record) Down(_ *Conn, err error) {
 	r.add("down")
 }
 
-func (r *record) Failed(_ string, err error) {
+func (r *record) Failed(server string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.failed = append(r.failed, err)
+	r.failed, r.whose = append(r.failed, err), append(r.whose, server+": "+err.Error())
 	r.add("failed")
 }
 
@@ -233,6 +257,12 @@ func (r *record) failures() []error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]error(nil), r.failed...)
+}
+
+func (r *record) tellings() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.whose)
 }
 
 func (r *record) story() []string {

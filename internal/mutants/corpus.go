@@ -11,12 +11,15 @@ const (
 	group       = "recipes/group.go"
 	handshake   = "internal/link/handshake.go"
 	hold        = "recipes/hold.go"
+	hosts       = "internal/link/hosts.go"
 	jobs        = "internal/session/jobs.go"
 	mind        = "internal/session/mind.go"
 	multilock   = "recipes/multilock.go"
 	mutex       = "recipes/mutex.go"
 	names       = "recipes/names.go"
 	lineup      = "recipes/lineup.go"
+	linkFile    = "internal/link/link.go"
+	lookup      = "internal/link/lookup.go"
 	party       = "recipes/party.go"
 	protect     = "internal/session/protect.go"
 	queue       = "recipes/queue.go"
@@ -25,6 +28,7 @@ const (
 	sessionFile = "internal/session/session.go"
 	socket      = "internal/link/socket_linux.go"
 	together    = "recipes/together.go"
+	usercode    = "internal/link/usercode.go"
 	watches     = "internal/session/watches.go"
 )
 
@@ -676,7 +680,106 @@ var corpus = []row{
 			link, "TestSocketIsAsPackageNet/read_what_came,_then_the_end",
 		},
 	}},
+	{number: 71, failure: "a name has several addresses", mutants: []mutant{
+		{
+			"only the first is tried",
+			[]swap{{lookup, "for _, t := range lk.targets {", "for _, t := range lk.targets[:1] {"}},
+			framework, "TestNameWithASilentAddress",
+		},
+		{
+			"a name that is slow to look up holds up all others",
+			[]swap{{hosts, "mostGathering = 100 * time.Millisecond", "mostGathering = time.Hour"}},
+			link, "TestSlowLookups",
+		},
+		{
+			"a resolver that never answers is asked again and again",
+			[]swap{{lookup, "if lk == nil {", "if lk == nil || lk.late {"}},
+			link, "TestLookupThatNeverEnds",
+		},
+		{
+			"an address that kept us waiting is as good as any",
+			[]swap{{hosts, "\t\tfirst(!x.silent, !y.silent),\n", ""}},
+			link, "TestSilentAddressComesLast",
+		},
+		{
+			"a server with a majority is looked for under other names only",
+			[]swap{{"internal/link/readonly.go", "if t.addr == c.target.addr && isAddress(t.addr) {", "if t.server == c.target.server {"}},
+			link, "TestWriterBehindTheSameName",
+		},
+		{
+			"TLS verifies the address",
+			[]swap{{linkFile, "tlsFor(l.cfg.TLS, t.server)", "tlsFor(l.cfg.TLS, t.addr)"}},
+			framework, "TestTLSVerifiesTheNameAtEachAddress",
+		},
+		{
+			"with TLS, one of two names of an address is left out",
+			[]swap{{hosts, "(!h.byName || other.server == t.server)", "(!h.byName || other.server != \"\")"}},
+			framework, "TestTLSOneAddressUnderTwoNames",
+		},
+		{
+			"dialing and handshake have a limit each",
+			[]swap{{conn, "c.shake.deadline = deadline", "c.shake.deadline = deadline.Add(l.cfg.ConnectTimeout)"}},
+			link, "TestSlowDialAndHandshake",
+		},
+	}},
+	{number: 72, failure: "functions of users panic or do not end while a client connects", mutants: []mutant{
+		{
+			"a panic is not recovered from",
+			[]swap{{usercode, "Func: name, Value: recover(), Stack", "Func: name, Stack"}},
+			link, "TestFunctionsThatDoNotReturn",
+		},
+		{
+			"a panic in a method of a connection is not recovered from",
+			[]swap{{usercode, "if v := recover(); v != nil {\n\t\t*err =", "if v := any(nil); v != nil {\n\t\t*err ="}},
+			link, "TestConnectionsThatDoNotReturn",
+		},
+		{
+			"a handshake may end go-zookeeper's goroutine",
+			[]swap{{conn, "err := c.link.apart(func() (err error) {", "err := func(fn func() error) error { return fn() }(func() (err error) {"}},
+			link, "TestConnectionsThatDoNotReturn",
+		},
+		{
+			"a connection that does not close is waited for",
+			[]swap{{usercode, "const mostClosing = 100 * time.Millisecond", "const mostClosing = time.Hour"}},
+			link, "TestConnectionThatDoesNotClose",
+		},
+		{
+			"a dialer that does not end with its context is waited for",
+			[]swap{{lookup, "const slowEnd = 100 * time.Millisecond", "const slowEnd = time.Hour"}},
+			link, "TestDialerThatGoesOn",
+		},
+		{
+			"a dialer that does not end is asked again and again",
+			[]swap{{hosts, "if _, ok := h.dialing[t]; ok {", "if _, ok := h.dialing[t]; ok && false {"}},
+			link, "TestDialerThatGoesOn",
+		},
+	}},
 	{number: 73, failure: "no server answers, and then one does again", mutants: []mutant{
+		{
+			"it is tried too seldom",
+			[]swap{{hosts, "mostPause  = 500 * time.Millisecond", "mostPause  = 2 * time.Second"}},
+			framework, "TestTimeToReconnect",
+		},
+		{
+			"the pauses do not grow",
+			[]swap{{hosts, "firstPause<<min(h.cycle-1, 10)", "firstPause"}},
+			link, "TestDialsPerSecond",
+		},
+		{
+			"a session that has expired costs a pause",
+			[]swap{{linkFile, "if c.shake.session != 0 {", "if false {"}},
+			link, "TestNewSessionWhereTheOldOneHasExpired",
+		},
+		{
+			"each session that has expired is replaced without a pause",
+			[]swap{{hosts, "now.Sub(h.againAt) >= lasting", "now.Sub(h.againAt) >= 0"}},
+			link, "TestDialsPerSecond",
+		},
+		{
+			"requests on the raw connection wait for ever",
+			[]swap{{hosts, "if !used || h.done", "if used || !used || h.done"}},
+			link, "TestRequestsOnTheRawConnectionFailWithoutAServer",
+		},
 		{
 			"a session that was lost is told as renewed",
 			[]swap{{events, "if !fresh && (s.id != c.Session() ||", "if false && (s.id != c.Session() ||"}},

@@ -114,12 +114,15 @@ func (s events) Down(c *link.Conn, err error) {
 		return
 	}
 	s.log.Info("connection lost", zap.String("server", c.Addr()), zap.Error(err))
+	if panicOf(err) != nil {
+		s.errors.Publish(fmt.Errorf("%s: %w", c.Addr(), err))
+	}
 }
 
 // Failed remembers why there is no connection.
-func (s events) Failed(addr string, err error) {
+func (s events) Failed(server string, err error) {
 	s.mu.Lock()
-	s.failure = fmt.Errorf("%s: %w", addr, err)
+	s.failure = fmt.Errorf("%s: %w", server, err)
 	refused := errors.Is(err, link.ErrAuthFailed)
 	if refused {
 		s.failure = fmt.Errorf("%w: %w", zk.ErrAuthFailed, s.failure)
@@ -131,9 +134,16 @@ func (s events) Failed(addr string, err error) {
 		return
 	}
 	s.log.Debug("no connection", zap.Error(failure))
-	if refused {
+	if refused || panicOf(err) != nil {
 		s.errors.Publish(failure)
 	}
+}
+
+// panicOf is the panic in a function of the user's that an error tells of, if any.
+func panicOf(err error) *link.PanicError {
+	var panicked *link.PanicError
+	errors.As(err, &panicked)
+	return panicked
 }
 
 // Expired ends the session, and says that its nodes are gone.

@@ -1,0 +1,56 @@
+package framework_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/retry"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// How long a client takes to be connected again once its only server answers
+// again, over outages of a hundred lengths.
+func TestTimeToReconnect(t *testing.T) {
+	for _, timeout := range []time.Duration{time.Second, 4 * time.Second, 15 * time.Second} {
+		for name, outage := range map[string]struct {
+			begin func(*zktest.Server) error
+			end   func(*zktest.Server) error
+		}{
+			"freeze": {func(s *zktest.Server) error { s.Freeze(); return nil }, func(s *zktest.Server) error { s.Thaw(); return nil }},
+			"stop":   {(*zktest.Server).Stop, (*zktest.Server).Restart},
+			"refuse": {func(s *zktest.Server) error { s.Refuse(); s.DisconnectAll(); return nil }, func(s *zktest.Server) error { s.Accept(); return nil }},
+		} {
+			t.Run(fmt.Sprintf("%s, session timeout %v", name, timeout), func(t *testing.T) {
+				var took []time.Duration
+				for i := range 100 {
+					synctest.Test(t, func(t *testing.T) {
+						srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(timeout/4))
+						c := connect(t, config(srv, func(cfg *framework.Config) {
+							cfg.SessionTimeout, cfg.Retry = timeout, retry.None()
+						}))
+						time.Sleep(time.Minute + time.Duration(i)*7*time.Millisecond)
+						require.NoError(t, outage.begin(srv))
+						time.Sleep(2*time.Second + timeout*time.Duration(i)/33)
+						require.NoError(t, outage.end(srv))
+						began := time.Now()
+						for served := false; !served; served = c.Sync(t.Context(), "/") == nil {
+							require.NoError(t, c.BlockUntilConnected(t.Context()))
+						}
+						took = append(took, time.Since(began))
+					})
+				}
+				slices.Sort(took)
+				t.Logf("median %v, worst %v", took[50], took[99])
+				assert.LessOrEqual(t, took[50], 300*time.Millisecond)
+				assert.LessOrEqual(t, took[99], time.Second)
+			})
+		}
+	}
+}
