@@ -122,7 +122,8 @@ type Config struct {
 	MaxRequest int
 
 	// Logger gets what happens to the connection, and what fails in the
-	// background. Defaults to none.
+	// background. An outage is told at warn after a second, then ever more seldom,
+	// and at its end. Defaults to none.
 	Logger *zap.Logger
 }
 

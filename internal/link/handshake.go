@@ -1,6 +1,8 @@
 package link
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"time"
@@ -64,10 +66,14 @@ func (c *Conn) connectRequest(body []byte) ([]byte, error) {
 // followed it went wrong, so that the next connection continues the session
 // instead of making another one.
 func (c *Conn) shakeHands() ([]byte, error) {
-	frame, err := c.readFrame(leastConnectResponse, mostConnectResponse)
+	frame, err := c.readConnectResponse()
 	switch {
 	case err != nil && endedByServer(err):
-		return nil, fmt.Errorf("handshake: ended by the server before an answer: %w", err)
+		may := "it does not serve yet, or has too many connections"
+		if c.link.cfg.TLS == nil {
+			may = "it speaks TLS, does not serve yet, or has too many connections"
+		}
+		return nil, fmt.Errorf("handshake: ended by the server before an answer (%s): %w", may, err)
 	case err != nil:
 		return nil, fmt.Errorf("handshake: %w", err)
 	}
@@ -105,6 +111,39 @@ func (c *Conn) shakeHands() ([]byte, error) {
 		c.goUp()
 	}
 	return wire.AppendFrame(nil, &r), nil
+}
+
+// readConnectResponse reads the first frame of a server, which may be something
+// else than ZooKeeper.
+func (c *Conn) readConnectResponse() ([]byte, error) {
+	n, err := c.readLength()
+	if err != nil {
+		return nil, err
+	}
+	if n < leastConnectResponse || n > mostConnectResponse {
+		said, _ := c.in.Peek(min(c.in.Buffered(), mostQuoted))
+		if text := stranger(append(binary.BigEndian.AppendUint32(nil, uint32(n)), said...)); text != "" {
+			return nil, fmt.Errorf("%w: %s", ErrProtocol, text)
+		}
+	}
+	return c.readBody(nil, n, leastConnectResponse, mostConnectResponse)
+}
+
+// mostQuoted is how much of a server's answer is quoted.
+const mostQuoted = 60
+
+// stranger says who may have answered so, "" if there is nothing to tell it by.
+func stranger(said []byte) string {
+	const alert, versionMajor = 21, 3
+	if said[0] == alert && said[1] == versionMajor {
+		return "the server speaks TLS, and Config.TLS is nil"
+	}
+	line, _, _ := bytes.Cut(said, []byte("\n"))
+	line = bytes.TrimSpace(line)
+	if len(line) < 4 || bytes.ContainsFunc(line, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return ""
+	}
+	return fmt.Sprintf("the server answered %q", line)
 }
 
 // expired ends the connection and returns what tells go-zookeeper to ask for a

@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -158,10 +159,16 @@ func (l *Link) Open() (err error) {
 	return err
 }
 
-// libLog passes on what go-zookeeper has to say.
+// libLog passes on what go-zookeeper has to say, save what the handler is told.
 type libLog struct{ l *zap.Logger }
 
+// told are the beginnings of what go-zookeeper says when a connection fails.
+var told = []string{"failed to connect to ", "authentication failed: ", "send loop terminated: ", "recv loop terminated: "}
+
 func (l libLog) Printf(format string, args ...any) {
+	if slices.ContainsFunc(told, func(s string) bool { return strings.HasPrefix(format, s) }) {
+		return
+	}
 	if e := l.l.Check(zap.DebugLevel, "go-zookeeper"); e != nil {
 		e.Write(zap.String("says", fmt.Sprintf(format, args...)))
 	}

@@ -785,5 +785,15 @@ var corpus = []row{
 			[]swap{{events, "if !fresh && (s.id != c.Session() ||", "if false && (s.id != c.Session() ||"}},
 			session, "TestSessionIsLostWhileItIsRenewed",
 		},
+		{
+			"each attempt is a warning",
+			[]swap{{"internal/session/outage.go", "case now.Sub(o.toldAt) >= o.pause:", "case now.Sub(o.toldAt) >= 0:"}},
+			framework, "TestLogOfAnOutage",
+		},
+		{
+			"a server that is no ZooKeeper is not quoted",
+			[]swap{{handshake, "text != \"\" {", "text != \"\" && false {"}},
+			framework, "TestServersThatAreNoZooKeeper",
+		},
 	}},
 }

@@ -46,6 +46,8 @@ func (s events) Up(c *link.Conn) {
 		return
 	}
 	s.conn, s.id, s.failure, s.proving, s.downAt = c, c.Session(), nil, false, time.Time{}
+	out := s.outage
+	s.outage = outage{}
 	if fresh {
 		s.overdue = false
 	}
@@ -54,8 +56,14 @@ func (s events) Up(c *link.Conn) {
 	s.tellLocked()
 	s.pokeLocked()
 	s.mu.Unlock()
-	s.log.Info("connected", zap.String("server", c.Addr()), zap.Int64("session", c.Session()),
-		zap.Duration("timeout", c.Timeout()), zap.Bool("read-only", c.ReadOnly()), zap.Bool("new session", fresh))
+	level, fields := zap.InfoLevel, []zap.Field{
+		zap.String("server", c.Addr()), zap.Int64("session", c.Session()),
+		zap.Duration("timeout", c.Timeout()), zap.Bool("read-only", c.ReadOnly()), zap.Bool("new session", fresh),
+	}
+	if !out.toldAt.IsZero() { // whoever was told of the outage is told of its end
+		level, fields = zap.WarnLevel, append(fields, zap.Duration("not connected for", s.clock.Now().Sub(out.since)))
+	}
+	s.log.Log(level, "connected", fields...)
 }
 
 // upStateLocked is CONNECTED once, for the first server with a majority.
@@ -100,6 +108,7 @@ func (s events) Down(c *link.Conn, err error) {
 		return
 	}
 	s.conn, s.failure, s.downAt = nil, err, s.clock.Now()
+	s.outage.since = s.downAt
 	var changes []change
 	if !s.closed && s.id != 0 {
 		changes = s.doubtClaimsLocked()
@@ -114,13 +123,15 @@ func (s events) Down(c *link.Conn, err error) {
 		return
 	}
 	s.log.Info("connection lost", zap.String("server", c.Addr()), zap.Error(err))
-	if panicOf(err) != nil {
+	if panicked := panicOf(err); panicked != nil {
+		s.log.Warn("in a connection of Config.DialContext", zap.Error(err), zap.ByteString("stack", panicked.Stack))
 		s.errors.Publish(fmt.Errorf("%s: %w", c.Addr(), err))
 	}
 }
 
 // Failed remembers why there is no connection.
 func (s events) Failed(server string, err error) {
+	now := s.clock.Now()
 	s.mu.Lock()
 	s.failure = fmt.Errorf("%s: %w", server, err)
 	refused := errors.Is(err, link.ErrAuthFailed)
@@ -129,12 +140,23 @@ func (s events) Failed(server string, err error) {
 		s.tellLocked()
 	}
 	failure, closed := s.failure, s.closed
+	panicked := panicOf(err)
+	lasts, warn := s.outage.failed(now, refused || panicked != nil)
+	tries := s.outage.tries
 	s.mu.Unlock()
 	if closed {
 		return
 	}
-	s.log.Debug("no connection", zap.Error(failure))
-	if refused || panicOf(err) != nil {
+	if warn {
+		fields := []zap.Field{zap.Error(failure), zap.Duration("for", lasts), zap.Int("attempts", tries)}
+		if panicked != nil {
+			fields = append(fields, zap.ByteString("stack", panicked.Stack))
+		}
+		s.log.Warn("not connected", fields...)
+	} else {
+		s.log.Debug("no connection", zap.Error(failure))
+	}
+	if refused || panicked != nil {
 		s.errors.Publish(failure)
 	}
 }

@@ -82,6 +82,7 @@ type Session struct {
 	provenAt  time.Time          // when the last proof was answered
 	wakeAt    time.Time          // when the minder will look again by itself; zero for never, and while it looks
 	failure   error              // why there is no connection
+	outage    outage             // how long there has been none, for the log
 	closed    bool
 	changed   chan struct{} // closed and replaced when conn, failure or closed change
 	done      chan struct{} // closed when Close has finished
@@ -107,6 +108,7 @@ func Open(cfg Config) (*Session, error) {
 		done:    make(chan struct{}),
 	}
 	s.opened = s.clock.Now()
+	s.outage.since = s.opened
 	s.states.ReplayLast = true
 	s.states.OnPanic = func(r any) { s.Report(&PanicError{Value: r}) }
 	s.errors.OnPanic = func(r any) { s.log.Error("error listener panicked", zap.Any("value", r)) }

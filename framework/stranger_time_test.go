@@ -1,0 +1,70 @@
+package framework_test
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/framework"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// A server that is no ZooKeeper is told by what it says.
+func TestServersThatAreNoZooKeeper(t *testing.T) {
+	for name, tc := range map[string]struct {
+		says string
+		tls  bool
+		want string
+	}{
+		"HTTP":          {"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", false, `handshake: not ZooKeeper's protocol: the server answered "HTTP/1.1 400 Bad Request"`},
+		"Redis":         {"-ERR unknown command\r\n", false, `handshake: not ZooKeeper's protocol: the server answered "-ERR unknown command"`},
+		"SSH":           {"SSH-2.0-OpenSSH_9.2\r\n", false, `handshake: not ZooKeeper's protocol: the server answered "SSH-2.0-OpenSSH_9.2"`},
+		"TLS":           {"\x15\x03\x03\x00\x02\x02\x46", false, "handshake: not ZooKeeper's protocol: the server speaks TLS, and Config.TLS is nil"},
+		"TLS, to HTTP":  {"HTTP/1.1 400 Bad Request\r\n\r\n", true, "TLS: tls: first record does not look like a TLS handshake"},
+		"a database":    {"J\x00\x00\x00\x0a8.0.36\x00", false, "handshake: not ZooKeeper's protocol: frame of 1241513984 bytes, not between 20 and 256"},
+		"hangs up":      {"", false, "handshake: ended by the server before an answer (it speaks TLS, does not serve yet, or has too many connections): read: EOF"},
+		"hangs up, TLS": {"", true, "TLS: ended by the server, as by one without TLS: EOF"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cfg := framework.Config{ConnectString: "zk:2181", DialContext: func(context.Context, string, string) (net.Conn, error) {
+					near, far := net.Pipe()
+					go func() {
+						_, _ = far.Read(make([]byte, 4<<10))
+						_, _ = far.Write([]byte(tc.says))
+						_ = far.Close()
+					}()
+					return near, nil
+				}}
+				if tc.tls {
+					cfg.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				_, err := framework.Connect(ctx, cfg)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				assert.EqualError(t, err, "connect zk:2181: context deadline exceeded (zk:2181: "+tc.want+")")
+			})
+		})
+	}
+}
+
+// A server older than 3.5 lets a client in. It answers what it does not know with
+// a code, and ends the connection.
+//
+// Source: UnimplementedRequestProcessor of ZooKeeper 3.4.
+func TestServerThatIsTooOld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		srv.On(zktest.Match{Op: "createTTL"}, zktest.Fail(-6))
+		c := connect(t, config(srv))
+		_, err := c.Create(t.Context(), "/a", nil, framework.Persistent, framework.TTL(time.Minute))
+		require.ErrorContains(t, err, "server answered code -6 (unimplemented): it is older than ZooKeeper 3.5, or leaves this operation out")
+	})
+}
