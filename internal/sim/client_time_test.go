@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -98,11 +99,34 @@ func (w *world) client(name string, rate float64, s *slot) *framework.Client {
 			return &pausable{Conn: raw, s: s, closed: make(chan struct{})}, nil
 		},
 	}
+	if w.oneName {
+		w.nameAll(&cfg)
+	}
 	c, err := framework.Start(cfg)
 	if err != nil {
 		panic(err)
 	}
 	return c
+}
+
+// nameAll gives all members one name, with an address for each.
+func (w *world) nameAll(cfg *framework.Config) {
+	members := make(map[string]string)
+	var hosts []string
+	for i, member := range strings.Split(cfg.ConnectString, ",") {
+		host := fmt.Sprintf("10.0.0.%d", i+1)
+		hosts = append(hosts, host)
+		members[host+":2181"] = member
+	}
+	dial := cfg.DialContext
+	cfg.ConnectString, cfg.Proof = "zk.sim:2181", framework.ProofServer
+	if w.members > 1 {
+		cfg.Proof = framework.ProofLeader
+	}
+	cfg.LookupHost = func(context.Context, string) ([]string, error) { return hosts, nil }
+	cfg.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		return dial(ctx, network, members[addr])
+	}
 }
 
 // drifting is a clock that runs too fast or too slow.

@@ -29,6 +29,7 @@ type setting struct {
 	clients   int
 	actors    int  // of each client
 	several   bool // some take several locks at once, and give way to others
+	oneName   bool // clients know all members by one name
 }
 
 // faulty is how long faults begin.
@@ -46,12 +47,13 @@ func draw(r *rand.Rand) setting {
 	}
 	s.timeout = min(s.tick*time.Duration(2+r.IntN(7)), 4*time.Second)
 	s.far = s.near * time.Duration(2+r.IntN(6))
+	s.oneName = r.IntN(2) == 0
 	return s
 }
 
 func (s setting) String() string {
-	return fmt.Sprintf("%d members, tick %v, sync limit %d, session timeout %v, latency %v to %v, %d clients with %d actors each, several locks at once: %v",
-		s.members, s.tick, s.syncLimit, s.timeout, s.near, s.far, s.clients, s.actors, s.several)
+	return fmt.Sprintf("%d members, tick %v, sync limit %d, session timeout %v, latency %v to %v, %d clients with %d actors each, several locks at once: %v, one name: %v",
+		s.members, s.tick, s.syncLimit, s.timeout, s.near, s.far, s.clients, s.actors, s.several, s.oneName)
 }
 
 // world is one run of the simulation. It lives in a bubble of its own.
