@@ -28,9 +28,12 @@ help: ## list targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: ## watch processes share locks (ZK_CONNECT=host:port for a server of yours)
-	@go run ./examples/demo
+	@echo "building the demo; with empty caches this takes about a minute"
+	@go build -o bin/demo ./examples/demo
+	@bin/demo
 
 test: ## everything that needs only Go, on the in-process server
+	@echo "running the tests; this takes 3 to 10 minutes, a package at a time"
 	@$(if $(RACE),:,echo "no C compiler: running without the race detector")
 	@go test $(RACE) -shuffle=on ./...
 	@cd internal/sim && go test -shuffle=on ./...

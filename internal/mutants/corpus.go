@@ -666,7 +666,7 @@ var corpus = []row{
 		},
 		{
 			"its timer may be due before it is there",
-			[]swap{{socket, "time.AfterFunc(math.MaxInt64,", "time.AfterFunc(min(math.MaxInt64, rouseAfter),"}},
+			[]swap{{socket, "time.AfterFunc(math.MaxInt64,", "time.AfterFunc(min(math.MaxInt64, 1),"}},
 			link, "TestRouseIsNotDueBeforeTheFirstCall",
 		},
 		{
