@@ -9,7 +9,6 @@ import (
 	"net"
 	"os/exec"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -261,15 +260,12 @@ func (c *client) pipeline(n int, next func(i int) (wire.Op, wire.Record)) {
 
 // Curator's TestingServer, from nothing in a warm Java to the first node.
 func TestStartAgainstCurator(t *testing.T) {
-	paths := []string{}
-	for _, jar := range []string{
-		"curator-client", "curator-framework", "curator-test", "guava", "zookeeper", "zookeeper-jute", "slf4j-api", "slf4j-nop", "metrics-core", "snappy-java",
-		"netty-handler", "netty-common", "netty-buffer", "netty-transport",
-	} {
-		paths = append(paths, "/usr/share/java/"+jar+".jar")
-	}
+	install, err := realzk.Find("")
+	require.NoError(t, err)
+	jars, err := install.With("slf4j-nop.jar", "metrics-core.jar", "snappy-java.jar", "curator-framework.jar", "curator-test.jar")
+	require.NoError(t, err)
 	begun := time.Now()
-	out, err := exec.CommandContext(t.Context(), "java", "-Xmx256m", "-cp", strings.Join(paths, ":"), "testdata/Start.java").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), install.Java, "-Xmx256m", "-cp", jars, "testdata/Start.java").CombinedOutput()
 	t.Logf("%s", out)
 	require.NoError(t, err)
 	t.Logf("the process in all %v", time.Since(begun))

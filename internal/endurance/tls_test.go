@@ -17,7 +17,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -93,15 +92,6 @@ func TestTLS(t *testing.T) {
 	keys, trusted := filepath.Join(dir, "keys.pem"), filepath.Join(dir, "trusted.pem")
 	require.NoError(t, os.WriteFile(keys, newIdentity(t, &ca).pem, 0o600))
 	require.NoError(t, os.WriteFile(trusted, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.Certificate.Certificate[0]}), 0o600))
-	if os.Getenv("ZK_CLASSPATH") == "" { // Debian's, and what serves TLS
-		in, err := realzk.Find()
-		require.NoError(t, err)
-		entries := []string{in.ClassPath}
-		for _, jar := range []string{"buffer", "codec", "common", "handler", "resolver", "transport", "transport-native-epoll", "transport-native-unix-common"} {
-			entries = append(entries, "/usr/share/java/netty-"+jar+".jar")
-		}
-		t.Setenv("ZK_CLASSPATH", strings.Join(append(entries, "/usr/share/java/commons-io.jar"), string(filepath.ListSeparator)))
-	}
 	port := freePort(t)
 	e := realzk.StartT(t, realzk.Options{Tick: tick, Properties: map[string]string{
 		"secureClientPort":        fmt.Sprint(port),

@@ -10,7 +10,8 @@
 //
 // The tests carry the build tag interop and never skip: what they need is in
 // Debian's packages libcurator-recipes-java, default-jdk-headless and
-// python3-kazoo. CURATOR_CLASSPATH chooses another Curator.
+// python3-kazoo. ZK_SUITE chooses the server and the Curator of another Debian,
+// as package realzk fetches them, and CURATOR_CLASSPATH any other Curator.
 //
 // What needs only Go runs without the tag: the witness's own tests, and those
 // that keep the guide's pieces of Java and Go equal to what is run here.

@@ -10,7 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
+
+	"github.com/paddock-zk/paddock/internal/realzk"
 )
 
 // java is a Java with our programs, compiled in this run.
@@ -18,52 +19,26 @@ type java struct {
 	program   string
 	classPath string
 	dir       string
+	curator   string // its version
 }
 
-// curatorPackages are Debian's packages with the jars that Curator's recipes
-// need, and the names of these jars.
-var curatorPackages = map[string][]string{
-	"libcurator-client-java":    {"curator-client.jar"},
-	"libcurator-framework-java": {"curator-framework.jar"},
-	"libcurator-recipes-java":   {"curator-recipes.jar"},
-	"libzookeeper-java":         {"zookeeper.jar", "zookeeper-jute.jar"},
-	"libguava-java":             {"guava.jar"},
-	"libslf4j-java":             {"slf4j-api.jar", "slf4j-simple.jar"},
-}
+const installHint = "run `apt-get install libcurator-recipes-java default-jdk-headless python3-kazoo`, or set ZK_SUITE or CURATOR_CLASSPATH, and JAVA_HOME"
 
-const installHint = "run `apt-get install libcurator-recipes-java default-jdk-headless python3-kazoo`, or set CURATOR_CLASSPATH and JAVA_HOME"
-
-// findCurator returns a class path with Curator: CURATOR_CLASSPATH, or what
-// Debian's package manager says where it has put the jars.
-func findCurator(ctx context.Context) (string, error) {
+// findCurator returns a class path with Curator: CURATOR_CLASSPATH, or the
+// Curator from the same Debian suite as the server. It also returns its version.
+func findCurator() (classPath, version string, err error) {
 	if given := os.Getenv("CURATOR_CLASSPATH"); given != "" {
-		return given, nil
+		return given, "of CURATOR_CLASSPATH", nil
 	}
-	var jars, missing []string
-	for pkg, names := range curatorPackages {
-		out, err := exec.CommandContext(ctx, "dpkg", "-L", pkg).Output()
-		if err != nil {
-			missing = append(missing, pkg)
-			continue
-		}
-		for _, name := range names {
-			found := ""
-			for _, file := range strings.Fields(string(out)) {
-				if filepath.Base(file) == name {
-					found = file
-				}
-			}
-			if found == "" {
-				missing = append(missing, name+" of "+pkg)
-				continue
-			}
-			jars = append(jars, found)
-		}
+	install, err := realzk.Find("")
+	if err != nil {
+		return "", "", err
 	}
-	if len(missing) > 0 {
-		return "", fmt.Errorf("missing: %s (%s)", strings.Join(missing, ", "), installHint)
+	path, err := install.With("slf4j-simple.jar", "curator-recipes.jar")
+	if err != nil {
+		return "", "", fmt.Errorf("%w (%s)", err, installHint)
 	}
-	return strings.Join(jars, string(filepath.ListSeparator)), nil
+	return path, install.VersionOf("curator-recipes.jar"), nil
 }
 
 // tool finds a program of the JDK.
@@ -80,7 +55,7 @@ func tool(name string) (string, error) {
 
 // compile compiles the programs in folder java.
 func compile(ctx context.Context, dir string) (*java, error) {
-	curator, err := findCurator(ctx)
+	curator, version, err := findCurator()
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +78,7 @@ func compile(ctx context.Context, dir string) (*java, error) {
 	if err := cmd.Run(); err != nil {
 		return nil, fmt.Errorf("javac: %w\n%s", err, &said)
 	}
-	return &java{program: program, classPath: dir + string(filepath.ListSeparator) + curator}, nil
+	return &java{program: program, classPath: dir + string(filepath.ListSeparator) + curator, curator: version}, nil
 }
 
 // command is what starts one of our programs.

@@ -51,7 +51,13 @@ func run(m *testing.M) int {
 	}
 	shared = r
 	status := m.Run()
+	version, err := r.zk.Version(ctx)
 	r.close()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "interop:", err)
+		return 1
+	}
+	fmt.Printf("ZooKeeper %s, Curator %s\n", version, r.java.curator)
 	fmt.Printf("%-34s %6s %8s %8s %8s %8s\n", "recipe", "rounds", "go>java", "java>go", "go>go", "java>java")
 	for _, row := range r.rows {
 		fmt.Println(row)

@@ -44,7 +44,7 @@ func digits(name string) string { return name[max(0, len(name)-10):] }
 
 // A writer who has become a reader keeps waiting writers out, in the order
 // that Curator has had since 5.6 (CURATOR-621): the read node has the number of
-// the write node. The Curator of this run may be older. Its read nodes then
+// the write node. The Curator of a run may be older. Its read nodes then
 // stand behind the waiting writer, who gets in beside the reader: whether that
 // writer is Go or Java makes no difference, and nothing it could see would tell
 // it. That is pinned here.

@@ -74,7 +74,7 @@ func Start(ctx context.Context, opts Options) (*Ensemble, error) {
 	if err != nil {
 		return nil, err
 	}
-	install, err := Find()
+	install, err := Find(opts.Suite)
 	if err != nil {
 		return nil, err
 	}

@@ -47,6 +47,11 @@ type Options struct {
 	// Partitions puts forwarders between the members, which Partition needs.
 	Partitions bool
 
+	// Suite chooses the ZooKeeper of a Debian suite, such as "trixie", which
+	// Fetch must have fetched. Defaults to the variable ZK_SUITE, and without
+	// that to the ZooKeeper that Find finds.
+	Suite string
+
 	// Dir is where the folder with data and logs is made. Defaults to
 	// memory-backed /dev/shm, or else to os.TempDir.
 	Dir string

@@ -160,6 +160,50 @@ func TestStandalone(t *testing.T) {
 	require.ErrorContains(t, e.Partition(0), "Options.Partitions")
 }
 
+// A server of another Debian must not be a mixture of it and of what is
+// installed, which the manifests of its jars name.
+func TestServersLoadTheirOwnJars(t *testing.T) {
+	in, err := Find("")
+	require.NoError(t, err)
+	folders := make(map[string]bool)
+	for _, entry := range filepath.SplitList(in.ClassPath) {
+		folders[filepath.Dir(entry)] = true
+	}
+	log := filepath.Join(t.TempDir(), "classes")
+	e := StartT(t, Options{JVMArgs: []string{"-Xlog:class+load:file=" + log}})
+	c := connect(t, 4*time.Second, e.Addrs()...)
+	c.ephemeral(t, "/mine")
+	require.NoError(t, e.Close())
+	classes, err := os.ReadFile(log)
+	require.NoError(t, err)
+	loaded := 0
+	for line := range strings.Lines(string(classes)) {
+		_, file, ok := strings.Cut(strings.TrimSpace(line), " source: file:")
+		if !ok {
+			continue // of Java itself
+		}
+		loaded++
+		assert.True(t, folders[filepath.Dir(file)], "%s", line)
+	}
+	assert.Greater(t, loaded, 100)
+	t.Logf("%d classes", loaded)
+}
+
+// Lists that nobody has signed are refused.
+func TestFetchRefusesUnsignedLists(t *testing.T) {
+	mirror := t.TempDir()
+	suite := filepath.Join(mirror, "dists", "trixie")
+	require.NoError(t, os.MkdirAll(filepath.Join(suite, "main", "binary-all"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(suite, "main", "binary-all", "Packages"), nil, 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(suite, "Release"), []byte("Suite: trixie\nCodename: trixie\nComponents: main\nArchitectures: all\n"), 0o644))
+	t.Setenv(cacheVar, t.TempDir())
+	t.Setenv(mirrorVar, "file://"+mirror)
+	_, err := Fetch(within(t), "trixie")
+	require.ErrorContains(t, err, "is not signed")
+	_, err = Find("trixie")
+	require.ErrorIs(t, err, ErrNotInstalled)
+}
+
 func TestEnsembleLosesMembers(t *testing.T) {
 	began := time.Now()
 	e := StartT(t, Options{Servers: 3})
@@ -411,6 +455,7 @@ func TestStartFails(t *testing.T) {
 	_, err = Start(ctx, Options{Dir: parent, Servers: 3})
 	require.ErrorIs(t, err, late)
 
+	t.Setenv("ZK_SUITE", "")
 	t.Setenv("ZK_CLASSPATH", parent+"/none.jar")
 	_, err = Start(within(t), Options{Dir: parent})
 	require.ErrorIs(t, err, ErrNotInstalled)

@@ -6,29 +6,23 @@ import (
 	"bytes"
 	"context"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-)
 
-// jars are what the Java clients need, from Debian's packages
-// libcurator-recipes-java and libzookeeper-java.
-var jars = []string{
-	"curator-client", "curator-framework", "curator-recipes", "guava", "zookeeper", "zookeeper-jute",
-	"slf4j-api", "slf4j-nop",
-}
+	"github.com/paddock-zk/paddock/internal/realzk"
+)
 
 // Clients in other languages, without special settings on their side, take a
 // lock, hand it over, hear of a change, survive a disconnect and see an expiry.
 func TestForeignClients(t *testing.T) {
-	paths := make([]string, len(jars))
-	for i, jar := range jars {
-		paths[i] = filepath.Join("/usr/share/java", jar+".jar")
-	}
-	java := []string{"java", "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", strings.Join(paths, ":")}
+	install, err := realzk.Find("")
+	require.NoError(t, err)
+	jars, err := install.With("slf4j-nop.jar", "curator-recipes.jar")
+	require.NoError(t, err)
+	java := []string{install.Java, "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", jars}
 	for name, cmd := range map[string][]string{
 		"kazoo":     {"/usr/bin/python3", "testdata/smoke.py"},
 		"zookeeper": append(java[:len(java):len(java)], "testdata/Client.java"),
