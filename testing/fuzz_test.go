@@ -23,7 +23,7 @@ func FuzzFrames(f *testing.F) {
 	f.Add(wire.AppendFrame(nil, &wire.RequestHeader{Xid: 1, Op: wire.OpMulti}, &wire.MultiRequest{
 		Ops: []wire.MultiOp{{Op: wire.OpCreate, Request: createReq("/y")}, {Op: wire.OpDelete, Request: &wire.PathVersionRequest{Path: "/y", Version: -1}}},
 	}))
-	srv, err := zktest.New(zktest.InMemory())
+	srv, err := zktest.New(zktest.InMemory(), zktest.Transcript())
 	require.NoError(f, err)
 	f.Cleanup(func() { srv.Close() })
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -44,18 +44,16 @@ func FuzzFrames(f *testing.F) {
 // FuzzRequests sends any body under any type, which gets further than any
 // bytes do.
 func FuzzRequests(f *testing.F) {
-	for _, op := range []wire.Op{
-		wire.OpCreate, wire.OpCreateTTL, wire.OpDelete, wire.OpSetData, wire.OpSetACL, wire.OpMulti, wire.OpMultiRead, wire.OpGetData,
-		wire.OpGetChildren, wire.OpSetWatches2, wire.OpAddWatch, wire.OpRemoveWatches, wire.OpAuth, wire.OpGetEphemerals, wire.OpSync,
-		wire.OpDeleteContainer, wire.OpReconfig, wire.OpCloseSession, wire.OpCreateSession, wire.Op(999),
-	} {
+	all := samples()
+	all[999] = createReq("/x")
+	for op, req := range all {
 		var e wire.Encoder
-		createReq("/x").Encode(&e)
+		req.Encode(&e)
 		f.Add(int32(op), e.B)
 		f.Add(int32(op), []byte{0, 0, 0, 2, '/', 'a', 0, 0, 0, 0})
 		f.Add(int32(op), []byte{0xff, 0xff, 0xff, 0xff})
 	}
-	srv, err := zktest.New(zktest.InMemory(), zktest.Superuser("super:lK75jTNcA+U9vtVEw5vB51mj/w4="))
+	srv, err := zktest.New(zktest.InMemory(), zktest.Transcript(), zktest.Superuser("super:lK75jTNcA+U9vtVEw5vB51mj/w4="))
 	require.NoError(f, err)
 	f.Cleanup(func() { srv.Close() })
 	f.Fuzz(func(t *testing.T, op int32, body []byte) {

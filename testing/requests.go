@@ -120,7 +120,7 @@ func (c *conn) handle(frame []byte) error {
 		if k.body == nil {
 			said = wire.Empty{} // rather than one that could not be read
 		}
-		c.sayLocked("> "+name, "#"+strconv.Itoa(int(h.Xid)), said)
+		c.sayLocked("> "+h.Op.String(), "#"+strconv.Itoa(int(h.Xid)), said)
 	}
 	c.m.touchLocked(c.session)
 	if !k.write && h.Op != wire.OpAuth {

@@ -10,8 +10,11 @@ import (
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
-// maxTranscript is how many lines a transcript keeps.
-const maxTranscript = 2000
+// What a transcript keeps: so many lines, of so many bytes each.
+const (
+	maxTranscript = 2000
+	maxLine       = 4000
+)
 
 // transcript has the latest requests and replies in words. The zero value is
 // ready; it is guarded by ensemble.mu.
@@ -29,8 +32,8 @@ func (t *transcript) add(line string) {
 	t.next = (t.next + 1) % maxTranscript
 }
 
-// Transcript keeps the latest 2,000 requests, replies and events in words. A
-// server made with Start writes them into the log of its test if that fails.
+// Transcript keeps the latest 2,000 requests, replies and events in words, of
+// each at most 4,000 bytes. A server made with Start writes them into the log of its test if that fails.
 func Transcript() Option { return optionFunc(func(c *config) { c.transcript = true }) }
 
 // WriteTranscript writes what Transcript has kept, the oldest first: the time
@@ -67,6 +70,10 @@ func (c *conn) sayLocked(mark string, words ...any) {
 	for _, word := range words {
 		line += " " + text(word)
 	}
+	line = strings.ReplaceAll(line, "\n", `\n`)
+	if len(line) > maxLine {
+		line = fmt.Sprintf("%s (%d bytes more)", line[:maxLine], len(line)-maxLine)
+	}
 	e.said.add(line)
 }
 
@@ -98,43 +105,55 @@ func text(v any) string {
 		return "unreadable"
 	case string:
 		return v
+	case wire.Names: // whose fields are its own
+		return fmt.Sprintf("%q", v.Strings())
 	case fmt.Stringer:
 		return v.String()
-	case wire.Empty, *wire.Empty:
-		return ""
 	}
-	return strings.TrimSpace(fields(reflect.Indirect(reflect.ValueOf(v))))
+	if s := reflect.Indirect(reflect.ValueOf(v)); s.Kind() == reflect.Struct {
+		return strings.TrimSpace(fields(s))
+	}
+	return fmt.Sprint(v)
 }
 
 // secret are the fields that prove who somebody is; a transcript says how long
 // they are.
-var secret = map[string]bool{"Auth": true, "Password": true}
+var secret = map[string]bool{"Auth": true, "Password": true, "Token": true}
 
 // fields lists those of a record that are not zero.
-func fields(v reflect.Value) string {
+func fields(s reflect.Value) string {
 	var b strings.Builder
-	for i := range v.NumField() {
-		f, name := v.Field(i), v.Type().Field(i)
+	for i := range s.NumField() {
+		f, name := s.Field(i), s.Type().Field(i)
 		switch {
-		case f.IsZero():
+		case f.IsZero(), !name.IsExported():
+			continue
 		case secret[name.Name]:
 			fmt.Fprintf(&b, " %s=(%d bytes)", name.Name, f.Len())
+			continue
 		case name.Anonymous:
 			b.WriteString(" " + fields(f))
-		case f.Kind() == reflect.Struct:
-			fmt.Fprintf(&b, " %s={%s}", name.Name, strings.TrimSpace(fields(f)))
-		case f.Type() == reflect.TypeFor[[]wire.MultiOp]():
-			for _, op := range f.Interface().([]wire.MultiOp) {
+			continue
+		}
+		switch v := f.Interface().(type) {
+		case []wire.MultiOp:
+			for _, op := range v {
 				fmt.Fprintf(&b, " [%v %s]", op.Op, text(op.Request))
 			}
-		case f.Type() == reflect.TypeFor[[]wire.MultiResult]():
-			for _, res := range f.Interface().([]wire.MultiResult) {
-				fmt.Fprintf(&b, " [%s]", text(&res))
+		case []wire.MultiResult:
+			for _, res := range v {
+				fmt.Fprintf(&b, " [%s]", text(res))
 			}
-		case f.Type() == reflect.TypeFor[[]byte](), f.Kind() == reflect.String:
-			fmt.Fprintf(&b, " %s=%.200q", name.Name, f.Interface())
+		case []byte, string:
+			fmt.Fprintf(&b, " %s=%.200q", name.Name, v)
+		case []string:
+			fmt.Fprintf(&b, " %s=%q", name.Name, v)
+		case wire.Names:
+			fmt.Fprintf(&b, " %s=%s", name.Name, text(v))
+		case wire.Stat:
+			fmt.Fprintf(&b, " %s={%s}", name.Name, text(v))
 		default:
-			fmt.Fprintf(&b, " %s=%v", name.Name, f.Interface())
+			fmt.Fprintf(&b, " %s=%v", name.Name, v)
 		}
 	}
 	return b.String()

@@ -29,6 +29,7 @@ const (
 	socket      = "internal/link/socket_linux.go"
 	together    = "recipes/together.go"
 	usercode    = "internal/link/usercode.go"
+	transcript  = "testing/transcript.go"
 	watches     = "internal/session/watches.go"
 )
 
@@ -40,6 +41,7 @@ const (
 	listeners   = "listeners"
 	recipes     = "recipes"
 	session     = "internal/session"
+	zktest      = "testing"
 )
 
 // corpus has the failures that locks on ZooKeeper are known for, in rows 1 to
@@ -794,6 +796,16 @@ var corpus = []row{
 			"a server that is no ZooKeeper is not quoted",
 			[]swap{{handshake, "text != \"\" {", "text != \"\" && false {"}},
 			framework, "TestServersThatAreNoZooKeeper",
+		},
+	}},
+	{number: 47, failure: "the test server puts into words what clients send", mutants: []mutant{
+		{
+			"a list of names is taken apart",
+			[]swap{
+				{transcript, "fmt.Fprintf(&b, \" %s=%s\", name.Name, text(v))", "fmt.Fprintf(&b, \" %s={%s}\", name.Name, fields(f))"},
+				{transcript, "case f.IsZero(), !name.IsExported():", "case f.IsZero():"},
+			},
+			zktest, "TestTranscriptOfMultiRead",
 		},
 	}},
 }

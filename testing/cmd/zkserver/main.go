@@ -5,7 +5,8 @@
 //
 // It prints "listening on HOST:PORT" as its first line, serves until it gets
 // SIGINT or SIGTERM, keeps everything in memory, and logs to standard error.
-// With -control, curl commands it; GET / lists what there is.
+// With -control its second line is "control on http://HOST:PORT", and curl
+// commands it; GET / lists what there is.
 package main
 
 import (

@@ -27,6 +27,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/paddock-zk/paddock/internal/wire"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
@@ -195,6 +196,25 @@ func TestControl(t *testing.T) {
 		assert.GreaterOrEqual(t, res.StatusCode, 400, path)
 		assert.Contains(t, string(b), want, path)
 	}
+}
+
+// A client may send what this program's own never do, and is told of.
+func TestTranscriptOfMultiRead(t *testing.T) {
+	connect, control := start(t, "-transcript")
+	nc, err := new(net.Dialer).DialContext(t.Context(), "tcp", connect)
+	require.NoError(t, err)
+	defer nc.Close()
+	frames := wire.AppendFrame(nil, &wire.ConnectRequest{Timeout: 10000, Password: make([]byte, 16), HasReadOnly: true})
+	frames = wire.AppendFrame(frames, &wire.RequestHeader{Xid: 1, Op: wire.OpMultiRead}, &wire.MultiRequest{
+		Ops: []wire.MultiOp{{Op: wire.OpGetChildren, Request: &wire.PathWatchRequest{Path: "/"}}},
+	})
+	_, err = nc.Write(wire.AppendFrame(frames, &wire.RequestHeader{Xid: 2, Op: wire.OpCloseSession}))
+	require.NoError(t, err)
+	_, err = io.ReadAll(nc)
+	require.NoError(t, err)
+	_, said := ask(t, "GET", control, "/transcript")
+	assert.Contains(t, said, `> multiRead #1 [getChildren Path="/"]`)
+	assert.Contains(t, said, `[Op=getChildren Children=["zookeeper"]]`)
 }
 
 func TestClusterByFlags(t *testing.T) {
