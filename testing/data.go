@@ -13,10 +13,10 @@ func (c *conn) existsLocked(req *wire.PathWatchRequest) (wire.Record, wire.Code)
 	if req.Watch && !c.m.watchableLocked(1) {
 		return nil, wire.CodeQuotaExceeded
 	}
-	if req.Watch {
+	stat, code := c.m.data.ExistsFor(c.callerLocked(), req.Path)
+	if req.Watch && code != wire.CodeNoAuth {
 		c.m.watches.data.add(req.Path, c, watchOnce)
 	}
-	stat, code := c.m.data.Exists(req.Path)
 	return &wire.StatResponse{Stat: stat}, code
 }
 

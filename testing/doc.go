@@ -7,7 +7,7 @@
 // The server speaks ZooKeeper's protocol over TCP on loopback, or, with
 // InMemory, over connections that work inside a testing/synctest bubble, where
 // a session of thirty seconds expires at once. It answers as ZooKeeper 3.8
-// does; docs/testing.md lists what is missing or different.
+// does, or 3.9 with Version; docs/testing.md lists what is missing or different.
 //
 // Verbs let sessions expire, connections break, servers stand still and time
 // pass; rules and plans do so to chosen or random requests; StartCluster has

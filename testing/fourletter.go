@@ -12,11 +12,18 @@ import (
 	"time"
 
 	"github.com/paddock-zk/paddock/internal/wire"
+	"github.com/paddock-zk/paddock/testing/internal/tree"
 )
 
-// version is what four-letter words say that the server is: the one whose
+// versions are what four-letter words say that the server is: the one whose
 // behaviour it has.
-const version = "3.8.0-zktest, built on 2022-02-25 08:49 UTC"
+var versions = map[tree.Release]string{
+	tree.Release380: "3.8.0-zktest, built on 2022-02-25 08:49 UTC",
+	tree.Release393: "3.9.3-zktest, built on 2024-10-17 23:21 UTC",
+	tree.Release396: "3.9.6-zktest, built on 2026-10-16 16:58 UTC",
+}
+
+func (m *member) version() string { return versions[m.e.cfg.release] }
 
 // words are the commands that take the place of a first frame. They need no
 // session, and the connection ends with the answer.
@@ -107,7 +114,7 @@ func (m *member) confLocked(b *strings.Builder) {
 }
 
 func (m *member) srvrLocked(b *strings.Builder) {
-	fmt.Fprintf(b, "Zookeeper version: %s\n", version)
+	fmt.Fprintf(b, "Zookeeper version: %s\n", m.version())
 	m.summaryLocked(b)
 }
 
@@ -123,7 +130,7 @@ func (m *member) summaryLocked(b *strings.Builder) {
 }
 
 func (m *member) statLocked(b *strings.Builder) {
-	fmt.Fprintf(b, "Zookeeper version: %s\nClients:\n", version)
+	fmt.Fprintf(b, "Zookeeper version: %s\nClients:\n", m.version())
 	for _, c := range m.sortedConnsLocked() {
 		c.lineLocked(b, false)
 	}
@@ -201,7 +208,7 @@ func (m *member) dumpLocked(b *strings.Builder) {
 func (m *member) enviLocked(b *strings.Builder) {
 	name, _ := os.Hostname()
 	fmt.Fprintf(b, "Environment:\nzookeeper.version=%s\nhost.name=%s\nos.name=%s\nos.arch=%s\ngo.version=%s\n",
-		version, name, runtime.GOOS, runtime.GOARCH, runtime.Version())
+		m.version(), name, runtime.GOOS, runtime.GOARCH, runtime.Version())
 }
 
 func (m *member) isroLocked(b *strings.Builder) {
@@ -214,7 +221,7 @@ func (m *member) isroLocked(b *strings.Builder) {
 
 func (m *member) mntrLocked(b *strings.Builder) {
 	line := func(name string, value any) { fmt.Fprintf(b, "zk_%s\t%v\n", name, value) }
-	line("version", version)
+	line("version", m.version())
 	line("server_state", m.modeLocked())
 	line("ephemerals_count", m.data.EphemeralCount())
 	line("num_alive_connections", len(m.conns))

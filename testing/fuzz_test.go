@@ -42,7 +42,7 @@ func FuzzFrames(f *testing.F) {
 }
 
 // FuzzRequests sends any body under any type, which gets further than any
-// bytes do.
+// bytes do, to servers of all versions.
 func FuzzRequests(f *testing.F) {
 	all := samples()
 	all[999] = createReq("/x")
@@ -53,28 +53,39 @@ func FuzzRequests(f *testing.F) {
 		f.Add(int32(op), []byte{0, 0, 0, 2, '/', 'a', 0, 0, 0, 0})
 		f.Add(int32(op), []byte{0xff, 0xff, 0xff, 0xff})
 	}
-	srv, err := zktest.New(zktest.InMemory(), zktest.Transcript(), zktest.Superuser("super:lK75jTNcA+U9vtVEw5vB51mj/w4="))
-	require.NoError(f, err)
-	f.Cleanup(func() { srv.Close() })
+	var servers []*zktest.Server
+	for _, version := range zktest.Versions() {
+		srv, err := zktest.New(zktest.InMemory(), zktest.Transcript(), zktest.Version(version), zktest.Superuser("super:lK75jTNcA+U9vtVEw5vB51mj/w4="))
+		require.NoError(f, err)
+		f.Cleanup(func() { srv.Close() })
+		servers = append(servers, srv)
+	}
 	f.Fuzz(func(t *testing.T, op int32, body []byte) {
-		witness, c := begin(t, srv, 10*time.Second), begin(t, srv, 10*time.Second)
-		c.must(wire.OpGetData, watch("/"), nil)
-		b := binary.BigEndian.AppendUint32(nil, uint32(8+len(body)))
-		b = binary.BigEndian.AppendUint32(b, 5)
-		b = binary.BigEndian.AppendUint32(b, uint32(op))
-		_, _ = c.nc.Write(append(b, body...))
-		if op != int32(wire.OpCloseSession) {
-			c.send(wire.OpPing, wire.Empty{}) // answered behind the request, unless that ends the connection
-		}
-		for {
-			frame, err := c.read()
-			if err != nil || len(frame) >= 4 && int32(binary.BigEndian.Uint32(frame)) == wire.XidPing {
-				break
-			}
-		}
-		require.True(t, witness.exists("/"))
-		for _, s := range srv.Sessions() {
-			_ = srv.ExpireSession(s.ID)
+		for _, srv := range servers {
+			anyRequest(t, srv, op, body)
 		}
 	})
+}
+
+func anyRequest(t *testing.T, srv *zktest.Server, op int32, body []byte) {
+	t.Helper()
+	witness, c := begin(t, srv, 10*time.Second), begin(t, srv, 10*time.Second)
+	c.must(wire.OpGetData, watch("/"), nil)
+	b := binary.BigEndian.AppendUint32(nil, uint32(8+len(body)))
+	b = binary.BigEndian.AppendUint32(b, 5)
+	b = binary.BigEndian.AppendUint32(b, uint32(op))
+	_, _ = c.nc.Write(append(b, body...))
+	if op != int32(wire.OpCloseSession) {
+		c.send(wire.OpPing, wire.Empty{}) // answered behind the request, unless that ends the connection
+	}
+	for {
+		frame, err := c.read()
+		if err != nil || len(frame) >= 4 && int32(binary.BigEndian.Uint32(frame)) == wire.XidPing {
+			break
+		}
+	}
+	require.True(t, witness.exists("/"))
+	for _, s := range srv.Sessions() {
+		_ = srv.ExpireSession(s.ID)
+	}
 }

@@ -63,17 +63,19 @@ func (m *member) watchesLocked() []WatchInfo {
 	var list []WatchInfo
 	add := func(t *watchTable, plain func(path string) string, persistent bool) {
 		for path, watchers := range t.byPath {
-			for c, mode := range watchers {
-				kind := plain(path)
-				switch {
-				case mode != watchOnce && !persistent:
-					continue // listed from the other table
-				case mode == watchPersistent:
-					kind = "persistent"
-				case mode == watchRecursive:
-					kind = "persistentRecursive"
+			for c, modes := range watchers {
+				if modes&watchOnce != 0 {
+					list = append(list, WatchInfo{path, plain(path), c.session.id})
 				}
-				list = append(list, WatchInfo{path, kind, c.session.id})
+				if !persistent {
+					continue // listed from the other table
+				}
+				if modes&watchPersistent != 0 {
+					list = append(list, WatchInfo{path, "persistent", c.session.id})
+				}
+				if modes&watchRecursive != 0 {
+					list = append(list, WatchInfo{path, "persistentRecursive", c.session.id})
+				}
 			}
 		}
 	}

@@ -69,7 +69,7 @@ func newMember(e *ensemble, index int) *member {
 		index:    index,
 		endpoint: endpoint{addr: addr},
 		down:     true,
-		watches:  newWatches(),
+		watches:  newWatches(e.cfg.release),
 		conns:    make(map[*conn]struct{}),
 		attached: make(map[int64]*conn),
 		touched:  make(map[*session]struct{}),
@@ -82,7 +82,7 @@ func (m *member) applyLocked(txn *tree.Txn, to reply) tree.Outcome {
 	out := m.data.Apply(txn)
 	m.applied = txn.Zxid
 	for _, ev := range out.Events {
-		m.watches.fireLocked(ev)
+		m.watches.fireLocked(ev, m.eventZxid(txn))
 	}
 	if to.conn != nil && to.conn.m == m {
 		to.conn.answerLocked(to.xid, txn, out)
@@ -94,6 +94,14 @@ func (m *member) applyLocked(txn *tree.Txn, to reply) tree.Outcome {
 		}
 	}
 	return out
+}
+
+// eventZxid is the zxid that events of a transaction have.
+func (m *member) eventZxid(txn *tree.Txn) int64 {
+	if m.e.cfg.release >= tree.Release393 {
+		return txn.Zxid
+	}
+	return noZxid
 }
 
 // touchLocked notes that a session's client was heard. A leader knows at once,

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/paddock-zk/paddock/testing/internal/tree"
 )
 
 // Option configures a server.
@@ -39,6 +41,8 @@ type config struct {
 	transcript    bool
 	log           bool
 	seed          uint64
+	release       tree.Release
+	badRelease    string
 	latencyBy     Distribution
 }
 
@@ -76,6 +80,8 @@ func newConfig(opts []Option) (config, error) {
 	}
 	c.limits = c.limits.withDefaults()
 	switch {
+	case c.badRelease != "":
+		return c, fmt.Errorf("zktest: version %q, want one of %q or a series of them", c.badRelease, Versions())
 	case c.minTimeout <= 0 || c.minTimeout > c.maxTimeout:
 		return c, fmt.Errorf("zktest: session timeouts from %v to %v", c.minTimeout, c.maxTimeout)
 	case c.maxFrame <= 0:
@@ -170,6 +176,27 @@ func FourLetterWords(words ...string) Option {
 // NoTTL refuses nodes with a time to live with "unimplemented", as a real server
 // does without extendedTypesEnabled=true.
 func NoTTL() Option { return optionFunc(func(c *config) { c.noTTL = true }) }
+
+// releases are the versions that Version takes, and series of them.
+var releases = map[string]tree.Release{
+	"3.8": tree.Release380, "3.8.0": tree.Release380,
+	"3.9": tree.Release396, "3.9.3": tree.Release393, "3.9.6": tree.Release396,
+}
+
+// Versions lists the versions that Version takes, the oldest first.
+func Versions() []string { return []string{"3.8.0", "3.9.3", "3.9.6"} }
+
+// Version chooses the ZooKeeper that the server answers as: one of Versions, or
+// the newest of these in a series such as "3.9". Defaults to "3.8.0".
+func Version(version string) Option {
+	return optionFunc(func(c *config) {
+		release, ok := releases[version]
+		c.release, c.badRelease = release, ""
+		if !ok {
+			c.badRelease = version
+		}
+	})
+}
 
 // Reconfig answers reconfig requests as a server with reconfigEnabled=true
 // does: standalone, it has not implemented them. Defaults to "reconfig

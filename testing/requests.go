@@ -80,7 +80,7 @@ func makeKinds() map[wire.Op]kind {
 		wire.OpSASL:            {body: body[wire.SASLRequest]()},
 		wire.OpPing:            {},
 		wire.OpCloseSession:    {},
-		wire.OpDeleteContainer: {},
+		wire.OpDeleteContainer: {body: path},
 	}
 }
 
@@ -101,9 +101,10 @@ func (c *conn) handle(frame []byte) error {
 	if k.body != nil {
 		req = k.body()
 		req.Decode(d)
-		if d.Err() != nil {
-			req = nil
-		}
+	}
+	early := c.refusedEarly(h.Op, req, d.Err() != nil)
+	if d.Err() != nil {
+		req = nil
 	}
 	v, err := c.judge(name, req, 0)
 	if err != nil {
@@ -137,13 +138,13 @@ func (c *conn) handle(frame []byte) error {
 		}
 		return nil
 	}
-	if !known {
+	if !known || h.Op == wire.OpCheck && c.m.e.cfg.release >= tree.Release393 { // which has it inside multis only
 		c.replyAtLocked(h.Xid, -1, wire.CodeUnimplemented, wire.Empty{})
 		return errOver
 	}
 	c.mute = v.cut
 	c.part = v.part
-	err = c.processLocked(h, k, req)
+	err = c.processLocked(h, k, req, early)
 	switch {
 	case v.cut:
 		return errOver
@@ -156,7 +157,7 @@ func (c *conn) handle(frame []byte) error {
 
 // processLocked carries out a request. A nil req of a kind that has a body
 // stands for one that could not be read.
-func (c *conn) processLocked(h wire.RequestHeader, k kind, req wire.Record) error {
+func (c *conn) processLocked(h wire.RequestHeader, k kind, req wire.Record, early bool) error {
 	switch {
 	case h.Op == wire.OpPing:
 		c.replyLocked(wire.XidPing, wire.CodeOK, wire.Empty{})
@@ -166,11 +167,13 @@ func (c *conn) processLocked(h wire.RequestHeader, k kind, req wire.Record) erro
 		return c.authLocked(h.Xid, req)
 	case h.Op == wire.OpSASL:
 		return c.saslLocked(h.Xid, req)
-	case h.Op == wire.OpDeleteContainer:
-		// A real server reads a client's request such that it is always refused.
-		c.askLocked(h, &wire.PathRequest{})
-	case k.write:
-		c.askLocked(h, req)
+	case h.Op == wire.OpDeleteContainer && c.m.e.cfg.release >= tree.Release396:
+		return errOver
+	case h.Op == wire.OpDeleteContainer && c.m.e.cfg.release < tree.Release393:
+		// It reads a client's request such that it is always refused.
+		c.askLocked(h, &wire.PathRequest{}, false)
+	case k.write, h.Op == wire.OpDeleteContainer:
+		c.askLocked(h, req, early)
 	case req == nil:
 		c.replyLocked(h.Xid, wire.CodeMarshallingError, wire.Empty{})
 	default:
@@ -183,16 +186,41 @@ func (c *conn) processLocked(h wire.RequestHeader, k kind, req wire.Record) erro
 	return nil
 }
 
-// askLocked hands a request to the leader.
-func (c *conn) askLocked(h wire.RequestHeader, req wire.Record) {
+// askLocked hands a request to the leader, unless it is refused before.
+func (c *conn) askLocked(h wire.RequestHeader, req wire.Record, early bool) {
 	switch {
 	case c.m.role == roleReadOnly:
 		c.replyLocked(h.Xid, wire.CodeNotReadOnly, wire.Empty{})
-	case req == nil && (h.Op == wire.OpSync || h.Op == wire.OpReconfig):
+	case early:
 		c.replyLocked(h.Xid, wire.CodeMarshallingError, wire.Empty{})
 	default:
 		c.proposeLocked(proposal{to: reply{c, h.Xid}, who: c.callerLocked(), op: h.Op, req: req})
 	}
+}
+
+// refusedEarly reports whether a write, which may be broken, is refused as
+// unreadable before it gets a zxid: it is then no transaction.
+//
+// Source: ZooKeeper PrepRequestProcessor.pRequestHelper.
+func (c *conn) refusedEarly(op wire.Op, req wire.Record, broken bool) bool {
+	switch {
+	case op == wire.OpSync, op == wire.OpReconfig:
+		return broken
+	case c.m.e.cfg.release < tree.Release393:
+		return false
+	case op != wire.OpMulti:
+		return broken
+	}
+	for _, op := range req.(*wire.MultiRequest).Ops { // in whose order it is read
+		create, ok := op.Request.(*wire.CreateRequest)
+		switch {
+		case ok && !tree.Known(create.Flags):
+			return false
+		case ok && create.ACL == nil: // which is not foreseen there
+			return true
+		}
+	}
+	return false
 }
 
 // leaveLocked ends the session at its client's wish. The connection ends with

@@ -227,7 +227,7 @@ func newEnsemble(cfg config, n int) *ensemble {
 // newTree returns the data of a new member.
 func (e *ensemble) newTree() *tree.Tree {
 	t := tree.New()
-	t.Limit, t.Reconfig, t.NoTTL = e.cfg.limits.Data, e.cfg.reconfig, e.cfg.noTTL
+	t.Limit, t.Reconfig, t.NoTTL, t.Release = e.cfg.limits.Data, e.cfg.reconfig, e.cfg.noTTL, e.cfg.release
 	if len(e.members) > 1 {
 		t.SetConfig(e.membership())
 	}

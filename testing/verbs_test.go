@@ -160,14 +160,15 @@ func (tb *fakeTB) Fatalf(format string, args ...any) { tb.Errorf(format, args...
 
 func TestOptionsThatMakeNoSense(t *testing.T) {
 	for want, opt := range map[string]zktest.Option{
-		"zktest: tick of 0s":                          zktest.Tick(0),
-		"zktest: session timeouts from 2s to 1s":      zktest.SessionTimeouts(2*time.Second, time.Second),
-		"zktest: session timeouts from -1s to 1s":     zktest.SessionTimeouts(-time.Second, time.Second),
-		"zktest: frames of at most -1 bytes":          zktest.MaxFrame(-1),
-		"zktest: sweep interval of -1s":               zktest.SweepInterval(-time.Second),
-		"zktest: latency of -1s":                      zktest.Latency(-time.Second),
-		"zktest: latency needs InMemory":              zktest.Latency(time.Second),
-		"zktest: listen tcp: address x: missing port": zktest.Listen("x"),
+		"zktest: tick of 0s":                                               zktest.Tick(0),
+		"zktest: session timeouts from 2s to 1s":                           zktest.SessionTimeouts(2*time.Second, time.Second),
+		"zktest: session timeouts from -1s to 1s":                          zktest.SessionTimeouts(-time.Second, time.Second),
+		"zktest: frames of at most -1 bytes":                               zktest.MaxFrame(-1),
+		"zktest: sweep interval of -1s":                                    zktest.SweepInterval(-time.Second),
+		"zktest: latency of -1s":                                           zktest.Latency(-time.Second),
+		"zktest: latency needs InMemory":                                   zktest.Latency(time.Second),
+		"zktest: listen tcp: address x: missing port":                      zktest.Listen("x"),
+		`version "3.7", want one of ["3.8.0" "3.9.3" "3.9.6"] or a series`: zktest.Version("3.7"),
 	} {
 		_, err := zktest.New(opt)
 		require.ErrorContains(t, err, want)

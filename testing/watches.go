@@ -1,6 +1,9 @@
 package zktest
 
-import "github.com/paddock-zk/paddock/internal/wire"
+import (
+	"github.com/paddock-zk/paddock/internal/wire"
+	"github.com/paddock-zk/paddock/testing/internal/tree"
+)
 
 // setWatchesLocked renews watches after a reconnect: what has changed since the
 // client looked last is told at once, the rest is watched.
@@ -14,16 +17,16 @@ func (c *conn) setWatchesLocked(req *wire.SetWatchesRequest) (wire.Record, wire.
 	for _, path := range req.Data {
 		switch stat, code := c.m.data.Exists(path); {
 		case code != wire.CodeOK:
-			c.notifyLocked(wire.EventNodeDeleted, path)
+			c.tellLocked(wire.EventNodeDeleted, path)
 		case stat.Mzxid > since:
-			c.notifyLocked(wire.EventNodeDataChanged, path)
+			c.tellLocked(wire.EventNodeDataChanged, path)
 		default:
 			w.data.add(path, c, watchOnce)
 		}
 	}
 	for _, path := range req.Exist {
 		if _, code := c.m.data.Exists(path); code == wire.CodeOK {
-			c.notifyLocked(wire.EventNodeCreated, path)
+			c.tellLocked(wire.EventNodeCreated, path)
 		} else {
 			w.data.add(path, c, watchOnce)
 		}
@@ -31,14 +34,23 @@ func (c *conn) setWatchesLocked(req *wire.SetWatchesRequest) (wire.Record, wire.
 	for _, path := range req.Child {
 		switch stat, code := c.m.data.Exists(path); {
 		case code != wire.CodeOK:
-			c.notifyLocked(wire.EventNodeDeleted, path)
+			c.tellLocked(wire.EventNodeDeleted, path)
 		case stat.Pzxid > since:
-			c.notifyLocked(wire.EventNodeChildrenChanged, path)
+			c.tellLocked(wire.EventNodeChildrenChanged, path)
 		default:
 			w.child.add(path, c, watchOnce)
 		}
 	}
 	return wire.Empty{}, wire.CodeOK
+}
+
+// tellLocked sends an event that answers setWatches. From ZooKeeper 3.9.6 on it
+// is withheld from a client that may not read the node, as all others are.
+func (c *conn) tellLocked(typ wire.EventType, path string) {
+	_, code := c.m.data.ExistsFor(c.callerLocked(), path)
+	if code != wire.CodeNoAuth || c.m.watches.release < tree.Release396 {
+		c.notifyLocked(typ, path, noZxid)
+	}
 }
 
 func (c *conn) setWatches2Locked(req *wire.SetWatches2Request) (wire.Record, wire.Code) {
@@ -58,9 +70,11 @@ func (c *conn) setWatches2Locked(req *wire.SetWatches2Request) (wire.Record, wir
 	return res, code
 }
 
-func (w *watches) addPersistent(path string, c *conn, mode watchMode) {
+func (w *watches) addPersistent(path string, c *conn, mode watchModes) {
 	w.data.add(path, c, mode)
-	w.child.add(path, c, mode)
+	if mode != watchRecursive || w.release < tree.Release393 {
+		w.child.add(path, c, mode)
+	}
 }
 
 func (c *conn) addWatchLocked(req *wire.AddWatchRequest) (wire.Record, wire.Code) {
@@ -80,38 +94,54 @@ func (c *conn) addWatchLocked(req *wire.AddWatchRequest) (wire.Record, wire.Code
 
 func (c *conn) checkWatchesLocked(req *wire.WatchesRequest) (wire.Record, wire.Code) {
 	w := &c.m.watches
-	data, child := w.data.watched(req.Path), w.child.watched(req.Path)
-	return watchResult(req.Type, data, child, data || child)
+	data, child, code := w.kinds(req.Type)
+	if code != wire.CodeOK {
+		return nil, code
+	}
+	if w.release < tree.Release393 { // which asks whether anybody watches
+		return found(data != 0 && w.data.watched(req.Path) || child != 0 && w.child.watched(req.Path))
+	}
+	return found(w.data.byPath[req.Path][c]&data|w.child.byPath[req.Path][c]&child != 0)
 }
 
 func (c *conn) removeWatchesLocked(req *wire.WatchesRequest) (wire.Record, wire.Code) {
 	w := &c.m.watches
-	var data, child bool
-	switch req.Type {
-	case wire.WatchData:
-		data = w.data.remove(req.Path, c)
-	case wire.WatchChildren:
-		child = w.child.remove(req.Path, c)
-	case wire.WatchAny:
-		data, child = w.data.remove(req.Path, c), w.child.remove(req.Path, c)
+	data, child, code := w.kinds(req.Type)
+	if code != wire.CodeOK {
+		return nil, code
 	}
-	return watchResult(req.Type, data, child, data || child)
+	fromData, fromChild := w.data.remove(req.Path, c, data), w.child.remove(req.Path, c, child)
+	return found(fromData || fromChild)
 }
 
-// watchResult picks the answer for a kind of watch.
-func watchResult(typ int32, data, child, either bool) (wire.Record, wire.Code) {
-	found := false
-	switch typ {
-	case wire.WatchData:
-		found = data
-	case wire.WatchChildren:
-		found = child
-	case wire.WatchAny:
-		found = either
-	default:
-		return nil, wire.CodeMarshallingError
+// kinds returns which watches of each table a request speaks of. ZooKeeper 3.8
+// knows only the tables.
+//
+// Source: ZooKeeper DataTree.removeWatch, Watcher.WatcherType.
+func (w *watches) kinds(typ int32) (data, child watchModes, code wire.Code) {
+	one := watchAll
+	if w.release >= tree.Release393 {
+		one = watchOnce
 	}
-	if !found {
+	switch {
+	case typ == wire.WatchData:
+		return one, 0, wire.CodeOK
+	case typ == wire.WatchChildren:
+		return 0, one, wire.CodeOK
+	case typ == wire.WatchAny:
+		return watchAll, watchAll, wire.CodeOK
+	case w.release < tree.Release393:
+	case typ == wire.WatchPersistent:
+		return watchPersistent, watchPersistent, wire.CodeOK
+	case typ == wire.WatchPersistentRecursive:
+		return watchRecursive, 0, wire.CodeOK
+	}
+	return 0, 0, wire.CodeMarshallingError
+}
+
+// found is the answer to whether there is a watch.
+func found(there bool) (wire.Record, wire.Code) {
+	if !there {
 		return nil, wire.CodeNoWatcher
 	}
 	return wire.Empty{}, wire.CodeOK

@@ -30,13 +30,16 @@ const (
 	together    = "recipes/together.go"
 	usercode    = "internal/link/usercode.go"
 	transcript  = "testing/transcript.go"
+	treeData    = "testing/internal/tree/data.go"
 	watches     = "internal/session/watches.go"
+	watchTable  = "testing/watchtable.go"
 )
 
 // The packages whose tests look for them.
 const (
 	conformance = "internal/conformance"
 	framework   = "framework"
+	likeness    = "testing/likeness"
 	link        = "internal/link"
 	listeners   = "listeners"
 	recipes     = "recipes"
@@ -806,6 +809,23 @@ var corpus = []row{
 				{transcript, "case f.IsZero(), !name.IsExported():", "case f.IsZero():"},
 			},
 			zktest, "TestTranscriptOfMultiRead",
+		},
+	}},
+	{number: 48, failure: "the test server answers otherwise than ZooKeeper", mutants: []mutant{
+		{
+			"existence may be asked for without a right in 3.9",
+			[]swap{{treeData, "t.Release >= Release393 &&", "t.Release > Release396 &&"}},
+			likeness, "TestZktestSpeaksLikeTheRecording/3.9.3/acl-exists",
+		},
+		{
+			"events of 3.9 have no zxid",
+			[]swap{{"testing/member.go", "return txn.Zxid\n", "_ = txn\n"}},
+			likeness, "TestZktestSpeaksLikeTheRecording/3.9.6/watch-once",
+		},
+		{
+			"watches of 3.9 take each other's place",
+			[]swap{{watchTable, "release < tree.Release393", "release <= tree.Release396"}},
+			likeness, "TestZktestSpeaksLikeTheRecording/3.9.6/watch-mixed",
 		},
 	}},
 }

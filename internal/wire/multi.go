@@ -41,7 +41,8 @@ func (r *MultiRequest) Encode(e *Encoder) {
 	multiEnd.encode(e)
 }
 
-// Decode implements Record. An operation that cannot stand in a multi is a mistake.
+// Decode implements Record. An operation that cannot stand in a multi is a
+// mistake; those before a mistake are kept.
 func (r *MultiRequest) Decode(d *Decoder) {
 	r.Ops = nil
 	for {
@@ -55,7 +56,9 @@ func (r *MultiRequest) Decode(d *Decoder) {
 			d.Fail("%v inside multi", h.op)
 			return
 		}
-		req.Decode(d)
+		if req.Decode(d); d.Err() != nil {
+			return
+		}
 		r.Ops = append(r.Ops, MultiOp{Op: h.op, Request: req})
 	}
 }

@@ -1,6 +1,10 @@
 package likeness
 
-import "github.com/paddock-zk/paddock/internal/wire"
+import (
+	"fmt"
+
+	"github.com/paddock-zk/paddock/internal/wire"
+)
 
 func auth(scheme, data string) *wire.AuthRequest {
 	return &wire.AuthRequest{Scheme: scheme, Auth: []byte(data)}
@@ -36,7 +40,6 @@ func init() {
 			c.do(wire.OpGetChildren, get(n))
 			c.do(wire.OpGetChildren2, get(n))
 			c.do(wire.OpGetAllChildrenNumber, path(n))
-			c.do(wire.OpCheck, del(n, 9))
 			c.do(wire.OpSetData, set(n, "x", 9))
 			c.do(wire.OpSetACL, setACL(n, 9, open...))
 			c.do(wire.OpCreate, create(r.at("/n/c"), 0))
@@ -77,6 +80,36 @@ func init() {
 		a.do(wire.OpSetACL, setACL(r.at("/none"), -1))
 		a.do(wire.OpGetACL, path(r.at("/none")))
 		a.do(wire.OpExists, get(n))
+	})
+	add("acl-exists", func(r *run) {
+		a, b := r.connect("a"), r.connect("b")
+		a.do(wire.OpAuth, auth("digest", "bob:secret"))
+		for i, perms := range []int32{0, 1, 2, 4, 8, 16, 30} {
+			n := r.at(fmt.Sprint("/n", i))
+			b.do(wire.OpExists, watch(n))
+			req := create(n, 0)
+			req.ACL = []wire.ACL{acl(31, "auth", ""), acl(perms, "world", "anyone")}
+			a.do(wire.OpCreate, req)
+			b.do(wire.OpExists, get(n))
+			b.do(wire.OpExists, watch(n))
+			b.do(wire.OpRemoveWatches, watches(n, wire.WatchAny))
+			b.do(wire.OpMulti, multi(op(wire.OpCheck, del(n, 9))))
+			b.do(wire.OpSetWatches, &wire.SetWatchesRequest{RelativeZxid: r.base + 1e6, Data: []string{n}, Exist: []string{n}, Child: []string{n}})
+			a.do(wire.OpSetData, set(n, "x", -1))
+			a.do(wire.OpDelete, del(n, -1))
+		}
+	})
+	add("acl-ip", func(r *run) {
+		a := r.connect("a")
+		for i, id := range []string{
+			"::", "::1", "::1/128", "::1/129", "::1/0", "::1/-1", "::1/", "1::", "1:2:3:4:5:6:7:8", "1:2:3:4:5:6:7", "1:2:3:4:5:6:7:8:9", "1::8::9", "1:2:3:4::5:6:7:8",
+			"::ffff:127.0.0.1", "fe80::1%eth0", "FE80::ABCD", "12345::", "g::", ":::", ":", "[::1]", "127.0.0.1/32", "127.0.0.1/", "127.0.0.1.2", "", "/", "127.0.0.01",
+		} {
+			req := create(r.at(fmt.Sprint("/n", i)), 0)
+			req.ACL = []wire.ACL{acl(31, "ip", id)}
+			a.do(wire.OpCreate, req)
+			a.do(wire.OpGetData, get(req.Path))
+		}
 	})
 	add("acl-super", func(r *run) {
 		a, b := r.connect("a"), r.connect("b")

@@ -1,6 +1,10 @@
 package likeness
 
-import "github.com/paddock-zk/paddock/internal/wire"
+import (
+	"fmt"
+
+	"github.com/paddock-zk/paddock/internal/wire"
+)
 
 func set(path, data string, version int32) *wire.SetDataRequest {
 	return &wire.SetDataRequest{Path: path, Data: []byte(data), Version: version}
@@ -26,8 +30,6 @@ func init() {
 		a.do(wire.OpSetData, set(r.at("/none"), "x", 5))
 		a.do(wire.OpExists, get(r.at("/none")))
 		a.do(wire.OpGetData, get(r.at("/none")))
-		a.do(wire.OpCheck, del(p, 99))
-		a.do(wire.OpCheck, del(r.at("/none"), -1))
 		a.do(wire.OpSync, path(p))
 		a.do(wire.OpSync, path(r.at("/none")))
 		a.do(wire.OpSync, path("no path"))
@@ -49,9 +51,18 @@ func init() {
 		for _, p := range []string{"", "x", "/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config", "/zookeeper/none", "//", r.root + "/"} {
 			a.do(wire.OpDelete, del(p, -1))
 		}
-		a.do(wire.OpCreateContainer, create(r.at("/k"), wire.FlagContainer))
-		a.do(wire.OpDeleteContainer, path(r.at("/k")))
-		a.do(wire.OpExists, get(r.at("/k")))
+	})
+	// Only a server asks itself for it.
+	add("delete-container", func(r *run) {
+		b := r.connect("b")
+		b.do(wire.OpCreateContainer, create(r.at("/k"), wire.FlagContainer))
+		b.do(wire.OpCreate, create(r.at("/plain"), 0))
+		for i, p := range []string{"/k", "/plain", "/none"} {
+			r.conns = r.conns[:1]
+			a := r.connect(fmt.Sprint("a", i))
+			a.do(wire.OpDeleteContainer, path(r.at(p)))
+			b.do(wire.OpExists, get(r.at(p)))
+		}
 	})
 	add("children", func(r *run) {
 		a := r.connect("a")

@@ -49,7 +49,8 @@ func TestEnsemblesDoTheSame(t *testing.T) {
 		ready: func(which ...int) { require.NoError(t, e.AwaitServing(ctx, which...)) },
 	})
 
-	c := zktest.StartCluster(t, 3, zktest.Tick(tick))
+	version, _ := nearest(t, e)
+	c := zktest.StartCluster(t, 3, zktest.Tick(tick), zktest.Version(version))
 	compare(t, real, ensembleTranscript(t, members{
 		addrs:  strings.Split(c.ConnectString(), ","),
 		leader: c.Leader,

@@ -3,6 +3,7 @@ package likeness
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +17,7 @@ import (
 type testcase struct {
 	name string
 	variant
-	pinned bool // zktest is known to differ, and has a recording of its own
+	pinned []string // the versions of which zktest is known to differ, and has recordings of its own
 	script func(*run)
 }
 
@@ -58,10 +59,33 @@ func addWith(name string, v variant, script func(*run)) {
 	cases = append(cases, testcase{name: name, variant: v, script: script})
 }
 
-func golden(name string) string { return filepath.Join("testdata", name+".txt") }
+// recorded has the folders in which a version's recording of a case is looked
+// for: what a version answers as another one does is recorded once.
+var recorded = map[string][]string{
+	"3.8.0": {""},
+	"3.9.3": {"3.9.3", "3.9", ""},
+	"3.9.6": {"3.9", ""},
+}
 
-// ours is the recording of zktest where that differs.
-func ours(name string) string { return filepath.Join("testdata", name+".zktest.txt") }
+// The kinds of recordings: of the real server, and of zktest where that differs.
+const (
+	ofReal   = ".txt"
+	ofZktest = ".zktest.txt"
+)
+
+// golden returns the recording of a case.
+func golden(t *testing.T, version, name, kind string) string {
+	t.Helper()
+	for _, folder := range recorded[version] {
+		text, err := os.ReadFile(filepath.Join("testdata", folder, name+kind))
+		if err == nil {
+			return string(text)
+		}
+		require.ErrorIs(t, err, os.ErrNotExist)
+	}
+	require.FailNow(t, "no recording", "%s of %s", name, version)
+	return ""
+}
 
 // compare shows where the transcripts part, with the request before.
 func compare(t *testing.T, want, got string) {
@@ -85,17 +109,18 @@ func compare(t *testing.T, want, got string) {
 }
 
 func TestZktestSpeaksLikeTheRecording(t *testing.T) {
-	for _, tc := range cases {
-		t.Run(tc.name, func(t *testing.T) {
-			want, err := os.ReadFile(golden(tc.name))
-			require.NoError(t, err)
-			if tc.pinned {
-				known, err := os.ReadFile(ours(tc.name))
-				require.NoError(t, err)
-				require.NotEqual(t, string(want), string(known), "no difference: the case belongs elsewhere")
-				want = known
-			}
-			compare(t, string(want), onZktest(t, tc.variant, tc.script))
-		})
+	require.Len(t, recorded, len(zktest.Versions()))
+	for _, version := range zktest.Versions() {
+		for _, tc := range cases {
+			t.Run(version+"/"+tc.name, func(t *testing.T) {
+				want := golden(t, version, tc.name, ofReal)
+				if slices.Contains(tc.pinned, version) {
+					known := golden(t, version, tc.name, ofZktest)
+					require.NotEqual(t, want, known, "no difference: the case belongs elsewhere")
+					want = known
+				}
+				compare(t, want, onZktest(t, version, tc.variant, tc.script))
+			})
+		}
 	}
 }

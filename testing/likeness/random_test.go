@@ -19,10 +19,10 @@ var (
 
 // randomScript has clients that write, read, watch, leave and come back, all
 // drawn from a seed.
-func randomScript(seed uint64, steps int) func(*run) {
+func randomScript(seed uint64, steps int, version string) func(*run) {
 	return func(r *run) {
 		r.timeout = 40000 // a busy machine may stand still for a while
-		g := &generator{run: r, Rand: rand.New(rand.NewPCG(seed, 0))}
+		g := &generator{run: r, likeTo: version, Rand: rand.New(rand.NewPCG(seed, 0))}
 		for i := range 3 {
 			g.clients = append(g.clients, r.connect(fmt.Sprintf("c%d", i)))
 		}
@@ -57,6 +57,7 @@ func randomScript(seed uint64, steps int) func(*run) {
 type generator struct {
 	*run
 	*rand.Rand
+	likeTo  string // the version of zktest
 	clients []*conn
 }
 
@@ -151,19 +152,22 @@ func (g *generator) request() (wire.Op, wire.Record) {
 	case 10:
 		return wire.OpAddWatch, addWatch(g.path(), pick[int32](g, 0, 1))
 	case 11:
-		return pick(g, wire.OpCheckWatches, wire.OpRemoveWatches), watches(strings.TrimPrefix(g.path(), "x"), pick[int32](g, 1, 2, 3))
+		return pick(g, wire.OpCheckWatches, wire.OpRemoveWatches), watches(strings.TrimPrefix(g.path(), "x"), pick[int32](g, 1, 2, 3, 4, 5))
 	case 12:
 		return wire.OpSetWatches2, g.watches(g.base + g.Int64N(200))
 	case 13:
 		return pick(g, wire.OpGetEphemerals, wire.OpGetAllChildrenNumber, wire.OpSync), path(g.path())
 	case 15:
-		switch g.IntN(4) {
-		case 0:
+		n := g.IntN(4)
+		switch {
+		case n == 0:
 			return wire.OpWhoAmI, wire.Empty{}
-		case 1:
-			return wire.OpCheck, del(g.path(), g.version())
-		case 2:
+		case n == 1:
 			return wire.OpReconfig, &wire.ReconfigRequest{Joining: g.path(), ConfigID: g.Int64N(3) - 1}
+		case g.likeTo != "3.8.0": // where the others end the connection
+			return wire.OpSync, path(g.path())
+		case n == 2:
+			return wire.OpCheck, del(g.path(), g.version())
 		}
 		return wire.OpDeleteContainer, path(g.path())
 	case 14:
@@ -173,15 +177,21 @@ func (g *generator) request() (wire.Op, wire.Record) {
 }
 
 func TestRealSpeaksLikeZktestAtRandom(t *testing.T) {
-	addr := realServer(t, variant{})
-	requests := 0
+	e := realServer(t, variant{})
+	version, exact := nearest(t, e)
+	requests, differ := 0, 0
 	for seed := range *seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			script := randomScript(seed, *steps)
-			real := transcript(t, addr, fmt.Sprintf("/likeness-%x", rand.Uint64()), nil, script)
+			script := randomScript(seed, *steps, version)
+			real := transcript(t, e.Addr(0), fmt.Sprintf("/likeness-%x", rand.Uint64()), nil, script)
 			requests += strings.Count(real, "> ")
-			compare(t, real, onZktest(t, variant{}, script))
+			ours := onZktest(t, version, variant{}, script)
+			if exact {
+				compare(t, real, ours)
+			} else if real != ours {
+				differ++
+			}
 		})
 	}
-	t.Logf("%d requests by %d seeds, on both", requests, *seeds)
+	t.Logf("%d requests by %d seeds, on both; %d seeds differ from zktest's %s", requests, *seeds, differ, version)
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -62,9 +63,9 @@ func transcript(t *testing.T, addr, root string, expire func(session int64), scr
 }
 
 // onZktest runs a script on a fresh server of ours.
-func onZktest(t *testing.T, v variant, script func(*run)) string {
+func onZktest(t *testing.T, version string, v variant, script func(*run)) string {
 	t.Helper()
-	srv := zktest.Start(t, v.options()...)
+	srv := zktest.Start(t, append(v.options(), zktest.Version(version))...)
 	expire := func(session int64) { require.NoError(t, srv.ExpireSession(session)) }
 	return transcript(t, srv.ConnectString(), "/case", expire, script)
 }
@@ -89,6 +90,8 @@ type conn struct {
 	password []byte
 	over     bool
 	held     []string // events to be sorted
+	events   int
+	ending   bool // the answer read last ends the connection
 }
 
 var open = []wire.ACL{{Perms: wire.PermAll, Scheme: "world", ID: "anyone"}}
@@ -236,7 +239,7 @@ func (c *conn) exchangeRaw(op wire.Op, body []byte) {
 			c.closed()
 			return
 		}
-		if c.show(frame, h.Xid, op) == wire.XidPing {
+		if c.show(frame, h.Xid, op) == wire.XidPing && !c.ending {
 			return
 		}
 	}
@@ -254,12 +257,15 @@ func (c *conn) show(frame []byte, xid int32, op wire.Op) int32 {
 	}
 	switch h.Xid {
 	case wire.XidPing:
-		c.zxid = h.Zxid
+		if !c.ending { // or it depends on chance whether it is answered
+			c.zxid = h.Zxid
+		}
 	case wire.XidNotification:
 		var ev wire.WatcherEvent
 		ev.Decode(d)
 		require.NoError(c.r.t, d.Err())
-		line := fmt.Sprintf("%s! %v state=%d %s zxid=%d code=%d left=%d", c.name, ev.Type, ev.State, ev.Path, h.Zxid, h.Code, d.Len())
+		c.events++
+		line := fmt.Sprintf("%s! %v state=%d %s zxid=%s code=%d left=%d", c.name, ev.Type, ev.State, quoteOdd(ev.Path), c.r.zxid(h.Zxid), h.Code, d.Len())
 		if c.r.ending {
 			c.held = append(c.held, line)
 		} else {
@@ -267,6 +273,7 @@ func (c *conn) show(frame []byte, xid int32, op wire.Op) int32 {
 		}
 	default:
 		c.zxid = h.Zxid
+		c.ending = h.Zxid == -1
 		other := ""
 		if h.Xid != xid {
 			other = fmt.Sprintf(" xid=%d", h.Xid)
@@ -276,12 +283,22 @@ func (c *conn) show(frame []byte, xid int32, op wire.Op) int32 {
 	return h.Xid
 }
 
-// hear waits for an event and shows it.
-func (c *conn) hear() {
+// quoteOdd quotes a path that is not printed as it is.
+func quoteOdd(path string) string {
+	if quoted := strconv.Quote(path); quoted != `"`+path+`"` {
+		return quoted
+	}
+	return path
+}
+
+// hear waits until the connection has had so many events in all, and shows them.
+func (c *conn) hear(events int) {
 	c.r.t.Helper()
-	frame, err := c.read()
-	require.NoError(c.r.t, err)
-	require.Equal(c.r.t, wire.XidNotification, c.show(frame, 0, 0))
+	for c.events < events {
+		frame, err := c.read()
+		require.NoError(c.r.t, err)
+		require.Equal(c.r.t, wire.XidNotification, c.show(frame, 0, 0))
+	}
 }
 
 // raw is a body that is encoded already.

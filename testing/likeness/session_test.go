@@ -115,7 +115,7 @@ func init() {
 	add("frames-body", func(r *run) {
 		c := r.connect("c")
 		for _, o := range []wire.Op{
-			wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL, wire.OpDelete, wire.OpSetData, wire.OpSetACL, wire.OpCheck,
+			wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL, wire.OpDelete, wire.OpSetData, wire.OpSetACL,
 			wire.OpMulti, wire.OpMultiRead, wire.OpExists, wire.OpGetData, wire.OpGetChildren, wire.OpGetChildren2, wire.OpGetACL,
 			wire.OpGetAllChildrenNumber, wire.OpGetEphemerals, wire.OpSync, wire.OpAddWatch, wire.OpCheckWatches, wire.OpRemoveWatches,
 			wire.OpSetWatches, wire.OpSetWatches2,
@@ -143,10 +143,23 @@ func init() {
 			c.doRaw(wire.OpAuth, "nonsense", b)
 		}
 	})
+	// An answer may be the end of the connection, so each has one of its own.
 	add("check-alone", func(r *run) {
 		a := r.connect("a")
-		a.do(wire.OpCheck, del(r.root, -1))
-		a.do(wire.OpCheck, del(r.root, 0))
-		a.do(wire.OpExists, get(r.root))
+		req := create(r.at("/secret"), 0)
+		req.ACL = []wire.ACL{acl(31, "digest", bobDigest)}
+		a.do(wire.OpCreate, req)
+		for i, check := range []*wire.PathVersionRequest{del(r.root, -1), del(r.root, 0), del(r.root, 99), del(r.at("/none"), -1), del(r.at("/secret"), -1), del("no path", -1)} {
+			r.conns = r.conns[:1]
+			c := r.connect(fmt.Sprint("c", i))
+			c.do(wire.OpCheck, check)
+			a.do(wire.OpExists, get(r.root))
+		}
+		for i, body := range [][]byte{nil, {0, 0}, {0xff, 0xff, 0xff, 0xf0}, {0x7f, 0xff, 0xff, 0xff}} {
+			r.conns = r.conns[:1]
+			c := r.connect(fmt.Sprint("d", i))
+			c.doRaw(wire.OpCheck, fmt.Sprintf("%d bytes", len(body)), body)
+			a.do(wire.OpExists, get(r.root))
+		}
 	})
 }

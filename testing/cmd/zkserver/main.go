@@ -46,6 +46,7 @@ func main() {
 // config is what the flags say.
 type config struct {
 	listen, control, super, words  string
+	version                        string
 	members                        int
 	tick, minTimeout, maxTimeout   time.Duration
 	sweep                          time.Duration
@@ -62,6 +63,7 @@ func parse(args []string, errs io.Writer) (config, error) {
 	f.SetOutput(errs)
 	f.StringVar(&c.listen, "listen", "127.0.0.1:2181", "serve clients on `host:port`; port 0 picks one. A cluster's further members get the ports that follow")
 	f.StringVar(&c.control, "control", "", "take commands over HTTP on `host:port`; none by default")
+	f.StringVar(&c.version, "version", zktest.Versions()[0], "answer as this ZooKeeper does: one of "+strings.Join(zktest.Versions(), ", ")+", or a `series` of them such as 3.9")
 	f.IntVar(&c.members, "members", 1, "run a cluster of `n`")
 	f.DurationVar(&c.tick, "tick", 2*time.Second, "the unit of time (tickTime)")
 	f.DurationVar(&c.minTimeout, "min-session-timeout", 0, "the least a client gets (minSessionTimeout); 2 ticks by default")
@@ -94,7 +96,7 @@ func parse(args []string, errs io.Writer) (config, error) {
 func (c config) options() ([]zktest.Option, error) {
 	opts := []zktest.Option{
 		zktest.Listen(c.listen), zktest.Tick(c.tick), zktest.SweepInterval(c.sweep), zktest.Superuser(c.super),
-		zktest.FourLetterWords(strings.Split(c.words, ",")...), zktest.MaxFrame(c.maxFrame), zktest.WithLimits(c.limits),
+		zktest.FourLetterWords(strings.Split(c.words, ",")...), zktest.Version(c.version), zktest.MaxFrame(c.maxFrame), zktest.WithLimits(c.limits),
 	}
 	least, most := c.minTimeout, c.maxTimeout
 	if least == 0 {

@@ -217,6 +217,22 @@ func TestTranscriptOfMultiRead(t *testing.T) {
 	assert.Contains(t, said, `[Op=getChildren Children=["zookeeper"]]`)
 }
 
+func TestVersionByFlag(t *testing.T) {
+	for version, want := range map[string]string{"3.8": "3.8.0-zktest", "3.9": "3.9.6-zktest", "3.9.3": "3.9.3-zktest"} {
+		connect, _ := start(t, "-version", version)
+		nc, err := new(net.Dialer).DialContext(t.Context(), "tcp", connect)
+		require.NoError(t, err)
+		_, err = nc.Write([]byte("srvr"))
+		require.NoError(t, err)
+		answer, err := io.ReadAll(nc)
+		require.NoError(t, err)
+		nc.Close()
+		assert.Contains(t, string(answer), "Zookeeper version: "+want+",")
+	}
+	err := run(t.Context(), []string{"-version", "3.4"}, io.Discard, io.Discard)
+	require.ErrorContains(t, err, `version "3.4", want one of ["3.8.0" "3.9.3" "3.9.6"]`)
+}
+
 func TestClusterByFlags(t *testing.T) {
 	connect, control := start(t, "-members", "3", "-tick", "200ms", "-read-only", "-4lw", "srvr,isro", "-no-ttl", "-reconfig", "-max-frame", "1000")
 	assert.Len(t, strings.Split(connect, ","), 3)

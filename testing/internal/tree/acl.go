@@ -1,9 +1,12 @@
 package tree
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha1"
 	"encoding/base64"
+	"net"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -96,7 +99,7 @@ func matches(id ID, entry string) bool {
 // caller's identities in place of the scheme auth.
 //
 // Source: ZooKeeper PrepRequestProcessor.fixupACL.
-func fixACL(acl []wire.ACL, ids []ID) ([]wire.ACL, wire.Code) {
+func fixACL(acl []wire.ACL, ids []ID, release Release) ([]wire.ACL, wire.Code) {
 	var fixed []wire.ACL
 	for i, a := range acl {
 		if slices.Contains(acl[:i], a) {
@@ -115,7 +118,7 @@ func fixACL(acl []wire.ACL, ids []ID) ([]wire.ACL, wire.Code) {
 			if len(fixed) == before {
 				return nil, wire.CodeInvalidACL
 			}
-		case a.Scheme == "digest" && validDigest(a.ID), a.Scheme == "ip" && validIP(a.ID):
+		case a.Scheme == "digest" && validDigest(a.ID), a.Scheme == "ip" && validIP(a.ID, release):
 			fixed = append(fixed, a)
 		default:
 			return nil, wire.CodeInvalidACL
@@ -133,51 +136,66 @@ func validDigest(id string) bool {
 	return len(strings.Split(strings.TrimRight(id, ":"), ":")) == 2
 }
 
-func validIP(id string) bool {
+// validIP reports whether id is an address, or one with a number of bits behind
+// a slash. IPv6 came with ZooKeeper 3.9.6.
+func validIP(id string, release Release) bool {
 	addr, bits, masked := strings.Cut(id, "/")
-	if _, ok := ipv4(addr); !ok {
+	ip := ipBytes(addr)
+	if ip == nil || len(ip) != net.IPv4len && release < Release396 {
 		return false
 	}
-	if !masked {
-		return true
-	}
+	return !masked || prefix(bits, ip) >= 0
+}
+
+// prefix reads a number of bits, -1 if the address has not so many.
+func prefix(bits string, ip []byte) int {
 	n, err := strconv.ParseInt(bits, 10, 32)
-	return err == nil && n >= 0 && n <= 32
+	if err != nil || n < 0 || n > int64(8*len(ip)) {
+		return -1
+	}
+	return int(n)
 }
 
-// ipMatches reports whether an address is within the entry "a.b.c.d" or
-// "a.b.c.d/bits".
+// ipMatches reports whether an address is within an entry of the scheme ip.
 func ipMatches(addr, entry string) bool {
-	net, bits, masked := strings.Cut(entry, "/")
-	a, ok := ipv4(addr)
-	b, ok2 := ipv4(net)
-	if !ok || !ok2 {
+	within, bits, masked := strings.Cut(entry, "/")
+	a, b := ipBytes(addr), ipBytes(within)
+	if a == nil || len(a) != len(b) {
 		return false
 	}
-	n := int64(32)
+	n := 8 * len(b)
 	if masked {
-		var err error
-		if n, err = strconv.ParseInt(bits, 10, 32); err != nil || n < 0 || n > 32 {
-			return false
-		}
+		n = prefix(bits, b)
 	}
-	shift := 32 - uint(n)
-	return uint64(a)>>shift == uint64(b)>>shift
+	mask := net.CIDRMask(n, 8*len(b)) // nil for -1
+	if mask == nil {
+		return false
+	}
+	return bytes.Equal(net.IP(a).Mask(mask), net.IP(b).Mask(mask))
 }
 
-func ipv4(s string) (addr uint32, ok bool) {
-	parts := strings.Split(s, ".")
-	if len(parts) != 4 {
-		return 0, false
+// ipBytes returns an address's 4 or 16 bytes, nil for what is none.
+func ipBytes(s string) []byte {
+	if strings.Contains(s, ":") {
+		addr, err := netip.ParseAddr(s)
+		if err != nil || addr.Zone() != "" || strings.Contains(s, ".") {
+			return nil
+		}
+		return addr.AsSlice()
 	}
+	parts := strings.Split(s, ".")
+	if len(parts) != net.IPv4len {
+		return nil
+	}
+	ip := make([]byte, 0, net.IPv4len)
 	for _, p := range parts {
 		n, err := strconv.ParseInt(p, 10, 32)
 		if err != nil || n < 0 || n > 255 {
-			return 0, false
+			return nil
 		}
-		addr = addr<<8 | uint32(n)
+		ip = append(ip, byte(n))
 	}
-	return addr, true
+	return ip
 }
 
 // aclSet replaces a node's access list.
@@ -191,7 +209,7 @@ func (p *prep) setACL(req *wire.SetACLRequest) (change, wire.Code) {
 	if !validPath(req.Path) {
 		return nil, wire.CodeBadArguments
 	}
-	acl, code := fixACL(req.ACL, p.who.IDs)
+	acl, code := fixACL(req.ACL, p.who.IDs, p.tree.Release)
 	if code != wire.CodeOK {
 		return nil, code
 	}

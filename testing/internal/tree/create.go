@@ -28,7 +28,7 @@ func (p *prep) create(op wire.Op, req *wire.CreateRequest, ttl int64) (change, w
 	if slash < 0 || strings.IndexByte(req.Path, 0) >= 0 {
 		return nil, wire.CodeBadArguments
 	}
-	acl, code := fixACL(req.ACL, p.who.IDs)
+	acl, code := fixACL(req.ACL, p.who.IDs, p.tree.Release)
 	if code != wire.CodeOK {
 		return nil, code
 	}
@@ -65,7 +65,7 @@ func (p *prep) create(op wire.Op, req *wire.CreateRequest, ttl int64) (change, w
 // owner returns the new node's ephemeralOwner. It follows from the request's
 // type first: only createContainer makes containers, whatever the flags say.
 func (p *prep) owner(op wire.Op, flags wire.Flags, ttl int64) (int64, wire.Code) {
-	if flags < wire.FlagPersistent || flags > wire.FlagPersistentSequenceTTL {
+	if !Known(flags) {
 		return 0, wire.CodeBadArguments
 	}
 	if timed(flags) && p.tree.NoTTL {
@@ -87,6 +87,11 @@ func (p *prep) owner(op wire.Op, flags wire.Flags, ttl int64) (int64, wire.Code)
 		return p.who.Session, wire.CodeOK
 	}
 	return 0, wire.CodeOK
+}
+
+// Known reports whether there is such a mode.
+func Known(f wire.Flags) bool {
+	return f >= wire.FlagPersistent && f <= wire.FlagPersistentSequenceTTL
 }
 
 func timed(f wire.Flags) bool {

@@ -69,13 +69,23 @@ func (checked) apply(_ *Tree, _ *Txn, out *Outcome) {
 	out.Result = wire.MultiResult{Op: wire.OpCheck}
 }
 
-// Exists returns a node's metadata, which needs no right.
+// Exists returns a node's metadata.
 func (t *Tree) Exists(path string) (wire.Stat, wire.Code) {
 	n := t.node(path)
 	if n == nil {
 		return wire.Stat{}, wire.CodeNoNode
 	}
 	return n.stat(), wire.CodeOK
+}
+
+// ExistsFor is Exists as a client may ask, who needs the right to read from
+// ZooKeeper 3.9 on. A refusal says that the node exists.
+func (t *Tree) ExistsFor(who Caller, path string) (wire.Stat, wire.Code) {
+	n := t.node(path)
+	if n != nil && t.Release >= Release393 && !Allowed(n.acl, wire.PermRead, who.IDs) {
+		return wire.Stat{}, wire.CodeNoAuth
+	}
+	return t.Exists(path)
 }
 
 // Get returns a node's data, which must not be changed, and metadata.

@@ -39,13 +39,14 @@ func (p *prep) delete(req *wire.PathVersionRequest) (change, wire.Code) {
 }
 
 // deleteContainer removes a container or a node with a TTL that has no
-// children. Only the server itself may ask for it.
+// children. Only the server itself asks for it, and before ZooKeeper 3.9.6 a
+// client that knows how.
 func (p *prep) deleteContainer(req *wire.PathRequest) (change, wire.Code) {
 	parentPath, code := parentOf(req.Path)
 	if code != wire.CodeOK {
 		return nil, code
 	}
-	if p.who.Session != 0 {
+	if p.who.Session != 0 && p.tree.Release != Release393 {
 		return nil, wire.CodeBadArguments
 	}
 	r := p.record(req.Path)

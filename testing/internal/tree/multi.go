@@ -18,12 +18,12 @@ func (p *prep) multi(req *wire.MultiRequest) (change, wire.Code) {
 		var code wire.Code
 		switch req := op.Request.(type) {
 		case *wire.CreateRequest:
-			if timed(req.Flags) {
+			if timed(req.Flags) || p.tree.Release >= Release393 && !Known(req.Flags) {
 				return nil, wire.CodeMarshallingError // there is no place for the time
 			}
-			changes[i], code = p.create(createOp(req.Flags), req, 0)
+			changes[i], code = p.create(p.createOp(op.Op, req.Flags), req, 0)
 		case *wire.CreateTTLRequest:
-			changes[i], code = p.create(createOp(req.Flags), &req.CreateRequest, req.TTL)
+			changes[i], code = p.create(p.createOp(op.Op, req.Flags), &req.CreateRequest, req.TTL)
 		case *wire.PathWatchRequest:
 			return nil, wire.CodeMarshallingError // reads have no place here
 		default:
@@ -37,15 +37,18 @@ func (p *prep) multi(req *wire.MultiRequest) (change, wire.Code) {
 }
 
 // createOp returns the request that a create within a multi amounts to, which
-// follows from its flags and not, as outside, from its type.
+// follows from its flags and not, as outside, from its type. In ZooKeeper 3.9
+// the type counts as far as the flags do not decide.
 //
 // Source: ZooKeeper MultiOperationRecord.deserialize, Op.Create.
-func createOp(flags wire.Flags) wire.Op {
+func (p *prep) createOp(op wire.Op, flags wire.Flags) wire.Op {
 	switch {
 	case timed(flags):
 		return wire.OpCreateTTL
 	case flags == wire.FlagContainer:
 		return wire.OpCreateContainer
+	case p.tree.Release >= Release393 && op != wire.OpCreateTTL:
+		return op
 	}
 	return wire.OpCreate
 }

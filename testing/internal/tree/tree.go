@@ -23,6 +23,8 @@ type Tree struct {
 	Reconfig bool
 	// NoTTL is whether nodes with a time to live are refused.
 	NoTTL bool
+	// Release is the ZooKeeper that the tree is like.
+	Release Release
 }
 
 // node is a node without its name.
@@ -192,6 +194,7 @@ func (t *Tree) Clone() *Tree {
 		Limit:      t.Limit,
 		Reconfig:   t.Reconfig,
 		NoTTL:      t.NoTTL,
+		Release:    t.Release,
 	}
 	for path, n := range t.nodes {
 		copied := *n
