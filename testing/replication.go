@@ -108,7 +108,8 @@ func (e *ensemble) commitLocked(p proposal) tree.Outcome {
 		if p.to.conn.m.leader != nil {
 			l = p.to.conn.m.leader // perhaps one that is about to learn of another
 		}
-		e.answerLocked(l, p.to, func(c *conn) { c.replyLocked(p.to.xid, wire.CodeOK, p.req) })
+		path := javaText(p.req.(*wire.PathRequest).Path)
+		e.answerLocked(l, p.to, func(c *conn) { c.replyLocked(p.to.xid, wire.CodeOK, &wire.PathResponse{Path: path}) })
 		return tree.Outcome{}
 	case opRenew:
 		e.renewLocked(p)

@@ -87,6 +87,7 @@ func makeKinds() map[wire.Op]kind {
 // handle takes one frame. An error ends the connection.
 func (c *conn) handle(frame []byte) error {
 	d := wire.NewDecoder(frame)
+	d.AnyCount = true
 	var h wire.RequestHeader
 	h.Decode(d)
 	if d.Err() != nil {

@@ -6,13 +6,17 @@ import (
 )
 
 // setWatchesLocked renews watches after a reconnect: what has changed since the
-// client looked last is told at once, the rest is watched.
+// client looked last is told at once, the rest is watched. A list that is null
+// is an error, after what comes before it.
 //
 // Source: ZooKeeper DataTree.setWatches.
 func (c *conn) setWatchesLocked(req *wire.SetWatchesRequest) (wire.Record, wire.Code) {
 	w, since := &c.m.watches, req.RelativeZxid
 	if !c.m.watchableLocked(len(req.Data) + len(req.Exist) + len(req.Child)) {
 		return nil, wire.CodeQuotaExceeded
+	}
+	if req.Data == nil {
+		return nil, wire.CodeMarshallingError
 	}
 	for _, path := range req.Data {
 		switch stat, code := c.m.data.Exists(path); {
@@ -24,12 +28,18 @@ func (c *conn) setWatchesLocked(req *wire.SetWatchesRequest) (wire.Record, wire.
 			w.data.add(path, c, watchOnce)
 		}
 	}
+	if req.Exist == nil {
+		return nil, wire.CodeMarshallingError
+	}
 	for _, path := range req.Exist {
 		if _, code := c.m.data.Exists(path); code == wire.CodeOK {
 			c.tellLocked(wire.EventNodeCreated, path)
 		} else {
 			w.data.add(path, c, watchOnce)
 		}
+	}
+	if req.Child == nil {
+		return nil, wire.CodeMarshallingError
 	}
 	for _, path := range req.Child {
 		switch stat, code := c.m.data.Exists(path); {
@@ -49,7 +59,7 @@ func (c *conn) setWatchesLocked(req *wire.SetWatchesRequest) (wire.Record, wire.
 func (c *conn) tellLocked(typ wire.EventType, path string) {
 	_, code := c.m.data.ExistsFor(c.callerLocked(), path)
 	if code != wire.CodeNoAuth || c.m.watches.release < tree.Release396 {
-		c.notifyLocked(typ, path, noZxid)
+		c.notifyLocked(typ, javaText(path), noZxid)
 	}
 }
 
@@ -61,8 +71,14 @@ func (c *conn) setWatches2Locked(req *wire.SetWatches2Request) (wire.Record, wir
 	if code != wire.CodeOK {
 		return res, code
 	}
+	if req.Persistent == nil {
+		return nil, wire.CodeMarshallingError
+	}
 	for _, path := range req.Persistent {
 		c.m.watches.addPersistent(path, c, watchPersistent)
+	}
+	if req.PersistentRecursive == nil {
+		return nil, wire.CodeMarshallingError
 	}
 	for _, path := range req.PersistentRecursive {
 		c.m.watches.addPersistent(path, c, watchRecursive)

@@ -827,5 +827,20 @@ var corpus = []row{
 			[]swap{{watchTable, "release < tree.Release393", "release <= tree.Release396"}},
 			likeness, "TestZktestSpeaksLikeTheRecording/3.9.6/watch-mixed",
 		},
+		{
+			"a list of watches may be null",
+			[]swap{{"testing/watches.go", "if req.Exist == nil {", "if false {"}},
+			likeness, "TestZktestSpeaksLikeTheRecording/3.8.0/frames-counts",
+		},
+		{
+			"counts below -1 are refused",
+			[]swap{{"testing/requests.go", "d.AnyCount = true", "_ = d.AnyCount"}},
+			likeness, "TestZktestSpeaksLikeTheRecording/3.8.0/frames-counts",
+		},
+		{
+			"text goes back as it came",
+			[]swap{{"testing/javatext.go", "return unitByUnit(s)", "return s"}},
+			likeness, "TestZktestSpeaksLikeTheRecording/3.8.0/watch-set-text",
+		},
 	}},
 }

@@ -79,6 +79,9 @@ func (e *Encoder) ACLs(acls []ACL) {
 // Decoder reads values from the front of a byte slice. After the first
 // mistake, which Err returns, every further value is zero.
 type Decoder struct {
+	// AnyCount takes a count below -1 for 0, as servers written in Java do.
+	AnyCount bool
+
 	b   []byte
 	err error
 }
@@ -174,6 +177,9 @@ func (d *Decoder) count(size int) int {
 	n := d.Int32()
 	if d.err != nil || n == -1 {
 		return -1
+	}
+	if n < -1 && d.AnyCount {
+		return 0
 	}
 	if n < 0 || int64(n)*int64(size) > int64(len(d.b)) || int64(n) > math.MaxInt32 {
 		d.Fail("vector of %d entries in %d bytes", n, len(d.b))

@@ -33,6 +33,7 @@ func init() {
 		a.do(wire.OpSync, path(p))
 		a.do(wire.OpSync, path(r.at("/none")))
 		a.do(wire.OpSync, path("no path"))
+		a.do(wire.OpSync, path("/\U0001F600é\uffff"))
 	})
 	add("delete", func(r *run) {
 		a := r.connect("a")

@@ -1,10 +1,16 @@
 package likeness
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/paddock-zk/paddock/internal/wire"
 )
+
+// raws is a string as it is sent.
+func raws(s string) []byte {
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(s))), s...)
+}
 
 func init() {
 	add("session", func(r *run) {
@@ -161,5 +167,34 @@ func init() {
 			c.doRaw(wire.OpCheck, fmt.Sprintf("%d bytes", len(body)), body)
 			a.do(wire.OpExists, get(r.root))
 		}
+	})
+	add("frames-counts", func(r *run) {
+		a := r.connect("a")
+		count := func(n int32) []byte { return binary.BigEndian.AppendUint32(nil, uint32(n)) }
+		none, one := count(0), append(count(1), raws(r.at("/none"))...)
+		for _, n := range []int32{-1, -9, -2147483648} {
+			for list := range 5 {
+				body := make([]byte, 8) // the zxid
+				for i := range 5 {
+					switch {
+					case i == list:
+						body = append(body, count(n)...)
+					case i < 3:
+						body = append(body, one...)
+					default:
+						body = append(body, none...)
+					}
+				}
+				if list < 3 {
+					a.doRaw(wire.OpSetWatches, fmt.Sprintf("list %d of %d", list, n), body[:len(body)-8])
+				}
+				a.doRaw(wire.OpSetWatches2, fmt.Sprintf("list %d of %d", list, n), body)
+				a.do(wire.OpRemoveWatches, watches(r.at("/none"), wire.WatchAny))
+			}
+			acls := append(append(raws(r.at("/n")), count(n)...), none...)
+			a.doRaw(wire.OpSetACL, fmt.Sprintf("%d entries", n), acls)
+			a.doRaw(wire.OpCreate, fmt.Sprintf("%d entries", n), append(append(raws(r.at("/n")), append(count(-1), count(n)...)...), none...))
+		}
+		a.do(wire.OpExists, get(r.at("/n")))
 	})
 }

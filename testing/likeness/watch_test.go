@@ -176,6 +176,20 @@ func init() {
 			a.do(wire.OpSetData, set(p, "z", -1))
 		}
 	})
+	// No node can have such a name: what is asked about comes back.
+	add("watch-set-text", func(r *run) {
+		a := r.connect("a")
+		for _, p := range []string{"/é", "/\uffff", "/\U0001F600", "/a\U0001F600\U0010FFFFb"} {
+			a.do(wire.OpSetWatches, &wire.SetWatchesRequest{Data: []string{p}, Child: []string{p}})
+		}
+		r.note("what is no UTF-8")
+		for _, p := range []string{
+			"/\xff", "/\xe9", "/\xe9a", "/\x80\x80", "/\xc3", "/\xc0\x80", "/\xe2\x82", "/\xe2\x82a", "/\xe0\x80\x80", "/\xed\xa0\xbd", "/\xed\xa0\xbd\xed\xb8\x80",
+			"/\xf0\x9f\x98", "/\xf0\x9f\x98a", "/\xf0\x9fa", "/\xf0\x80\x80\x80", "/\xf4\x90\x80\x80", "/\xf5\x80\x80\x80", "/\xf8\x88\x80\x80\x80",
+		} {
+			a.do(wire.OpSync, path(p))
+		}
+	})
 	add("watch-reconnect", func(r *run) {
 		a, b := r.connect("a"), r.connect("b")
 		n := r.at("/n")

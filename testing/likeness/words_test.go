@@ -32,8 +32,11 @@ func (r *run) word(word string) {
 	if word == "cons" || word == "stat" { // in the order of a hash table
 		slices.Sort(lines)
 		lines = slices.Compact(lines)
-		// The connection that asks is listed if the server gets round to it.
-		lines = slices.DeleteFunc(lines, func(l string) bool { return word == "cons" && strings.HasSuffix(l, "sent=N)\n") })
+		// The connection that asks is listed if the server gets round to it, and
+		// so is one that has just been closed.
+		lines = slices.DeleteFunc(lines, func(l string) bool {
+			return word == "cons" && (strings.HasSuffix(l, "sent=N)\n") || strings.Contains(l, "lop=CLOS"))
+		})
 	}
 	for _, line := range lines {
 		r.printf("word< %q", line)
