@@ -31,7 +31,7 @@ func newArchive(version string) *archive {
 	return &archive{version: version, calls: make(map[string]int), fails: make(map[string]int)}
 }
 
-var errArchive = errors.New("E: 404 Not Found")
+var errArchive = errors.New("404 Not Found")
 
 func (a *archive) run(_ context.Context, dir, _ string, args ...string) ([]byte, error) {
 	a.mu.Lock()

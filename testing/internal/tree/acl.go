@@ -1,7 +1,6 @@
 package tree
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha1"
 	"encoding/base64"
@@ -171,7 +170,7 @@ func ipMatches(addr, entry string) bool {
 	if mask == nil {
 		return false
 	}
-	return bytes.Equal(net.IP(a).Mask(mask), net.IP(b).Mask(mask))
+	return net.IP(a).Mask(mask).Equal(net.IP(b).Mask(mask))
 }
 
 // ipBytes returns an address's 4 or 16 bytes, nil for what is none.
