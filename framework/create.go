@@ -196,8 +196,11 @@ func (cr *creation) makeParents(ctx context.Context, c *link.Conn, missing error
 func (o *op) exists(ctx context.Context, c *link.Conn, path string) (bool, error) {
 	var resp wire.StatResponse
 	err := o.session.Round(ctx, c, wire.OpExists, false, &wire.PathWatchRequest{Path: path}, &resp)
-	if errors.Is(err, ErrNoNode) {
+	switch {
+	case errors.Is(err, ErrNoNode):
 		return false, nil
+	case errors.Is(err, ErrNoAuth): // ZooKeeper 3.9 refuses to describe what is there
+		return true, nil
 	}
 	return err == nil, err
 }
@@ -239,14 +242,14 @@ func (cr *creation) find(ctx context.Context, c *link.Conn) (string, error) {
 		if !cr.mode.ephemeral() {
 			return path, nil
 		}
-		var resp wire.StatResponse
-		err = cr.session.Round(ctx, c, wire.OpExists, false, &wire.PathWatchRequest{Path: path}, &resp)
+		var stat wire.Stat
+		stat, err = cr.session.Stat(ctx, c, path)
 		switch {
 		case errors.Is(err, ErrNoNode):
 			err = nil
 		case err != nil:
 			return "", err
-		case resp.Stat.EphemeralOwner == c.Session():
+		case stat.EphemeralOwner == c.Session():
 			return path, nil
 		default:
 			cr.on(path).deleteLater()

@@ -68,12 +68,11 @@ func (o *op) deleteOne(ctx context.Context, c *link.Conn, version int32) error {
 // deleted as well, for a few turns.
 func (o *op) deleteTree(ctx context.Context, c *link.Conn, version int32) error {
 	if version != AnyVersion {
-		var resp wire.StatResponse
-		err := o.session.Round(ctx, c, wire.OpExists, false, &wire.PathWatchRequest{Path: o.path}, &resp)
+		stat, err := o.session.Stat(ctx, c, o.path)
 		if err != nil {
 			return err
 		}
-		if resp.Stat.Version != version {
+		if stat.Version != version {
 			return ErrBadVersion
 		}
 	}

@@ -73,7 +73,7 @@ func (o *op) missing(ctx context.Context, c *link.Conn, path string) ([]string, 
 	// hidden from us.
 	for i, call := range calls {
 		switch err := o.session.Await(ctx, c, call, false); {
-		case err == nil:
+		case err == nil, errors.Is(err, ErrNoAuth): // ZooKeeper 3.9 refuses to describe what is there
 			return reversed(paths[:i]), nil
 		case !errors.Is(err, ErrNoNode):
 			return nil, err

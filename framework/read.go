@@ -39,7 +39,10 @@ func (c *Client) beginGet(ctx context.Context, name, path string, opts []GetOpti
 	return o, options, nil
 }
 
-// Exists returns false and no error for an absent node.
+// Exists returns false and no error for an absent node. From ZooKeeper 3.9 on it
+// needs the right to read a node that is there; before, no right is needed.
+//
+// Errors: ErrNoAuth (the node exists), ErrNotConnected.
 func (c *Client) Exists(ctx context.Context, path string) (bool, *Stat, error) {
 	var resp wire.StatResponse
 	err := c.read(ctx, "exists", path, wire.OpExists, &resp)

@@ -94,7 +94,8 @@ func (c *Client) GetW(ctx context.Context, path string, opts ...GetOption) ([]by
 }
 
 // ExistsW is Exists with a watch on the node's creation, data and end. After an
-// error there is no watch.
+// error there is no watch. Servers from 3.8.4 on send no events about a node that
+// the client may not read.
 func (c *Client) ExistsW(ctx context.Context, path string) (bool, *Stat, *Watch, error) {
 	var resp wire.StatResponse
 	w, there, err := c.readW(ctx, existsW, path, (*session.Session).WatchExists, &resp)

@@ -12,7 +12,8 @@ import (
 )
 
 // Participant is one place in a queue: a node. Goroutines of one client that wait
-// in line for a mutex are one participant, see LocalHandovers.
+// in line for a mutex are one participant, see LocalHandovers. Of a node that we
+// may not read, servers from ZooKeeper 3.9 on tell no Session, Token and Since.
 type Participant struct {
 	Path    string // of its node, as the client knows paths
 	Data    []byte // what its lock was given with NodeData; nil if we may not read it
@@ -108,11 +109,15 @@ func (q *queue) describe(ctx context.Context, c *link.Conn, line []contender, wa
 	return all, nil
 }
 
-// describeOne takes the stat from the answer that needs no right to read.
+// describeOne takes the stat from exists, which needs no right before ZooKeeper
+// 3.9. Later servers say no more than that the node is there.
 func (q *queue) describeOne(ctx context.Context, c *link.Conn, exists, get *link.Call) (Participant, error) {
 	s := q.scope.Session
 	var there wire.StatResponse
-	if err := s.Await(ctx, c, exists, false); err != nil {
+	switch err := s.Await(ctx, c, exists, false); {
+	case errors.Is(err, framework.ErrNoAuth):
+		return Participant{}, nil
+	case err != nil:
 		return Participant{}, err
 	}
 	if err := exists.Decode(&there); err != nil {

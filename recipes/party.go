@@ -54,7 +54,8 @@ type stand struct {
 	waits   bool   // somebody is ahead
 	ahead   string // who, then
 	watch   *session.Watch
-	watched string // the node that watch is on
+	watched string       // the node that watch is on
+	fired   *atomic.Bool // whether it has told its one event
 	blocked
 }
 
@@ -462,14 +463,13 @@ func (st *stand) dated(ctx context.Context, c *link.Conn) error {
 	if st.czxid != 0 {
 		return nil
 	}
-	var resp wire.StatResponse
-	err := st.scope.Session.Round(ctx, c, wire.OpExists, false, &wire.PathWatchRequest{Path: st.node()}, &resp)
+	stat, err := st.scope.Session.Stat(ctx, c, st.node())
 	switch {
 	case errors.Is(err, framework.ErrNoNode):
 		return errAgain
 	case err != nil:
 		return err
 	}
-	st.czxid = resp.Stat.Czxid
+	st.czxid = stat.Czxid
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -398,20 +399,18 @@ func (p *place) recover(ctx context.Context, c *link.Conn) error {
 		p.doubt, p.straggler = nil, true
 		return nil
 	}
-	var resp wire.StatResponse
-	req := &wire.PathWatchRequest{Path: session.Below(p.path, names[0])}
-	err = s.Round(ctx, c, wire.OpExists, false, req, &resp)
+	stat, err := s.Stat(ctx, c, session.Below(p.path, names[0]))
 	switch {
 	case errors.Is(err, framework.ErrNoNode):
 		p.vanished()
 		return errAgain
 	case err != nil:
 		return err
-	case resp.Stat.EphemeralOwner != c.Session():
+	case stat.EphemeralOwner != c.Session():
 		p.vanished()
 		return errAgain
 	}
-	p.name, p.czxid, p.doubt, p.conn = names[0], resp.Stat.Czxid, nil, c
+	p.name, p.czxid, p.doubt, p.conn = names[0], stat.Czxid, nil, c
 	return nil
 }
 
@@ -426,21 +425,20 @@ func (p *place) await(ctx context.Context, c *link.Conn, name string) error {
 		default:
 		}
 	}
-	path := session.Below(p.path, name)
 	// Reading leaves no watch behind if the node is gone by now, as asking for
 	// its existence would. But it needs the right to read.
-	call, watch, err := s.WatchData(ctx, c, path, fn)
+	call, watch, err := s.WatchData(ctx, c, session.Below(p.path, name), fn)
 	if err != nil {
 		return err
 	}
-	defer func() { s.StopWatch(watch) }()
+	defer s.StopWatch(watch)
 	err = s.Await(ctx, c, call, false)
 	if errors.Is(err, framework.ErrNoAuth) {
-		call, watch, err = s.WatchExists(ctx, c, path, fn)
-		if err != nil {
-			return err
+		var folder *session.Watch
+		folder, err = p.watchUnreadable(ctx, c, name, fn)
+		if folder != nil {
+			defer s.StopWatch(folder)
 		}
-		err = s.Await(ctx, c, call, false)
 	}
 	switch {
 	case errors.Is(err, framework.ErrNoNode):
@@ -457,6 +455,27 @@ func (p *place) await(ctx context.Context, c *link.Conn, name string) error {
 	case <-ctx.Done():
 		return session.ContextError(ctx)
 	}
+}
+
+// watchUnreadable watches for the end of a node of the queue that we may not
+// read. Servers tell nothing of such a node itself, from 3.8.4 on not even to who
+// watches it. So the queue's folder is watched, which every change in the queue
+// ends. The result is ErrNoNode if the node is gone.
+func (p *place) watchUnreadable(ctx context.Context, c *link.Conn, name string, fn func(session.Event)) (*session.Watch, error) {
+	s := p.scope.Session
+	call, watch, err := s.WatchChildren(ctx, c, p.path, fn)
+	if err != nil {
+		return nil, err
+	}
+	var there wire.GetChildren2Response
+	err = s.Await(ctx, c, call, false)
+	if err == nil {
+		err = call.Decode(&there)
+	}
+	if err == nil && !slices.Contains(there.Children, name) {
+		err = framework.ErrNoNode
+	}
+	return watch, err
 }
 
 // node is the full path of our node.

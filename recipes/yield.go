@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/paddock-zk/paddock/framework"
@@ -151,28 +152,25 @@ func (g *party) watchAhead(ctx context.Context, c *link.Conn) (again bool, err e
 			st.unwatch()
 			continue
 		}
-		if st.watched == st.ahead {
+		if st.watched == st.ahead && !st.fired.Load() {
 			continue
 		}
 		st.unwatch()
-		call, watch, err := s.WatchData(ctx, c, session.Below(st.path, st.ahead), g.wake)
+		fired := new(atomic.Bool)
+		call, watch, err := s.WatchData(ctx, c, session.Below(st.path, st.ahead), g.wakes(fired))
 		if err != nil {
 			return false, err
 		}
-		st.watch, st.watched = watch, st.ahead
+		st.watch, st.watched, st.fired = watch, st.ahead, fired
 		set = append(set, setting{st, call})
 	}
 	for _, w := range set {
 		err := s.Await(ctx, c, w.call, false)
-		if errors.Is(err, framework.ErrNoAuth) { // asking for its existence needs no right
+		if errors.Is(err, framework.ErrNoAuth) {
 			w.st.unwatch()
-			var call *link.Call
-			call, w.st.watch, err = s.WatchExists(ctx, c, session.Below(w.st.path, w.st.ahead), g.wake)
-			if err != nil {
-				return false, err
-			}
-			w.st.watched = w.st.ahead
-			err = s.Await(ctx, c, call, false)
+			fired := new(atomic.Bool)
+			w.st.watch, err = w.st.watchUnreadable(ctx, c, w.st.ahead, g.wakes(fired))
+			w.st.watched, w.st.fired = w.st.ahead, fired
 		}
 		if errors.Is(err, framework.ErrNoNode) {
 			again, err = true, nil
@@ -186,11 +184,15 @@ func (g *party) watchAhead(ctx context.Context, c *link.Conn) (again bool, err e
 	return again, nil
 }
 
-// wake is told of a node ahead.
-func (g *party) wake(session.Event) {
-	select {
-	case g.woken <- struct{}{}:
-	default:
+// wakes returns a function for a watch on a node ahead, which is over with its
+// first event: the node may have been written to.
+func (g *party) wakes(fired *atomic.Bool) func(session.Event) {
+	return func(session.Event) {
+		fired.Store(true)
+		select {
+		case g.woken <- struct{}{}:
+		default:
+		}
 	}
 }
 
@@ -198,7 +200,7 @@ func (st *stand) unwatch() {
 	if st.watch != nil {
 		st.scope.Session.StopWatch(st.watch)
 	}
-	st.watch, st.watched = nil, ""
+	st.watch, st.watched, st.fired = nil, "", nil
 }
 
 func (g *party) unwatch() {
@@ -290,6 +292,7 @@ func (g *party) askOwners(ctx context.Context, c *link.Conn) error {
 		}
 		switch {
 		case errors.Is(err, framework.ErrNoNode):
+		case errors.Is(err, framework.ErrNoAuth): // ZooKeeper 3.9 does not say whose it is
 		case err != nil:
 			return err
 		default:

@@ -35,6 +35,12 @@ func TestInProcess(t *testing.T) {
 	tell(srv)
 }
 
+func TestInProcessAs39(t *testing.T) {
+	srv := zktest.Start(t, zktest.Version("3.9"), zktest.Tick(200*time.Millisecond), zktest.Superuser(superDigest))
+	run(t, inProcess{srv})
+	tell(srv)
+}
+
 func TestInProcessCluster(t *testing.T) {
 	cluster := zktest.StartCluster(t, 3, zktest.Tick(200*time.Millisecond), zktest.SyncLimit(100), zktest.Superuser(superDigest))
 	run(t, inProcess{&cluster.Server})

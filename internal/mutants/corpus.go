@@ -105,7 +105,7 @@ var corpus = []row{
 		},
 		{
 			"whose node was found is not asked",
-			[]swap{{queue, "case resp.Stat.EphemeralOwner != c.Session():", "case false:"}},
+			[]swap{{queue, "case stat.EphemeralOwner != c.Session():", "case false:"}},
 			recipes, "TestNodeOfAnotherUnderOurName",
 		},
 	}},
@@ -841,6 +841,28 @@ var corpus = []row{
 			"text goes back as it came",
 			[]swap{{"testing/javatext.go", "return unitByUnit(s)", "return s"}},
 			likeness, "TestZktestSpeaksLikeTheRecording/3.8.0/watch-set-text",
+		},
+	}},
+	{number: 74, failure: "a node may not be read", mutants: []mutant{
+		{
+			"what is hidden above a node is taken for a refusal",
+			[]swap{{"framework/ensure.go", "case err == nil, errors.Is(err, ErrNoAuth):", "case err == nil:"}},
+			recipes, "TestParentsThatNobodyMayRead",
+		},
+		{
+			"a hidden node of ours is never verified",
+			[]swap{{claims, "case wire.CodeOK, wire.CodeNoAuth:", "case wire.CodeOK:"}},
+			recipes, "TestNodesThatNobodyMayRead/3.9,_MultiLock_false",
+		},
+		{
+			"a hidden node of ours is described by its access list",
+			[]swap{{protect, "if !errors.Is(err, zk.ErrNoAuth) {", "if true {"}},
+			recipes, "TestLostReplyAboutANodeThatNobodyMayRead",
+		},
+		{
+			"a MultiLock does not watch again what was written to",
+			[]swap{{"recipes/yield.go", " && !st.fired.Load()", ""}},
+			recipes, "TestMultiLockBehindANodeThatIsWritten",
 		},
 	}},
 }

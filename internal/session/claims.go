@@ -245,8 +245,9 @@ func (s *Session) confirmLocked(cl *Claim) []change {
 	return []change{cl.news()}
 }
 
-// lookAt verifies a node that we may not read. Exists needs no right. The sync
-// before it is answered in order, so the answer is no older than the sync.
+// lookAt verifies a node that we may not read. Servers before 3.9 answer exists
+// without any right; later ones refuse it if the node is there. The sync before
+// it is answered in order, so the answer is no older than the sync.
 func (s *Session) lookAt(c *link.Conn, cl *Claim) {
 	exists := link.NewCall(wire.OpExists, &wire.PathWatchRequest{Path: cl.path})
 	exists.OnReply = func(call *link.Call) {
@@ -263,7 +264,7 @@ func (s *Session) seen(c *link.Conn, cl *Claim, code wire.Code) {
 	s.mu.Lock()
 	if s.claims.has(cl) && s.conn == c {
 		switch code {
-		case wire.CodeOK:
+		case wire.CodeOK, wire.CodeNoAuth:
 			changes = s.confirmLocked(cl)
 		case wire.CodeNoNode:
 			changes = []change{s.loseLocked(cl, Error(code))}

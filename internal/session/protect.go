@@ -115,6 +115,19 @@ func (s *Session) AwaitBarrier(ctx context.Context, c *link.Conn, barrier *link.
 	return err
 }
 
+// Stat describes a node. Where the server refuses that for want of the right to
+// read, which it does from 3.9 on, the right to administer will do as well.
+func (s *Session) Stat(ctx context.Context, c *link.Conn, path string) (wire.Stat, error) {
+	var there wire.StatResponse
+	err := s.Round(ctx, c, wire.OpExists, false, &wire.PathWatchRequest{Path: path}, &there)
+	if !errors.Is(err, zk.ErrNoAuth) {
+		return there.Stat, err
+	}
+	var list wire.GetACLResponse
+	err = s.Round(ctx, c, wire.OpGetACL, false, &wire.PathRequest{Path: path}, &list)
+	return list.Stat, err
+}
+
 // Find lists what stands under parent with a protection, made by a request that
 // a server had read before the connection was lost.
 func (s *Session) Find(ctx context.Context, c *link.Conn, parent, protection string) ([]string, error) {
