@@ -1,105 +1,138 @@
 package recipes
 
-import (
-	"context"
-	"time"
-)
+import "context"
 
-// holdContext is a hold as its own context, so that a hold costs no more than
-// itself until somebody wants to be woken by it.
+// holdContext is a context that ends with a hold and carries it.
 //
-// What ends it is the parent or the hold, whichever comes first, and that is
-// never taken back. Only when it is asked for its channel, its cause or a child
-// that can be cancelled, a context of package context is made (whole) that does
-// the rest: waits for the parent, wakes children and keeps the cause.
-type holdContext Hold
-
-// Deadline implements context.Context.
-func (c *holdContext) Deadline() (time.Time, bool) { return c.parent.Deadline() }
-
-// Done implements context.Context.
-func (c *holdContext) Done() <-chan struct{} { return c.makeWhole().Done() }
-
-// Err implements context.Context.
-func (c *holdContext) Err() error {
-	err := c.parent.Err()
-	if err == nil && !c.ended.Load() {
-		return nil // there was nothing yet that could have ended it
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch over := (*Hold)(c).overLocked(); {
-	case c.contexts != nil && c.contexts.whole != nil:
-		return c.contexts.whole.Err()
-	case c.byParent:
-		return err
-	case over != nil:
-		return context.Canceled
-	case err != nil:
-		c.byParent = true
-	}
-	return err
+// A context of package context that is cancelled asks its parent to forget it,
+// and a parent may be of anybody's type, whose methods block. So there are two of
+// them, one below the other: the lower one, which this wraps, is ended when the
+// hold ends, and asks only the upper one. The upper one is the parent's child. It
+// is ended when somebody has the time to wait for the parent's methods.
+type holdContext struct {
+	context.Context
+	carries *owner
+	end     context.CancelCauseFunc // calls no code of users, and returns when children have ended
+	detach  context.CancelFunc      // makes the parent forget it; nil if the parent never knew
 }
 
-// Value implements context.Context. Package context asks for its own key when
-// it looks for a cause, or for the parent of a context to be made, and must
-// find one of its own.
+// Value implements context.Context, as a context made by context.WithValue does.
 func (c *holdContext) Value(key any) any {
-	switch {
-	case key == ownerKey{}:
-		return &c.owner
-	case key == wholeKey || wholeKey == nil:
-		return c.makeWhole().Value(key)
+	if key == (ownerKey{}) {
+		return c.carries
 	}
-	return c.parent.Value(key)
+	return c.Context.Value(key)
 }
 
 // String names it where contexts are printed.
 func (c *holdContext) String() string { return "recipes.Hold.Context" }
 
-// makeWhole returns the context that does what this one does not do itself.
-func (c *holdContext) makeWhole() context.Context {
-	h := (*Hold)(c)
-	if whole := h.madeWhole(); whole != nil {
-		return whole
+// newHoldContext makes one that also ends with its parent, as a child of package
+// context does.
+func newHoldContext(parent context.Context, carries *owner) *holdContext {
+	if parent.Done() == nil {
+		return newUnended(parent, carries)
 	}
-	// Both without the mutex, as the parent may be anybody's.
-	whole, cancel := context.WithCancelCause(c.parent)
-	c.mu.Lock()
-	ended := h.overLocked()
-	if c.byParent {
-		ended = nil
-	}
-	made := h.madeLocked()
-	if made.whole == nil && ended == nil {
-		made.whole, made.cancel = whole, cancel
-		c.mu.Unlock()
-		return whole
-	}
-	c.mu.Unlock()
-	cancel(nil) // not needed
-	if ended == nil {
-		return h.madeWhole()
-	}
-	// The hold ended before the parent did, whatever the parent has done since.
-	whole, cancel = context.WithCancelCause(context.WithoutCancel(c.parent))
-	cancel(ended)
-	c.mu.Lock()
-	if made.whole == nil {
-		made.whole = whole
-	}
-	c.mu.Unlock()
-	return h.madeWhole()
+	upper, detach := context.WithCancel(parent)
+	c := newBelow(upper, carries)
+	c.detach = detach
+	return c
 }
 
-// madeWhole is what makeWhole has made, nil if it has not.
-func (h *Hold) madeWhole() context.Context {
+// newUnended makes one that has of its parent all but the end.
+func newUnended(parent context.Context, carries *owner) *holdContext {
+	return newBelow(unending{parent}, carries) //nolint:contextcheck // it is the parent, without its end
+}
+
+func newBelow(upper context.Context, carries *owner) *holdContext {
+	lower, end := context.WithCancelCause(upper)
+	return &holdContext{Context: lower, carries: carries, end: end}
+}
+
+// unending is a context without its end.
+type unending struct{ context.Context }
+
+func (unending) Done() <-chan struct{} { return nil }
+func (unending) Err() error            { return nil }
+
+// detach makes parents forget contexts that have ended. It calls their methods,
+// which may block.
+func detach(ended []*holdContext) {
+	for _, c := range ended {
+		if c.detach != nil {
+			c.detach()
+		}
+	}
+}
+
+// contexts are those of a hold that somebody has.
+type contexts struct {
+	own   *holdContext              // that Context gives
+	bound map[*holdContext]struct{} // that Bind has made
+}
+
+// contextPhase is whether the contexts of a hold go on.
+type contextPhase int8
+
+const (
+	contextsLive contextPhase = iota
+	contextsOver
+)
+
+// Context is a child of the context given to Acquire and carries this hold as
+// owner: acquiring the same lock with it, or with any child of it, re-enters.
+// It ends with that parent (the lock stays held), with a cause that matches
+// ErrLockLost as soon as the lock may be gone, and with cause ErrReleased once
+// this hold and those acquired under it are released. Goroutines that share it
+// share the lock. Other locks acquired under it are their own: who is not under
+// such a hold queues.
+func (h *Hold) Context() context.Context {
+	if h.tenure == nil {
+		return over
+	}
+	if own := h.ownContext(); own != nil {
+		return own
+	}
+	c := newHoldContext(h.parent, &h.owner) // without the mutex, as the parent may be anybody's
+	own := h.keepOwn(c)
+	if own != c {
+		c.end(nil)
+		detach([]*holdContext{c})
+	}
+	return own
+}
+
+// ownContext is what Context gives; nil if it is still to be made, which takes the
+// parent's methods.
+func (h *Hold) ownContext() *holdContext {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.contexts == nil {
+	return h.ownLocked()
+}
+
+func (h *Hold) ownLocked() *holdContext {
+	if h.contexts != nil && h.contexts.own != nil {
+		return h.contexts.own
+	}
+	if h.phase == contextsLive || h.byParent {
 		return nil
 	}
-	return h.contexts.whole
+	// The hold ended before its parent, whatever that has done since.
+	c := newUnended(h.parent, &h.owner)
+	c.end(h.cause)
+	h.madeLocked().own = c
+	return c
+}
+
+// keepOwn makes c the hold's own context, if there is none.
+func (h *Hold) keepOwn(c *holdContext) *holdContext {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if own := h.ownLocked(); own != nil {
+		return own
+	}
+	h.madeLocked().own = c
+	return c
 }
 
 // madeLocked is where the contexts are kept.
@@ -110,20 +143,99 @@ func (h *Hold) madeLocked() *contexts {
 	return h.contexts
 }
 
-// wholeKey is what package context asks a context for to find the nearest one
-// of its own; nil if it does not, and then every key may be it. Some versions ask
-// only a context that has ended.
-var wholeKey = func() any {
-	var p probe
-	_ = context.Cause(&p)
-	return p.asked
+// over is the context of a hold that is none.
+var over = func() context.Context {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(ErrReleased)
+	return ctx
 }()
 
-// probe is a context that remembers what it was asked for.
-type probe struct {
-	context.Context
-	asked any
+// Bind is Context with another parent: a child of ctx that also carries this
+// hold and ends with it. For holds that outlive the call that acquired them,
+// such as a leader's that serves requests. cancel frees it and does not release
+// the hold.
+func (h *Hold) Bind(ctx context.Context) (bound context.Context, cancel context.CancelFunc) {
+	if h.tenure == nil {
+		return over, func() {}
+	}
+	// Not tied to the hold's own context, which ends with the ctx that Acquire
+	// was given, while the hold goes on.
+	c := newHoldContext(ctx, &owner{hold: h, outer: ownerOf(ctx)})
+	if cause := h.bind(c); cause != nil {
+		c.end(cause)
+		detach([]*holdContext{c})
+	}
+	return c, func() {
+		h.unbind(c)
+		c.end(context.Canceled)
+		detach([]*holdContext{c})
+	}
 }
 
-func (p *probe) Value(key any) any { p.asked = key; return nil }
-func (p *probe) Err() error        { return context.Canceled }
+// bind makes a context end with the hold, and returns why if that has ended.
+func (h *Hold) bind(c *holdContext) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.phase != contextsLive {
+		return h.cause
+	}
+	made := h.madeLocked()
+	if made.bound == nil {
+		made.bound = make(map[*holdContext]struct{})
+	}
+	made.bound[c] = struct{}{}
+	return nil
+}
+
+func (h *Hold) unbind(c *holdContext) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.madeLocked().bound, c)
+}
+
+// end ends the contexts of the hold. When it returns they have ended, whoever
+// began to. They are to be detached.
+func (h *Hold) end(cause error) (ended []*holdContext) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.endLocked(cause)
+}
+
+// endLocked calls no code of users, so it may be called with the mutex.
+func (h *Hold) endLocked(cause error) (ended []*holdContext) {
+	if h.phase == contextsOver {
+		return nil
+	}
+	h.phase, h.cause, h.byParent = contextsOver, cause, h.parentEnded()
+	if h.contexts == nil {
+		return nil
+	}
+	if own := h.contexts.own; own != nil {
+		ended = append(ended, own)
+	}
+	for c := range h.contexts.bound {
+		ended = append(ended, c)
+	}
+	h.contexts.bound = nil
+	for _, c := range ended {
+		c.end(cause)
+	}
+	return ended
+}
+
+// parentEnded is whether the parent has ended. It calls no code of users.
+func (h *Hold) parentEnded() bool {
+	if c, ours := h.parent.(*holdContext); ours {
+		return c.Err() != nil
+	}
+	return isClosed(h.parentDone)
+}
+
+func isClosed(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
+}

@@ -14,7 +14,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/recipes"
+	zktest "github.com/paddock-zk/paddock/testing"
 )
 
 type someKey struct{}
@@ -133,30 +135,91 @@ func TestContextTakesNoGoroutine(t *testing.T) {
 	assert.NoError(t, inner.Err(), "the context ends, not the hold")
 }
 
-// waited counts who wants to be woken by a context.
-type waited struct {
+// counted counts the calls of a context's Done.
+type counted struct {
 	context.Context
 	times int
 }
 
-func (c *waited) Done() <-chan struct{} {
+func (c *counted) Done() <-chan struct{} {
 	c.times++
 	return c.Context.Done()
 }
 
-// Values are looked up all the time, by every layer that has one: that alone is
-// no reason to make more of a hold's context than there is.
-func TestValueOfAContextMakesNothing(t *testing.T) {
-	parent := &waited{Context: context.WithValue(t.Context(), someKey{}, "value")}
+// The first call of Context makes a context, and nothing after it does.
+func TestContextIsMadeOnce(t *testing.T) {
+	parent := &counted{Context: context.WithValue(t.Context(), someKey{}, "value")}
 	h, _ := holdUnder(parent)
 	before := parent.times
+	assert.Same(t, h.Context(), h.Context())
+	assert.Greater(t, parent.times, before)
+	before = parent.times
 	assert.Equal(t, "value", h.Context().Value(someKey{}))
 	assert.Nil(t, h.Context().Value("another"))
-	assert.Equal(t, before, parent.times)
 	_, cancel := context.WithCancel(h.Context())
 	defer cancel()
-	assert.Greater(t, parent.times, before, "now somebody does")
+	assert.Equal(t, before, parent.times)
 	assert.Contains(t, fmt.Sprint(h.Context()), "recipes.Hold.Context")
+}
+
+// Who re-enters and asks for no context takes one allocation: the hold.
+func TestReentryTakesOneAllocation(t *testing.T) {
+	srv := zktest.Start(t)
+	c, err := framework.Connect(t.Context(), framework.Config{ConnectString: srv.ConnectString()})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, c.Close()) }()
+	m := recipes.NewInterProcessMutex(c, "/l")
+	outer, err := m.Acquire(t.Context())
+	require.NoError(t, err)
+	ctx := outer.Context()
+	assert.LessOrEqual(t, testing.AllocsPerRun(1000, func() {
+		if h, err := m.Acquire(ctx); assert.NoError(t, err) {
+			assert.NoError(t, h.Release())
+		}
+	}), 1.0)
+	require.NoError(t, outer.Release())
+}
+
+// registering counts who wants to be told of a context's end.
+type registering struct {
+	context.Context
+	n atomic.Int32
+}
+
+func (*registering) Value(any) any { return nil }
+
+func (c *registering) AfterFunc(fn func()) func() bool {
+	c.n.Add(1)
+	stop := context.AfterFunc(c.Context, fn)
+	return func() bool {
+		c.n.Add(-1)
+		return stop()
+	}
+}
+
+// A parent does not remember the contexts of holds that are over.
+func TestParentForgetsContexts(t *testing.T) {
+	for name, end := range map[string]func(h *recipes.Hold, lose func(error)){
+		"released": func(h *recipes.Hold, _ func(error)) { assert.NoError(t, h.Release()) },
+		"lost":     func(_ *recipes.Hold, lose func(error)) { lose(errLock) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			parent := &registering{Context: t.Context()}
+			h, lose := holdUnder(parent)
+			h.Context()
+			_, cancel := h.Bind(parent)
+			_, cancelToo := h.Bind(parent)
+			assert.Equal(t, int32(3), parent.n.Load())
+			cancel()
+			assert.Equal(t, int32(2), parent.n.Load())
+			end(h, lose)
+			assert.Zero(t, parent.n.Load())
+			_, cancelLate := h.Bind(parent)
+			assert.Zero(t, parent.n.Load())
+			cancelToo()
+			cancelLate()
+		})
+	}
 }
 
 func TestContextHasTheParentsDeadline(t *testing.T) {

@@ -9,32 +9,27 @@ import (
 // Hold is one acquisition. Any goroutine may use and release it. The zero Hold
 // is over.
 type Hold struct {
-	tenure  *tenure
-	parent  context.Context // that was given to Acquire
-	owner   owner           // this hold, as contexts carry it
-	counted bool            // among those below the hold that it came from
-
-	released atomic.Bool
-	below    atomic.Int32 // holds acquired under this one that are not over, less one once it is released
-	ended    atomic.Bool  // for over see overLocked
-	shown    atomic.Bool  // somebody has a context of the hold
+	tenure     *tenure
+	parent     context.Context // that was given to Acquire
+	parentDone <-chan struct{} // its Done, as nobody else may call a method of it; nil for a hold's context
+	owner      owner           // this hold, as contexts carry it
+	released   atomic.Bool
+	below      atomic.Int32 // holds acquired under this one that are not over, less one once it is released
 
 	mu       sync.Mutex // guards the fields below
-	byParent bool       // the parent ended before this hold
-	over     error      // what this hold ended with
-	contexts *contexts  // made when needed
-}
-
-// contexts are those that somebody can wait for.
-type contexts struct {
-	whole  context.Context                    // see holdContext
-	cancel context.CancelCauseFunc            // of whole
-	bound  map[*owner]context.CancelCauseFunc // made by Bind
+	phase    contextPhase
+	byParent bool      // the parent had ended when the contexts were ended
+	counted  bool      // among those below the hold that it came from
+	cause    error     // why the contexts were ended
+	contexts *contexts // made when needed
 }
 
 // newHold makes a hold of a tenure for who called with ctx.
 func newHold(ctx context.Context, t *tenure) (*Hold, error) {
 	h := &Hold{tenure: t, parent: ctx}
+	if _, ours := ctx.(*holdContext); !ours {
+		h.parentDone = ctx.Done()
+	}
 	h.owner = owner{hold: h, outer: ownerOf(ctx)}
 	if err := t.join(h); err != nil {
 		return nil, err
@@ -63,8 +58,8 @@ func NewHold(ctx context.Context, release func() error) (hold *Hold, lost func(c
 	}
 }
 
-// enter counts one more below a hold, which keeps its context from ending. It
-// fails if nothing has kept it: then it has ended, or is about to.
+// enter counts one more below a hold, which keeps its contexts from ending. It
+// fails if nothing has kept them: then they have ended, or are about to.
 func (h *Hold) enter() bool {
 	for {
 		n := h.below.Load()
@@ -78,117 +73,19 @@ func (h *Hold) enter() bool {
 }
 
 // leave undoes an enter, or says that the hold itself is released. The last one
-// ends the context, and leaves the hold above.
-func (h *Hold) leave() {
+// ends the contexts, and leaves the hold above. They are to be detached.
+func (h *Hold) leave() (ended []*holdContext) {
 	for h.below.Add(-1) < 0 {
-		h.end(ErrReleased)
-		if !h.counted {
-			return
+		h.mu.Lock()
+		ended = append(ended, h.endLocked(ErrReleased)...)
+		counted := h.counted
+		h.mu.Unlock()
+		if !counted {
+			break
 		}
 		h = h.owner.outer.hold
 	}
-}
-
-// end ends the contexts of the hold. Most holds that re-enter show none, and need
-// no more than a mark: either this sees that one was shown, or who looks at one
-// sees the mark.
-func (h *Hold) end(cause error) {
-	before := h.parent.Err() != nil
-	if cause == ErrReleased && !before { //nolint:errorlint // as leave gives it
-		if h.ended.Store(true); !h.shown.Load() {
-			return
-		}
-	}
-	h.mu.Lock()
-	if h.overLocked() == nil {
-		h.over = cause
-		h.byParent = h.byParent || before
-		h.ended.Store(true)
-	}
-	if h.contexts == nil {
-		h.mu.Unlock()
-		return
-	}
-	made := *h.contexts
-	h.contexts.bound = nil
-	h.mu.Unlock()
-	if made.cancel != nil {
-		made.cancel(cause)
-	}
-	for _, cancel := range made.bound {
-		cancel(cause)
-	}
-}
-
-// Context is a child of the context given to Acquire and carries this hold as
-// owner: acquiring the same lock with it, or with any child of it, re-enters.
-// It ends with that parent (the lock stays held), with a cause that matches
-// ErrLockLost as soon as the lock may be gone, and with cause ErrReleased once
-// this hold and those acquired under it are released. Goroutines that share it
-// share the lock. Other locks acquired under it are their own: who is not under
-// such a hold queues.
-func (h *Hold) Context() context.Context {
-	if h.tenure == nil {
-		return over
-	}
-	h.show()
-	return (*holdContext)(h)
-}
-
-// show comes before anything of a context of the hold.
-func (h *Hold) show() {
-	if !h.shown.Load() {
-		h.shown.Store(true)
-	}
-}
-
-// overLocked is what the hold ended with, nil if it has not.
-func (h *Hold) overLocked() error {
-	if h.over == nil && h.ended.Load() {
-		h.over = ErrReleased
-	}
-	return h.over
-}
-
-// over is the context of a hold that is none.
-var over = func() context.Context {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	cancel(ErrReleased)
-	return ctx
-}()
-
-// Bind is Context with another parent: a child of ctx that also carries this
-// hold and ends with it. For holds that outlive the call that acquired them,
-// such as a leader's that serves requests. cancel frees it and does not release
-// the hold.
-func (h *Hold) Bind(ctx context.Context) (bound context.Context, cancel context.CancelFunc) {
-	if h.tenure == nil {
-		return over, func() {}
-	}
-	// Not tied to the hold's own context, which ends with the ctx that Acquire
-	// was given, while the hold goes on.
-	carries := &owner{hold: h, outer: ownerOf(ctx)}
-	bound, end := context.WithCancelCause(context.WithValue(ctx, ownerKey{}, carries))
-	h.show()
-	h.mu.Lock()
-	ended := h.overLocked()
-	if ended == nil {
-		made := h.madeLocked()
-		if made.bound == nil {
-			made.bound = make(map[*owner]context.CancelCauseFunc)
-		}
-		made.bound[carries] = end
-	}
-	h.mu.Unlock()
-	if ended != nil {
-		end(ended)
-	}
-	return bound, func() {
-		h.mu.Lock()
-		delete(h.madeLocked().bound, carries)
-		h.mu.Unlock()
-		end(context.Canceled)
-	}
+	return ended
 }
 
 // Release gives the lock back. It returns nil when the servers have confirmed,
@@ -209,7 +106,7 @@ func (h *Hold) Release() error {
 	}
 	_, _ = h.tenure.now() // a deadline may have passed unseen
 	err := h.tenure.leave(h)
-	h.leave()
+	detach(h.leave())
 	return err
 }
 

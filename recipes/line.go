@@ -46,7 +46,8 @@ type waiter struct {
 	mutex *InterProcessMutex
 	line  *line
 	ctx   context.Context
-	told  sync.WaitGroup // of one, which takes less than a channel
+	done  <-chan struct{} // ctx's, as nobody else may call a method of it: it may block
+	told  sync.WaitGroup  // of one, which takes less than a channel
 
 	// The fields below are guarded by the lines' mu.
 	session    int64 // that it waits in and does not want to outlive, 0 for none
@@ -90,7 +91,7 @@ func (ls *lines) join(ctx context.Context, m *InterProcessMutex, once bool) (*li
 	if q.opts.failOnLoss {
 		id = q.scope.Session.ID()
 	}
-	key := lineKey{q.path, inherited(ctx)}
+	key, done := lineKey{q.path, inherited(ctx)}, ctx.Done()
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	l := ls.findLocked(key, q)
@@ -104,7 +105,7 @@ func (ls *lines) join(ctx context.Context, m *InterProcessMutex, once bool) (*li
 	case once:
 		return nil, nil, nil
 	}
-	w := &waiter{mutex: m, line: l, ctx: ctx, session: id, inLine: true, prev: l.last}
+	w := &waiter{mutex: m, line: l, ctx: ctx, done: done, session: id, inLine: true, prev: l.last}
 	w.told.Add(1)
 	if l.last == nil {
 		l.first = w
@@ -169,7 +170,7 @@ func (l *line) putBackLocked(w *waiter) {
 // await waits in line until there is something to be told, which is also when
 // its context ends. A select on two channels would take more of the stack.
 func (w *waiter) await() {
-	if w.ctx.Done() != nil {
+	if w.done != nil {
 		stop := context.AfterFunc(w.ctx, w.withdraw)
 		defer stop()
 	}
@@ -302,7 +303,7 @@ func (l *line) promote(p *place) {
 
 // gone tells somebody who was taken out of the line and whose time is up.
 func (w *waiter) gone() bool {
-	if w.ctx.Err() == nil {
+	if !isClosed(w.done) {
 		return false
 	}
 	w.told.Done()
@@ -467,7 +468,7 @@ func (l *line) passTo(t *tenure, w *waiter) bool {
 		ls.mu.Lock()
 		l.putBackLocked(w)
 		ls.mu.Unlock()
-		if w.ctx.Err() != nil { // which may have come while it could not leave
+		if isClosed(w.done) { // which may have come while it could not leave
 			w.withdraw()
 		}
 		return false

@@ -36,7 +36,7 @@ func inherited(ctx context.Context) (tag session.Tag) {
 
 func ownerOf(ctx context.Context) *owner {
 	if c, is := ctx.(*holdContext); is { // most often, when re-entering
-		return &c.owner
+		return c.carries
 	}
 	o, _ := ctx.Value(ownerKey{}).(*owner)
 	return o

@@ -218,23 +218,55 @@ func (t *tenure) publishLocked(s HoldState) {
 	}
 }
 
-// lose ends the tenure, if it has not ended.
+// lose ends the tenure as lost, if it has not ended. When it returns, the contexts
+// of the holds have ended, also if somebody else is about to end them: what comes
+// next may give the lock away.
 func (t *tenure) lose(reason error) {
 	t.mu.Lock()
-	if t.state == Lost || t.state == Released || t.missedLocked(reason) {
+	if t.state == Released || t.missedLocked(reason) {
 		t.mu.Unlock()
 		return
 	}
-	lost := lostError(t.path, reason)
-	t.endLocked(Lost, lost)
+	if t.state != Lost {
+		t.endLocked(Lost, lostError(t.path, reason))
+	}
+	lost := t.err
 	holds, groups := slices.Clone(t.holds), slices.Clone(t.groups)
 	t.mu.Unlock()
 	for _, h := range holds {
-		h.end(lost)
+		if ended := h.end(lost); len(ended) > 0 {
+			t.detachAside(ended)
+		}
 	}
 	for _, g := range groups {
 		g.lose(lost)
 	}
+}
+
+// detachAside detaches contexts without waiting for it, where there is a client to
+// do so: their parents may block, and who tells of a loss has others to tell.
+func (t *tenure) detachAside(ended []*holdContext) {
+	s := t.session()
+	if s == nil || !s.Aside(func() { detach(ended) }) {
+		detach(ended)
+	}
+}
+
+// session is that of the client whose node it stands on, of the first one if there
+// are several; nil if there is none.
+func (t *tenure) session() *session.Session {
+	if t.place != nil {
+		return t.place.scope.Session
+	}
+	if t.means == nil {
+		return nil
+	}
+	for _, m := range t.means.members {
+		if s := m.tenure.session(); s != nil {
+			return s
+		}
+	}
+	return nil
 }
 
 // lostError does not wrap what says already that a lock was lost.

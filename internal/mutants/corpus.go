@@ -12,6 +12,7 @@ const (
 	handshake   = "internal/link/handshake.go"
 	hold        = "recipes/hold.go"
 	hosts       = "internal/link/hosts.go"
+	holdContext = "recipes/context.go"
 	jobs        = "internal/session/jobs.go"
 	mind        = "internal/session/mind.go"
 	multilock   = "recipes/multilock.go"
@@ -27,6 +28,7 @@ const (
 	semaphore   = "recipes/semaphore.go"
 	sessionFile = "internal/session/session.go"
 	socket      = "internal/link/socket_linux.go"
+	tenure      = "recipes/tenure.go"
 	together    = "recipes/together.go"
 	usercode    = "internal/link/usercode.go"
 	transcript  = "testing/transcript.go"
@@ -448,13 +450,13 @@ var corpus = []row{
 			recipes, "TestReleasedByManyAtOnce",
 		},
 		{
-			"a context that was shown does not end",
-			[]swap{{hold, "if h.ended.Store(true); !h.shown.Load() {", "if h.ended.Store(true); true {"}},
+			"a context that was made does not end",
+			[]swap{{holdContext, "if own := h.contexts.own; own != nil {", "if own := h.contexts.own; own == nil {"}},
 			recipes, "TestContextIsAsThatOfPackageContext",
 		},
 		{
-			"a bound context does not count as shown",
-			[]swap{{hold, "h.show()\n\th.mu.Lock()", "h.mu.Lock()"}},
+			"a bound context does not end",
+			[]swap{{holdContext, "made.bound[c] = struct{}{}", "_ = made"}},
 			recipes, "TestContextBoundBeforeAnyOther",
 		},
 	}},
@@ -863,6 +865,38 @@ var corpus = []row{
 			"a MultiLock does not watch again what was written to",
 			[]swap{{"recipes/yield.go", " && !st.fired.Load()", ""}},
 			recipes, "TestMultiLockBehindANodeThatIsWritten",
+		},
+	}},
+	{number: 81, failure: "code of users blocks", mutants: []mutant{
+		{
+			"who ends a hold asks its context",
+			[]swap{{holdContext, "return isClosed(h.parentDone)", "return h.parent.Err() != nil"}},
+			recipes, "TestBlockingContextAndADeletedNode/Err",
+		},
+		{
+			"a hold's contexts are children of the context given to Acquire",
+			[]swap{{holdContext, "upper, detach := context.WithCancel(parent)", "upper, detach := parent, func() {}"}},
+			recipes, "TestBlockingContextAndADeletedNode/Value",
+		},
+		{
+			"who tells of a loss waits until contexts are detached",
+			[]swap{{tenure, "if s == nil || !s.Aside(", "if s != nil || !s.Aside("}},
+			recipes, "TestBlockingContextAndADeletedNode/Done",
+		},
+		{
+			"Close waits for contexts for ever",
+			[]swap{{jobs, "t := time.NewTimer(asideWait)", "t := time.NewTimer(1000*time.Hour + asideWait)"}},
+			recipes, "TestBlockingContextAndClose/Done",
+		},
+		{
+			"a parent remembers the contexts of lost holds",
+			[]swap{{tenure, "if ended := h.end(lost); len(ended) > 0 {", "if ended := h.end(lost); len(ended) < 0 {"}},
+			recipes, "TestParentForgetsContextsOfALostHold",
+		},
+		{
+			"who releases asks the contexts of those in line",
+			[]swap{{"recipes/line.go", "if !isClosed(w.done) {", "if w.ctx.Err() == nil {"}},
+			recipes, "TestBlockingContextInLine/Err",
 		},
 	}},
 }

@@ -22,6 +22,45 @@ func (s *Session) Go(work func(ctx context.Context)) bool {
 	return true
 }
 
+// Aside calls what may block for ever, such as a method of a user's type, in a
+// goroutine of its own. Close waits for it, but not for ever. Aside reports false
+// if the session is closed.
+func (s *Session) Aside(call func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.asideOver {
+		return false
+	}
+	s.aside.Go(call)
+	return true
+}
+
+// asideWait is how long Close waits for what was called aside.
+const asideWait = 2 * time.Second
+
+// ErrBlocked reports a call of a user's method that goes on after Close.
+var ErrBlocked = errors.New("a method of a context given to Acquire or Bind does not return")
+
+// joinAside waits for what was called aside, and reports whether it has ended.
+func (s *Session) joinAside() bool {
+	s.mu.Lock()
+	s.asideOver = true
+	s.mu.Unlock()
+	joined := make(chan struct{})
+	go func() {
+		s.aside.Wait()
+		close(joined)
+	}()
+	t := time.NewTimer(asideWait)
+	defer t.Stop()
+	select {
+	case <-joined:
+		return true
+	case <-t.C:
+		return false
+	}
+}
+
 const (
 	firstAgain = 50 * time.Millisecond
 	mostAgain  = 5 * time.Second

@@ -58,6 +58,7 @@ type Session struct {
 	life    context.Context
 	stop    context.CancelCauseFunc
 	jobs    sync.WaitGroup // the minder, and work in the background
+	aside   sync.WaitGroup // see Aside
 	keep    sync.Once
 	kept    any          // written once
 	reads   atomic.Int32 // how servers read together, see Lists
@@ -84,6 +85,7 @@ type Session struct {
 	failure   error              // why there is no connection
 	outage    outage             // how long there has been none, for the log
 	closed    bool
+	asideOver bool          // nothing more is called aside
 	changed   chan struct{} // closed and replaced when conn, failure or closed change
 	done      chan struct{} // closed when Close has finished
 	closeErr  error
@@ -220,12 +222,15 @@ func (s *Session) Close() error {
 	s.watches.end(ErrClosed, true)
 	s.jobs.Wait()
 
-	s.closeErr = s.link.Close(s.cfg.CloseTimeout, tellServers)
+	err := s.link.Close(s.cfg.CloseTimeout, tellServers)
+	if s.closeErr = err; !s.joinAside() {
+		s.closeErr = errors.Join(err, ErrBlocked)
+	}
 
 	s.mu.Lock()
 	s.id = 0
 	var gone []func()
-	if s.closeErr == nil {
+	if err == nil {
 		for _, fns := range s.graves {
 			gone = append(gone, fns...)
 		}
