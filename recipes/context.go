@@ -81,9 +81,11 @@ const (
 
 // Context is a child of the context given to Acquire and carries this hold as
 // owner: acquiring the same lock with it, or with any child of it, re-enters.
-// It ends with that parent (the lock stays held), with a cause that matches
-// ErrLockLost as soon as the lock may be gone, and with cause ErrReleased once
-// this hold and those acquired under it are released. Goroutines that share it
+// It ends with that parent (the lock stays held); with a cause that matches
+// ErrLockLost before the servers can give a lost lock to somebody else; and with
+// cause ErrReleased before Release gives the lock back, unless another hold is
+// held that was acquired under this one, as then it ends when that is released.
+// So do its children. Goroutines that share it
 // share the lock. Other locks acquired under it are their own: who is not under
 // such a hold queues.
 func (h *Hold) Context() context.Context {

@@ -93,12 +93,12 @@ func (d *departure) mark() {
 	}
 }
 
-// finish ends the contexts.
-func (d *departure) finish() {
+// finish ends the contexts. They are to be detached.
+func (d *departure) finish() (ended []*holdContext) {
 	for _, inner := range d.inner {
-		inner.finish()
+		ended = append(ended, inner.finish()...)
 	}
-	d.hold.leave()
+	return append(ended, d.hold.leave()...)
 }
 
 // done says that the transaction was applied.
@@ -111,7 +111,7 @@ func (d *departure) done() {
 		t.place.line.vacate(t)
 		t.isGone()
 	}
-	d.finish()
+	detach(d.finish())
 }
 
 // leaves are the departures from nodes that go.

@@ -2,7 +2,7 @@
 // stand in one queue.
 //
 // A lock is taken with Acquire or TryAcquire and is held as a *Hold: a value
-// with a context for the work, which ends as soon as the lock may be gone.
+// with a context for the work, which ends as soon as the lock may be lost.
 //
 //	hold, err := recipes.NewInterProcessMutex(client, "/locks/orders").Acquire(ctx)
 //	if err != nil {
@@ -23,7 +23,9 @@
 //
 // At any point of the ensemble's history at most one owner's node is first in
 // the queue. The hold's context ends before the servers can give the lock to
-// somebody else, as far as the rates of clocks differ by 1 % at most. Neither can stop a
-// write that is already on its way to some other system: that takes fencing,
+// somebody else, as far as the rates of clocks differ by 1 % at most, and nobody
+// deletes its node or ends its session by force; a hold that is released while
+// another one is held under it keeps its context until that one is released.
+// Neither can stop a write that is already on its way to some other system: that takes fencing,
 // for which FencingToken is made.
 package recipes

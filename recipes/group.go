@@ -121,6 +121,10 @@ func (o *outcome) err() error {
 // and waits for it.
 func (o *outcome) giveBack(departures []*departure) {
 	var leaves []*departure
+	var ended []*holdContext
+	for _, d := range departures {
+		ended = append(ended, d.finish()...)
+	}
 	for _, d := range departures {
 		d.mark()
 		leaves = d.leaves(leaves)
@@ -152,9 +156,7 @@ func (o *outcome) giveBack(departures []*departure) {
 			o.take(t.place.given(t, removals[i], time.Until(until)))
 		}
 	}
-	for _, d := range departures {
-		d.finish()
-	}
+	detach(ended)
 }
 
 // refusals is what of an error the caller has to know who has lost or given up

@@ -94,6 +94,8 @@ func (h *Hold) leave() (ended []*holdContext) {
 // was not to be had within ReleaseWait, and deleting goes on in the background;
 // an error that matches ErrLockLost if the lock was gone before; or ErrReleased
 // the second time. In each case the hold has ended here, and it is safe to defer.
+// Its contexts end before anything else happens, unless another hold is held that
+// was acquired under this one: they end when that is released.
 // A refusal by the servers (framework.ErrNoAuth) is returned as it is: the node
 // then stays until they let us delete it, which is tried again in the
 // background, or the session ends.
@@ -105,8 +107,11 @@ func (h *Hold) Release() error {
 		return ErrReleased
 	}
 	_, _ = h.tenure.now() // a deadline may have passed unseen
+	// First, so that whoever has the lock next finds the contexts ended; and detached
+	// last, as this takes as long as methods of users' contexts do.
+	ended := h.leave()
 	err := h.tenure.leave(h)
-	detach(h.leave())
+	detach(ended)
 	return err
 }
 

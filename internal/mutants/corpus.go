@@ -898,5 +898,36 @@ var corpus = []row{
 			[]swap{{"recipes/line.go", "if !isClosed(w.done) {", "if w.ctx.Err() == nil {"}},
 			recipes, "TestBlockingContextInLine/Err",
 		},
+		{
+			"a context is detached before the lock is given back",
+			[]swap{{hold, "ended := h.leave()\n", "ended := h.leave()\n\tdetach(ended)\n"}},
+			recipes, "TestBlockingContextAndARelease/Value",
+		},
+	}},
+	{number: 82, failure: "somebody else has the lock while a context goes on", mutants: []mutant{
+		{
+			"a release gives the lock back first",
+			[]swap{
+				{hold, "ended := h.leave()\n", ""},
+				{hold, "detach(ended)\n", "detach(h.leave())\n"},
+			},
+			recipes, "TestContextsEndAlthoughTheReplyIsLate",
+		},
+		{
+			"a lock is handed over first",
+			[]swap{
+				{hold, "ended := h.leave()\n", ""},
+				{hold, "detach(ended)\n", "detach(h.leave())\n"},
+			},
+			recipes, "TestContextsEndBeforeAHandover",
+		},
+		{
+			"members are given back first",
+			[]swap{
+				{group, "\tfor _, d := range departures {\n\t\tended = append(ended, d.finish()...)\n\t}\n", ""},
+				{group, "\tdetach(ended)\n", "\tfor _, d := range departures {\n\t\tended = append(ended, d.finish()...)\n\t}\n\tdetach(ended)\n"},
+			},
+			recipes, "TestContextsEndBeforeTheLockIsGivenBack/multi/release",
+		},
 	}},
 }
