@@ -75,19 +75,29 @@ type contexts struct {
 type contextPhase int8
 
 const (
-	contextsLive contextPhase = iota
-	contextsOver
+	contextsLive      contextPhase = iota
+	contextsSuspended              // all have ended, while a transaction that gives the lock back is on its way
+	contextsResumed                // that was refused: Context has ended, and what Bind makes goes on
+	contextsOver                   // all have ended for good
 )
 
 // Context is a child of the context given to Acquire and carries this hold as
 // owner: acquiring the same lock with it, or with any child of it, re-enters.
-// It ends with that parent (the lock stays held); with a cause that matches
-// ErrLockLost before the servers can give a lost lock to somebody else; and with
-// cause ErrReleased before Release gives the lock back, unless another hold is
-// held that was acquired under this one, as then it ends when that is released.
-// So do its children. Goroutines that share it
-// share the lock. Other locks acquired under it are their own: who is not under
-// such a hold queues.
+// Goroutines that share it share the lock. Other locks acquired under it are
+// their own: who is not under such a hold queues. The first call makes the
+// context, and later ones return the same.
+//
+// It ends, and its children with it,
+//
+//   - with its parent; the lock stays held;
+//   - with a cause that matches ErrLockLost, before the servers can give a lost
+//     lock to somebody else;
+//   - with a cause that matches ErrReleased, before Release or CommitAndRelease
+//     gives the lock back, unless another hold is held that was acquired under this
+//     one: then it ends when that is released.
+//
+// It never begins again. If CommitAndRelease was refused, the lock is still held
+// and Bind gives another context.
 func (h *Hold) Context() context.Context {
 	if h.tenure == nil {
 		return over
@@ -178,7 +188,7 @@ func (h *Hold) Bind(ctx context.Context) (bound context.Context, cancel context.
 func (h *Hold) bind(c *holdContext) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.phase != contextsLive {
+	if h.phase == contextsSuspended || h.phase == contextsOver {
 		return h.cause
 	}
 	made := h.madeLocked()
@@ -200,19 +210,28 @@ func (h *Hold) unbind(c *holdContext) {
 func (h *Hold) end(cause error) (ended []*holdContext) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.endLocked(cause)
+	return h.endLocked(cause, contextsOver)
 }
 
-// endLocked calls no code of users, so it may be called with the mutex.
-func (h *Hold) endLocked(cause error) (ended []*holdContext) {
-	if h.phase == contextsOver {
+// endLocked ends what goes on of the contexts. It calls no code of users, so it may
+// be called with the mutex.
+func (h *Hold) endLocked(cause error, to contextPhase) (ended []*holdContext) {
+	from := h.phase
+	if from == contextsOver {
 		return nil
 	}
-	h.phase, h.cause, h.byParent = contextsOver, cause, h.parentEnded()
+	h.phase = to
+	switch from {
+	case contextsSuspended:
+		return nil
+	case contextsLive:
+		h.byParent = h.parentEnded()
+	}
+	h.cause = cause
 	if h.contexts == nil {
 		return nil
 	}
-	if own := h.contexts.own; own != nil {
+	if own := h.contexts.own; own != nil && from == contextsLive {
 		ended = append(ended, own)
 	}
 	for c := range h.contexts.bound {

@@ -2,6 +2,7 @@ package recipes_test
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/recipes"
+	"github.com/paddock-zk/paddock/retry"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
@@ -29,6 +31,7 @@ func allShown(t *testing.T, h *recipes.Hold) []context.Context {
 // that deletes nodes of a session. It returns how often they were.
 func endedWhenGiven(t *testing.T, srv *zktest.Server, session int64, all []context.Context) (looked *int) {
 	t.Helper()
+	synctest.Wait() // what acquiring has left to be done is on its way
 	looked = new(int)
 	giving := func(r zktest.Request) bool { return r.Op == "delete" || r.Op == "multi" || r.Op == "closeSession" }
 	srv.On(zktest.Match{Session: session, Func: giving, Nth: 1}, zktest.Call(func(r zktest.Request) {
@@ -230,4 +233,217 @@ func TestContextsEndBeforeAHandover(t *testing.T) {
 			}
 		}
 	})
+}
+
+// answers are what can become of a transaction that gives a lock back.
+var answers = map[string]struct {
+	fault zktest.Fault // of its request
+	want  error
+	keeps bool // the lock is held as before
+}{
+	"done":    {fault: zktest.Call(func(zktest.Request) {})},
+	"refused": {fault: zktest.Call(func(zktest.Request) {}), want: framework.ErrNoNode, keeps: true},
+	"unknown": {fault: zktest.CutAfter(), want: framework.ErrOutcomeUnknown},
+	"lost":    {fault: zktest.CutBefore(), want: framework.ErrOutcomeUnknown},
+}
+
+// CommitAndRelease ends the contexts before the servers have the transaction,
+// whatever becomes of it. If it is refused the lock stays held, and a new context
+// can be bound to the hold.
+func TestContextsEndBeforeCommitAndRelease(t *testing.T) {
+	for name, lock := range swept {
+		for what, answer := range answers {
+			t.Run(name+"/"+what, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
+					c := connect(t, srv, func(cfg *framework.Config) { cfg.Retry = retry.None() })
+					h, err := lock(c).Acquire(t.Context())
+					require.NoError(t, err)
+					all := allShown(t, h)
+					looked := 0
+					srv.On(zktest.Match{Session: c.SessionID(), Op: "multi", Nth: 1}, zktest.Choose(func(zktest.Request) zktest.Fault {
+						looked++
+						assertEnded(t, all, what)
+						late, cancel := h.Bind(context.Background())
+						defer cancel()
+						assert.ErrorIs(t, context.Cause(late), recipes.ErrReleased, "bound while it is on its way")
+						return answer.fault
+					}))
+					tx := h.Transaction()
+					if what == "refused" {
+						tx.Check("/nobody-has-made-it", framework.AnyVersion)
+					}
+					_, err = tx.CommitAndRelease(t.Context())
+					require.ErrorIs(t, err, answer.want)
+					assert.Equal(t, 1, looked)
+					for _, ctx := range all {
+						assert.ErrorIs(t, context.Cause(ctx), recipes.ErrReleased)
+					}
+					if answer.keeps {
+						staysHeld(t, srv, c, h)
+					} else {
+						assert.Equal(t, recipes.Released, h.State())
+						require.ErrorIs(t, h.Release(), recipes.ErrReleased)
+					}
+					time.Sleep(time.Minute)
+					assert.Empty(t, srv.Ephemerals(0))
+				})
+			})
+		}
+	}
+}
+
+// staysHeld is what can be done with a hold whose transaction was refused.
+func staysHeld(t *testing.T, srv *zktest.Server, c *framework.Client, h *recipes.Hold) {
+	t.Helper()
+	assert.Equal(t, recipes.Held, h.State())
+	require.NoError(t, h.Err())
+	require.ErrorIs(t, context.Cause(h.Context()), recipes.ErrReleased, "it stays ended")
+	assert.Same(t, h.Context(), h.Context())
+	bound, cancel := h.Bind(t.Context())
+	defer cancel()
+	require.NoError(t, bound.Err())
+	other, err := recipes.NewInterProcessMutex(c, "/below").Acquire(bound)
+	require.NoError(t, err)
+	require.NoError(t, other.Release())
+	_, err = h.Transaction().Commit(t.Context())
+	require.NoError(t, err)
+	looked := endedWhenGiven(t, srv, c.SessionID(), []context.Context{bound})
+	require.NoError(t, h.Release())
+	assert.Equal(t, 1, *looked)
+	assert.ErrorIs(t, context.Cause(bound), recipes.ErrReleased)
+}
+
+// A transaction that is not sent ends the contexts as well, and one that cannot be
+// made does not.
+func TestContextsAndATransactionThatIsNotSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := connect(t, srv)
+		m := recipes.NewInterProcessMutex(c, "/l")
+		h, err := m.Acquire(t.Context())
+		require.NoError(t, err)
+		own := h.Context()
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err = h.Transaction().CommitAndRelease(ended)
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, context.Cause(own), recipes.ErrReleased)
+		staysHeld(t, srv, c, h)
+
+		theirs, _ := recipes.NewHold(t.Context(), func() error { return nil })
+		_, err = theirs.Transaction().CommitAndRelease(t.Context())
+		require.ErrorIs(t, err, recipes.ErrNoFence)
+		require.NoError(t, theirs.Context().Err())
+		require.NoError(t, theirs.Release())
+	})
+}
+
+// Who re-enters with a context that was bound after a refusal has the same
+// ownership, and the last one to be released gives it back.
+func TestReentryAfterARefusedTransaction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := connect(t, srv)
+		m := recipes.NewInterProcessMutex(c, "/l")
+		h, err := m.Acquire(t.Context())
+		require.NoError(t, err)
+		tx := h.Transaction()
+		tx.Check("/nobody-has-made-it", framework.AnyVersion)
+		for range 2 { // with and without a context that was shown before
+			_, err = tx.CommitAndRelease(t.Context())
+			require.ErrorIs(t, err, framework.ErrNoNode)
+		}
+		_, err = m.Acquire(h.Context())
+		require.ErrorIs(t, err, recipes.ErrReleased, "the context has ended")
+		bound, cancel := h.Bind(t.Context())
+		defer cancel()
+		inner, err := m.Acquire(bound)
+		require.NoError(t, err)
+		assert.Equal(t, h.Path(), inner.Path())
+		require.NoError(t, h.Release())
+		require.NoError(t, bound.Err(), "a hold goes on below it")
+		looked := endedWhenGiven(t, srv, c.SessionID(), append(shown(t, inner), bound))
+		require.NoError(t, inner.Release())
+		assert.Equal(t, 1, *looked)
+	})
+}
+
+// A lock that is lost while such a transaction is on its way, or was refused, is
+// lost: no context of it goes on.
+func TestLossAroundARefusedTransaction(t *testing.T) {
+	for _, during := range []bool{true, false} {
+		for name, lose := range map[string]func(t *testing.T, srv *zktest.Server, c *framework.Client, path string){
+			"session": func(_ *testing.T, srv *zktest.Server, c *framework.Client, _ string) {
+				srv.Stall(c.SessionID(), zktest.BothWays)
+				time.Sleep(time.Minute)
+			},
+			"node": func(t *testing.T, srv *zktest.Server, _ *framework.Client, path string) {
+				assert.NoError(t, connect(t, srv).Delete(t.Context(), path, framework.AnyVersion))
+			},
+		} {
+			t.Run(fmt.Sprintf("%s, during: %v", name, during), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
+					c := connect(t, srv)
+					h, err := recipes.NewInterProcessMutex(c, "/l").Acquire(t.Context())
+					require.NoError(t, err)
+					time.Sleep(time.Second) // so that its node is watched
+					tx := h.Transaction()
+					tx.Check("/nobody-has-made-it", framework.AnyVersion)
+					if during {
+						rule := srv.On(zktest.Match{Session: c.SessionID(), Op: "multi"}, zktest.Delay(5*time.Second))
+						var losing sync.WaitGroup
+						losing.Go(func() {
+							time.Sleep(time.Second)
+							lose(t, srv, c, h.Path())
+						})
+						_, err = tx.CommitAndRelease(t.Context())
+						rule.Remove()
+						losing.Wait()
+					} else {
+						_, err = tx.CommitAndRelease(t.Context())
+						lose(t, srv, c, h.Path())
+					}
+					require.Error(t, err)
+					time.Sleep(time.Second)
+					bound, cancel := h.Bind(t.Context())
+					defer cancel()
+					require.Error(t, bound.Err())
+					require.ErrorIs(t, context.Cause(h.Context()), recipes.ErrReleased, "which came first")
+					assert.Error(t, h.Release())
+				})
+			})
+		}
+	}
+}
+
+// While another hold is held under it, a hold keeps its contexts also while a
+// transaction gives its lock back, and if that is refused.
+func TestContextsGoOnBelowCommitAndRelease(t *testing.T) {
+	for _, refused := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Start(t, zktest.InMemory())
+			c := connect(t, srv)
+			outer, err := recipes.NewInterProcessMutex(c, "/a").Acquire(t.Context())
+			require.NoError(t, err)
+			inner, err := recipes.NewInterProcessMutex(c, "/b").Acquire(outer.Context())
+			require.NoError(t, err)
+			tx := outer.Transaction()
+			if refused {
+				tx.Check("/nobody-has-made-it", framework.AnyVersion)
+			}
+			_, err = tx.CommitAndRelease(t.Context())
+			assert.Equal(t, refused, err != nil)
+			require.NoError(t, outer.Context().Err())
+			require.NoError(t, inner.Release())
+			if refused {
+				require.NoError(t, outer.Context().Err())
+				require.NoError(t, outer.Release())
+			}
+			require.ErrorIs(t, context.Cause(outer.Context()), recipes.ErrReleased)
+			time.Sleep(time.Second)
+			assert.Empty(t, srv.Ephemerals(0))
+		})
+	}
 }

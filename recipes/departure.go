@@ -12,6 +12,7 @@ type departure struct {
 	hold  *Hold
 	inner []*departure // of its members
 	last  bool         // no other hold shares the tenure, so that its node goes
+	left  bool         // its contexts were ended for now
 }
 
 // depart begins to give a hold back, with the members that it still has. If it
@@ -63,10 +64,13 @@ func (d *departure) undo() {
 		t.leaving, t.missed = false, nil
 	}
 	t.mu.Unlock()
-	d.hold.released.Store(false)
 	if missed != nil {
-		t.lose(missed)
+		t.lose(missed) // before contexts can be bound
 	}
+	if d.left {
+		d.hold.rejoin(true)
+	}
+	d.hold.released.Store(false)
 }
 
 // reopen lets the hold be released after a transaction of which nobody knows what
@@ -75,6 +79,7 @@ func (d *departure) reopen() {
 	for _, inner := range d.inner {
 		inner.reopen()
 	}
+	d.hold.rejoin(false)
 	d.hold.released.Store(false)
 }
 
@@ -93,12 +98,22 @@ func (d *departure) mark() {
 	}
 }
 
-// finish ends the contexts. They are to be detached.
-func (d *departure) finish() (ended []*holdContext) {
+// leave ends the contexts. They are to be detached.
+func (d *departure) leave() (ended []*holdContext) {
 	for _, inner := range d.inner {
-		ended = append(ended, inner.finish()...)
+		ended = append(ended, inner.leave()...)
 	}
 	return append(ended, d.hold.leave()...)
+}
+
+// leaveForNow ends the contexts before it is known what comes of it. They are to
+// be detached.
+func (d *departure) leaveForNow() (ended []*holdContext) {
+	for _, inner := range d.inner {
+		ended = append(ended, inner.leaveForNow()...)
+	}
+	d.left = true
+	return append(ended, d.hold.leaveForNow()...)
 }
 
 // done says that the transaction was applied.
@@ -111,7 +126,6 @@ func (d *departure) done() {
 		t.place.line.vacate(t)
 		t.isGone()
 	}
-	detach(d.finish())
 }
 
 // leaves are the departures from nodes that go.

@@ -123,7 +123,7 @@ func (o *outcome) giveBack(departures []*departure) {
 	var leaves []*departure
 	var ended []*holdContext
 	for _, d := range departures {
-		ended = append(ended, d.finish()...)
+		ended = append(ended, d.leave()...)
 	}
 	for _, d := range departures {
 		d.mark()

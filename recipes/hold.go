@@ -2,6 +2,7 @@ package recipes
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 )
@@ -16,12 +17,14 @@ type Hold struct {
 	released   atomic.Bool
 	below      atomic.Int32 // holds acquired under this one that are not over, less one once it is released
 
-	mu       sync.Mutex // guards the fields below
-	phase    contextPhase
-	byParent bool      // the parent had ended when the contexts were ended
-	counted  bool      // among those below the hold that it came from
-	cause    error     // why the contexts were ended
-	contexts *contexts // made when needed
+	mu        sync.Mutex // guards the fields below
+	phase     contextPhase
+	departing bool      // a transaction that gives it back is on its way
+	byParent  bool      // the parent had ended when the contexts were ended
+	counted   bool      // among those below the hold that it came from
+	left      bool      // that hold
+	cause     error     // why the contexts were ended
+	contexts  *contexts // made when needed
 }
 
 // newHold makes a hold of a tenure for who called with ctx.
@@ -75,17 +78,60 @@ func (h *Hold) enter() bool {
 // leave undoes an enter, or says that the hold itself is released. The last one
 // ends the contexts, and leaves the hold above. They are to be detached.
 func (h *Hold) leave() (ended []*holdContext) {
-	for h.below.Add(-1) < 0 {
+	for h != nil && h.below.Add(-1) < 0 {
 		h.mu.Lock()
-		ended = append(ended, h.endLocked(ErrReleased)...)
-		counted := h.counted
+		more, above := h.lastLocked()
 		h.mu.Unlock()
-		if !counted {
-			break
-		}
-		h = h.owner.outer.hold
+		ended, h = append(ended, more...), above
 	}
 	return ended
+}
+
+// lastLocked ends the contexts when nothing keeps them, and returns the hold to
+// leave next.
+func (h *Hold) lastLocked() (ended []*holdContext, above *Hold) {
+	if h.below.Load() >= 0 {
+		return nil, nil // it has rejoined meanwhile
+	}
+	if h.counted {
+		h.left, above = true, h.owner.outer.hold
+	}
+	if h.departing {
+		return h.endLocked(errCommitting, contextsSuspended), above
+	}
+	return h.endLocked(ErrReleased, contextsOver), above
+}
+
+// errCommitting is what contexts end with that CommitAndRelease ends: whether the
+// lock is given back is not known at that time.
+var errCommitting = fmt.Errorf("%w: CommitAndRelease was called", ErrReleased)
+
+// leaveForNow is leave for a hold that a transaction is to give back, which may be
+// refused.
+func (h *Hold) leaveForNow() (ended []*holdContext) {
+	h.mu.Lock()
+	h.departing = true
+	h.mu.Unlock()
+	return h.leave()
+}
+
+// rejoin undoes leaveForNow. With resume, contexts can be bound again, unless the
+// lock was lost meanwhile; what has ended stays so.
+func (h *Hold) rejoin(resume bool) {
+	h.mu.Lock()
+	h.below.Add(1)
+	left := h.left
+	h.departing, h.left = false, false
+	if resume && h.phase == contextsSuspended {
+		h.ownLocked() // with what it ended with
+		h.phase = contextsResumed
+	}
+	h.mu.Unlock()
+	if left && !h.owner.outer.hold.enter() {
+		h.mu.Lock()
+		h.counted = false
+		h.mu.Unlock()
+	}
 }
 
 // Release gives the lock back. It returns nil when the servers have confirmed,

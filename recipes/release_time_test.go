@@ -104,7 +104,7 @@ func TestCancelledCommitAndReleaseReturnsAtOnce(t *testing.T) {
 }
 
 // While a hold is being given back by a transaction, those acquired under it may
-// go, and it is as before if the transaction is refused.
+// go, and the lock is held as before if the transaction is refused.
 func TestInnerHoldGoesDuringCommitAndRelease(t *testing.T) {
 	for _, refused := range []bool{false, true} {
 		t.Run(fmt.Sprintf("refused: %v", refused), func(t *testing.T) {
@@ -133,8 +133,13 @@ func TestInnerHoldGoesDuringCommitAndRelease(t *testing.T) {
 				err = <-committed
 				if refused {
 					require.Error(t, err)
-					require.NoError(t, middle.Context().Err())
+					require.ErrorIs(t, context.Cause(middle.Context()), recipes.ErrReleased, "nothing kept it")
+					bound, cancel := middle.Bind(t.Context())
+					defer cancel()
+					require.NoError(t, bound.Err())
+					require.NoError(t, outer.Context().Err())
 					require.NoError(t, middle.Release())
+					require.Error(t, bound.Err())
 				} else {
 					require.NoError(t, err)
 				}

@@ -73,10 +73,18 @@ func (t *Transaction) Commit(ctx context.Context, opts ...framework.CommitOption
 }
 
 // CommitAndRelease also deletes the node, at the same instant. If this hold
-// re-entered, the node stays for the outer ones. After ErrOutcomeUnknown the
-// hold is over and cleaned up as by Release, which is not waited for once ctx has
-// ended; after any other error it is as before. While it runs, the lock cannot be
-// re-entered under this hold, which would be ErrReleased.
+// re-entered, the node stays for the outer ones.
+//
+// The contexts of the hold end before the transaction is sent, with a cause that
+// matches ErrReleased, unless another hold is held that was acquired under this
+// one: then they end when that is released. They stay ended whatever comes of it.
+// After ErrOutcomeUnknown the hold is over and cleaned up as by Release, which is
+// not waited for once ctx has ended. After any other error, also if nothing was
+// sent, the lock is held as before and the hold is still to be released; Bind
+// gives a new context for it. Where the error says that the hold could not have
+// committed anything, as ErrNoFence without a node or ErrReleased, its contexts go
+// on. While it runs, the lock cannot be re-entered under this hold, and what Bind
+// gives has ended: the error and the cause match ErrReleased.
 func (t *Transaction) CommitAndRelease(ctx context.Context, opts ...framework.CommitOption) ([]framework.Result, error) {
 	leaves, err := t.leaves()
 	if err != nil {
@@ -90,6 +98,9 @@ func (t *Transaction) CommitAndRelease(ctx context.Context, opts ...framework.Co
 		d.undo()
 		return nil, err
 	}
+	// The servers may give the lock away with the transaction, so the contexts end
+	// before it leaves.
+	defer detach(d.leaveForNow())
 	results, err := t.send(ctx, leaves, d, opts)
 	t.end(leaves, err)
 	switch {

@@ -451,7 +451,7 @@ var corpus = []row{
 		},
 		{
 			"a context that was made does not end",
-			[]swap{{holdContext, "if own := h.contexts.own; own != nil {", "if own := h.contexts.own; own == nil {"}},
+			[]swap{{holdContext, "if own := h.contexts.own; own != nil &&", "if own := h.contexts.own; own == nil &&"}},
 			recipes, "TestContextIsAsThatOfPackageContext",
 		},
 		{
@@ -924,10 +924,27 @@ var corpus = []row{
 		{
 			"members are given back first",
 			[]swap{
-				{group, "\tfor _, d := range departures {\n\t\tended = append(ended, d.finish()...)\n\t}\n", ""},
-				{group, "\tdetach(ended)\n", "\tfor _, d := range departures {\n\t\tended = append(ended, d.finish()...)\n\t}\n\tdetach(ended)\n"},
+				{group, "\tfor _, d := range departures {\n\t\tended = append(ended, d.leave()...)\n\t}\n", ""},
+				{group, "\tdetach(ended)\n", "\tfor _, d := range departures {\n\t\tended = append(ended, d.leave()...)\n\t}\n\tdetach(ended)\n"},
 			},
 			recipes, "TestContextsEndBeforeTheLockIsGivenBack/multi/release",
+		},
+		{
+			"a transaction gives the lock back first",
+			[]swap{
+				{"recipes/transaction.go", "defer detach(d.leaveForNow())\n\tresults, err := t.send(ctx, leaves, d, opts)", "results, err := t.send(ctx, leaves, d, opts)\n\tdetach(d.leaveForNow())"},
+			},
+			recipes, "TestContextsEndBeforeCommitAndRelease/mutex/done",
+		},
+		{
+			"no context can be bound after a refused transaction",
+			[]swap{{hold, "if resume && h.phase == contextsSuspended {", "if !resume && h.phase == contextsSuspended {"}},
+			recipes, "TestContextsEndBeforeCommitAndRelease/mutex/refused",
+		},
+		{
+			"a context can be bound to a lost hold after a refused transaction",
+			[]swap{{hold, "if resume && h.phase == contextsSuspended {", "if resume {"}},
+			recipes, "TestLossAroundARefusedTransaction",
 		},
 	}},
 }
