@@ -12,6 +12,7 @@ type departure struct {
 	hold  *Hold
 	inner []*departure // of its members
 	last  bool         // no other hold shares the tenure, so that its node goes
+	late  bool         // it became the last one while the transaction was on its way
 	left  bool         // its contexts were ended for now
 }
 
@@ -93,7 +94,9 @@ func (d *departure) mark() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.takeOutLocked(h)
-	if d.last && t.state != Lost {
+	if len(t.holds) == 0 && t.state != Lost {
+		d.late = !d.last
+		d.last = true
 		t.endLocked(Released, ErrReleased)
 	}
 }
@@ -121,6 +124,11 @@ func (d *departure) done() {
 	d.mark()
 	for _, leaf := range d.leaves(nil) {
 		t := leaf.hold.tenure
+		if leaf.late {
+			t.hurry()
+			_ = t.give() // the transaction has left its node; this goes on in the background
+			continue
+		}
 		t.place.quit(t)
 		t.place.sweep()
 		t.place.line.vacate(t)

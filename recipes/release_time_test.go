@@ -151,3 +151,44 @@ func TestInnerHoldGoesDuringCommitAndRelease(t *testing.T) {
 		})
 	}
 }
+
+// The other hold of a lock goes while a transaction gives one back that was not
+// the last when it began: then that is the last, and the node goes as well.
+func TestOtherHoldGoesDuringCommitAndRelease(t *testing.T) {
+	for _, inLine := range []bool{false, true} {
+		t.Run(fmt.Sprintf("somebody in line: %v", inLine), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
+				c := connect(t, srv)
+				m := recipes.NewInterProcessMutex(c, "/l")
+				outer, err := m.Acquire(t.Context())
+				require.NoError(t, err)
+				inner, err := m.Acquire(outer.Context())
+				require.NoError(t, err)
+				srv.Stall(c.SessionID(), zktest.BothWays)
+				committed := make(chan error)
+				go func() {
+					_, err := inner.Transaction().CommitAndRelease(t.Context())
+					committed <- err
+				}()
+				synctest.Wait()
+				require.NoError(t, outer.Release())
+				require.Equal(t, recipes.Released, outer.State())
+				srv.Unstall(c.SessionID())
+				if inLine {
+					next, err := m.TryAcquire(t.Context(), time.Minute)
+					require.NoError(t, err)
+					require.NoError(t, next.Release())
+				}
+				require.NoError(t, <-committed)
+				time.Sleep(time.Second)
+				assert.Empty(t, srv.Ephemerals(0))
+				select {
+				case <-inner.Gone():
+				default:
+					assert.Fail(t, "not said to be gone")
+				}
+			})
+		})
+	}
+}

@@ -450,6 +450,11 @@ var corpus = []row{
 			recipes, "TestReleasedByManyAtOnce",
 		},
 		{
+			"the last hold is the one that was the last when it began to go",
+			[]swap{{"recipes/departure.go", "if len(t.holds) == 0 && t.state != Lost {", "if d.last && t.state != Lost {"}},
+			recipes, "TestOtherHoldGoesDuringCommitAndRelease",
+		},
+		{
 			"a context that was made does not end",
 			[]swap{{holdContext, "if own := h.contexts.own; own != nil &&", "if own := h.contexts.own; own == nil &&"}},
 			recipes, "TestContextIsAsThatOfPackageContext",
