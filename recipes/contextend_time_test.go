@@ -3,7 +3,9 @@ package recipes_test
 import (
 	"context"
 	"fmt"
+	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,13 +31,13 @@ func allShown(t *testing.T, h *recipes.Hold) []context.Context {
 
 // endedWhenGiven lets contexts be looked at when the servers have the first request
 // that deletes nodes of a session. It returns how often they were.
-func endedWhenGiven(t *testing.T, srv *zktest.Server, session int64, all []context.Context) (looked *int) {
+func endedWhenGiven(t *testing.T, srv *zktest.Server, session int64, all []context.Context) (looked *atomic.Int32) {
 	t.Helper()
 	synctest.Wait() // what acquiring has left to be done is on its way
-	looked = new(int)
+	looked = new(atomic.Int32)
 	giving := func(r zktest.Request) bool { return r.Op == "delete" || r.Op == "multi" || r.Op == "closeSession" }
 	srv.On(zktest.Match{Session: session, Func: giving, Nth: 1}, zktest.Call(func(r zktest.Request) {
-		*looked++
+		looked.Add(1)
 		assertEnded(t, all, r.Op)
 	}))
 	return looked
@@ -57,7 +59,7 @@ func TestContextsEndBeforeTheLockIsGivenBack(t *testing.T) {
 					require.NoError(t, err)
 					looked := endedWhenGiven(t, srv, c.SessionID(), allShown(t, h))
 					require.NoError(t, give(c, h))
-					assert.Equal(t, 1, *looked)
+					assert.Equal(t, int32(1), looked.Load())
 				})
 			})
 		}
@@ -109,12 +111,12 @@ func TestContextsOfAMemberEndBeforeItIsGivenBack(t *testing.T) {
 				first := h.Members()[0]
 				looked := endedWhenGiven(t, srv, c.SessionID(), allShown(t, first))
 				require.NoError(t, first.Release())
-				assert.Equal(t, 1, *looked)
+				assert.Equal(t, int32(1), looked.Load())
 				require.NoError(t, h.Context().Err())
 				require.NoError(t, h.Members()[1].Context().Err())
 				looked = endedWhenGiven(t, srv, c.SessionID(), allShown(t, h))
 				require.NoError(t, h.Release())
-				assert.Equal(t, 1, *looked)
+				assert.Equal(t, int32(1), looked.Load())
 			})
 		})
 	}
@@ -168,10 +170,10 @@ func TestContextsOfReenteredHolds(t *testing.T) {
 				first, last = outer, inner
 			}
 			require.NoError(t, first.Release())
-			assert.Zero(t, *looked)
+			assert.Zero(t, looked.Load())
 			require.NoError(t, last.Context().Err())
 			require.NoError(t, last.Release())
-			assert.Equal(t, 1, *looked)
+			assert.Equal(t, int32(1), looked.Load())
 		})
 	}
 }
@@ -191,7 +193,7 @@ func TestContextGoesOnForTheHoldsBelow(t *testing.T) {
 		require.NoError(t, inner.Context().Err())
 		looked := endedWhenGiven(t, srv, c.SessionID(), append(shown(t, outer), shown(t, inner)...))
 		require.NoError(t, inner.Release())
-		assert.Equal(t, 1, *looked)
+		assert.Equal(t, int32(1), looked.Load())
 	})
 }
 
@@ -260,9 +262,9 @@ func TestContextsEndBeforeCommitAndRelease(t *testing.T) {
 					h, err := lock(c).Acquire(t.Context())
 					require.NoError(t, err)
 					all := allShown(t, h)
-					looked := 0
+					var looked atomic.Int32
 					srv.On(zktest.Match{Session: c.SessionID(), Op: "multi", Nth: 1}, zktest.Choose(func(zktest.Request) zktest.Fault {
-						looked++
+						looked.Add(1)
 						assertEnded(t, all, what)
 						late, cancel := h.Bind(context.Background())
 						defer cancel()
@@ -275,7 +277,7 @@ func TestContextsEndBeforeCommitAndRelease(t *testing.T) {
 					}
 					_, err = tx.CommitAndRelease(t.Context())
 					require.ErrorIs(t, err, answer.want)
-					assert.Equal(t, 1, looked)
+					assert.Equal(t, int32(1), looked.Load())
 					for _, ctx := range all {
 						assert.ErrorIs(t, context.Cause(ctx), recipes.ErrReleased)
 					}
@@ -310,7 +312,7 @@ func staysHeld(t *testing.T, srv *zktest.Server, c *framework.Client, h *recipes
 	require.NoError(t, err)
 	looked := endedWhenGiven(t, srv, c.SessionID(), []context.Context{bound})
 	require.NoError(t, h.Release())
-	assert.Equal(t, 1, *looked)
+	assert.Equal(t, int32(1), looked.Load())
 	assert.ErrorIs(t, context.Cause(bound), recipes.ErrReleased)
 }
 
@@ -365,7 +367,7 @@ func TestReentryAfterARefusedTransaction(t *testing.T) {
 		require.NoError(t, bound.Err(), "a hold goes on below it")
 		looked := endedWhenGiven(t, srv, c.SessionID(), append(shown(t, inner), bound))
 		require.NoError(t, inner.Release())
-		assert.Equal(t, 1, *looked)
+		assert.Equal(t, int32(1), looked.Load())
 	})
 }
 
@@ -446,4 +448,154 @@ func TestContextsGoOnBelowCommitAndRelease(t *testing.T) {
 			assert.Empty(t, srv.Ephemerals(0))
 		})
 	}
+}
+
+// closing is a connection that tells when it is closed.
+type closing struct {
+	net.Conn
+	tell func()
+}
+
+func (c *closing) Close() error {
+	c.tell()
+	return c.Conn.Close()
+}
+
+// A session that the client gives up is closed on the servers as soon as they can be
+// reached. By then, and before the connection is closed, the contexts of all holds
+// have ended, however many there are.
+func TestContextsEndBeforeASessionIsGivenUp(t *testing.T) {
+	for name, giveUp := range map[string]func(srv *zktest.Server, c *framework.Client){
+		"no renewal": func(srv *zktest.Server, c *framework.Client) {
+			srv.On(zktest.Match{Op: "multi", Session: c.SessionID()}, zktest.Fail(-127))
+		},
+		"silence": func(srv *zktest.Server, _ *framework.Client) {
+			srv.Freeze()
+			time.AfterFunc(3*time.Second, srv.Thaw)
+		},
+		"LostAfter": func(srv *zktest.Server, c *framework.Client) {
+			srv.Refuse()
+			_ = srv.Disconnect(c.SessionID())
+			time.AfterFunc(time.Second, srv.Accept) // at the very time
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(2*time.Millisecond))
+				var all []context.Context
+				var looking atomic.Bool
+				look := func(what string) {
+					if !looking.Load() {
+						return
+					}
+					going := 0
+					for _, ctx := range all {
+						if ctx.Err() == nil {
+							going++
+						}
+					}
+					assert.Zero(t, going, "contexts that go on: %s", what)
+				}
+				c := connect(t, srv, byLeader, func(cfg *framework.Config) {
+					cfg.SessionTimeout = 4 * time.Second
+					if name == "LostAfter" {
+						cfg.LostAfter = time.Second
+					}
+					cfg.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+						nc, err := srv.DialContext(ctx, network, addr)
+						if err != nil {
+							return nil, err
+						}
+						return &closing{nc, func() { look("connection closed") }}, nil
+					}
+				})
+				var holds []*recipes.Hold
+				for i := range 100 {
+					h, err := recipes.NewInterProcessMutex(c, fmt.Sprint("/l", i)).Acquire(t.Context())
+					require.NoError(t, err)
+					holds, all = append(holds, h), append(all, shown(t, h)...)
+				}
+				var looked atomic.Int32
+				srv.On(zktest.Match{Op: "closeSession", Session: c.SessionID()}, zktest.Call(func(zktest.Request) {
+					looked.Add(1)
+					looking.Store(true)
+					look("session closed")
+				}))
+				looking.Store(name != "LostAfter") // which begins with the end of a connection
+				giveUp(srv, c)
+				time.Sleep(10 * time.Second)
+				assert.Equal(t, int32(1), looked.Load())
+				for _, h := range holds {
+					assert.ErrorIs(t, h.Release(), recipes.ErrLockLost)
+				}
+			})
+		})
+	}
+}
+
+// Who asks a hold at its deadline ends the contexts as the session does, and who
+// comes second does not go on before the first has ended them.
+func TestContextsEndedByTwoAtOnce(t *testing.T) {
+	for name, look := range map[string]func(h *recipes.Hold){
+		"asked":    func(h *recipes.Hold) { assert.Equal(t, recipes.Lost, h.State()) },
+		"released": func(h *recipes.Hold) { assert.ErrorIs(t, h.Release(), recipes.ErrLockLost) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			deadline := endsAfter(t, 0, func(*recipes.Hold) {})
+			for range 10 {
+				assert.Equal(t, deadline, endsAfter(t, deadline, look))
+			}
+		})
+	}
+}
+
+// endsAfter returns after what time a hold ends whose session is not renewed. look is
+// called with it at the time given. So many children has its context that it takes
+// some time to end them.
+func endsAfter(t *testing.T, at time.Duration, look func(h *recipes.Hold)) (took time.Duration) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(2*time.Millisecond))
+		var last context.Context // to be ended
+		all := make([]context.Context, 20_000)
+		c := connect(t, srv, byLeader, func(cfg *framework.Config) {
+			cfg.SessionTimeout = 4 * time.Second
+			cfg.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				nc, err := srv.DialContext(ctx, network, addr)
+				if err != nil {
+					return nil, err
+				}
+				return &closing{nc, func() {
+					going := 0
+					for _, ctx := range all {
+						if ctx.Err() == nil {
+							going++
+						}
+					}
+					assert.Zero(t, going, "contexts that go on")
+				}}, nil
+			}
+		})
+		h, err := recipes.NewInterProcessMutex(c, "/l").Acquire(t.Context())
+		require.NoError(t, err)
+		last = h.Context()
+		cancels := make([]context.CancelFunc, len(all))
+		for i := range all {
+			all[i], cancels[i] = context.WithCancel(last)
+		}
+		began := time.Now()
+		srv.On(zktest.Match{Op: "multi", Session: c.SessionID()}, zktest.Fail(-127))
+		if at > 0 {
+			time.Sleep(at)
+			look(h)
+		}
+		<-last.Done()
+		took = time.Since(began)
+		_ = h.Release()
+		for _, cancel := range cancels {
+			cancel()
+		}
+		time.Sleep(time.Second)
+	})
+	return took
 }

@@ -2,6 +2,8 @@ package recipes_test
 
 import (
 	"context"
+	"fmt"
+	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -247,5 +249,170 @@ func TestBlockingContextAndClose(t *testing.T) {
 		}
 		ctx.unblock()
 		require.ErrorIs(t, h.Release(), recipes.ErrLockLost)
+	})
+}
+
+// blockedConn is a connection of a user's dialer whose methods block between block
+// and unblock.
+type blockedConn struct {
+	net.Conn
+	by *blockedDialer
+}
+
+type blockedDialer struct {
+	dial      func(ctx context.Context, network, addr string) (net.Conn, error)
+	deadlines bool // setting one blocks as well
+	on        atomic.Bool
+	gate      chan struct{}
+	once      sync.Once
+}
+
+func (b *blockedDialer) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	nc, err := b.dial(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	return &blockedConn{nc, b}, nil
+}
+
+func (b *blockedDialer) unblock() { b.once.Do(func() { close(b.gate) }) }
+
+func (c *blockedConn) Close() error {
+	if c.by.on.Load() {
+		<-c.by.gate
+	}
+	return c.Conn.Close()
+}
+
+func (c *blockedConn) SetDeadline(t time.Time) error {
+	if c.by.on.Load() && c.by.deadlines {
+		<-c.by.gate
+	}
+	return c.Conn.SetDeadline(t)
+}
+
+// eachBlockedConn runs a test with a client whose connections can block.
+func eachBlockedConn(t *testing.T, fn func(t *testing.T, srv *zktest.Server, c *framework.Client, d *blockedDialer)) {
+	for _, deadlines := range []bool{false, true} {
+		t.Run(fmt.Sprintf("deadlines too: %v", deadlines), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory())
+				d := &blockedDialer{dial: srv.DialContext, deadlines: deadlines, gate: make(chan struct{})}
+				c := connect(t, srv, func(cfg *framework.Config) {
+					cfg.SessionTimeout, cfg.CloseTimeout, cfg.DialContext = 4*time.Second, time.Second, d.Dial
+				})
+				defer d.unblock()
+				fn(t, srv, c, d)
+			})
+		})
+	}
+}
+
+// A connection whose Close blocks delays no end of a hold.
+func TestBlockingCloseAndALostSession(t *testing.T) {
+	eachBlockedConn(t, func(t *testing.T, srv *zktest.Server, c *framework.Client, d *blockedDialer) {
+		other := connect(t, srv)
+		h, err := recipes.NewInterProcessMutex(c, "/l").Acquire(t.Context())
+		require.NoError(t, err)
+		all := shown(t, h)
+		var passed sync.WaitGroup
+		passed.Go(func() {
+			next, err := recipes.NewInterProcessMutex(other, "/l").Acquire(t.Context())
+			assertEnded(t, all, "granted")
+			if assert.NoError(t, err) {
+				assert.NoError(t, next.Release())
+			}
+		})
+		synctest.Wait()
+		d.on.Store(true)
+		stalled := srv.On(zktest.Match{Session: c.SessionID()}, zktest.Delay(time.Hour))
+		began := time.Now()
+		<-h.Context().Done()
+		assert.Less(t, time.Since(began), 4*time.Second)
+		passed.Wait()
+		stalled.Remove()
+		if !d.deadlines { // otherwise nothing can end the reading
+			limited, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+			defer cancel()
+			_, _, err = c.Get(limited, "/")
+			require.NoError(t, err, "connected again, although the connection before is not closed")
+		}
+		d.unblock()
+		require.ErrorIs(t, h.Release(), recipes.ErrLockLost)
+	})
+}
+
+// The next connection does not wait until the one before is closed.
+func TestBlockingCloseAndTheNextConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(2*time.Millisecond))
+		d := &blockedDialer{dial: srv.DialContext, gate: make(chan struct{})}
+		c := connect(t, srv, byLeader, func(cfg *framework.Config) { cfg.SessionTimeout, cfg.DialContext = 4*time.Second, d.Dial })
+		defer d.unblock()
+		h, err := recipes.NewInterProcessMutex(c, "/l").Acquire(t.Context())
+		require.NoError(t, err)
+		d.on.Store(true)
+		unrenewed := srv.On(zktest.Match{Op: "multi", Session: c.SessionID()}, zktest.Fail(-127))
+		<-h.Context().Done()
+		unrenewed.Remove()
+		limited, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		_, _, err = c.Get(limited, "/")
+		require.NoError(t, err)
+		require.ErrorIs(t, h.Release(), recipes.ErrLockLost)
+	})
+}
+
+// A client with such a connection can be closed, and says that it does not end.
+func TestBlockingCloseAndClose(t *testing.T) {
+	eachBlockedConn(t, func(t *testing.T, srv *zktest.Server, c *framework.Client, d *blockedDialer) {
+		h, err := recipes.NewInterProcessMutex(c, "/l").Acquire(t.Context())
+		require.NoError(t, err)
+		all := shown(t, h)
+		looked := endedWhenGiven(t, srv, c.SessionID(), all)
+		d.on.Store(true)
+		began := time.Now()
+		err = c.Close()
+		assert.LessOrEqual(t, time.Since(began), 4*time.Second)
+		require.ErrorContains(t, err, "does not")
+		assert.Equal(t, int32(1), looked.Load())
+		assert.Empty(t, srv.Sessions())
+		d.unblock()
+		synctest.Wait()
+	})
+}
+
+// A listener that blocks or panics delays nobody either.
+func TestBlockingListenerAndALostSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		short := func(cfg *framework.Config) { cfg.SessionTimeout = 4 * time.Second }
+		c := connect(t, srv, short)
+		gate := make(chan struct{})
+		var all []context.Context
+		var holds []*recipes.Hold
+		for _, path := range []string{"/a", "/b"} {
+			h, err := recipes.NewInterProcessMutex(c, path).Acquire(t.Context())
+			require.NoError(t, err)
+			h.Listen(func(s recipes.HoldState) {
+				if s == recipes.Lost {
+					<-gate
+				}
+			})
+			h.Listen(func(recipes.HoldState) { panic("a listener's") })
+			context.AfterFunc(h.Context(), func() { <-gate })
+			all = append(all, shown(t, h)...)
+			holds = append(holds, h)
+		}
+		srv.On(zktest.Match{Session: c.SessionID()}, zktest.Delay(time.Hour))
+		began := time.Now()
+		for _, ctx := range all {
+			<-ctx.Done()
+		}
+		assert.Less(t, time.Since(began), 4*time.Second)
+		for _, h := range holds {
+			require.ErrorIs(t, h.Release(), recipes.ErrLockLost)
+		}
+		close(gate)
 	})
 }

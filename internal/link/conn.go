@@ -184,6 +184,9 @@ func (c *Conn) writeAll() {
 		}
 		err := c.nc.SetWriteDeadline(time.Now().Add(time.Duration(c.silence.Load())))
 		if err == nil {
+			err = c.failure()
+		}
+		if err == nil {
 			_, err = c.nc.Write(buf)
 		}
 		if err != nil {
@@ -421,7 +424,18 @@ func (c *Conn) expect(n int) error {
 	if c.shake.done {
 		deadline = time.Now().Add(time.Duration(c.silence.Load()))
 	}
-	return c.nc.SetReadDeadline(deadline)
+	if err := c.nc.SetReadDeadline(deadline); err != nil {
+		return err
+	}
+	return c.failure()
+}
+
+// failure is why the connection has ended, nil if it has not. It is looked at
+// after a deadline was set, which may have replaced the one that shut sets.
+func (c *Conn) failure() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
 }
 
 // dispatch hands a frame, and the memory it lies in if that is used again, to whom
@@ -553,16 +567,27 @@ func (c *Conn) Close() error {
 // what it is dealing with, if there is one.
 func (c *Conn) fail(err error) {
 	c.mu.Lock()
-	if c.err == nil {
+	first := c.err == nil
+	if first {
 		c.err = err
 	}
 	reading := c.reading
 	c.mu.Unlock()
-	// The error of closing a socket that is given up tells nothing new.
-	_ = c.nc.Close()
+	if first {
+		c.link.wg.Go(c.shut)
+	}
 	if !reading {
 		c.finish()
 	}
+}
+
+// shut closes the socket. That has a goroutine of its own, as Close of a
+// connection that a user has made may block, and that of TLS writes. A deadline
+// that has passed ends reading and writing meanwhile. The errors of a socket that is
+// given up tell nothing new.
+func (c *Conn) shut() {
+	_ = c.nc.SetDeadline(time.Unix(1, 0))
+	_ = c.nc.Close()
 }
 
 // finish ends every call and says that the connection is down, once.

@@ -209,10 +209,13 @@ func (c *Conn) answer(xid int32) (wire.ReplyHeader, error) {
 
 func (c *Conn) goUp() {
 	c.mu.Lock()
-	unwritten := c.unwritten
-	c.up = unwritten == nil
+	ended, unwritten := c.err, c.unwritten
+	c.up = ended == nil && unwritten == nil
 	c.mu.Unlock()
-	if unwritten != nil {
+	switch {
+	case ended != nil: // meanwhile
+		return
+	case unwritten != nil:
 		c.fail(unwritten)
 		return
 	}

@@ -624,3 +624,45 @@ func TestReplyThatIsTooLongForTheConnection(t *testing.T) {
 		})
 	}
 }
+
+// slowToClose is a connection whose Close waits.
+type slowToClose struct {
+	net.Conn
+	gate chan struct{}
+}
+
+func (c *slowToClose) Close() error {
+	<-c.gate
+	return c.Conn.Close()
+}
+
+// A connection that is ended is down at once, and the next one is there, although
+// closing the socket takes its time. Close of the link waits for it, but not for ever.
+func TestSocketThatDoesNotClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript(t, func(p *peer) { p.welcome(session1, 9*time.Second); p.answer(1) })
+		gate := make(chan struct{})
+		l, r := open(t, s, func(c *Config) {
+			c.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				nc, err := s.dial(ctx, network, addr)
+				if err != nil {
+					return nil, err
+				}
+				return &slowToClose{nc, gate}, nil
+			}
+		})
+		r.await(t, "up", 1)
+		synctest.Wait()
+		began := time.Now()
+		r.current().Kill(errors.New("test"))
+		assert.Zero(t, time.Since(began))
+		r.await(t, "down", 1)
+		r.await(t, "up", 2)
+		assert.LessOrEqual(t, time.Since(began), time.Second, "the pause before the next connection")
+		began = time.Now()
+		require.ErrorIs(t, l.Close(time.Minute, false), ErrStuck)
+		assert.LessOrEqual(t, time.Since(began), 3*time.Second)
+		close(gate)
+		s.stop()
+	})
+}

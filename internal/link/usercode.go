@@ -111,8 +111,8 @@ func (s *shield) SetWriteDeadline(t time.Time) (err error) {
 	return s.Conn.SetWriteDeadline(t)
 }
 
-// Close closes the connection in a goroutine of its own, since it is called by
-// those that must go on: who ends the holds of a session that is given up.
+// Close closes the connection in a goroutine of its own, and waits for it for
+// mostClosing.
 func (s *shield) Close() error {
 	if s.closing.Swap(true) {
 		return net.ErrClosed

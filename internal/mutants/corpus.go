@@ -752,7 +752,10 @@ var corpus = []row{
 		},
 		{
 			"a connection that does not close is waited for",
-			[]swap{{usercode, "const mostClosing = 100 * time.Millisecond", "const mostClosing = time.Hour"}},
+			[]swap{
+				{usercode, "const mostClosing = 100 * time.Millisecond", "const mostClosing = time.Hour"},
+				{conn, "c.link.wg.Go(c.shut)", "c.shut()"},
+			},
 			link, "TestConnectionThatDoesNotClose",
 		},
 		{
@@ -904,6 +907,16 @@ var corpus = []row{
 			recipes, "TestBlockingContextInLine/Err",
 		},
 		{
+			"a socket is closed by whoever ends the connection",
+			[]swap{{conn, "c.link.wg.Go(c.shut)", "c.shut()"}},
+			recipes, "TestBlockingCloseAndALostSession",
+		},
+		{
+			"who reads waits until the socket is closed",
+			[]swap{{conn, "_ = c.nc.SetDeadline(time.Unix(1, 0))\n", ""}},
+			link, "TestSocketThatDoesNotClose",
+		},
+		{
 			"a context is detached before the lock is given back",
 			[]swap{{hold, "ended := h.leave()\n", "ended := h.leave()\n\tdetach(ended)\n"}},
 			recipes, "TestBlockingContextAndARelease/Value",
@@ -933,6 +946,23 @@ var corpus = []row{
 				{group, "\tdetach(ended)\n", "\tfor _, d := range departures {\n\t\tended = append(ended, d.leave()...)\n\t}\n\tdetach(ended)\n"},
 			},
 			recipes, "TestContextsEndBeforeTheLockIsGivenBack/multi/release",
+		},
+		{
+			"a session is given up first",
+			[]swap{
+				{events, "\ttell(changes)\n\n\ts.mu.Lock()\n\tclosed := s.closed", "\ts.link.Abandon(id)\n\ttell(changes)\n\n\ts.mu.Lock()\n\tclosed := s.closed"},
+			},
+			recipes, "TestContextsEndBeforeASessionIsGivenUp",
+		},
+		{
+			"who comes second goes on before the first has ended the contexts",
+			[]swap{{tenure, "if t.state == Released || t.missedLocked(reason) {", "if t.state == Lost || t.state == Released || t.missedLocked(reason) {"}},
+			recipes, "TestContextsEndedByTwoAtOnce",
+		},
+		{
+			"a session is closed first",
+			[]swap{{sessionFile, "\ttell(lost)\n\tif losing", "\tdefer tell(lost)\n\tif losing"}},
+			recipes, "TestContextsEndBeforeTheLockIsGivenBack",
 		},
 		{
 			"a transaction gives the lock back first",

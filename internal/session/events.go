@@ -23,6 +23,10 @@ func (s events) Up(c *link.Conn) {
 		s.mu.Unlock()
 		return
 	}
+	if s.givenUp == c.Session() { // it has got here before the link knew
+		s.mu.Unlock()
+		return
+	}
 	fresh := s.id != c.Session()
 	if !fresh && s.overdueLocked(s.clock.Now()) {
 		s.mu.Unlock()
@@ -200,29 +204,46 @@ func (s *Session) AfterGone(session int64, fn func()) {
 	}
 }
 
-// lose ends the session and everything that rests on it, for the reason given
-// to claims. The servers may not know of it yet, so they are told when possible.
+// lose gives the session up, for the reason that claims are told. When it returns,
+// that has been done, if need be by somebody else.
+//
+// Claims come first, and what may let somebody else have the nodes comes after
+// them. That is the end of the connection, as well as the next one, as the servers
+// are told there that the session is over. No claim is added meanwhile, since the
+// session is overdue. Telling calls no code of users, so nothing can hold it up.
 func (s *Session) lose(reason error) {
 	s.mu.Lock()
-	id, closed := s.id, s.closed
-	s.mu.Unlock()
-	if closed || id == 0 {
+	if losing := s.losing; losing != nil {
+		s.mu.Unlock()
+		<-losing
 		return
 	}
-	// First of all: no connection must go on with a session that was told to be lost.
-	s.link.Abandon(id)
-	s.mu.Lock()
-	if s.closed || s.id != id {
+	if s.closed || s.id == 0 {
 		s.mu.Unlock()
 		return
 	}
-	s.id, s.conn = 0, nil
-	s.graves[id] = append(s.graves[id], func() {}) // until the servers say that it is gone
+	id, done := s.id, make(chan struct{})
+	s.losing, s.overdue, s.conn = done, true, nil
 	changes := s.loseClaimsLocked(reason)
-	s.setStateLocked(listeners.Lost)
-	s.tellLocked()
 	s.mu.Unlock()
 	tell(changes)
-	s.watches.end(zk.ErrSessionExpired, false)
-	s.log.Warn("session lost", zap.Int64("session", id), zap.Error(reason))
+
+	s.mu.Lock()
+	closed := s.closed
+	if !closed {
+		s.id, s.givenUp = 0, id
+		s.graves[id] = append(s.graves[id], func() {}) // until the servers say that it is gone
+		s.setStateLocked(listeners.Lost)
+		s.tellLocked()
+	}
+	s.mu.Unlock()
+	if !closed { // otherwise Close does all this
+		s.link.Abandon(id)
+		s.watches.end(zk.ErrSessionExpired, false)
+		s.log.Warn("session lost", zap.Int64("session", id), zap.Error(reason))
+	}
+	s.mu.Lock()
+	s.losing = nil
+	s.mu.Unlock()
+	close(done)
 }

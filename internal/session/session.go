@@ -73,8 +73,10 @@ type Session struct {
 	conn      *link.Conn // nil while not connected
 	id        int64      // 0 without a session, or once it is given up
 	belief    belief
-	overdue   bool      // the deadline was seen to have passed
-	downAt    time.Time // when the connection was lost; zero while there is one
+	overdue   bool          // the deadline was seen to have passed
+	losing    chan struct{} // closed when the session has been given up; nil while nobody is about to
+	givenUp   int64         // the session that was given up last
+	downAt    time.Time     // when the connection was lost; zero while there is one
 	claims    *claims
 	patiences patiences
 	claimed   bool               // a claim was made since the minder looked
@@ -213,11 +215,15 @@ func (s *Session) Close() error {
 	}
 	s.closed = true
 	tellServers := s.id != 0
-	lost := s.loseClaimsLocked(ErrClosed)
+	lost, losing := s.loseClaimsLocked(ErrClosed), s.losing
 	s.tellLocked()
 	s.mu.Unlock()
 
+	// Before anything that may end the session on the servers.
 	tell(lost)
+	if losing != nil {
+		<-losing
+	}
 	s.stop(ErrClosed)
 	s.watches.end(ErrClosed, true)
 	s.jobs.Wait()
