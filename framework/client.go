@@ -78,11 +78,17 @@ func (sc *scope) inNamespace(namespace string) *scope {
 	return &in
 }
 
-// Close ends all holds, then the session, and waits for everything the client
-// started, at most CloseTimeout. Listeners are not waited for, so one may call
-// Close. An error means that the server could not be told, so that ephemeral
-// nodes stay until the session times out. Closing twice is fine and returns the
-// same; on a client from UsingNamespace it is an error and does nothing.
+// Close ends all holds with their contexts, then the session, and waits for
+// everything the client started. Listeners are not waited for, so one may call
+// Close. Closing twice is fine and returns the same; on a client from
+// UsingNamespace it is an error and does nothing.
+//
+// It returns nil if the servers were told that the session is over, or have said
+// so themselves. That is so in every state: a session that is LOST may still be
+// there for the servers. If none can be reached within CloseTimeout, the error says
+// that they keep the session's ephemeral nodes for up to a session timeout. An error
+// also tells of code of yours that has not returned 2 s later: Config.DialContext,
+// Close of a connection of it, or a method of a context given to Acquire or Bind.
 func (c *Client) Close() error {
 	switch {
 	case c.unusable():

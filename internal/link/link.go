@@ -110,6 +110,7 @@ type Link struct {
 	upAt      time.Time
 	session   int64 // 0 without one
 	abandoned int64 // a session that must not be continued
+	closing   bool  // no session is to be continued, and none begun
 	changed   chan struct{}
 }
 
@@ -191,6 +192,7 @@ var errChosen = errors.New("an address was chosen")
 func (l *Link) dial(_, _ string, _ time.Duration) (net.Conn, error) {
 	t, ok := l.hosts.take()
 	switch {
+	case l.isOver():
 	case ok:
 		return l.connect(t)
 	case l.hosts.choose(l.life, l.handler.Failed):
@@ -384,6 +386,16 @@ func (l *Link) sessionBegun(id int64) {
 	l.tellLocked()
 }
 
+// sessionClosed says that the servers have closed a session.
+func (l *Link) sessionClosed(id int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.session == id {
+		l.session = 0
+		l.tellLocked()
+	}
+}
+
 func (l *Link) sessionGone(id int64) {
 	l.mu.Lock()
 	l.session, l.abandoned = 0, 0
@@ -392,10 +404,18 @@ func (l *Link) sessionGone(id int64) {
 	l.handler.Expired(id)
 }
 
+// isAbandoned is whether a session is to be closed when a server grants it.
 func (l *Link) isAbandoned(id int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.abandoned == id
+	return l.abandoned == id || l.closing
+}
+
+// isOver is whether the link is closing and has no session any more.
+func (l *Link) isOver() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.closing && l.session == 0
 }
 
 // tellLocked wakes those who wait for a change.
@@ -425,16 +445,14 @@ var errAbandoned = errors.New("session given up")
 
 // ErrNotTold reports a session that could not be closed, so that the servers
 // keep its ephemeral nodes until it times out.
-var ErrNotTold = errors.New("session not closed")
+var ErrNotTold = errors.New("session not closed: the servers keep its ephemeral nodes for up to a session timeout")
 
-// Close ends the session, if tell is set and a server can be told within limit,
-// and then go-zookeeper and every goroutine of the link. The error, if any,
-// wraps ErrNotTold.
-func (l *Link) Close(limit time.Duration, tell bool) error {
-	var err error
-	if tell {
-		err = l.endSession(limit)
-	}
+// Close ends the session, if a server can be told within limit, and then
+// go-zookeeper and every goroutine of the link. It returns nil if there is no
+// session any more, be it one that was abandoned. Errors match ErrNotTold, if a
+// session may be left, and ErrStuck.
+func (l *Link) Close(limit time.Duration) error {
+	err := l.endSession(limit)
 	l.hosts.stop()
 	l.stop()
 	l.mu.Lock()
@@ -493,8 +511,13 @@ func (l *Link) partFromLib() {
 	}
 }
 
-// endSession closes the session on whichever connection there is.
+// endSession closes the session on the connection there is, or lets the next one
+// close it instead of going up: there it takes no credentials, which may be what
+// keeps it from going up.
 func (l *Link) endSession(limit time.Duration) error {
+	l.mu.Lock()
+	l.closing = true
+	l.mu.Unlock()
 	late := time.NewTimer(limit)
 	defer late.Stop()
 	for {
@@ -510,13 +533,14 @@ func (l *Link) endSession(limit time.Duration) error {
 		select {
 		case <-answered:
 			if call.Err() == nil {
+				l.sessionClosed(session)
 				return nil
 			}
 			// After a lost reply the next connection tells: renewed or gone.
 			<-changed
 		case <-changed:
 		case <-late.C:
-			return fmt.Errorf("%w within %v", ErrNotTold, limit)
+			return fmt.Errorf("no answer within %v: %w", limit, ErrNotTold)
 		}
 	}
 }

@@ -359,7 +359,7 @@ func TestCloseTellsTheServer(t *testing.T) {
 		l, r := open(t, s)
 		r.await(t, "up", 1)
 		began := time.Now()
-		require.NoError(t, l.Close(time.Minute, true))
+		require.NoError(t, l.Close(time.Minute))
 		assert.Zero(t, time.Since(began))
 		assert.Equal(t, wire.OpCloseSession, <-ops)
 		s.stop()
@@ -379,7 +379,7 @@ func TestCloseReconnectsToTellTheServer(t *testing.T) {
 			})
 		l, r := open(t, s)
 		r.await(t, "up", 1)
-		require.NoError(t, l.Close(time.Minute, true))
+		require.NoError(t, l.Close(time.Minute))
 		assert.Equal(t, wire.OpCloseSession, <-ops)
 		s.stop()
 	})
@@ -395,7 +395,7 @@ func TestCloseWithoutAServer(t *testing.T) {
 		s.mu.Unlock()
 		r.current().Kill(errors.New("test"))
 		began := time.Now()
-		assert.ErrorIs(t, l.Close(2*time.Second, true), ErrNotTold)
+		assert.ErrorIs(t, l.Close(2*time.Second), ErrNotTold)
 		assert.LessOrEqual(t, time.Since(began), 3*time.Second)
 		s.stop()
 	})
@@ -412,7 +412,7 @@ func TestCloseBeforeTheFirstConnection(t *testing.T) {
 				l, _ := open(t, s)
 				time.Sleep(100 * time.Millisecond)
 				began := time.Now()
-				require.NoError(t, l.Close(time.Minute, true))
+				require.NoError(t, l.Close(time.Minute))
 				assert.LessOrEqual(t, time.Since(began), time.Second)
 				s.stop()
 			})
@@ -430,7 +430,7 @@ func TestCloseAtAnyMoment(t *testing.T) {
 				func(p *peer) { p.asked(); p.next() })
 			l, _ := open(t, s, func(c *Config) { c.ConnectTimeout = 100 * time.Millisecond })
 			time.Sleep(time.Duration(at) * 10 * time.Millisecond)
-			_ = l.Close(time.Second, true) // may not have told the server; nothing may be left
+			_ = l.Close(time.Second) // may not have told the server; nothing may be left
 			s.stop()
 		})
 	}
@@ -447,7 +447,7 @@ func TestDialerThatDoesNotEnd(t *testing.T) {
 			}
 		})
 		time.Sleep(time.Second)
-		assert.ErrorIs(t, l.Close(time.Minute, true), ErrStuck)
+		assert.ErrorIs(t, l.Close(time.Minute), ErrStuck)
 		close(hang)
 	})
 }
@@ -660,7 +660,7 @@ func TestSocketThatDoesNotClose(t *testing.T) {
 		r.await(t, "up", 2)
 		assert.LessOrEqual(t, time.Since(began), time.Second, "the pause before the next connection")
 		began = time.Now()
-		require.ErrorIs(t, l.Close(time.Minute, false), ErrStuck)
+		require.ErrorIs(t, l.Close(time.Minute), ErrStuck)
 		assert.LessOrEqual(t, time.Since(began), 3*time.Second)
 		close(gate)
 		s.stop()

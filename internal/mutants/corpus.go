@@ -982,4 +982,21 @@ var corpus = []row{
 			recipes, "TestLossAroundARefusedTransaction",
 		},
 	}},
+	{number: 83, failure: "the client is closed when it has lost its session", mutants: []mutant{
+		{
+			"a lost session is left to itself",
+			[]swap{{"internal/link/link.go", "if session == 0 {\n\t\t\treturn nil", "if session == 0 || session == l.abandoned {\n\t\t\treturn nil"}},
+			recipes, "TestCloseInEveryState/lost,_and_the_server_comes_back",
+		},
+		{
+			"a session is closed with credentials only",
+			[]swap{{"internal/link/link.go", "return l.abandoned == id || l.closing", "return l.abandoned == id"}},
+			recipes, "TestCloseInEveryState/credentials_refused_from_now_on",
+		},
+		{
+			"nodes are said to be gone that nobody has deleted",
+			[]swap{{sessionFile, "if !errors.Is(err, link.ErrNotTold) {", "if true {"}},
+			recipes, "TestCloseInEveryState/suspended",
+		},
+	}},
 }

@@ -203,9 +203,10 @@ func (s *Session) Kept(first func() any) any {
 }
 
 // Close ends claims, watches, background work and the session, in this order,
-// and waits for every goroutine, at most CloseTimeout and a little. The error
-// says that the servers could not be told. A second Close waits for the first
-// and returns its error.
+// and waits for every goroutine, at most CloseTimeout and a little. It returns nil
+// if the servers were told, or have said that the session is over. Errors match
+// link.ErrNotTold, if nodes of the session may be left, link.ErrStuck and
+// ErrBlocked. A second Close waits for the first and returns its error.
 func (s *Session) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -214,7 +215,6 @@ func (s *Session) Close() error {
 		return s.closeErr
 	}
 	s.closed = true
-	tellServers := s.id != 0
 	lost, losing := s.loseClaimsLocked(ErrClosed), s.losing
 	s.tellLocked()
 	s.mu.Unlock()
@@ -228,7 +228,7 @@ func (s *Session) Close() error {
 	s.watches.end(ErrClosed, true)
 	s.jobs.Wait()
 
-	err := s.link.Close(s.cfg.CloseTimeout, tellServers)
+	err := s.link.Close(s.cfg.CloseTimeout)
 	if s.closeErr = err; !s.joinAside() {
 		s.closeErr = errors.Join(err, ErrBlocked)
 	}
@@ -236,7 +236,7 @@ func (s *Session) Close() error {
 	s.mu.Lock()
 	s.id = 0
 	var gone []func()
-	if err == nil {
+	if !errors.Is(err, link.ErrNotTold) {
 		for _, fns := range s.graves {
 			gone = append(gone, fns...)
 		}
