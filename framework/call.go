@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/paddock-zk/paddock/internal/link"
 	"github.com/paddock-zk/paddock/internal/wire"
@@ -90,14 +91,39 @@ func (o *op) do(ctx context.Context, attempt func(ctx context.Context) error) er
 	if o.idempotent || !o.write {
 		opts = append(opts, retry.Idempotent())
 	}
-	return o.fail(plainly(retry.Do(ctx, o.plan.Retry, attempt, opts...)))
+	return o.fail(plainly(retry.Do(ctx, o.plan.Retry, func(limited context.Context) error {
+		err := attempt(limited)
+		if limited.Err() != nil && ctx.Err() == nil && ended(err) {
+			return late(err)
+		}
+		return err
+	}, opts...)))
 }
 
-// plainly takes off what says no more than that there was one attempt.
+// late is how an attempt ended whose own time was up. The caller's context goes
+// on, so the error must not match its end.
+func late(err error) error {
+	what := ErrNotConnected
+	if Ambiguous(err) {
+		what = ErrOutcomeUnknown
+	}
+	return fmt.Errorf("%w: no answer within the time for one attempt", what)
+}
+
+// plainly takes off what says no more than that there was one attempt, or none.
 func plainly(err error) error {
 	var r *retry.Error
-	if errors.As(err, &r) && r.Attempts == 1 && r.Last != nil &&
-		(errors.Is(r.Reason, retry.ErrStopped) || errors.Is(r.Reason, retry.ErrUnsure)) {
+	if !errors.As(err, &r) {
+		return err
+	}
+	switch {
+	case r.Attempts == 0:
+		return r.Reason
+	case r.Attempts > 1 || r.Last == nil:
+		return err
+	case errors.Is(r.Reason, retry.ErrStopped), errors.Is(r.Reason, retry.ErrUnsure):
+		return r.Last
+	case ended(r.Reason) && (ended(r.Last) || classify(r.Last) == retry.Stop): // it says the same, or a server has answered
 		return r.Last
 	}
 	return err
@@ -105,16 +131,18 @@ func plainly(err error) error {
 
 // conn waits for a connection, for no longer than one attempt may.
 func (o *op) conn(ctx context.Context) (*link.Conn, error) {
+	began := time.Now()
 	patient, cancel := context.WithTimeout(ctx, o.plan.ConnectTimeout)
 	defer cancel()
 	c, err := o.session.Conn(patient, o.write)
-	if err == nil || ctx.Err() != nil || patient.Err() == nil {
+	switch {
+	case err == nil || !ended(err):
 		return c, err
+	case ctx.Err() == nil:
+		return nil, o.session.NotConnected(fmt.Sprintf(" within %v", o.plan.ConnectTimeout))
 	}
-	if failure := o.session.Failure(); failure != nil {
-		return nil, fmt.Errorf("%w within %v: %w", ErrNotConnected, o.plan.ConnectTimeout, failure)
-	}
-	return nil, fmt.Errorf("%w within %v", ErrNotConnected, o.plan.ConnectTimeout)
+	waited := time.Since(began).Round(time.Millisecond)
+	return nil, fmt.Errorf("%w: %w", err, o.session.NotConnected(fmt.Sprintf(" for %v", waited)))
 }
 
 // round is one attempt with one request.

@@ -2,6 +2,7 @@ package framework
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -279,4 +280,28 @@ func TestClassify(t *testing.T) {
 	assert.False(t, Retryable(nil))
 	assert.True(t, Ambiguous(op(ErrOutcomeUnknown)))
 	assert.False(t, Ambiguous(op(ErrNoNode)))
+}
+
+// What a server has said counts, although the context ended at the same moment.
+func TestWhatIsToldOfOneAttempt(t *testing.T) {
+	offline := fmt.Errorf("%w: %w", context.Canceled, ErrNotConnected)
+	lost := fmt.Errorf("%w: connection lost", ErrNotConnected)
+	for name, tc := range map[string]struct {
+		given retry.Error
+		want  error // nil for all of it
+	}{
+		"ended before":            {retry.Error{Reason: context.Canceled}, context.Canceled},
+		"an answer":               {retry.Error{Attempts: 1, Reason: retry.ErrStopped, Last: ErrNoNode}, ErrNoNode},
+		"a lost reply":            {retry.Error{Attempts: 1, Reason: retry.ErrUnsure, Last: ErrOutcomeUnknown}, ErrOutcomeUnknown},
+		"an answer as it ended":   {retry.Error{Attempts: 1, Reason: context.Canceled, Last: ErrNoNode}, ErrNoNode},
+		"ended, and not answered": {retry.Error{Attempts: 1, Reason: context.Canceled, Last: offline}, offline},
+		"lost as it ended":        {retry.Error{Attempts: 1, Reason: context.Canceled, Last: lost}, nil},
+		"used up":                 {retry.Error{Attempts: 1, Reason: retry.ErrExhausted, Last: lost}, nil},
+		"several":                 {retry.Error{Attempts: 2, Reason: retry.ErrStopped, Last: ErrNoNode}, nil},
+	} {
+		if tc.want == nil {
+			tc.want = &tc.given
+		}
+		assert.Equal(t, tc.want, plainly(&tc.given), name)
+	}
 }

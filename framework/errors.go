@@ -6,17 +6,24 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/paddock-zk/paddock/internal/foreign"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/retry"
 )
 
 // OpError is what every call on a path returns. Err wraps one of the Err
-// values, a network error, or, if the caller's context ended, both ctx.Err()
-// and context.Cause(ctx). If there was more than one attempt it is a
-// *retry.Error, which says how many and for how long.
+// values, a network error, or ctx.Err() if the caller's context ended. If there
+// was more than one attempt it is a *retry.Error, which says how many and for how
+// long.
+//
+// The cause of a context can be any error, also one that means something here. So
+// it is in the text alone, and an error that comes of the end of a context matches
+// nothing of it; context.Cause(ctx) has it. The same holds for what DialContext,
+// a connection of yours or a Compression returned: errors.Is and errors.As find
+// it, except for errors and types that mean something here.
 type OpError struct {
 	Op   string // "create", "get", "acquire", ...
-	Path string // in full, with chroot and namespace
+	Path string // in full, with chroot and namespace; as given if it is not valid
 	Err  error
 }
 
@@ -54,7 +61,8 @@ var (
 	// ErrClosed reports a call on a closed client.
 	ErrClosed = session.ErrClosed
 	// ErrNotConnected reports that no server could be asked in time, and that
-	// nothing was left behind.
+	// nothing was left behind. If the caller's context ended while there was no
+	// connection, the error matches ctx.Err() as well.
 	ErrNotConnected = session.ErrNotConnected
 	// ErrOutcomeUnknown reports a write whose reply was lost: it may have happened.
 	ErrOutcomeUnknown = session.ErrOutcomeUnknown
@@ -69,6 +77,8 @@ var (
 	// ErrNilContext reports a call that was given no context.
 	ErrNilContext = session.ErrNilContext
 )
+
+func init() { foreign.Reserve(ErrInvalidArgument) }
 
 // Retryable reports that the failure may pass and that nothing has happened.
 func Retryable(err error) bool {

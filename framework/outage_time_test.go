@@ -57,7 +57,10 @@ func TestBlockUntilConnected(t *testing.T) {
 		cause := errors.New("interrupted")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Second, func() { cancel(cause) })
-		require.ErrorIs(t, c.BlockUntilConnected(ctx), cause)
+		err = c.BlockUntilConnected(ctx)
+		require.ErrorIs(t, err, context.Canceled)
+		require.NotErrorIs(t, err, cause)
+		require.ErrorContains(t, err, "(cause: interrupted)")
 
 		time.AfterFunc(time.Second, func() { _ = srv.Restart() })
 		require.NoError(t, block(time.Minute), "the first connection")

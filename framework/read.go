@@ -39,17 +39,27 @@ func (c *Client) beginGet(ctx context.Context, name, path string, opts []GetOpti
 	return o, options, nil
 }
 
-// Exists returns false and no error for an absent node. From ZooKeeper 3.9 on it
-// needs the right to read a node that is there; before, no right is needed.
+// Exists returns false and no error for a node of which a server has said that it
+// is absent. From ZooKeeper 3.9 on it needs the right to read a node that is
+// there; before, no right is needed.
 //
 // Errors: ErrNoAuth (the node exists), ErrNotConnected.
 func (c *Client) Exists(ctx context.Context, path string) (bool, *Stat, error) {
+	o, err := c.begin(ctx, "exists", path, false, false)
+	if err != nil {
+		return false, nil, err
+	}
 	var resp wire.StatResponse
-	err := c.read(ctx, "exists", path, wire.OpExists, &resp)
-	switch {
-	case errors.Is(err, ErrNoNode):
-		return false, nil, nil
-	case err != nil:
+	there := false
+	err = o.do(ctx, func(ctx context.Context) error {
+		err := o.round(ctx, wire.OpExists, &wire.PathWatchRequest{Path: o.path}, &resp)
+		there = err == nil
+		if errors.Is(err, ErrNoNode) {
+			return nil
+		}
+		return err
+	})
+	if err != nil || !there {
 		return false, nil, err
 	}
 	return true, stat(&resp.Stat), nil

@@ -26,8 +26,15 @@ func newDoor(sc *scope) *session.Scope {
 		Relative: sc.relative,
 		ACL:      func(full string) []wire.ACL { return wireACL(sc.defaultACL(full)) },
 		Data:     func(c *link.Conn) []byte { return sc.dataOrDefault(c, nil) },
-		Read: func(ctx context.Context, name, full string, attempt func(context.Context) error) error {
-			return (&op{scope: sc, name: name, path: full}).do(ctx, attempt)
+		Read: func(ctx context.Context, name, full string, attempt func(context.Context, *link.Conn) error) error {
+			o := &op{scope: sc, name: name, path: full}
+			return o.do(ctx, func(ctx context.Context) error {
+				c, err := o.conn(ctx)
+				if err != nil {
+					return err
+				}
+				return attempt(ctx, c)
+			})
 		},
 		Begin: func() any { return Ops{scope: sc} },
 		Guarded: func(ops any, guards []session.Guard) any {

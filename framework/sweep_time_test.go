@@ -268,12 +268,11 @@ func sweepCall(t *testing.T, s swept, policy retry.Policy, nth int, kind string,
 		require.NoError(t, err)
 	}
 	c := connect(t, config(srv, func(cfg *framework.Config) { cfg.Retry = policy }))
-	errGivenUp := errors.New("given up")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
 	// What begins the next connection is not part of the call.
 	counts := func(r zktest.Request) bool { return r.Op != "connect" && r.Op != "setWatches" }
-	rule := srv.On(zktest.Match{Session: c.SessionID(), Nth: nth, Func: counts}, happens(c, srv, func() { cancel(errGivenUp) }))
+	rule := srv.On(zktest.Match{Session: c.SessionID(), Nth: nth, Func: counts}, happens(c, srv, func() { cancel(errors.New("given up")) }))
 	err := s.call(ctx, c)
 	rule.Remove()
 	hit = rule.Fired() > 0
@@ -282,7 +281,8 @@ func sweepCall(t *testing.T, s swept, policy retry.Policy, nth int, kind string,
 	done := s.done == nil || s.done(t.Context(), admin)
 	s.judge(t, hit, done, err, kind, once)
 	if kind == "cancelled" && hit && err != nil {
-		require.ErrorIs(t, err, errGivenUp)
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorContains(t, err, "given up")
 	}
 	require.NoError(t, c.Close())
 	assert.Empty(t, srv.Watches())

@@ -3,7 +3,6 @@ package framework_test
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"net"
 	"os"
 	"testing"
@@ -61,7 +60,11 @@ func TestLimitsOfConnectingAreNotTheCallers(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
 				_, err = c.Create(ctx, "/a", nil, framework.Persistent)
-				assert.True(t, errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, framework.ErrNotConnected), "the caller's own: %v", err)
+				require.ErrorIs(t, err, context.DeadlineExceeded, "the caller's own")
+				require.ErrorIs(t, err, framework.ErrNotConnected, "and why nobody has answered until then")
+				require.ErrorContains(t, err, "create /a: context deadline exceeded: not connected for 1s: 127.")
+				require.ErrorContains(t, err, tc.want)
+				assert.False(t, framework.Retryable(err))
 			})
 		})
 	}

@@ -3,7 +3,10 @@ package listeners
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
+
+	"github.com/paddock-zk/paddock/internal/foreign"
 )
 
 // Source is what a reader of events needs of a Hub.
@@ -108,8 +111,8 @@ func (h *Hub[E]) Close() {
 //
 // A Subscription counts until it has been read to its end or stopped, so one
 // whose reader has gone away without Stop holds Wait up. So does a listener
-// that calls it. If ctx ends first the error matches both ctx.Err() and
-// context.Cause(ctx). A nil ctx is an error.
+// that calls it. If ctx ends first the error matches ctx.Err(); its cause is in
+// the text alone. A nil ctx is an error.
 func (h *Hub[E]) Wait(ctx context.Context) error {
 	if ctx == nil {
 		return errNilContext
@@ -124,7 +127,7 @@ func (h *Hub[E]) Wait(ctx context.Context) error {
 	case <-drained:
 		return nil
 	case <-ctx.Done():
-		return &endError{err: ctx.Err(), cause: context.Cause(ctx)}
+		return fmt.Errorf("listeners: waiting: %w", foreign.ContextEnd(ctx))
 	}
 }
 
@@ -172,9 +175,3 @@ func (h *Hub[E]) report(recovered any) {
 		h.OnPanic(recovered)
 	}
 }
-
-// endError is the end of the context given to Wait.
-type endError struct{ err, cause error }
-
-func (e *endError) Error() string   { return "listeners: waiting: " + e.cause.Error() }
-func (e *endError) Unwrap() []error { return []error{e.err, e.cause} }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/foreign"
 	"github.com/paddock-zk/paddock/internal/session"
 )
 
@@ -32,6 +33,11 @@ var (
 	// ErrNoFence reports a hold that cannot be proved to the ensemble.
 	ErrNoFence = errors.New("hold cannot be fenced")
 )
+
+func init() {
+	foreign.Reserve(ErrLockLost, ErrNotAcquired, ErrDeadlock, ErrReleased, ErrReleasePending, ErrInvalidLock, ErrSequenceExhausted,
+		ErrFenced, ErrNoFence)
+}
 
 // LostError is the cause of a lost hold. It matches ErrLockLost and the reason:
 // framework.ErrSessionExpired, framework.ErrNotConnected (silence for too long,

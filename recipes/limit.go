@@ -3,10 +3,9 @@ package recipes
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
-	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/foreign"
 	"github.com/paddock-zk/paddock/internal/session"
 )
 
@@ -31,7 +30,7 @@ func (l limit) begin(ctx context.Context, s *session.Session) (context.Context, 
 		limited, cancel := context.WithTimeout(ctx, l.wait)
 		return limited, cancel, nil
 	case !s.Writable():
-		return nil, nil, notConnected(s)
+		return nil, nil, s.NotConnected("")
 	}
 	limited, cancel := context.WithTimeout(ctx, s.Timeout()*2/3)
 	return limited, cancel, nil
@@ -45,7 +44,7 @@ func verdict(ctx, limited context.Context, s *session.Session, err error, behind
 	case errors.Is(err, session.ErrClosed):
 		return err
 	case ctx.Err() != nil:
-		return session.ContextError(ctx)
+		return foreign.ContextEnd(ctx)
 	case errors.Is(err, ErrNotAcquired):
 		return ErrNotAcquired
 	case limited.Err() == nil:
@@ -53,12 +52,5 @@ func verdict(ctx, limited context.Context, s *session.Session, err error, behind
 	case behind && s.Writable():
 		return ErrNotAcquired
 	}
-	return notConnected(s)
-}
-
-func notConnected(s *session.Session) error {
-	if failure := s.Failure(); failure != nil {
-		return fmt.Errorf("%w: %w", framework.ErrNotConnected, failure)
-	}
-	return framework.ErrNotConnected
+	return s.NotConnected("")
 }

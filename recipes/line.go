@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/foreign"
 	"github.com/paddock-zk/paddock/internal/session"
 )
 
@@ -203,10 +204,10 @@ func (w *waiter) finish(ctx, limited context.Context) (*Hold, error) {
 	case w.leads:
 		t, behind, err = w.lead()
 	case t == nil:
-		behind, err = w.line.isBehind(), session.ContextError(limited)
+		behind, err = w.line.isBehind(), foreign.ContextEnd(limited)
 	case limited.Err() != nil:
 		t.decline()
-		err = session.ContextError(limited)
+		err = foreign.ContextEnd(limited)
 	default:
 		// A deadline may have passed between the hand-over and now.
 		if state, _ := t.now(); state != Lost {
@@ -256,7 +257,7 @@ func (l *line) place(ctx context.Context, m *InterProcessMutex) *place {
 // lead gets the lock from the servers. Who cannot passes the lead on.
 func (l *line) lead(ctx context.Context, m *InterProcessMutex, p *place, once bool) (t *tenure, behind bool, err error) {
 	if err = ctx.Err(); err != nil { // nothing is sent for somebody who has gone
-		err = session.ContextError(ctx)
+		err = foreign.ContextEnd(ctx)
 	} else {
 		t, err = p.win(ctx, once, m.tenure)
 	}

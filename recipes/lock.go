@@ -57,8 +57,8 @@ func under(hold *Hold, work func(ctx context.Context) error) (err error) {
 		if errors.Is(released, ErrReleasePending) || errors.Is(released, ErrReleased) {
 			released = nil // work may have released by itself
 		}
-		if released != nil && errors.Is(err, ErrLockLost) && errors.Is(released, ErrLockLost) {
-			released = nil // work has said it already
+		if released != nil && errors.Is(err, released) {
+			released = nil // work has said it already: of this lock, and not of another
 		}
 		if released != nil {
 			err = errors.Join(err, released)

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/foreign"
 	"github.com/paddock-zk/paddock/internal/link"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/wire"
@@ -165,7 +166,7 @@ func (p *place) pass(ctx context.Context, c *link.Conn, h *heir, v view) (first 
 		return h.inherit(first), err
 	case err = <-two:
 	case <-ctx.Done():
-		return false, session.ContextError(ctx)
+		return false, foreign.ContextEnd(ctx)
 	}
 	if errors.Is(err, framework.ErrSessionExpired) {
 		err = session.ErrSessionOver

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/foreign"
 	"github.com/paddock-zk/paddock/internal/session"
 )
 
@@ -197,7 +198,7 @@ func usable(ctx context.Context, made error) error {
 	case ctx == nil:
 		return framework.ErrNilContext
 	case ctx.Err() != nil:
-		return session.ContextError(ctx)
+		return foreign.ContextEnd(ctx)
 	}
 	return nil
 }

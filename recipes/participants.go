@@ -37,10 +37,11 @@ func (m *InterProcessMutex) Participants(ctx context.Context) ([]Participant, er
 }
 
 // reading lists by the client's retry policy.
-func reading(ctx context.Context, scope *session.Scope, path string, list func(context.Context) ([]Participant, error)) ([]Participant, error) {
+func reading(ctx context.Context, scope *session.Scope, path string,
+	list func(context.Context, *link.Conn) ([]Participant, error)) ([]Participant, error) {
 	var all []Participant
-	err := scope.Read(ctx, "participants", path, func(ctx context.Context) (err error) {
-		all, err = list(ctx)
+	err := scope.Read(ctx, "participants", path, func(ctx context.Context, c *link.Conn) (err error) {
+		all, err = list(ctx, c)
 		return err
 	})
 	if err != nil {
@@ -49,11 +50,7 @@ func reading(ctx context.Context, scope *session.Scope, path string, list func(c
 	return all, nil
 }
 
-func (q *queue) participants(ctx context.Context) ([]Participant, error) {
-	c, err := q.scope.Session.Conn(ctx, false)
-	if err != nil {
-		return nil, err
-	}
+func (q *queue) participants(ctx context.Context, c *link.Conn) ([]Participant, error) {
 	line, err := q.line(ctx, c)
 	if err != nil {
 		return nil, err

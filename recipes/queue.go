@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/foreign"
 	"github.com/paddock-zk/paddock/internal/link"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/wire"
@@ -157,7 +158,7 @@ func pause(ctx context.Context, failures int) error {
 	case <-t.C:
 		return nil
 	case <-ctx.Done():
-		return session.ContextError(ctx)
+		return foreign.ContextEnd(ctx)
 	}
 }
 
@@ -453,7 +454,7 @@ func (p *place) await(ctx context.Context, c *link.Conn, name string) error {
 		}
 		return err
 	case <-ctx.Done():
-		return session.ContextError(ctx)
+		return foreign.ContextEnd(ctx)
 	}
 }
 

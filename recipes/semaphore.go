@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/foreign"
 	"github.com/paddock-zk/paddock/internal/link"
 	"github.com/paddock-zk/paddock/internal/session"
 )
@@ -307,7 +308,7 @@ func (a *lending) look(ctx context.Context, c *link.Conn) (granted bool, err err
 		}
 		return false, err
 	case <-ctx.Done():
-		return false, session.ContextError(ctx)
+		return false, foreign.ContextEnd(ctx)
 	}
 }
 

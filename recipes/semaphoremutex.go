@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/link"
 )
 
 // InterProcessSemaphoreMutex is a lock for one owner at a time that is not
@@ -68,11 +69,7 @@ func (s *InterProcessSemaphore) Participants(ctx context.Context) ([]Participant
 	return reading(ctx, s.line.scope, s.path, s.participants)
 }
 
-func (s *InterProcessSemaphore) participants(ctx context.Context) ([]Participant, error) {
-	c, err := s.line.scope.Session.Conn(ctx, false)
-	if err != nil {
-		return nil, err
-	}
+func (s *InterProcessSemaphore) participants(ctx context.Context, c *link.Conn) ([]Participant, error) {
 	leases, err := s.leases.line(ctx, c)
 	if err != nil {
 		return nil, err

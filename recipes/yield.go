@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/foreign"
 	"github.com/paddock-zk/paddock/internal/link"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/wire"
@@ -98,7 +99,7 @@ func (g *party) wait(ctx context.Context, c *link.Conn) error {
 	case <-g.woken:
 		return nil
 	case <-ctx.Done():
-		return session.ContextError(ctx)
+		return foreign.ContextEnd(ctx)
 	case <-look:
 		g.looking = true
 		return nil

@@ -12,10 +12,11 @@ import "context"
 //
 // A failure is judged by its Mark, then by the attempt's timeout, then by the
 // policy's classifiers; without any of these it is Again, or what Pass says of
-// nested loops. Once ctx has ended nothing is judged and the error matches both
-// ctx.Err() and context.Cause(ctx). A delay that would end at ctx's deadline or later is not
-// begun; that error matches context.DeadlineExceeded. See Error for the other
-// reasons.
+// nested loops. Once ctx has ended nothing is judged, and the error matches
+// ctx.Err(). It does not match the cause of ctx, which may be any error and is in
+// the text; context.Cause(ctx) has it. A delay that would end at ctx's deadline or
+// later is not begun; that error matches context.DeadlineExceeded. See Error for
+// the other reasons.
 //
 // A Do under another Do's context charges its retries to the outer loop as
 // well; see Detach. A panic in op goes on to the caller of Do. A nil ctx or op

@@ -3,7 +3,10 @@ package retry
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+
+	"github.com/paddock-zk/paddock/internal/foreign"
 )
 
 // ErrExhausted reports that the policy allows no further attempt.
@@ -26,8 +29,10 @@ var (
 	errAttemptTimeout = errors.New("attempt timed out")
 )
 
+func init() { foreign.Reserve(ErrExhausted, ErrStopped, ErrUnsure, ErrNoBudget) }
+
 // Error is what Do returns. errors.Is and errors.As find both Reason and Last
-// in it and, if the caller's context has ended, its Err as well as its cause.
+// in it.
 //
 // Last may be the *Error of a loop inside op, so errors.Is(err, ErrStopped)
 // also finds that loop's reason. Compare Reason to ask about this one.
@@ -39,19 +44,19 @@ type Error struct {
 	// Elapsed is the time from the call of Do to giving up.
 	Elapsed time.Duration
 	// Reason is why no further attempt was made: ErrExhausted, ErrStopped,
-	// ErrUnsure, ErrNoBudget or the cause of the context's end. It wraps
-	// context.DeadlineExceeded if the next delay would have outlasted the
-	// context's deadline, and says so if ctx or op was nil.
+	// ErrUnsure, ErrNoBudget or the end of the caller's context. The latter
+	// matches ctx.Err() and nothing of the context's cause, which is in its text.
+	// Reason wraps context.DeadlineExceeded if the next delay would have outlasted
+	// the context's deadline, and says so if ctx or op was nil.
 	Reason error
 	// Last is the last attempt's failure; nil if there was no attempt.
 	Last error
 
-	ctxErr  error    // of the caller's context, if Reason is its cause
 	verdict Decision // for a loop around this one
 }
 
 // Error tells the reason, the number of attempts, the time and the last
-// failure.
+// failure. A failure that begins with the reason is told without it.
 func (e *Error) Error() string {
 	text := "retry"
 	if e.Policy != "" {
@@ -62,16 +67,20 @@ func (e *Error) Error() string {
 		attempts = "attempt"
 	}
 	text += fmt.Sprintf(": %v after %d %s in %v", e.Reason, e.Attempts, attempts, e.Elapsed.Round(time.Millisecond))
-	if e.Last != nil {
-		text += ": " + e.Last.Error()
+	if e.Last == nil {
+		return text
 	}
-	return text
+	last, reason := e.Last.Error(), fmt.Sprint(e.Reason)
+	if last == reason {
+		return text
+	}
+	return text + ": " + strings.TrimPrefix(last, reason+": ")
 }
 
-// Unwrap returns Reason, Last and the context's Err, as far as there are any.
+// Unwrap returns Reason and Last, as far as there are any.
 func (e *Error) Unwrap() []error {
-	all := make([]error, 0, 3)
-	for _, err := range []error{e.Reason, e.Last, e.ctxErr} {
+	all := make([]error, 0, 2)
+	for _, err := range []error{e.Reason, e.Last} {
 		if err != nil {
 			all = append(all, err)
 		}

@@ -3,6 +3,7 @@ package retry_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"testing"
 	"time"
@@ -22,6 +23,10 @@ func TestErrorText(t *testing.T) {
 			"retry orders: attempts used up after 3 attempts in 1.235s: EOF"},
 		{retry.Error{Attempts: 1, Reason: retry.ErrStopped, Last: io.EOF}, "retry: not retryable after 1 attempt in 0s: EOF"},
 		{retry.Error{Reason: context.Canceled}, "retry: context canceled after 0 attempts in 0s"},
+		{retry.Error{Attempts: 1, Reason: context.Canceled, Last: context.Canceled}, "retry: context canceled after 1 attempt in 0s"},
+		{retry.Error{Attempts: 2, Reason: context.Canceled, Last: fmt.Errorf("%w: no answer", context.Canceled)},
+			"retry: context canceled after 2 attempts in 0s: no answer"},
+		{retry.Error{}, "retry: <nil> after 0 attempts in 0s"},
 	}
 	for _, tc := range cases {
 		assert.EqualError(t, &tc.err, tc.want)

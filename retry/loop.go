@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/paddock-zk/paddock/internal/foreign"
 )
 
 // loop is one call of Do. It is the parent of each attempt's context, which is
@@ -26,7 +28,6 @@ type loop struct {
 	attempts   int
 	last       error    // the latest failure
 	verdict    Decision // on last
-	ctxErr     error    // set once the caller's context was seen to have ended
 }
 
 func newLoop(ctx context.Context, p Policy, opts []Option) *loop {
@@ -81,13 +82,8 @@ func (l *loop) repeat(op func(context.Context) error) error {
 	}
 }
 
-// ended returns the cause if the caller's context has ended.
-func (l *loop) ended() error {
-	if l.ctxErr = l.Err(); l.ctxErr == nil {
-		return nil
-	}
-	return context.Cause(l.Context)
-}
+// ended is the end of the caller's context, nil while it goes on.
+func (l *loop) ended() error { return foreign.ContextEnd(l.Context) }
 
 // attempt calls op once.
 func (l *loop) attempt(op func(context.Context) error) (timedOut bool, err error) {
@@ -177,7 +173,6 @@ func (l *loop) fail(reason error) error {
 		Elapsed:  time.Since(l.start),
 		Reason:   reason,
 		Last:     l.last,
-		ctxErr:   l.ctxErr,
 		verdict:  l.verdict,
 	}
 }

@@ -32,12 +32,14 @@ var shipped = []string{"testing", "./internal/realzk", "./internal/conformance",
 var rules = []rule{
 	{
 		tree:    "retry",
+		ours:    []string{"internal/foreign"},
 		modules: []string{backoff, zap},
-		never:   append([]string{zk, "./framework", "./recipes", "./testing", "./listeners", "./internal"}, shipped...),
+		never:   append([]string{zk, "./framework", "./recipes", "./testing", "./listeners"}, shipped...),
 	},
 	{
 		tree:  "listeners",
-		never: append([]string{zk, "./framework", "./recipes", "./testing", "./retry", "./internal"}, shipped...),
+		ours:  []string{"internal/foreign"},
+		never: append([]string{zk, "./framework", "./recipes", "./testing", "./retry"}, shipped...),
 	},
 	{
 		tree:    "framework",
@@ -70,6 +72,7 @@ var rules = []rule{
 		never:   []string{"./framework", "./recipes", "./testing"},
 	},
 	{tree: "internal/wire", never: append([]string{zk}, shipped...)},
+	{tree: "internal/foreign", never: append([]string{zk, zap}, shipped...)}, // retry and listeners import it
 	{
 		tree:    "internal/bench",
 		ours:    []string{"framework", "recipes", "retry", "listeners", "testing", "internal"},

@@ -190,7 +190,7 @@ func (c *Conn) writeAll() {
 			_, err = c.nc.Write(buf)
 		}
 		if err != nil {
-			c.cannotWrite(fmt.Errorf("write: %w", err))
+			c.cannotWrite(fmt.Errorf("write: %w", usersError(err)))
 			return
 		}
 		if cap(buf) > 64<<10 {
@@ -342,7 +342,7 @@ func (c *Conn) passOver(n int) error {
 			return err
 		}
 		if _, err := c.in.Discard(min(left, readStep)); err != nil {
-			return fmt.Errorf("read: %w", err)
+			return fmt.Errorf("read: %w", usersError(err))
 		}
 	}
 	return c.reply(h, nil, nil, tooLong, c.link.cfg.Now())
@@ -363,7 +363,7 @@ func (c *Conn) readLength() (int, error) {
 	}
 	prefix, err := c.in.Peek(4)
 	if err != nil {
-		return 0, fmt.Errorf("read: %w", err)
+		return 0, fmt.Errorf("read: %w", usersError(err))
 	}
 	n := int(int32(binary.BigEndian.Uint32(prefix)))
 	_, _ = c.in.Discard(4) // cannot fail after Peek
@@ -386,7 +386,7 @@ func (c *Conn) readBody(into *[]byte, n, least, most int) ([]byte, error) {
 	}
 	frame, err := readN(c.in, n, (*into)[:0])
 	if err != nil {
-		return nil, fmt.Errorf("read: %w", err)
+		return nil, fmt.Errorf("read: %w", usersError(err))
 	}
 	*into = frame
 	return frame, nil
@@ -425,7 +425,7 @@ func (c *Conn) expect(n int) error {
 		deadline = time.Now().Add(time.Duration(c.silence.Load()))
 	}
 	if err := c.nc.SetReadDeadline(deadline); err != nil {
-		return err
+		return usersError(err)
 	}
 	return c.failure()
 }

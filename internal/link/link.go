@@ -277,7 +277,7 @@ func (l *Link) dialServer(ctx context.Context, t target, o *opened) {
 	callUser("Config.DialContext", &o.err, func() { nc, o.err = l.cfg.Dial(ctx, "tcp", t.addr) })
 	switch {
 	case o.err != nil:
-		o.err = inTime(ctx, o.err)
+		o.err = usersError(inTime(ctx, o.err))
 		return
 	case nc == nil:
 		o.err = errors.New("Config.DialContext returned neither a connection nor an error")
@@ -303,9 +303,9 @@ func (l *Link) dialServer(ctx context.Context, t target, o *opened) {
 	case o.err == nil:
 		o.nc = l.shield(tc)
 	case endedByServer(o.err):
-		o.err = fmt.Errorf("TLS: ended by the server, as by one without TLS: %w", o.err)
+		o.err = fmt.Errorf("TLS: ended by the server, as by one without TLS: %w", usersError(o.err))
 	default:
-		o.err = fmt.Errorf("TLS: %w", inTime(ctx, o.err))
+		o.err = fmt.Errorf("TLS: %w", usersError(inTime(ctx, o.err)))
 	}
 }
 

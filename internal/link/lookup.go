@@ -167,7 +167,7 @@ func (l *Link) lookUp(server string, lk *lookup) {
 		addrs = slices.DeleteFunc(slices.Clone(addrs), func(addr string) bool { return addr == "" })
 		switch {
 		case err != nil:
-			addrs, err = nil, fmt.Errorf("name not resolved: %w", inTime(ctx, err))
+			addrs, err = nil, fmt.Errorf("name not resolved: %w", usersError(inTime(ctx, err)))
 		case len(addrs) == 0:
 			err = errNoAddress
 		}

@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"sync/atomic"
 	"time"
+
+	"github.com/paddock-zk/paddock/internal/foreign"
 )
 
 // PanicError reports a function of the user's that panicked or ended its
@@ -37,6 +39,16 @@ func callUser(name string, err *error, fn func()) {
 	}()
 	fn()
 	returned = true
+}
+
+// usersError is an error of a function of the user's, which matches no error that
+// means something here. A panic in it is told as it is.
+func usersError(err error) error {
+	var panicked *PanicError
+	if errors.As(err, &panicked) {
+		return panicked
+	}
+	return foreign.Wrap(err)
 }
 
 // shield is a connection of the user's dialer, or one of TLS, which calls

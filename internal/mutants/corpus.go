@@ -8,6 +8,7 @@ const (
 	clock       = "internal/session/clock.go"
 	conn        = "internal/link/conn.go"
 	events      = "internal/session/events.go"
+	foreign     = "internal/foreign/foreign.go"
 	group       = "recipes/group.go"
 	handshake   = "internal/link/handshake.go"
 	hold        = "recipes/hold.go"
@@ -997,6 +998,43 @@ var corpus = []row{
 			"nodes are said to be gone that nobody has deleted",
 			[]swap{{sessionFile, "if !errors.Is(err, link.ErrNotTold) {", "if true {"}},
 			recipes, "TestCloseInEveryState/suspended",
+		},
+	}},
+	{number: 61, failure: "an error from elsewhere is taken for an answer", mutants: []mutant{
+		{
+			"the end of a context matches its cause",
+			[]swap{{foreign, "func (e *contextEnd) Unwrap() error { return e.end }", "func (e *contextEnd) Unwrap() []error { return []error{e.end, e.cause} }"}},
+			recipes, "TestEndOfAContextIsNoAnswer/framework.Client.Delete_if_it_exists,_in_flight",
+		},
+		{
+			"the end of a context is its cause to retry",
+			[]swap{{"retry/loop.go", "func (l *loop) ended() error { return foreign.ContextEnd(l.Context) }", "func (l *loop) ended() error {\n\t_ = foreign.ContextEnd\n\treturn context.Cause(l.Context)\n}"}},
+			recipes, "TestEndOfAContextIsNoAnswer/framework.Client.Get,_before",
+		},
+		{
+			"what the caller's dialer says is an answer",
+			[]swap{{linkFile, "o.err = usersError(inTime(ctx, o.err))", "o.err = inTime(ctx, o.err)"}},
+			recipes, "TestErrorsOfTheCallersNetworkAreNoAnswers/framework.Client.Exists,_dialing",
+		},
+		{
+			"what the caller's connection says is an answer",
+			[]swap{{conn, "return 0, fmt.Errorf(\"read: %w\", usersError(err))", "return 0, fmt.Errorf(\"read: %w\", err)"}},
+			recipes, "TestErrorsOfTheCallersNetworkAreNoAnswers/framework.Client.Exists,_in_flight",
+		},
+		{
+			"what the caller's compression says is an answer",
+			[]swap{{"framework/compression.go", "fmt.Errorf(\"decompress: %w\", foreign.Wrap(err))", "fmt.Errorf(\"decompress: %w\", err)"}},
+			recipes, "TestErrorsOfTheCallersCompressionAreNoAnswers",
+		},
+		{
+			"the time for one attempt is the caller's",
+			[]swap{{"framework/call.go", "if limited.Err() != nil && ctx.Err() == nil && ended(err) {", "if false {"}},
+			framework, "TestTimeForOneAttemptIsNotTheCallers/get",
+		},
+		{
+			"any lock that was lost is this one",
+			[]swap{{"recipes/lock.go", "errors.Is(err, released) {", "errors.Is(err, ErrLockLost) && errors.Is(released, ErrLockLost) {"}},
+			recipes, "TestDoTellsWhichLockWasLost",
 		},
 	}},
 }

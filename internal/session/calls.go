@@ -29,7 +29,7 @@ func (s *Session) Conn(ctx context.Context, write bool) (*link.Conn, error) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return nil, ContextError(ctx)
+			return nil, s.contextEnd(ctx)
 		}
 	}
 }
@@ -43,6 +43,15 @@ func (s *Session) Failure() error {
 		return nil
 	}
 	return s.failure
+}
+
+// NotConnected is ErrNotConnected with the reason, if there is one. For how long
+// that was follows the words "not connected".
+func (s *Session) NotConnected(howLong string) error {
+	if failure := s.Failure(); failure != nil {
+		return fmt.Errorf("%w%s: %w", ErrNotConnected, howLong, failure)
+	}
+	return fmt.Errorf("%w%s", ErrNotConnected, howLong)
 }
 
 // Writable is whether a server with a majority is connected.
@@ -86,7 +95,7 @@ func (s *Session) admit(ctx context.Context, calls ...*link.Call) error {
 		calls[len(calls)-1].Occupy(s.slots)
 		return nil
 	case <-ctx.Done():
-		return ContextError(ctx)
+		return s.contextEnd(ctx)
 	case <-s.life.Done():
 		return ErrClosed
 	}
@@ -125,7 +134,7 @@ func (s *Session) Await(ctx context.Context, c *link.Conn, call *link.Call, writ
 	case <-call.Done():
 		return s.ended(call, write)
 	case <-ctx.Done():
-		err = ContextError(ctx)
+		err = s.contextEnd(ctx)
 	case <-s.life.Done():
 		err = ErrClosed
 	}

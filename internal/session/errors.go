@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/paddock-zk/paddock/internal/foreign"
 	"github.com/paddock-zk/paddock/internal/link"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
@@ -30,6 +31,16 @@ var ErrReplyTooLarge = errors.New("reply too large")
 
 // ErrNilContext reports a call that was given no context.
 var ErrNilContext = errors.New("context is nil")
+
+// All errors that a caller may test for are reserved: what a function of the
+// caller's returned must not match them.
+func init() {
+	foreign.Reserve(ErrClosed, ErrNotConnected, ErrOutcomeUnknown, ErrTooLarge, ErrReplyTooLarge, ErrNilContext)
+	foreign.Reserve(zk.ErrAPIError, zk.ErrAuthFailed, zk.ErrBadArguments, zk.ErrBadVersion, zk.ErrClosing, zk.ErrConnectionClosed,
+		zk.ErrDeadlock, zk.ErrInvalidACL, zk.ErrInvalidFlags, zk.ErrInvalidPath, zk.ErrNoAuth, zk.ErrNoChildrenForEphemerals, zk.ErrNoNode,
+		zk.ErrNoServer, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrNotLocked, zk.ErrNothing, zk.ErrPtrExpected, zk.ErrReconfigDisabled,
+		zk.ErrSessionExpired, zk.ErrSessionMoved, zk.ErrShortBuffer, zk.ErrUnhandledFieldType, zk.ErrUnknown)
+}
 
 // CodeError is a server's refusal for which go-zookeeper has no error value.
 type CodeError struct{ Code wire.Code }
@@ -69,14 +80,13 @@ func Error(code wire.Code) error {
 	return &CodeError{Code: code}
 }
 
-// ContextError is the end of a context as an error that matches both ctx.Err()
-// and context.Cause(ctx).
-func ContextError(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if err == nil || errors.Is(cause, err) {
-		return cause
+// contextEnd is the end of a context of a request: ErrClosed if it is that of
+// the session, which work in the background goes by.
+func (s *Session) contextEnd(ctx context.Context) error {
+	if s.life.Err() != nil {
+		return ErrClosed
 	}
-	return fmt.Errorf("%w: %w", err, cause)
+	return foreign.ContextEnd(ctx)
 }
 
 // lostError says what the end of a connection means for a request.

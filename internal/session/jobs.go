@@ -111,7 +111,7 @@ func (s *Session) pause(ctx context.Context, d time.Duration) error {
 	case <-t.C:
 		return nil
 	case <-ctx.Done():
-		return ContextError(ctx)
+		return s.contextEnd(ctx)
 	}
 }
 
@@ -148,7 +148,7 @@ func (s *Session) ConnIn(ctx context.Context, session int64) (*link.Conn, error)
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return nil, ContextError(ctx)
+			return nil, s.contextEnd(ctx)
 		}
 	}
 }

@@ -216,6 +216,6 @@ func (s *Session) observeOnce(ctx context.Context, session int64, path string, f
 	case err := <-changed:
 		return err
 	case <-ctx.Done():
-		return ContextError(ctx)
+		return s.contextEnd(ctx)
 	}
 }

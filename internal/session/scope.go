@@ -20,9 +20,9 @@ type Scope struct {
 	ACL func(full string) []wire.ACL
 	// Data is what is written for nil data.
 	Data func(c *link.Conn) []byte
-	// Read runs a read on a path by the client's retry policy. Its error is what
-	// calls of the client return.
-	Read func(ctx context.Context, name, full string, attempt func(context.Context) error) error
+	// Read runs a read on a path by the client's retry policy, each attempt on the
+	// connection that there is. Its error is what calls of the client return.
+	Read func(ctx context.Context, name, full string, attempt func(context.Context, *link.Conn) error) error
 	// Begin is an empty framework.Ops.
 	Begin func() any
 	// Guarded is a *framework.Transaction of a framework.Ops, applied only if the

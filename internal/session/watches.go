@@ -3,6 +3,7 @@ package session
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -261,7 +262,9 @@ func (w *watches) begin(c *link.Conn, seen int64) {
 		call.OnReply = func(call *link.Call) {
 			if call.Err() == nil && call.Code() != wire.CodeOK {
 				// Without this the watches would be waited for and never fire.
-				c.Kill(Error(call.Code()))
+				// Told, and not to be matched: it answers none of the requests that end
+				// with the connection.
+				c.Kill(fmt.Errorf("watches are not set again: %s", call.Code()))
 			}
 		}
 		_ = c.Send(call) // if the connection is gone, the next one does it

@@ -1,0 +1,102 @@
+package framework_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/retry"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// The time for one attempt ends a context as well, which is not the caller's.
+func TestTimeForOneAttemptIsNotTheCallers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		call func(ctx context.Context, c *framework.Client) error
+		want error
+	}{
+		"get": {func(ctx context.Context, c *framework.Client) error {
+			_, _, err := c.Get(ctx, "/a")
+			return err
+		}, framework.ErrNotConnected},
+		"exists": {func(ctx context.Context, c *framework.Client) error {
+			_, _, err := c.Exists(ctx, "/a")
+			return err
+		}, framework.ErrNotConnected},
+		"set": {func(ctx context.Context, c *framework.Client) error {
+			_, err := c.Set(ctx, "/a", nil, 0)
+			return err
+		}, framework.ErrOutcomeUnknown},
+		"set, idempotent": {func(ctx context.Context, c *framework.Client) error {
+			_, err := c.Set(ctx, "/a", nil, 0, framework.Idempotent())
+			return err
+		}, framework.ErrOutcomeUnknown},
+	} {
+		for _, connected := range []bool{true, false} {
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					srv := zktest.Start(t, zktest.InMemory())
+					c := connect(t, config(srv, func(cfg *framework.Config) {
+						cfg.Retry = retry.NTimes(2, time.Millisecond).WithAttemptTimeout(time.Second)
+					}))
+					_, err := c.Create(t.Context(), "/a", []byte("x"), framework.Persistent)
+					require.NoError(t, err)
+					want := tc.want
+					if connected {
+						srv.Stall(c.SessionID(), zktest.FromClient)
+						defer srv.Unstall(c.SessionID())
+					} else {
+						srv.Refuse()
+						srv.DisconnectAll()
+						synctest.Wait()
+						want = framework.ErrNotConnected
+					}
+					err = tc.call(t.Context(), c)
+					require.ErrorIs(t, err, want)
+					require.NotErrorIs(t, err, context.DeadlineExceeded, "the caller's has no deadline")
+					require.NotErrorIs(t, err, context.Canceled)
+				})
+			})
+		}
+	}
+}
+
+// A call that ends with its context says why it was not answered, and nothing twice.
+func TestTextsOfCallsThatEndWithTheirContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		addr := srv.ConnectString()
+		c := connect(t, config(srv))
+		within := func(d time.Duration) error {
+			ctx, cancel := context.WithTimeout(t.Context(), d)
+			defer cancel()
+			_, _, err := c.Get(ctx, "/x")
+			return err
+		}
+		home, cancel := context.WithCancelCause(t.Context())
+		cancel(errors.New("user went home"))
+		_, _, err := c.Get(home, "/x")
+		require.EqualError(t, err, "get /x: context canceled (cause: user went home)")
+
+		srv.Stall(0, zktest.FromClient)
+		require.EqualError(t, within(500*time.Millisecond), "get /x: context deadline exceeded")
+		srv.Refuse()
+		srv.DisconnectAll()
+		srv.Unstall(0)
+		synctest.Wait()
+		time.Sleep(time.Second)
+		err = within(500 * time.Millisecond)
+		require.EqualError(t, err, "get /x: context deadline exceeded: not connected for 500ms: "+addr+": dial mem "+addr+": connect: connection refused")
+		require.ErrorIs(t, err, framework.ErrNotConnected)
+
+		err = within(15 * time.Second)
+		require.ErrorIs(t, err, framework.ErrNotConnected)
+		assert.Regexp(t, `^get /x: retry: context deadline exceeded after 2 attempts in 15s: not connected for 4\.\d*s: 127[0-9.:]*: dial mem 127[0-9.:]*: connect: connection refused$`, err.Error())
+	})
+}
