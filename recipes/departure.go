@@ -3,7 +3,7 @@ package recipes
 import (
 	"errors"
 
-	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/session"
 )
 
 // departure is a hold that is being given back by a transaction, which has no
@@ -150,7 +150,7 @@ func (d *departure) leaves(all []*departure) []*departure {
 // missedLocked keeps what would be a loss of the node if it were not for a
 // transaction that deletes it.
 func (t *tenure) missedLocked(reason error) bool {
-	if !t.leaving || !errors.Is(reason, framework.ErrNoNode) {
+	if !t.leaving || !session.IsGone(reason) {
 		return false
 	}
 	t.missed = reason

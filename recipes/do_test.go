@@ -40,5 +40,5 @@ func TestDoTellsWhichLockWasLost(t *testing.T) {
 	})
 	require.ErrorIs(t, err, errInner)
 	require.ErrorIs(t, err, errOuter)
-	assert.EqualError(t, err, "lock lost: : inner\nlock lost: : outer", "each once")
+	assert.EqualError(t, err, "lock lost: inner\nlock lost: outer", "each once")
 }

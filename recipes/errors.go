@@ -12,6 +12,9 @@ import (
 var (
 	// ErrLockLost reports that somebody else may have the lock.
 	ErrLockLost = errors.New("lock lost")
+	// ErrNodeDeleted reports a hold whose node somebody deleted while its session
+	// lived: an operator, or a program that takes the lock from others.
+	ErrNodeDeleted = session.ErrNodeDeleted
 	// ErrNotAcquired reports that somebody else held the lock for as long as
 	// TryAcquire waited.
 	ErrNotAcquired = errors.New("lock not acquired")
@@ -35,21 +38,33 @@ var (
 )
 
 func init() {
-	foreign.Reserve(ErrLockLost, ErrNotAcquired, ErrDeadlock, ErrReleased, ErrReleasePending, ErrInvalidLock, ErrSequenceExhausted,
+	foreign.Reserve(ErrLockLost, ErrNodeDeleted, ErrNotAcquired, ErrDeadlock, ErrReleased, ErrReleasePending, ErrInvalidLock, ErrSequenceExhausted,
 		ErrFenced, ErrNoFence)
 }
 
 // LostError is the cause of a lost hold. It matches ErrLockLost and the reason:
 // framework.ErrSessionExpired, framework.ErrNotConnected (silence for too long,
-// or suspended), framework.ErrNoNode (somebody deleted it) or
-// framework.ErrClosed.
+// or suspended), ErrNodeDeleted or framework.ErrClosed; for a lock of yours, what
+// its lost function was given.
+//
+// A server that ends a session deletes the session's nodes first. So when a node
+// is seen to be gone, the hold ends at once, and the reason may be known only
+// later: within a round trip, or when a server is found again. Until then the
+// error matches ErrLockLost and no reason. It is settled in place: the same error,
+// from Hold.Err and as the context's cause, matches the reason from then on. If
+// the client gives up the session before that or is closed, it stays open.
 type LostError struct {
-	Path   string // the node that stood for the hold, in full
+	Path   string // the node that stood for the hold, in full; "" for a lock of yours
 	Reason error
 }
 
 // Error implements error.
-func (e *LostError) Error() string { return fmt.Sprintf("%v: %s: %v", ErrLockLost, e.Path, e.Reason) }
+func (e *LostError) Error() string {
+	if e.Path == "" {
+		return fmt.Sprintf("%v: %v", ErrLockLost, e.Reason)
+	}
+	return fmt.Sprintf("%v: %s: %v", ErrLockLost, e.Path, e.Reason)
+}
 
 // Unwrap gives ErrLockLost and the reason.
 func (e *LostError) Unwrap() []error { return []error{ErrLockLost, e.Reason} }

@@ -80,7 +80,7 @@ func (p *place) removed(t *tenure, r *session.Removal) { r.Then(func(err error) 
 // over tells the tenure that its node is gone, or will be with the session.
 func (p *place) over(t *tenure, reason error) {
 	switch {
-	case reason == nil, errors.Is(reason, framework.ErrNoNode):
+	case reason == nil, session.IsGone(reason), errors.Is(reason, framework.ErrNoNode):
 		t.isGone()
 	case errors.Is(reason, framework.ErrSessionExpired), errors.Is(reason, framework.ErrNotConnected),
 		errors.Is(reason, session.ErrSessionOver), errors.Is(reason, session.ErrClosed):
@@ -106,7 +106,7 @@ func (p *place) given(t *tenure, removal *session.Removal, limit time.Duration) 
 	case err == nil:
 		return nil
 	case errors.Is(err, framework.ErrNoNode):
-		return lostError(t.path, framework.ErrNoNode)
+		return lostError(t.node(), ErrNodeDeleted)
 	case errors.Is(err, session.ErrLate), errors.Is(err, session.ErrSessionOver), errors.Is(err, session.ErrClosed):
 		return ErrReleasePending
 	default:

@@ -43,7 +43,8 @@ var meant = map[string]error{
 	"framework.ErrNilContext": framework.ErrNilContext,
 
 	"recipes.ErrLockLost": recipes.ErrLockLost, "recipes.ErrNotAcquired": recipes.ErrNotAcquired,
-	"recipes.ErrDeadlock": recipes.ErrDeadlock, "recipes.ErrReleased": recipes.ErrReleased,
+	"recipes.ErrNodeDeleted": recipes.ErrNodeDeleted,
+	"recipes.ErrDeadlock":    recipes.ErrDeadlock, "recipes.ErrReleased": recipes.ErrReleased,
 	"recipes.ErrReleasePending": recipes.ErrReleasePending, "recipes.ErrInvalidLock": recipes.ErrInvalidLock,
 	"recipes.ErrSequenceExhausted": recipes.ErrSequenceExhausted, "recipes.ErrFenced": recipes.ErrFenced,
 	"recipes.ErrNoFence": recipes.ErrNoFence,

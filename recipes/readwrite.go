@@ -57,24 +57,24 @@ func (m *InterProcessMutex) downgrade(ctx context.Context, write *tenure) (*Hold
 	digits := held.name[strings.LastIndex(held.name, writeName)+len(writeName):]
 	if err := p.enterAs(ctx, held.session, digits); err != nil {
 		p.leave()
-		return nil, write.lossIn(err)
+		return nil, write.lossIn(err, p)
 	}
 	t := m.tenure(p)
 	if err := p.claim(ctx, t, nil); err != nil {
 		p.leave()
-		return nil, write.lossIn(err)
+		return nil, write.lossIn(err, p)
 	}
 	return m.hold(ctx, p, t)
 }
 
-// lossIn is what a failure means to who wants something on the strength of a
-// tenure: whatever else it says, the tenure may be over.
-func (t *tenure) lossIn(err error) error {
+// lossIn is what a failure to get a place means to who wants it on the strength
+// of a tenure: whatever else it says, the tenure may be over.
+func (t *tenure) lossIn(err error, p *place) error {
 	if state, lost := t.now(); state == Lost {
 		return lost
 	}
-	if errors.Is(err, session.ErrSessionOver) { // what was just made is gone
-		return lostError(t.path, framework.ErrNoNode)
+	if errors.Is(err, session.ErrSessionOver) { // what was just made is gone, and the session is not
+		return lostError(p.node(), ErrNodeDeleted)
 	}
 	return err
 }

@@ -104,6 +104,14 @@ func (t *tenure) give() error {
 	return t.means.give()
 }
 
+// node is the full path of the node it stands on, "" if that is none.
+func (t *tenure) node() string {
+	if t.place == nil {
+		return ""
+	}
+	return t.place.node()
+}
+
 // mark is what kind of node it is, for the sides of a read/write lock.
 func (t *tenure) mark() string {
 	if t.place == nil {
@@ -228,7 +236,7 @@ func (t *tenure) lose(reason error) {
 		return
 	}
 	if t.state != Lost {
-		t.endLocked(Lost, lostError(t.path, reason))
+		t.endLocked(Lost, lostError(t.node(), reason))
 	}
 	lost := t.err
 	holds, groups := slices.Clone(t.holds), slices.Clone(t.groups)

@@ -235,10 +235,10 @@ func (t *Transaction) fenced(err error, guard *session.GuardError, leaves []*Hol
 	case errors.Is(guard, framework.ErrNoNode):
 		for _, leaf := range leaves {
 			if p := leaf.tenure.place; p.node() == guard.Path {
-				p.scope.Session.Vanished(leaf.tenure.claim)
+				p.scope.Session.Deleted(leaf.tenure.claim)
 			}
 		}
-		fence = fmt.Errorf("%w: %w", ErrFenced, &LostError{Path: guard.Path, Reason: framework.ErrNoNode})
+		fence = fmt.Errorf("%w: %w", ErrFenced, &LostError{Path: guard.Path, Reason: ErrNodeDeleted})
 	case errors.Is(guard, framework.ErrNoAuth):
 		fence = fmt.Errorf("%w: %w", ErrNoFence, guard)
 	default:

@@ -532,7 +532,10 @@ func lockHolderExpired(e *env) {
 		e.done(h.Context().Done(), "the work ends")
 		cause := context.Cause(h.Context())
 		require.ErrorIs(e, cause, recipes.ErrLockLost)
-		require.ErrorIs(e, cause, framework.ErrSessionExpired)
+		// Its node may have been seen to go first.
+		e.eventually("why", func() error { return nilIf(errors.Is(cause, framework.ErrSessionExpired)) })
+		require.ErrorIs(e, h.Err(), framework.ErrSessionExpired)
+		require.NotErrorIs(e, cause, recipes.ErrNodeDeleted)
 		var lost *recipes.LostError
 		require.ErrorAs(e, cause, &lost)
 		assert.Equal(e, recipes.Lost, h.State())
@@ -563,7 +566,9 @@ func lockNodeDeleted(e *env) {
 		}
 		e.done(h.Context().Done(), "an operator's hand is noticed")
 		require.ErrorIs(e, context.Cause(h.Context()), recipes.ErrLockLost)
-		require.ErrorIs(e, h.Err(), framework.ErrNoNode)
+		e.eventually("why", func() error { return nilIf(errors.Is(h.Err(), recipes.ErrNodeDeleted)) })
+		require.NotErrorIs(e, h.Err(), framework.ErrSessionExpired)
+		require.NotErrorIs(e, h.Err(), framework.ErrNoNode, "that is the answer to a call")
 		require.ErrorIs(e, h.Release(), recipes.ErrLockLost)
 
 		// A waiter whose node is deleted queues again.
@@ -593,7 +598,8 @@ func lockShortHoldDeleted(e *env) {
 	require.NoError(e, c.Delete(e.soon(), h.Path(), 0))
 	err = h.Release()
 	require.ErrorIs(e, err, recipes.ErrLockLost)
-	require.ErrorIs(e, err, framework.ErrNoNode)
+	require.ErrorIs(e, err, recipes.ErrNodeDeleted)
+	require.NotErrorIs(e, err, framework.ErrNoNode, "that is the answer to a call")
 	e.empties("/l")
 }
 

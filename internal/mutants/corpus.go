@@ -334,7 +334,7 @@ var corpus = []row{
 		},
 		{
 			"a node that is gone after it counts as there",
-			[]swap{{claims, "changes = append(changes, s.loseLocked(cl, Error(wire.CodeNoNode)))", "changes = append(changes, s.confirmLocked(cl)...)"}},
+			[]swap{{claims, "changes = append(changes, s.loseLocked(cl, ErrNodeDeleted))", "changes = append(changes, s.confirmLocked(cl)...)"}},
 			recipes, "TestHoldIsVerifiedAfterAReconnect",
 		},
 		{
@@ -1035,6 +1035,34 @@ var corpus = []row{
 			"any lock that was lost is this one",
 			[]swap{{"recipes/lock.go", "errors.Is(err, released) {", "errors.Is(err, ErrLockLost) && errors.Is(released, ErrLockLost) {"}},
 			recipes, "TestDoTellsWhichLockWasLost",
+		},
+	}},
+	{number: 62, failure: "a session that expired is told as a node that somebody deleted", mutants: []mutant{
+		{
+			"a node that is gone was deleted",
+			[]swap{{"internal/session/gone.go", "e := new(GoneError)\n", "e := new(GoneError)\n\treason := ErrNodeDeleted\n\te.reason.Store(&reason)\n"}},
+			recipes, "TestWhyANodeIsGone/mutex_300ms_expired",
+		},
+		{
+			"the end of the session does not say why its nodes are gone",
+			[]swap{{events, "s.gone.settle(reason)", "_ = reason"}},
+			recipes, "TestWhyANodeIsGone/mutex_300ms_expired",
+		},
+		{
+			"nobody asks why a node is gone",
+			[]swap{{"internal/session/gone.go", "_ = c.Send(call)", "_ = call"}},
+			recipes, "TestWhyANodeIsGone/mutex_300ms_deleted",
+		},
+		{
+			"it is asked without end",
+			[]swap{{"internal/session/gone.go", "\t\ts.mu.Lock()\n\t\tdefer s.mu.Unlock()\n\t\tif s.conn == c {\n\t\t\ts.gone.asking = false\n\t\t}\n", "\t\ts.mu.Lock()\n\t\ts.gone.asking = false\n\t\ts.mu.Unlock()\n\t\ttime.AfterFunc(time.Millisecond, s.inquire)\n"},
+				{"internal/session/gone.go", "\t\"sync/atomic\"\n", "\t\"sync/atomic\"\n\t\"time\"\n"}},
+			recipes, "TestWhenItIsKnownWhyANodeIsGone/refused,_and_then_a_write",
+		},
+		{
+			"a session that was found again does not say that it lives",
+			[]swap{{events, "s.gone.settle(ErrNodeDeleted) // those of this session, which lives", "_ = ErrNodeDeleted"}},
+			recipes, "TestWhenItIsKnownWhyANodeIsGone/found_again",
 		},
 	}},
 }

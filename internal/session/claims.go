@@ -229,7 +229,7 @@ func (s *Session) settleLocked(p *proof, results []wire.MultiResult) (changes []
 		case r.Op != wire.OpError:
 			changes = append(changes, s.confirmLocked(cl)...)
 		case r.Code == wire.CodeNoNode:
-			changes = append(changes, s.loseLocked(cl, Error(wire.CodeNoNode)))
+			changes = append(changes, s.loseLocked(cl, ErrNodeDeleted)) // a leader that has ended the session refuses all of it
 		case r.Code == wire.CodeNoAuth:
 			s.claims.grade(cl, cl.state, true)
 		}
@@ -267,12 +267,13 @@ func (s *Session) seen(c *link.Conn, cl *Claim, code wire.Code) {
 		case wire.CodeOK, wire.CodeNoAuth:
 			changes = s.confirmLocked(cl)
 		case wire.CodeNoNode:
-			changes = []change{s.loseLocked(cl, Error(code))}
+			changes = []change{s.loseLocked(cl, s.gone.add())}
 		}
 		s.pokeLocked()
 	}
 	s.mu.Unlock()
 	tell(changes)
+	s.inquire()
 }
 
 // watchAfter is how old a claim is when its node gets a watch, which costs a
@@ -341,12 +342,24 @@ func (s *Session) unwatched(cl *Claim) {
 	}
 }
 
-// Vanished ends a claim whose node was seen to be gone.
+// Vanished ends a claim whose node was seen to be gone, for whatever reason.
 func (s *Session) Vanished(cl *Claim) {
 	var changes []change
 	s.mu.Lock()
 	if s.claims.has(cl) {
-		changes = []change{s.loseLocked(cl, Error(wire.CodeNoNode))}
+		changes = []change{s.loseLocked(cl, s.gone.add())}
+	}
+	s.mu.Unlock()
+	tell(changes)
+	s.inquire()
+}
+
+// Deleted ends a claim whose node was deleted, as a write of the session has shown.
+func (s *Session) Deleted(cl *Claim) {
+	var changes []change
+	s.mu.Lock()
+	if s.claims.has(cl) {
+		changes = []change{s.loseLocked(cl, ErrNodeDeleted)}
 	}
 	s.mu.Unlock()
 	tell(changes)

@@ -55,6 +55,7 @@ func (s events) Up(c *link.Conn) {
 	if fresh {
 		s.overdue = false
 	}
+	s.gone.settle(ErrNodeDeleted) // those of this session, which lives
 	s.belief.begin(c, fresh)
 	s.setStateLocked(s.upStateLocked(c))
 	s.tellLocked()
@@ -90,6 +91,9 @@ func (s events) Acked(c *link.Conn, a link.Ack) {
 	defer s.mu.Unlock()
 	if s.conn != c || s.overdueLocked(a.Replied) {
 		return
+	}
+	if a.Write && len(s.gone.waiting) > 0 {
+		s.gone.settle(ErrNodeDeleted)
 	}
 	// Without a majority nobody counts, and no claim may rest on it.
 	if c.ReadOnly() && s.claims.len() > 0 {
@@ -224,6 +228,10 @@ func (s *Session) lose(reason error) {
 	}
 	id, done := s.id, make(chan struct{})
 	s.losing, s.overdue, s.conn = done, true, nil
+	if errors.Is(reason, zk.ErrSessionExpired) {
+		s.gone.settle(reason)
+	}
+	s.gone = gone{}
 	changes := s.loseClaimsLocked(reason)
 	s.mu.Unlock()
 	tell(changes)

@@ -80,6 +80,7 @@ type Session struct {
 	claims    *claims
 	patiences patiences
 	claimed   bool               // a claim was made since the minder looked
+	gone      gone
 	graves    map[int64][]func() // what is to be done when a session is known to be gone
 	proving   bool               // a proof is on its way
 	provenAt  time.Time          // when the last proof was answered

@@ -1,0 +1,88 @@
+package session
+
+import (
+	"errors"
+	"sync/atomic"
+
+	"github.com/paddock-zk/paddock/internal/link"
+)
+
+// ErrNodeDeleted reports a node of ours that was deleted while its session lived.
+var ErrNodeDeleted = errors.New("node deleted")
+
+// GoneError is why a node of ours is gone, which may be known only later: a
+// server that ends a session deletes its nodes first, and tells of each node
+// before it tells of the session. Until it is known whether the session lives,
+// the error matches neither ErrNodeDeleted nor zk.ErrSessionExpired. It becomes
+// known within a round trip, or when a server is found again, or never if the
+// client gives up the session before that or is closed.
+type GoneError struct{ reason atomic.Pointer[error] }
+
+// Error implements error.
+func (e *GoneError) Error() string {
+	if reason := e.Unwrap(); reason != nil {
+		return reason.Error()
+	}
+	return "node gone: deleted, or its session has expired"
+}
+
+// Unwrap gives the reason, nil while it is not known.
+func (e *GoneError) Unwrap() error {
+	if reason := e.reason.Load(); reason != nil {
+		return *reason
+	}
+	return nil
+}
+
+// IsGone is whether a reason says that a node is gone.
+func IsGone(reason error) bool {
+	var gone *GoneError
+	return errors.As(reason, &gone) || errors.Is(reason, ErrNodeDeleted)
+}
+
+// gone are the nodes of the present session of which it is not known why they
+// are gone. The session's mu guards it.
+type gone struct {
+	waiting []*GoneError
+	asking  bool // a request that will tell is on its way
+}
+
+// add returns an error that is settled with the others.
+func (g *gone) add() *GoneError {
+	e := new(GoneError)
+	g.waiting = append(g.waiting, e)
+	return e
+}
+
+// settle says why all of them are gone.
+func (g *gone) settle(reason error) {
+	for _, e := range g.waiting {
+		e.reason.Store(&reason)
+	}
+	*g = gone{}
+}
+
+// inquire finds out why nodes are gone, by a write that changes nothing. A server
+// tells in the order of what it has applied, and the leader takes in no write of a
+// session that it has ended. So the session lives if a committed write is answered
+// after the news that a node is gone: see events.Acked. If the connection ends
+// first, the next one tells. If the servers refuse, the next write does.
+func (s *Session) inquire() {
+	s.mu.Lock()
+	c := s.conn
+	ask := c != nil && !c.ReadOnly() && len(s.gone.waiting) > 0 && !s.gone.asking
+	s.gone.asking = s.gone.asking || ask
+	s.mu.Unlock()
+	if !ask {
+		return
+	}
+	call := Barrier("/")
+	call.OnReply = func(*link.Call) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.conn == c {
+			s.gone.asking = false
+		}
+	}
+	_ = c.Send(call) // if the connection is gone, the next one tells
+}
