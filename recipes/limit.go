@@ -2,10 +2,8 @@ package recipes
 
 import (
 	"context"
-	"errors"
 	"time"
 
-	"github.com/paddock-zk/paddock/internal/foreign"
 	"github.com/paddock-zk/paddock/internal/session"
 )
 
@@ -34,23 +32,4 @@ func (l limit) begin(ctx context.Context, s *session.Session) (context.Context, 
 	}
 	limited, cancel := context.WithTimeout(ctx, s.Timeout()*2/3)
 	return limited, cancel, nil
-}
-
-// verdict says why an acquisition failed: the end of the caller's context, the
-// end of the wait with or without having learned that somebody has the lock, or
-// what it met. No error matches two of the first three.
-func verdict(ctx, limited context.Context, s *session.Session, err error, behind bool) error {
-	switch {
-	case errors.Is(err, session.ErrClosed):
-		return err
-	case ctx.Err() != nil:
-		return foreign.ContextEnd(ctx)
-	case errors.Is(err, ErrNotAcquired):
-		return ErrNotAcquired
-	case limited.Err() == nil:
-		return err
-	case behind && s.Writable():
-		return ErrNotAcquired
-	}
-	return s.NotConnected("")
 }

@@ -26,6 +26,8 @@ type line struct {
 
 	// The fields below are guarded by the lines' mu.
 	behind      bool          // others were seen ahead
+	ahead       int           // how many nodes, when somebody last looked
+	front       string        // the first of them, if it is the only one
 	holder      *tenure       // who has the lock, nil while somebody leads
 	won         time.Duration // when its node became first in its queue, since the lines were made
 	passed      int           // how often the lock was handed over since
@@ -74,6 +76,9 @@ func linesOf(s *session.Session) *lines {
 	return s.Kept(func() any { return &lines{made: time.Now(), all: make(map[lineKey]*line)} }).(*lines) //nolint:forcetypeassert // nothing else is kept
 }
 
+// now is the time since the lines were made.
+func (ls *lines) now() time.Duration { return time.Since(ls.made) }
+
 func (l *line) lines() *lines { return linesOf(l.q.scope.Session) }
 
 // alike is whether two lock objects would make the same node.
@@ -102,7 +107,7 @@ func (ls *lines) join(ctx context.Context, m *InterProcessMutex, once bool) (*li
 		ls.all[key] = l
 		return l, nil, nil
 	case once && l.holder != nil:
-		return nil, nil, ErrNotAcquired
+		return l, nil, ErrNotAcquired
 	case once:
 		return nil, nil, nil
 	}
@@ -195,17 +200,19 @@ func (w *waiter) withdraw() {
 
 // finish makes of what a waiter was told what the caller is told, or does what
 // is left to be done. It returns neither hold nor error to who has to begin again.
-func (w *waiter) finish(ctx, limited context.Context) (*Hold, error) {
-	t, behind := w.won, true
+func (w *waiter) finish(ctx, limited context.Context, tries bool, began time.Duration) (*Hold, error) {
+	t := w.won
+	var o *obstacle
 	var err error
 	switch {
 	case w.expired:
 		err = framework.ErrSessionExpired
 	case w.leads:
-		t, behind, err = w.lead()
+		t, o, err = w.lead()
 	case t == nil:
-		behind, err = w.line.isBehind(), foreign.ContextEnd(limited)
+		o, err = w.line.seenAhead(), foreign.ContextEnd(limited)
 	case limited.Err() != nil:
+		o = t.place.heldHere()
 		t.decline()
 		err = foreign.ContextEnd(limited)
 	default:
@@ -218,7 +225,10 @@ func (w *waiter) finish(ctx, limited context.Context) (*Hold, error) {
 		}
 		err = framework.ErrSessionExpired
 	}
-	return w.mutex.conclude(ctx, limited, t, behind, err)
+	if err != nil {
+		return nil, w.mutex.refused(ctx, limited, tries, o, began, err)
+	}
+	return w.mutex.conclude(ctx, t)
 }
 
 // outlived is whether the session is over that a waiter was not to outlive.
@@ -231,11 +241,11 @@ func (w *waiter) outlived() bool {
 }
 
 // lead goes on from where another has got to.
-func (w *waiter) lead() (*tenure, bool, error) {
+func (w *waiter) lead() (*tenure, *obstacle, error) {
 	l, p, m := w.line, w.place, w.mutex
 	if w.outlived() {
 		l.resign(p)
-		return nil, false, framework.ErrSessionExpired
+		return nil, nil, framework.ErrSessionExpired
 	}
 	switch {
 	case p == nil:
@@ -244,7 +254,7 @@ func (w *waiter) lead() (*tenure, bool, error) {
 		p.leave() // it is of a session that we may not have waited in
 		p = l.place(w.ctx, m)
 	default:
-		p.queue = &m.queue
+		p.queue, p.obstacle = &m.queue, nil
 	}
 	return l.lead(w.ctx, m, p, false)
 }
@@ -254,18 +264,19 @@ func (l *line) place(ctx context.Context, m *InterProcessMutex) *place {
 	return &place{queue: &m.queue, tag: tagOf(ctx, m.scope.Session), line: l}
 }
 
-// lead gets the lock from the servers. Who cannot passes the lead on.
-func (l *line) lead(ctx context.Context, m *InterProcessMutex, p *place, once bool) (t *tenure, behind bool, err error) {
+// lead gets the lock from the servers. Who cannot passes the lead on, and is told
+// who was in the way.
+func (l *line) lead(ctx context.Context, m *InterProcessMutex, p *place, once bool) (t *tenure, o *obstacle, err error) {
 	if err = ctx.Err(); err != nil { // nothing is sent for somebody who has gone
 		err = foreign.ContextEnd(ctx)
 	} else {
 		t, err = p.win(ctx, once, m.tenure)
 	}
-	behind = p.behind
 	if err != nil {
+		o = p.seenAhead()
 		l.resign(p)
 	}
-	return t, behind, err
+	return t, o, err
 }
 
 // resign passes the lead on.
@@ -311,26 +322,42 @@ func (w *waiter) gone() bool {
 	return true
 }
 
-// isBehind is whether somebody has the lock.
-func (l *line) isBehind() bool {
+// seenAhead is who has the lock, nil if nobody was seen to.
+func (l *line) seenAhead() *obstacle {
 	ls := l.lines()
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	return l.behind || l.holder != nil
+	switch {
+	case l.holder != nil:
+		return l.holder.place.heldHere()
+	case !l.behind:
+		return nil
+	case l.front == "":
+		return &obstacle{lock: l.q.lock, ahead: l.ahead}
+	}
+	return &obstacle{lock: l.q.lock, ahead: l.ahead, node: session.Below(l.q.path, l.front)}
+}
+
+// heldHere is a place that a goroutine of this client has, as an obstacle to another.
+func (p *place) heldHere() *obstacle {
+	return &obstacle{lock: p.lock, node: p.node(), session: p.session, local: true}
 }
 
 // sawAhead, taken and moved are what a place tells those behind it in line. They
 // do nothing for a place without a line.
 
 // sawAhead says that others are ahead in the queue.
-func (l *line) sawAhead() {
+func (l *line) sawAhead(v *view) {
 	if l == nil {
 		return
 	}
 	ls := l.lines()
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	l.behind = true
+	l.behind, l.ahead, l.front = true, v.at, ""
+	if v.front.n == 0 {
+		l.front = v.ahead
+	}
 }
 
 // taken says who has the lock, nil if nobody has it after all. It comes before
@@ -340,7 +367,7 @@ func (l *line) taken(t *tenure) {
 		return
 	}
 	ls := l.lines()
-	now := time.Since(ls.made)
+	now := ls.now()
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	l.holder, l.won, l.passed = t, now, 0
@@ -420,7 +447,7 @@ func (l *line) pass(t *tenure) bool {
 		return false
 	}
 	ls := l.lines()
-	now := time.Since(ls.made)
+	now := ls.now()
 	for {
 		ls.mu.Lock()
 		w := l.first

@@ -107,7 +107,10 @@ func (l *lineup) len() int {
 
 func (l *lineup) seq(i int) int32   { return l.spots[i].seq() }
 func (l *lineup) mark(i int) string { return l.marks[l.spots[i].kind()] }
-func (l *lineup) name(i int) string { return string(l.names.At(l.spots[i].where())) }
+func (l *lineup) name(i int) string { return string(l.bytes(i)) }
+
+// bytes are a name as it lies in the list.
+func (l *lineup) bytes(i int) []byte { return l.names.At(l.spots[i].where()) }
 
 // span are those from one up to another.
 func (l *lineup) span(from, to int) []contender {

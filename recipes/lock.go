@@ -12,15 +12,17 @@ type Lock interface {
 	// Acquire waits in the queue until the lock is ours or ctx ends. It returns
 	// a hold or an error, never both; after an error nothing is left behind that
 	// is not being cleaned up. ctx bounds the wait and becomes the parent of
-	// Hold.Context; to limit the wait only, use TryAcquire.
+	// Hold.Context; to limit the wait only, use TryAcquire. If ctx ends the wait, the
+	// error matches ctx.Err() and is a *WaitError, which says who was in the way; it
+	// also matches framework.ErrNotConnected if no server could be asked.
 	Acquire(ctx context.Context) (*Hold, error)
 
 	// TryAcquire waits at most wait, also while no server answers.
 	// ErrNotAcquired says that somebody else holds the lock;
-	// framework.ErrNotConnected that nobody could be asked in time; if ctx
-	// ended, the error is as from Acquire. No error matches two of the three.
-	// With wait <= 0 it asks once and does not queue, and while not connected it
-	// does not even ask.
+	// framework.ErrNotConnected that nobody could be asked in time; ctx.Err() that
+	// ctx ended. No error matches two of the three. Each is a *WaitError, which says
+	// who was in the way. With wait <= 0 it asks once and does not queue, and while
+	// not connected it does not even ask.
 	TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error)
 }
 

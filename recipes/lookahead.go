@@ -44,6 +44,7 @@ func LookAhead() Option { return option(func(o *options) { o.lookAhead = true })
 
 // heir is what a place has prepared for its turn: the zero heir nothing.
 type heir struct {
+	seen  view // the latest that showed somebody ahead
 	s     *session.Session
 	omens *omens
 	won   *omens // that made us first, if they did
@@ -54,12 +55,12 @@ type heir struct {
 // omens are what happened to the node ahead and to ours. The callbacks run in the
 // goroutine that reads the connection.
 type omens struct {
-	p       *place
-	c       *link.Conn
-	ahead   string
-	own     string
-	foreign bool          // the node ahead is not of our session
-	woken   chan struct{} // closed when something has happened to the node ahead
+	p     *place
+	c     *link.Conn
+	ahead string
+	own   string
+	owner int64         // the session of the node ahead
+	woken chan struct{} // closed when something has happened to the node ahead
 
 	mu        sync.Mutex     // guards the fields below
 	disturbed bool           // something happened to our node
@@ -123,8 +124,8 @@ func (h *heir) inherited() {
 
 // pass waits for what brings us nearer to the lock, by the list that was just
 // taken, and reports whether it is ours.
-func (p *place) pass(ctx context.Context, c *link.Conn, h *heir, v view) (first bool, err error) {
-	s := p.scope.Session
+func (p *place) pass(ctx context.Context, c *link.Conn, h *heir) (first bool, err error) {
+	s, v := p.scope.Session, &h.seen
 	o := h.omens
 	over := o != nil && o.over() // asked once, as the event may come now
 	if over && o.c == c && o.ahead == v.ahead {
@@ -156,7 +157,7 @@ func (p *place) pass(ctx context.Context, c *link.Conn, h *heir, v view) (first 
 		case errors.Is(err, framework.ErrNoNode):
 			return false, nil // somebody has gone by now, perhaps we
 		case errors.Is(err, framework.ErrNoAuth): // to read one of the nodes
-			return false, p.await(ctx, c, v.ahead)
+			return false, p.await(ctx, c, v)
 		}
 		return false, err
 	}
@@ -166,6 +167,9 @@ func (p *place) pass(ctx context.Context, c *link.Conn, h *heir, v view) (first 
 		return h.inherit(first), err
 	case err = <-two:
 	case <-ctx.Done():
+		if v.front.n == 0 {
+			v.owner = o.owner
+		}
 		return false, foreign.ContextEnd(ctx)
 	}
 	if errors.Is(err, framework.ErrSessionExpired) {
@@ -215,7 +219,7 @@ func (h *heir) settle(ctx context.Context, others []*link.Call) error {
 	}
 	var resp wire.GetDataResponse
 	err := calls[0].Decode(&resp)
-	o.foreign = resp.Stat.EphemeralOwner != o.c.Session()
+	o.owner = resp.Stat.EphemeralOwner
 	return err
 }
 
@@ -237,5 +241,5 @@ func (o *omens) won(at int) (bool, error) {
 	if errors.Is(o.err, framework.ErrSessionExpired) {
 		return false, session.ErrSessionOver
 	}
-	return at == 1 && o.deleted && !o.disturbed && o.foreign, o.err
+	return at == 1 && o.deleted && !o.disturbed && o.owner != o.c.Session(), o.err
 }

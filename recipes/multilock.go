@@ -275,14 +275,16 @@ func (m *InterProcessMultiLock) takeJointly(ctx context.Context, lim limit, join
 		locks[n] = m.members[i]
 	}
 	g := newParty(ctx, locks, m.ordered)
+	began := time.Now()
 	limited, cancel, err := lim.begin(ctx, g.scope.Session)
 	if err != nil {
-		return opError("acquire", g.paths(), err)
+		return opError("acquire", g.paths(), &WaitError{Lock: g.paths(), Err: err})
 	}
 	defer cancel()
 	won, err := g.acquire(limited, lim.once())
 	if err != nil {
-		return opError("acquire", g.paths(), verdict(ctx, limited, g.scope.Session, err, g.behind))
+		e := &ending{ctx: ctx, limited: limited, tries: lim.bounded, lock: g.paths(), waited: time.Since(began), obstacle: g.seenAhead()}
+		return opError("acquire", g.paths(), e.verdict(g.scope.Session, err))
 	}
 	var first error
 	for n, i := range joint {

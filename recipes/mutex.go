@@ -32,10 +32,10 @@ func NewInterProcessMutex(c *framework.Client, path string, opts ...Option) *Int
 
 func newMutex(c *framework.Client, path string, opts []Option, mark string, marks []string,
 	ahead func(*lineup, int) (int, bool)) *InterProcessMutex {
-	m := &InterProcessMutex{queue: queue{path: path, mark: mark, marks: marks, ahead: ahead, inherits: mark == lockName}}
+	m := &InterProcessMutex{queue: queue{lock: path, path: path, mark: mark, marks: marks, ahead: ahead, inherits: mark == lockName}}
 	var full string
 	if m.scope, full, m.opts, m.err = parts(c, path, opts); m.err == nil {
-		m.path = full
+		m.lock, m.path = full, full
 		m.key = lockKey{session: m.scope.Session, path: full}
 	}
 	return m
@@ -73,10 +73,11 @@ func parts(c *framework.Client, path string, opts []Option) (*session.Scope, str
 // is taken at the end of the queue, or framework.ErrSessionExpired returned with
 // FailOnSessionLoss.
 //
-// Errors are *framework.OpError and match ctx's end; ErrInvalidLock;
-// ErrDeadlock; ErrLockLost if ctx comes from a hold that was lost;
-// ErrSequenceExhausted; framework.ErrNoAuth and other refusals;
-// framework.ErrClosed.
+// Errors are *framework.OpError. They match ctx.Err() if ctx ended, and then are a
+// *WaitError if there was a wait; ErrInvalidLock; ErrDeadlock; ErrLockLost if ctx
+// comes from a hold of this lock that was lost and goes on by itself, as with
+// context.WithoutCancel; ErrSequenceExhausted; framework.ErrNoAuth and other
+// refusals; framework.ErrClosed.
 //
 // Goroutines of one client wait in line behind one node, and hand the lock over
 // among themselves a number of times, see LocalHandovers.
@@ -88,7 +89,7 @@ func parts(c *framework.Client, path string, opts []Option) (*session.Scope, str
 func (m *InterProcessMutex) Acquire(ctx context.Context) (*Hold, error) {
 	hold, err := m.begin(ctx)
 	if hold == nil && err == nil {
-		hold, err = m.take(ctx, ctx, false)
+		hold, err = m.take(ctx, ctx, false, false)
 	}
 	return hold, err
 }
@@ -106,10 +107,10 @@ func (m *InterProcessMutex) TryAcquire(ctx context.Context, wait time.Duration) 
 	lim := limit{bounded: true, wait: wait}
 	limited, cancel, err := lim.begin(ctx, m.scope.Session)
 	if err != nil {
-		return nil, opError("acquire", m.path, err)
+		return nil, opError("acquire", m.path, &WaitError{Lock: m.lock, Err: err})
 	}
 	defer cancel()
-	return m.take(ctx, limited, lim.once())
+	return m.take(ctx, limited, lim.once(), true)
 }
 
 // begin is what needs no server: to refuse, or to re-enter. It returns neither
@@ -130,12 +131,13 @@ func (m *InterProcessMutex) begin(ctx context.Context) (*Hold, error) {
 
 // take waits for as long as limited lasts. Thousands may wait in line at once,
 // so what is on the stack while they do is kept to what fits into the smallest.
-func (m *InterProcessMutex) take(ctx, limited context.Context, once bool) (*Hold, error) {
+func (m *InterProcessMutex) take(ctx, limited context.Context, once, tries bool) (*Hold, error) {
+	began := linesOf(m.scope.Session).now()
 	for {
-		w, hold, err := m.enter(ctx, limited, once)
+		w, hold, err := m.enter(ctx, limited, once, tries, began)
 		if w != nil {
 			w.await()
-			hold, err = w.finish(ctx, limited)
+			hold, err = w.finish(ctx, limited, tries, began)
 		}
 		if hold != nil || err != nil {
 			return hold, err
@@ -144,10 +146,10 @@ func (m *InterProcessMutex) take(ctx, limited context.Context, once bool) (*Hold
 }
 
 // enter gets a place in line, unless it gets the lock or fails already.
-func (m *InterProcessMutex) enter(ctx, limited context.Context, once bool) (w *waiter, _ *Hold, err error) {
+func (m *InterProcessMutex) enter(ctx, limited context.Context, once, tries bool, began time.Duration) (w *waiter, _ *Hold, err error) {
 	var l *line
 	var t *tenure
-	behind := true
+	var o *obstacle
 	if m.mark != readName && m.opts.handovers > 0 {
 		if l, w, err = linesOf(m.scope.Session).join(limited, m, once); w != nil {
 			return w, nil, nil
@@ -155,32 +157,39 @@ func (m *InterProcessMutex) enter(ctx, limited context.Context, once bool) (w *w
 	}
 	switch {
 	case err != nil:
+		o = l.seenAhead()
 	case l != nil:
-		t, behind, err = l.lead(limited, m, l.place(ctx, m), once)
+		t, o, err = l.lead(limited, m, l.place(ctx, m), once)
 	default:
-		t, behind, err = m.alone(limited, once)
+		t, o, err = m.alone(limited, once)
 	}
-	hold, err := m.conclude(ctx, limited, t, behind, err)
+	if err != nil {
+		return nil, nil, m.refused(ctx, limited, tries, o, began, err)
+	}
+	hold, err := m.conclude(ctx, t)
 	return nil, hold, err
 }
 
-// alone gets the lock with a node that nobody else waits behind in line. behind
-// is whether others were seen ahead.
-func (m *InterProcessMutex) alone(ctx context.Context, once bool) (t *tenure, behind bool, err error) {
+// alone gets the lock with a node that nobody else waits behind in line. After an
+// error it says who was in the way.
+func (m *InterProcessMutex) alone(ctx context.Context, once bool) (t *tenure, o *obstacle, err error) {
 	p := &place{queue: &m.queue, tag: tagOf(ctx, m.scope.Session)}
 	if t, err = p.win(ctx, once, m.tenure); err != nil {
+		o = p.seenAhead()
 		p.leave()
 	}
-	return t, p.behind, err
+	return t, o, err
 }
 
-// conclude makes of how it went what the caller is told.
-func (m *InterProcessMutex) conclude(ctx, limited context.Context, t *tenure, behind bool, err error) (hold *Hold, _ error) {
-	if err != nil {
-		err = verdict(ctx, limited, m.scope.Session, err, behind)
-	} else {
-		hold, err = m.hold(ctx, t.place, t)
-	}
+// refused makes of how it ended what the caller is told.
+func (m *InterProcessMutex) refused(ctx, limited context.Context, tries bool, o *obstacle, began time.Duration, err error) error {
+	e := &ending{ctx: ctx, limited: limited, tries: tries, lock: m.lock, waited: linesOf(m.scope.Session).now() - began, obstacle: o}
+	return opError("acquire", m.path, e.verdict(m.scope.Session, err))
+}
+
+// conclude makes a hold of what was won.
+func (m *InterProcessMutex) conclude(ctx context.Context, t *tenure) (*Hold, error) {
+	hold, err := m.hold(ctx, t.place, t)
 	if err != nil {
 		return nil, opError("acquire", m.path, err)
 	}

@@ -134,6 +134,26 @@ func (g *party) acquire(ctx context.Context, once bool) (won []prize, err error)
 	return nil, err
 }
 
+// seenAhead is who was seen ahead in the first queue in which we are not first, nil
+// for nobody.
+func (g *party) seenAhead() *obstacle {
+	for _, st := range g.stands {
+		if st.obstacle != nil {
+			return st.obstacle
+		}
+		if st.name == "" || !st.waits || st.line == nil {
+			continue
+		}
+		v := view{at: st.at, ahead: st.line.name(0)}
+		v.owner = g.owners[session.Below(st.path, v.ahead)]
+		return st.obstacleIn(&v)
+	}
+	if g.behind {
+		return &obstacle{lock: g.paths()}
+	}
+	return nil
+}
+
 // serve gives up the turns, which are over with the leases.
 func (g *party) serve() {
 	for _, st := range g.stands {

@@ -18,6 +18,7 @@ import (
 // queue is where nodes of one kind line up, and whom each waits for.
 type queue struct {
 	scope *session.Scope
+	lock  string   // the path of the lock, in full
 	path  string   // of the parent, in full
 	mark  string   // what kind of node we make
 	marks []string // what kinds count
@@ -47,6 +48,7 @@ type place struct {
 	doubt      *link.Call // a creation whose reply was lost
 	straggler  bool       // such a creation had not happened, and may still
 	behind     bool       // somebody was seen ahead
+	obstacle   *obstacle  // who, if it gave up waiting
 	parties    bool       // MultiLocks were seen in the queue
 	line       *line      // those of this process who wait behind it, nil if each has a place
 	gone       func()     // is called when our node was found to be gone; nil for nothing
@@ -100,13 +102,15 @@ func (p *place) peeked(ctx context.Context, c *link.Conn, list *link.Call) error
 		return err
 	}
 	_, waits := p.ahead(line, line.len())
+	if waits {
+		v := view{at: line.len(), ahead: line.name(0)}
+		p.sawAhead(&v)
+		p.obstacle = p.obstacleIn(&v)
+		err = ErrNotAcquired
+	}
 	line.free()
 	list.Free()
-	if waits {
-		p.sawAhead()
-		return ErrNotAcquired
-	}
-	return nil
+	return err
 }
 
 // getAhead makes the node, if there is none, and waits until nobody is ahead.
@@ -119,8 +123,13 @@ func (p *place) getAhead(ctx context.Context, once bool) error {
 }
 
 // getAheadAs is getAhead, and says what made us first.
-func (p *place) getAheadAs(ctx context.Context, once bool, h *heir) error {
-	defer h.stop()
+func (p *place) getAheadAs(ctx context.Context, once bool, h *heir) (err error) {
+	defer func() {
+		h.stop()
+		if err != nil && h.seen.ahead != "" {
+			p.obstacle = p.obstacleIn(&h.seen)
+		}
+	}()
 	for failures := 0; ; {
 		first, err := p.look(ctx, once, h)
 		switch {
@@ -180,21 +189,24 @@ func (p *place) look(ctx context.Context, once bool, h *heir) (first bool, err e
 		h.inherited()
 		return true, nil
 	}
-	p.sawAhead()
+	h.seen = v
+	p.sawAhead(&v)
 	switch {
 	case once:
 		return false, nil
 	case p.inherits && (p.opts.lookAhead || v.at == 1):
-		return p.pass(ctx, c, h, v)
+		return p.pass(ctx, c, h)
 	}
-	return false, p.await(ctx, c, v.ahead)
+	return false, p.await(ctx, c, &h.seen)
 }
 
 // view is what a place wants to know of its queue.
 type view struct {
-	at    int    // where our node stands
-	ahead string // the node that we wait for, "" for none
-	next  string // the one that stands before that
+	at    int      // where our node stands
+	ahead string   // the node that we wait for, "" for none
+	next  string   // the one that stands before that
+	front nodeName // the first of the queue, if that is not the one that we wait for
+	owner int64    // the session of the first one, if it is known
 }
 
 // view reads a list of the queue, whose memory it gives back. Our node may have
@@ -208,6 +220,9 @@ func (p *place) view(ctx context.Context, c *link.Conn, list *link.Call) (v view
 		p.parties = p.parties || p.line != nil && line.hasParty()
 		if i, waits := p.ahead(line, v.at); waits {
 			v.ahead = line.name(i)
+			if i > 0 {
+				v.front.set(line.bytes(0))
+			}
 			if i > 0 && p.opts.lookAhead {
 				v.next = line.name(i - 1)
 			}
@@ -222,12 +237,10 @@ func (p *place) view(ctx context.Context, c *link.Conn, list *link.Call) (v view
 	return v, err
 }
 
-// sawAhead remembers that others were seen ahead.
-func (p *place) sawAhead() {
-	if !p.behind {
-		p.behind = true
-		p.line.sawAhead()
-	}
+// sawAhead remembers that others were seen ahead, and tells those in line who.
+func (p *place) sawAhead(v *view) {
+	p.behind = true
+	p.line.sawAhead(v)
 }
 
 // see makes sure of our own node and lists the queue, in one round trip where
@@ -417,7 +430,7 @@ func (p *place) recover(ctx context.Context, c *link.Conn) error {
 
 // await returns when something has happened to the node ahead. The watch
 // survives a reconnect within the session, so the place is kept through it.
-func (p *place) await(ctx context.Context, c *link.Conn, name string) error {
+func (p *place) await(ctx context.Context, c *link.Conn, v *view) error {
 	s := p.scope.Session
 	woken := make(chan error, 1)
 	fn := func(ev session.Event) {
@@ -428,7 +441,7 @@ func (p *place) await(ctx context.Context, c *link.Conn, name string) error {
 	}
 	// Reading leaves no watch behind if the node is gone by now, as asking for
 	// its existence would. But it needs the right to read.
-	call, watch, err := s.WatchData(ctx, c, session.Below(p.path, name), fn)
+	call, watch, err := s.WatchData(ctx, c, session.Below(p.path, v.ahead), fn)
 	if err != nil {
 		return err
 	}
@@ -436,7 +449,7 @@ func (p *place) await(ctx context.Context, c *link.Conn, name string) error {
 	err = s.Await(ctx, c, call, false)
 	if errors.Is(err, framework.ErrNoAuth) {
 		var folder *session.Watch
-		folder, err = p.watchUnreadable(ctx, c, name, fn)
+		folder, err = p.watchUnreadable(ctx, c, v.ahead, fn)
 		if folder != nil {
 			defer s.StopWatch(folder)
 		}
@@ -454,6 +467,9 @@ func (p *place) await(ctx context.Context, c *link.Conn, name string) error {
 		}
 		return err
 	case <-ctx.Done():
+		if v.front.n == 0 {
+			v.owner = ownerOfRead(call)
+		}
 		return foreign.ContextEnd(ctx)
 	}
 }

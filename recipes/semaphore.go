@@ -43,9 +43,9 @@ func NewInterProcessSemaphore(c *framework.Client, path string, leases int, opts
 		return s
 	}
 	s.path, s.key = full, lockKey{session: scope.Session, path: full}
-	s.line = queue{scope: scope, path: session.Below(full, semaphoreLocks), mark: lockName, marks: []string{lockName}, ahead: aheadExclusive,
+	s.line = queue{scope: scope, lock: full, path: session.Below(full, semaphoreLocks), mark: lockName, marks: []string{lockName}, ahead: aheadExclusive,
 		opts: options{failOnLoss: o.failOnLoss}}
-	s.leases = queue{scope: scope, path: session.Below(full, semaphoreLeases), mark: leaseName, marks: []string{leaseName}, ahead: s.aheadOfLease, opts: o}
+	s.leases = queue{scope: scope, lock: full, path: session.Below(full, semaphoreLeases), mark: leaseName, marks: []string{leaseName}, ahead: s.aheadOfLease, opts: o}
 	return s
 }
 
@@ -132,15 +132,17 @@ func (s *InterProcessSemaphore) allowed(ctx context.Context, n int) error {
 }
 
 func (s *InterProcessSemaphore) queueUp(ctx context.Context, n int, lim limit) (*Hold, error) {
+	began := time.Now()
 	limited, cancel, err := lim.begin(ctx, s.line.scope.Session)
 	if err != nil {
-		return nil, err
+		return nil, &WaitError{Lock: s.path, Err: err}
 	}
 	defer cancel()
 	a := &lending{InterProcessSemaphore: s, once: lim.once(), n: n, turn: &place{queue: &s.line, tag: tagOf(ctx, s.line.scope.Session)}}
 	tenures, err := a.run(limited)
 	if err != nil {
-		return nil, verdict(ctx, limited, s.line.scope.Session, err, a.behind())
+		e := &ending{ctx: ctx, limited: limited, tries: lim.bounded, lock: s.path, waited: time.Since(began), obstacle: a.seenAhead()}
+		return nil, e.verdict(s.line.scope.Session, err)
 	}
 	return s.hold(ctx, a.leases, tenures)
 }
@@ -175,10 +177,20 @@ type lending struct {
 	full   bool // no lease was seen to be free
 	waited bool // that was so once
 
+	obstacle *obstacle     // that was seen when it gave up waiting for leases
 	patience time.Duration // before we look whether to give way; see yield
 }
 
-func (a *lending) behind() bool { return a.full || a.turn.behind }
+// seenAhead is who was seen ahead, nil for nobody.
+func (a *lending) seenAhead() *obstacle {
+	switch {
+	case a.obstacle != nil:
+		return a.obstacle
+	case a.full && !a.turn.behind:
+		return &obstacle{lock: a.path}
+	}
+	return a.turn.seenAhead()
+}
 
 // run waits for our turn and then for the leases. Whatever comes of it, our
 // turn is over afterwards, and after a failure the leases go as well.
@@ -236,6 +248,7 @@ func (a *lending) peek(ctx context.Context) error {
 	line, err := a.InterProcessSemaphore.leases.line(ctx, c)
 	if err == nil && line.len()+a.n > a.total {
 		a.full = true
+		a.obstacle = a.InterProcessSemaphore.leases.obstacleIn(&view{at: line.len(), ahead: line.name(0)})
 		err = ErrNotAcquired
 	}
 	return err
@@ -289,8 +302,17 @@ func (a *lending) look(ctx context.Context, c *link.Conn) (granted bool, err err
 	if err := made(); err != nil {
 		return false, err
 	}
-	if granted, err = a.granted(ctx, c, list); granted || err != nil || a.once {
+	var v view
+	if granted, err = a.granted(ctx, c, list, &v); granted || err != nil {
 		return granted, err
+	}
+	defer func() {
+		if err != nil || a.once {
+			a.obstacle = a.InterProcessSemaphore.leases.obstacleIn(&v)
+		}
+	}()
+	if a.once {
+		return false, nil
 	}
 	select {
 	case err := <-changed:
@@ -343,8 +365,8 @@ func (a *lending) make(ctx context.Context, c *link.Conn) (made func() error, er
 	}, nil
 }
 
-// granted is whether all of our leases are among the first.
-func (a *lending) granted(ctx context.Context, c *link.Conn, list *link.Call) (bool, error) {
+// granted is whether all of our leases are among the first. If not, v says who is.
+func (a *lending) granted(ctx context.Context, c *link.Conn, list *link.Call, v *view) (bool, error) {
 	line, err := a.leases[0].listed(ctx, c, list)
 	if err != nil {
 		return false, err
@@ -354,14 +376,17 @@ func (a *lending) granted(ctx context.Context, c *link.Conn, list *link.Call) (b
 		list.Free()
 	}()
 	a.full = false
-	for _, l := range a.leases {
+	for i, l := range a.leases {
 		at := line.find(l.name)
 		if at < 0 {
 			l.vanished()
 			return false, errAgain
 		}
-		_, waits := l.ahead(line, at)
-		a.full = a.full || waits
+		if _, waits := l.ahead(line, at); waits && !a.full {
+			a.full = true
+			v.at = at - i // our own before it, which were made in this order
+			v.front.set(line.bytes(0))
+		}
 	}
 	a.waited = a.waited || a.full
 	return !a.full, nil

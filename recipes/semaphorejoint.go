@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/paddock-zk/paddock/framework"
-	"github.com/paddock-zk/paddock/internal/link"
 )
 
 // Where nobody is in the way, leases cost one round trip: one transaction makes
@@ -68,26 +67,23 @@ func (a *lending) attempt(ctx context.Context) ([]*tenure, error) {
 	if err := createdTogether(ctx, c, create, all); err != nil {
 		return nil, err
 	}
-	ahead, err := a.aheadInLine(ctx, c, line)
+	v, err := a.turn.view(ctx, c, line)
 	switch {
 	case err != nil:
 		return nil, err
-	case ahead == "":
-		if granted, err := a.granted(ctx, c, leases); !granted || err != nil {
+	case v.ahead == "":
+		if granted, err := a.granted(ctx, c, leases, new(view)); !granted || err != nil {
 			return nil, err
 		}
 		return a.claim(ctx)
 	}
+	a.turn.sawAhead(&v)
 	a.drop()
 	if a.once {
 		return nil, nil
 	}
-	return nil, a.turn.await(ctx, c, ahead)
-}
-
-// aheadInLine is who is served before us, "" if it is our turn.
-func (a *lending) aheadInLine(ctx context.Context, c *link.Conn, list *link.Call) (string, error) {
-	v, err := a.turn.view(ctx, c, list)
-	a.turn.behind = a.turn.behind || v.ahead != ""
-	return v.ahead, err
+	if err = a.turn.await(ctx, c, &v); err != nil {
+		a.turn.obstacle = a.turn.obstacleIn(&v)
+	}
+	return nil, err
 }

@@ -62,7 +62,7 @@ func callRetried(e *env) {
 }
 
 func callNotConnected(e *env) {
-	c := e.client(func(cfg *framework.Config) { cfg.Retry, cfg.ConnectTimeout = retry.None(), 100*time.Millisecond })
+	c := e.client(func(cfg *framework.Config) { cfg.Retry, cfg.ConnectTimeout = retry.None(), time.Second })
 	sub := c.States().Subscribe()
 	defer sub.Stop()
 	c.net.Refuse()

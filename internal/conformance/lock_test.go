@@ -307,7 +307,8 @@ func lockWithoutServer(e *env) {
 		_, err := lock.Acquire(ctx)
 		cancel()
 		require.ErrorIs(e, err, context.DeadlineExceeded)
-		require.NotErrorIs(e, err, framework.ErrNotConnected)
+		require.ErrorIs(e, err, framework.ErrNotConnected, "why it had to wait")
+		require.ErrorContains(e, err, "refused by faultnet", "and why that")
 	}
 	c.net.Accept()
 }

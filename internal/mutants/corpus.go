@@ -122,7 +122,7 @@ var corpus = []row{
 	{number: 6, failure: "the one ahead is a waiter and dies", mutants: []mutant{
 		{
 			"to be woken is to be granted",
-			[]swap{{queue, "return false, p.await(ctx, c, v.ahead)", "err = p.await(ctx, c, v.ahead)\n\treturn err == nil, err"}},
+			[]swap{{queue, "return false, p.await(ctx, c, &h.seen)", "err = p.await(ctx, c, &h.seen)\n\treturn err == nil, err"}},
 			recipes, "TestNodeAheadIsNotTheHolder/mutex",
 		},
 	}},
@@ -247,7 +247,7 @@ var corpus = []row{
 	{number: 16, failure: "the wait ends as the lock is granted", mutants: []mutant{
 		{
 			"what was granted too late is an error and a hold",
-			[]swap{{mutex, "hold, err = m.hold(ctx, t.place, t)\n", "if hold, err = m.hold(ctx, t.place, t); err == nil {\n\t\t\terr = ctx.Err()\n\t\t}\n"}},
+			[]swap{{mutex, "hold, err := m.hold(ctx, t.place, t)\n", "hold, err := m.hold(ctx, t.place, t)\n\tif err == nil {\n\t\terr = ctx.Err()\n\t}\n"}},
 			recipes, "TestCancelledAtEachLookAtTheContext/mutex",
 		},
 	}},
@@ -1063,6 +1063,28 @@ var corpus = []row{
 			"a session that was found again does not say that it lives",
 			[]swap{{events, "s.gone.settle(ErrNodeDeleted) // those of this session, which lives", "_ = ErrNodeDeleted"}},
 			recipes, "TestWhenItIsKnownWhyANodeIsGone/found_again",
+		},
+	}},
+	{number: 63, failure: "a wait that ended does not say what for", mutants: []mutant{
+		{
+			"nobody says who was in the way",
+			[]swap{{queue, "p.obstacle = p.obstacleIn(&h.seen)", "_ = h.seen"}},
+			recipes, "TestWhoWasInTheWay/no_line",
+		},
+		{
+			"a wait for a server that is dead looks as one for a holder",
+			[]swap{{"recipes/wait.go", "if !s.Writable() {", "if false {"}},
+			recipes, "TestNobodyCouldBeAsked/mutex",
+		},
+		{
+			"an error of TryAcquire matches two of three",
+			[]swap{{"recipes/wait.go", "if e.tries {", "if false {"}},
+			recipes, "TestNobodyCouldBeAsked/mutex",
+		},
+		{
+			"a MultiLock names its first member",
+			[]swap{{party, "if st.name == \"\" || !st.waits || st.line == nil {", "if st.line == nil {"}},
+			recipes, "TestMemberThatCouldNotBeHad",
 		},
 	}},
 }

@@ -79,7 +79,7 @@ type Session struct {
 	downAt    time.Time     // when the connection was lost; zero while there is one
 	claims    *claims
 	patiences patiences
-	claimed   bool               // a claim was made since the minder looked
+	claimed   bool // a claim was made since the minder looked
 	gone      gone
 	graves    map[int64][]func() // what is to be done when a session is known to be gone
 	proving   bool               // a proof is on its way
