@@ -52,7 +52,7 @@ func (sc *scope) full(path string, sequential bool) (string, error) {
 		return "", err
 	}
 	if sc.namespace != "" {
-		if err := ValidatePath(sc.namespace); err != nil {
+		if err := checkNamespace(sc.namespace[1:]); err != nil {
 			return "", fmt.Errorf("namespace: %w", err)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"io"
 	"math"
 	"net"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -220,7 +222,7 @@ func (cfg Config) withDefaults() (*plan, error) {
 	}
 	p.Retry = p.Retry.WithFallback(classify)
 	if p.DialContext == nil {
-		p.DialContext = new(net.Dialer).DialContext
+		p.DialContext = dial
 		if p.LookupHost == nil {
 			p.LookupHost = net.DefaultResolver.LookupHost
 		}
@@ -235,6 +237,23 @@ func (cfg Config) withDefaults() (*plan, error) {
 		p.Logger = zap.NewNop()
 	}
 	return p, nil
+}
+
+// dial is the default of DialContext.
+func dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	nc, err := new(net.Dialer).DialContext(ctx, network, addr)
+	if err != nil && isInMemory(addr) {
+		return nil, fmt.Errorf("%w (a zktest server in memory listens nowhere: set Config.DialContext to the server's DialContext)", err)
+	}
+	return nc, err
+}
+
+// isInMemory is whether an address looks as those of zktest's servers in memory do:
+// on loopback, with a port that nobody else uses.
+func isInMemory(addr string) bool {
+	host, port, err := net.SplitHostPort(addr)
+	n, err2 := strconv.Atoi(port)
+	return err == nil && err2 == nil && n < 100 && strings.HasPrefix(host, "127.")
 }
 
 func (p *plan) fillServers() (err error) {
@@ -266,13 +285,6 @@ func fillSize(n *int, preset int) error {
 		return fmt.Errorf("is %d: it must be from %d to %d", *n, leastMaxSize, math.MaxInt32)
 	}
 	return nil
-}
-
-func checkNamespace(namespace string) error {
-	if namespace == "" {
-		return nil
-	}
-	return ValidatePath("/" + namespace)
 }
 
 func (p *plan) checkAuth() error {

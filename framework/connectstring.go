@@ -39,6 +39,9 @@ func parseConnectString(s string) (servers []string, chroot string, err error) {
 		if err := ValidatePath(chroot); err != nil {
 			return nil, "", fmt.Errorf("chroot: %w", err)
 		}
+		if strings.Contains(chroot, ",") {
+			return nil, "", fmt.Errorf("chroot %s has a comma: the chroot is written once, behind the last server, as in a:2181,b:2181/app", shown(chroot))
+		}
 	}
 	return servers, chroot, nil
 }

@@ -92,7 +92,7 @@ func (cr *creation) attempt(ctx context.Context) (string, error) {
 		made, err = cr.send(ctx, c)
 		again := false
 		switch {
-		case errors.Is(err, ErrNoNode) && (cr.opts.parents || cr.namespace != ""):
+		case errors.Is(err, ErrNoNode) && (cr.opts.parents || cr.prefix != ""):
 			again, err = cr.makeParents(ctx, c, err)
 		case errors.Is(err, ErrNodeExists) && cr.opts.orSet:
 			again, err = cr.setInstead(ctx, c)
@@ -178,7 +178,7 @@ func localIP(c *link.Conn) []byte {
 }
 
 // makeParents makes what is missing above, if this Create does so. The
-// namespace's own node is made in any case.
+// namespace's own node is made in any case, and a chroot that is missing is told.
 func (cr *creation) makeParents(ctx context.Context, c *link.Conn, missing error) (again bool, err error) {
 	above, _ := PathAndNode(cr.target)
 	if !cr.opts.parents {

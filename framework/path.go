@@ -27,6 +27,18 @@ func ValidatePath(path string) error {
 	return nil
 }
 
+// checkNamespace says what is wrong with a namespace, as it was written.
+func checkNamespace(namespace string) error {
+	switch reason := pathFault("/" + namespace); {
+	case namespace == "" || reason == "":
+		return nil
+	case strings.HasPrefix(namespace, "/"), strings.HasSuffix(namespace, "/"):
+		return fmt.Errorf("%w: %s: %s: write it without slashes around it, as in %q", ErrInvalidPath, shown(namespace), reason, "app/jobs")
+	default:
+		return fmt.Errorf("%w: %s: %s", ErrInvalidPath, shown(namespace), reason)
+	}
+}
+
 // shown is a path for an error's text: quoted, and not at full length.
 func shown(path string) string {
 	if len(path) > 100 {

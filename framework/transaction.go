@@ -121,10 +121,11 @@ type Result struct {
 	Stat *Stat  // after Set
 }
 
-// TransactionError says which operation was refused, and why.
+// TransactionError says which operation was refused, and why. Nothing of the
+// transaction was applied.
 type TransactionError struct {
-	Index int
-	Path  string
+	Index int    // of the operation, from 0
+	Path  string // in full, with chroot and namespace
 	Err   error
 }
 
@@ -264,7 +265,7 @@ func (t *Ops) results(o *op, answered []wire.MultiResult) ([]Result, error) {
 	first := answered[0].Op
 	for i, p := range t.guards {
 		if r := &answered[i]; r.Refused() {
-			return nil, &session.GuardError{Path: p.path, Err: session.Error(r.Code)}
+			return nil, &session.GuardError{Path: p.path, Err: o.session.Refusal(p.Op, p.path, r.Code)}
 		}
 	}
 	answered = answered[len(t.guards):]
@@ -273,7 +274,7 @@ func (t *Ops) results(o *op, answered []wire.MultiResult) ([]Result, error) {
 		switch r := &answered[i]; r.Op {
 		case wire.OpError:
 			if r.Refused() {
-				return nil, &TransactionError{Index: i, Path: t.ops[i].path, Err: session.Error(r.Code)}
+				return nil, &TransactionError{Index: i, Path: t.ops[i].path, Err: o.session.Refusal(t.ops[i].Op, t.ops[i].path, r.Code)}
 			}
 		case wire.OpCreate, wire.OpCreate2: // the latter for a container
 			results[i].Path = o.relative(r.Path)

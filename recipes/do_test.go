@@ -33,7 +33,7 @@ func TestDoTellsWhichLockWasLost(t *testing.T) {
 	errOuter, errInner := errors.New("outer"), errors.New("inner")
 	err := recipes.Do(t.Context(), outer, func(ctx context.Context) error {
 		outer.lost(errOuter)
-		return recipes.Do(t.Context(), inner, func(ctx context.Context) error {
+		return recipes.Do(context.WithoutCancel(ctx), inner, func(ctx context.Context) error {
 			inner.lost(errInner)
 			return context.Cause(ctx)
 		})

@@ -44,13 +44,17 @@ func newHold(ctx context.Context, t *tenure) (*Hold, error) {
 }
 
 // NewHold makes the hold of a Lock of your own; ctx is the one Acquire was
-// given. release is called once, by the hold's Release, whose error it gives.
+// given. release is called once, by the hold's Release, whose error it gives; nil
+// does nothing.
 // Call lost when ownership can no longer be vouched for; the hold then ends
 // with a *LostError around cause, and release is not called.
 func NewHold(ctx context.Context, release func() error) (hold *Hold, lost func(cause error)) {
 	t := newTenure(lockKey{}, "")
 	t.means = &means{give: func() error {
 		defer t.isGone()
+		if release == nil {
+			return nil
+		}
 		return release()
 	}}
 	// A new tenure lets its first hold join.

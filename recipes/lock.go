@@ -3,7 +3,10 @@ package recipes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
+
+	"github.com/paddock-zk/paddock/framework"
 )
 
 // Lock is what can be taken and given back. Every recipe is one, and so may be
@@ -29,10 +32,11 @@ type Lock interface {
 // Do acquires, calls work with the hold's context, and releases, also if work
 // panics. ctx bounds all of it. The error joins work's and ErrLockLost: nil
 // means that work succeeded and the lock was ours throughout. A release that
-// goes on in the background is not an error here.
+// goes on in the background is not an error here. A nil lock is ErrInvalidLock,
+// and nil work framework.ErrInvalidArgument; the lock is then not taken.
 func Do(ctx context.Context, lock Lock, work func(ctx context.Context) error) error {
-	if lock == nil {
-		return ErrInvalidLock
+	if err := doable(lock, work); err != nil {
+		return err
 	}
 	hold, err := lock.Acquire(ctx)
 	if err != nil {
@@ -41,10 +45,44 @@ func Do(ctx context.Context, lock Lock, work func(ctx context.Context) error) er
 	return under(hold, work) //nolint:contextcheck // the hold's context is ctx's child
 }
 
+// doable says what is missing of what Do is given.
+func doable(lock Lock, work func(ctx context.Context) error) error {
+	if isNil(lock) {
+		return fmt.Errorf("%w: it is nil", ErrInvalidLock)
+	}
+	if work != nil {
+		return nil
+	}
+	if err := faultOf(lock); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: work is nil", framework.ErrInvalidArgument)
+}
+
+// faultOf is what is wrong with how a lock of this package was made.
+func faultOf(lock Lock) error {
+	switch l := lock.(type) {
+	case *InterProcessMutex:
+		return l.err
+	case *InterProcessSemaphoreMutex:
+		return l.semaphore.err
+	case *InterProcessSemaphore:
+		return l.err
+	case *InterProcessMultiLock:
+		for _, member := range l.members {
+			if err := faultOf(member); err != nil {
+				return err
+			}
+		}
+		return l.err
+	}
+	return nil
+}
+
 // TryDo is Do with TryAcquire; wait bounds the wait and not the work.
 func TryDo(ctx context.Context, lock Lock, wait time.Duration, work func(ctx context.Context) error) error {
-	if lock == nil {
-		return ErrInvalidLock
+	if err := doable(lock, work); err != nil {
+		return err
 	}
 	hold, err := lock.TryAcquire(ctx, wait)
 	if err != nil {
@@ -54,6 +92,9 @@ func TryDo(ctx context.Context, lock Lock, wait time.Duration, work func(ctx con
 }
 
 func under(hold *Hold, work func(ctx context.Context) error) (err error) {
+	if hold == nil {
+		return fmt.Errorf("%w: it returned neither a hold nor an error", ErrInvalidLock)
+	}
 	defer func() {
 		released := hold.Release()
 		if errors.Is(released, ErrReleasePending) || errors.Is(released, ErrReleased) {

@@ -320,9 +320,9 @@ func TestEndOfAContextIsNoAnswer(t *testing.T) {
 // mayMatch is whether an error is true of a call that ended so.
 func (e endable) mayMatch(when string, target error) bool {
 	switch {
-	case target == framework.ErrOutcomeUnknown:
+	case errors.Is(target, framework.ErrOutcomeUnknown):
 		return e.writes && when == "in flight"
-	case target == framework.ErrNotConnected:
+	case errors.Is(target, framework.ErrNotConnected):
 		return when == "not connected" && !e.tries && !e.alone
 	}
 	return false
@@ -524,9 +524,9 @@ func TestErrorsOfTheCallersNetworkAreNoAnswers(t *testing.T) {
 						err := e.failFor(t, when, fmt.Errorf("of mine: %w", &carrier{one}))
 						require.Error(t, err, "%s", own)
 						for target, other := range meant {
-							lost := other == framework.ErrOutcomeUnknown && e.writes && when == "in flight"
-							ours := other == framework.ErrNotConnected || strings.HasPrefix(target, "retry.")
-							late := other == context.DeadlineExceeded && strings.HasSuffix(name, "Acquire") // which waits for longer
+							lost := errors.Is(other, framework.ErrOutcomeUnknown) && e.writes && when == "in flight"
+							ours := errors.Is(other, framework.ErrNotConnected) || strings.HasPrefix(target, "retry.")
+							late := errors.Is(other, context.DeadlineExceeded) && strings.HasSuffix(name, "Acquire") // which waits for longer
 							if !lost && !ours && !late && errors.Is(err, other) {
 								assert.Fail(t, "wrong match", "%s: %v matches %s", own, err, target)
 							}

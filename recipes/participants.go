@@ -3,6 +3,7 @@ package recipes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/paddock-zk/paddock/framework"
@@ -22,6 +23,15 @@ type Participant struct {
 	Session int64
 	Token   int64     // the czxid, as FencingToken
 	Since   time.Time // by the server's clock
+}
+
+// String is who it is and what it has, without the data.
+func (p Participant) String() string {
+	does := "waits"
+	if p.Holds {
+		does = "holds"
+	}
+	return fmt.Sprintf("%s of session %#x %s", p.Path, uint64(p.Session), does)
 }
 
 // Participants lists the nodes in the queue, in order, holders first, in two

@@ -93,7 +93,7 @@ func (g *party) paths() string {
 	var paths []string
 	for _, st := range g.stands {
 		if st.turn == nil {
-			paths = append(paths, st.path)
+			paths = append(paths, st.lock)
 		}
 	}
 	if more := len(paths) - 3; more > 0 {

@@ -54,9 +54,12 @@ func createdTogether(ctx context.Context, c *link.Conn, create *link.Call, made 
 		}
 		return err
 	}
-	if i, err := firstRefusal(resp.Results); err != nil {
-		if errors.Is(err, framework.ErrNoNode) {
+	if i, code, err := firstRefusal(resp.Results); err != nil {
+		if code == wire.CodeNoNode {
 			return ensureAll(ctx, c, made[i:])
+		}
+		if code != wire.CodeOK {
+			err = made[i].scope.Session.Refusal(wire.OpCreate, session.Below(made[i].path, made[i].mark), code)
 		}
 		return fmt.Errorf("%s: %w", made[i].path, err)
 	}
@@ -84,14 +87,14 @@ func ensureAll(ctx context.Context, c *link.Conn, made []*place) error {
 }
 
 // firstRefusal is the operation that stopped a transaction, and why.
-func firstRefusal(results []wire.MultiResult) (int, error) {
+func firstRefusal(results []wire.MultiResult) (int, wire.Code, error) {
 	for i, r := range results {
 		if r.Refused() {
-			return i, session.Error(r.Code)
+			return i, r.Code, session.Error(r.Code)
 		}
 	}
 	if len(results) > 0 && results[0].Op == wire.OpError {
-		return 0, errors.New("every operation was undone and none was refused")
+		return 0, wire.CodeOK, errors.New("every operation was undone and none was refused")
 	}
-	return 0, nil
+	return 0, wire.CodeOK, nil
 }

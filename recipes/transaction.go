@@ -49,6 +49,14 @@ func (h *Hold) firstPlace() *place {
 	return nil
 }
 
+// node is the full path of the first node that a hold stands on, "" for none.
+func (h *Hold) node() string {
+	if p := h.firstPlace(); p != nil {
+		return p.node()
+	}
+	return ""
+}
+
 // Commit applies the writes, or none of them. Without operations it asks the
 // servers whether the lock is still ours.
 //
@@ -204,7 +212,7 @@ func (t *Transaction) refused(err error) error {
 	if errors.Is(err, ErrLockLost) {
 		err = fmt.Errorf("%w: %w", ErrFenced, err)
 	}
-	return opError("commit", t.hold.Path(), err)
+	return opError("commit", t.hold.node(), err)
 }
 
 // send commits with a proof for each node, which deletes it if it departs.

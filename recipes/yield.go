@@ -505,7 +505,7 @@ func (g *party) yield(ctx context.Context, c *link.Conn, stands []*stand) error 
 		}
 		return err
 	}
-	if _, err := firstRefusal(resp.Results); err != nil {
+	if _, _, err := firstRefusal(resp.Results); err != nil {
 		for _, st := range gone {
 			st.name, st.old = st.old, ""
 		}

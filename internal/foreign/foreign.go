@@ -28,17 +28,17 @@ func ContextEnd(ctx context.Context) error {
 	if cause == nil || cause == end { //nolint:errorlint // one that wraps it has more to say
 		return end
 	}
-	return &contextEnd{end: end, cause: cause}
+	return &endError{end: end, cause: cause}
 }
 
-// contextEnd is the end of a context that has a cause of its own.
-type contextEnd struct{ end, cause error }
+// endError is the end of a context that has a cause of its own.
+type endError struct{ end, cause error }
 
 // Error implements error.
-func (e *contextEnd) Error() string { return e.end.Error() + " (cause: " + e.cause.Error() + ")" }
+func (e *endError) Error() string { return e.end.Error() + " (cause: " + e.cause.Error() + ")" }
 
 // Unwrap gives context.Canceled or context.DeadlineExceeded.
-func (e *contextEnd) Unwrap() error { return e.end }
+func (e *endError) Unwrap() error { return e.end }
 
 // Wrap returns an error of a function of the caller's as one that has the same
 // text and matches the same, except for the errors given to Reserve and the types

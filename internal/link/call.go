@@ -55,6 +55,7 @@ type Call struct {
 	header wire.ReplyHeader
 	body   []byte
 	memory *[]byte // that body lies in, if it is used again
+	path   string  // that the request was about, of one that was refused access
 	err    error
 
 	decoder wire.Decoder // used by Decode
@@ -92,6 +93,10 @@ func (c *Call) Replied() bool { return c.err == nil || errors.Is(c.err, ErrTooLo
 
 // Code is the reply's.
 func (c *Call) Code() wire.Code { return c.header.Code }
+
+// Refused is which operation on which path was refused access. It is for calls
+// whose code says so.
+func (c *Call) Refused() (op wire.Op, path string) { return c.op, c.path }
 
 // Zxid is the reply's.
 func (c *Call) Zxid() int64 { return c.header.Zxid }
@@ -143,10 +148,19 @@ func (c *Call) setXid(xid int32) {
 	binary.BigEndian.PutUint32(c.frame[4:], uint32(xid))
 }
 
+// pathOf is what a request is about, of those that begin with a path.
+func pathOf(frame []byte) string {
+	const header = 12 // length, id and operation
+	return wire.NewDecoder(frame[header:]).String()
+}
+
 // end closes the call; the caller has seen to it that nobody else does.
 func (c *Call) end() {
 	if c.OnReply != nil {
 		c.OnReply(c)
+	}
+	if c.header.Code == wire.CodeNoAuth {
+		c.path = pathOf(c.frame)
 	}
 	c.frame = nil
 	c.Discard()

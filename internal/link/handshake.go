@@ -86,7 +86,7 @@ func (c *Conn) shakeHands() ([]byte, error) {
 	case r.SessionID == 0 || r.Timeout <= 0:
 		return c.expired(), nil
 	case c.shake.session != 0 && c.shake.session != r.SessionID:
-		return nil, fmt.Errorf("%w: asked for session %#x, got %#x", ErrProtocol, c.shake.session, r.SessionID)
+		return nil, fmt.Errorf("%w: asked for session %#x, got %#x", ErrProtocol, uint64(c.shake.session), uint64(r.SessionID))
 	case c.link.isAbandoned(r.SessionID):
 		if err := c.closeSession(); err != nil {
 			return nil, fmt.Errorf("closing abandoned session: %w", err)

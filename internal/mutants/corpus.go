@@ -1003,7 +1003,7 @@ var corpus = []row{
 	{number: 61, failure: "an error from elsewhere is taken for an answer", mutants: []mutant{
 		{
 			"the end of a context matches its cause",
-			[]swap{{foreign, "func (e *contextEnd) Unwrap() error { return e.end }", "func (e *contextEnd) Unwrap() []error { return []error{e.end, e.cause} }"}},
+			[]swap{{foreign, "func (e *endError) Unwrap() error { return e.end }", "func (e *endError) Unwrap() []error { return []error{e.end, e.cause} }"}},
 			recipes, "TestEndOfAContextIsNoAnswer/framework.Client.Delete_if_it_exists,_in_flight",
 		},
 		{
@@ -1085,6 +1085,38 @@ var corpus = []row{
 			"a MultiLock names its first member",
 			[]swap{{party, "if st.name == \"\" || !st.waits || st.line == nil {", "if st.line == nil {"}},
 			recipes, "TestMemberThatCouldNotBeHad",
+		},
+	}},
+	{number: 64, failure: "an error leads to the wrong place", mutants: []mutant{
+		{
+			"the right to create is missing on the node itself",
+			[]swap{{"internal/session/refusal.go", "return \"CREATE\", above(path)", "return \"CREATE\", path"}},
+			recipes, "TestRefusedAccessToALock",
+		},
+		{
+			"a lost hold names its node without chroot and namespace",
+			[]swap{{"recipes/tenure.go", "lost := lostError(t.node(), reason)", "lost := lostError(t.path, reason)"}},
+			recipes, "TestPathsOfLostHoldsAreInFull/mutex",
+		},
+		{
+			"a commit names its node without chroot and namespace",
+			[]swap{{"recipes/transaction.go", "return opError(\"commit\", t.hold.node(), err)", "return opError(\"commit\", t.hold.Path(), err)"}},
+			recipes, "TestPathsOfLostHoldsAreInFull/mutex",
+		},
+		{
+			"a missing chroot looks as a missing parent",
+			[]swap{{"framework/create.go", "errors.Is(err, ErrNoNode) && (cr.opts.parents || cr.prefix != \"\"):", "errors.Is(err, ErrNoNode) && (cr.opts.parents || cr.namespace != \"\"):"}},
+			framework, "TestCreateBelowAMissingChroot",
+		},
+		{
+			"servers behind a chroot are a part of it",
+			[]swap{{"framework/connectstring.go", "if strings.Contains(chroot, \",\") {", "if chroot == \",\" {"}},
+			framework, "TestChrootWithAComma",
+		},
+		{
+			"sessions are told in decimal",
+			[]swap{{events, "fmt.Sprintf(\"%#x\", uint64(id))", "fmt.Sprintf(\"%d\", uint64(id))"}},
+			recipes, "TestSessionsAreToldInHexadecimal",
 		},
 	}},
 }

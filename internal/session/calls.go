@@ -152,7 +152,8 @@ func (s *Session) Await(ctx context.Context, c *link.Conn, call *link.Call, writ
 // ended says how a call that has ended went.
 func (s *Session) ended(call *link.Call, write bool) error {
 	if call.Replied() {
-		err := Error(call.Code())
+		op, path := call.Refused()
+		err := s.Refusal(op, path, call.Code())
 		if err == nil && call.Err() != nil {
 			err = fmt.Errorf("%w: %w", ErrReplyTooLarge, call.Err())
 		}

@@ -13,6 +13,9 @@ import (
 	"github.com/paddock-zk/paddock/listeners"
 )
 
+// hexID is a session's id as servers and their tools write it.
+func hexID(id int64) string { return fmt.Sprintf("%#x", uint64(id)) }
+
 // events is the session as the link's handler.
 type events struct{ *Session }
 
@@ -62,7 +65,7 @@ func (s events) Up(c *link.Conn) {
 	s.pokeLocked()
 	s.mu.Unlock()
 	level, fields := zap.InfoLevel, []zap.Field{
-		zap.String("server", c.Addr()), zap.Int64("session", c.Session()),
+		zap.String("server", c.Addr()), zap.String("session", hexID(c.Session())),
 		zap.Duration("timeout", c.Timeout()), zap.Bool("read-only", c.ReadOnly()), zap.Bool("new session", fresh),
 	}
 	if !out.toldAt.IsZero() { // whoever was told of the outage is told of its end
@@ -248,7 +251,7 @@ func (s *Session) lose(reason error) {
 	if !closed { // otherwise Close does all this
 		s.link.Abandon(id)
 		s.watches.end(zk.ErrSessionExpired, false)
-		s.log.Warn("session lost", zap.Int64("session", id), zap.Error(reason))
+		s.log.Warn("session lost", zap.String("session", hexID(id)), zap.Error(reason))
 	}
 	s.mu.Lock()
 	s.losing = nil

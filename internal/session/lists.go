@@ -37,6 +37,7 @@ type Lists struct {
 	Calls   []*link.Call
 	answers []wire.MultiResult // to the one request, once decoded
 	one     bool
+	paths   []string // of the one request
 }
 
 // What is known of how servers read together.
@@ -61,7 +62,7 @@ func (s *Session) NewLists(paths []string, apart bool) *Lists {
 	}
 	call := link.NewCall(wire.OpMultiRead, req)
 	call.OnReply = s.learnReads
-	return &Lists{Calls: []*link.Call{call}, one: true}
+	return &Lists{Calls: []*link.Call{call}, one: true, paths: paths}
 }
 
 // learnReads takes in how a server has taken the one request.
@@ -106,7 +107,7 @@ func (s *Session) Listed(ctx context.Context, c *link.Conn, l *Lists, i int) (no
 		return none, fmt.Errorf("%w: %d lists instead of more", link.ErrProtocol, len(l.answers))
 	}
 	if a := l.answers[i]; a.Op == wire.OpError {
-		return none, Error(a.Code)
+		return none, s.Refusal(wire.OpGetChildren, l.paths[i], a.Code)
 	}
 	return l.answers[i].Children, nil
 }

@@ -1,0 +1,139 @@
+package framework_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/framework"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// A refused access says which right was missing on which node, and who asked.
+func TestRefusedAccessSaysWhatIsMissing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		owner := func(cfg *framework.Config) {
+			cfg.Auth = []framework.Auth{{Scheme: "digest", Data: []byte("owner:secret")}}
+		}
+		admin := connect(t, config(srv, owner))
+		mine := framework.ACLs(zk.DigestACL(zk.PermAll, "owner", "secret")...)
+		for _, path := range []string{"/root", "/root/mine", "/root/mine/child"} {
+			_, err := admin.Create(t.Context(), path, nil, framework.Persistent, mine)
+			require.NoError(t, err)
+		}
+		for name, tc := range map[string]struct {
+			call func(ctx context.Context, c *framework.Client) error
+			want string
+		}{
+			"create": {func(ctx context.Context, c *framework.Client) error {
+				_, err := c.Create(ctx, "/mine/new", nil, framework.Persistent)
+				return err
+			}, "create /root/mine/new: zk: not authenticated: CREATE on /root/mine is needed"},
+			"create a container": {func(ctx context.Context, c *framework.Client) error {
+				return c.EnsurePath(ctx, "/mine/new/er")
+			}, "ensure path /root/mine/new/er: zk: not authenticated: CREATE on /root/mine is needed"},
+			"get": {func(ctx context.Context, c *framework.Client) error {
+				_, _, err := c.Get(ctx, "/mine")
+				return err
+			}, "get /root/mine: zk: not authenticated: READ on /root/mine is needed"},
+			"watch": {func(ctx context.Context, c *framework.Client) error {
+				_, _, _, err := c.ChildrenW(ctx, "/mine")
+				return err
+			}, "children with watch /root/mine: zk: not authenticated: READ on /root/mine is needed"},
+			"set": {func(ctx context.Context, c *framework.Client) error {
+				_, err := c.Set(ctx, "/mine", nil, 0)
+				return err
+			}, "set /root/mine: zk: not authenticated: WRITE on /root/mine is needed"},
+			"set the list": {func(ctx context.Context, c *framework.Client) error {
+				_, err := c.SetACL(ctx, "/mine", zk.WorldACL(zk.PermAll), 0)
+				return err
+			}, "set ACL /root/mine: zk: not authenticated: ADMIN on /root/mine is needed"},
+			"get the list": {func(ctx context.Context, c *framework.Client) error {
+				_, _, err := c.GetACL(ctx, "/mine")
+				return err
+			}, "get ACL /root/mine: zk: not authenticated: READ or ADMIN on /root/mine is needed"},
+			"delete": {func(ctx context.Context, c *framework.Client) error {
+				return c.Delete(ctx, "/mine/child", 0)
+			}, "delete /root/mine/child: zk: not authenticated: DELETE on /root/mine is needed"},
+			"transaction": {func(ctx context.Context, c *framework.Client) error {
+				tx := c.Transaction()
+				tx.Check("/", framework.AnyVersion)
+				tx.Set("/mine", nil, 0)
+				_, err := tx.Commit(ctx)
+				return err
+			}, "commit /root: operation 0 on /root: zk: not authenticated: READ on /root is needed"},
+		} {
+			for given, auth := range map[string][]framework.Auth{
+				"none":           nil,
+				"digest":         {{Scheme: "digest", Data: []byte("owner:wrong")}},
+				"digest, digest": {{Scheme: "digest", Data: []byte("a:b")}, {Scheme: "digest", Data: []byte("c:d")}},
+			} {
+				c := connect(t, config(srv, func(cfg *framework.Config) { cfg.ConnectString, cfg.Auth = cfg.ConnectString+"/root", auth }))
+				err := tc.call(t.Context(), c)
+				require.ErrorIs(t, err, framework.ErrNoAuth, name)
+				require.EqualError(t, err, tc.want+" (credentials given: "+given+")", name)
+				require.NoError(t, c.Close())
+			}
+		}
+	})
+}
+
+func TestCreateBelowAMissingChroot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		for _, namespace := range []string{"", "n"} {
+			c := connect(t, config(srv, func(cfg *framework.Config) { cfg.ConnectString, cfg.Namespace = cfg.ConnectString+"/app", namespace }))
+			for _, opts := range [][]framework.CreateOption{nil, {framework.Parents()}, {framework.Protected()}} {
+				_, err := c.Create(t.Context(), "/a", nil, framework.Persistent, opts...)
+				require.ErrorIs(t, err, framework.ErrNoNode)
+				require.ErrorContains(t, err, ": chroot /app: zk: node does not exist")
+			}
+		}
+		_, err := connect(t, config(srv)).Create(t.Context(), "/app", nil, framework.Persistent)
+		require.NoError(t, err)
+		c := connect(t, config(srv, func(cfg *framework.Config) { cfg.ConnectString += "/app" }))
+		_, err = c.Create(t.Context(), "/none/a", nil, framework.Persistent)
+		require.EqualError(t, err, "create /app/none/a: zk: node does not exist", "the chroot is there")
+	})
+}
+
+func TestNamespaceIsShownAsTyped(t *testing.T) {
+	for namespace, want := range map[string]string{
+		"/a/":  `invalid path: "/a/": it ends with a slash: write it without slashes around it, as in "app/jobs"`,
+		"/a":   `invalid path: "/a": it has an empty element: write it without slashes around it, as in "app/jobs"`,
+		"/":    `invalid path: "/": it ends with a slash: write it without slashes around it, as in "app/jobs"`,
+		"a//b": `invalid path: "a//b": it has an empty element`,
+		"..":   `invalid path: "..": it has the relative element ".."`,
+	} {
+		_, err := framework.Start(framework.Config{ConnectString: "a:1", Namespace: namespace})
+		require.ErrorIs(t, err, framework.ErrInvalidPath)
+		require.ErrorContains(t, err, "config: Namespace zk: "+want)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, config(zktest.Start(t, zktest.InMemory())))
+		_, _, err := c.UsingNamespace("/a/").Get(t.Context(), "/x")
+		require.ErrorIs(t, err, framework.ErrInvalidPath)
+		require.ErrorContains(t, err, `namespace: zk: invalid path: "/a/": it ends with a slash`)
+	})
+}
+
+func TestChrootWithAComma(t *testing.T) {
+	_, err := framework.Start(framework.Config{ConnectString: "a:1/app,b:2/app"})
+	require.EqualError(t, err, `config: ConnectString chroot "/app,b:2/app" has a comma: the chroot is written once, behind the last server, as in a:2181,b:2181/app`)
+}
+
+// In a bubble there is no network, so this is outside of one.
+func TestServerInMemoryWithoutItsDialer(t *testing.T) {
+	srv := zktest.Start(t, zktest.InMemory())
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err := framework.Connect(ctx, framework.Config{ConnectString: srv.ConnectString()})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	assert.ErrorContains(t, err, "set Config.DialContext to the server's DialContext")
+}

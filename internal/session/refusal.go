@@ -1,0 +1,75 @@
+package session
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/paddock-zk/paddock/internal/link"
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+// Refusal is Error for one operation on a path: of a refused access it says which
+// right on which node was needed, and which credentials were given.
+func (s *Session) Refusal(op wire.Op, path string, code wire.Code) error {
+	if code != wire.CodeNoAuth {
+		return Error(code)
+	}
+	right, node := need(op, path)
+	if right == "" || node == "" {
+		return zk.ErrNoAuth
+	}
+	return &accessError{right: right, node: node, auth: s.cfg.Link.Auth}
+}
+
+// accessError is a refused access.
+type accessError struct {
+	right, node string
+	auth        []link.Auth
+}
+
+// Error implements error.
+func (e *accessError) Error() string {
+	given := "none"
+	if len(e.auth) > 0 {
+		var schemes []string
+		for _, a := range e.auth {
+			schemes = append(schemes, a.Scheme)
+		}
+		given = strings.Join(schemes, ", ")
+	}
+	return fmt.Sprintf("%v: %s on %s is needed (credentials given: %s)", zk.ErrNoAuth, e.right, e.node, given)
+}
+
+// Unwrap gives zk.ErrNoAuth.
+func (e *accessError) Unwrap() error { return zk.ErrNoAuth }
+
+// need is which right on which node an operation takes, "" if it takes none.
+//
+// Source: ZooKeeper's PrepRequestProcessor and FinalRequestProcessor.
+func need(op wire.Op, path string) (right, node string) {
+	switch op {
+	case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL:
+		return "CREATE", above(path)
+	case wire.OpDelete:
+		return "DELETE", above(path)
+	case wire.OpSetData:
+		return "WRITE", path
+	case wire.OpSetACL:
+		return "ADMIN", path
+	case wire.OpGetACL:
+		return "READ or ADMIN", path
+	case wire.OpGetData, wire.OpGetChildren, wire.OpGetChildren2, wire.OpCheck:
+		return "READ", path
+	}
+	return "", ""
+}
+
+// above is the path of a node's parent.
+func above(path string) string {
+	if i := strings.LastIndexByte(path, '/'); i > 0 {
+		return path[:i]
+	}
+	return "/"
+}
