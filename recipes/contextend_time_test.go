@@ -357,7 +357,8 @@ func TestReentryAfterARefusedTransaction(t *testing.T) {
 			require.ErrorIs(t, err, framework.ErrNoNode)
 		}
 		_, err = m.Acquire(h.Context())
-		require.ErrorIs(t, err, recipes.ErrReleased, "the context has ended")
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, context.Cause(h.Context()), recipes.ErrReleased)
 		bound, cancel := h.Bind(t.Context())
 		defer cancel()
 		inner, err := m.Acquire(bound)

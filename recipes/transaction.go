@@ -92,7 +92,7 @@ func (t *Transaction) Commit(ctx context.Context, opts ...framework.CommitOption
 // gives a new context for it. Where the error says that the hold could not have
 // committed anything, as ErrNoFence without a node or ErrReleased, its contexts go
 // on. While it runs, the lock cannot be re-entered under this hold, and what Bind
-// gives has ended: the error and the cause match ErrReleased.
+// gives has ended: the error is context.Canceled, and the cause matches ErrReleased.
 func (t *Transaction) CommitAndRelease(ctx context.Context, opts ...framework.CommitOption) ([]framework.Result, error) {
 	leaves, err := t.leaves()
 	if err != nil {

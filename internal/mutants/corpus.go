@@ -1095,7 +1095,7 @@ var corpus = []row{
 		},
 		{
 			"a lost hold names its node without chroot and namespace",
-			[]swap{{"recipes/tenure.go", "lost := lostError(t.node(), reason)", "lost := lostError(t.path, reason)"}},
+			[]swap{{"recipes/tenure.go", "t.endLocked(Lost, lostError(t.node(), reason))", "t.endLocked(Lost, lostError(t.path, reason))"}},
 			recipes, "TestPathsOfLostHoldsAreInFull/mutex",
 		},
 		{
