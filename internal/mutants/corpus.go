@@ -910,7 +910,7 @@ var corpus = []row{
 		{
 			"a socket is closed by whoever ends the connection",
 			[]swap{{conn, "c.link.wg.Go(c.shut)", "c.shut()"}},
-			recipes, "TestBlockingCloseAndALostSession",
+			link, "TestSocketThatDoesNotClose",
 		},
 		{
 			"who reads waits until the socket is closed",
@@ -951,7 +951,7 @@ var corpus = []row{
 		{
 			"a session is given up first",
 			[]swap{
-				{events, "\ttell(changes)\n\n\ts.mu.Lock()\n\tclosed := s.closed", "\ts.link.Abandon(id)\n\ttell(changes)\n\n\ts.mu.Lock()\n\tclosed := s.closed"},
+				{events, "\ttell(changes)\n\n\ts.mu.Lock()\n\tclosed := s.closed", "\ts.link.Abandon(id)\n\ttime.Sleep(time.Millisecond)\n\ttell(changes)\n\n\ts.mu.Lock()\n\tclosed := s.closed"},
 			},
 			recipes, "TestContextsEndBeforeASessionIsGivenUp",
 		},
