@@ -93,6 +93,7 @@ func TestEachJudge(t *testing.T) {
 		"another session's node":        {func(r *Record) { r.Holds[0].Session = 7 }, []string{"front"}},
 		"one number twice":              {func(r *Record) { r.Log[1].Changes[0].Path = "/m/_c_a-lock-0000000000"; r.Holds = nil; r.Writes = nil }, []string{"front"}},
 		"believes on":                   {func(r *Record) { r.Holds[0].Ended = 12 * ms }, []string{"belief"}},
+		"its contexts go on":            {func(r *Record) { r.Holds[0].ContextsEnded = 11 * ms }, []string{"contexts"}},
 		"reads beside a writer":         {func(r *Record) { r.Holds[3].Ended = 32 * ms }, []string{"readers and writers"}},
 		"one lease too many":            {func(r *Record) { r.Holds[5].Ended = 52 * ms }, []string{"permits"}},
 		"a token of its own":            {func(r *Record) { r.Holds[1].Token = 5 }, []string{"tokens"}},

@@ -73,6 +73,8 @@ type Hold struct {
 	Asked   time.Duration
 	Granted time.Duration
 	Ended   time.Duration // lost, or about to be given back; Never if it was not seen
+	// ContextsEnded is when the last of its contexts had ended, 0 if nobody looked.
+	ContextsEnded time.Duration
 }
 
 func (h Hold) String() string {
@@ -172,6 +174,6 @@ type Judge struct {
 
 // All are the judges.
 var All = []Judge{
-	{"front", Front}, {"belief", Belief}, {"fence", Fence}, {"order", Order}, {"readers and writers", ReadersAndWriters},
+	{"front", Front}, {"belief", Belief}, {"contexts", Contexts}, {"fence", Fence}, {"order", Order}, {"readers and writers", ReadersAndWriters},
 	{"permits", Permits}, {"tokens", Tokens}, {"progress", Progress}, {"cancelled", Cancelled}, {"left", Left},
 }

@@ -202,6 +202,7 @@ type tenure struct {
 	first int // in the record
 	n     int
 	nodes []string
+	bound context.Context // ends with the hold; the one given to Acquire ends with the call
 	stop  func()
 }
 
@@ -245,6 +246,7 @@ func (a *actor) acquire(ctx context.Context, lock recipes.Lock, owner int) *tenu
 	for _, leaf := range leaves(h) {
 		hold := judge.Hold{
 			Who: a.name, Owner: owner, Node: leaf.Path(), Token: leaf.FencingToken(), Asked: asked, Granted: w.now(), Ended: judge.Never,
+			ContextsEnded: judge.Never,
 		}
 		if own, ok := lock.(*naive); ok {
 			hold.Node = own.path
@@ -255,6 +257,7 @@ func (a *actor) acquire(ctx context.Context, lock recipes.Lock, owner int) *tenu
 		}
 		place(&hold)
 		hold.Session = session
+		w.watchContexts(h, leaf, len(w.rec.Holds))
 		w.rec.Holds = append(w.rec.Holds, hold)
 		t.nodes = append(t.nodes, hold.Node)
 		t.n++
@@ -262,6 +265,7 @@ func (a *actor) acquire(ctx context.Context, lock recipes.Lock, owner int) *tenu
 	w.tellLocked(a.name, "has %v", t.nodes)
 	w.mu.Unlock()
 	bound, cancel := h.Bind(context.Background())
+	t.bound = bound
 	unhook := context.AfterFunc(bound, func() {
 		if t.ends() {
 			w.tell(a.name, "loses %v: %s", t.nodes, classify(context.Cause(bound)))
@@ -269,6 +273,39 @@ func (a *actor) acquire(ctx context.Context, lock recipes.Lock, owner int) *tenu
 	})
 	t.stop = func() { unhook(); cancel() }
 	return t
+}
+
+// watchContexts notes when all contexts of a hold have ended, for a node of it. They
+// are bound ones, since the context given to Acquire ends with the call.
+func (w *world) watchContexts(h, leaf *recipes.Hold, number int) {
+	ofAll, cancelAll := h.Bind(context.Background())
+	ofLeaf, cancelLeaf := leaf.Bind(context.Background())
+	all := []context.Context{ofAll, ofLeaf}
+	left := len(all)
+	for _, ctx := range all {
+		context.AfterFunc(ctx, func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if left--; left > 0 {
+				return
+			}
+			cancelAll()
+			cancelLeaf()
+			if h := &w.rec.Holds[number]; h.ContextsEnded != 0 {
+				h.ContextsEnded = w.now()
+			}
+		})
+	}
+}
+
+// keepsContexts says that they go on after the hold is released, since another one
+// is held under it.
+func (t *tenure) keepsContexts() {
+	t.a.w.mu.Lock()
+	defer t.a.w.mu.Unlock()
+	for i := range t.n {
+		t.a.w.rec.Holds[t.first+i].ContextsEnded = 0
+	}
 }
 
 // owner is the record's.
@@ -349,7 +386,7 @@ func (a *actor) work(t *tenure) {
 			d = time.Duration(a.r.Int64N(int64(3 * time.Millisecond)))
 		default:
 		}
-		done := t.h.Context().Done()
+		done := t.bound.Done()
 		if a.r.IntN(3) == 0 {
 			done = nil // who does not look
 		}
@@ -443,13 +480,13 @@ func (a *actor) reenter(lock *recipes.InterProcessMutex) {
 	if t == nil {
 		return
 	}
-	inner, err := lock.Acquire(t.h.Context())
+	inner, err := lock.Acquire(t.bound)
 	if err == nil {
 		a.work(t)
 		if !lock.HeldBy(inner.Context()) && t.h.Err() == nil {
 			a.w.fail("re-entry", "%s does not own %v, and does", a.name, t.nodes)
 		}
-	} else if t.h.Err() == nil && t.h.Context().Err() == nil {
+	} else if t.h.Err() == nil && t.bound.Err() == nil {
 		a.w.fail("re-entry", "%s could not take %v again: %v", a.name, t.nodes, err)
 	}
 	if inner != nil && a.r.IntN(2) == 0 {
@@ -475,7 +512,10 @@ func (a *actor) downgrade(c *framework.Client) {
 		return
 	}
 	a.work(write)
-	read := a.acquire(write.h.Context(), l.ReadSide(), write.owner())
+	read := a.acquire(write.bound, l.ReadSide(), write.owner())
+	if read != nil {
+		write.keepsContexts()
+	}
 	write.release()
 	if read != nil {
 		a.work(read)
@@ -489,7 +529,7 @@ func (a *actor) nested(c *framework.Client) {
 	if outer == nil {
 		return
 	}
-	if inner := a.acquire(outer.h.Context(), recipes.NewInterProcessMutex(c, "/b"), 0); inner != nil {
+	if inner := a.acquire(outer.bound, recipes.NewInterProcessMutex(c, "/b"), 0); inner != nil {
 		a.work(inner)
 		inner.release()
 	}

@@ -31,6 +31,7 @@ var plants = map[string]plant{
 	"does not wait":                     {judge: "front", lock: func(c *framework.Client) *naive { return &naive{c: c, impatient: true} }},
 	"believes after its session":        {judge: "belief", first: 2, lock: func(c *framework.Client) *naive { return &naive{c: c, deaf: true} }},
 	"clocks that hardly move":           {judge: "belief", rate: 0.1},
+	"gives back before contexts end":    {judge: "contexts", lock: func(c *framework.Client) *naive { return &naive{c: c, deaf: true, early: true} }},
 	"sorts by name":                     {judge: "order", first: 2, lock: func(c *framework.Client) *naive { return &naive{c: c, byName: true} }},
 	"keeps its node":                    {judge: "left", lock: func(c *framework.Client) *naive { return &naive{c: c, keeps: true} }},
 	"keeps its node, and others wait":   {judge: "progress", lock: func(c *framework.Client) *naive { return &naive{c: c, keeps: true} }},
@@ -81,6 +82,7 @@ type naive struct {
 	deaf      bool // does not hear of the end of its session
 	byName    bool // waits for names that sort before its own
 	keeps     bool // does not delete its node
+	early     bool // deletes its node before it is released
 	slow      bool // looks at its context now and then
 	reads     bool // stands on the read side
 }
@@ -114,14 +116,20 @@ func (l *naive) Acquire(ctx context.Context) (*recipes.Hold, error) {
 		time.Sleep(pause)
 	}
 	l.path = node
-	hold, lost := recipes.NewHold(ctx, func() error {
-		if l.keeps {
-			return nil
-		}
+	remove := func() error {
 		limited, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		return l.c.Delete(limited, node, framework.AnyVersion, framework.Guaranteed())
+	}
+	hold, lost := recipes.NewHold(ctx, func() error {
+		if l.keeps || l.early {
+			return nil
+		}
+		return remove()
 	})
+	if l.early {
+		time.AfterFunc(time.Millisecond, func() { _ = remove() })
+	}
 	if !l.deaf {
 		watch(l.c, node, lost)
 	}
