@@ -35,7 +35,7 @@ func (e *ensemble) beat() {
 	now, limit := time.Now(), time.Duration(e.cfg.syncLimit)*e.cfg.tick
 	for _, l := range e.members {
 		if l.role == roleLeading && !l.down {
-			if l.late = l.frozenLocked(); !l.late {
+			if l.late = l.late || l.frozenLocked(); !l.late {
 				l.askLocked(now, limit)
 			}
 		}
@@ -76,6 +76,18 @@ func (m *member) askLocked(now time.Time, limit time.Duration) {
 	}
 }
 
+// askLate is the beat of a leader that stood still when it was due.
+func (m *member) askLate() {
+	m.e.mu.Lock()
+	defer m.e.mu.Unlock()
+	if m.e.closed || m.down || !m.late || m.role != roleLeading || m.frozenLocked() {
+		return
+	}
+	m.late = false
+	m.askLocked(time.Now(), time.Duration(m.e.cfg.syncLimit)*m.e.cfg.tick)
+	m.e.flowLocked()
+}
+
 // noticeLocked makes a member look for another leader if its own is gone or
 // has given it up, and it can know.
 func (e *ensemble) noticeLocked(m *member) {
@@ -103,6 +115,7 @@ func (m *member) lookLocked() {
 	m.arrivals.stop()
 	clear(m.touched)
 	m.answer, m.late = nil, false
+	m.overdue.stop()
 	m.hangUpLocked()
 	if led && e.leader == m {
 		e.leader = nil

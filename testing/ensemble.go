@@ -92,6 +92,7 @@ func (e *ensemble) stopTimersLocked() {
 	e.beats.stop()
 	for _, m := range e.members {
 		m.arrivals.stop()
+		m.overdue.stop()
 	}
 }
 
@@ -103,5 +104,6 @@ func (e *ensemble) waitTimers() {
 	e.beats.wait()
 	for _, m := range e.members {
 		m.arrivals.wait()
+		m.overdue.wait()
 	}
 }

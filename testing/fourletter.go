@@ -178,7 +178,7 @@ func (m *member) dumpLocked(b *strings.Builder) {
 		}
 		fmt.Fprintf(b, "Session Sets (%d)/(%d):\n", len(byTick), len(ids))
 		for _, tick := range slices.Sorted(maps.Keys(byTick)) {
-			fmt.Fprintf(b, "%d expire at %s:\n", len(byTick[tick]), e.origin.Add(time.Duration(tick)*e.cfg.tick).UTC().Format(time.UnixDate))
+			fmt.Fprintf(b, "%d expire at %s:\n", len(byTick[tick]), e.origin.Add(time.Duration(tick)*e.cfg.expiry).UTC().Format(time.UnixDate))
 			for _, id := range byTick[tick] {
 				fmt.Fprintf(b, "\t%#x\n", id)
 			}

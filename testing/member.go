@@ -50,6 +50,7 @@ type member struct {
 	inbox    []delivery            // on the way from its leader
 	lag      time.Duration
 	arrivals alarm // for the first in inbox
+	overdue  alarm // for the ping of a leader that stood still
 
 	stalls    map[int64]Direction // by session; 0 is everybody
 	restalled chan struct{}       // closed when stalls changes; nil if nobody waits

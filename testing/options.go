@@ -26,6 +26,8 @@ type config struct {
 	tls           *tls.Config
 	latency       time.Duration
 	tick          time.Duration
+	expiry        time.Duration // sessions expire on its multiples
+	latePing      time.Duration
 	minTimeout    time.Duration
 	maxTimeout    time.Duration
 	super         string
@@ -71,6 +73,12 @@ func newConfig(opts []Option) (config, error) {
 		syncLimit: defaultSyncLimit, electionTime: defaultElectionTime, words: Words()}
 	for _, o := range opts {
 		o.apply(&c)
+	}
+	if c.expiry == 0 {
+		c.expiry = c.tick
+	}
+	if c.expiry < 0 || c.latePing < 0 {
+		return c, fmt.Errorf("zktest: sessions that expire every %v, pings that are %v late", c.expiry, c.latePing)
 	}
 	if c.tick <= 0 {
 		return c, fmt.Errorf("zktest: tick of %v", c.tick)
@@ -132,6 +140,16 @@ func Seed(seed uint64) Option { return optionFunc(func(c *config) { c.seed = see
 // Tick is the server's unit of time: sessions expire on its multiples. Defaults
 // to 2 seconds. Sessions last 2 to 20 ticks unless SessionTimeouts says otherwise.
 func Tick(d time.Duration) Option { return optionFunc(func(c *config) { c.tick = d }) }
+
+// ExpireEvery makes sessions expire on multiples of d and not of the tick, by which
+// ZooKeeper rounds up. With a short one a test sees what happens when the servers
+// wait no longer than they have to.
+func ExpireEvery(d time.Duration) Option { return optionFunc(func(c *config) { c.expiry = d }) }
+
+// LatePings makes a leader that goes on after a Freeze send the ping that is overdue
+// by d later than it answers requests, as one may do that has much to catch up
+// with. Defaults to 0: the ping comes first.
+func LatePings(d time.Duration) Option { return optionFunc(func(c *config) { c.latePing = d }) }
 
 // SessionTimeouts bounds the session timeout that a client can have.
 func SessionTimeouts(min, max time.Duration) Option {

@@ -24,8 +24,8 @@ type session struct {
 
 // sessions are the sessions of an ensemble and when they expire.
 //
-// A session expires on a tick: on the first one after its timeout since the
-// client was heard last. Sessions that are due on the same tick expire in the
+// A session expires on a tick (or what ExpireEvery says): on the first one after its
+// timeout since the client was heard last. Sessions that are due on the same tick expire in the
 // order of their ids.
 //
 // Source: ZooKeeper SessionTrackerImpl, ExpiryQueue.
@@ -84,7 +84,7 @@ func (e *ensemble) touchLocked(s *session) {
 	if e.sessions.paused || s.closing {
 		return
 	}
-	due := int64((time.Since(e.origin)+s.timeout)/e.cfg.tick) + 1
+	due := int64((time.Since(e.origin)+s.timeout)/e.cfg.expiry) + 1
 	if due == s.due {
 		return
 	}
@@ -114,7 +114,7 @@ func (e *ensemble) unscheduleLocked(s *session) {
 // of that tick were heard meanwhile; then it is set again.
 func (e *ensemble) armLocked(tick int64) {
 	e.sessions.armed = tick
-	e.sessions.alarm.set(time.Until(e.origin.Add(time.Duration(tick)*e.cfg.tick)), e.expire)
+	e.sessions.alarm.set(time.Until(e.origin.Add(time.Duration(tick)*e.cfg.expiry)), e.expire)
 }
 
 // expire ends the sessions that are due.
@@ -127,7 +127,7 @@ func (e *ensemble) expire() {
 }
 
 func (e *ensemble) expireDueLocked() {
-	now := int64(time.Since(e.origin) / e.cfg.tick)
+	now := int64(time.Since(e.origin) / e.cfg.expiry)
 	var over []*session
 	for tick, bucket := range e.sessions.due {
 		if tick <= now {

@@ -180,7 +180,11 @@ func (s *Server) Thaw() {
 		m.thawLocked()
 	}
 	for _, m := range s.members {
-		if m.late { // it pings as soon as it can, before it goes on with requests
+		switch {
+		case !m.late:
+		case s.e.cfg.latePing > 0:
+			m.overdue.set(s.e.cfg.latePing, m.askLate)
+		default: // it pings as soon as it can, before it goes on with requests
 			m.late = false
 			m.askLocked(time.Now(), time.Duration(s.e.cfg.syncLimit)*s.e.cfg.tick)
 		}
