@@ -43,12 +43,13 @@ type Call struct {
 	// and events are seen in the order of the wire. It must not block.
 	OnReply func(*Call)
 
-	op    wire.Op
-	slots chan struct{} // gives back a place when the call ends
-	frame []byte
-	xid   int32
-	phase phase // guarded by the connection's mu
-	done  chan struct{}
+	op     wire.Op
+	places Places // gives back so many when the call ends
+	taken  int
+	frame  []byte
+	xid    int32
+	phase  phase // guarded by the connection's mu
+	done   chan struct{}
 
 	// The fields below are written once, before done is closed.
 	sentAt time.Time
@@ -131,15 +132,18 @@ func (c *Call) Free() {
 	c.decoder.Reset(nil)
 }
 
-// Occupy says that the call has taken a place in slots, by sending, which it
-// gives back when it ends.
-func (c *Call) Occupy(slots chan struct{}) { c.slots = slots }
+// Places are what calls take while they are on their way.
+type Places interface{ Leave(n int) }
 
-// Discard gives back the place of a call that was not sent.
+// Occupy says that n places were taken for the call, and those sent with it, which
+// it gives back when it ends.
+func (c *Call) Occupy(places Places, n int) { c.places, c.taken = places, n }
+
+// Discard gives back the places of a call that was not sent.
 func (c *Call) Discard() {
-	if c.slots != nil {
-		<-c.slots
-		c.slots = nil
+	if c.places != nil {
+		c.places.Leave(c.taken)
+		c.places = nil
 	}
 }
 

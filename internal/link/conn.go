@@ -54,6 +54,7 @@ type Conn struct {
 	endLife context.CancelFunc
 
 	mu      sync.Mutex // guards the fields below
+	first   []outgoing // what leaves first
 	out     []outgoing
 	pending map[int32]*Call
 	pings   []time.Time // when unanswered pings were sent, oldest first
@@ -71,6 +72,7 @@ type outgoing struct {
 	call  *Call
 	frame []byte
 	ping  bool
+	more  bool // the next one must follow at once
 }
 
 // ownXid marks the transaction ids of our requests.
@@ -116,18 +118,27 @@ func (c *Conn) Down() <-chan struct{} { return c.down }
 // Send queues calls, to leave in this order, nothing between them, on this
 // connection or not at all. It does not block. After an error, a *LostError,
 // nothing was queued and the calls do not end.
-func (c *Conn) Send(calls ...*Call) error {
+func (c *Conn) Send(calls ...*Call) error { return c.send(&c.out, calls) }
+
+// SendFirst is Send, ahead of what Send has queued and what go-zookeeper has sent
+// besides pings.
+func (c *Conn) SendFirst(calls ...*Call) error { return c.send(&c.first, calls) }
+
+func (c *Conn) send(queue *[]outgoing, calls []*Call) error {
+	if len(calls) == 0 {
+		return nil
+	}
 	c.mu.Lock()
 	if c.err != nil {
 		err := c.err
 		c.mu.Unlock()
 		return &LostError{Cause: err}
 	}
-	for _, call := range calls {
+	for i, call := range calls {
 		c.xid = (c.xid + 1) & (ownXid - 1)
 		call.setXid(ownXid | c.xid)
 		call.phase = queued
-		c.out = append(c.out, outgoing{call: call})
+		*queue = append(*queue, outgoing{call: call, more: i < len(calls)-1})
 	}
 	c.mu.Unlock()
 	c.nudge()
@@ -213,7 +224,12 @@ func (c *Conn) cannotWrite(err error) {
 	}
 }
 
-// takeOut appends everything that waits to buf and marks it as sent.
+// mostWritten is about how much is written at a time, so that what leaves first
+// need not wait for all that was queued before.
+const mostWritten = 64 << 10
+
+// takeOut appends what waits to buf, as far as it is written at a time, and marks
+// it as sent.
 //
 // The time of sending is taken before the write, so that a deadline counted
 // from it is early rather than late.
@@ -221,7 +237,20 @@ func (c *Conn) takeOut(buf []byte) []byte {
 	now := c.link.cfg.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, o := range c.out {
+	buf, c.first = c.takeLocked(buf, c.first, now)
+	buf, c.out = c.takeLocked(buf, c.out, now)
+	if len(c.first)+len(c.out) > 0 {
+		c.nudge()
+	}
+	return buf
+}
+
+// takeLocked appends a queue to buf and returns both, with what is left of the queue.
+func (c *Conn) takeLocked(buf []byte, queue []outgoing, now time.Time) ([]byte, []outgoing) {
+	n, more := 0, false
+	for n < len(queue) && (more || len(buf) < mostWritten) {
+		o := queue[n]
+		n, more = n+1, o.more
 		switch {
 		case o.call == nil:
 			buf = append(buf, o.frame...)
@@ -235,9 +264,9 @@ func (c *Conn) takeOut(buf []byte) []byte {
 			buf = append(buf, o.call.frame...)
 		}
 	}
-	clear(c.out)
-	c.out = c.out[:0]
-	return buf
+	left := copy(queue, queue[n:])
+	clear(queue[left:])
+	return buf, queue[:left]
 }
 
 // Read is go-zookeeper's. It returns bytes of frames meant for it, and deals
@@ -535,7 +564,11 @@ func (c *Conn) Write(p []byte) (int, error) {
 	}
 	c.mu.Lock()
 	if c.err == nil {
-		c.out = append(c.out, o)
+		queue := &c.out
+		if o.ping {
+			queue = &c.first
+		}
+		*queue = append(*queue, o)
 	}
 	c.mu.Unlock()
 	c.nudge()
@@ -604,7 +637,7 @@ func (c *Conn) finish() {
 		lost = append(lost, call)
 	}
 	slices.SortFunc(lost, func(a, b *Call) int { return cmp.Compare(a.xid, b.xid) }) // as they were sent
-	for _, o := range c.out {
+	for _, o := range append(c.first, c.out...) {
 		if o.call != nil && o.call.phase == queued {
 			o.call.err = &LostError{Cause: c.err}
 			lost = append(lost, o.call)
@@ -613,7 +646,7 @@ func (c *Conn) finish() {
 	for _, call := range lost {
 		call.phase = ended
 	}
-	c.pending, c.out, c.pings = nil, nil, nil
+	c.pending, c.first, c.out, c.pings = nil, nil, nil, nil
 	wasUp, err := c.up, c.err
 	c.mu.Unlock()
 

@@ -36,6 +36,7 @@ const (
 	treeData    = "testing/internal/tree/data.go"
 	watches     = "internal/session/watches.go"
 	watchTable  = "testing/watchtable.go"
+	window      = "internal/session/window.go"
 )
 
 // The packages whose tests look for them.
@@ -1117,6 +1118,18 @@ var corpus = []row{
 			"sessions are told in decimal",
 			[]swap{{events, "fmt.Sprintf(\"%#x\", uint64(id))", "fmt.Sprintf(\"%d\", uint64(id))"}},
 			recipes, "TestSessionsAreToldInHexadecimal",
+		},
+	}},
+	{number: 84, failure: "a client's own load ends its session", mutants: []mutant{
+		{
+			"the first burst is as large as any",
+			[]swap{{window, "firstThroughput  = 512", "firstThroughput  = 512 << 10"}},
+			session, "TestWindowBeginsSmall",
+		},
+		{
+			"the window never grows again",
+			[]swap{{window, "w.size = min(w.size+1+w.size/8, mostOutstanding)", "_ = w.size"}},
+			session, "TestWindowOnAnotherWay",
 		},
 	}},
 }

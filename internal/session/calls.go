@@ -84,21 +84,27 @@ func (s *Session) admit(ctx context.Context, calls ...*link.Call) error {
 			return fmt.Errorf("%w: %d bytes, %d are allowed", ErrTooLarge, call.Size(), s.cfg.Link.MaxRequest)
 		}
 	}
-	select {
-	case s.slots <- struct{}{}:
-		calls[len(calls)-1].Occupy(s.slots)
+	ok, err := s.window.enter(ctx, s.life.Done(), len(calls))
+	switch {
+	case ok:
+		calls[len(calls)-1].Occupy(s.window, len(calls))
 		return nil
-	default:
-	}
-	select {
-	case s.slots <- struct{}{}:
-		calls[len(calls)-1].Occupy(s.slots)
-		return nil
-	case <-ctx.Done():
+	case err != nil:
 		return s.contextEnd(ctx)
-	case <-s.life.Done():
-		return ErrClosed
 	}
+	return ErrClosed
+}
+
+// sendAtOnce queues calls to leave c back to back. They take places, and wait for none.
+func (s *Session) sendAtOnce(c *link.Conn, calls ...*link.Call) error {
+	last := calls[len(calls)-1]
+	s.window.take(len(calls))
+	last.Occupy(s.window, len(calls))
+	err := c.Send(calls...)
+	if err != nil {
+		last.Discard()
+	}
+	return err
 }
 
 // Send queues calls to leave c back to back. After an error none will.

@@ -255,7 +255,7 @@ func (s *Session) lookAt(c *link.Conn, cl *Claim) {
 			s.seen(c, cl, call.Code())
 		}
 	}
-	_ = c.Send(link.NewCall(wire.OpSync, &wire.PathRequest{Path: cl.path}), exists)
+	_ = s.sendAtOnce(c, link.NewCall(wire.OpSync, &wire.PathRequest{Path: cl.path}), exists)
 }
 
 // seen takes in whether a claim's node exists.

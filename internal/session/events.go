@@ -60,6 +60,7 @@ func (s events) Up(c *link.Conn) {
 	}
 	s.gone.settle(ErrNodeDeleted) // those of this session, which lives
 	s.belief.begin(c, fresh)
+	s.window.begin(c.Timeout(), s.clock.Now())
 	s.setStateLocked(s.upStateLocked(c))
 	s.tellLocked()
 	s.pokeLocked()
@@ -90,6 +91,7 @@ func (s *Session) upStateLocked(c *link.Conn) listeners.State {
 
 // Acked extends the belief, unless it had ended.
 func (s events) Acked(c *link.Conn, a link.Ack) {
+	s.window.answered(a.Sent, a.Replied)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conn != c || s.overdueLocked(a.Replied) {

@@ -121,7 +121,7 @@ func (s *Session) remove(r *Removal, session int64, path string) {
 	if err == nil {
 		call := link.NewCall(wire.OpDelete, &wire.PathVersionRequest{Path: path, Version: -1})
 		call.OnReply = func(call *link.Call) { s.removed(r, session, path, s.ended(call, true)) }
-		if err = c.Send(call); err == nil {
+		if err = s.sendAtOnce(c, call); err == nil {
 			return
 		}
 		err = lostError(err, false)
@@ -162,7 +162,7 @@ func (s *Session) RemoveAll(session int64, paths []string) []*Removal {
 			r.end(nil)
 		}
 	}
-	if c.Send(call) != nil {
+	if s.sendAtOnce(c, call) != nil {
 		each()
 	}
 	return all

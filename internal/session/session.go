@@ -53,7 +53,7 @@ type Session struct {
 	states  listeners.Hub[listeners.State]
 	errors  listeners.Hub[error]
 	watches *watches
-	slots   chan struct{} // one for each request on its way
+	window  *window       // of requests on their way
 	poke    chan struct{} // wakes the minder
 	life    context.Context
 	stop    context.CancelCauseFunc
@@ -94,9 +94,6 @@ type Session struct {
 	closeErr  error
 }
 
-// mostOutstanding bounds the requests on their way, as servers bound them.
-const mostOutstanding = 4096
-
 // Open begins to connect, in the background and for as long as it takes.
 func Open(cfg Config) (*Session, error) {
 	s := &Session{
@@ -105,7 +102,7 @@ func Open(cfg Config) (*Session, error) {
 		chance:  chance.New(),
 		log:     cfg.Logger,
 		watches: newWatches(),
-		slots:   make(chan struct{}, mostOutstanding),
+		window:  newWindow(),
 		poke:    make(chan struct{}, 1),
 		claims:  newClaims(),
 		graves:  make(map[int64][]func()),

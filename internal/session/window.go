@@ -1,0 +1,180 @@
+package session
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// window bounds the requests of the user that are on their way.
+//
+// Servers answer the requests of a session in their order, so a renewal or a ping
+// waits for all that was sent before. Were there no bound, a crowd of goroutines
+// could keep a healthy session from being renewed in time. So the window is as large
+// as makes answers wait for a sixteenth of the session timeout, which costs no
+// throughput: servers have enough to do for all that time. How long answers wait is
+// what they take longer than the quickest on this connection; or than what they take
+// when the window is as small as can be.
+//
+// It begins small and grows by one with each answer, as TCP does, and once it has
+// been too large by an eighth in each round.
+type window struct {
+	mu       sync.Mutex // guards the fields below
+	timeout  time.Duration
+	size     int
+	used     int
+	limited  bool          // somebody has had to wait since the window grew
+	settled  bool          // it has been too large
+	changed  time.Time     // what was sent before says nothing of the present size
+	quickest time.Duration // answer that need not wait
+	queue    placeQueue
+}
+
+const (
+	mostOutstanding  = 4096 // as servers bound them
+	leastOutstanding = 8
+	firstThroughput  = 512 // requests a second that any servers answer
+)
+
+// Parts of the session timeout.
+const (
+	aimedDelay = 16 // how long answers are to wait
+	tooLong    = 64 // what they may wait more before the window shrinks
+	aimedTrip  = 7  // what an answer is to take in all, if the way is long
+	leastDelay = 64 // how long they may wait even then
+)
+
+func newWindow() *window { return &window{size: mostOutstanding} }
+
+// begin is for a connection with that session timeout.
+func (w *window) begin(timeout time.Duration, now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	first := timeout.Seconds() / aimedDelay * firstThroughput
+	w.timeout, w.size = timeout, int(min(max(first, leastOutstanding), mostOutstanding))
+	w.limited, w.settled, w.changed, w.quickest = false, false, now, timeout
+	w.wakeLocked()
+}
+
+// enter waits for places for n requests that are sent together. done ends the wait
+// as well, without an error of ctx: then it returns false.
+func (w *window) enter(ctx context.Context, done <-chan struct{}, n int) (ok bool, err error) {
+	w.mu.Lock()
+	if w.queue.first == nil && w.used < w.size {
+		w.used += n
+		w.mu.Unlock()
+		return true, nil
+	}
+	w.limited = true
+	p := &placeRequest{n: n, granted: make(chan struct{})}
+	w.queue.push(p)
+	w.mu.Unlock()
+	select {
+	case <-p.granted:
+		return true, nil
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-done:
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.queue.remove(p) { // granted meanwhile
+		w.used -= n
+		w.wakeLocked()
+	}
+	return false, err
+}
+
+// take takes places that are not waited for.
+func (w *window) take(n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.used += n
+}
+
+// Leave gives n places back. It implements link.Places.
+func (w *window) Leave(n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.used -= n
+	w.wakeLocked()
+}
+
+// wakeLocked lets those in who have waited for longest. More than fit may enter
+// together, as they are sent together.
+func (w *window) wakeLocked() {
+	for p := w.queue.first; p != nil && w.used < w.size; p = w.queue.first {
+		w.queue.remove(p)
+		w.used += p.n
+		close(p.granted)
+	}
+}
+
+// answered takes in how long a request took.
+func (w *window) answered(sent, received time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	took := received.Sub(sent)
+	w.quickest = min(w.quickest, took)
+	if sent.Before(w.changed) {
+		return
+	}
+	aim := max(min(w.quickest+w.timeout/aimedDelay, w.timeout/aimedTrip), w.quickest+w.timeout/leastDelay)
+	switch late := took > aim+w.timeout/tooLong; {
+	case late && w.size == leastOutstanding:
+		w.quickest, w.changed = took, received
+	case late:
+		w.size = max(leastOutstanding, w.size/2, int(int64(w.size)*int64(aim)/int64(took)))
+		w.settled, w.changed = true, received
+	case took > aim || !w.limited || w.size >= mostOutstanding:
+	case w.settled:
+		w.size = min(w.size+1+w.size/8, mostOutstanding)
+		w.limited, w.changed = w.queue.first != nil, received
+		w.wakeLocked()
+	default:
+		w.size++
+		w.limited = w.queue.first != nil
+		w.wakeLocked()
+	}
+}
+
+// placeRequest waits for places in a window.
+type placeRequest struct {
+	n          int
+	granted    chan struct{} // closed
+	queued     bool
+	prev, next *placeRequest
+}
+
+// placeQueue are those who wait, first to last.
+type placeQueue struct{ first, last *placeRequest }
+
+func (q *placeQueue) push(p *placeRequest) {
+	p.prev, p.queued = q.last, true
+	if q.last != nil {
+		q.last.next = p
+	} else {
+		q.first = p
+	}
+	q.last = p
+}
+
+// remove reports whether p was waiting.
+func (q *placeQueue) remove(p *placeRequest) bool {
+	if !p.queued {
+		return false
+	}
+	p.queued = false
+	if p.prev != nil {
+		p.prev.next = p.next
+	} else {
+		q.first = p.next
+	}
+	if p.next != nil {
+		p.next.prev = p.prev
+	} else {
+		q.last = p.prev
+	}
+	p.prev, p.next = nil, nil
+	return true
+}
