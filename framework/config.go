@@ -17,6 +17,7 @@ import (
 
 	"github.com/paddock-zk/paddock/internal/link"
 	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/session/lease"
 	"github.com/paddock-zk/paddock/retry"
 )
 
@@ -31,7 +32,9 @@ type Config struct {
 
 	// SessionTimeout is requested from the servers, which clamp it; see
 	// Client.SessionTimeout for the result. A server that makes it longer than an
-	// hour unasked is refused. Defaults to 15 seconds.
+	// hour unasked is refused. At least a second; locks are refused with
+	// ErrTimeoutTooShort if a server grants less. docs/locks.md says which to choose
+	// for a network. Defaults to 15 seconds.
 	SessionTimeout time.Duration
 
 	// ConnectTimeout bounds dialing and handshake with one address of a server, the
@@ -105,9 +108,16 @@ type Config struct {
 	// reads, while another one is looked for.
 	CanBeReadOnly bool
 
-	// Proof says what may extend the belief in a hold. The zero value is
-	// ProofAuto.
-	Proof Proof
+	// SessionLease says how the client knows that the servers have not ended its
+	// session. Defaults to LeaseByQuorum, which is right for every kind of server.
+	SessionLease SessionLease
+
+	// ServerTick is the servers' tickTime, or more. It makes LeaseByQuorum stand
+	// longer round trips and pauses of the servers. It must not be less than any
+	// member's tickTime: a hold could outlast the session then. State it where
+	// minSessionTimeout is less than two ticks. Defaults to half of the session
+	// timeout that the servers grant; it must be SessionTimeout at most.
+	ServerTick time.Duration
 
 	// NoContainers makes parents persistent nodes, which nobody removes.
 	NoContainers bool
@@ -146,23 +156,25 @@ func (a Auth) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, a.String())
 // MarshalText returns the scheme, for JSON, and so for structured logs.
 func (a Auth) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
-// Proof says what may extend the belief in a hold: how a client knows that the
-// servers cannot have ended its session. The ownership chapter of the guide
+// SessionLease says how a client knows that the servers have not ended its session,
+// and so that nobody else can have its locks. The ownership chapter of the guide
 // explains it.
-type Proof int
+type SessionLease int
 
-// The grades of proof.
+// The kinds of session lease.
 const (
-	// ProofAuto is ProofServer if ConnectString names one server, and
-	// ProofLeader if it names more or FollowEnsemble may find more.
-	ProofAuto Proof = iota
-	// ProofServer trusts every reply. It is exact for a standalone server. In an
-	// ensemble a server that was cut off from its leader goes on replying, so
-	// that a hold can be believed in after it was given to another client.
-	ProofServer
-	// ProofLeader trusts what a committed write has confirmed. While locks are
-	// held it costs a small write every third of the session timeout or so.
-	ProofLeader
+	// LeaseByQuorum trusts what a committed write has confirmed. It holds for
+	// ensembles and for standalone servers. While a lock is held and little else is
+	// sent, it costs four to six small writes and about eight syncs in each session
+	// timeout, more if round trips are long. A client that has made a lock object
+	// and holds nothing sends about five syncs, so that the next lock takes one
+	// round trip.
+	LeaseByQuorum SessionLease = iota
+	// LeaseByServer trusts every reply of the server that the client is connected
+	// to, and sends nothing besides pings. It is exact for a standalone server and
+	// for nothing else. In an ensemble a member that is cut off from its leader goes
+	// on replying: a lock is then held by two clients, for seconds.
+	LeaseByServer
 )
 
 // ConfigError names the field of a Config that is wrong.
@@ -202,13 +214,14 @@ func (cfg Config) withDefaults() (*plan, error) {
 		check func() error
 	}{
 		{"ConnectString", p.fillServers},
-		{"SessionTimeout", func() error { return fillTimeout(&p.SessionTimeout, defaultSessionTimeout) }},
+		{"SessionTimeout", p.fillSessionTimeout},
 		{"ConnectTimeout", func() error { return fillTimeout(&p.ConnectTimeout, max(p.SessionTimeout/3, time.Millisecond)) }},
 		{"CloseTimeout", func() error { return fillTimeout(&p.CloseTimeout, defaultCloseTimeout) }},
 		{"LostAfter", func() error { return fillTimeout(&p.LostAfter, 0) }},
 		{"Namespace", func() error { return checkNamespace(p.Namespace) }},
 		{"Auth", p.checkAuth},
-		{"Proof", p.fillProof},
+		{"SessionLease", p.checkLease},
+		{"ServerTick", p.checkTick},
 		{"MaxReply", func() error { return fillSize(&p.MaxReply, defaultMaxReply) }},
 		{"MaxRequest", func() error { return fillSize(&p.MaxRequest, defaultMaxRequest) }},
 	}
@@ -296,19 +309,31 @@ func (p *plan) checkAuth() error {
 	return nil
 }
 
-func (p *plan) fillProof() error {
-	switch p.Proof {
-	case ProofServer, ProofLeader:
-		return nil
-	case ProofAuto:
-		p.Proof = ProofServer
-		if len(p.servers) > 1 || p.FollowEnsemble {
-			p.Proof = ProofLeader
-		}
-		return nil
+func (p *plan) fillSessionTimeout() error {
+	if err := fillTimeout(&p.SessionTimeout, defaultSessionTimeout); err != nil {
+		return err
 	}
-	return errors.New("is none of ProofAuto, ProofServer, ProofLeader")
+	if p.SessionTimeout < lease.LeastTimeout {
+		return fmt.Errorf("is %v: it must be %v at least", p.SessionTimeout, lease.LeastTimeout)
+	}
+	return nil
 }
+
+func (p *plan) checkLease() error {
+	if _, ok := rules[p.SessionLease]; !ok {
+		return errors.New("is none of LeaseByQuorum, LeaseByServer")
+	}
+	return nil
+}
+
+func (p *plan) checkTick() error {
+	if p.ServerTick > p.SessionTimeout {
+		return fmt.Errorf("is %v: it must be SessionTimeout at most, which is %v", p.ServerTick, p.SessionTimeout)
+	}
+	return fillTimeout(&p.ServerTick, 0)
+}
+
+var rules = map[SessionLease]lease.Rule{LeaseByQuorum: lease.ByQuorum, LeaseByServer: lease.ByServer}
 
 func (p *plan) session() session.Config {
 	cfg := session.Config{
@@ -323,15 +348,14 @@ func (p *plan) session() session.Config {
 			MaxReply:       p.MaxReply,
 			MaxRequest:     p.MaxRequest,
 		},
+		Lease:        rules[p.SessionLease],
+		ServerTick:   p.ServerTick,
 		CloseTimeout: p.CloseTimeout,
 		LostAfter:    p.LostAfter,
 		Logger:       p.Logger,
 	}
 	for _, a := range p.Auth {
 		cfg.Link.Auth = append(cfg.Link.Auth, link.Auth{Scheme: a.Scheme, Data: func() []byte { return a.Data }})
-	}
-	if p.Proof == ProofLeader {
-		cfg.Proof = session.ProofLeader
 	}
 	return cfg
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/paddock-zk/paddock/internal/session/lease"
 	"github.com/paddock-zk/paddock/retry"
 )
 
@@ -82,6 +83,7 @@ func TestConfigNamesTheFieldThatIsWrong(t *testing.T) {
 	}{
 		{"SessionTimeout", func(c *Config) { c.SessionTimeout = -time.Second }, "must not be negative"},
 		{"SessionTimeout", func(c *Config) { c.SessionTimeout = time.Microsecond }, "a millisecond at least"},
+		{"SessionTimeout", func(c *Config) { c.SessionTimeout = time.Second - 1 }, "1s at least"},
 		{"SessionTimeout", func(c *Config) { c.SessionTimeout = math.MaxInt64 }, "at most"},
 		{"ConnectTimeout", func(c *Config) { c.ConnectTimeout = -1 }, "must not be negative"},
 		{"CloseTimeout", func(c *Config) { c.CloseTimeout = 1000 * time.Hour }, "at most"},
@@ -89,7 +91,9 @@ func TestConfigNamesTheFieldThatIsWrong(t *testing.T) {
 		{"Namespace", func(c *Config) { c.Namespace = "a/" }, "ends with a slash"},
 		{"Namespace", func(c *Config) { c.Namespace = "a/../b" }, "relative"},
 		{"Auth", func(c *Config) { c.Auth = []Auth{{"digest", nil}, {}} }, "entry 1 has no scheme"},
-		{"Proof", func(c *Config) { c.Proof = 7 }, "none of"},
+		{"SessionLease", func(c *Config) { c.SessionLease = 7 }, "none of"},
+		{"ServerTick", func(c *Config) { c.ServerTick = -1 }, "must not be negative"},
+		{"ServerTick", func(c *Config) { c.ServerTick = 15*time.Second + 1 }, "SessionTimeout at most"},
 		{"MaxReply", func(c *Config) { c.MaxReply = -1 }, "must be from"},
 		{"MaxRequest", func(c *Config) { c.MaxRequest = 10 }, "must be from"},
 	} {
@@ -111,7 +115,7 @@ func TestConfigDefaults(t *testing.T) {
 	assert.Equal(t, 15*time.Second, p.SessionTimeout)
 	assert.Equal(t, 5*time.Second, p.ConnectTimeout)
 	assert.Equal(t, 5*time.Second, p.CloseTimeout)
-	assert.Equal(t, ProofServer, p.Proof, "one server")
+	assert.Equal(t, lease.ByQuorum, p.session().Lease, "one name, of one server or of many")
 	assert.Equal(t, 4<<20, p.MaxReply)
 	assert.Equal(t, 1048575, p.MaxRequest)
 	assert.Equal(t, defaultRetry().String(), p.Retry.String())
@@ -119,11 +123,12 @@ func TestConfigDefaults(t *testing.T) {
 	assert.NotNil(t, p.Logger)
 	assert.Equal(t, []ACL{{Perms: 31, Scheme: "world", ID: "anyone"}}, p.ACL("/"))
 
-	p, err = Config{ConnectString: "a:1,b:1", Retry: retry.None(), SessionTimeout: 2 * time.Millisecond}.withDefaults()
+	p, err = Config{ConnectString: "a:1,b:1", Retry: retry.None(), SessionTimeout: time.Second, ServerTick: time.Second, SessionLease: LeaseByServer}.withDefaults()
 	require.NoError(t, err)
-	assert.Equal(t, ProofLeader, p.Proof, "several servers")
+	assert.Equal(t, lease.ByServer, p.session().Lease, "asked for")
+	assert.Equal(t, time.Second, p.session().ServerTick)
 	assert.Equal(t, "none", p.Retry.String())
-	assert.Equal(t, time.Millisecond, p.ConnectTimeout)
+	assert.Equal(t, time.Second/3, p.ConnectTimeout)
 }
 
 func TestCredentialsDoNotPrint(t *testing.T) {

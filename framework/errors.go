@@ -71,6 +71,10 @@ var (
 	// ErrReplyTooLarge reports a reply that is larger than Config.MaxReply: the
 	// children of a node with very many, or data. What was asked for was done.
 	ErrReplyTooLarge = session.ErrReplyTooLarge
+	// ErrTimeoutTooShort reports a lock that cannot be held, because the servers
+	// grant a session timeout below a second, or because requests take too long for
+	// the one that they grant.
+	ErrTimeoutTooShort = session.ErrTimeoutTooShort
 	// ErrInvalidArgument reports options, modes or versions that do not fit
 	// together; nothing was sent.
 	ErrInvalidArgument = errors.New("invalid argument")

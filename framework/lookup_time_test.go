@@ -43,7 +43,7 @@ func TestEnsembleBehindOneName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cl := zktest.StartCluster(t, 3, zktest.InMemory())
 		cfg := framework.Config{
-			ConnectString: cl.ConnectString(), DialContext: cl.DialContext, SessionTimeout: 10 * time.Second, ConnectTimeout: 2 * time.Second, Proof: framework.ProofLeader,
+			ConnectString: cl.ConnectString(), DialContext: cl.DialContext, SessionTimeout: 10 * time.Second, ConnectTimeout: 2 * time.Second,
 		}
 		oneName(&cfg)
 		c := connect(t, cfg)

@@ -172,13 +172,13 @@ func TestNodeOfAnotherUnderOurName(t *testing.T) {
 }
 
 // The server we are on is cut off from the majority. It counts no session, so
-// no lock can be had there, and none that was held is believed in for longer.
+// no lock can be had there, and none that was held lasts for longer.
 func TestReadOnlyServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.StartCluster(t, 3, zktest.InMemory(), zktest.ReadOnlyMode())
 		minority := (srv.Leader() + 1) % 3
 		c := connect(t, &srv.Server, func(cfg *framework.Config) {
-			cfg.CanBeReadOnly, cfg.Proof, cfg.ConnectString = true, framework.ProofServer, srv.Member(minority).ConnectString()
+			cfg.CanBeReadOnly, cfg.SessionLease, cfg.ConnectString = true, framework.LeaseByServer, srv.Member(minority).ConnectString()
 		})
 		held, err := recipes.NewInterProcessMutex(c, "/held").Acquire(t.Context())
 		require.NoError(t, err)
@@ -219,11 +219,12 @@ func TestReadOnlyServer(t *testing.T) {
 func TestNodeGoesWhileItIsConfirmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-		holder, operator, c := connect(t, srv), connect(t, srv), connect(t, srv, byLeader)
+		holder, operator, c := connect(t, srv), connect(t, srv), connect(t, srv)
 		h, err := recipes.NewInterProcessMutex(holder, "/l").Acquire(t.Context())
 		require.NoError(t, err)
 		a := acquire(t, mutexAt("/l")(c))
 		require.True(t, a.waits())
+		time.Sleep(time.Minute) // what its creation has proved is over
 		removed := srv.On(zktest.Match{Op: "multi", Session: c.SessionID(), Nth: 1}, zktest.Call(func(r zktest.Request) {
 			assert.NoError(t, operator.Delete(t.Context(), r.Path, 0))
 		}))

@@ -497,7 +497,7 @@ func TestContextsEndBeforeASessionIsGivenUp(t *testing.T) {
 					}
 					assert.Zero(t, going, "contexts that go on: %s", what)
 				}
-				c := connect(t, srv, byLeader, func(cfg *framework.Config) {
+				c := connect(t, srv, func(cfg *framework.Config) {
 					cfg.SessionTimeout = 4 * time.Second
 					if name == "LostAfter" {
 						cfg.LostAfter = time.Second
@@ -559,7 +559,7 @@ func endsAfter(t *testing.T, at time.Duration, look func(h *recipes.Hold)) (took
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(2*time.Millisecond))
 		var last context.Context // to be ended
 		all := make([]context.Context, 20_000)
-		c := connect(t, srv, byLeader, func(cfg *framework.Config) {
+		c := connect(t, srv, func(cfg *framework.Config) {
 			cfg.SessionTimeout = 4 * time.Second
 			cfg.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 				nc, err := srv.DialContext(ctx, network, addr)

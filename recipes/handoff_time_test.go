@@ -204,7 +204,7 @@ func TestHandOffWithinASession(t *testing.T) {
 func TestHandOffProvesTheSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-		c, other := connect(t, srv, byLeader), connect(t, srv)
+		c, other := connect(t, srv), connect(t, srv)
 		first, err := mutexOf(other).Acquire(t.Context())
 		require.NoError(t, err)
 		var got time.Time

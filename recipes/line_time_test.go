@@ -493,7 +493,7 @@ func TestNearDeadlineIsNotHandedOver(t *testing.T) {
 		t.Run(waited.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-				c, other := connect(t, srv, byLeader), connect(t, srv)
+				c, other := connect(t, srv), connect(t, srv)
 				h, err := recipes.NewInterProcessMutex(other, "/l").Acquire(t.Context())
 				require.NoError(t, err)
 				var nodes []string

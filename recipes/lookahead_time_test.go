@@ -38,7 +38,7 @@ func TestLookAheadHandsOffInHalfARoundTrip(t *testing.T) {
 							waits = append(waits, time.Since(released.Add(d)))
 							time.Sleep(held)
 						} else {
-							time.Sleep(time.Minute) // until all have queued
+							time.Sleep(5 * time.Second) // until all have queued
 						}
 						released = time.Now()
 						assert.NoError(t, h.Release())

@@ -26,4 +26,4 @@ func connect(t *testing.T, srv *zktest.Server, change ...func(*framework.Config)
 	return c
 }
 
-func byLeader(cfg *framework.Config) { cfg.Proof = framework.ProofLeader }
+func byServer(cfg *framework.Config) { cfg.SessionLease = framework.LeaseByServer }

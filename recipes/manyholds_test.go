@@ -27,7 +27,7 @@ func holdMany(t *testing.T, give func(srv *zktest.Server, c *framework.Client)) 
 	srv := zktest.Start(t)
 	dial := func(timeout time.Duration) *framework.Client {
 		c, err := framework.Connect(t.Context(), framework.Config{
-			ConnectString: srv.ConnectString(), SessionTimeout: timeout, Proof: framework.ProofLeader,
+			ConnectString: srv.ConnectString(), SessionTimeout: timeout,
 		})
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = c.Close() })

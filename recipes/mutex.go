@@ -61,6 +61,7 @@ func parts(c *framework.Client, path string, opts []Option) (*session.Scope, str
 	if err != nil {
 		return nil, "", o, fmt.Errorf("%w: %w", ErrInvalidLock, err)
 	}
+	scope.Session.KeepReady()
 	return scope, full, o, nil
 }
 
@@ -76,8 +77,8 @@ func parts(c *framework.Client, path string, opts []Option) (*session.Scope, str
 // Errors are *framework.OpError. They match ctx.Err() if ctx ended, and then are a
 // *WaitError if there was a wait; ErrInvalidLock; ErrDeadlock; ErrLockLost if ctx
 // comes from a hold of this lock that was lost and goes on by itself, as with
-// context.WithoutCancel; ErrSequenceExhausted; framework.ErrNoAuth and other
-// refusals; framework.ErrClosed.
+// context.WithoutCancel; ErrSequenceExhausted; framework.ErrTimeoutTooShort;
+// framework.ErrNoAuth and other refusals; framework.ErrClosed.
 //
 // Goroutines of one client wait in line behind one node, and hand the lock over
 // among themselves a number of times, see LocalHandovers.

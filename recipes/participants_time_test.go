@@ -162,7 +162,7 @@ func TestDowngradeWithoutReply(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory())
-				c := connect(t, srv, byLeader)
+				c := connect(t, srv)
 				lock := recipes.NewInterProcessReadWriteLock(c, "/rw")
 				w, err := lock.WriteSide().Acquire(t.Context())
 				require.NoError(t, err)

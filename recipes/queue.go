@@ -524,29 +524,14 @@ func (p *place) sweep() {
 	}
 }
 
-// claim makes the session believe in a place that is first, until it is lost or
+// claim makes the session answer for a place that is first, until it is lost or
 // given up.
 func (p *place) claim(ctx context.Context, t *tenure, o *omens) error {
-	s := p.scope.Session
-	for {
-		cl, err := s.AddClaim(p.session, p.node(), p.teller(t))
-		switch {
-		case err == nil:
-			t.claim = cl
-			o.claimed(cl)
-			return nil
-		case !errors.Is(err, session.ErrUnproved):
-			return err
-		}
-		// We have waited longer than anything has proved the session. A write
-		// does, and says at the same time whether the node is still there. It goes
-		// on the connection that there is now, not on the one that made the node.
-		c, err := s.ConnIn(ctx, p.session)
-		if err != nil {
-			return err
-		}
-		if err := s.Confirm(ctx, c, p.node()); err != nil {
-			return err
-		}
+	cl, err := p.scope.Session.AddClaim(ctx, p.session, p.node(), p.teller(t))
+	if err != nil {
+		return err
 	}
+	t.claim = cl
+	o.claimed(cl)
+	return nil
 }

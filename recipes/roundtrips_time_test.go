@@ -110,24 +110,36 @@ func TestRoundTripsOfTrying(t *testing.T) {
 	})
 }
 
+// After a wait that was longer than what the creation of its node has proved, a
+// write comes on top (TestHandOffProvesTheSession).
 func TestRoundTripsOfHandOff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-		a, b := connect(t, srv), connect(t, srv)
-		h, err := recipes.NewInterProcessMutex(a, "/l").Acquire(t.Context())
-		require.NoError(t, err)
-		got := make(chan time.Time)
-		go func() {
-			_, err := recipes.NewInterProcessMutex(b, "/l").Acquire(t.Context())
-			assert.NoError(t, err)
-			got <- time.Now()
-		}()
-		time.Sleep(time.Minute)
-		began := time.Now()
-		require.NoError(t, h.Release())
-		applied := began.Add(d) // the delete reaches the server
-		assert.Equal(t, d, (<-got).Sub(applied), "the event")
-	})
+	for name, tc := range map[string]struct {
+		change func(*framework.Config)
+		waited time.Duration
+	}{
+		"by quorum": {func(*framework.Config) {}, 20 * time.Second},
+		"by server": {byServer, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
+				a, b := connect(t, srv), connect(t, srv, tc.change)
+				h, err := recipes.NewInterProcessMutex(a, "/l").Acquire(t.Context())
+				require.NoError(t, err)
+				got := make(chan time.Time)
+				go func() {
+					_, err := recipes.NewInterProcessMutex(b, "/l").Acquire(t.Context())
+					assert.NoError(t, err)
+					got <- time.Now()
+				}()
+				time.Sleep(tc.waited)
+				began := time.Now()
+				require.NoError(t, h.Release())
+				applied := began.Add(d) // the delete reaches the server
+				assert.Equal(t, d, (<-got).Sub(applied), "the event")
+			})
+		})
+	}
 }
 
 func TestWakeUps(t *testing.T) {

@@ -35,8 +35,8 @@ func onLaptop(t *testing.T) *laptop {
 	return l
 }
 
-func TestBeliefEndsWhileTheMachineSleeps(t *testing.T) {
-	for name, change := range map[string]func(*framework.Config){"server": func(*framework.Config) {}, "leader": byLeader} {
+func TestLeaseEndsWhileTheMachineSleeps(t *testing.T) {
+	for name, change := range map[string]func(*framework.Config){"by server": byServer, "by quorum": func(*framework.Config) {}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				machine := onLaptop(t)

@@ -347,7 +347,7 @@ func TestBlockingCloseAndTheNextConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(2*time.Millisecond))
 		d := &blockedDialer{dial: srv.DialContext, gate: make(chan struct{})}
-		c := connect(t, srv, byLeader, func(cfg *framework.Config) { cfg.SessionTimeout, cfg.DialContext = 4*time.Second, d.Dial })
+		c := connect(t, srv, func(cfg *framework.Config) { cfg.SessionTimeout, cfg.DialContext = 4*time.Second, d.Dial })
 		defer d.unblock()
 		h, err := recipes.NewInterProcessMutex(c, "/l").Acquire(t.Context())
 		require.NoError(t, err)

@@ -139,9 +139,9 @@ func trial(t *testing.T, e *realzk.Ensemble, timeout time.Duration, way breakage
 	other := dial(t, e, patient)
 	var pairs []*pair
 	for i := range 2 * holdersOfEach {
-		proof := []framework.Proof{framework.ProofLeader, framework.ProofServer}[i%2]
+		proof := []framework.SessionLease{framework.LeaseByQuorum, framework.LeaseByServer}[i%2]
 		c := dial(t, e, func(cfg *framework.Config) {
-			cfg.ConnectString, cfg.SessionTimeout, cfg.Proof = e.Addr(follower), timeout, proof
+			cfg.ConnectString, cfg.SessionTimeout, cfg.SessionLease = e.Addr(follower), timeout, proof
 		})
 		p := &pair{proof: proof, holder: c}
 		pairs = append(pairs, p)
@@ -172,9 +172,9 @@ func trial(t *testing.T, e *realzk.Ensemble, timeout time.Duration, way breakage
 		switch {
 		case !began:
 		case p.ended.IsZero():
-			require.Equal(t, framework.ProofServer, p.proof, "the hold has not ended")
+			require.Equal(t, framework.LeaseByServer, p.proof, "the hold has not ended")
 			all.kept++
-		case p.proof == framework.ProofLeader:
+		case p.proof == framework.LeaseByQuorum:
 			require.False(t, p.granted.IsZero())
 			all.proved = append(all.proved, p.granted.Sub(p.ended))
 		default:
@@ -200,7 +200,7 @@ func dial(t *testing.T, e *realzk.Ensemble, change func(*framework.Config)) *fra
 
 // pair is a hold, and somebody who waits for the same lock.
 type pair struct {
-	proof  framework.Proof
+	proof  framework.SessionLease
 	holder *framework.Client
 	hold   *recipes.Hold
 	wg     sync.WaitGroup

@@ -100,11 +100,11 @@ func TestMajorityStopped(t *testing.T) {
 // is given to another client; with the belief of a standalone server it does not.
 func TestFollowerCutOff(t *testing.T) {
 	for name, tc := range map[string]struct {
-		proof framework.Proof
+		proof framework.SessionLease
 		safe  bool
 	}{
-		"proved by the leader":              {framework.ProofLeader, true},
-		"the control: proved by the server": {framework.ProofServer, false},
+		"proved by the leader":              {framework.LeaseByQuorum, true},
+		"the control: proved by the server": {framework.LeaseByServer, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := realzk.StartT(t, realzk.Options{Servers: 3, Tick: tick, SyncLimit: 16, Partitions: true})
@@ -112,7 +112,7 @@ func TestFollowerCutOff(t *testing.T) {
 			require.NoError(t, err)
 			follower := (leader + 1) % 3
 			c := connect(t, e, func(cfg *framework.Config) {
-				cfg.ConnectString, cfg.Proof = e.Addr(follower), tc.proof
+				cfg.ConnectString, cfg.SessionLease = e.Addr(follower), tc.proof
 			})
 			other := connect(t, e, func(cfg *framework.Config) { cfg.ConnectString = e.Addr(leader) })
 			h, err := recipes.NewInterProcessMutex(c, "/locks/l").Acquire(t.Context())

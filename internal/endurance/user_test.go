@@ -64,7 +64,7 @@ func use(ctx context.Context, args []string) (err error) {
 	}
 	u.network = faultnet.New(nil)
 	defer u.network.Close()
-	u.client, err = framework.Start(framework.Config{ConnectString: u.Servers, SessionTimeout: userTimeout, DialContext: u.network.DialContext, Proof: framework.ProofLeader})
+	u.client, err = framework.Start(framework.Config{ConnectString: u.Servers, SessionTimeout: userTimeout, DialContext: u.network.DialContext})
 	if err != nil {
 		return err
 	}

@@ -102,6 +102,10 @@ func (c *Call) Refused() (op wire.Op, path string) { return c.op, c.path }
 // Zxid is the reply's.
 func (c *Call) Zxid() int64 { return c.header.Zxid }
 
+// Committed is whether the reply says that the leader and a majority have logged
+// something for the session, be it a refusal.
+func (c *Call) Committed() bool { return c.err == nil && committed(c.op, c.header) }
+
 // SentAt is when the request was about to be written.
 func (c *Call) SentAt() time.Time { return c.sentAt }
 

@@ -521,7 +521,8 @@ func (c *Conn) reply(h wire.ReplyHeader, body []byte, in *[]byte, failure error,
 	}
 	c.sawZxid(h)
 	call.header, call.body, call.memory, call.err = h, body, in, failure
-	c.link.handler.Acked(c, Ack{Sent: call.sentAt, Replied: now, Write: committed(call.op, h)})
+	write := committed(call.op, h)
+	c.link.handler.Acked(c, Ack{Sent: call.sentAt, Replied: now, Led: write || call.op == wire.OpSync && h.Code == wire.CodeOK, Write: write})
 	call.end()
 	return nil
 }

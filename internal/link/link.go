@@ -66,7 +66,8 @@ type Config struct {
 type Ack struct {
 	Sent    time.Time // before the request was written
 	Replied time.Time
-	Write   bool // the leader and a majority have logged it
+	Led     bool // the leader has answered it
+	Write   bool // besides, a majority has logged it
 }
 
 // Handler is told what happens. The calls never overlap, come in the order of

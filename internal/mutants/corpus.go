@@ -2,7 +2,6 @@ package main
 
 // The files that bugs are planted into.
 const (
-	belief      = "internal/session/belief.go"
 	calls       = "internal/session/calls.go"
 	claims      = "internal/session/claims.go"
 	clock       = "internal/session/clock.go"
@@ -15,6 +14,7 @@ const (
 	hosts       = "internal/link/hosts.go"
 	holdContext = "recipes/context.go"
 	jobs        = "internal/session/jobs.go"
+	leaseFile   = "internal/session/lease/lease.go"
 	mind        = "internal/session/mind.go"
 	multilock   = "recipes/multilock.go"
 	mutex       = "recipes/mutex.go"
@@ -26,6 +26,7 @@ const (
 	protect     = "internal/session/protect.go"
 	queue       = "recipes/queue.go"
 	removal     = "internal/session/removal.go"
+	schedule    = "internal/session/lease/schedule.go"
 	semaphore   = "recipes/semaphore.go"
 	sessionFile = "internal/session/session.go"
 	socket      = "internal/link/socket_linux.go"
@@ -44,6 +45,7 @@ const (
 	conformance = "internal/conformance"
 	framework   = "framework"
 	likeness    = "testing/likeness"
+	leasePkg    = "internal/session/lease"
 	link        = "internal/link"
 	listeners   = "listeners"
 	recipes     = "recipes"
@@ -115,8 +117,8 @@ var corpus = []row{
 	}},
 	{number: 5, failure: "a waiter is told yes and its node is gone", mutants: []mutant{
 		{
-			"a proof that finds the node gone counts",
-			[]swap{{protect, "if r.Code == wire.CodeNoNode {", "if r.Code == wire.CodeNoAuth {"}},
+			"a check that finds the node gone counts",
+			[]swap{{claims, "case r.Code == wire.CodeNoNode:\n\t\t\tchanges = append(changes, s.loseLocked(cl, ErrNodeDeleted)...)", "case r.Code == wire.CodeNoNode:"}},
 			recipes, "TestNodeGoesWhileItIsConfirmed",
 		},
 	}},
@@ -280,7 +282,7 @@ var corpus = []row{
 		{
 			"the clock is read only when a timer is due",
 			[]swap{{mind, "next = earlier(next, now.Add(lookAgain))", "_ = lookAgain"}},
-			recipes, "TestBeliefEndsWhileTheMachineSleeps",
+			recipes, "TestLeaseEndsWhileTheMachineSleeps",
 		},
 		{
 			"who enters again does not look at the clock",
@@ -335,7 +337,7 @@ var corpus = []row{
 		},
 		{
 			"a node that is gone after it counts as there",
-			[]swap{{claims, "changes = append(changes, s.loseLocked(cl, ErrNodeDeleted))", "changes = append(changes, s.confirmLocked(cl)...)"}},
+			[]swap{{claims, "changes = append(changes, s.loseLocked(cl, ErrNodeDeleted)...)", "changes = append(changes, s.confirmLocked(cl)...)"}},
 			recipes, "TestHoldIsVerifiedAfterAReconnect",
 		},
 		{
@@ -347,28 +349,18 @@ var corpus = []row{
 	{number: 23, failure: "the process pauses beyond its session", mutants: []mutant{
 		{
 			"the deadline counts from the reply",
-			[]swap{{belief, "b.raise(&b.acked, a.Sent)", "b.raise(&b.acked, a.Replied)"}},
-			session, "TestBeliefProvedByTheServer",
-		},
-		{
-			"a write confirms what was just answered",
-			[]swap{{belief, "b.confirm(a.Sent.Add(-b.relay()))", "b.confirm(a.Sent)"}},
-			session, "TestBeliefProvedByTheLeader",
-		},
-		{
-			"a write that was slow confirms as well",
-			[]swap{{belief, "if a.Write && a.Replied.Sub(a.Sent) <= b.quick() {", "if a.Write {"}},
-			session, "TestBeliefProvedByTheLeader",
+			[]swap{{leaseFile, "raise(&l.heard, r.Sent.Add(l.terms.Span()))", "raise(&l.heard, r.Received.Add(l.terms.Span()))"}},
+			leasePkg, "TestProvedByTheServer",
 		},
 		{
 			"pings alone prove the session to the leader",
-			[]swap{{belief, "if p == ProofServer {", "if p >= ProofServer {"}},
-			recipes, "TestPingsAloneDoNotProve",
+			[]swap{{leaseFile, "if l.terms.Rule == ByServer {\n\t\treturn l.heard", "if l.terms.Rule >= ByQuorum {\n\t\treturn l.heard"}},
+			recipes, "TestPingsAloneProveNothing",
 		},
 		{
 			"who asks is told what the timer knows",
 			[]swap{{claims, "int64(s.clock.Since(s.opened)) < s.sure.Load() && cl.held.Load()", "cl.held.Load()"}},
-			recipes, "TestBeliefEndsWhileTheMachineSleeps",
+			recipes, "TestLeaseEndsWhileTheMachineSleeps",
 		},
 	}},
 	{number: 24, failure: "a holder's node is deleted by somebody", mutants: []mutant{
@@ -1122,6 +1114,11 @@ var corpus = []row{
 	}},
 	{number: 84, failure: "a client's own load ends its session", mutants: []mutant{
 		{
+			"as much is sent as servers bear",
+			[]swap{{window, "switch late := took > aim+w.timeout/tooLong; {", "w.size = mostOutstanding\n\tswitch late := took > time.Hour; {"}},
+			recipes, "TestOwnLoadLosesNoHold",
+		},
+		{
 			"the first burst is as large as any",
 			[]swap{{window, "firstThroughput  = 512", "firstThroughput  = 512 << 10"}},
 			session, "TestWindowBeginsSmall",
@@ -1130,6 +1127,142 @@ var corpus = []row{
 			"the window never grows again",
 			[]swap{{window, "w.size = min(w.size+1+w.size/8, mostOutstanding)", "_ = w.size"}},
 			session, "TestWindowOnAnotherWay",
+		},
+	}},
+	{number: 85, failure: "the leader has not heard of what a member has", mutants: []mutant{
+		{
+			"a write needs no voucher before it",
+			[]swap{{leaseFile, "for n < l.full && !l.touches[n].vouched.After(by) {", "for n < len(l.touches) && !l.touches[n].received.After(by.Add(-l.terms.relay())) {"}},
+			leasePkg, "TestProvedByTheQuorum",
+		},
+		{
+			"one voucher is enough",
+			[]swap{{leaseFile, "for n < l.full && !l.touches[n].vouched.After(by) {", "for n < l.half && !l.touches[n].vouched.After(by) {"}},
+			leasePkg, "TestProvedByTheQuorum",
+		},
+		{
+			"a voucher may come before the ping is due",
+			[]swap{{leaseFile, "return l.touches[i].received.Add(l.terms.pingDue())", "return l.touches[i].received"}},
+			leasePkg, "TestProvedByTheQuorum",
+		},
+		{
+			"the second voucher follows the first at once",
+			[]swap{{leaseFile, "l.touches[i].vouched.Add(l.terms.late())", "l.touches[i].vouched"}},
+			leasePkg, "TestProvedByTheQuorum",
+		},
+		{
+			"the second voucher follows the touch too soon",
+			[]swap{{leaseFile, "later(l.touches[i].received.Add(l.terms.relay()), ", "later(l.touches[i].received, "}},
+			leasePkg, "TestProvedByTheQuorum",
+		},
+		{
+			"a confirmation may leave before the voucher is answered",
+			[]swap{{leaseFile, "vouched.After(by) {", "vouched.After(by.Add(l.terms.relay())) {"}},
+			leasePkg, "TestProvedByTheQuorum",
+		},
+		{
+			"a server that answers by itself vouches",
+			[]swap{{events, "case a.Led:", "case !a.Write:"}},
+			recipes, "TestSessionThatCannotBeProved",
+		},
+		{
+			"a refused sync vouches",
+			[]swap{{conn, "call.op == wire.OpSync && h.Code == wire.CodeOK", "call.op == wire.OpSync"}},
+			recipes, "TestSessionThatCannotBeProved",
+		},
+		{
+			"the touches of a former connection count",
+			[]swap{{leaseFile, "touches := l.touches[:0]", "touches := l.touches"}},
+			leasePkg, "TestAnotherConnection",
+		},
+		{
+			"a longer timeout stretches what was proved before",
+			[]swap{{leaseFile, "l.terms, l.heard = terms, until\n", "l.terms, l.heard = terms, until\n\tif !l.proved.IsZero() {\n\t\tl.proved = l.newest.Add(terms.Span())\n\t}\n"}},
+			leasePkg, "TestAnotherTimeoutAtRenewal",
+		},
+		{
+			"a shorter timeout shortens nothing",
+			[]swap{{leaseFile, "if terms.Timeout < l.terms.Timeout && until.Before(l.proved) {", "if false {"}},
+			leasePkg, "TestAnotherTimeoutAtRenewal",
+		},
+		{
+			"one name stands for one server",
+			[]swap{{"framework/config.go", "\t\tLease:        rules[p.SessionLease],", "\t\tLease:        max(rules[p.SessionLease], lease.Rule(max(0, 2-len(p.servers)))),"}},
+			recipes, "TestOneNameForAnEnsemble",
+		},
+	}},
+	{number: 86, failure: "a healthy hold is lost", mutants: []mutant{
+		{
+			"a renewal begins when the one before has ended",
+			[]swap{{schedule, "begin := l.began.Add(p.pace)", "begin := l.began.Add(p.pace + l.Takes())"}, {schedule, "now.Sub(l.began) >= p.pace-p.merge", "now.Sub(l.began) >= p.pace+l.Takes()"}},
+			recipes, "TestHoldStandsAPause",
+		},
+		{
+			"nothing is sent for a voucher",
+			[]swap{{schedule, "case l.touches[i].wanted:\n\t\t\tdue = sooner(due, at)", "case l.touches[i].wanted:"}},
+			leasePkg, "TestSteadyRoundTrips",
+		},
+		{
+			"renewals take no account of slow writes",
+			[]swap{{schedule, "behind > timeout/slowWrite && use == Held", "behind > timeout && use == Held"}},
+			leasePkg, "TestSteadyRoundTrips",
+		},
+		{
+			"renewals do not hurry after a pause",
+			[]swap{{schedule, "if use == Held && l.proved.Sub(now) < spare-p.pace-timeout/merge {", "if false {"}},
+			leasePkg, "TestTwoPauses",
+		},
+		{
+			"a refused renewal is repeated at once",
+			[]swap{{schedule, "b.until = now.Add(b.pause)", "b.until = now"}},
+			recipes, "TestRefusedRenewalsArePaced",
+		},
+		{
+			"a refused renewal is not repeated",
+			[]swap{{schedule, "l.written = time.Time{}\n\t\tl.write", "l.write"}},
+			leasePkg, "TestRefusedRenewals",
+		},
+		{
+			"a hold is granted with nothing left",
+			[]swap{{schedule, "if until.IsZero() || until.Sub(now) < l.terms.Timeout/leastClaim {", "if until.IsZero() {"}},
+			leasePkg, "TestEnoughForAHold",
+		},
+		{
+			"a hold is granted that the first renewal comes too late for",
+			[]swap{{schedule, "return !steady || !l.expected(now)", "return steady || !l.expected(now)"}},
+			recipes, "TestHoldStandsLongRoundTrips",
+		},
+		{
+			"nothing is asked for while nothing is held",
+			[]swap{{mind, "case s.ready:\n\t\treturn lease.Ready", "case s.ready:\n\t\treturn lease.Unused"}},
+			recipes, "TestFirstLockAfterIdling",
+		},
+		{
+			"nobody is told that holds are about to be lost",
+			[]swap{{mind, "if short := s.lease.Short(); short.After(now) {", "if short := s.lease.Short(); !short.IsZero() {"}},
+			recipes, "TestSessionThatCannotBeProved",
+		},
+		{
+			"a lock that cannot be held is kept from others",
+			[]swap{{claims, "enough := time.NewTimer(2 * s.Timeout())", "enough := time.NewTimer(200 * s.Timeout())"}},
+			recipes, "TestSessionThatCannotBeProved",
+		},
+		{
+			"any session timeout will do",
+			[]swap{{claims, "case s.conn.Timeout() < lease.LeastTimeout:", "case s.conn.Timeout() <= 0:"}},
+			recipes, "TestSessionTimeoutThatIsTooShort",
+		},
+	}},
+	{number: 88, failure: "memory grows with what is read", mutants: []mutant{
+		{
+			"replies are remembered until a write confirms them",
+			[]swap{{leaseFile, "for n < len(l.touches) && now.Sub(l.touches[n].sent) >= l.terms.Timeout {", "for n < 0 {"}},
+			leasePkg, "TestMemoryIsBounded",
+		},
+		{
+			"replies are remembered that prove nothing",
+			[]swap{{leaseFile, "if l.terms.Rule == ByServer {\n\t\treturn false\n\t}\n\tif r.Evidence", "if r.Evidence"}, {leaseFile, "l.forget(r.Received)\n\treturn", "if l.terms.Rule != ByServer {\n\t\tl.forget(r.Received)\n\t}\n\treturn"}},
+			leasePkg, "TestMemoryIsBounded",
 		},
 	}},
 }

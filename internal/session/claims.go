@@ -1,10 +1,14 @@
 package session
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
 	"github.com/paddock-zk/paddock/internal/link"
+	"github.com/paddock-zk/paddock/internal/session/lease"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
@@ -18,45 +22,115 @@ const (
 	ClaimLost
 )
 
-// Claim is the belief in one ephemeral node of ours: that it exists, and that
-// the servers cannot have ended its session.
+// Claim says that one ephemeral node of ours exists, and that the servers cannot
+// have ended its session.
 //
 // It is held while connected, uncertain while not and until its node has been
-// seen again, and lost for good once the deadline has passed, the session has
-// ended or the node is gone.
+// seen again, and lost for good once the session lease has ended, the session has
+// or the node is gone.
 type Claim struct {
 	path  string
 	since time.Duration // the session object was opened
 
 	// The fields below are guarded by the session's mu.
-	tell   func(*Claim, ClaimState, error)
-	state  ClaimState
-	blind  bool        // we may not read the node, so it cannot be checked
-	held   atomic.Bool // the state is ClaimHeld, to be read by anybody
-	reason error
-	watch  *Watch // stands on the node
-	links  [2]claimLink
+	tell    func(*Claim, ClaimState, error) // nil if it was lost before it was granted
+	state   ClaimState
+	blind   bool        // we may not read the node, so it cannot be checked
+	held    atomic.Bool // the state is ClaimHeld, to be read by anybody
+	reason  error
+	watch   *Watch        // stands on the node
+	settled chan struct{} // closed when a claim that had to wait is granted or lost, nil then
+	links   [2]claimLink
 }
 
-// AddClaim makes a claim to a node that was created in the session given. tell
-// hears of each change, in order, and must not block. If the claim cannot be
-// held now, the error is the reason, and tell hears nothing.
-func (s *Session) AddClaim(session int64, path string, tell func(*Claim, ClaimState, error)) (*Claim, error) {
-	cl := &Claim{path: path, tell: tell, state: ClaimHeld}
+// KeepReady says that claims are likely to be made: enough is asked from now on
+// for a creation to be all that a claim needs.
+func (s *Session) KeepReady() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.ready {
+		s.ready = true
+		s.pokeLocked()
+	}
+}
+
+// AddClaim makes a claim to a node that was created in the session given. If too
+// little is left of the session lease it waits for a renewal, for two session
+// timeouts at most. tell hears of each change from then on, in order, and must not
+// block. If the claim cannot be held, the error is the reason, and tell hears
+// nothing: ErrSessionOver also if the node is gone, ErrNotConnected,
+// ErrTimeoutTooShort, ErrClosed, or the end of ctx.
+func (s *Session) AddClaim(ctx context.Context, session int64, path string, tell func(*Claim, ClaimState, error)) (*Claim, error) {
+	cl := &Claim{path: path, tell: tell}
+	s.mu.Lock()
 	now := s.clock.Now()
-	cl.since = now.Sub(s.opened)
 	if err := s.deniedLocked(session, now); err != nil {
+		s.mu.Unlock()
 		return nil, err
 	}
+	if s.lease.Enough(now) {
+		s.grantLocked(cl, now)
+		s.mu.Unlock()
+		return cl, nil
+	}
+	settled := make(chan struct{})
+	cl.settled = settled
+	s.claims.await(cl)
+	s.pokeLocked()
+	s.mu.Unlock()
+	return s.awaitGrant(ctx, cl, settled)
+}
+
+// awaitGrant waits until a claim is granted or lost.
+func (s *Session) awaitGrant(ctx context.Context, cl *Claim, settled <-chan struct{}) (*Claim, error) {
+	enough := time.NewTimer(2 * s.Timeout())
+	defer enough.Stop()
+	var err error
+	select {
+	case <-settled:
+	case <-ctx.Done():
+		err = s.contextEnd(ctx)
+	case <-enough.C:
+		s.mu.Lock()
+		err = fmt.Errorf("%w: %v, while it takes %v to renew the session lease", ErrTimeoutTooShort, s.lease.Timeout(), s.lease.Takes())
+		s.mu.Unlock()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case cl.settled != nil: // still
+		cl.settled = nil
+		s.claims.remove(cl)
+		return nil, err
+	case cl.tell != nil: // granted, whatever it was told since
+		return cl, nil
+	case errors.Is(cl.reason, ErrClosed), errors.Is(cl.reason, ErrNotConnected):
+		return nil, cl.reason
+	}
+	return nil, ErrSessionOver
+}
+
+// grantLocked makes a claim held.
+func (s *Session) grantLocked(cl *Claim, now time.Time) {
+	cl.since = now.Sub(s.opened)
+	s.claims.remove(cl)
 	s.claims.add(cl)
 	s.claimed = true
+	if cl.settled != nil {
+		close(cl.settled)
+		cl.settled = nil
+	}
 	// The minder need not be woken by each of many short claims.
 	if due := earlier(now.Add(watchAfter), s.limitLocked()); s.wakeAt.IsZero() || due.Before(s.wakeAt) {
 		s.pokeLocked()
 	}
-	return cl, nil
+}
+
+// grantWaitingLocked grants the claims that wait, if the session lease allows it.
+func (s *Session) grantWaitingLocked(now time.Time) {
+	for cl := s.claims.waiting.first; cl != nil && s.lease.Enough(now); cl = s.claims.waiting.first {
+		s.grantLocked(cl, now)
+	}
 }
 
 // deniedLocked says why no claim in a session can be held now.
@@ -68,8 +142,8 @@ func (s *Session) deniedLocked(session int64, now time.Time) error {
 		return ErrSessionOver
 	case s.conn == nil || s.conn.ReadOnly():
 		return ErrNotConnected
-	case !now.Before(s.belief.deadline(s.cfg.Proof)):
-		return ErrUnproved
+	case s.conn.Timeout() < lease.LeastTimeout:
+		return fmt.Errorf("%w: the server grants %v, and it takes %v", ErrTimeoutTooShort, s.conn.Timeout(), lease.LeastTimeout)
 	}
 	return nil
 }
@@ -87,8 +161,8 @@ func (s *Session) PassClaim(cl *Claim, tell func(*Claim, ClaimState, error)) err
 		return ErrSessionOver
 	case cl.state != ClaimHeld, s.conn == nil:
 		return ErrNotConnected
-	case !now.Add(s.belief.timeout / 4).Before(s.limitLocked()):
-		return ErrUnproved
+	case !now.Add(s.lease.Timeout() / 4).Before(s.limitLocked()):
+		return ErrNotConnected
 	}
 	cl.tell = tell
 	return nil
@@ -145,11 +219,15 @@ func (s *Session) doubtClaimsLocked() []change {
 	s.sure.Store(0)
 	var changes []change
 	for _, cl := range s.claims.all() {
-		if cl.state == ClaimHeld {
+		switch {
+		case cl.settled != nil:
+			s.loseLocked(cl, ErrNotConnected)
+		case cl.state == ClaimHeld:
 			s.claims.grade(cl, ClaimUncertain, cl.blind)
 			changes = append(changes, cl.news())
 		}
 	}
+	s.claims.unasked(s.claims.all())
 	return changes
 }
 
@@ -158,35 +236,56 @@ func (s *Session) loseClaimsLocked(reason error) []change {
 	s.sure.Store(0)
 	changes := make([]change, 0, s.claims.len())
 	for _, cl := range s.claims.all() {
-		changes = append(changes, s.loseLocked(cl, reason))
+		changes = append(changes, s.loseLocked(cl, reason)...)
 	}
 	return changes
 }
 
-func (s *Session) loseLocked(cl *Claim, reason error) change {
+func (s *Session) loseLocked(cl *Claim, reason error) []change {
 	cl.state, cl.reason = ClaimLost, reason
 	cl.watch = nil // it ends with the node or the session
 	s.claims.remove(cl)
-	return cl.news()
+	if cl.settled != nil { // whoever waits for it is told
+		close(cl.settled)
+		cl.settled, cl.tell = nil, nil
+		return nil
+	}
+	return []change{cl.news()}
 }
 
-// mostChecks bounds one proof, whose reply must not be too large for anybody.
-const mostChecks = 400
+// room is what there is room for in a transaction, each operation of which names a
+// node and no more.
+type room struct{ ops, bytes int }
 
-// proof is a write that changes nothing: a multi of checks that nodes of ours
-// exist. It goes through the leader and a majority, so it confirms the session,
-// and finds nodes that are gone. After a reconnect it verifies the claims.
-type proof struct {
+// mostOps bounds a transaction, whose reply must not be too large for anybody.
+const mostOps = 400
+
+// room is that of an empty transaction: without the header of the request, and the
+// end of the transaction.
+func (s *Session) room() room { return room{mostOps, s.cfg.Link.MaxRequest - 8 - 9} }
+
+// take reports whether there is room for one more operation: its header, the path
+// with its length, and a version.
+func (r *room) take(path string) bool {
+	r.ops--
+	r.bytes -= 9 + 4 + len(path) + 4
+	return r.ops >= 0 && r.bytes >= 0
+}
+
+// check is a write that changes nothing: a transaction of checks that nodes of ours
+// exist. It goes through the leader and a majority, so it confirms the session
+// lease, and finds nodes that are gone. After a reconnect it verifies the claims.
+type check struct {
 	call   *link.Call
 	claims []*Claim
 }
 
-// nextProofLocked picks what to check: claims in doubt first, then those that
-// were not checked for longest. A node that we may not read is left to lookAt,
-// unless there is no other: the refusal is logged by the leader as well and
-// proves as much of the session.
-func (s *Session) nextProofLocked() *proof {
-	picked := s.claims.pick(mostChecks)
+// nextCheckLocked picks what to check: claims in doubt first, then those that
+// were not checked for longest; with verify only the former. A node that we may
+// not read is left to lookAt, unless there is no other: the refusal is logged by
+// the leader as well and proves as much of the session.
+func (s *Session) nextCheckLocked(verify bool) *check {
+	picked := s.claims.pick(s.room(), verify)
 	if len(picked) == 0 {
 		return nil
 	}
@@ -194,34 +293,42 @@ func (s *Session) nextProofLocked() *proof {
 	for _, cl := range picked {
 		req.Ops = append(req.Ops, wire.MultiOp{Op: wire.OpCheck, Request: &wire.PathVersionRequest{Path: cl.path, Version: -1}})
 	}
-	return &proof{call: link.NewCall(wire.OpMulti, req), claims: picked}
+	return &check{call: link.NewCall(wire.OpMulti, req), claims: picked}
 }
 
-// settle takes in the reply to a proof that was sent on c. It runs in the
+// settle takes in the reply to a check that was sent on c. It runs in the
 // goroutine that reads the connection.
-func (s *Session) settle(c *link.Conn, p *proof) {
+func (s *Session) settle(c *link.Conn, chk *check) {
 	var resp wire.MultiResponse
-	learned := p.call.Err() == nil && p.call.Decode(&resp) == nil
+	committed := chk.call.Committed() && chk.call.Decode(&resp) == nil
 	var changes []change
+	var unseen []*Claim
 	s.mu.Lock()
-	s.proving = false
-	if learned && s.conn == c {
-		changes = s.settleLocked(p, resp.Results)
+	if s.conn == c {
+		now := s.clock.Now()
+		if committed {
+			s.checks = lease.Backoff{}
+			changes = s.settleLocked(chk, resp.Results)
+			s.grantWaitingLocked(now)
+			unseen = s.claims.unchecked()
+		} else {
+			s.checks.Refused(now, s.lease.Timeout())
+			s.lease.Refused(lease.Write, now)
+		}
+		s.claims.unasked(chk.claims)
+		s.pokeLocked()
 	}
-	doubted := s.claims.unchecked()
-	s.pokeLocked()
 	s.mu.Unlock()
 	tell(changes)
-	for _, cl := range doubted {
+	for _, cl := range unseen {
 		s.lookAt(c, cl)
 	}
 }
 
-// settleLocked applies the results of a proof. A multi stops at the first
+// settleLocked applies the results of a check. A transaction stops at the first
 // operation that is refused, so only a success tells about all of them.
-func (s *Session) settleLocked(p *proof, results []wire.MultiResult) (changes []change) {
-	s.provenAt = s.clock.Now()
-	for i, cl := range p.claims {
+func (s *Session) settleLocked(chk *check, results []wire.MultiResult) (changes []change) {
+	for i, cl := range chk.claims {
 		if !s.claims.has(cl) || i >= len(results) {
 			continue
 		}
@@ -229,8 +336,8 @@ func (s *Session) settleLocked(p *proof, results []wire.MultiResult) (changes []
 		case r.Op != wire.OpError:
 			changes = append(changes, s.confirmLocked(cl)...)
 		case r.Code == wire.CodeNoNode:
-			changes = append(changes, s.loseLocked(cl, ErrNodeDeleted)) // a leader that has ended the session refuses all of it
-		case r.Code == wire.CodeNoAuth:
+			changes = append(changes, s.loseLocked(cl, ErrNodeDeleted)...) // a leader that has ended the session refuses all of it
+		case r.Code == wire.CodeNoAuth && cl.settled == nil:
 			s.claims.grade(cl, cl.state, true)
 		}
 	}
@@ -267,7 +374,7 @@ func (s *Session) seen(c *link.Conn, cl *Claim, code wire.Code) {
 		case wire.CodeOK, wire.CodeNoAuth:
 			changes = s.confirmLocked(cl)
 		case wire.CodeNoNode:
-			changes = []change{s.loseLocked(cl, s.gone.add())}
+			changes = s.loseLocked(cl, s.gone.add())
 		}
 		s.pokeLocked()
 	}
@@ -347,7 +454,7 @@ func (s *Session) Vanished(cl *Claim) {
 	var changes []change
 	s.mu.Lock()
 	if s.claims.has(cl) {
-		changes = []change{s.loseLocked(cl, s.gone.add())}
+		changes = s.loseLocked(cl, s.gone.add())
 	}
 	s.mu.Unlock()
 	tell(changes)
@@ -359,7 +466,7 @@ func (s *Session) Deleted(cl *Claim) {
 	var changes []change
 	s.mu.Lock()
 	if s.claims.has(cl) {
-		changes = []change{s.loseLocked(cl, ErrNodeDeleted)}
+		changes = s.loseLocked(cl, ErrNodeDeleted)
 	}
 	s.mu.Unlock()
 	tell(changes)

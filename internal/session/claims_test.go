@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/paddock-zk/paddock/internal/session/lease"
 )
 
 type handClock struct{ now time.Time }
@@ -16,10 +18,14 @@ func (c *handClock) Since(t time.Time) time.Duration { return c.now.Sub(t) }
 func claimedSession(timeout time.Duration) (*Session, *Claim, *handClock) {
 	clock := &handClock{now: time.Now()}
 	s := &Session{clock: clock, opened: clock.now, claims: newClaims(), id: 1}
+	s.lease.Begin(byServer(timeout), clock.now, clock.now, true)
 	cl := &Claim{state: ClaimHeld, tell: func(*Claim, ClaimState, error) {}}
 	s.claims.add(cl)
-	s.belief = belief{timeout: timeout, acked: clock.now}
 	return s, cl, clock
+}
+
+func byServer(timeout time.Duration) lease.Terms {
+	return lease.Terms{Rule: lease.ByServer, Timeout: timeout}
 }
 
 func stateOf(s *Session, cl *Claim) ClaimState {
@@ -33,14 +39,14 @@ func TestClaimStateIsAsTheClockSays(t *testing.T) {
 
 	s, cl, clock := claimedSession(long)
 	assert.Equal(t, ClaimHeld, stateOf(s, cl))
-	clock.now = clock.now.Add(long - long/64 - 1)
+	clock.now = clock.now.Add(byServer(long).Span() - 1)
 	assert.Equal(t, ClaimHeld, stateOf(s, cl), "before the deadline")
 	clock.now = clock.now.Add(1)
 	assert.Equal(t, ClaimLost, stateOf(s, cl), "at the deadline, which no timer has told of")
 
 	s, cl, clock = claimedSession(long)
 	assert.Equal(t, ClaimHeld, stateOf(s, cl))
-	s.belief.acked = clock.now.Add(long / 2)
+	s.lease.Replied(lease.Reply{Sent: clock.now.Add(long / 2)})
 	clock.now = clock.now.Add(long)
 	assert.Equal(t, ClaimHeld, stateOf(s, cl), "a later reply")
 
@@ -48,7 +54,7 @@ func TestClaimStateIsAsTheClockSays(t *testing.T) {
 	assert.Equal(t, ClaimHeld, stateOf(s, cl))
 	tell(s.doubtClaimsLocked())
 	assert.Equal(t, ClaimUncertain, stateOf(s, cl), "without a connection")
-	s.belief.timeout = short // by the next server
+	s.lease.Begin(byServer(short), clock.now, clock.now, false) // by the next server
 	tell(s.confirmLocked(cl))
 	assert.Equal(t, ClaimHeld, stateOf(s, cl))
 	clock.now = clock.now.Add(short)
@@ -58,7 +64,8 @@ func TestClaimStateIsAsTheClockSays(t *testing.T) {
 	assert.Equal(t, ClaimHeld, stateOf(s, cl))
 	tell(s.loseClaimsLocked(ErrNotConnected))
 	assert.Equal(t, ClaimLost, stateOf(s, cl))
-	s.id, s.belief = 2, belief{timeout: short, acked: clock.now}
+	s.id = 2
+	s.lease.Begin(byServer(short), clock.now, clock.now, true)
 	next := &Claim{state: ClaimHeld}
 	s.claims.add(next)
 	clock.now = clock.now.Add(short)
@@ -66,6 +73,6 @@ func TestClaimStateIsAsTheClockSays(t *testing.T) {
 
 	s, cl, _ = claimedSession(long)
 	assert.Equal(t, ClaimHeld, stateOf(s, cl))
-	tell([]change{s.loseLocked(cl, ErrSessionOver)})
+	tell(s.loseLocked(cl, ErrSessionOver))
 	assert.Equal(t, ClaimLost, stateOf(s, cl), "its node is gone")
 }

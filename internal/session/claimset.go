@@ -11,8 +11,10 @@ import "time"
 type claims struct {
 	sure      claimList // held; those that were not checked for longest first
 	doubted   claimList // uncertain
+	asked     claimList // uncertain, with a check on its way
 	blind     claimList // held, and we may not read the node
 	unseen    claimList // uncertain, and we may not read the node
+	waiting   claimList // not granted yet, as the session lease is too short
 	unwatched claimList // the oldest first
 }
 
@@ -82,7 +84,7 @@ func drop(cl *Claim, link int) {
 // all are every claim.
 func (c *claims) all() []*Claim {
 	all := make([]*Claim, 0, c.len())
-	for _, l := range []*claimList{&c.sure, &c.blind, &c.doubted, &c.unseen} {
+	for _, l := range []*claimList{&c.sure, &c.blind, &c.doubted, &c.asked, &c.unseen, &c.waiting} {
 		for cl := l.first; cl != nil; cl = cl.links[linkState].next {
 			all = append(all, cl)
 		}
@@ -90,17 +92,24 @@ func (c *claims) all() []*Claim {
 	return all
 }
 
-func (c *claims) len() int { return c.sure.n + c.doubted.n + c.blind.n + c.unseen.n }
+func (c *claims) len() int { return c.granted() + c.waiting.n }
+
+// granted is how many are or were held.
+func (c *claims) granted() int { return c.sure.n + c.doubted.n + c.asked.n + c.blind.n + c.unseen.n }
 
 func (c *claims) has(cl *Claim) bool { return cl.links[linkState].in != nil }
 
-// doubt is whether a claim waits to be verified, which is not put off.
+// doubt is whether a claim waits to be checked, which is not put off.
 func (c *claims) doubt() bool { return c.doubted.n > 0 }
 
+// add takes in a claim that is held.
 func (c *claims) add(cl *Claim) {
-	c.grade(cl, cl.state, cl.blind)
+	c.grade(cl, ClaimHeld, false)
 	c.unwatched.push(cl)
 }
+
+// await takes in a claim that is to be granted.
+func (c *claims) await(cl *Claim) { c.waiting.push(cl) }
 
 func (c *claims) remove(cl *Claim) {
 	cl.held.Store(false)
@@ -125,28 +134,49 @@ func (c *claims) grade(cl *Claim, state ClaimState, blind bool) {
 	}
 }
 
-// pick returns at most so many claims to check, those in doubt first. What is
-// picked comes last the next time. Only if there is no other it is one that
-// cannot be checked.
-func (c *claims) pick(most int) []*Claim {
-	picked := make([]*Claim, 0, min(most, c.doubted.n+c.sure.n))
-	for _, l := range []*claimList{&c.doubted, &c.sure} {
-		for range min(l.n, most-len(picked)) {
+// pick returns claims to check, those in doubt first and, unless verify is set,
+// others. What is picked comes last the next time. Only if there is no other it is
+// one that is being checked, or cannot be.
+func (c *claims) pick(most room, verify bool) []*Claim {
+	lists := []*claimList{&c.doubted, &c.waiting, &c.sure}
+	if verify {
+		lists = lists[:1]
+	}
+	var picked []*Claim
+	for _, l := range lists {
+		for range l.n {
 			cl := l.first
+			if !most.take(cl.path) && len(picked) > 0 {
+				return picked
+			}
 			drop(cl, linkState)
-			l.push(cl)
+			if l == &c.doubted {
+				c.asked.push(cl)
+			} else {
+				l.push(cl)
+			}
 			picked = append(picked, cl)
 		}
 	}
-	if len(picked) > 0 {
+	if len(picked) > 0 || verify {
 		return picked
 	}
-	for _, l := range []*claimList{&c.blind, &c.unseen} {
+	for _, l := range []*claimList{&c.asked, &c.blind, &c.unseen} {
 		if l.first != nil {
 			return []*Claim{l.first}
 		}
 	}
 	return nil
+}
+
+// unasked says that the checks of claims have not told how they stand.
+func (c *claims) unasked(all []*Claim) {
+	for _, cl := range all {
+		if cl.links[linkState].in == &c.asked {
+			drop(cl, linkState)
+			c.doubted.push(cl)
+		}
+	}
 }
 
 // unchecked are the claims in doubt that no check can verify.

@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/paddock-zk/paddock/internal/link"
+	"github.com/paddock-zk/paddock/internal/wire"
 )
 
 func after(seconds int) time.Duration { return time.Duration(seconds) * time.Second }
@@ -24,23 +27,30 @@ func someClaims(n int) (*claims, []*Claim) {
 
 func TestClaimsAreCheckedInTurn(t *testing.T) {
 	set, all := someClaims(5)
-	assert.Equal(t, all[:3], set.pick(3))
-	assert.Equal(t, []*Claim{all[3], all[4], all[0]}, set.pick(3), "those that were not checked for longest")
+	three := room{3, 1000}
+	assert.Empty(t, set.pick(three, true), "nothing to verify")
+	assert.Equal(t, all[:3], set.pick(three, false))
+	assert.Equal(t, []*Claim{all[3], all[4], all[0]}, set.pick(three, false), "those that were not checked for longest")
 	set.grade(all[2], ClaimUncertain, false)
 	set.grade(all[0], ClaimUncertain, true)
 	assert.True(t, set.doubt())
-	assert.Equal(t, []*Claim{all[2], all[1], all[3]}, set.pick(3), "those in doubt first, and none that cannot be checked")
+	assert.Equal(t, []*Claim{all[2], all[1], all[3]}, set.pick(three, false), "those in doubt first, and none that cannot be checked")
+	assert.False(t, set.doubt(), "it is being checked")
+	assert.NotContains(t, set.pick(three, false), all[2])
+	set.unasked(all)
+	assert.Equal(t, all[2:3], set.pick(three, true), "the check did not tell")
 	assert.Equal(t, []*Claim{all[0]}, set.unchecked())
+	set.unasked(all)
 	for _, cl := range all[1:] {
 		set.remove(cl)
 	}
 	assert.False(t, set.doubt())
-	assert.Equal(t, all[:1], set.pick(3), "unless there is no other")
+	assert.Equal(t, all[:1], set.pick(three, false), "unless there is no other")
 	assert.Equal(t, 1, set.len())
 	set.remove(all[0])
 	set.remove(all[0])
 	assert.Zero(t, set.len())
-	assert.Empty(t, set.pick(3))
+	assert.Empty(t, set.pick(three, false))
 	assert.False(t, set.has(all[0]))
 }
 
@@ -113,4 +123,20 @@ func TestClaimListOrder(t *testing.T) {
 	assert.Same(t, c, a.links[0].next)
 	assert.Same(t, a, c.links[0].prev)
 	assert.Equal(t, 2, l.n)
+}
+
+// What is counted of a request is what the codec writes.
+func TestRoomInATransaction(t *testing.T) {
+	for _, n := range []int{1, 7, 400} {
+		req, bytes := &wire.MultiRequest{}, 0
+		for i := range n {
+			path := fmt.Sprint("/a/node/", i)
+			req.Ops = append(req.Ops, wire.MultiOp{Op: wire.OpCheck, Request: &wire.PathVersionRequest{Path: path, Version: -1}})
+			empty := room{mostOps, 0}
+			empty.take(path)
+			bytes -= empty.bytes
+		}
+		s := &Session{cfg: Config{Link: link.Config{MaxRequest: link.NewCall(wire.OpMulti, req).Size()}}}
+		assert.Equal(t, bytes, s.room().bytes)
+	}
 }

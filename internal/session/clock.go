@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Clock is the time by which belief is counted. It goes on while the machine
+// Clock is the time by which the session lease is counted. It goes on while the machine
 // sleeps, as the servers' does, and is otherwise time.Now. It may be used by
 // many goroutines.
 type Clock interface {

@@ -4,5 +4,5 @@ package session
 
 import "time"
 
-// sinceBoot is not known here, so that belief does not count sleep.
+// sinceBoot is not known here, so that the session lease does not count sleep.
 func sinceBoot() (time.Duration, bool) { return 0, false }

@@ -35,7 +35,7 @@ var ErrNilContext = errors.New("context is nil")
 // All errors that a caller may test for are reserved: what a function of the
 // caller's returned must not match them.
 func init() {
-	foreign.Reserve(ErrClosed, ErrNotConnected, ErrOutcomeUnknown, ErrTooLarge, ErrReplyTooLarge, ErrNilContext)
+	foreign.Reserve(ErrClosed, ErrNotConnected, ErrOutcomeUnknown, ErrTooLarge, ErrReplyTooLarge, ErrTimeoutTooShort, ErrNilContext)
 	foreign.Reserve(zk.ErrAPIError, zk.ErrAuthFailed, zk.ErrBadArguments, zk.ErrBadVersion, zk.ErrClosing, zk.ErrConnectionClosed,
 		zk.ErrDeadlock, zk.ErrInvalidACL, zk.ErrInvalidFlags, zk.ErrInvalidPath, zk.ErrNoAuth, zk.ErrNoChildrenForEphemerals, zk.ErrNoNode,
 		zk.ErrNoServer, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrNotLocked, zk.ErrNothing, zk.ErrPtrExpected, zk.ErrReconfigDisabled,

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/paddock-zk/paddock/internal/link"
+	"github.com/paddock-zk/paddock/internal/session/lease"
 	"github.com/paddock-zk/paddock/internal/wire"
 	"github.com/paddock-zk/paddock/listeners"
 )
@@ -52,15 +53,18 @@ func (s events) Up(c *link.Conn) {
 		s.lose(ErrNotConnected)
 		return
 	}
-	s.conn, s.id, s.failure, s.proving, s.downAt = c, c.Session(), nil, false, time.Time{}
+	s.conn, s.id, s.failure, s.downAt = c, c.Session(), nil, time.Time{}
+	s.checks, s.warned = lease.Backoff{}, false
 	out := s.outage
 	s.outage = outage{}
 	if fresh {
 		s.overdue = false
 	}
 	s.gone.settle(ErrNodeDeleted) // those of this session, which lives
-	s.belief.begin(c, fresh)
-	s.window.begin(c.Timeout(), s.clock.Now())
+	terms := lease.Terms{Rule: s.cfg.Lease, Timeout: c.Timeout(), Tick: s.cfg.ServerTick}
+	now := s.clock.Now()
+	s.lease.Begin(terms, c.CreatedAt(), now, fresh)
+	s.window.begin(terms.Timeout, now)
 	s.setStateLocked(s.upStateLocked(c))
 	s.tellLocked()
 	s.pokeLocked()
@@ -73,6 +77,10 @@ func (s events) Up(c *link.Conn) {
 		level, fields = zap.WarnLevel, append(fields, zap.Duration("not connected for", s.clock.Now().Sub(out.since)))
 	}
 	s.log.Log(level, "connected", fields...)
+	if c.Timeout() < lease.LeastTimeout {
+		s.log.Warn("session timeout is too short for locks, which are refused",
+			zap.Duration("granted", c.Timeout()), zap.Duration("least", lease.LeastTimeout))
+	}
 }
 
 // upStateLocked is CONNECTED once, for the first server with a majority.
@@ -89,7 +97,7 @@ func (s *Session) upStateLocked(c *link.Conn) listeners.State {
 	return listeners.Reconnected
 }
 
-// Acked extends the belief, unless it had ended.
+// Acked extends the session lease, unless it had ended.
 func (s events) Acked(c *link.Conn, a link.Ack) {
 	s.window.answered(a.Sent, a.Replied)
 	s.mu.Lock()
@@ -104,9 +112,21 @@ func (s events) Acked(c *link.Conn, a link.Ack) {
 	if c.ReadOnly() && s.claims.len() > 0 {
 		return
 	}
-	if s.belief.hear(a) && s.claims.len() > 0 {
-		s.pokeLocked() // the next proof can be planned
+	if s.lease.Replied(reply(a)) && s.useLocked() != lease.Unused {
+		s.pokeLocked() // the next renewal can be planned
 	}
+}
+
+// reply is what an Ack says of the session lease.
+func reply(a link.Ack) lease.Reply {
+	r := lease.Reply{Sent: a.Sent, Received: a.Replied}
+	switch {
+	case a.Write:
+		r.Evidence = lease.Confirmation
+	case a.Led:
+		r.Evidence = lease.Voucher
+	}
+	return r
 }
 
 // Event passes an event to the watches.

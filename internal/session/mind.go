@@ -4,13 +4,17 @@ import (
 	"fmt"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/paddock-zk/paddock/internal/link"
+	"github.com/paddock-zk/paddock/internal/session/lease"
+	"github.com/paddock-zk/paddock/internal/wire"
 )
 
 func panicText(v any) string { return fmt.Sprint(v) }
 
-// mind watches the clock until the session closes: the deadline of the belief,
-// the proofs that extend it, the watches on the nodes of claims, and the limits
+// mind watches the clock until the session closes: the end of the session lease,
+// the renewals that put it off, the watches on the nodes of claims, and the limits
 // of removals that are waited for.
 func (s *Session) mind() {
 	timer := time.NewTimer(0)
@@ -75,26 +79,106 @@ func (s *Session) tendSession(now time.Time) time.Time {
 	}
 	s.claimed = false
 	c := s.conn
-	var p *proof
-	if c != nil && !c.ReadOnly() && s.claims.len() > 0 {
-		var due time.Time
-		if p, due = s.proofDueLocked(now); !due.IsZero() {
-			next = earlier(next, due)
-		}
-	} else {
-		c = nil
-	}
-	s.mu.Unlock()
-	if c == nil {
+	if c == nil || c.ReadOnly() {
+		s.mu.Unlock()
 		return next
 	}
-	if p != nil {
-		s.prove(c, p)
+	s.grantWaitingLocked(now)
+	warn := s.warnLocked(now)
+	renewal, due := s.renewLocked(c, now)
+	due = sooner(warn, due)
+	claims := s.claims.len()
+	s.mu.Unlock()
+	if !due.IsZero() {
+		next = sooner(next, due)
+	}
+	_ = c.SendFirst(renewal...) // else the connection has ended, and the next one begins anew
+	if claims == 0 {
+		return next
 	}
 	if due := s.watchClaims(c, now); !due.IsZero() {
 		next = earlier(next, due)
 	}
 	return next
+}
+
+// useLocked is what the session lease is renewed for.
+func (s *Session) useLocked() lease.Use {
+	switch {
+	case s.claims.len() > 0:
+		return lease.Held
+	case s.ready:
+		return lease.Ready
+	}
+	return lease.Unused
+}
+
+// renewLocked makes the requests that are due on c: those that renew the session
+// lease, and those that verify claims. It says when to ask again.
+func (s *Session) renewLocked(c *link.Conn, now time.Time) (calls []*link.Call, next time.Time) {
+	if s.claims.doubt() {
+		if until := s.checks.Until(); now.Before(until) {
+			next = until
+		} else {
+			for chk := s.nextCheckLocked(true); chk != nil; chk = s.nextCheckLocked(true) {
+				calls = append(calls, s.sendable(c, chk))
+			}
+		}
+	}
+	step, due := s.lease.Renew(now, s.useLocked())
+	if step&lease.Write != 0 {
+		if chk := s.nextCheckLocked(false); chk != nil {
+			calls = append(calls, s.sendable(c, chk))
+		}
+	}
+	if step&lease.Sync != 0 {
+		call := link.NewCall(wire.OpSync, &wire.PathRequest{Path: "/"})
+		call.OnReply = func(call *link.Call) { s.synced(c, call) }
+		calls = append(calls, call)
+	}
+	return calls, sooner(next, due)
+}
+
+func (s *Session) sendable(c *link.Conn, chk *check) *link.Call {
+	chk.call.OnReply = func(*link.Call) { s.settle(c, chk) }
+	return chk.call
+}
+
+// synced takes in the reply to a sync, of which only a refusal is news: Acked has
+// told of an answer.
+func (s *Session) synced(c *link.Conn, call *link.Call) {
+	if !call.Replied() || call.Code() == wire.CodeOK {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn == c {
+		s.lease.Refused(lease.Sync, s.clock.Now())
+		s.pokeLocked()
+	}
+}
+
+// warnLocked logs, once for each connection, that holds are about to be lost
+// although the connection stands. It returns when to look again.
+func (s *Session) warnLocked(now time.Time) time.Time {
+	if s.warned || s.claims.granted() == 0 || s.cfg.Lease != lease.ByQuorum {
+		return time.Time{}
+	}
+	if short := s.lease.Short(); short.After(now) {
+		return short
+	}
+	s.warned = true
+	s.log.Warn("the session lease is about to end: renewals take too long for the session timeout",
+		zap.Duration("left", s.limitLocked().Sub(now)), zap.Duration("renewal takes", s.lease.Takes()), zap.Duration("session timeout", s.lease.Timeout()))
+	return time.Time{}
+}
+
+// sooner is the earlier of two times of which a zero one is none.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -104,15 +188,14 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// limitLocked is when the session counts as lost if nothing more is heard. The
-// stricter grade of belief is for claims: without any it would lapse whenever
+// limitLocked is when the session counts as lost if nothing more is heard. What
+// the rule for ensembles proves is for claims: without any it would lapse whenever
 // nothing is written.
 func (s *Session) limitLocked() time.Time {
-	proof := ProofServer
-	if s.claims.len() > 0 {
-		proof = s.cfg.Proof
+	limit := s.lease.Heard()
+	if s.claims.granted() > 0 {
+		limit = s.lease.Deadline()
 	}
-	limit := s.belief.deadline(proof)
 	if s.cfg.LostAfter > 0 && !s.downAt.IsZero() {
 		limit = earlier(limit, s.downAt.Add(s.cfg.LostAfter))
 	}
@@ -127,38 +210,4 @@ func (s *Session) overdueLocked(now time.Time) bool {
 		s.pokeLocked()
 	}
 	return s.overdue
-}
-
-// proofDueLocked returns the proof to send now, or when to look again.
-func (s *Session) proofDueLocked(now time.Time) (*proof, time.Time) {
-	if s.proving {
-		return nil, time.Time{} // its reply pokes
-	}
-	due, ok := now, true
-	if !s.claims.doubt() {
-		if s.cfg.Proof != ProofLeader {
-			return nil, time.Time{}
-		}
-		due, ok = s.belief.due()
-		if pause := s.provenAt.Add(s.belief.timeout / 4); due.Before(pause) {
-			due = pause
-		}
-	}
-	if !ok || due.After(now) {
-		return nil, due
-	}
-	p := s.nextProofLocked()
-	s.proving = p != nil
-	return p, time.Time{}
-}
-
-// prove sends a proof.
-func (s *Session) prove(c *link.Conn, p *proof) {
-	p.call.OnReply = func(*link.Call) { s.settle(c, p) }
-	if c.Send(p.call) != nil {
-		// The connection has ended, and the next one begins with a proof.
-		s.mu.Lock()
-		s.proving = false
-		s.mu.Unlock()
-	}
 }

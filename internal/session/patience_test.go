@@ -2,6 +2,7 @@ package session
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 )
@@ -9,9 +10,10 @@ import (
 func TestWaitsEndInTheirOrder(t *testing.T) {
 	var p patiences
 	var all []*Removal
-	for _, due := range []float64{3, 1, 2, 3, 0} {
+	begin := time.Now()
+	for _, due := range []time.Duration{3, 1, 2, 3, 0} {
 		r := &Removal{}
-		p.add(r, at(due))
+		p.add(r, begin.Add(due))
 		all = append(all, r)
 	}
 	p.remove(all[2])

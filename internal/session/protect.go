@@ -152,29 +152,6 @@ func (s *Session) Find(ctx context.Context, c *link.Conn, parent, protection str
 	return found, nil
 }
 
-// Confirm makes the servers prove the session and a node of it: with a write
-// that changes nothing. ErrSessionOver says that the node is gone.
-func (s *Session) Confirm(ctx context.Context, c *link.Conn, path string) error {
-	proof := Barrier(path)
-	if err := s.Send(ctx, c, proof); err != nil {
-		return err
-	}
-	// Not a write to Await: nothing is in doubt after a lost reply.
-	if err := s.Await(ctx, c, proof, false); err != nil {
-		return err
-	}
-	var resp wire.MultiResponse
-	if err := proof.Decode(&resp); err != nil {
-		return err
-	}
-	for _, r := range resp.Results {
-		if r.Code == wire.CodeNoNode {
-			return ErrSessionOver
-		}
-	}
-	return nil
-}
-
 // Observe calls fn with a node's data, now and after each change, until it is
 // stopped or the node or the session is gone.
 func (s *Session) Observe(session int64, path string, fn func(data []byte)) (stop func()) {

@@ -1,7 +1,7 @@
 // Package session is one client's session with an ensemble, across
-// connections: its states, the belief that it lives, the claims that rest on
-// that belief, its watches, its requests and its work in the background. It
-// speaks of full paths only; namespaces, retries and options are the framework's.
+// connections: its states, the session lease, the claims that rest on it, its
+// watches, its requests and its work in the background. It speaks of full paths
+// only; namespaces, retries and options are the framework's.
 //
 // The link says what happens to the connection (events.go). One goroutine minds
 // the clock (mind.go). Requests go straight from the caller to the connection
@@ -19,22 +19,25 @@ import (
 
 	"github.com/paddock-zk/paddock/internal/chance"
 	"github.com/paddock-zk/paddock/internal/link"
+	"github.com/paddock-zk/paddock/internal/session/lease"
 	"github.com/paddock-zk/paddock/listeners"
 )
 
 // ErrSessionOver reports a claim in a session that has ended.
 var ErrSessionOver = errors.New("session is over")
 
-// ErrUnproved reports a claim that nothing has confirmed lately: any write does.
-var ErrUnproved = errors.New("session not proved lately")
+// ErrTimeoutTooShort reports a claim that cannot be held as the session timeout
+// is too short: in itself, or for the time that requests take.
+var ErrTimeoutTooShort = errors.New("session timeout is too short for locks")
 
 // Config says how to run a session.
 type Config struct {
 	Link         link.Config // without its Logger
-	Proof        Proof
+	Lease        lease.Rule
+	ServerTick   time.Duration // see lease.Terms
 	CloseTimeout time.Duration
-	// LostAfter ends the belief when there has been no connection for so long,
-	// if it has not ended before. 0 does not.
+	// LostAfter ends the session lease when there has been no connection for so
+	// long, if it has not ended before. 0 does not.
 	LostAfter time.Duration
 	Logger    *zap.Logger
 }
@@ -72,7 +75,9 @@ type Session struct {
 	served    bool       // has been connected to a server with a majority
 	conn      *link.Conn // nil while not connected
 	id        int64      // 0 without a session, or once it is given up
-	belief    belief
+	lease     lease.Lease
+	ready     bool          // claims are likely to be made, see KeepReady
+	warned    bool          // of the lease on this connection
 	overdue   bool          // the deadline was seen to have passed
 	losing    chan struct{} // closed when the session has been given up; nil while nobody is about to
 	givenUp   int64         // the session that was given up last
@@ -82,8 +87,7 @@ type Session struct {
 	claimed   bool // a claim was made since the minder looked
 	gone      gone
 	graves    map[int64][]func() // what is to be done when a session is known to be gone
-	proving   bool               // a proof is on its way
-	provenAt  time.Time          // when the last proof was answered
+	checks    lease.Backoff      // of checks that verify claims, once some were refused
 	wakeAt    time.Time          // when the minder will look again by itself; zero for never, and while it looks
 	failure   error              // why there is no connection
 	outage    outage             // how long there has been none, for the log
@@ -167,7 +171,7 @@ func (s *Session) ID() int64 {
 func (s *Session) Timeout() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.belief.timeout
+	return s.lease.Timeout()
 }
 
 // setStateLocked publishes under the mutex, so that listeners see states in

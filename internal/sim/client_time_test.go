@@ -119,9 +119,9 @@ func (w *world) nameAll(cfg *framework.Config) {
 		members[host+":2181"] = member
 	}
 	dial := cfg.DialContext
-	cfg.ConnectString, cfg.Proof = "zk.sim:2181", framework.ProofServer
-	if w.members > 1 {
-		cfg.Proof = framework.ProofLeader
+	cfg.ConnectString = "zk.sim:2181"
+	if w.members == 1 {
+		cfg.SessionLease = framework.LeaseByServer
 	}
 	cfg.LookupHost = func(context.Context, string) ([]string, error) { return hosts, nil }
 	cfg.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {

@@ -1,0 +1,287 @@
+package lease
+
+import "time"
+
+// Use says what a session is used for, and so what is worth asking for.
+type Use int8
+
+// The uses of a session.
+const (
+	Unused Use = iota // nothing is asked for
+	Ready             // so that the next creation is enough to grant a hold
+	Held              // so that holds are granted soon, and go on
+)
+
+// Step is what to send, together if it is both.
+type Step int8
+
+// The steps of a renewal.
+const (
+	Sync  Step = 1 << iota // a request that the leader answers
+	Write                  // one that a majority logs
+)
+
+// schedule is what has been sent, and when more may be.
+//
+// A renewal begins with a request that becomes a touch, and goes on with its two
+// vouchers and its confirmation, each as soon as it may be sent. One begins each
+// pace, whatever has become of those before, so several are on their way at once.
+// What the user sends counts like what is sent for a renewal, and what is sent for
+// one counts for all.
+//
+// Servers answer in the order of the requests, so what is sent behind a slow write
+// is answered as late. Where writes take longer than syncs, renewals are as far
+// apart as it takes for no voucher to be sent behind a confirmation.
+//
+// The pace follows from the time that a renewal takes, by the slowest of the recent
+// answers, such that a pause of the servers of a third of the timeout can come at
+// any moment; or, if round trips are long, of three quarters of the time that is left.
+type schedule struct {
+	connect     time.Time // when the connect request was sent
+	sync, write trip
+	synced      time.Time   // sending of the last sync of ours
+	began       time.Time   // when the last renewal began
+	begun       []time.Time // when those began whose touch has not been answered
+	written     time.Time   // sending of the newest touch with a confirmation on its way
+	wrote       time.Time   // when a write was answered last
+}
+
+// trip is what is known of requests of one kind.
+type trip struct {
+	slow time.Duration // the slowest of the recent answers
+	Backoff
+}
+
+func (t *trip) answered(took time.Duration) {
+	if t.slow -= (t.slow - took) / 4; took > t.slow {
+		t.slow = took
+	}
+	t.Backoff = Backoff{}
+}
+
+// Backoff says when a request may be repeated that was refused. The zero value
+// says at once.
+type Backoff struct {
+	until time.Time
+	pause time.Duration
+}
+
+// Refused puts off the next request, for twice as long each time.
+func (b *Backoff) Refused(now time.Time, timeout time.Duration) {
+	b.pause = min(max(timeout/leastPause, 2*b.pause), timeout/mostPause)
+	b.until = now.Add(b.pause)
+}
+
+// Until is until when the next request is put off.
+func (b *Backoff) Until() time.Time { return b.until }
+
+// Parts of the session timeout.
+const (
+	heldPace    = 4  // how late one renewal follows another
+	leastPace   = 48 // how soon
+	readyPace   = 3  // the same while nothing is held
+	reserve     = 3  // what a pause of the servers may take,
+	reserveMore = 48 // and how late a renewal may be besides
+	merge       = 24 // by which one is put off at most to begin with the voucher of another
+	slowWrite   = 24 // how much longer writes take than syncs to be slow
+	leastSync   = 96 // how soon one sync follows another when all are worth it
+	leastPause  = 64 // after a refusal
+	mostPause   = 8
+	leastClaim  = 16 // what must be left of the lease for a hold to be granted
+	nearlyOver  = 8  // what is left when a warning is due
+	leastMargin = 64 // by which a renewal is expected to come before the end
+)
+
+// newSchedule is that of a connection. Its connect request is the first that has
+// gone to the leader and back.
+func newSchedule(connect, now time.Time, begun []time.Time) schedule {
+	t := trip{slow: now.Sub(connect)}
+	return schedule{connect: connect, sync: t, write: t, began: connect, begun: begun}
+}
+
+// answered takes in how long the leader took. Of a sync that may have had to wait
+// for a write, that is only how long it took at most.
+func (l *Lease) answered(r Reply) {
+	took := r.Received.Sub(r.Sent)
+	switch {
+	case r.Evidence == Confirmation:
+		l.write.answered(took)
+		l.wrote = r.Received
+	case r.Sent.Before(l.wrote):
+		l.sync.slow = min(l.sync.slow, took)
+		l.sync.Backoff = Backoff{}
+	default:
+		l.sync.answered(took)
+	}
+}
+
+// Refused says that a step was answered, but not as wanted: it is repeated after a
+// pause, and a longer one the next time.
+func (l *Lease) Refused(s Step, now time.Time) {
+	if s&Sync != 0 {
+		l.synced = time.Time{}
+		l.sync.Refused(now, l.terms.Timeout)
+	}
+	if s&Write != 0 {
+		l.written = time.Time{}
+		l.write.Refused(now, l.terms.Timeout)
+	}
+}
+
+// Takes is how long a renewal takes, from its touch to its confirmation, by the
+// slowest of the recent answers.
+func (l *Lease) Takes() time.Duration {
+	return l.sync.slow + l.vouched() + l.sync.slow + max(l.write.slow, l.sync.slow)
+}
+
+// vouched is how long it takes from the answer to a touch until its second voucher
+// can be sent.
+func (l *Lease) vouched() time.Duration {
+	return max(l.terms.relay(), l.terms.pingDue()+l.sync.slow+l.terms.late())
+}
+
+// plan is what is worth sending.
+type plan struct {
+	pace  time.Duration // from the beginning of one renewal to that of the next
+	merge time.Duration // by which one may be put off to begin with the voucher of another
+	all   bool          // each touch is worth a renewal, as the lease is nearer its end than planned
+}
+
+func (l *Lease) plan(now time.Time, use Use) plan {
+	timeout, spare := l.terms.Timeout, l.terms.Span()-l.Takes()
+	longest, wanted := timeout/heldPace, spare-min(timeout/reserve+timeout/reserveMore, 3*spare/4)
+	if use == Ready {
+		longest, wanted = timeout/readyPace, max(wanted, spare-timeout/heldPace)
+	}
+	p := plan{pace: longest, merge: timeout / merge}
+	if behind := l.write.slow - l.sync.slow; behind > timeout/slowWrite && use == Held {
+		p = l.planBehind(behind, p)
+	} else if wanted < longest {
+		p = plan{pace: max(wanted, timeout/leastPace)}
+	}
+	if use == Held && l.proved.Sub(now) < spare-p.pace-timeout/merge {
+		return plan{pace: timeout / leastPace, all: true}
+	}
+	return p
+}
+
+// planBehind is the plan if what is sent behind a write waits for so long. A
+// confirmation is sent when the second voucher is answered.
+func (l *Lease) planBehind(behind time.Duration, p plan) plan {
+	vouched, first := l.vouched(), l.terms.pingDue()
+	switch {
+	case vouched+behind <= p.pace, first == p.pace && vouched+behind <= 2*p.pace:
+		return p // each renewal begins when the confirmation of one before is answered
+	case behind <= first:
+		// It begins with the second voucher of the one before, and has its first
+		// voucher after that one's confirmation.
+		return plan{pace: vouched, merge: p.merge}
+	}
+	return plan{pace: vouched + behind}
+}
+
+// Renew returns what to send now, which counts as sent, and when to ask again, the
+// zero time for not before Replied has news.
+func (l *Lease) Renew(now time.Time, use Use) (do Step, next time.Time) {
+	if use == Unused || l.terms.Rule == ByServer || l.connect.IsZero() {
+		return 0, time.Time{}
+	}
+	p := l.plan(now, use)
+	if use == Held && l.worthWriting(p) {
+		if now.Before(l.write.until) {
+			next = l.write.until
+		} else {
+			do |= Write
+			l.written = l.touches[l.full-1].sent
+		}
+	}
+	due := l.syncDue(p)
+	if due.After(now) {
+		return do, sooner(next, due)
+	}
+	do |= Sync
+	l.synced = now
+	if now.Sub(l.began) >= p.pace-p.merge {
+		l.began, l.begun = now, append(l.begun, now)
+	}
+	return do, sooner(next, l.syncDue(p))
+}
+
+// worthWriting is whether there is a renewal to be confirmed.
+func (l *Lease) worthWriting(p plan) bool {
+	for i := l.full - 1; i >= 0 && l.touches[i].sent.After(l.written); i-- {
+		if l.touches[i].wanted {
+			return true
+		}
+	}
+	return p.all && l.full > 0 && l.touches[l.full-1].sent.Sub(later(l.written, l.newest)) >= p.pace
+}
+
+// syncDue is when the next sync is due: as a voucher, or to begin a renewal.
+func (l *Lease) syncDue(p plan) time.Time {
+	var due time.Time
+	for i := l.full; i < len(l.touches); i++ {
+		t := l.firstDue
+		if i < l.half {
+			t = l.secondDue
+		}
+		at := t(i)
+		switch {
+		case !l.synced.Before(at): // on its way
+		case l.touches[i].wanted:
+			due = sooner(due, at)
+		case p.all:
+			due = sooner(due, later(at, l.synced.Add(l.terms.Timeout/leastSync)))
+		}
+	}
+	begin := l.began.Add(p.pace)
+	if due.IsZero() || due.Before(begin) || due.Sub(begin) > p.merge {
+		due = sooner(due, begin)
+	}
+	return later(due, l.sync.until)
+}
+
+// Enough reports whether enough of the lease is left to grant a hold. If a renewal
+// is about to come too late for the first hold on a connection, but later ones will
+// be in time, it waits for that one.
+func (l *Lease) Enough(now time.Time) bool {
+	until := l.Deadline()
+	if until.IsZero() || until.Sub(now) < l.terms.Timeout/leastClaim {
+		return false
+	}
+	if l.terms.Rule == ByServer || l.newest.After(l.connect) {
+		return true
+	}
+	steady := l.Takes()+l.terms.Timeout/leastClaim <= l.terms.Span()
+	return !steady || !l.expected(now).After(until.Add(-l.terms.Timeout/leastMargin))
+}
+
+// expected is when the next renewal will be confirmed, as far as can be seen.
+func (l *Lease) expected(now time.Time) time.Time {
+	var due time.Time
+	switch {
+	case l.full > 0:
+		return now.Add(l.write.slow)
+	case l.half > 0:
+		due = l.secondDue(0)
+	default:
+		touch := now.Add(l.sync.slow)
+		if len(l.touches) > 0 {
+			touch = l.touches[0].received
+		}
+		first := later(touch.Add(l.terms.pingDue()), now).Add(l.sync.slow)
+		due = later(touch.Add(l.terms.relay()), first.Add(l.terms.late()))
+	}
+	return later(due, now).Add(l.sync.slow + l.write.slow)
+}
+
+// Short is when so little is left that a hold is about to be lost.
+func (l *Lease) Short() time.Time { return l.proved.Add(-l.terms.Timeout / nearlyOver) }
+
+// sooner is the earlier of two times of which a zero one is none.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}
