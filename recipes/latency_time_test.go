@@ -290,6 +290,64 @@ func TestSessionThatCannotBeProved(t *testing.T) {
 	})
 }
 
+// A client holds more nodes than fit into one request.
+func TestRenewalsHeedTheFrameLimit(t *testing.T) {
+	for name, tc := range map[string]struct {
+		frame, holds, path int
+	}{
+		"small frames": {64 << 10, 400, 150},
+		"long paths":   {1<<20 - 1, 420, 2700},
+		"one by one":   {4 << 10, 30, 3000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const timeout = 4 * time.Second
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(timeout/10), zktest.Latency(time.Millisecond), zktest.MaxFrame(tc.frame))
+				c, operator := connect(t, srv, within(timeout, 0), func(cfg *framework.Config) { cfg.MaxRequest = tc.frame }), connect(t, srv)
+				changes := changesOf(c)
+				var holds []*recipes.Hold
+				for i := range tc.holds {
+					path := fmt.Sprintf("/%0*d", tc.path-64, i)
+					h, err := recipes.NewInterProcessMutex(c, path).Acquire(t.Context())
+					require.NoError(t, err)
+					holds = append(holds, h)
+				}
+				time.Sleep(5 * timeout)
+				synctest.Wait()
+				assert.Equal(t, 1, *changes, "the connection stands")
+				for _, h := range holds {
+					require.Equal(t, recipes.Held, h.State())
+				}
+				require.NoError(t, srv.Disconnect(c.SessionID()))
+				require.NoError(t, operator.Delete(t.Context(), holds[7].Path(), framework.AnyVersion))
+				time.Sleep(timeout)
+				for i, h := range holds {
+					require.Equal(t, map[bool]recipes.HoldState{true: recipes.Lost, false: recipes.Held}[i == 7], h.State(), "verified on the next connection")
+				}
+				for _, h := range holds {
+					_ = h.Release()
+				}
+			})
+		})
+	}
+}
+
+// More leases are given back than fit into one request.
+func TestReleaseHeedsTheFrameLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const frame, leases = 16 << 10, 300
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond), zktest.MaxFrame(frame))
+		c := connect(t, srv, func(cfg *framework.Config) { cfg.MaxRequest = frame })
+		changes := changesOf(c)
+		h, err := recipes.NewInterProcessSemaphore(c, "/s", leases).AcquireN(t.Context(), leases)
+		require.NoError(t, err)
+		require.NoError(t, h.Release())
+		assert.Empty(t, srv.Ephemerals(0))
+		synctest.Wait()
+		assert.Equal(t, 1, *changes, "the connection stands")
+	})
+}
+
 // A server that refuses gets a request now and then, not one for each round trip.
 func TestRefusedRenewalsArePaced(t *testing.T) {
 	for name, change := range map[string]func(*framework.Config){"by quorum": within(4*time.Second, 0), "by server, after a reconnect": byServer} {

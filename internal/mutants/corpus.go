@@ -1253,6 +1253,23 @@ var corpus = []row{
 			recipes, "TestSessionTimeoutThatIsTooShort",
 		},
 	}},
+	{number: 87, failure: "a request is larger than servers accept", mutants: []mutant{
+		{
+			"a check knows no bytes",
+			[]swap{{claims, "r.bytes -= 9 + 4 + len(path) + 4", "r.bytes -= 0"}},
+			recipes, "TestRenewalsHeedTheFrameLimit",
+		},
+		{
+			"watches are set again in one request",
+			[]swap{{watches, "if size+more > w.mostBytes-setWatchesFrame {", "if size+more > setWatchesSize+w.mostBytes-w.mostBytes {"}},
+			recipes, "TestRenewalsHeedTheFrameLimit",
+		},
+		{
+			"all leases are given back in one request",
+			[]swap{{removal, "(room.take(paths[n]) || n == 0)", "(room.take(paths[n]) || n >= 0)"}},
+			recipes, "TestReleaseHeedsTheFrameLimit",
+		},
+	}},
 	{number: 88, failure: "memory grows with what is read", mutants: []mutant{
 		{
 			"replies are remembered until a write confirms them",

@@ -129,9 +129,23 @@ func (s *Session) remove(r *Removal, session int64, path string) {
 	s.removed(r, session, path, err)
 }
 
-// RemoveAll is Remove for several nodes, in one transaction. If that is refused,
-// because one of them is gone, say, they are deleted each for itself.
+// RemoveAll is Remove for several nodes, in one transaction, or in as few as hold
+// them. If one is refused, because a node of it is gone, say, its nodes are deleted
+// each for itself.
 func (s *Session) RemoveAll(session int64, paths []string) []*Removal {
+	all := make([]*Removal, 0, len(paths))
+	for len(paths) > 0 {
+		room, n := s.room(), 0
+		for n < len(paths) && (room.take(paths[n]) || n == 0) {
+			n++
+		}
+		all = append(all, s.removeTogether(session, paths[:n])...)
+		paths = paths[n:]
+	}
+	return all
+}
+
+func (s *Session) removeTogether(session int64, paths []string) []*Removal {
 	if len(paths) == 1 {
 		return []*Removal{s.Remove(session, paths[0])}
 	}

@@ -105,7 +105,7 @@ func Open(cfg Config) (*Session, error) {
 		clock:   NewClock(),
 		chance:  chance.New(),
 		log:     cfg.Logger,
-		watches: newWatches(),
+		watches: newWatches(cfg.Link.MaxRequest),
 		window:  newWindow(),
 		poke:    make(chan struct{}, 1),
 		claims:  newClaims(),

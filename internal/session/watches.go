@@ -61,6 +61,8 @@ type watchKey struct {
 //
 // Lock order: mu, then the connection's. Callbacks are called without.
 type watches struct {
+	mostBytes int // in a request that sets several
+
 	mu      sync.Mutex          // guards the fields below
 	conn    *link.Conn          // nil while not connected
 	subs    map[watchKey]*Watch // the latest on each node, the others behind it
@@ -85,8 +87,12 @@ func (st standing) kinds() []watchKind {
 	return []watchKind{watchData, watchExist}
 }
 
-func newWatches() *watches {
-	return &watches{subs: make(map[watchKey]*Watch), setters: make(map[watchKey]int), owed: make(map[standing]bool)}
+// newWatches is a registry whose requests are that long at most.
+func newWatches(mostBytes int) *watches {
+	return &watches{
+		mostBytes: min(mostBytes, setWatchesSize),
+		subs:      make(map[watchKey]*Watch), setters: make(map[watchKey]int), owed: make(map[standing]bool),
+	}
 }
 
 // set sends a request that sets a watch. fn gets the one event, in the
@@ -243,8 +249,12 @@ func (w *watches) fire(ev wire.WatcherEvent) {
 	}
 }
 
-// setWatchesSize bounds the paths in one request, as servers bound a frame.
-const setWatchesSize = 128 << 10
+// setWatchesSize bounds one request that sets watches, besides what servers accept,
+// and setWatchesFrame is what it has besides the paths.
+const (
+	setWatchesSize  = 128 << 10
+	setWatchesFrame = 8 + 8 + 3*4
+)
 
 // begin sets every watch again on a new connection of the same session. The
 // server answers with the events that were missed since it had the state seen.
@@ -274,6 +284,11 @@ func (w *watches) begin(c *link.Conn, seen int64) {
 		return cmp.Or(strings.Compare(a.path, b.path), cmp.Compare(a.kind, b.kind))
 	})
 	for _, key := range keys {
+		more := len(key.path) + 4
+		if size+more > w.mostBytes-setWatchesFrame {
+			flush()
+		}
+		size += more
 		switch key.kind {
 		case watchData:
 			req.Data = append(req.Data, key.path)
@@ -281,9 +296,6 @@ func (w *watches) begin(c *link.Conn, seen int64) {
 			req.Exist = append(req.Exist, key.path)
 		case watchChild:
 			req.Child = append(req.Child, key.path)
-		}
-		if size += len(key.path) + 4; size >= setWatchesSize {
-			flush()
 		}
 	}
 	flush()

@@ -10,7 +10,7 @@ import (
 )
 
 func TestWatchAnsweredAfterTheEndIsToldOfIt(t *testing.T) {
-	w := newWatches()
+	w := newWatches(1 << 20)
 	var got []Event
 	sub := &Watch{key: watchKey{"/a", watchChild}, fn: func(ev Event) { got = append(got, ev) }}
 	w.setters[sub.key]++
@@ -21,7 +21,7 @@ func TestWatchAnsweredAfterTheEndIsToldOfIt(t *testing.T) {
 }
 
 func TestWatchersOfOneNodeAreToldInTheirOrder(t *testing.T) {
-	w := newWatches()
+	w := newWatches(1 << 20)
 	var told []int
 	var subs []*Watch
 	for i := range 5 {
