@@ -11,6 +11,7 @@ BENCH ?= full
 FUZZTIME ?= 1m
 BREAK ?= 1m
 TRIALS ?= 1
+PART ?= 1/1
 NEST ?= 2s
 SEEDS ?= 1000
 FIRST ?= 1
@@ -61,14 +62,14 @@ test-examples: $(GOLANGCI) ## locks that protect data in a database and in an ob
 	@cd examples/fencing && go mod tidy -diff && $(CURDIR)/$(GOLANGCI) run
 	@cd examples/fencing && go test $(RACE) -shuffle=on ./...
 
-mutants: ## plant bugs, one at a time: the tests must find each (ONLY=row or part of a name)
-	@go run ./internal/mutants $(if $(ONLY),-only '$(ONLY)')
+mutants: ## plant bugs, one at a time: the tests must find each (ONLY=row or part of a name, PART=1/3)
+	@go run ./internal/mutants -part $(PART) $(if $(ONLY),-only '$(ONLY)')
 
 sweeps: ## every failure at every request of every call, with the counts
 	@go test -count=1 -timeout 20m -run '^(TestEachRequestOfEachCallFails|TestEachRequestFails.*)$$' -v ./framework ./recipes -sweeps | awk '/sweep: /{sub(/^.*sweep: /, "sweep: "); print} /^(ok|FAIL|panic)/ || /--- FAIL/'
 
-nesting: ## all mixtures of MultiLocks with owners who take the same locks one after another, with their rounds
-	@go test -count=1 -timeout 30m -run '^TestNesting$$' -v ./recipes -nesting | awk '/^=== RUN/{name=$$3} /: rounds /{sub(/^.*: /, ""); print name ": " $$0} /^(ok|FAIL|panic)/ || /--- FAIL|Error:|Messages:/'
+nesting: ## all mixtures of MultiLocks with owners who take the same locks one after another, with their rounds (PART=1/3)
+	@go test -count=1 -timeout 30m -run '^TestNesting$$' -v ./recipes -nesting $(PART) | awk '/^=== RUN/{name=$$3} /: rounds /{sub(/^.*: /, ""); print name ": " $$0} /^(ok|FAIL|panic)/ || /--- FAIL|Error:|Messages:/'
 
 test-secrets: ## every case with a marked password, everything logged: it is told nowhere
 	@out=$$(mktemp); trap 'rm -f "$$out"' EXIT; \

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/recipes"
@@ -197,7 +198,7 @@ func runCrowd(t *testing.T, actors []actor, in setting) (s score) {
 		if in.clients == oneClient {
 			span *= 2 // a line that was there first hands over more often
 		}
-		if *everyNesting {
+		if *everyNesting != "" {
 			span = 5 * time.Second
 		}
 		if slices.ContainsFunc(actors, actor.hasSemaphore) {
@@ -274,11 +275,19 @@ func runCrowd(t *testing.T, actors []actor, in setting) (s score) {
 }
 
 // everyNesting has TestNesting try everything, which takes minutes.
-var everyNesting = flag.Bool("nesting", false, "try all mixtures of owners, hold times and clients")
+var everyNesting = flag.String("nesting", "", "try all mixtures of owners, hold times and clients: `k/n` is each n-th, from the k-th on")
+
+// partOf is the part of all mixtures that was asked for.
+func partOf(t *testing.T) (k, n int) {
+	_, err := fmt.Sscanf(*everyNesting, "%d/%d", &k, &n)
+	require.NoError(t, err)
+	require.True(t, 1 <= k && k <= n, "there is no part %d of %d", k, n)
+	return k, n
+}
 
 // settings are those that each crowd is tried in.
 func settings(crowd string) (all []setting) {
-	if !*everyNesting {
+	if *everyNesting == "" {
 		const short, long, longest = 2 * time.Millisecond, 200 * time.Millisecond, 2 * time.Second
 		all = []setting{{hold: short, clients: ownClients}, {hold: short, clients: twoClients, ordered: true}, {hold: short, clients: oneClient}, {hold: long, clients: twoClients}}
 		switch crowd {
@@ -312,8 +321,15 @@ func settings(crowd string) (all []setting) {
 // Nobody is blocked for ever or starved, whoever takes the locks in whatever way.
 func TestNesting(t *testing.T) {
 	t.Parallel()
+	k, n := 1, 1
+	if *everyNesting != "" {
+		k, n = partOf(t)
+	}
 	for name, actors := range crowds {
-		for _, in := range settings(name) {
+		for i, in := range settings(name) {
+			if i%n != k-1 {
+				continue
+			}
 			t.Run(fmt.Sprintf("%s/%v", name, in), func(t *testing.T) {
 				s := runCrowd(t, actors, in)
 				t.Logf("rounds %v, longest wait %v, stall %v, %.1f lists per round", s.rounds, s.longest, s.stall, s.lists)

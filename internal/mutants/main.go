@@ -3,6 +3,7 @@
 //
 //	mutants              all of them
 //	mutants -only 23     those whose row or name contains this
+//	mutants -part 1/3    the first, fourth, seventh ... of them
 //	mutants -list        the table without running anything
 //
 // Each is one of the failures that locks on ZooKeeper are known for (corpus.go),
@@ -25,18 +26,19 @@ import (
 
 func main() {
 	only := flag.String("only", "", "plant only what has this in its row or name")
+	part := flag.String("part", "1/1", "plant only `k/n`: each n-th, from the k-th on")
 	list := flag.Bool("list", false, "show the table and run nothing")
 	jobs := flag.Int("jobs", runtime.NumCPU(), "how many to try at a time")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *only, *list, *jobs); err != nil {
+	if err := run(ctx, *only, *part, *list, *jobs); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, only string, list bool, jobs int) error {
+func run(ctx context.Context, only, part string, list bool, jobs int) error {
 	root, err := findRoot(".")
 	if err != nil {
 		return err
@@ -51,6 +53,9 @@ func run(ctx context.Context, only string, list bool, jobs int) error {
 	}
 	if len(planted) == 0 {
 		return fmt.Errorf("nothing planted has %q in its row or name; see -list", only)
+	}
+	if planted, err = share(planted, part); err != nil {
+		return err
 	}
 	if list {
 		head(os.Stdout)
@@ -77,4 +82,22 @@ func run(ctx context.Context, only string, list bool, jobs int) error {
 		showReasons(os.Stdout)
 	}
 	return verdict(os.Stdout, planted, time.Since(began))
+}
+
+// share picks each n-th, from the k-th on, where part is "k/n".
+func share(planted []plant, part string) ([]plant, error) {
+	var k, n int
+	if _, err := fmt.Sscanf(part, "%d/%d", &k, &n); err != nil || k < 1 || k > n || fmt.Sprintf("%d/%d", k, n) != part {
+		return nil, fmt.Errorf("-part is %q and not as 1/3", part)
+	}
+	var picked []plant
+	for i, p := range planted {
+		if i%n == k-1 {
+			picked = append(picked, p)
+		}
+	}
+	if len(picked) == 0 {
+		return nil, fmt.Errorf("there is no part %s of %d", part, len(planted))
+	}
+	return picked, nil
 }

@@ -16,6 +16,7 @@ const slow = 1.0
 // suites are the conformance suites, in the order they are listed.
 var suites = []struct{ test, server string }{
 	{"TestInProcess", "the in-process server"},
+	{"TestInProcessAs39", "the in-process server as ZooKeeper 3.9"},
 	{"TestStandalone", "one real ZooKeeper"},
 	{"TestEnsemble", "a real three-node ensemble"},
 }

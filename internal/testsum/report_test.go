@@ -24,7 +24,7 @@ func story(lines ...string) string {
 func suite(names ...string) []string {
 	const pkg = "m/internal/conformance"
 	lines := []string{"start " + pkg}
-	for _, top := range []string{"TestInProcess", "TestStandalone", "TestEnsemble"} {
+	for _, top := range []string{"TestInProcess", "TestInProcessAs39", "TestStandalone", "TestEnsemble"} {
 		lines = append(lines, "run "+pkg+" "+top)
 		for _, name := range names {
 			lines = append(lines, "run "+pkg+" "+top+"/"+name)
