@@ -43,7 +43,11 @@ type deleteOptions struct {
 	idempotent bool
 }
 
-type commitOptions struct{ idempotent bool }
+type commitOptions struct {
+	idempotent  bool
+	receipts    string // the parent of the receipt
+	hasReceipts bool
+}
 
 type createOption func(*createOptions)
 
@@ -100,6 +104,7 @@ type IdempotentOption struct{}
 // changed, for Set a node with this data at the version after the given one,
 // for Delete an absent node, for Commit all of its operations. It needs exact
 // versions; with AnyVersion a repeated write may overwrite somebody else's.
+// Under a lock, Commit does not take the work of another owner for its own.
 func Idempotent() IdempotentOption { return IdempotentOption{} }
 
 func (IdempotentOption) create(o *createOptions) { o.idempotent = true }

@@ -13,37 +13,122 @@ import (
 	"github.com/paddock-zk/paddock/retry"
 )
 
-// readBack looks whether a transaction whose reply was lost has been applied.
-// It returns results if everything is as the transaction would have made it.
-func (t *Ops) readBack(ctx context.Context, o *op) ([]Result, error) {
-	all := append(slices.Clone(t.ops), t.guards...)
-	if !slices.ContainsFunc(all, func(p pendingOp) bool { return p.Op != wire.OpCheck }) {
-		return nil, nil // nothing was to be changed, so it can just be sent again
+// commitment is one Commit across its attempts.
+type commitment struct {
+	*op
+	*Ops
+	receipt *receipt // nil without
+	doubt   doubt
+	askedIn int64 // the session of the attempts without a reply, 0 for several
+}
+
+func (t *commitment) attempt(ctx context.Context) ([]Result, error) {
+	if t.doubt {
+		if results, err := t.settle(ctx); results != nil || err != nil {
+			return results, err
+		}
 	}
-	reading := o.on(o.path)
-	reading.write = false
-	c, err := reading.conn(ctx)
+	results, in, err := t.sendWhole(ctx)
+	if bool(t.doubt) && isRefusal(err) {
+		return nil, unsettled("sent again, it was refused", err)
+	}
+	if Ambiguous(err) {
+		if t.doubt && in != t.askedIn {
+			in = 0
+		}
+		t.askedIn = in
+	}
+	return results, t.doubt.note(err)
+}
+
+// settle looks whether the attempts without a reply were applied. Results say
+// that they were, no error that the transaction can be sent again.
+func (t *commitment) settle(ctx context.Context) ([]Result, error) {
+	results, err := t.look(ctx)
+	if isRefusal(err) && !Ambiguous(err) {
+		return nil, unsettled("reading back", err)
+	}
+	return results, err
+}
+
+func (t *commitment) look(ctx context.Context) ([]Result, error) {
+	if t.receipt != nil {
+		return t.findReceipt(ctx)
+	}
+	all := append(slices.Clone(t.ops), t.guards...)
+	c, calls, err := t.readBehind(ctx, all, wire.OpGetData)
 	if err != nil {
 		return nil, err
 	}
-	calls := []*link.Call{session.Barrier(o.path)}
-	for _, p := range all {
-		calls = append(calls, link.NewCall(wire.OpGetData, &wire.PathWatchRequest{Path: p.path}))
-	}
-	if err := o.session.Send(ctx, c, calls...); err != nil {
-		return nil, err
-	}
-	if err := o.session.AwaitBarrier(ctx, c, calls[0]); err != nil {
-		return nil, err
-	}
-	results := make([]Result, len(all))
-	for i, p := range all {
-		done, err := p.wasDone(ctx, o, c, calls[i+1], &results[i])
-		if err != nil || !done {
+	results, done := make([]Result, len(t.ops)), true
+	for i, p := range t.ops {
+		here, err := p.wasDone(ctx, t.op, c, calls[i], &results[i])
+		if err != nil {
 			return nil, err
 		}
+		done = done && here
 	}
-	return results[:len(t.ops)], nil
+	// The guards were read last: what the lock's node says of now it says of the
+	// moment at which the others were read.
+	verdict, err := t.judgeGuards(ctx, c, calls[len(t.ops):])
+	switch {
+	case verdict == neverApplied:
+		// In its own session, and behind a barrier, it cannot be applied any more.
+		t.doubt = t.doubt && doubt(c.Session() != t.askedIn)
+		return nil, nil
+	case err != nil || !done:
+		return nil, err
+	case verdict == notAlone:
+		return nil, unsettled("all is as it was to be, which others who hold the lock may have done", nil)
+	}
+	return results, nil
+}
+
+// readBehind reads nodes behind every write that was sent before.
+func (t *commitment) readBehind(ctx context.Context, nodes []pendingOp, read wire.Op) (*link.Conn, []*link.Call, error) {
+	reading := t.on(t.path)
+	reading.write = false
+	c, err := reading.conn(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	calls := []*link.Call{session.Barrier(t.path)}
+	for _, p := range nodes {
+		calls = append(calls, link.NewCall(read, &wire.PathWatchRequest{Path: p.path}))
+	}
+	if err := t.session.Send(ctx, c, calls...); err != nil {
+		return nil, nil, err
+	}
+	return c, calls[1:], t.session.AwaitBarrier(ctx, c, calls[0])
+}
+
+// verdict is what the nodes of a lock say about a transaction without a reply.
+type verdict int
+
+const (
+	alone        verdict = iota // nobody but the holder can have done its work
+	notAlone                    // others may hold the lock as well
+	neverApplied                // a node is there that it would have deleted
+)
+
+// judgeGuards looks at the nodes of the lock. One that is gone proves nothing: the
+// transaction may have deleted it, or whoever let somebody else have the lock.
+func (t *commitment) judgeGuards(ctx context.Context, c *link.Conn, calls []*link.Call) (verdict, error) {
+	v := alone
+	for i, p := range t.guards {
+		err := t.session.Await(ctx, c, calls[i], false)
+		switch {
+		case errors.Is(err, ErrNoNode):
+			return v, unsettled("the lock's node is gone", &session.GuardError{Path: p.path, Err: err})
+		case err != nil && !errors.Is(err, ErrNoAuth): // which is said of nodes that are there
+			return v, err
+		case p.Op == wire.OpDelete:
+			return neverApplied, nil
+		case !p.exclusive:
+			v = notAlone
+		}
+	}
+	return v, nil
 }
 
 // wasDone compares a node with what the operation would have made of it.
@@ -72,15 +157,15 @@ func (p *pendingOp) wasDone(ctx context.Context, o *op, c *link.Conn, call *link
 	return p.Op != wire.OpDelete || absent, nil
 }
 
-// doubted is what a refusal means after a lost reply: the transaction may have
-// been applied the first time, and somebody has changed its nodes since.
-func doubted(refused error) error {
-	var te *TransactionError
-	var ge *session.GuardError
-	if errors.As(refused, &te) || errors.As(refused, &ge) {
-		return retry.Mark(fmt.Errorf("%w: sent again, it was refused: %w", ErrOutcomeUnknown, refused), retry.Stop)
-	}
-	return refused
+// isRefusal is whether an error is one that repeating does not cure.
+func isRefusal(err error) bool {
+	return err != nil && classify(err) == retry.Stop && !ended(err) && !errors.Is(err, ErrClosed)
+}
+
+// unsettled says that nobody knows whether a transaction was applied. What a server
+// has refused since is in the text alone: to callers it would mean "not applied".
+func unsettled(why string, refused error) error {
+	return retry.Mark(&session.UnsettledError{Why: why, Refused: refused}, retry.Stop)
 }
 
 // doubt is whether an attempt of a call had no reply, so that it may have taken
@@ -105,7 +190,7 @@ func (d *doubt) then(err error) error {
 // end is the error of the call: if the last attempt was not answered either, for
 // whatever reason, the outcome is as unknown as it was.
 func (d *doubt) end(o *op, err error) error {
-	if err == nil || !bool(*d) || Ambiguous(err) || !Retryable(err) && !ended(err) && !errors.Is(err, ErrClosed) {
+	if err == nil || !bool(*d) || Ambiguous(err) || isRefusal(err) {
 		return err
 	}
 	var in *OpError

@@ -56,6 +56,7 @@ var everyCall = map[string]swept{
 	"delete all below, a version": {call: deletes("/s/old", 0, framework.Recursive(), framework.IfExists()), done: gone("/s/old"), settles: true, parts: true},
 	"transaction":                 {call: commits(), done: has("/s/old", "new")},
 	"transaction, idempotent":     {call: commits(framework.Idempotent()), done: has("/s/old", "new"), settles: true},
+	"transaction, receipt":        {call: commits(framework.Receipt("/s")), done: has("/s/old", "new"), settles: true},
 	"get": {call: func(ctx context.Context, c *framework.Client) error {
 		data, _, err := c.Get(ctx, "/s/old")
 		return expect(err, string(data) == "old")

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/paddock-zk/paddock/internal/foreign"
+	"github.com/paddock-zk/paddock/internal/link"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
@@ -22,6 +24,8 @@ type Ops struct {
 type pendingOp struct {
 	wire.MultiOp
 	path string // in full
+
+	exclusive bool // of a guard: nobody else can hold the lock while it holds
 }
 
 // Create adds a node to be made. The access list defaults to Config.ACL, nil
@@ -118,7 +122,7 @@ func (c *Client) Transaction() *Transaction {
 // Result belongs to the operation at the same index.
 type Result struct {
 	Path string // of a created node
-	Stat *Stat  // after Set
+	Stat *Stat  // after Set; nil if the reply was lost, and the node has been changed since
 }
 
 // TransactionError says which operation was refused, and why. Nothing of the
@@ -137,12 +141,17 @@ func (e *TransactionError) Error() string {
 // Unwrap gives the reason.
 func (e *TransactionError) Unwrap() error { return e.Err }
 
-// Commit sends it, once. If an operation is refused the error is a
-// *TransactionError; if the reply is lost, ErrOutcomeUnknown, unless Idempotent
-// is given: then what the operations were to do is read back, and the
-// transaction sent again if it has not been done. Should that be refused, the
-// error matches both, as somebody may have changed the nodes in between. One of
-// checks alone is repeated as a read is. An empty transaction is
+// Commit sends it, once. Nil says that this transaction was applied. If an
+// operation is refused the error is a *TransactionError, and nothing was applied;
+// if the reply is lost, ErrOutcomeUnknown, and nothing else is said.
+//
+// With Idempotent what the operations were to do is read back, and the
+// transaction sent again if it has not been done. Nil then says that all is as
+// it was to be. With Receipt it is found out whether it was applied. Either can
+// still end in ErrOutcomeUnknown, in text with what was refused later, since
+// somebody may have changed the nodes in between.
+//
+// A transaction of checks alone is repeated as a read is. An empty one is
 // ErrInvalidArgument.
 func (t *Transaction) Commit(ctx context.Context, opts ...CommitOption) ([]Result, error) {
 	if t.scope == nil {
@@ -153,23 +162,23 @@ func (t *Transaction) Commit(ctx context.Context, opts ...CommitOption) ([]Resul
 	if err != nil {
 		return nil, o.fail(err)
 	}
-	o.idempotent = options.idempotent || !t.writes()
+	attempts := &commitment{op: o, Ops: &t.Ops}
+	if options.hasReceipts && t.writes() {
+		if attempts.receipt, err = t.newReceipt(options.receipts); err != nil {
+			return nil, o.fail(err)
+		}
+	}
+	o.idempotent = options.idempotent || attempts.receipt != nil || !t.writes()
 	var results []Result
-	var before doubt
 	err = o.do(ctx, func(ctx context.Context) (err error) {
-		if before {
-			if results, err = t.readBack(ctx, o); results != nil || err != nil {
-				return err
-			}
-		}
-		results, err = t.send(ctx, o)
-		if before {
-			return doubted(err)
-		}
-		return before.note(err)
+		results, err = attempts.attempt(ctx)
+		return err
 	})
+	if err == nil || bool(attempts.doubt) {
+		attempts.receipt.remove(o)
+	}
 	if err != nil {
-		return nil, before.end(o, err)
+		return nil, attempts.doubt.end(o, err)
 	}
 	return results, nil
 }
@@ -200,14 +209,15 @@ func (t *Ops) begin(ctx context.Context, opts []CommitOption) (commitOptions, er
 		return options, t.err
 	case len(t.ops) == 0 && len(t.guards) == 0:
 		return options, fmt.Errorf("%w: the transaction is empty", ErrInvalidArgument)
-	case options.idempotent:
-		return options, t.settleable()
+	case options.idempotent || options.hasReceipts:
+		return options, t.settleable(options.hasReceipts)
 	}
 	return options, nil
 }
 
-// settleable is whether it can be told afterwards if the transaction was applied.
-func (t *Ops) settleable() error {
+// settleable is whether it can be told afterwards if the transaction was applied,
+// and what came of it.
+func (t *Ops) settleable(receipt bool) error {
 	for i, p := range t.ops {
 		var reason string
 		switch req := p.Request.(type) {
@@ -216,7 +226,7 @@ func (t *Ops) settleable() error {
 				reason = "a sequential node cannot be recognised"
 			}
 		case *wire.SetDataRequest:
-			if req.Version == AnyVersion {
+			if req.Version == AnyVersion && !receipt {
 				reason = "it needs an exact version"
 			}
 		}
@@ -233,13 +243,34 @@ func (t *Ops) writes() bool {
 	return slices.ContainsFunc(t.guards, notCheck) || slices.ContainsFunc(t.ops, notCheck)
 }
 
-// send sends the transaction once.
-func (t *Ops) send(ctx context.Context, o *op) ([]Result, error) {
-	c, err := o.conn(ctx)
-	if err != nil {
-		return nil, err
+// sendWhole sends the transaction once, in the session that it returns. The
+// parents of its receipt are made if they are missing.
+func (t *commitment) sendWhole(ctx context.Context) (results []Result, in int64, err error) {
+	for range mostTurns {
+		c, err := t.conn(ctx)
+		if err != nil {
+			return nil, 0, err
+		}
+		results, err := t.send(ctx, t.op, c, t.receipt)
+		var lacking *receiptError
+		if !errors.As(err, &lacking) || !errors.Is(err, ErrNoNode) {
+			return results, c.Session(), err
+		}
+		switch err := t.ensure(ctx, c, t.receipt.parent); {
+		case Ambiguous(err) && ctx.Err() != nil: // of a node above; the transaction was not applied
+			return nil, 0, foreign.ContextEnd(ctx)
+		case Ambiguous(err):
+			return nil, 0, fmt.Errorf("%w: the parent of the receipt: %v", ErrNotConnected, err) //nolint:errorlint // see above
+		case err != nil:
+			return nil, 0, err
+		}
 	}
-	req := &wire.MultiRequest{Ops: make([]wire.MultiOp, 0, len(t.guards)+len(t.ops))}
+	return nil, 0, &receiptError{t.receipt.path, ErrNoNode}
+}
+
+// send sends the transaction once.
+func (t *Ops) send(ctx context.Context, o *op, c *link.Conn, receipt *receipt) ([]Result, error) {
+	req := &wire.MultiRequest{Ops: make([]wire.MultiOp, 0, len(t.guards)+len(t.ops)+1)}
 	for _, p := range t.guards {
 		req.Ops = append(req.Ops, p.MultiOp)
 	}
@@ -251,17 +282,27 @@ func (t *Ops) send(ctx context.Context, o *op) ([]Result, error) {
 		}
 		req.Ops = append(req.Ops, p.MultiOp)
 	}
+	if receipt != nil {
+		req.Ops = append(req.Ops, receipt.create(o))
+	}
 	var resp wire.MultiResponse
 	if err := o.session.Round(ctx, c, wire.OpMulti, t.writes(), req, &resp); err != nil {
 		return nil, err
+	}
+	if want := len(req.Ops); len(resp.Results) != want {
+		return nil, fmt.Errorf("%d results for %d operations", len(resp.Results), want)
+	}
+	if receipt != nil {
+		last := len(resp.Results) - 1
+		if r := &resp.Results[last]; r.Refused() {
+			return nil, &receiptError{receipt.path, o.session.Refusal(wire.OpCreate, receipt.path, r.Code)}
+		}
+		resp.Results = resp.Results[:last]
 	}
 	return t.results(o, resp.Results)
 }
 
 func (t *Ops) results(o *op, answered []wire.MultiResult) ([]Result, error) {
-	if want := len(t.guards) + len(t.ops); len(answered) != want {
-		return nil, fmt.Errorf("%d results for %d operations", len(answered), want)
-	}
 	first := answered[0].Op
 	for i, p := range t.guards {
 		if r := &answered[i]; r.Refused() {
@@ -297,7 +338,7 @@ func (t Ops) guarded(guards []session.Guard) *Transaction {
 			op = wire.OpDelete
 		}
 		req := &wire.PathVersionRequest{Path: g.Path, Version: AnyVersion}
-		t.guards[i] = pendingOp{MultiOp: wire.MultiOp{Op: op, Request: req}, path: g.Path}
+		t.guards[i] = pendingOp{MultiOp: wire.MultiOp{Op: op, Request: req}, path: g.Path, exclusive: g.Exclusive}
 	}
 	return &Transaction{t}
 }

@@ -32,7 +32,8 @@ func NewInterProcessMutex(c *framework.Client, path string, opts ...Option) *Int
 
 func newMutex(c *framework.Client, path string, opts []Option, mark string, marks []string,
 	ahead func(*lineup, int) (int, bool)) *InterProcessMutex {
-	m := &InterProcessMutex{queue: queue{lock: path, path: path, mark: mark, marks: marks, ahead: ahead, inherits: mark == lockName}}
+	m := &InterProcessMutex{queue: queue{lock: path, path: path, mark: mark, marks: marks, ahead: ahead,
+		inherits: mark == lockName, exclusive: mark != readName}}
 	var full string
 	if m.scope, full, m.opts, m.err = parts(c, path, opts); m.err == nil {
 		m.lock, m.path = full, full

@@ -27,6 +27,8 @@ type queue struct {
 	// inherits is whether the event of the node ahead can be enough, see
 	// lookahead.go.
 	inherits bool
+	// exclusive is whether the node that has the lock keeps out everybody else.
+	exclusive bool
 }
 
 // place is one node in a queue, from the request that makes it until it is

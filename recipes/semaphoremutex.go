@@ -18,7 +18,9 @@ type InterProcessSemaphoreMutex struct{ semaphore *InterProcessSemaphore }
 // NewInterProcessSemaphoreMutex is the mutex at path, which belongs to it
 // alone. It sends nothing and cannot fail, as NewInterProcessMutex.
 func NewInterProcessSemaphoreMutex(c *framework.Client, path string, opts ...Option) *InterProcessSemaphoreMutex {
-	return &InterProcessSemaphoreMutex{NewInterProcessSemaphore(c, path, 1, opts...)}
+	s := NewInterProcessSemaphore(c, path, 1, opts...)
+	s.leases.exclusive = true
+	return &InterProcessSemaphoreMutex{s}
 }
 
 // Acquire waits until the lock is ours or ctx ends. Errors are as from

@@ -60,13 +60,18 @@ func (h *Hold) node() string {
 // Commit applies the writes, or none of them. Without operations it asks the
 // servers whether the lock is still ours.
 //
-// ErrFenced, which also matches ErrLockLost here, says that the lock is gone and
-// nothing was written; ErrReleased that it was given back before; a
-// *framework.TransactionError that an operation of yours was refused;
-// framework.ErrOutcomeUnknown that the reply was lost, unless there is nothing to
-// write or framework.Idempotent is given (see framework.Transaction.Commit);
-// ErrNoFence that the hold has no node, a node that may not be read, or nodes
-// of several clients. Other errors are as from framework.Transaction.Commit.
+// Nil says that this transaction was applied. With framework.Idempotent it says
+// that the data is as it was to be, and that nobody else who held the lock did it.
+//
+// framework.ErrOutcomeUnknown says that the reply was lost, so that it was applied
+// or not; it never comes together with one of the others. framework.Receipt finds
+// out in most cases. framework.Idempotent does as long as the lock's node is there,
+// and not where others hold the lock at the same time and all is as it was to be.
+// After any other error nothing was written: ErrFenced, which also matches
+// ErrLockLost here, says that the lock is gone; ErrReleased that it was given back
+// before; a *framework.TransactionError that an operation of yours was refused;
+// ErrNoFence that the hold has no node, a node that may not be read, or nodes of
+// several clients. Others are as from framework.Transaction.Commit.
 func (t *Transaction) Commit(ctx context.Context, opts ...framework.CommitOption) ([]framework.Result, error) {
 	leaves, err := t.leaves()
 	if err != nil {
@@ -82,6 +87,10 @@ func (t *Transaction) Commit(ctx context.Context, opts ...framework.CommitOption
 
 // CommitAndRelease also deletes the node, at the same instant. If this hold
 // re-entered, the node stays for the outer ones.
+//
+// With the node goes what framework.Idempotent goes by: after a lost reply it can
+// only say that nothing was applied, as long as the node is there, and send again.
+// framework.Receipt does without.
 //
 // The contexts of the hold end before the transaction is sent, with a cause that
 // matches ErrReleased, unless another hold is held that was acquired under this
@@ -225,35 +234,45 @@ func (t *Transaction) send(ctx context.Context, leaves []*Hold, d *departure, op
 		}
 	}
 	for i, leaf := range leaves {
-		guards[i] = session.Guard{Path: leaf.tenure.place.node(), Delete: going[leaf.tenure]}
+		p := leaf.tenure.place
+		guards[i] = session.Guard{Path: p.node(), Delete: going[leaf.tenure], Exclusive: p.exclusive}
 	}
 	tx, _ := leaves[0].tenure.place.scope.Guarded(t.Ops, guards).(*framework.Transaction)
 	results, err := tx.Commit(ctx, opts...)
 	var guard *session.GuardError
-	if !errors.As(err, &guard) {
-		return results, err
+	var unsettled *session.UnsettledError
+	switch {
+	case errors.As(err, &guard):
+		return nil, t.fenced(guard, leaves)
+	case d == nil && errors.As(err, &unsettled) && errors.As(unsettled.Refused, &guard):
+		t.noteGone(guard, leaves)
 	}
-	return nil, t.fenced(err, guard, leaves)
+	return results, err
 }
 
-// fenced is what a guard's refusal means.
-func (t *Transaction) fenced(err error, guard *session.GuardError, leaves []*Hold) error {
+// noteGone tells the session of a node that is gone.
+func (t *Transaction) noteGone(guard *session.GuardError, leaves []*Hold) {
+	if !errors.Is(guard, framework.ErrNoNode) {
+		return
+	}
+	for _, leaf := range leaves {
+		if p := leaf.tenure.place; p.node() == guard.Path {
+			p.scope.Session.Deleted(leaf.tenure.claim)
+		}
+	}
+}
+
+// fenced is what a guard's refusal means: the transaction was not applied.
+func (t *Transaction) fenced(guard *session.GuardError, leaves []*Hold) error {
 	var fence error
 	switch {
 	case errors.Is(guard, framework.ErrNoNode):
-		for _, leaf := range leaves {
-			if p := leaf.tenure.place; p.node() == guard.Path {
-				p.scope.Session.Deleted(leaf.tenure.claim)
-			}
-		}
+		t.noteGone(guard, leaves)
 		fence = fmt.Errorf("%w: %w", ErrFenced, &LostError{Path: guard.Path, Reason: ErrNodeDeleted})
 	case errors.Is(guard, framework.ErrNoAuth):
 		fence = fmt.Errorf("%w: %w", ErrNoFence, guard)
 	default:
 		fence = guard
-	}
-	if errors.Is(err, framework.ErrOutcomeUnknown) {
-		fence = fmt.Errorf("%w: sent again, it was refused: %w", framework.ErrOutcomeUnknown, fence)
 	}
 	return opError("commit", guard.Path, fence)
 }

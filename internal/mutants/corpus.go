@@ -1282,4 +1282,51 @@ var corpus = []row{
 			leasePkg, "TestMemoryIsBounded",
 		},
 	}},
+	{number: 65, failure: "a transaction's reply is lost, and others go on", mutants: []mutant{
+		{
+			"a lock that was lost is as good as held",
+			[]swap{{"framework/readback.go", "return v, unsettled(\"the lock's node is gone\", &session.GuardError{Path: p.path, Err: err})", "continue"}},
+			recipes, "TestCommitWithoutAReply/the_same_work_of_the_next_owner",
+		},
+		{
+			"what another reader has done is ours",
+			[]swap{{"framework/readback.go", "case !p.exclusive:", "case false:"}},
+			recipes, "TestCommitWithoutAReply/the_same_work_of_another_reader",
+		},
+		{
+			"who may hold a lease with others is alone",
+			[]swap{{"recipes/transaction.go", "Exclusive: p.exclusive}", "Exclusive: p.exclusive || p.mark == leaseName}"}},
+			recipes, "TestCommitWithoutAReply/the_same_work_of_another_holder_of_a_lease",
+		},
+		{
+			"what is refused after a lost reply was not applied",
+			[]swap{{"internal/session/errors.go", "func (e *UnsettledError) Unwrap() error { return ErrOutcomeUnknown }", "func (e *UnsettledError) Unwrap() []error { return []error{ErrOutcomeUnknown, e.Refused} }"}},
+			framework, "TestTransactionSentAgainAndRefused",
+		},
+		{
+			"what may not be read was not applied",
+			[]swap{{"framework/readback.go", "return nil, unsettled(\"reading back\", err)", "return nil, err"}},
+			framework, "TestTransactionThatMayNotBeReadBack",
+		},
+		{
+			"a receipt that went with its session was not made",
+			[]swap{{"framework/receipt.go", "case errors.Is(err, ErrNoNode) && c.Session() == t.askedIn:", "case errors.Is(err, ErrNoNode):"}},
+			framework, "TestReceiptWithoutAnAnswer/expired",
+		},
+		{
+			"receipts stay",
+			[]swap{{"framework/transaction.go", "attempts.receipt.remove(o)", "_ = attempts.receipt"}},
+			framework, "TestReceipt/none",
+		},
+		{
+			"a later change is told as the transaction's",
+			[]swap{{"framework/receipt.go", "now.Stat.Mzxid == made.Stat.Czxid", "made.Stat.Czxid > 0"}},
+			framework, "TestReceiptOfNodesThatHaveChanged",
+		},
+		{
+			"a transaction that cannot have been applied stays in doubt",
+			[]swap{{"framework/readback.go", "t.doubt = t.doubt && doubt(c.Session() != t.askedIn)", "_ = t.askedIn"}},
+			recipes, "TestCommitThatWasNotAppliedIsFenced",
+		},
+	}},
 }

@@ -42,6 +42,26 @@ func init() {
 		zk.ErrSessionExpired, zk.ErrSessionMoved, zk.ErrShortBuffer, zk.ErrUnhandledFieldType, zk.ErrUnknown)
 }
 
+// UnsettledError is ErrOutcomeUnknown for a transaction whose reply was lost and
+// that could not be settled. It matches nothing of what was refused since, as that
+// would mean "not applied".
+type UnsettledError struct {
+	Why     string
+	Refused error // nil for nothing
+}
+
+// Error implements error.
+func (e *UnsettledError) Error() string {
+	text := ErrOutcomeUnknown.Error() + ": " + e.Why
+	if e.Refused != nil {
+		text += ": " + e.Refused.Error()
+	}
+	return text
+}
+
+// Unwrap gives ErrOutcomeUnknown.
+func (e *UnsettledError) Unwrap() error { return ErrOutcomeUnknown }
+
 // CodeError is a server's refusal for which go-zookeeper has no error value.
 type CodeError struct{ Code wire.Code }
 

@@ -40,8 +40,9 @@ var ScopeOf func(client any) *Scope
 // Guard is the condition that a node exists, at any version, which it may
 // delete.
 type Guard struct {
-	Path   string // in full
-	Delete bool
+	Path      string // in full
+	Delete    bool
+	Exclusive bool // while the node is there, nobody else can hold the lock
 }
 
 // GuardError says which guard refused a transaction, and why.

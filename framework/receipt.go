@@ -1,0 +1,115 @@
+package framework
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+// Receipt lets Commit find out what became of a transaction whose reply was lost,
+// whatever others have done to its nodes since. The transaction also makes an
+// ephemeral node of its own below parent, a path whose missing nodes are made.
+// That node, the receipt, was made if and only if the transaction was applied. It
+// is looked for after a lost reply; if it is not there, the transaction is sent
+// again. Operations on any version are allowed, sequential nodes are not.
+//
+// It costs one more operation and about 100 bytes and the path in the
+// transaction, and a delete in the background afterwards. Nothing stays behind:
+// Commit removes the receipt, also if its ctx has ended, and a receipt that cannot
+// be removed any more goes with the session. So Commit still returns
+// ErrOutcomeUnknown if the session ends before the answer is found, if ctx does, or
+// if Config.Retry gives up.
+//
+// A receipt that the servers refuse, as with ErrNoAuth, means that nothing was
+// applied. Parent must not be the path of a lock.
+func Receipt(parent string) CommitOption { return receiptOption(parent) }
+
+type receiptOption string
+
+func (r receiptOption) commit(o *commitOptions) { o.receipts, o.hasReceipts = string(r), true }
+
+// receipt is the node that stands for one transaction.
+type receipt struct {
+	parent, path string // in full
+	asked        bool   // it may have been made
+}
+
+func (t *Ops) newReceipt(parent string) (*receipt, error) {
+	full, err := t.scope.full(parent, false)
+	if err == nil {
+		path := session.Below(full, t.scope.session.NewProtection()+"receipt")
+		if err = ValidatePath(path); err == nil {
+			return &receipt{parent: full, path: path}, nil
+		}
+	}
+	return nil, fmt.Errorf("receipt: %w", err)
+}
+
+// create is the operation that makes it.
+func (r *receipt) create(o *op) wire.MultiOp {
+	r.asked = true
+	return wire.MultiOp{Op: wire.OpCreate, Request: &wire.CreateRequest{
+		Path: r.path, Data: []byte{}, ACL: wireACL(o.defaultACL(r.path)), Flags: wire.FlagEphemeral,
+	}}
+}
+
+// remove deletes it in the background. On the same connection that happens after
+// the transaction, and in another session it goes with that in which it was made.
+func (r *receipt) remove(o *op) {
+	if r != nil && r.asked {
+		o.on(r.path).deleteLater()
+	}
+}
+
+// receiptError says that the receipt was refused, and so the transaction.
+type receiptError struct {
+	path string
+	err  error
+}
+
+// Error implements error.
+func (e *receiptError) Error() string { return "receipt " + e.path + ": " + e.err.Error() }
+
+// Unwrap gives the reason.
+func (e *receiptError) Unwrap() error { return e.err }
+
+// findReceipt is look for a transaction with a receipt.
+func (t *commitment) findReceipt(ctx context.Context) ([]Result, error) {
+	nodes := append([]pendingOp{{path: t.receipt.path}}, t.ops...)
+	c, calls, err := t.readBehind(ctx, nodes, wire.OpExists)
+	if err != nil {
+		return nil, err
+	}
+	var made wire.StatResponse
+	err = t.session.Await(ctx, c, calls[0], false)
+	if err == nil {
+		err = calls[0].Decode(&made)
+	}
+	switch {
+	case errors.Is(err, ErrNoNode) && c.Session() == t.askedIn: // behind the barrier nothing of before can be applied any more
+		t.doubt = false
+		return nil, nil
+	case errors.Is(err, ErrNoNode):
+		return nil, unsettled("the session has ended, and its receipts with it", nil)
+	case err != nil:
+		return nil, err
+	}
+	results := make([]Result, len(t.ops))
+	for i, p := range t.ops {
+		switch p.Op {
+		case wire.OpCreate, wire.OpCreateContainer:
+			results[i].Path = t.relative(p.path)
+		case wire.OpSetData:
+			var now wire.StatResponse
+			if err := t.session.Await(ctx, c, calls[i+1], false); err != nil && !isRefusal(err) {
+				return nil, err
+			} else if err == nil && calls[i+1].Decode(&now) == nil && now.Stat.Mzxid == made.Stat.Czxid {
+				results[i].Stat = stat(&now.Stat) // nobody has changed the node since
+			}
+		}
+	}
+	return results, nil
+}
