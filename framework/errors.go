@@ -75,6 +75,9 @@ var (
 	// grant a session timeout below a second, or because requests take too long for
 	// the one that they grant.
 	ErrTimeoutTooShort = session.ErrTimeoutTooShort
+	// ErrUnsupported reports an operation that the server does not know: it is older
+	// than ZooKeeper 3.5, or leaves the operation out. It ends the connection.
+	ErrUnsupported = session.ErrUnsupported
 	// ErrInvalidArgument reports options, modes or versions that do not fit
 	// together; nothing was sent.
 	ErrInvalidArgument = errors.New("invalid argument")

@@ -65,6 +65,7 @@ func TestServerThatIsTooOld(t *testing.T) {
 		srv.On(zktest.Match{Op: "createTTL"}, zktest.Fail(-6))
 		c := connect(t, config(srv))
 		_, err := c.Create(t.Context(), "/a", nil, framework.Persistent, framework.TTL(time.Minute))
+		require.ErrorIs(t, err, framework.ErrUnsupported)
 		require.ErrorContains(t, err, "server answered code -6 (unimplemented): it is older than ZooKeeper 3.5, or leaves this operation out")
 	})
 }

@@ -38,7 +38,7 @@ var meant = map[string]error{
 	"framework.ErrInvalidACL": framework.ErrInvalidACL, "framework.ErrNoChildrenForEphemerals": framework.ErrNoChildrenForEphemerals,
 	"framework.ErrInvalidPath": framework.ErrInvalidPath, "framework.ErrSessionExpired": framework.ErrSessionExpired,
 	"framework.ErrClosed": framework.ErrClosed, "framework.ErrNotConnected": framework.ErrNotConnected,
-	"framework.ErrOutcomeUnknown": framework.ErrOutcomeUnknown, "framework.ErrTooLarge": framework.ErrTooLarge, "framework.ErrTimeoutTooShort": framework.ErrTimeoutTooShort,
+	"framework.ErrOutcomeUnknown": framework.ErrOutcomeUnknown, "framework.ErrTooLarge": framework.ErrTooLarge, "framework.ErrTimeoutTooShort": framework.ErrTimeoutTooShort, "framework.ErrUnsupported": framework.ErrUnsupported,
 	"framework.ErrReplyTooLarge": framework.ErrReplyTooLarge, "framework.ErrInvalidArgument": framework.ErrInvalidArgument,
 	"framework.ErrNilContext": framework.ErrNilContext,
 

@@ -35,7 +35,7 @@ var ErrNilContext = errors.New("context is nil")
 // All errors that a caller may test for are reserved: what a function of the
 // caller's returned must not match them.
 func init() {
-	foreign.Reserve(ErrClosed, ErrNotConnected, ErrOutcomeUnknown, ErrTooLarge, ErrReplyTooLarge, ErrTimeoutTooShort, ErrNilContext)
+	foreign.Reserve(ErrClosed, ErrNotConnected, ErrOutcomeUnknown, ErrTooLarge, ErrReplyTooLarge, ErrTimeoutTooShort, ErrUnsupported, ErrNilContext)
 	foreign.Reserve(zk.ErrAPIError, zk.ErrAuthFailed, zk.ErrBadArguments, zk.ErrBadVersion, zk.ErrClosing, zk.ErrConnectionClosed,
 		zk.ErrDeadlock, zk.ErrInvalidACL, zk.ErrInvalidFlags, zk.ErrInvalidPath, zk.ErrNoAuth, zk.ErrNoChildrenForEphemerals, zk.ErrNoNode,
 		zk.ErrNoServer, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrNotLocked, zk.ErrNothing, zk.ErrPtrExpected, zk.ErrReconfigDisabled,
@@ -62,6 +62,9 @@ func (e *UnsettledError) Error() string {
 // Unwrap gives ErrOutcomeUnknown.
 func (e *UnsettledError) Unwrap() error { return ErrOutcomeUnknown }
 
+// ErrUnsupported reports an operation that the server does not know.
+var ErrUnsupported = errors.New("operation is not supported by the server")
+
 // CodeError is a server's refusal for which go-zookeeper has no error value.
 type CodeError struct{ Code wire.Code }
 
@@ -71,6 +74,14 @@ func (e *CodeError) Error() string {
 		return fmt.Sprintf("server answered code %d (%v): it is older than ZooKeeper 3.5, or leaves this operation out", int32(e.Code), e.Code)
 	}
 	return fmt.Sprintf("server answered code %d (%v)", int32(e.Code), e.Code)
+}
+
+// Unwrap gives ErrUnsupported for an operation that the server does not know.
+func (e *CodeError) Unwrap() error {
+	if e.Code == wire.CodeUnimplemented {
+		return ErrUnsupported
+	}
+	return nil
 }
 
 var codeErrors = map[wire.Code]error{
