@@ -519,7 +519,11 @@ func TestErrorsOfTheCallersNetworkAreNoAnswers(t *testing.T) {
 		e := endables[name]
 		for _, when := range []string{"dialing", "in flight"} {
 			t.Run(name+", "+when, func(t *testing.T) {
-				for own, one := range meant {
+				for i, own := range slices.Sorted(maps.Keys(meant)) {
+					if !*everySweep && i%4 != len(name)%4 {
+						continue // each error with some of the calls
+					}
+					one := meant[own]
 					synctest.Test(t, func(t *testing.T) {
 						err := e.failFor(t, when, fmt.Errorf("of mine: %w", &carrier{one}))
 						require.Error(t, err, "%s", own)
