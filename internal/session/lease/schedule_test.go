@@ -348,6 +348,31 @@ func TestReadyForAHold(t *testing.T) {
 	}
 }
 
+// What is asked for takes a fixed part of a second, so short timeouts cost more.
+func TestSyncsWhenReady(t *testing.T) {
+	for _, tc := range []struct {
+		timeout time.Duration
+		trip    float64 // part of the timeout
+		syncs   int     // in each timeout
+	}{
+		{time.Second, 1000, 12},
+		{time.Second, 100, 14},
+		{1500 * time.Millisecond, 100, 10},
+		{2 * time.Second, 300, 6},
+		{2 * time.Second, 100, 9},
+		{2500 * time.Millisecond, 100, 6},
+		{4 * time.Second, 100, 6},
+		{40 * time.Second, 100, 6},
+		{4 * time.Second, 30, 10},
+	} {
+		n := join(Terms{Timeout: tc.timeout}, part(tc.timeout, tc.trip), 0)
+		n.run(20 * tc.timeout)
+		n.syncs = 0
+		n.run(20 * tc.timeout)
+		assert.InDelta(t, tc.syncs, float64(n.syncs)/20, 0.5, "T = %v, round trips of T/%v", tc.timeout, tc.trip)
+	}
+}
+
 // A free lock is granted where writes are slow but come, also after idling.
 func TestSlowWritesGrantAFreeLock(t *testing.T) {
 	for _, timeout := range timeouts {
