@@ -28,6 +28,8 @@ type swept struct {
 	done func(ctx context.Context, admin *framework.Client) bool
 	// settles says that the call finds out by itself what a lost reply meant.
 	settles bool
+	// inSession says that it finds that out only while the session lives.
+	inSession bool
 	// parts says that it may be done in part.
 	parts bool
 	// goes says that what it makes goes with the session.
@@ -56,7 +58,7 @@ var everyCall = map[string]swept{
 	"delete all below, a version": {call: deletes("/s/old", 0, framework.Recursive(), framework.IfExists()), done: gone("/s/old"), settles: true, parts: true},
 	"transaction":                 {call: commits(), done: has("/s/old", "new")},
 	"transaction, idempotent":     {call: commits(framework.Idempotent()), done: has("/s/old", "new"), settles: true},
-	"transaction, receipt":        {call: commits(framework.Receipt("/s")), done: has("/s/old", "new"), settles: true},
+	"transaction, receipt":        {call: commits(framework.Receipt("/s")), done: has("/s/old", "new"), settles: true, inSession: true},
 	"get": {call: func(ctx context.Context, c *framework.Client) error {
 		data, _, err := c.Get(ctx, "/s/old")
 		return expect(err, string(data) == "old")
@@ -310,7 +312,7 @@ func (s swept) judge(t *testing.T, hit, done bool, err error, kind string, once 
 		assert.False(t, done && !s.reads)
 	case framework.Ambiguous(err):
 		assert.False(t, s.reads)
-		assert.True(t, once || !s.settles || kind == "cancelled" || kind == "closed", "%v", err)
+		assert.True(t, once || !s.settles || kind == "cancelled" || kind == "closed" || kind == "expired" && s.inSession, "%v", err)
 	default:
 		assert.False(t, done && !s.reads && !s.parts, "%v", err)
 		if strings.HasPrefix(kind, "cut") || kind == "part of the reply" || kind == fmt.Sprint("code ", busy) {
