@@ -45,12 +45,12 @@ sim: ## clients, faults and judges in virtual time, SEEDS=1000 of them (SEED=n t
 		$(if $(SEED),-seed $(SEED) -faults '$(FAULTS)',-seeds $(SEEDS) -first $(FIRST) -workers $$(nproc))
 
 # They print what they measured, and take as long as one likes.
-BREAKING := ^(TestMargin|TestNestingProcesses|TestBreak)$$
+BREAKING := ^(TestMargin|TestHoldsAtADistance|TestNestingProcesses|TestBreak)$$
 
 test-zk: ## on real ZooKeepers, one and three, which the tests start (needs Java)
 	@go test -tags realzk $(RACE) -skip '$(BREAKING)' -shuffle=on -count=1 -p 1 -timeout 30m -json $(ZK_PACKAGES) | go run ./internal/testsum
 
-break: ## break real ensembles under processes for BREAK (1m); TRIALS (1) of when holds end; crowds for NEST (2s) each
+break: ## break real ensembles under processes for BREAK (1m); TRIALS (1) of when holds end; holds behind delays; crowds for NEST (2s) each
 	@go test -tags realzk $(RACE) -count=1 -timeout 0 -parallel 8 -v -run '$(BREAKING)' ./internal/endurance \
 		-args -break $(BREAK) -trials $(TRIALS) -nest $(NEST)
 

@@ -21,7 +21,7 @@ import (
 	"github.com/paddock-zk/paddock/recipes"
 )
 
-var trials = flag.Int("trials", 1, "how often TestMargin breaks an ensemble in each way for each session timeout")
+var trials = flag.Int("trials", 1, "how often TestMargin breaks an ensemble in each way for each session timeout; with more than 1, long ones are tried, too")
 
 // A margin is how long before the grant to another client a hold had ended.
 // Each trial has holders of both grades of belief on one follower, so that those

@@ -199,7 +199,7 @@ func (u *user) reenter(h *recipes.Hold, m *recipes.InterProcessMutex) error {
 	if err == nil {
 		err = again.Release()
 	}
-	if h.Err() != nil { // lost meanwhile, and with it its context
+	if h.State() == recipes.Lost { // and with it its context
 		return nil
 	}
 	return err
@@ -306,7 +306,7 @@ func (u *user) write(ctx context.Context, rw *recipes.InterProcessReadWriteLock)
 	r, err := rw.ReadSide().Acquire(h.Context())
 	if err != nil {
 		b.over()
-		if h.Err() != nil {
+		if h.State() == recipes.Lost {
 			err = nil
 		}
 		return errors.Join(err, u.release(h))

@@ -16,6 +16,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/paddock-zk/paddock/internal/wire"
 )
@@ -36,6 +37,8 @@ type Net struct {
 	refusing bool
 	thawed   chan struct{} // closed while not frozen
 	closed   bool
+	way      time.Duration // each way
+	write    time.Duration // what a request that writes takes besides
 }
 
 // session is what it takes to speak for one.
@@ -107,19 +110,28 @@ func (f *flow) cut() {
 }
 
 // up carries requests.
-func (f *flow) up() { f.carry(f.client, &f.requests, f.request) }
+func (f *flow) up() {
+	connecting := true
+	f.carry(f.client, &f.requests, func(frame frame) bool {
+		writes := connecting || writes(opOf(frame.bytes))
+		connecting = false
+		f.net.arrive(frame.read, writes)
+		return f.request(frame.bytes)
+	})
+}
 
 // down carries replies and events.
 func (f *flow) down() {
 	connecting := true
-	f.carry(f.server, &f.replies, func(frame []byte) bool {
+	f.carry(f.server, &f.replies, func(frame frame) bool {
+		f.net.arrive(frame.read, false)
 		if connecting {
-			f.connected(frame[4:])
+			f.connected(frame.bytes[4:])
 			connecting = false
-		} else if f.lost(frame[4:]) {
+		} else if f.lost(frame.bytes[4:]) {
 			return false
 		}
-		_, err := f.client.Write(frame)
+		_, err := f.client.Write(frame.bytes)
 		return err == nil
 	})
 }
@@ -127,7 +139,7 @@ func (f *flow) down() {
 // carry delivers frames from one end until deliver refuses or the end is
 // closed. It reads on while the network is frozen, as into a socket's buffer,
 // and the end of a connection is held back like everything else.
-func (f *flow) carry(from net.Conn, h *hose, deliver func([]byte) bool) {
+func (f *flow) carry(from net.Conn, h *hose, deliver func(frame) bool) {
 	defer f.cut()
 	f.net.wg.Go(func() { h.fill(from) })
 	for {
@@ -145,22 +157,57 @@ func (f *flow) carry(from net.Conn, h *hose, deliver func([]byte) bool) {
 	}
 }
 
+// arrive waits until what was read then has arrived.
+func (n *Net) arrive(read time.Time, writes bool) {
+	n.mu.Lock()
+	takes := n.way
+	if writes {
+		takes += n.write
+	}
+	n.mu.Unlock()
+	if left := takes - time.Since(read); left > 0 {
+		<-time.After(left)
+	}
+}
+
+// writes reports whether a majority logs such a request.
+func writes(op wire.Op) bool {
+	switch op {
+	case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL, wire.OpDelete, wire.OpSetData, wire.OpSetACL, wire.OpMulti, wire.OpCloseSession:
+		return true
+	}
+	return false
+}
+
+// frame is one request, reply or event, and when it was read.
+type frame struct {
+	bytes []byte
+	read  time.Time
+}
+
+// opOf is what a request asks for.
+func opOf(request []byte) wire.Op {
+	var h wire.RequestHeader
+	h.Decode(wire.NewDecoder(request[4:]))
+	return h.Op
+}
+
 // hose is what was read and not yet delivered.
 type hose struct {
 	wake chan struct{}
 
 	mu     sync.Mutex // guards the fields below
-	frames [][]byte
+	frames []frame
 	ended  bool
 }
 
 func (h *hose) fill(from net.Conn) {
 	in := bufio.NewReader(from)
 	for {
-		frame, err := readFrame(in)
+		bytes, err := readFrame(in)
 		h.mu.Lock()
 		if err == nil {
-			h.frames = append(h.frames, frame)
+			h.frames = append(h.frames, frame{bytes, time.Now()})
 		}
 		h.ended = err != nil
 		h.mu.Unlock()
@@ -180,7 +227,7 @@ func (h *hose) len() int {
 	return len(h.frames)
 }
 
-func (h *hose) take() (frames [][]byte, ended bool) {
+func (h *hose) take() (frames []frame, ended bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	frames, h.frames = h.frames, nil
@@ -361,6 +408,16 @@ func (n *Net) setRefusing(on bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.refusing = on
+}
+
+// Delay makes every request and every reply take half of trip on its way, and what
+// a majority logs so much longer. Requests stay in order, as on a server: what comes
+// behind a write waits for it. Writes that are on their way together are served
+// together.
+func (n *Net) Delay(trip, write time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.way, n.write = trip/2, write
 }
 
 // Freeze holds everything that is sent, both ways, while connections stay up.

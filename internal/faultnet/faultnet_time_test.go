@@ -109,6 +109,35 @@ func TestWithoutFaultsEverythingPasses(t *testing.T) {
 	})
 }
 
+// What takes longer holds up what comes behind it, and requests that are on their
+// way together are late together.
+func TestDelay(t *testing.T) {
+	within(t, func(t *testing.T, srv *zktest.Server, n *Net) {
+		const trip, write = 40 * time.Millisecond, 100 * time.Millisecond
+		n.Delay(trip, write)
+		began := time.Now()
+		took := func() time.Duration { d := time.Since(began); began = time.Now(); return d }
+		c := connect(t, srv, n)
+		assert.Equal(t, trip+write, took(), "sessions are logged, too")
+		assert.False(t, c.exists("/a"))
+		assert.Equal(t, trip, took())
+		require.NoError(t, c.create("/a"))
+		assert.Equal(t, trip+write, took())
+		for range 2 {
+			c.send(wire.OpSetData, &wire.SetDataRequest{Path: "/a", Version: -1})
+		}
+		c.send(wire.OpPing, &wire.PathRequest{})
+		for range 3 {
+			_, err := c.reply()
+			require.NoError(t, err)
+		}
+		assert.Equal(t, trip+write, took())
+		n.Delay(0, 0)
+		assert.True(t, c.exists("/a"))
+		assert.Zero(t, took())
+	})
+}
+
 func TestCutBefore(t *testing.T) {
 	within(t, func(t *testing.T, srv *zktest.Server, n *Net) {
 		c := connect(t, srv, n)

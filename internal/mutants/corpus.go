@@ -1233,6 +1233,26 @@ var corpus = []row{
 			recipes, "TestHoldStandsLongRoundTrips",
 		},
 		{
+			"the first hold rests on what was proved before it",
+			[]swap{{schedule, "!l.held.IsZero() && !l.newest.Before(l.held)", "l.newest.After(l.connect)"}},
+			leasePkg, "TestFreeLockBelowNewParents",
+		},
+		{
+			"renewals of a client without holds go on with the first hold",
+			[]swap{{schedule, "\tif !l.inTheWay() {", "\tif true {"}},
+			leasePkg, "TestFreeLockBelowNewParents",
+		},
+		{
+			"renewals hurry where writes are slow",
+			[]swap{{schedule, "return l.planBehind(behind, p)", "p = l.planBehind(behind, p)"}},
+			leasePkg, "TestFreeLockBelowNewParents",
+		},
+		{
+			"syncs are taken to be as slow as connecting was",
+			[]swap{{schedule, "took > t.slow || t.guessed {", "took > t.slow {"}},
+			leasePkg, "TestFreeLockBelowNewParents",
+		},
+		{
 			"nothing is asked for while nothing is held",
 			[]swap{{mind, "case s.ready:\n\t\treturn lease.Ready", "case s.ready:\n\t\treturn lease.Unused"}},
 			recipes, "TestFirstLockAfterIdling",

@@ -44,17 +44,19 @@ type schedule struct {
 	begun       []time.Time // when those began whose touch has not been answered
 	written     time.Time   // sending of the newest touch with a confirmation on its way
 	wrote       time.Time   // when a write was answered last
+	held        time.Time   // since when there is a hold, or a wish for one; zero if there is none
 }
 
 // trip is what is known of requests of one kind.
 type trip struct {
-	slow time.Duration // the slowest of the recent answers
+	slow    time.Duration // the slowest of the recent answers
+	guessed bool          // none so far, and the connect request took so long
 	Backoff
 }
 
 func (t *trip) answered(took time.Duration) {
-	if t.slow -= (t.slow - took) / 4; took > t.slow {
-		t.slow = took
+	if t.slow -= (t.slow - took) / 4; took > t.slow || t.guessed {
+		t.slow, t.guessed = took, false
 	}
 	t.Backoff = Backoff{}
 }
@@ -77,25 +79,26 @@ func (b *Backoff) Until() time.Time { return b.until }
 
 // Parts of the session timeout.
 const (
-	heldPace    = 4  // how late one renewal follows another
-	leastPace   = 48 // how soon
-	readyPace   = 3  // the same while nothing is held
-	reserve     = 3  // what a pause of the servers may take,
-	reserveMore = 48 // and how late a renewal may be besides
-	merge       = 24 // by which one is put off at most to begin with the voucher of another
-	slowWrite   = 24 // how much longer writes take than syncs to be slow
-	leastSync   = 96 // how soon one sync follows another when all are worth it
-	leastPause  = 64 // after a refusal
-	mostPause   = 8
-	leastClaim  = 16 // what must be left of the lease for a hold to be granted
-	nearlyOver  = 8  // what is left when a warning is due
-	leastMargin = 64 // by which a renewal is expected to come before the end
+	heldPace      = 4  // how late one renewal follows another
+	leastPace     = 48 // how soon
+	readyPace     = 3  // the same while nothing is held
+	reserve       = 3  // what a pause of the servers may take,
+	reserveMore   = 48 // and how late a renewal may be besides
+	merge         = 24 // by which one is put off at most to begin with the voucher of another
+	slowWrite     = 24 // how much longer writes take than syncs to be slow
+	verySlowWrite = 8  // to be in the way of the next renewal
+	leastSync     = 96 // how soon one sync follows another when all are worth it
+	leastPause    = 64 // after a refusal
+	mostPause     = 8
+	leastClaim    = 16 // what must be left of the lease for a hold to be granted
+	nearlyOver    = 8  // what is left when a warning is due
+	leastMargin   = 64 // by which a renewal is expected to come before the end
 )
 
 // newSchedule is that of a connection. Its connect request is the first that has
 // gone to the leader and back.
 func newSchedule(connect, now time.Time, begun []time.Time) schedule {
-	t := trip{slow: now.Sub(connect)}
+	t := trip{slow: now.Sub(connect), guessed: true}
 	return schedule{connect: connect, sync: t, write: t, began: connect, begun: begun}
 }
 
@@ -155,14 +158,31 @@ func (l *Lease) plan(now time.Time, use Use) plan {
 	}
 	p := plan{pace: longest, merge: timeout / merge}
 	if behind := l.write.slow - l.sync.slow; behind > timeout/slowWrite && use == Held {
-		p = l.planBehind(behind, p)
-	} else if wanted < longest {
+		return l.planBehind(behind, p)
+	}
+	if wanted < longest {
 		p = plan{pace: max(wanted, timeout/leastPace)}
 	}
 	if use == Held && l.proved.Sub(now) < spare-p.pace-timeout/merge {
 		return plan{pace: timeout / leastPace, all: true}
 	}
 	return p
+}
+
+// inTheWay reports whether writes are so slow that the confirmation of one renewal
+// is in the way of the next, unless they follow each other as planned.
+func (l *Lease) inTheWay() bool { return l.write.slow-l.sync.slow > l.terms.Timeout/verySlowWrite }
+
+// startAfresh has renewals begin with what is sent now. Those that have begun while
+// nothing was held are not confirmed where that would be in the way of these.
+func (l *Lease) startAfresh() {
+	if !l.inTheWay() {
+		return
+	}
+	l.began, l.begun = time.Time{}, l.begun[:0]
+	for i := range l.touches {
+		l.touches[i].wanted = false
+	}
 }
 
 // planBehind is the plan if what is sent behind a write waits for so long. A
@@ -185,6 +205,12 @@ func (l *Lease) planBehind(behind time.Duration, p plan) plan {
 func (l *Lease) Renew(now time.Time, use Use) (do Step, next time.Time) {
 	if use == Unused || l.terms.Rule == ByServer || l.connect.IsZero() {
 		return 0, time.Time{}
+	}
+	if use != Held {
+		l.held = time.Time{}
+	} else if l.held.IsZero() {
+		l.held = now
+		l.startAfresh()
 	}
 	p := l.plan(now, use)
 	if use == Held && l.worthWriting(p) {
@@ -249,7 +275,7 @@ func (l *Lease) Enough(now time.Time) bool {
 	if until.IsZero() || until.Sub(now) < l.terms.Timeout/leastClaim {
 		return false
 	}
-	if l.terms.Rule == ByServer || l.newest.After(l.connect) {
+	if l.terms.Rule == ByServer || !l.held.IsZero() && !l.newest.Before(l.held) {
 		return true
 	}
 	steady := l.Takes()+l.terms.Timeout/leastClaim <= l.terms.Span()
@@ -258,6 +284,9 @@ func (l *Lease) Enough(now time.Time) bool {
 
 // expected is when the next renewal will be confirmed, as far as can be seen.
 func (l *Lease) expected(now time.Time) time.Time {
+	if l.inTheWay() {
+		return now.Add(l.Takes())
+	}
 	var due time.Time
 	switch {
 	case l.full > 0:

@@ -157,8 +157,11 @@ func (n *network) acquire() {
 	})
 }
 
-// part is a part of the session timeout.
+// part is one part of so many of the session timeout; none if that is 0.
 func part(timeout time.Duration, of float64) time.Duration {
+	if of == 0 {
+		return 0
+	}
 	return time.Duration(float64(timeout) / of)
 }
 
@@ -390,6 +393,47 @@ func TestSlowWritesGrantAFreeLock(t *testing.T) {
 				assert.Zero(t, n.lost)
 			}
 		}
+	}
+}
+
+// The parents of a lock are made one after another, which renews too. The hold that
+// comes of the last creation lasts all the same, whenever it was made.
+func TestFreeLockBelowNewParents(t *testing.T) {
+	const phases, timeout = 40, 4 * time.Second
+	for _, tc := range []struct {
+		name   string
+		tick   float64   // parts of the timeout; 0 is not stated
+		trips  []float64 // parts of the timeout
+		writes []float64 // the same; 0 is none
+	}{
+		{"all slow", 0, []float64{1000, 30, 15, 10, 8, 7}, []float64{0}},
+		{"all slow, tick stated", 10, []float64{1000, 30, 15, 10, 8, 7, 6, 5}, []float64{0}},
+		{"writes slow", 0, []float64{4000}, []float64{24, 12, 9, 8, 7, 6, 5, 4.5}},
+		{"writes slow, tick stated", 10, []float64{4000}, []float64{24, 12, 9, 8, 7, 6, 5, 4.5, 4, 3.5}},
+	} {
+		total, latest := 0, time.Duration(0)
+		for _, trip := range tc.trips {
+			for _, write := range tc.writes {
+				for _, parents := range []int{0, 4} {
+					for phase := range phases {
+						n := join(Terms{Timeout: timeout, Tick: part(timeout, tc.tick)}, part(timeout, trip), part(timeout, write))
+						n.run(2 * timeout * time.Duration(phase) / phases)
+						for range parents {
+							n.send(Confirmation)
+							n.run(n.trip + n.write)
+						}
+						n.acquire()
+						n.run(10 * timeout)
+						what := fmt.Sprintf("%s: round trips of T/%v, writes of T/%v, %d parents, phase %d", tc.name, trip, write, parents, phase)
+						require.False(t, n.granted.IsZero(), what)
+						require.Zero(t, n.lost, what)
+						total++
+						latest = max(latest, n.granted.Sub(n.asked))
+					}
+				}
+			}
+		}
+		t.Logf("%s: %d holds lasted, the latest granted %.2f T after its creation", tc.name, total, float64(latest)/float64(timeout))
 	}
 }
 
