@@ -271,7 +271,12 @@ func (a *actor) acquire(ctx context.Context, lock recipes.Lock, owner int) *tenu
 			w.tell(a.name, "loses %v: %s", t.nodes, classify(context.Cause(bound)))
 		}
 	})
-	t.stop = func() { unhook(); cancel() }
+	ignore := func() {}
+	if a.r.IntN(4) == 0 { // users' code may take its time
+		slow := time.Duration(a.r.Int64N(int64(2 * w.timeout)))
+		ignore = h.Listen(func(recipes.HoldState) { time.Sleep(slow) })
+	}
+	t.stop = func() { ignore(); unhook(); cancel() }
 	return t
 }
 

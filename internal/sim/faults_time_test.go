@@ -40,6 +40,7 @@ var kinds = []kind{
 	{"member frozen", 2, false, (*world).freeze},
 	{"request delayed", 4, false, func(w *world, r *rand.Rand) bool { return w.hit(r, zktest.Delay(w.span(r, 1.2))) }},
 	{"latency", 1, false, (*world).slow},
+	{"writes slow", 2, false, (*world).slowWrites},
 	{"one-way partition of members", 2, true, (*world).partitionOneWay},
 	{"one-way partition of a client", 3, false, (*world).stall},
 	{"follower cut off from its leader", 3, true, (*world).cutFollower},
@@ -176,6 +177,19 @@ func (w *world) slow(r *rand.Rand) bool {
 	w.spell(r, 1)
 	w.cluster.SetLatency(0)
 	return true
+}
+
+// slowWrites delays each request of a client that a majority logs, and what comes
+// behind it.
+func (w *world) slowWrites(r *rand.Rand) bool {
+	id := w.anySlot(r).client().SessionID()
+	logged := func(q zktest.Request) bool {
+		return slices.Contains([]string{"create", "create2", "createContainer", "delete", "multi", "setData"}, q.Op)
+	}
+	rule := w.cluster.On(zktest.Match{Session: id, Func: logged}, zktest.Delay(w.span(r, 0.4)))
+	w.spell(r, 4)
+	rule.Remove()
+	return rule.Fired() > 0
 }
 
 func (w *world) partitionOneWay(r *rand.Rand) bool {
