@@ -55,7 +55,8 @@ type Config struct {
 
 	// Retry is the policy around each call. The zero Policy means
 	// ExponentialBackoff(100ms, 5); retry.None disables. Its classifiers come
-	// before Classify.
+	// before Classify. One that repeats ErrOutcomeUnknown lets a write happen more
+	// than once; Commit is not repeated by it.
 	Retry retry.Policy
 
 	// Namespace is put before every path: with "app", "/a" is "/app/a". Its node

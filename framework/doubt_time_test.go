@@ -2,6 +2,7 @@ package framework_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/retry"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
@@ -40,6 +42,22 @@ func TestRefusedAfterALostReply(t *testing.T) {
 			_, err := c.SetACL(ctx, "/a", []framework.ACL{{Perms: 31, Scheme: "world", ID: "anyone"}}, 1)
 			return err
 		}, framework.ErrBadVersion},
+		"create": {"create", func(ctx context.Context, c *framework.Client) error {
+			_, err := c.Create(ctx, "/b", []byte("mine"), framework.Persistent, framework.Idempotent())
+			return err
+		}, func(ctx context.Context, c *framework.Client) error {
+			_, err := c.Set(ctx, "/b", []byte("theirs"), 0)
+			return err
+		}, framework.ErrNodeExists},
+		"delete": {"delete", func(ctx context.Context, c *framework.Client) error {
+			return c.Delete(ctx, "/a", 0, framework.IfExists())
+		}, func(ctx context.Context, c *framework.Client) error {
+			_, err := c.Create(ctx, "/a", nil, framework.Persistent)
+			if err == nil {
+				_, err = c.Set(ctx, "/a", nil, 0)
+			}
+			return err
+		}, framework.ErrBadVersion},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -52,8 +70,12 @@ func TestRefusedAfterALostReply(t *testing.T) {
 				time.AfterFunc(100*time.Millisecond, func() { assert.NoError(t, tc.meanwhile(t.Context(), other)) })
 				err = tc.call(t.Context(), c)
 				require.ErrorIs(t, err, framework.ErrOutcomeUnknown)
-				require.ErrorIs(t, err, tc.refusal)
+				require.NotErrorIs(t, err, tc.refusal, "which would mean that nothing was written")
+				require.ErrorContains(t, err, tc.refusal.Error())
 				assert.True(t, framework.Ambiguous(err))
+				var attempts *retry.Error
+				require.ErrorAs(t, err, &attempts)
+				assert.Equal(t, 2, attempts.Attempts)
 
 				err = tc.call(t.Context(), c) // nothing is in doubt about this one
 				require.ErrorIs(t, err, tc.refusal)
@@ -105,8 +127,51 @@ func TestUnansweredAfterALostReply(t *testing.T) {
 					require.ErrorIs(t, err, framework.ErrOutcomeUnknown)
 					var op *framework.OpError
 					require.ErrorAs(t, err, &op)
+					require.NotErrorIs(t, err, framework.ErrNotConnected, "which would mean that nothing was written")
+					require.Equal(t, how == "cancelled", errors.Is(err, ctx.Err()))
 				})
 			})
 		}
+	}
+}
+
+// Who has writes repeated that may have been applied is told of a refusal what it
+// is: it may be about what the write has done itself.
+func TestRepeatedByAClassifierOfTheCaller(t *testing.T) {
+	all := retry.NTimes(3, time.Millisecond).WithClassifier(func(error) retry.Decision { return retry.Again })
+	for name, tc := range map[string]struct {
+		op   string
+		call func(ctx context.Context, c *framework.Client) error
+	}{
+		"create": {"create", func(ctx context.Context, c *framework.Client) error {
+			_, err := c.Create(ctx, "/b", nil, framework.Persistent)
+			return err
+		}},
+		"delete": {"delete", func(ctx context.Context, c *framework.Client) error { return c.Delete(ctx, "/a", 0) }},
+		"set": {"setData", func(ctx context.Context, c *framework.Client) error {
+			_, err := c.Set(ctx, "/a", nil, 0)
+			return err
+		}},
+		"transaction": {"multi", func(ctx context.Context, c *framework.Client) error {
+			tx := c.Transaction()
+			tx.Set("/a", nil, 0)
+			_, err := tx.Commit(ctx)
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory())
+				c := connect(t, config(srv, func(cfg *framework.Config) { cfg.Retry = all }))
+				_, err := c.Create(t.Context(), "/a", nil, framework.Persistent)
+				require.NoError(t, err)
+				srv.On(zktest.Match{Op: tc.op, Session: c.SessionID(), Nth: 1}, zktest.CutAfter())
+				err = tc.call(t.Context(), c)
+				require.ErrorIs(t, err, framework.ErrOutcomeUnknown)
+				for _, refusal := range []error{framework.ErrNodeExists, framework.ErrNoNode, framework.ErrBadVersion} {
+					require.NotErrorIs(t, err, refusal)
+				}
+			})
+		})
 	}
 }

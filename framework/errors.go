@@ -65,6 +65,8 @@ var (
 	// connection, the error matches ctx.Err() as well.
 	ErrNotConnected = session.ErrNotConnected
 	// ErrOutcomeUnknown reports a write whose reply was lost: it may have happened.
+	// The error matches ctx.Err() as well if ctx ended, and nothing that would mean
+	// that nothing was written, such as ErrNotConnected or a refusal.
 	ErrOutcomeUnknown = session.ErrOutcomeUnknown
 	// ErrTooLarge reports a request that is larger than Config.MaxRequest.
 	ErrTooLarge = session.ErrTooLarge

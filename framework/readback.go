@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/paddock-zk/paddock/internal/link"
@@ -24,6 +23,9 @@ type commitment struct {
 
 func (t *commitment) attempt(ctx context.Context) ([]Result, error) {
 	if t.doubt {
+		if !t.idempotent { // a classifier of the caller's has it repeated
+			return nil, unsettled("the reply was lost, and without Idempotent or Receipt it is sent once", nil)
+		}
 		if results, err := t.settle(ctx); results != nil || err != nil {
 			return results, err
 		}
@@ -178,24 +180,47 @@ func (d *doubt) note(err error) error {
 	return err
 }
 
-// then is note, and judges a refusal after an attempt without a reply. It says
-// nothing: the node may have been as it should, and somebody has changed it since.
-func (d *doubt) then(err error) error {
-	if bool(*d) && (errors.Is(err, ErrBadVersion) || errors.Is(err, ErrNoNode)) {
-		return retry.Mark(fmt.Errorf("%w: sent again, it was refused: %w", ErrOutcomeUnknown, err), retry.Stop)
-	}
-	return d.note(err)
-}
-
-// end is the error of the call: if the last attempt was not answered either, for
-// whatever reason, the outcome is as unknown as it was.
+// end is the error of the call. After an attempt without a reply the outcome is
+// unknown, whatever came later: a refusal may be about what the attempt has done, or
+// about what somebody has made of it since.
 func (d *doubt) end(o *op, err error) error {
-	if err == nil || !bool(*d) || Ambiguous(err) || isRefusal(err) {
+	if err == nil || !bool(*d) || Ambiguous(err) {
 		return err
 	}
 	var in *OpError
 	if errors.As(err, &in) {
 		err = in.Err
 	}
-	return o.fail(fmt.Errorf("%w: %w", ErrOutcomeUnknown, err))
+	return o.fail(&unknownError{later: err})
+}
+
+// unknownError is ErrOutcomeUnknown, with what came later in the text. It matches
+// nothing of that but the end of the context and the *retry.Error: an answer, or that
+// nobody could be asked, would mean "not applied".
+type unknownError struct{ later error }
+
+// Error implements error.
+func (e *unknownError) Error() string {
+	text := ErrOutcomeUnknown.Error() + ": "
+	if isRefusal(e.later) {
+		text += "sent again, it was refused: "
+	}
+	return text + e.later.Error()
+}
+
+// Unwrap gives what it matches.
+func (e *unknownError) Unwrap() []error {
+	all := []error{ErrOutcomeUnknown}
+	for _, end := range []error{context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(e.later, end) {
+			all = append(all, end)
+		}
+	}
+	return all
+}
+
+// As finds the *retry.Error.
+func (e *unknownError) As(target any) bool {
+	attempts, ok := target.(**retry.Error)
+	return ok && errors.As(e.later, attempts)
 }

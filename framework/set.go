@@ -37,7 +37,7 @@ func (c *Client) Set(ctx context.Context, path string, data []byte, version int3
 		if errors.Is(err, ErrBadVersion) && options.idempotent {
 			err = o.acceptData(ctx, data, version, err, &resp)
 		}
-		return before.then(err)
+		return before.note(err)
 	})
 	if err != nil {
 		return nil, before.end(o, err)
@@ -103,7 +103,7 @@ func (c *Client) SetACL(ctx context.Context, path string, acl []ACL, version int
 		if errors.Is(err, ErrBadVersion) && options.idempotent {
 			err = o.acceptACL(ctx, list, version, err, &resp)
 		}
-		return before.then(err)
+		return before.note(err)
 	})
 	if err != nil {
 		return nil, before.end(o, err)

@@ -141,7 +141,7 @@ func (e *TransactionError) Error() string {
 // Unwrap gives the reason.
 func (e *TransactionError) Unwrap() error { return e.Err }
 
-// Commit sends it, once. Nil says that this transaction was applied. If an
+// Commit sends it, once, whatever Config.Retry says. Nil says that this transaction was applied. If an
 // operation is refused the error is a *TransactionError, and nothing was applied;
 // if the reply is lost, ErrOutcomeUnknown, and nothing else is said.
 //

@@ -1319,6 +1319,21 @@ var corpus = []row{
 			recipes, "TestCommitWithoutAReply/the_same_work_of_another_holder_of_a_lease",
 		},
 		{
+			"a write without a reply was not applied, as nobody could be asked since",
+			[]swap{{"framework/readback.go", "all := []error{ErrOutcomeUnknown}", "all := []error{ErrOutcomeUnknown, e.later}"}},
+			framework, "TestUnansweredAfterALostReply",
+		},
+		{
+			"a refusal after a lost reply is the outcome",
+			[]swap{{"framework/readback.go", "if err == nil || !bool(*d) || Ambiguous(err) {", "if err == nil || !bool(*d) || Ambiguous(err) || isRefusal(err) {"}},
+			framework, "TestRefusedAfterALostReply",
+		},
+		{
+			"a transaction is sent again because others may be",
+			[]swap{{"framework/readback.go", "if !t.idempotent {", "if false {"}},
+			framework, "TestRepeatedByAClassifierOfTheCaller",
+		},
+		{
 			"what is refused after a lost reply was not applied",
 			[]swap{{"internal/session/errors.go", "func (e *UnsettledError) Unwrap() error { return ErrOutcomeUnknown }", "func (e *UnsettledError) Unwrap() []error { return []error{ErrOutcomeUnknown, e.Refused} }"}},
 			framework, "TestTransactionSentAgainAndRefused",
