@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/faultnet"
 	"github.com/paddock-zk/paddock/internal/wire"
 	"github.com/paddock-zk/paddock/recipes"
 )
@@ -178,10 +179,7 @@ func fenceReleaseWatched(e *env) {
 func fenceReplyLost(e *env) {
 	c, other := e.client(), e.client()
 	each(e, func(k kind, path string) {
-		for name, fault := range map[string]func(wire.Op, int) any{
-			"lost": func(op wire.Op, n int) any { return c.net.LoseReply(op, n) },
-			"cut":  func(op wire.Op, n int) any { return c.net.CutBefore(op, n) },
-		} {
+		for name, fault := range map[string]func(wire.Op) *faultnet.Rule{"lost": c.net.LoseReplyOfTransaction, "cut": c.net.CutBeforeTransaction} {
 			for _, release := range []bool{false, true} {
 				for _, idempotent := range []bool{false, true} {
 					e.account(other)
@@ -193,12 +191,13 @@ func fenceReplyLost(e *env) {
 					if idempotent {
 						opts = append(opts, framework.Idempotent())
 					}
-					fault(wire.OpMulti, 1)
+					asks := fault(wire.OpCheck)
 					_, err = h.Transaction().Commit(e.soon())
 					require.NoError(e, err, "%s %s: it only asks", k.name, name)
+					asks.Remove()
 					tx := h.Transaction()
 					tx.Set("/account", []byte("1"), stat.Version)
-					fault(wire.OpMulti, 1)
+					fault(wire.OpSetData)
 					commit := tx.Commit
 					if release {
 						commit = tx.CommitAndRelease

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -306,6 +307,7 @@ const (
 type Rule struct {
 	net  *Net
 	op   wire.Op
+	with wire.Op // a transaction must have such an operation; 0 for any
 	nth  int
 	what verdict
 	// Fired is closed when it has happened.
@@ -315,14 +317,29 @@ type Rule struct {
 // CutBefore cuts the connection in place of the nth request of this kind from
 // now on, which does not reach the server. Op 0 stands for every request but
 // pings.
-func (n *Net) CutBefore(op wire.Op, nth int) *Rule { return n.add(op, nth, before) }
+func (n *Net) CutBefore(op wire.Op, nth int) *Rule {
+	return n.add(&Rule{op: op, nth: nth, what: before})
+}
 
 // LoseReply cuts the connection in place of the reply to the nth request of
 // this kind from now on.
-func (n *Net) LoseReply(op wire.Op, nth int) *Rule { return n.add(op, nth, after) }
+func (n *Net) LoseReply(op wire.Op, nth int) *Rule {
+	return n.add(&Rule{op: op, nth: nth, what: after})
+}
 
-func (n *Net) add(op wire.Op, nth int, what verdict) *Rule {
-	r := &Rule{net: n, op: op, nth: nth, what: what, Fired: make(chan struct{})}
+// CutBeforeTransaction is CutBefore for the next transaction with such an operation.
+// Renewals of the session lease are transactions, too, and have none but checks.
+func (n *Net) CutBeforeTransaction(with wire.Op) *Rule {
+	return n.add(&Rule{op: wire.OpMulti, with: with, nth: 1, what: before})
+}
+
+// LoseReplyOfTransaction is LoseReply for the next transaction with such an operation.
+func (n *Net) LoseReplyOfTransaction(with wire.Op) *Rule {
+	return n.add(&Rule{op: wire.OpMulti, with: with, nth: 1, what: after})
+}
+
+func (n *Net) add(r *Rule) *Rule {
+	r.net, r.Fired = n, make(chan struct{})
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.rules = append(n.rules, r)
@@ -338,20 +355,25 @@ func (r *Rule) Remove() {
 
 func (n *Net) judge(op wire.Op, body []byte) verdict {
 	var parts wire.MultiRequest
-	if op == wire.OpMultiRead {
+	if op == wire.OpMultiRead || op == wire.OpMulti {
 		parts.Decode(wire.NewDecoder(body))
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.counts[op]++
-	for _, part := range parts.Ops {
-		n.counts[part.Op]++
+	if op == wire.OpMultiRead {
+		for _, part := range parts.Ops {
+			n.counts[part.Op]++
+		}
 	}
 	if op == wire.OpPing {
 		return pass
 	}
 	for _, r := range n.rules {
 		if r.nth <= 0 || r.op != 0 && r.op != op {
+			continue
+		}
+		if r.with != 0 && !slices.ContainsFunc(parts.Ops, func(part wire.MultiOp) bool { return part.Op == r.with }) {
 			continue
 		}
 		if r.nth--; r.nth == 0 {
