@@ -106,8 +106,9 @@ var errNotOwner = errors.New("close: this client shares its session: close the o
 
 func (c *Client) unusable() bool { return c == nil || c.scope == nil }
 
-// BlockUntilConnected returns nil once a session is up, or says that ctx ended,
-// the client was closed, or the credentials were refused (ErrAuthFailed).
+// BlockUntilConnected returns nil once a session is up, or says that ctx ended
+// (ErrNotConnected and ctx.Err(), with the reason), that the client was closed
+// (ErrClosed), or that the credentials were refused (ErrAuthFailed).
 func (c *Client) BlockUntilConnected(ctx context.Context) error {
 	switch {
 	case c.unusable():
@@ -119,8 +120,8 @@ func (c *Client) BlockUntilConnected(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	if failure := c.session.Failure(); failure != nil && ctx.Err() != nil {
-		err = fmt.Errorf("%w (%s)", err, failure.Error()) // told, but not to be matched
+	if ended(err) {
+		err = fmt.Errorf("%w: %w", err, c.session.NotConnected(""))
 	}
 	return &OpError{Op: "connect", Path: c.plan.ConnectString, Err: err}
 }

@@ -51,7 +51,9 @@ func TestBlockUntilConnected(t *testing.T) {
 			return c.BlockUntilConnected(ctx)
 		}
 		began := time.Now()
-		require.ErrorIs(t, block(10*time.Second), context.DeadlineExceeded, "never connected")
+		err = block(10 * time.Second)
+		require.ErrorIs(t, err, context.DeadlineExceeded, "never connected")
+		require.ErrorIs(t, err, framework.ErrNotConnected)
 		assert.Equal(t, 10*time.Second, time.Since(began))
 
 		cause := errors.New("interrupted")

@@ -24,8 +24,9 @@ type Lock interface {
 	// ErrNotAcquired says that somebody else holds the lock;
 	// framework.ErrNotConnected that nobody could be asked in time; ctx.Err() that
 	// ctx ended. No error matches two of the three. Each is a *WaitError, which says
-	// who was in the way. With wait <= 0 it asks once and does not queue, and while
-	// not connected it does not even ask.
+	// who was in the way. With wait <= 0 it asks once and does not queue. That takes
+	// as long as the server takes to answer, two thirds of the session timeout at
+	// most; use a small wait to be told earlier. While not connected it does not ask.
 	TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error)
 }
 

@@ -34,7 +34,8 @@ type WaitError struct {
 	// HolderSession is the session of Holder, 0 if it is not known. Servers log it
 	// in hexadecimal.
 	HolderSession int64
-	// Local is whether Holder is this client's: a goroutine of it has the lock.
+	// Local is whether Holder is known to be this client's. Where HolderSession is 0
+	// that is not known.
 	Local bool
 	// Err is ErrNotAcquired or framework.ErrNotConnected from TryAcquire, or the end
 	// of the caller's context. From Acquire the latter also matches
@@ -116,7 +117,8 @@ func (e *ending) verdict(s *session.Session, err error) error {
 	}
 	told := &WaitError{Lock: e.lock, Waited: e.waited, Err: why}
 	if o := e.obstacle; o != nil {
-		told.Lock, told.Ahead, told.Holder, told.HolderSession, told.Local = o.lock, o.ahead, o.node, o.session, o.local
+		told.Lock, told.Ahead, told.Holder, told.HolderSession = o.lock, o.ahead, o.node, o.session
+		told.Local = o.local || o.session != 0 && o.session == s.ID()
 	}
 	return told
 }

@@ -192,6 +192,31 @@ func TestHolderOfTheSameClientIsTold(t *testing.T) {
 	})
 }
 
+// So it is where the local queue of the lock has no part in it.
+func TestHolderOfTheSameClientIsToldWithoutALocalQueue(t *testing.T) {
+	for name, lock := range map[string]func(c *framework.Client) recipes.Lock{
+		"no handovers": func(c *framework.Client) recipes.Lock {
+			return recipes.NewInterProcessMutex(c, "/l", recipes.LocalHandovers(0))
+		},
+		"write": func(c *framework.Client) recipes.Lock {
+			return recipes.NewInterProcessReadWriteLock(c, "/l").WriteSide()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory())
+				c := connect(t, srv)
+				h, err := lock(c).Acquire(t.Context())
+				require.NoError(t, err)
+				told := waitErrorOf(t, acquireWithin(t.Context(), lock(c), time.Second))
+				assert.Equal(t, h.Path(), told.Holder)
+				assert.Equal(t, c.SessionID(), told.HolderSession)
+				assert.True(t, told.Local)
+			})
+		})
+	}
+}
+
 // Nobody could be asked: who waited is told, and why.
 func TestNobodyCouldBeAsked(t *testing.T) {
 	for name, lock := range swept {

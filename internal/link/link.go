@@ -280,7 +280,7 @@ func (l *Link) dialServer(ctx context.Context, t target, o *opened) {
 	case o.err != nil:
 		o.err = usersError(inTime(ctx, o.err))
 		return
-	case nc == nil:
+	case nc == nil, nc == net.Conn((*net.TCPConn)(nil)):
 		o.err = errors.New("Config.DialContext returned neither a connection nor an error")
 		return
 	}

@@ -918,6 +918,11 @@ var corpus = []row{
 	}},
 	{number: 82, failure: "somebody else has the lock while a context goes on", mutants: []mutant{
 		{
+			"what is closed may be connected later",
+			[]swap{{calls, "if s.life.Err() != nil {\n\t\treturn ErrClosed\n\t}\n\tif failure", "if failure"}},
+			recipes, "TestTryAcquireOfAClosedClient",
+		},
+		{
 			"a release gives the lock back first",
 			[]swap{
 				{hold, "ended := h.leave()\n", ""},

@@ -45,9 +45,12 @@ func (s *Session) Failure() error {
 	return s.failure
 }
 
-// NotConnected is ErrNotConnected with the reason, if there is one. For how long
-// that was follows the words "not connected".
+// NotConnected is ErrNotConnected with the reason, if there is one, or ErrClosed. For
+// how long that was follows the words "not connected".
 func (s *Session) NotConnected(howLong string) error {
+	if s.life.Err() != nil {
+		return ErrClosed
+	}
 	if failure := s.Failure(); failure != nil {
 		return fmt.Errorf("%w%s: %w", ErrNotConnected, howLong, failure)
 	}
