@@ -49,7 +49,7 @@ func TestServersThatAreNoZooKeeper(t *testing.T) {
 				defer cancel()
 				_, err := framework.Connect(ctx, cfg)
 				require.ErrorIs(t, err, context.DeadlineExceeded)
-				assert.EqualError(t, err, "connect zk:2181: context deadline exceeded (zk:2181: "+tc.want+")")
+				assert.EqualError(t, err, "connect zk:2181: context deadline exceeded: not connected: zk:2181: "+tc.want)
 			})
 		})
 	}

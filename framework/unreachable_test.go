@@ -98,7 +98,7 @@ func TestNoServerThatIsOfUse(t *testing.T) {
 		err = c.BlockUntilConnected(ctx)
 		cancel()
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		assert.ErrorContains(t, err, "("+useless+": ")
+		assert.ErrorContains(t, err, "not connected: "+useless+": ")
 		assert.ErrorContains(t, err, want)
 		require.NoError(t, c.Close(), "there is no session to close")
 	}

@@ -77,11 +77,12 @@ func (s scene) lock() string { return s.path + "-lock" }
 
 // endable is a call that ends with its context.
 type endable struct {
-	call   func(ctx context.Context, s scene) error
-	writes bool // its outcome can be unknown
-	tries  bool // TryAcquire: no error matches two of three
-	held   bool // it needs a hold
-	alone  bool // it asks no server that it is connected to
+	call     func(ctx context.Context, s scene) error
+	writes   bool // its outcome can be unknown
+	tries    bool // TryAcquire: no error matches two of three
+	held     bool // it needs a hold
+	alone    bool // it asks no server that it is connected to
+	connects bool // it waits for a connection, and there is none
 }
 
 func of2[A any](_ A, err error) error                 { return err }
@@ -91,10 +92,10 @@ func of4[A, B, C any](_ A, _ B, _ C, err error) error { return err }
 // endables are all calls that take a context and return an error, by the name
 // of the method and, behind a space, what is special.
 var endables = map[string]endable{
-	"framework.Connect": {alone: true, call: func(ctx context.Context, _ scene) error {
+	"framework.Connect": {alone: true, connects: true, call: func(ctx context.Context, _ scene) error {
 		return of2(framework.Connect(ctx, framework.Config{ConnectString: "127.0.0.1:1", DialContext: hangs}))
 	}},
-	"framework.Client.BlockUntilConnected": {alone: true, call: func(ctx context.Context, _ scene) error {
+	"framework.Client.BlockUntilConnected": {alone: true, connects: true, call: func(ctx context.Context, _ scene) error {
 		c, err := framework.Start(framework.Config{ConnectString: "127.0.0.1:1", DialContext: hangs})
 		if err != nil {
 			return nil
@@ -323,7 +324,7 @@ func (e endable) mayMatch(when string, target error) bool {
 	case errors.Is(target, framework.ErrOutcomeUnknown):
 		return e.writes && when == "in flight"
 	case errors.Is(target, framework.ErrNotConnected):
-		return when == "not connected" && !e.tries && !e.alone
+		return e.connects || when == "not connected" && !e.tries && !e.alone
 	}
 	return false
 }
