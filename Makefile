@@ -66,7 +66,7 @@ mutants: ## plant bugs, one at a time: the tests must find each (ONLY=row or par
 	@go run ./internal/mutants -part $(PART) $(if $(ONLY),-only '$(ONLY)')
 
 sweeps: ## every failure at every request of every call, with the counts
-	@go test -count=1 -timeout 20m -run '^(TestEachRequestOfEachCallFails|TestEachRequestFails.*)$$' -v ./framework ./recipes -sweeps | awk '/sweep: /{sub(/^.*sweep: /, "sweep: "); print} /^(ok|FAIL|panic)/ || /--- FAIL/'
+	@go test -count=1 -timeout 20m -run '^(TestEachRequestOfEachCallFails|TestEachRequestFails.*|TestUserCodeFailsAtAnyCall)$$' -v ./framework ./recipes -sweeps | awk '/sweep: /{sub(/^.*sweep: /, "sweep: "); print} /^(ok|FAIL|panic)/ || /--- FAIL/'
 
 nesting: ## all mixtures of MultiLocks with owners who take the same locks one after another, with their rounds (PART=1/3)
 	@go test -count=1 -timeout 30m -run '^TestNesting$$' -v ./recipes -nesting $(PART) | awk '/^=== RUN/{name=$$3} /: rounds /{sub(/^.*: /, ""); print name ": " $$0} /^(ok|FAIL|panic)/ || /--- FAIL|Error:|Messages:/'

@@ -122,28 +122,25 @@ func (o *op) deleteBelow(ctx context.Context, c *link.Conn, path string) error {
 	return o.deleteAll(ctx, c, path, resp.Children)
 }
 
-// deleteAll deletes children of a path: first all at once, then below those
+// deleteAll deletes children of a path: first each of them, then below those
 // that have children of their own.
 func (o *op) deleteAll(ctx context.Context, c *link.Conn, path string, children []string) error {
 	var full []string
-	for len(children) > 0 {
-		batch := children[:min(len(children), deleteBatch)]
-		children = children[len(batch):]
-		calls := make([]*link.Call, len(batch))
-		for i, child := range batch {
-			calls[i] = link.NewCall(wire.OpDelete, &wire.PathVersionRequest{Path: session.Below(path, child), Version: AnyVersion})
+	request := func(i int) *link.Call {
+		return link.NewCall(wire.OpDelete, &wire.PathVersionRequest{Path: session.Below(path, children[i]), Version: AnyVersion})
+	}
+	err := o.session.Each(ctx, c, true, len(children), request, func(i int, _ *link.Call, err error) error {
+		switch {
+		case errors.Is(err, ErrNotEmpty):
+			full = append(full, session.Below(path, children[i]))
+			return nil
+		case errors.Is(err, ErrNoNode):
+			return nil
 		}
-		if err := o.session.Send(ctx, c, calls...); err != nil {
-			return err
-		}
-		for i, call := range calls {
-			switch err := o.session.Await(ctx, c, call, true); {
-			case errors.Is(err, ErrNotEmpty):
-				full = append(full, session.Below(path, batch[i]))
-			case err != nil && !errors.Is(err, ErrNoNode):
-				return err
-			}
-		}
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	for _, child := range full {
 		if err := o.on(child).deleteTree(ctx, c, AnyVersion); err != nil && !errors.Is(err, ErrNoNode) {
@@ -152,6 +149,3 @@ func (o *op) deleteAll(ctx context.Context, c *link.Conn, path string, children 
 	}
 	return nil
 }
-
-// deleteBatch bounds the deletes that are on their way at once.
-const deleteBatch = 200

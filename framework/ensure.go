@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"slices"
 
 	"github.com/paddock-zk/paddock/internal/link"
 	"github.com/paddock-zk/paddock/internal/session"
@@ -14,7 +16,8 @@ import (
 // exists is left alone. It needs no right on nodes above the lowest one that
 // exists. Servers that have no containers get persistent nodes.
 //
-// Errors: ErrNoAuth, ErrNoChildrenForEphemerals, ErrInvalidACL, ErrNotConnected.
+// Errors: ErrNoAuth, ErrNoChildrenForEphemerals, ErrInvalidACL, ErrNotConnected,
+// and ErrNoNode if somebody deletes it as often as it is made.
 //
 // Source: Curator's ZKPaths.mkdirs and EnsureContainers.
 func (c *Client) EnsurePath(ctx context.Context, path string) error {
@@ -35,89 +38,136 @@ func (c *Client) EnsurePath(ctx context.Context, path string) error {
 // ensure makes a path in two round trips, however long it is: one asks for all
 // of its ancestors, one makes those that are missing.
 func (o *op) ensure(ctx context.Context, c *link.Conn, path string) error {
-	var err error
+	return o.ensureAll(ctx, c, session.Parents{Paths: []string{path}})
+}
+
+// ensureAll is ensure for several paths, in the same two round trips.
+func (o *op) ensureAll(ctx context.Context, c *link.Conn, parents session.Parents) error {
 	for range mostTurns {
-		var missing []string
-		missing, err = o.missing(ctx, c, path)
+		missing, err := o.missing(ctx, c, parents)
 		if err != nil || len(missing) == 0 {
 			return err
 		}
-		if err = o.makeAll(ctx, c, missing); !errors.Is(err, ErrNoNode) {
+		if err = o.makeAll(ctx, c, missing, parents); !errors.Is(err, ErrNoNode) {
 			return err
 		}
 	}
-	return err
+	return fmt.Errorf("%w: %w", session.ErrKeepsVanishing, ErrNoNode)
 }
 
-// missing lists what does not exist of a path, from the top. The chroot is not
-// ours to make.
-func (o *op) missing(ctx context.Context, c *link.Conn, path string) ([]string, error) {
-	var paths []string
-	for p := path; p != o.plan.chroot && p != "/"; p, _ = PathAndNode(p) {
-		paths = append(paths, p)
-	}
-	if o.plan.chroot != "" {
-		paths = append(paths, o.plan.chroot)
-	}
-	calls := make([]*link.Call, len(paths))
-	for i, p := range paths {
-		calls[i] = link.NewCall(wire.OpExists, &wire.PathWatchRequest{Path: p})
-	}
-	if len(calls) == 0 {
-		return nil, nil
-	}
-	if err := o.session.Send(ctx, c, calls...); err != nil {
-		return nil, err
-	}
-	// From the bottom, to stop at the lowest one that exists: those above may be
-	// hidden from us.
-	for i, call := range calls {
-		switch err := o.session.Await(ctx, c, call, false); {
-		case err == nil, errors.Is(err, ErrNoAuth): // ZooKeeper 3.9 refuses to describe what is there
-			return reversed(paths[:i]), nil
-		case !errors.Is(err, ErrNoNode):
-			return nil, err
+// missing lists what does not exist of some paths, each node behind its parent.
+// The chroot is not ours to make.
+func (o *op) missing(ctx context.Context, c *link.Conn, parents session.Parents) ([]string, error) {
+	asked := make(map[string]error) // what the servers say of each node
+	var nodes []string
+	for _, path := range parents.Paths {
+		for p := range o.upwards(path) {
+			if _, known := asked[p]; known {
+				break
+			}
+			asked[p] = nil
+			nodes = append(nodes, p)
 		}
 	}
-	if o.plan.chroot != "" {
-		return nil, fmt.Errorf("chroot %s: %w", o.plan.chroot, ErrNoNode)
+	look := lookAt(parents)
+	request := func(i int) *link.Call {
+		if i < len(look) {
+			return look[i]
+		}
+		return link.NewCall(wire.OpExists, &wire.PathWatchRequest{Path: nodes[i-len(look)]})
 	}
-	return reversed(paths), nil
+	err := o.session.Each(ctx, c, false, len(look)+len(nodes), request, func(i int, call *link.Call, err error) error {
+		if i < len(look) {
+			return parents.Look(call, err)
+		}
+		asked[nodes[i-len(look)]] = err
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	var missing []string
+	for _, path := range parents.Paths {
+		above, err := o.missingOf(path, asked)
+		if err != nil {
+			return nil, err
+		}
+		missing = append(missing, above...)
+	}
+	return missing, nil
 }
 
-func reversed(paths []string) []string {
-	down := make([]string, 0, len(paths))
-	for i := len(paths) - 1; i >= 0; i-- {
-		down = append(down, paths[i])
+// upwards are a path and its ancestors, up to the chroot.
+func (o *op) upwards(path string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for p := path; p != o.plan.chroot && p != "/"; p, _ = PathAndNode(p) {
+			if !yield(p) {
+				return
+			}
+		}
+		if o.plan.chroot != "" {
+			yield(o.plan.chroot)
+		}
 	}
-	return down
 }
 
-// makeAll makes nodes from the top, in one go.
-func (o *op) makeAll(ctx context.Context, c *link.Conn, paths []string) error {
-	calls := make([]*link.Call, len(paths))
+// missingOf lists what does not exist of one path, from the top, and marks it as
+// there, since it is about to be made.
+func (o *op) missingOf(path string, asked map[string]error) (missing []string, err error) {
+	defer func() { slices.Reverse(missing) }()
+	// From the bottom, to stop at the lowest one that exists: those above may be
+	// hidden from us.
+	for p := range o.upwards(path) {
+		switch err := asked[p]; {
+		case err == nil, errors.Is(err, ErrNoAuth): // ZooKeeper 3.9 refuses to describe what is there
+			return missing, nil
+		case !errors.Is(err, ErrNoNode):
+			return nil, err
+		case p == o.plan.chroot:
+			return nil, fmt.Errorf("chroot %s: %w", p, ErrNoNode)
+		}
+		asked[p] = nil
+		missing = append(missing, p)
+	}
+	return missing, nil
+}
+
+// makeAll makes nodes, of which each stands behind its parent, in one go.
+func (o *op) makeAll(ctx context.Context, c *link.Conn, paths []string, parents session.Parents) error {
 	asContainers := !o.plan.NoContainers && !o.plain.noContainers.Load()
-	for i, p := range paths {
-		req := &wire.CreateRequest{Path: p, Data: []byte{}, ACL: wireACL(o.defaultACL(p))}
+	look := lookAt(parents)
+	request := func(i int) *link.Call {
+		if i >= len(paths) {
+			return look[i-len(paths)]
+		}
+		req := &wire.CreateRequest{Path: paths[i], Data: []byte{}, ACL: wireACL(o.defaultACL(paths[i]))}
 		code := wire.OpCreate
 		if asContainers {
 			code, req.Flags = wire.OpCreateContainer, wire.FlagContainer
 		}
-		calls[i] = link.NewCall(code, req)
+		return link.NewCall(code, req)
 	}
-	if err := o.session.Send(ctx, c, calls...); err != nil {
+	err := o.session.Each(ctx, c, true, len(paths)+len(look), request, func(i int, call *link.Call, err error) error {
+		switch {
+		case i >= len(paths):
+			return parents.Look(call, err)
+		case errors.Is(err, ErrNodeExists):
+			return nil
+		}
 		return err
+	})
+	var refused *session.CodeError
+	if asContainers && errors.As(err, &refused) && refused.Code == wire.CodeUnimplemented {
+		o.plain.noContainers.Store(true)
+		return o.makeAll(ctx, c, paths, parents)
 	}
-	for _, call := range calls {
-		err := o.session.Await(ctx, c, call, true)
-		var refused *session.CodeError
-		if asContainers && errors.As(err, &refused) && refused.Code == wire.CodeUnimplemented {
-			o.plain.noContainers.Store(true)
-			return o.makeAll(ctx, c, paths)
-		}
-		if err != nil && !errors.Is(err, ErrNodeExists) {
-			return err
-		}
+	return err
+}
+
+// lookAt is the request that shows the children of Parents.Of, if that is wanted.
+func lookAt(parents session.Parents) []*link.Call {
+	if parents.Of == "" {
+		return nil
 	}
-	return nil
+	return []*link.Call{session.NewList(parents.Of)}
 }

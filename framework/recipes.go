@@ -40,8 +40,8 @@ func newDoor(sc *scope) *session.Scope {
 		Guarded: func(ops any, guards []session.Guard) any {
 			return ops.(Ops).guarded(guards) //nolint:forcetypeassert // recipes pass nothing else
 		},
-		Ensure: func(ctx context.Context, c *link.Conn, full string) error {
-			return (&op{scope: sc, path: full}).ensure(ctx, c, full)
+		Ensure: func(ctx context.Context, c *link.Conn, parents session.Parents) error {
+			return (&op{scope: sc, path: parents.Paths[0]}).ensureAll(ctx, c, parents)
 		},
 	}
 }

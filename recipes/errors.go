@@ -75,5 +75,6 @@ func opError(op, path string, err error) error {
 
 // passing is whether an acquisition goes on after a failure.
 func passing(err error) bool {
-	return session.Passing(err) || errors.Is(err, session.ErrSessionOver) || errors.Is(err, errAgain)
+	return session.Passing(err) || errors.Is(err, session.ErrSessionOver) || errors.Is(err, errAgain) ||
+		errors.Is(err, session.ErrKeepsVanishing)
 }

@@ -11,7 +11,13 @@ import (
 
 // newGroup makes one hold of several: lost as soon as one of them is, released
 // with all of them. If it cannot, none is left.
-func newGroup(ctx context.Context, members []*Hold) (*Hold, error) {
+func newGroup(ctx context.Context, members []*Hold) (_ *Hold, err error) {
+	made := false
+	defer func() {
+		if !made { // also if a method of the caller's context has panicked
+			err = errors.Join(err, refusals(releaseAll(members)))
+		}
+	}()
 	t := newTenure(lockKey{}, "")
 	for _, m := range members {
 		_ = m.tenure.keep() // as the group shows its token; why it cannot is found below
@@ -31,8 +37,9 @@ func newGroup(ctx context.Context, members []*Hold) (*Hold, error) {
 	}
 	hold, err := newHold(ctx, t)
 	if err != nil {
-		return nil, errors.Join(err, refusals(releaseAll(members)))
+		return nil, err
 	}
+	made = true
 	left := new(atomic.Int32)
 	left.Store(int32(len(members)))
 	for _, m := range members {
@@ -73,12 +80,21 @@ func worst(members []*Hold) (HoldState, error) {
 }
 
 // releaseAll releases in reverse, save that the nodes of locks of ours go
-// together, in one transaction. One that was released before is fine.
+// together. One that was released before is fine. If the release of somebody
+// else's lock panics, the others are given back nevertheless.
 func releaseAll(holds []*Hold) error {
 	var nodes []*departure
 	var told outcome
-	for i := len(holds) - 1; i >= 0; i-- {
-		h := holds[i]
+	left, asked := holds, false
+	defer func() {
+		if !asked {
+			_ = releaseAll(left)
+			told.giveBack(nodes)
+		}
+	}()
+	for len(left) > 0 {
+		h := left[len(left)-1]
+		left = left[:len(left)-1]
 		if len(h.members()) == 0 && h.tenure.place == nil { // a lock of somebody else's
 			told.take(h.Release())
 			continue
@@ -90,6 +106,7 @@ func releaseAll(holds []*Hold) error {
 		}
 		nodes = append(nodes, d)
 	}
+	asked = true
 	told.giveBack(nodes)
 	return told.err()
 }

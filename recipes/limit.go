@@ -33,3 +33,16 @@ func (l limit) begin(ctx context.Context, s *session.Session) (context.Context, 
 	limited, cancel := context.WithTimeout(ctx, s.Timeout()*2/3)
 	return limited, cancel, nil
 }
+
+// endLimit is deferred: it ends the limited context of an acquisition. That asks
+// the caller's context, and should one of its methods panic, nobody gets the hold.
+func endLimit(cancel context.CancelFunc, hold **Hold) {
+	ended := false
+	defer func() {
+		if !ended && *hold != nil {
+			_ = (*hold).Release()
+		}
+	}()
+	cancel()
+	ended = true
+}

@@ -56,6 +56,7 @@ type waiter struct {
 	session    int64 // that it waits in and does not want to outlive, 0 for none
 	prev, next *waiter
 	inLine     bool
+	late       bool // its time was up when it had just been taken out
 
 	// What it was told. Without any of these its time is up.
 	leads, expired bool
@@ -176,15 +177,23 @@ func (l *line) putBackLocked(w *waiter) {
 // await waits in line until there is something to be told, which is also when
 // its context ends. A select on two channels would take more of the stack.
 func (w *waiter) await() {
+	heard := false
+	defer func() {
+		if !heard { // a method of the caller's context has panicked
+			w.abandon()
+		}
+	}()
 	if w.done != nil {
 		stop := context.AfterFunc(w.ctx, w.withdraw)
-		defer stop()
+		w.told.Wait()
+		stop()
+	} else {
+		w.told.Wait()
 	}
-	w.told.Wait()
+	heard = true
 }
 
-// withdraw leaves the line, unless somebody has been picked who is about to be
-// told.
+// withdraw leaves the line, unless it has been picked and is about to be told.
 func (w *waiter) withdraw() {
 	ls := linesOf(w.mutex.scope.Session)
 	ls.mu.Lock()
@@ -192,18 +201,31 @@ func (w *waiter) withdraw() {
 	if left {
 		w.line.takeOutLocked(w)
 	}
+	w.late = !left
 	ls.mu.Unlock()
 	if left {
 		w.told.Done()
 	}
 }
 
+// abandon leaves the line whatever happens meanwhile: what it is told is passed on.
+func (w *waiter) abandon() {
+	w.withdraw()
+	w.told.Wait()
+	switch {
+	case w.leads:
+		w.line.resign(w.place)
+	case w.won != nil:
+		w.won.decline()
+	}
+}
+
 // finish makes of what a waiter was told what the caller is told, or does what
 // is left to be done. It returns neither hold nor error to who has to begin again.
-func (w *waiter) finish(ctx, limited context.Context, tries bool, began time.Duration) (*Hold, error) {
+func (w *waiter) finish(ctx, limited context.Context, tries bool, began time.Duration) (hold *Hold, err error) {
 	t := w.won
 	var o *obstacle
-	var err error
+	defer unclaimed(&hold, &t)
 	switch {
 	case w.expired:
 		err = framework.ErrSessionExpired
@@ -212,9 +234,7 @@ func (w *waiter) finish(ctx, limited context.Context, tries bool, began time.Dur
 	case t == nil:
 		o, err = w.line.seenAhead(), foreign.ContextEnd(limited)
 	case limited.Err() != nil:
-		o = t.place.heldHere()
-		t.decline()
-		err = foreign.ContextEnd(limited)
+		o, err = t.place.heldHere(), foreign.ContextEnd(limited)
 	default:
 		// A deadline may have passed between the hand-over and now.
 		if state, _ := t.now(); state != Lost {
@@ -249,10 +269,9 @@ func (w *waiter) lead() (*tenure, *obstacle, error) {
 	}
 	switch {
 	case p == nil:
-		p = l.place(w.ctx, m)
 	case p.session != m.scope.Session.ID():
 		p.leave() // it is of a session that we may not have waited in
-		p = l.place(w.ctx, m)
+		p = nil
 	default:
 		p.queue, p.obstacle = &m.queue, nil
 	}
@@ -264,23 +283,30 @@ func (l *line) place(ctx context.Context, m *InterProcessMutex) *place {
 	return &place{queue: &m.queue, tag: tagOf(ctx, m.scope.Session), line: l}
 }
 
-// lead gets the lock from the servers. Who cannot passes the lead on, and is told
-// who was in the way.
+// lead gets the lock from the servers, with a new place if there is none. Who
+// cannot passes the lead on, also when a function of the caller's panics, and is
+// told who was in the way.
 func (l *line) lead(ctx context.Context, m *InterProcessMutex, p *place, once bool) (t *tenure, o *obstacle, err error) {
-	if err = ctx.Err(); err != nil { // nothing is sent for somebody who has gone
-		err = foreign.ContextEnd(ctx)
-	} else {
-		t, err = p.win(ctx, once, m.tenure)
+	defer func() {
+		if t == nil {
+			l.resign(p)
+		}
+	}()
+	if p == nil {
+		p = l.place(ctx, m)
 	}
-	if err != nil {
+	if ctx.Err() != nil { // nothing is sent for somebody who has gone
+		return nil, p.seenAhead(), foreign.ContextEnd(ctx)
+	}
+	if t, err = p.win(ctx, once, m.tenure); err != nil {
 		o = p.seenAhead()
-		l.resign(p)
 	}
 	return t, o, err
 }
 
 // resign passes the lead on.
 func (l *line) resign(p *place) {
+	l.taken(nil)
 	if p != nil && p.name == "" && p.doubt == nil {
 		p.sweep()
 		p = nil
@@ -292,34 +318,22 @@ func (l *line) resign(p *place) {
 // there, the place is left and the line over.
 func (l *line) promote(p *place) {
 	ls := l.lines()
-	for {
-		ls.mu.Lock()
-		w := l.first
-		if w == nil {
-			ls.dropLocked(l)
-			ls.mu.Unlock()
-			if p != nil {
-				p.leave()
-			}
-			return
-		}
-		l.takeOutLocked(w)
+	ls.mu.Lock()
+	w := l.first
+	if w == nil {
+		ls.dropLocked(l)
 		ls.mu.Unlock()
-		if !w.gone() {
-			w.leads, w.place = true, p
-			w.told.Done()
-			return
+		if p != nil {
+			p.leave()
 		}
+		return
 	}
-}
-
-// gone tells somebody who was taken out of the line and whose time is up.
-func (w *waiter) gone() bool {
-	if !isClosed(w.done) {
-		return false
-	}
+	l.takeOutLocked(w)
+	ls.mu.Unlock()
+	// Its context may have ended. The waiter asks that itself: the methods of a
+	// context are its caller's, and may block or panic.
+	w.leads, w.place = true, p
 	w.told.Done()
-	return true
 }
 
 // seenAhead is who has the lock, nil if nobody was seen to.
@@ -448,26 +462,21 @@ func (l *line) pass(t *tenure) bool {
 	}
 	ls := l.lines()
 	now := ls.now()
-	for {
-		ls.mu.Lock()
-		w := l.first
-		if w == nil || l.holder != t || // nobody waits, or the node is gone
-			l.passed >= p.opts.handovers && now-l.won >= p.opts.burst || now-l.won >= mostRun {
-			ls.mu.Unlock()
-			return false
-		}
-		l.takeOutLocked(w)
+	ls.mu.Lock()
+	w := l.first
+	if w == nil || l.holder != t || // nobody waits, or the node is gone
+		l.passed >= p.opts.handovers && now-l.won >= p.opts.burst || now-l.won >= mostRun {
 		ls.mu.Unlock()
-		if w.gone() {
-			continue
-		}
-		if !l.passTo(t, w) {
-			return false
-		}
-		w.told.Done()
-		t.isGone()
-		return true
+		return false
 	}
+	l.takeOutLocked(w)
+	ls.mu.Unlock()
+	if !l.passTo(t, w) {
+		return false
+	}
+	w.told.Done()
+	t.isGone()
+	return true
 }
 
 // passTo hands the lock over to somebody who was taken out of the line for it.
@@ -494,10 +503,13 @@ func (l *line) passTo(t *tenure, w *waiter) bool {
 	}
 	if !passed {
 		ls.mu.Lock()
-		l.putBackLocked(w)
+		late := w.late
+		if !late {
+			l.putBackLocked(w)
+		}
 		ls.mu.Unlock()
-		if isClosed(w.done) { // which may have come while it could not leave
-			w.withdraw()
+		if late { // its time was up while it could not leave
+			w.told.Done()
 		}
 		return false
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
@@ -121,9 +122,14 @@ func (l *lineup) span(from, to int) []contender {
 	return all
 }
 
-// find is where a name stands, -1 if it does not.
+// find is where a contender's name stands, -1 if it does not.
 func (l *lineup) find(name string) int {
-	for i := range l.len() {
+	seq, ok := framework.Sequence(name[max(0, len(name)-sequenceDigits):])
+	if !ok || l.len() == 0 {
+		return -1
+	}
+	i, _ := slices.BinarySearch(l.spots, spot(seq)<<numberAt)
+	for ; i < l.len() && l.seq(i) == seq; i++ {
 		if string(l.names.At(l.spots[i].where())) == name {
 			return i
 		}

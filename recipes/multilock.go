@@ -172,15 +172,9 @@ func (m *InterProcessMultiLock) take(ctx context.Context, lim limit) (*Hold, err
 	if err := usable(ctx, m.err); err != nil {
 		return nil, opError("acquire", "multi-lock", err)
 	}
-	holds, err := m.takeAll(ctx, lim)
-	if err != nil {
-		var have []*Hold
-		for _, h := range holds {
-			if h != nil {
-				have = append(have, h)
-			}
-		}
-		return nil, errors.Join(err, refusals(releaseAll(have)))
+	holds := make([]*Hold, len(m.members))
+	if err := m.takeAll(ctx, lim, holds); err != nil {
+		return nil, err
 	}
 	hold, err := newGroup(ctx, holds)
 	if err != nil {
@@ -189,33 +183,41 @@ func (m *InterProcessMultiLock) take(ctx context.Context, lim limit) (*Hold, err
 	return hold, nil
 }
 
-// takeAll takes every member. After an error the holds are those to be given
-// back, and nil where there is none.
-func (m *InterProcessMultiLock) takeAll(ctx context.Context, lim limit) ([]*Hold, error) {
+// takeAll takes every member, or none: those that it has are given back after an
+// error, and if a function of the caller's panics.
+func (m *InterProcessMultiLock) takeAll(ctx context.Context, lim limit, holds []*Hold) (err error) {
+	whole := false
+	defer func() {
+		if !whole {
+			have := slices.DeleteFunc(holds, func(h *Hold) bool { return h == nil })
+			err = errors.Join(err, refusals(releaseAll(have)))
+		}
+	}()
 	until := time.Now().Add(lim.wait)
-	holds := make([]*Hold, len(m.members))
 	joint, err := m.joint(ctx, holds)
 	if err != nil {
-		return holds, err
+		return err
 	}
 	if len(joint) > 1 {
 		if err := m.takeJointly(ctx, lim, joint, holds); err != nil {
-			return holds, err
+			return err
 		}
 	}
 	for i, lock := range m.members {
 		if holds[i] != nil {
 			continue
 		}
-		if holds[i], err = lim.acquire(ctx, lock, until); err == nil && holds[i] == nil {
+		hold, err := lim.acquire(ctx, lock, until)
+		if err == nil && hold == nil {
 			err = fmt.Errorf("%w: a member's Acquire returned neither a hold nor an error", ErrInvalidLock)
 		}
 		if err != nil {
-			holds[i] = nil
-			return holds, err
+			return err
 		}
+		holds[i] = hold
 	}
-	return holds, nil
+	whole = true
+	return nil
 }
 
 // acquire takes one lock within what is left of the wait. One that comes late is
@@ -286,14 +288,13 @@ func (m *InterProcessMultiLock) takeJointly(ctx context.Context, lim limit, join
 		e := &ending{ctx: ctx, limited: limited, tries: lim.bounded, lock: g.paths(), waited: time.Since(began), obstacle: g.seenAhead()}
 		return opError("acquire", g.paths(), e.verdict(g.scope.Session, err))
 	}
-	var first error
-	for n, i := range joint {
-		// Every tenure is either held or given back.
-		hold, err := won[n].hold(ctx, won[n].place, won[n].tenure)
-		if err != nil && first == nil {
-			first = opError("acquire", won[n].path, err)
+	defer func() { unclaimAll(won) }()
+	for _, i := range joint {
+		st := won[0].place
+		if holds[i], err = st.hold(ctx, won[0]); err != nil {
+			return opError("acquire", st.path, err)
 		}
-		holds[i] = hold
+		won = won[1:]
 	}
-	return first
+	return nil
 }

@@ -101,8 +101,8 @@ func (m *InterProcessMutex) Acquire(ctx context.Context) (*Hold, error) {
 //
 // Cost with wait <= 0: one round trip if somebody has the lock, none if that is
 // a goroutine of this client, two if nobody has it.
-func (m *InterProcessMutex) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
-	hold, err := m.begin(ctx)
+func (m *InterProcessMutex) TryAcquire(ctx context.Context, wait time.Duration) (hold *Hold, err error) {
+	hold, err = m.begin(ctx)
 	if hold != nil || err != nil {
 		return hold, err
 	}
@@ -111,7 +111,7 @@ func (m *InterProcessMutex) TryAcquire(ctx context.Context, wait time.Duration) 
 	if err != nil {
 		return nil, opError("acquire", m.path, &WaitError{Lock: m.lock, Err: err})
 	}
-	defer cancel()
+	defer endLimit(cancel, &hold)
 	return m.take(ctx, limited, lim.once(), true)
 }
 
@@ -148,10 +148,11 @@ func (m *InterProcessMutex) take(ctx, limited context.Context, once, tries bool)
 }
 
 // enter gets a place in line, unless it gets the lock or fails already.
-func (m *InterProcessMutex) enter(ctx, limited context.Context, once, tries bool, began time.Duration) (w *waiter, _ *Hold, err error) {
+func (m *InterProcessMutex) enter(ctx, limited context.Context, once, tries bool, began time.Duration) (w *waiter, hold *Hold, err error) {
 	var l *line
 	var t *tenure
 	var o *obstacle
+	defer unclaimed(&hold, &t)
 	if m.mark != readName && m.opts.handovers > 0 {
 		if l, w, err = linesOf(m.scope.Session).join(limited, m, once); w != nil {
 			return w, nil, nil
@@ -161,24 +162,36 @@ func (m *InterProcessMutex) enter(ctx, limited context.Context, once, tries bool
 	case err != nil:
 		o = l.seenAhead()
 	case l != nil:
-		t, o, err = l.lead(limited, m, l.place(ctx, m), once)
+		t, o, err = l.lead(limited, m, nil, once)
 	default:
 		t, o, err = m.alone(limited, once)
 	}
 	if err != nil {
 		return nil, nil, m.refused(ctx, limited, tries, o, began, err)
 	}
-	hold, err := m.conclude(ctx, t)
+	hold, err = m.conclude(ctx, t)
 	return nil, hold, err
+}
+
+// unclaimed is deferred: it gives back a tenure that nobody has become the holder
+// of, because it came too late or a method of the caller's context panicked.
+func unclaimed(hold **Hold, t **tenure) {
+	if *hold == nil && *t != nil {
+		(*t).decline()
+	}
 }
 
 // alone gets the lock with a node that nobody else waits behind in line. After an
 // error it says who was in the way.
 func (m *InterProcessMutex) alone(ctx context.Context, once bool) (t *tenure, o *obstacle, err error) {
 	p := &place{queue: &m.queue, tag: tagOf(ctx, m.scope.Session)}
+	defer func() {
+		if t == nil { // also if a function of the caller's has panicked
+			p.leave()
+		}
+	}()
 	if t, err = p.win(ctx, once, m.tenure); err != nil {
 		o = p.seenAhead()
-		p.leave()
 	}
 	return t, o, err
 }
@@ -191,7 +204,7 @@ func (m *InterProcessMutex) refused(ctx, limited context.Context, tries bool, o 
 
 // conclude makes a hold of what was won.
 func (m *InterProcessMutex) conclude(ctx context.Context, t *tenure) (*Hold, error) {
-	hold, err := m.hold(ctx, t.place, t)
+	hold, err := m.hold(ctx, t)
 	if err != nil {
 		return nil, opError("acquire", m.path, err)
 	}
@@ -246,13 +259,13 @@ func (m *InterProcessMutex) tenure(p *place) *tenure {
 }
 
 // hold hands a tenure to who asked for it.
-func (q *queue) hold(ctx context.Context, p *place, t *tenure) (*Hold, error) {
+func (q *queue) hold(ctx context.Context, t *tenure) (*Hold, error) {
 	hold, err := newHold(ctx, t)
 	if err != nil {
 		return nil, err // lost in the meantime
 	}
 	if q.opts.revocable {
-		stop := p.observe(t.revoke) //nolint:contextcheck // it observes for as long as the hold lasts
+		stop := t.place.observe(t.revoke) //nolint:contextcheck // it observes for as long as the hold lasts
 		t.mu.Lock()
 		t.unobserve = stop
 		t.mu.Unlock()

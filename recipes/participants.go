@@ -86,59 +86,48 @@ func (q *queue) line(ctx context.Context, c *link.Conn) (*lineup, error) {
 	return lineUp(names, q.marks)
 }
 
-// describe reads every node of a queue, all requests at once. Those that have
+// describe reads every node of a queue, two requests for each. Those that have
 // gone meanwhile are left out.
 func (q *queue) describe(ctx context.Context, c *link.Conn, line []contender, waits func(int) bool) ([]Participant, error) {
-	if len(line) == 0 {
-		return nil, nil
+	var all []Participant
+	var there wire.StatResponse
+	gone, hidden := false, false
+	request := func(i int) *link.Call {
+		// The first one needs no right to read before ZooKeeper 3.9. Later servers say
+		// no more than that the node is there.
+		op := [2]wire.Op{wire.OpExists, wire.OpGetData}[i%2]
+		return link.NewCall(op, &wire.PathWatchRequest{Path: session.Below(q.path, line[i/2].name)})
 	}
-	calls := make([]*link.Call, 0, 2*len(line))
-	for _, one := range line {
-		req := &wire.PathWatchRequest{Path: session.Below(q.path, one.name)}
-		calls = append(calls, link.NewCall(wire.OpExists, req), link.NewCall(wire.OpGetData, req))
-	}
-	if err := q.scope.Session.Send(ctx, c, calls...); err != nil {
+	err := q.scope.Session.Each(ctx, c, false, 2*len(line), request, func(i int, call *link.Call, err error) error {
+		if i%2 == 0 {
+			gone, hidden = errors.Is(err, framework.ErrNoNode), errors.Is(err, framework.ErrNoAuth)
+			if gone || hidden {
+				return nil
+			}
+			if err == nil {
+				err = call.Decode(&there)
+			}
+			return err
+		}
+		var read wire.GetDataResponse
+		switch {
+		case gone, errors.Is(err, framework.ErrNoNode):
+			return nil
+		case err == nil:
+			err = call.Decode(&read)
+		case errors.Is(err, framework.ErrNoAuth):
+			err = nil
+		}
+		one := line[i/2]
+		p := Participant{Path: q.scope.Relative(session.Below(q.path, one.name)), Data: read.Data, Holds: !waits(i / 2), Write: one.mark == writeName}
+		if !hidden {
+			p.Session, p.Token, p.Since = there.Stat.EphemeralOwner, there.Stat.Czxid, time.UnixMilli(there.Stat.Ctime)
+		}
+		all = append(all, p)
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
-	var all []Participant
-	for i, one := range line {
-		p, err := q.describeOne(ctx, c, calls[2*i], calls[2*i+1])
-		switch {
-		case errors.Is(err, framework.ErrNoNode):
-			continue
-		case err != nil:
-			return nil, err
-		}
-		p.Path = q.scope.Relative(session.Below(q.path, one.name))
-		p.Holds, p.Write = !waits(i), one.mark == writeName
-		all = append(all, p)
-	}
 	return all, nil
-}
-
-// describeOne takes the stat from exists, which needs no right before ZooKeeper
-// 3.9. Later servers say no more than that the node is there.
-func (q *queue) describeOne(ctx context.Context, c *link.Conn, exists, get *link.Call) (Participant, error) {
-	s := q.scope.Session
-	var there wire.StatResponse
-	switch err := s.Await(ctx, c, exists, false); {
-	case errors.Is(err, framework.ErrNoAuth):
-		return Participant{}, nil
-	case err != nil:
-		return Participant{}, err
-	}
-	if err := exists.Decode(&there); err != nil {
-		return Participant{}, err
-	}
-	p := Participant{Session: there.Stat.EphemeralOwner, Token: there.Stat.Czxid, Since: time.UnixMilli(there.Stat.Ctime)}
-	var data wire.GetDataResponse
-	err := s.Await(ctx, c, get, false)
-	switch {
-	case err == nil:
-		err = get.Decode(&data)
-		p.Data = data.Data
-	case errors.Is(err, framework.ErrNoAuth):
-		err = nil
-	}
-	return p, err
 }

@@ -27,15 +27,16 @@ import (
 // Each round lists all queues in one go, so that what a grant rests on was true
 // at one time: the nodes were there and first, all of them.
 type party struct {
-	scope   *session.Scope
-	stands  []*stand // in the order of their paths, a lease behind its turn
-	reach   int      // how many of them may have a node
-	session int64
-	conn    *link.Conn    // that we learned on what we know
-	woken   chan struct{} // something has happened to a node ahead
-	fails   bool          // ErrSessionExpired is wanted when the session ends
-	behind  bool          // somebody was seen ahead
-	apart   bool          // each queue is listed with a request of its own, as one reply for all is too large
+	scope     *session.Scope
+	stands    []*stand // in the order of their paths, a lease behind its turn
+	reach     int      // how many of them may have a node
+	session   int64
+	conn      *link.Conn    // that we learned on what we know
+	woken     chan struct{} // something has happened to a node ahead
+	fails     bool          // ErrSessionExpired is wanted when the session ends
+	behind    bool          // somebody was seen ahead
+	apart     bool          // each queue is listed with a request of its own, as one reply for all is too large
+	deletions deletions
 	yielding
 }
 
@@ -104,8 +105,13 @@ func (g *party) paths() string {
 
 // acquire waits until we are first everywhere and claims what was won. If it
 // fails, what it may have made goes in the background.
-func (g *party) acquire(ctx context.Context, once bool) (won []prize, err error) {
+func (g *party) acquire(ctx context.Context, once bool) (won []*tenure, err error) {
 	defer g.unwatch()
+	defer func() {
+		if won == nil { // also if a function of the caller's has panicked
+			g.leave()
+		}
+	}()
 	if once {
 		err = g.peek(ctx)
 	}
@@ -121,7 +127,7 @@ func (g *party) acquire(ctx context.Context, once bool) (won []prize, err error)
 		switch {
 		case err != nil:
 			failures++
-			if paused := pause(ctx, failures); paused != nil {
+			if paused := pause(ctx, max(failures, g.deletions.inARow)); paused != nil {
 				err = paused
 			}
 		case once && g.behind:
@@ -130,7 +136,6 @@ func (g *party) acquire(ctx context.Context, once bool) (won []prize, err error)
 			failures = 0
 		}
 	}
-	g.leave()
 	return nil, err
 }
 
@@ -156,12 +161,14 @@ func (g *party) seenAhead() *obstacle {
 
 // serve gives up the turns, which are over with the leases.
 func (g *party) serve() {
+	var turns []*place
 	for _, st := range g.stands {
 		if st.lease != nil {
 			st.lease.crowded.Store(st.behind || st.lease.behind)
-			st.leave()
+			turns = append(turns, st.place)
 		}
 	}
+	leaveAll(turns)
 }
 
 // leave gives up every place.
@@ -170,17 +177,55 @@ func (g *party) leave() {
 		if st.old != "" {
 			st.scope.Session.Remove(st.session, session.Below(st.path, st.old))
 		}
-		st.leave()
 	}
+	leaveAll(placesOf(g.stands))
 }
 
 // peek looks whether there is any use in asking to be first everywhere at once.
 func (g *party) peek(ctx context.Context) error {
-	for _, st := range g.stands {
-		err := st.peek(ctx)
-		g.behind = g.behind || st.behind
+	c, err := g.scope.Session.Conn(ctx, true)
+	if err != nil {
+		return err
+	}
+	err = g.peekOn(ctx, c)
+	if errors.Is(err, errAgain) { // once more, with a request for each queue
+		err = g.peekOn(ctx, c)
+	}
+	return err
+}
+
+func (g *party) peekOn(ctx context.Context, c *link.Conn) error {
+	s := g.scope.Session
+	lists := s.NewLists(pathsOf(g.stands), g.apart)
+	sync := link.NewCall(wire.OpSync, &wire.PathRequest{Path: g.stands[0].path}) // not to refuse for what is over
+	all := append([]*link.Call{sync}, lists.Calls...)
+	if err := s.SendAll(ctx, c, all); err != nil {
+		return err
+	}
+	s.Settle(ctx, all[len(all)-1])
+	if err := s.Await(ctx, c, sync, false); err != nil {
+		return err
+	}
+	for i, st := range g.stands {
+		children, err := s.Listed(ctx, c, lists, i)
+		switch {
+		case errors.Is(err, session.ErrApart):
+			g.apart = true
+			return errAgain
+		case errors.Is(err, framework.ErrNoNode):
+			continue
+		case err != nil:
+			return err
+		}
+		line, err := lineUp(children, st.marks)
 		if err != nil {
 			return err
+		}
+		_, waits := st.queue.ahead(line, line.len())
+		line.free()
+		if waits {
+			g.behind = true
+			return ErrNotAcquired
 		}
 	}
 	return nil
@@ -295,6 +340,14 @@ func placesOf(stands []*stand) []*place {
 	return places
 }
 
+func pathsOf(stands []*stand) []string {
+	paths := make([]string, len(stands))
+	for i, st := range stands {
+		paths[i] = st.path
+	}
+	return paths
+}
+
 // first is whether we were seen to have a node with nobody ahead.
 func (st *stand) first() bool { return st.name != "" && st.line != nil && !st.waits }
 
@@ -321,13 +374,15 @@ func (g *party) send(ctx context.Context, c *link.Conn, missing, listed []*stand
 		}
 		calls = append(calls, create)
 	}
-	paths := make([]string, len(listed))
-	for i, st := range listed {
-		paths[i] = st.path
-	}
-	lists := s.NewLists(paths, g.apart)
+	lists := s.NewLists(pathsOf(listed), g.apart)
 	all := append(calls, lists.Calls...)
-	if err := s.Send(ctx, c, all...); err != nil {
+	if create != nil {
+		doubted(placesOf(missing), create) // it ends, and then it is known
+	}
+	if err := s.SendAll(ctx, c, all); err != nil {
+		if create != nil {
+			_ = answeredTogether(ctx, c, create, placesOf(missing)) // takes in whether it was sent
+		}
 		return err
 	}
 	s.Settle(ctx, all[len(all)-1])
@@ -386,6 +441,7 @@ func (g *party) listed(ctx context.Context, c *link.Conn, lists *session.Lists, 
 			continue
 		}
 		if st.at = st.line.find(st.name); st.at < 0 {
+			g.deletions.note()
 			st.reset(c)
 			return errAgain
 		}
@@ -449,33 +505,31 @@ func (g *party) judge() judgement {
 	return judgedWhole
 }
 
-// prize is one lock that was won.
-type prize struct {
-	*stand
-	tenure *tenure
-}
-
 // claim turns what was won into tenures, in the order of the locks.
-func (g *party) claim(ctx context.Context) (won []prize, err error) {
+func (g *party) claim(ctx context.Context) (won []*tenure, err error) {
+	var tenures []*tenure
+	defer func() {
+		if won == nil {
+			for _, t := range tenures {
+				g.scope.Session.DropClaim(t.claim)
+			}
+		}
+	}()
 	for _, st := range g.stands {
 		if st.lease != nil {
 			continue
 		}
-		err := st.dated(ctx, g.conn)
-		if err == nil {
-			st.conn = g.conn
-			t := st.own(st.place)
-			if err = st.claim(ctx, t, nil); err == nil {
-				won = append(won, prize{st, t})
-				continue
-			}
+		if err := st.dated(ctx, g.conn); err != nil {
+			return nil, err
 		}
-		for _, claimed := range won {
-			g.scope.Session.DropClaim(claimed.tenure.claim)
+		st.conn = g.conn
+		t := st.own(st.place)
+		if err := st.claim(ctx, t, nil); err != nil {
+			return nil, err
 		}
-		return nil, err
+		tenures = append(tenures, t)
 	}
-	return won, nil
+	return tenures, nil
 }
 
 // dated learns the czxid of a node whose creation had its reply lost.

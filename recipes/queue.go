@@ -47,13 +47,14 @@ type place struct {
 	name       string // "" until we know it
 	full       string // the node's path, if name is a part of it
 	czxid      int64
-	doubt      *link.Call // a creation whose reply was lost
+	doubt      *link.Call // a creation without a known outcome
 	straggler  bool       // such a creation had not happened, and may still
-	behind     bool       // somebody was seen ahead
-	obstacle   *obstacle  // who, if it gave up waiting
-	parties    bool       // MultiLocks were seen in the queue
-	line       *line      // those of this process who wait behind it, nil if each has a place
-	gone       func()     // is called when our node was found to be gone; nil for nothing
+	deletions  deletions
+	behind     bool      // somebody was seen ahead
+	obstacle   *obstacle // who, if it gave up waiting
+	parties    bool      // MultiLocks were seen in the queue
+	line       *line     // those of this process who wait behind it, nil if each has a place
+	gone       func()    // is called when our node was found to be gone; nil for nothing
 }
 
 // errAgain says that what was found does not hold any more.
@@ -61,7 +62,7 @@ var errAgain = errors.New("begin again")
 
 // win waits until the place is first and turns it into a tenure, which make
 // gives. If it fails, somebody has to leave the place, or to go on with it.
-func (p *place) win(ctx context.Context, once bool, make func(*place) *tenure) (t *tenure, err error) {
+func (p *place) win(ctx context.Context, once bool, make func(*place) *tenure) (_ *tenure, err error) {
 	if once {
 		err = p.peek(ctx)
 	}
@@ -70,7 +71,7 @@ func (p *place) win(ctx context.Context, once bool, make func(*place) *tenure) (
 		if err = p.getAheadAs(ctx, once, &h); err != nil {
 			break
 		}
-		t = make(p)
+		t := make(p)
 		p.line.taken(t)
 		if err = p.claim(ctx, t, h.won); err == nil {
 			return t, nil
@@ -146,7 +147,7 @@ func (p *place) getAheadAs(ctx context.Context, once bool, h *heir) (err error) 
 			return err
 		}
 		failures++
-		if err := pause(ctx, failures); err != nil {
+		if err := pause(ctx, max(failures, p.deletions.inARow)); err != nil {
 			return err
 		}
 	}
@@ -156,6 +157,22 @@ const (
 	firstPause = 5 * time.Millisecond
 	mostPause  = time.Second
 )
+
+// deletions counts how often in a row others have deleted our nodes, so that who
+// deletes them over and over does not make us ask over and over.
+type deletions struct {
+	inARow int
+	last   time.Time
+}
+
+func (d *deletions) note() {
+	now := time.Now()
+	if now.Sub(d.last) > 2*mostPause {
+		d.inARow = 0
+	}
+	d.inARow++
+	d.last = now
+}
 
 // pause keeps failures that follow each other from being a tight loop. The first
 // few cost nothing: a reconnect takes its time by itself.
@@ -215,6 +232,9 @@ type view struct {
 // gone.
 func (p *place) view(ctx context.Context, c *link.Conn, list *link.Call) (v view, err error) {
 	line, err := p.listed(ctx, c, list)
+	if errors.Is(err, framework.ErrNoNode) {
+		return v, p.deleted()
+	}
 	if err != nil {
 		return v, err
 	}
@@ -233,10 +253,19 @@ func (p *place) view(ctx context.Context, c *link.Conn, list *link.Call) (v view
 	line.free()
 	list.Free()
 	if v.at < 0 {
+		p.deletions.note()
 		p.vanished()
 		err = errAgain
 	}
 	return v, err
+}
+
+// deleted begins again after somebody has deleted the whole queue.
+func (p *place) deleted() error {
+	p.deletions.note()
+	p.leave() // not to rest on what only the parent's absence says
+	p.vanished()
+	return errAgain
 }
 
 // sawAhead remembers that others were seen ahead, and tells those in line who.
@@ -302,6 +331,7 @@ func (p *place) enter(ctx context.Context, c *link.Conn) (list *link.Call, err e
 	if err := p.scope.Session.Send(ctx, c, create, list); err != nil {
 		return nil, err
 	}
+	p.doubt = create // whatever ends the waiting, it must be known
 	p.scope.Session.Settle(ctx, list)
 	return list, p.created(ctx, c, create)
 }
@@ -322,40 +352,43 @@ func (p *place) creating(c *link.Conn) *wire.CreateRequest {
 	return &wire.CreateRequest{Path: path, Data: p.data(c), ACL: p.scope.ACL(path), Flags: wire.FlagEphemeralSequence}
 }
 
-// created takes in the reply to a creation.
+// created takes in the reply to a creation, and makes the parent if that was
+// missing.
 func (p *place) created(ctx context.Context, c *link.Conn, create *link.Call) error {
+	err := p.answered(ctx, c, create)
+	if errors.Is(err, framework.ErrNoNode) {
+		return ensure(ctx, c, p)
+	}
+	return err
+}
+
+// answered takes in the reply to a creation. Without one it stays in doubt.
+func (p *place) answered(ctx context.Context, c *link.Conn, create *link.Call) error {
 	err := p.scope.Session.Await(ctx, c, create, true)
-	switch {
-	case err == nil:
+	if err == nil {
 		var resp wire.Create2Response
 		if err := create.Decode(&resp); err != nil {
-			p.doubt = create
 			return fmt.Errorf("%w: %w", framework.ErrOutcomeUnknown, err)
 		}
-		return p.named(create, resp.Path, resp.Stat.Czxid)
-	case errors.Is(err, framework.ErrNoNode):
-		if err := p.scope.Ensure(ctx, c, p.path); err != nil {
-			return err
-		}
-		return errAgain
-	case framework.Ambiguous(err):
-		p.doubt = create
+		return p.named(resp.Path, resp.Stat.Czxid)
+	}
+	if !framework.Ambiguous(err) {
+		p.doubt = nil
 	}
 	return err
 }
 
 // named takes in what the server has called our node: what was asked for, and a
 // number. Anything else leaves open what it has made.
-func (p *place) named(create *link.Call, full string, czxid int64) error {
+func (p *place) named(full string, czxid int64) error {
 	parent, name := framework.PathAndNode(full)
 	if own := len(p.protection); parent != p.path || !strings.HasPrefix(name, p.protection) || !strings.HasPrefix(name[own:], p.mark) {
-		p.doubt = create
 		return fmt.Errorf("%w: the server says it made %q instead of %s and a number",
 			framework.ErrOutcomeUnknown, full, session.Below(p.path, p.protection+p.mark))
 	}
 	// What lasts as long as a hold shares one string.
 	p.full, p.name, p.protection = full, name, name[:len(p.protection)]
-	p.czxid = czxid
+	p.czxid, p.doubt = czxid, nil
 	return nil
 }
 
@@ -405,7 +438,7 @@ func (p *place) list(ctx context.Context, c *link.Conn) (list *link.Call, err er
 // is the same, so what there is under our name is ours.
 func (p *place) recover(ctx context.Context, c *link.Conn) error {
 	s := p.scope.Session
-	names, err := s.Find(ctx, c, p.path, p.protection)
+	names, err := s.FindOwn(ctx, c, p.path, p.protection)
 	switch {
 	case err != nil && !errors.Is(err, framework.ErrNoNode):
 		return err
@@ -516,6 +549,30 @@ func (p *place) leave() {
 		s.Remove(p.session, p.node())
 	}
 	p.sweep()
+}
+
+// leaveAll gives up places of one client.
+func leaveAll(places []*place) {
+	var id int64 // of the session that nodes are in
+	var nodes []string
+	removeNodes := func() {
+		if len(nodes) > 0 {
+			places[0].scope.Session.RemoveAll(id, nodes)
+		}
+	}
+	for _, p := range places {
+		if p.doubt != nil || p.name == "" {
+			p.leave()
+			continue
+		}
+		if p.session != id {
+			removeNodes()
+			id, nodes = p.session, nil
+		}
+		nodes = append(nodes, p.node())
+		p.sweep()
+	}
+	removeNodes()
 }
 
 // sweep looks for a second node of ours.

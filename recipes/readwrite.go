@@ -43,7 +43,7 @@ func (l *InterProcessReadWriteLock) WriteSide() *InterProcessMutex { return l.wr
 //
 // Source: Curator since 5.6 (CURATOR-621); earlier peers put the read node at
 // the end of the queue and can be overtaken by a waiting writer.
-func (m *InterProcessMutex) downgrade(ctx context.Context, write *tenure) (*Hold, error) {
+func (m *InterProcessMutex) downgrade(ctx context.Context, write *tenure) (hold *Hold, err error) {
 	if state, err := write.now(); state == Lost {
 		return nil, err
 	}
@@ -54,17 +54,23 @@ func (m *InterProcessMutex) downgrade(ctx context.Context, write *tenure) (*Hold
 	}
 	held := write.place
 	p := &place{queue: &m.queue, tag: held.tag, session: held.session, protection: m.scope.Session.Protection(held.tag, false)}
+	var t *tenure
+	defer func() {
+		if t == nil {
+			p.leave()
+		}
+		unclaimed(&hold, &t)
+	}()
 	digits := held.name[strings.LastIndex(held.name, writeName)+len(writeName):]
 	if err := p.enterAs(ctx, held.session, digits); err != nil {
-		p.leave()
 		return nil, write.lossIn(err, p)
 	}
-	t := m.tenure(p)
-	if err := p.claim(ctx, t, nil); err != nil {
-		p.leave()
+	read := m.tenure(p)
+	if err := p.claim(ctx, read, nil); err != nil {
 		return nil, write.lossIn(err, p)
 	}
-	return m.hold(ctx, p, t)
+	t = read
+	return m.hold(ctx, t)
 }
 
 // lossIn is what a failure to get a place means to who wants it on the strength
@@ -73,8 +79,11 @@ func (t *tenure) lossIn(err error, p *place) error {
 	if state, lost := t.now(); state == Lost {
 		return lost
 	}
-	if errors.Is(err, session.ErrSessionOver) { // what was just made is gone, and the session is not
+	switch {
+	case errors.Is(err, session.ErrSessionOver): // what was just made is gone, and the session is not
 		return lostError(p.node(), ErrNodeDeleted)
+	case errors.Is(err, framework.ErrNoNode): // what it was to stand below is gone, and so is the tenure's node
+		return lostError(t.node(), ErrNodeDeleted)
 	}
 	return err
 }
@@ -94,15 +103,15 @@ func (p *place) enterAs(ctx context.Context, of int64, digits string) error {
 			Path: path, Data: p.data(c), ACL: p.scope.ACL(path), Flags: wire.FlagEphemeral,
 		})
 		if err = s.Send(ctx, c, create); err == nil {
-			p.conn = c
-			err = s.Await(ctx, c, create, true)
+			before := p.doubt
+			p.conn, p.doubt = c, create
+			if err = s.Await(ctx, c, create, true); !framework.Ambiguous(err) {
+				p.doubt = before
+			}
 		}
-		switch {
-		case err == nil, errors.Is(err, framework.ErrNodeExists): // after a lost reply: nobody else has the name
+		if err == nil || errors.Is(err, framework.ErrNodeExists) { // after a lost reply: nobody else has the name
 			p.name, p.full, p.doubt = node, path, nil
 			return nil
-		case framework.Ambiguous(err):
-			p.doubt = create
 		}
 		if ctx.Err() != nil || !passing(err) {
 			return fmt.Errorf("downgrade: %w", err)

@@ -131,40 +131,53 @@ func (s *InterProcessSemaphore) allowed(ctx context.Context, n int) error {
 	return nil
 }
 
-func (s *InterProcessSemaphore) queueUp(ctx context.Context, n int, lim limit) (*Hold, error) {
+func (s *InterProcessSemaphore) queueUp(ctx context.Context, n int, lim limit) (hold *Hold, err error) {
 	began := time.Now()
 	limited, cancel, err := lim.begin(ctx, s.line.scope.Session)
 	if err != nil {
 		return nil, &WaitError{Lock: s.path, Err: err}
 	}
-	defer cancel()
+	defer endLimit(cancel, &hold)
 	a := &lending{InterProcessSemaphore: s, once: lim.once(), n: n, turn: &place{queue: &s.line, tag: tagOf(ctx, s.line.scope.Session)}}
 	tenures, err := a.run(limited)
 	if err != nil {
 		e := &ending{ctx: ctx, limited: limited, tries: lim.bounded, lock: s.path, waited: time.Since(began), obstacle: a.seenAhead()}
 		return nil, e.verdict(s.line.scope.Session, err)
 	}
-	return s.hold(ctx, a.leases, tenures)
+	return s.hold(ctx, tenures)
 }
 
-// hold makes one hold of the leases: of the one, or of a tenure over all.
-func (s *InterProcessSemaphore) hold(ctx context.Context, leases []*place, tenures []*tenure) (*Hold, error) {
-	if len(leases) == 1 {
-		return s.leases.hold(ctx, leases[0], tenures[0])
-	}
-	members := make([]*Hold, len(leases))
-	for i := range leases {
-		m, err := s.leases.hold(ctx, leases[i], tenures[i])
+// hold makes one hold of the leases: of the one, or of a tenure over all. If it
+// cannot, or a method of the caller's context panics, none is left.
+func (s *InterProcessSemaphore) hold(ctx context.Context, tenures []*tenure) (*Hold, error) {
+	var members []*Hold
+	defer func() {
+		if len(tenures) > 0 {
+			unclaimAll(tenures)
+			_ = releaseAll(members) // the error that there is tells why
+		}
+	}()
+	for len(tenures) > 0 {
+		m, err := s.leases.hold(ctx, tenures[0])
 		if err != nil {
-			for _, t := range tenures[i:] {
-				_ = t.give() // err tells why
-			}
-			_ = releaseAll(members[:i])
 			return nil, err
 		}
-		members[i] = m
+		members, tenures = append(members, m), tenures[1:]
+	}
+	if len(members) == 1 {
+		return members[0], nil
 	}
 	return newGroup(ctx, members)
+}
+
+// unclaimAll gives back the nodes of tenures that nobody has become a holder of.
+func unclaimAll(tenures []*tenure) {
+	places := make([]*place, len(tenures))
+	for i, t := range tenures {
+		places[i] = t.place
+		t.place.scope.Session.DropClaim(t.claim)
+	}
+	leaveAll(places)
 }
 
 // lending is one acquisition of leases.
@@ -193,11 +206,11 @@ func (a *lending) seenAhead() *obstacle {
 }
 
 // run waits for our turn and then for the leases. Whatever comes of it, our
-// turn is over afterwards, and after a failure the leases go as well.
-func (a *lending) run(ctx context.Context) (tenures []*tenure, err error) {
+// turn is over afterwards, and without tenures the leases go as well.
+func (a *lending) run(ctx context.Context) (won []*tenure, err error) {
 	defer func() {
 		a.turn.leave()
-		if err != nil {
+		if won == nil { // also if a method of the caller's context has panicked
 			a.drop()
 		}
 		a.crowded.Store(a.turn.behind || a.waited)
@@ -205,9 +218,9 @@ func (a *lending) run(ctx context.Context) (tenures []*tenure, err error) {
 	if a.once {
 		err = a.peek(ctx)
 	}
-	if err == nil && !a.crowded.Load() {
-		if tenures, err = a.jointly(ctx); tenures != nil {
-			return tenures, nil
+	if err == nil && !a.crowded.Load() && a.n < session.MostOperations {
+		if won, err = a.jointly(ctx); won != nil {
+			return won, nil
 		}
 	}
 	// Who loses its turn goes to the end of the line, where it must not have
@@ -220,8 +233,8 @@ func (a *lending) run(ctx context.Context) (tenures []*tenure, err error) {
 		if err = a.turn.getAhead(ctx, false); err != nil {
 			return nil, err
 		}
-		if tenures, err = a.borrow(ctx); err == nil {
-			return tenures, nil
+		if won, err = a.borrow(ctx); err == nil {
+			return won, nil
 		}
 		if errors.Is(err, errYield) {
 			a.yield()
@@ -233,9 +246,7 @@ func (a *lending) run(ctx context.Context) (tenures []*tenure, err error) {
 
 // drop gives up what we have of leases.
 func (a *lending) drop() {
-	for _, l := range a.leases {
-		l.leave()
-	}
+	leaveAll(a.leases)
 	a.leases = nil
 }
 
@@ -341,33 +352,78 @@ var errYield = fmt.Errorf("give way: %w", errAgain)
 // all of them, as each may have to be cleaned up.
 func (a *lending) make(ctx context.Context, c *link.Conn) (made func() error, err error) {
 	var missing []*place
-	var calls []*link.Call
 	for _, l := range a.leases {
 		if err := l.resolve(ctx, c); err != nil {
 			return nil, err
 		}
 		if l.name == "" {
-			missing, calls = append(missing, l), append(calls, l.creation(c))
+			missing = append(missing, l)
 		}
 	}
-	if len(calls) > 0 {
-		if err := a.line.scope.Session.Send(ctx, c, calls...); err != nil {
-			return nil, err
-		}
+	batches, calls, err := a.creations(c, missing)
+	if err != nil {
+		return nil, err
 	}
-	return func() (err error) {
-		for i, l := range missing {
-			if e := l.created(ctx, c, calls[i]); err == nil {
-				err = e
+	for i, batch := range batches {
+		doubted(batch, calls[i]) // each call ends, and then it is known
+	}
+	if err := a.line.scope.Session.SendAll(ctx, c, calls); err != nil {
+		_ = a.made(ctx, c, batches, calls) // takes in which were sent
+		return nil, err
+	}
+	return func() error { return a.made(ctx, c, batches, calls) }, nil
+}
+
+// creations are the requests that make places: a transaction for as many as may
+// be in one, and for a single place a request that also shows its czxid.
+func (a *lending) creations(c *link.Conn, missing []*place) (batches [][]*place, calls []*link.Call, err error) {
+	for n := session.MostOperations; len(missing) > 0; {
+		batch := missing[:min(n, len(missing))]
+		call := batch[0].creation(c)
+		if len(batch) > 1 {
+			call, err = createTogether(c, batch)
+			if errors.Is(err, framework.ErrTooLarge) || err == nil && call.Size() > a.line.scope.Session.MostInTransaction() {
+				n = len(batch) / 2
+				continue
+			}
+			if err != nil {
+				return nil, nil, err
 			}
 		}
-		return err
-	}, nil
+		batches, calls, missing = append(batches, batch), append(calls, call), missing[len(batch):]
+	}
+	return batches, calls, nil
+}
+
+// made takes in the replies. If a parent was missing, it is made once.
+func (a *lending) made(ctx context.Context, c *link.Conn, batches [][]*place, calls []*link.Call) (err error) {
+	var parentless *place
+	for i, batch := range batches {
+		var e error
+		if len(batch) == 1 {
+			e = batch[0].answered(ctx, c, calls[i])
+		} else {
+			e = answeredTogether(ctx, c, calls[i], batch)
+		}
+		switch {
+		case errors.Is(e, framework.ErrNoNode):
+			parentless = batch[0]
+		case err == nil:
+			err = e
+		}
+	}
+	if err == nil && parentless != nil {
+		return ensure(ctx, c, parentless)
+	}
+	return err
 }
 
 // granted is whether all of our leases are among the first. If not, v says who is.
 func (a *lending) granted(ctx context.Context, c *link.Conn, list *link.Call, v *view) (bool, error) {
 	line, err := a.leases[0].listed(ctx, c, list)
+	if errors.Is(err, framework.ErrNoNode) {
+		return false, a.deleted()
+	}
 	if err != nil {
 		return false, err
 	}
@@ -392,18 +448,29 @@ func (a *lending) granted(ctx context.Context, c *link.Conn, list *link.Call, v 
 	return !a.full, nil
 }
 
+// deleted begins again after somebody has deleted the leases with their parent.
+func (a *lending) deleted() error {
+	a.turn.deletions.note()
+	a.drop() // not to rest on what only the parent's absence says
+	return errAgain
+}
+
 // claim turns every lease into a tenure.
-func (a *lending) claim(ctx context.Context) ([]*tenure, error) {
-	tenures := make([]*tenure, len(a.leases))
-	for i, l := range a.leases {
+func (a *lending) claim(ctx context.Context) (won []*tenure, err error) {
+	tenures := make([]*tenure, 0, len(a.leases))
+	defer func() {
+		if won == nil {
+			for _, t := range tenures {
+				a.line.scope.Session.DropClaim(t.claim)
+			}
+		}
+	}()
+	for _, l := range a.leases {
 		t := a.tenure(l)
 		if err := l.claim(ctx, t, nil); err != nil {
-			for _, claimed := range tenures[:i] {
-				a.line.scope.Session.DropClaim(claimed.claim)
-			}
 			return nil, err
 		}
-		tenures[i] = t
+		tenures = append(tenures, t)
 	}
 	return tenures, nil
 }

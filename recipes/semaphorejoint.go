@@ -63,6 +63,7 @@ func (a *lending) attempt(ctx context.Context) ([]*tenure, error) {
 	if err := s.Send(ctx, c, create, line, leases); err != nil {
 		return nil, err
 	}
+	doubted(all, create)
 	s.Settle(ctx, leases)
 	if err := createdTogether(ctx, c, create, all); err != nil {
 		return nil, err

@@ -2,9 +2,14 @@ package recipes
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"time"
 
+	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/link"
+	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/wire"
 )
 
 // Curator takes several leases one after another, and holds those it has while
@@ -45,41 +50,54 @@ func (a *lending) inTheWay(ctx context.Context, c *link.Conn) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	behind, err := a.line.describe(ctx, c, line.span(at+1, line.len()), nobodyWaits)
-	if err != nil {
-		return false, err
-	}
-	owners, err := a.InterProcessSemaphore.leases.describe(ctx, c, a.withoutOurs(leases.span(0, leases.len())), nobodyWaits)
-	if err != nil {
-		return false, err
-	}
 	has := make(map[int64]bool)
-	for _, o := range owners {
-		has[o.Session] = true
+	err = a.InterProcessSemaphore.leases.owners(ctx, c, a.withoutOurs(leases.span(0, leases.len())), func(session int64) bool {
+		has[session] = true
+		return true
+	})
+	if err != nil || len(has) == 0 {
+		return false, err
 	}
-	for _, b := range behind {
-		if has[b.Session] {
-			return true, nil
-		}
-	}
-	return false, nil
+	found := false
+	err = a.line.owners(ctx, c, line.span(at+1, line.len()), func(session int64) bool {
+		found = has[session]
+		return !found
+	})
+	return found, err
 }
 
-func nobodyWaits(int) bool { return false }
+// owners tells in which sessions nodes are, until yield returns false.
+func (q *queue) owners(ctx context.Context, c *link.Conn, nodes []contender, yield func(session int64) bool) error {
+	errEnough := errors.New("enough")
+	request := func(i int) *link.Call {
+		return link.NewCall(wire.OpExists, &wire.PathWatchRequest{Path: session.Below(q.path, nodes[i].name)})
+	}
+	err := q.scope.Session.Each(ctx, c, false, len(nodes), request, func(_ int, call *link.Call, err error) error {
+		var resp wire.StatResponse
+		if err == nil {
+			err = call.Decode(&resp)
+		}
+		switch {
+		case errors.Is(err, framework.ErrNoNode), errors.Is(err, framework.ErrNoAuth): // hidden from us, with ZooKeeper 3.9
+			return nil
+		case err == nil && !yield(resp.Stat.EphemeralOwner):
+			return errEnough
+		}
+		return err
+	})
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}
 
 // withoutOurs are the leases that this acquisition has not made.
 func (a *lending) withoutOurs(leases []contender) []contender {
-	var others []contender
-	for _, l := range leases {
-		ours := false
-		for _, p := range a.leases {
-			ours = ours || p.name == l.name
-		}
-		if !ours {
-			others = append(others, l)
-		}
+	ours := make(map[string]bool, len(a.leases))
+	for _, p := range a.leases {
+		ours[p.name] = true
 	}
-	return others
+	return slices.DeleteFunc(leases, func(l contender) bool { return ours[l.name] })
 }
 
 // yield gives our turn and what we have of leases to those behind us.

@@ -67,17 +67,18 @@ type downgrade struct {
 	l *recipes.InterProcessReadWriteLock
 }
 
-func (l downgrade) Acquire(ctx context.Context) (*recipes.Hold, error) {
+func (l downgrade) Acquire(ctx context.Context) (r *recipes.Hold, err error) {
 	w, err := l.l.WriteSide().Acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r, err := l.l.ReadSide().Acquire(w.Context()) //nolint:contextcheck // the hold's context is ctx's child
-	if released := w.Release(); err == nil && errors.Is(released, recipes.ErrLockLost) {
-		_ = r.Release()
-		return nil, released
-	}
-	return r, err
+	defer func() {
+		if released := w.Release(); r != nil && errors.Is(released, recipes.ErrLockLost) {
+			_ = r.Release()
+			r, err = nil, released
+		}
+	}()
+	return l.l.ReadSide().Acquire(w.Context()) //nolint:contextcheck // the hold's context is ctx's child
 }
 
 func (l downgrade) TryAcquire(ctx context.Context, _ time.Duration) (*recipes.Hold, error) {

@@ -345,7 +345,7 @@ func (t *tenure) listen(fn func(HoldState)) (remove func()) {
 	over := t.state == Lost || t.state == Released
 	hub := t.hub
 	if hub == nil || over {
-		hub = &listeners.Hub[HoldState]{ReplayLast: true}
+		hub = &listeners.Hub[HoldState]{ReplayLast: true, OnPanic: t.panicked}
 		hub.Publish(t.state)
 	}
 	remove = hub.Listen(fn)
@@ -355,6 +355,15 @@ func (t *tenure) listen(fn func(HoldState)) (remove func()) {
 		t.hub = hub
 	}
 	return remove
+}
+
+// panicked reports what a listener panicked with to the client's error listeners.
+func (t *tenure) panicked(value any) {
+	if t.place != nil {
+		t.place.scope.Session.Report(&session.PanicError{Value: value})
+	} else if t.means != nil && len(t.means.members) > 0 {
+		t.means.members[0].tenure.panicked(value)
+	}
 }
 
 // hurry makes giving back not wait for the servers, or no longer.

@@ -24,7 +24,8 @@ func transaction(req *wire.MultiRequest) (*link.Call, error) {
 	return call, nil
 }
 
-// createTogether is the transaction that makes the nodes of several places.
+// createTogether is the transaction that makes the nodes of several places. Once it
+// is sent, they are in doubt until its reply is taken in.
 func createTogether(c *link.Conn, places []*place) (*link.Call, error) {
 	req := &wire.MultiRequest{Ops: make([]wire.MultiOp, len(places))}
 	for i, p := range places {
@@ -33,8 +34,30 @@ func createTogether(c *link.Conn, places []*place) (*link.Call, error) {
 	return transaction(req)
 }
 
-// createdTogether takes in the reply to a transaction that makes nodes.
+// createdTogether takes in the reply to a transaction that makes nodes, and makes
+// the parents of those that could not be made.
 func createdTogether(ctx context.Context, c *link.Conn, create *link.Call, made []*place) error {
+	err := answeredTogether(ctx, c, create, made)
+	var refused *refusalError
+	if errors.As(err, &refused) && errors.Is(err, framework.ErrNoNode) {
+		return ensure(ctx, c, made[refused.at:]...)
+	}
+	return err
+}
+
+// refusalError is the operation that stopped a transaction, and why.
+type refusalError struct {
+	at   int
+	path string
+	err  error
+}
+
+func (r *refusalError) Error() string { return r.path + ": " + r.err.Error() }
+
+func (r *refusalError) Unwrap() error { return r.err }
+
+// answeredTogether takes in the reply to a transaction that makes nodes.
+func answeredTogether(ctx context.Context, c *link.Conn, create *link.Call, made []*place) error {
 	err := made[0].scope.Session.Await(ctx, c, create, true)
 	var resp wire.MultiResponse
 	if err == nil {
@@ -46,42 +69,53 @@ func createdTogether(ctx context.Context, c *link.Conn, create *link.Call, made 
 			err = fmt.Errorf("%w: %w", framework.ErrOutcomeUnknown, err)
 		}
 	}
+	if framework.Ambiguous(err) {
+		return err
+	}
+	settled(made)
 	if err != nil {
-		if framework.Ambiguous(err) {
-			for _, p := range made {
-				p.doubt = create
-			}
-		}
 		return err
 	}
 	if i, code, err := firstRefusal(resp.Results); err != nil {
-		if code == wire.CodeNoNode {
-			return ensureAll(ctx, c, made[i:])
-		}
 		if code != wire.CodeOK {
 			err = made[i].scope.Session.Refusal(wire.OpCreate, session.Below(made[i].path, made[i].mark), code)
 		}
-		return fmt.Errorf("%s: %w", made[i].path, err)
+		return &refusalError{at: i, path: made[i].path, err: err}
 	}
 	// Whatever the operation, a transaction's result of a creation has no Stat. But
 	// the reply to a write carries its own zxid: servers apply one at a time.
 	//
 	// Source: ZooKeeper's FinalRequestProcessor, CommitProcessor.
 	for i, p := range made {
-		err = errors.Join(err, p.named(create, resp.Results[i].Path, create.Zxid()))
+		if e := p.named(resp.Results[i].Path, create.Zxid()); e != nil {
+			p.doubt = create
+			err = errors.Join(err, e)
+		}
 	}
 	return err
 }
 
-// ensureAll makes the parents of nodes, of which the first is missing.
-func ensureAll(ctx context.Context, c *link.Conn, made []*place) error {
-	for i, p := range made {
-		if i > 0 && p.path == made[i-1].path {
-			continue
+// doubted says that a transaction is on its way that makes the nodes of places.
+func doubted(places []*place, create *link.Call) {
+	for _, p := range places {
+		p.doubt = create
+	}
+}
+
+// settled says that nothing is in doubt any more.
+func settled(places []*place) { doubted(places, nil) }
+
+// ensure makes the parents of places, of which one is missing, and says that the
+// places are to be made again. Places of one client only.
+func ensure(ctx context.Context, c *link.Conn, places ...*place) error {
+	var parents session.Parents
+	for _, p := range places {
+		if n := len(parents.Paths); n == 0 || parents.Paths[n-1] != p.path { // those of one queue come together
+			parents.Paths = append(parents.Paths, p.path)
 		}
-		if err := p.scope.Ensure(ctx, c, p.path); err != nil {
-			return fmt.Errorf("%s: %w", p.path, err)
-		}
+	}
+	if err := places[0].scope.Ensure(ctx, c, parents); err != nil {
+		return err
 	}
 	return errAgain
 }

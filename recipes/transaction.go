@@ -80,8 +80,9 @@ func (t *Transaction) Commit(ctx context.Context, opts ...framework.CommitOption
 	if err := t.begin(leaves); err != nil {
 		return nil, err
 	}
+	err = framework.ErrOutcomeUnknown // unless send returns: a method of ctx may panic
+	defer func() { t.end(leaves, err) }()
 	results, err := t.send(ctx, leaves, nil, opts)
-	t.end(leaves, err)
 	return results, err
 }
 
@@ -118,20 +119,34 @@ func (t *Transaction) CommitAndRelease(ctx context.Context, opts ...framework.Co
 	// The servers may give the lock away with the transaction, so the contexts end
 	// before it leaves.
 	defer detach(d.leaveForNow())
+	hurry := func() {
+		for _, leaf := range leaves {
+			leaf.tenure.hurry()
+		}
+	}
+	returned := false
+	defer func() {
+		if !returned { // a method of ctx has panicked, and nobody would give the hold back
+			t.end(leaves, framework.ErrOutcomeUnknown)
+			d.reopen()
+			hurry()
+			_ = t.hold.Release()
+		}
+	}()
 	results, err := t.send(ctx, leaves, d, opts)
+	returned = true
 	t.end(leaves, err)
 	switch {
 	case err == nil:
 		d.done()
 	case errors.Is(err, framework.ErrOutcomeUnknown):
 		d.reopen()
-		stop := context.AfterFunc(ctx, func() {
-			for _, leaf := range leaves {
-				leaf.tenure.hurry()
-			}
-		})
-		defer stop()
-		_ = t.hold.Release() // whatever comes of it goes on in the background
+		stop := func() bool { return true }
+		defer func() {
+			_ = t.hold.Release() // whatever comes of it goes on in the background
+			stop()
+		}()
+		stop = context.AfterFunc(ctx, hurry)
 	default:
 		d.undo()
 	}

@@ -139,6 +139,9 @@ func (g *party) inTheWay() bool { return slices.ContainsFunc(g.stands, (*stand).
 // up, as who wants it waits for our turn.
 func (st *stand) inTheWay() bool { return st.turn == nil && st.first() }
 
+// mostSettings bounds the requests on their way that set watches.
+const mostSettings = 200
+
 // watchAhead sees to it that the node ahead is watched wherever we wait. It
 // reports true if one has gone meanwhile.
 func (g *party) watchAhead(ctx context.Context, c *link.Conn) (again bool, err error) {
@@ -163,7 +166,9 @@ func (g *party) watchAhead(ctx context.Context, c *link.Conn) (again bool, err e
 			return false, err
 		}
 		st.watch, st.watched, st.fired = watch, st.ahead, fired
-		set = append(set, setting{st, call})
+		if set = append(set, setting{st, call}); len(set) > mostSettings {
+			s.Settle(ctx, set[len(set)-1-mostSettings].call)
+		}
 	}
 	for _, w := range set {
 		err := s.Await(ctx, c, w.call, false)
@@ -279,7 +284,7 @@ func (g *party) askOwners(ctx context.Context, c *link.Conn) error {
 	if len(calls) == 0 {
 		return nil
 	}
-	if err := s.Send(ctx, c, calls...); err != nil {
+	if err := s.SendAll(ctx, c, calls); err != nil {
 		return err
 	}
 	if g.owners == nil {
@@ -478,16 +483,20 @@ func (g *party) yield(ctx context.Context, c *link.Conn, stands []*stand) error 
 	for _, st := range stands {
 		req.Ops = append(req.Ops, st.creationOp(c))
 	}
+	undo := func() {
+		for _, st := range gone {
+			st.doubt, st.name, st.old = nil, st.old, ""
+		}
+	}
 	call, err := transaction(req)
 	if err == nil {
 		err = g.scope.Session.Send(ctx, c, call)
 	}
 	if err != nil {
-		for _, st := range gone {
-			st.name, st.old = st.old, ""
-		}
+		undo()
 		return err
 	}
+	doubted(placesOf(gone), call)
 	err = g.scope.Session.Await(ctx, c, call, true)
 	var resp wire.MultiResponse
 	if err == nil {
@@ -495,31 +504,29 @@ func (g *party) yield(ctx context.Context, c *link.Conn, stands []*stand) error 
 			err = errors.Join(framework.ErrOutcomeUnknown, err)
 		}
 	}
+	if framework.Ambiguous(err) {
+		return err
+	}
 	if err != nil {
-		for _, st := range gone {
-			if framework.Ambiguous(err) {
-				st.doubt = call
-			} else {
-				st.name, st.old = st.old, ""
-			}
-		}
+		undo()
 		return err
 	}
 	if _, _, err := firstRefusal(resp.Results); err != nil {
-		for _, st := range gone {
-			st.name, st.old = st.old, ""
-		}
+		undo()
 		if errors.Is(err, framework.ErrNoNode) {
 			return nil // somebody deleted one, which the next round sees
 		}
 		return err
 	}
 	for _, st := range gone {
-		st.old, st.czxid, st.waits, st.line = "", 0, false, nil
+		st.doubt, st.old, st.czxid, st.waits, st.line = nil, "", 0, false, nil
 		st.unwatch()
 	}
 	for i, st := range stands {
-		err = errors.Join(err, st.named(call, resp.Results[deletes+i].Path, call.Zxid()))
+		if e := st.named(resp.Results[deletes+i].Path, call.Zxid()); e != nil {
+			st.doubt = call
+			err = errors.Join(err, e)
+		}
 	}
 	return err
 }

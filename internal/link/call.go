@@ -151,6 +151,15 @@ func (c *Call) Discard() {
 	}
 }
 
+// Abandon ends a call that was never sent, for the reason given if there is one.
+func (c *Call) Abandon(cause error) {
+	if cause == nil {
+		cause = errCancelled
+	}
+	c.phase, c.err = ended, &LostError{Cause: cause}
+	c.end()
+}
+
 func (c *Call) setXid(xid int32) {
 	c.xid = xid
 	binary.BigEndian.PutUint32(c.frame[4:], uint32(xid))

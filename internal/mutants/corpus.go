@@ -2,6 +2,7 @@ package main
 
 // The files that bugs are planted into.
 const (
+	burst       = "internal/session/burst.go"
 	calls       = "internal/session/calls.go"
 	claims      = "internal/session/claims.go"
 	clock       = "internal/session/clock.go"
@@ -19,6 +20,7 @@ const (
 	multilock   = "recipes/multilock.go"
 	mutex       = "recipes/mutex.go"
 	names       = "recipes/names.go"
+	lineFile    = "recipes/line.go"
 	lineup      = "recipes/lineup.go"
 	linkFile    = "internal/link/link.go"
 	lookup      = "internal/link/lookup.go"
@@ -30,8 +32,10 @@ const (
 	semaphore   = "recipes/semaphore.go"
 	sessionFile = "internal/session/session.go"
 	socket      = "internal/link/socket_linux.go"
+	sweeps      = "internal/session/sweep.go"
 	tenure      = "recipes/tenure.go"
 	together    = "recipes/together.go"
+	transaction = "recipes/transaction.go"
 	usercode    = "internal/link/usercode.go"
 	transcript  = "testing/transcript.go"
 	treeData    = "testing/internal/tree/data.go"
@@ -62,12 +66,12 @@ var corpus = []row{
 	{number: 1, failure: "a node was created and the reply lost", mutants: []mutant{
 		{
 			"a mutex forgets a creation without a reply",
-			[]swap{{queue, "case framework.Ambiguous(err):\n\t\tp.doubt = create\n", "case framework.Ambiguous(err):\n"}},
+			[]swap{{queue, "if !framework.Ambiguous(err) {\n\t\tp.doubt = nil", "if err != nil {\n\t\tp.doubt = nil"}},
 			recipes, "TestEachRequestFails/cut_after/mutex_taken=false",
 		},
 		{
 			"a MultiLock forgets a creation without a reply",
-			[]swap{{together, "p.doubt = create\n", "_ = p\n"}},
+			[]swap{{together, "if framework.Ambiguous(err) {\n\t\treturn err\n\t}\n\tsettled(made)", "settled(made)"}},
 			recipes, "TestReplyLostBesideAnotherOfTheSession/multi",
 		},
 	}},
@@ -144,7 +148,7 @@ var corpus = []row{
 	{number: 8, failure: "a waiter's node is deleted by somebody", mutants: []mutant{
 		{
 			"a mutex that is not in the list is not behind anybody",
-			[]swap{{queue, "if v.at < 0 {\n\t\tp.vanished()", "if false {\n\t\tp.vanished()"}},
+			[]swap{{queue, "if v.at < 0 {\n\t\tp.deletions.note()", "if false {\n\t\tp.deletions.note()"}},
 			recipes, "TestWaiterWhoseNodeIsDeleted/mutex",
 		},
 		{
@@ -156,12 +160,12 @@ var corpus = []row{
 	{number: 9, failure: "the parent is deleted", mutants: []mutant{
 		{
 			"a parent that was made is not used",
-			[]swap{{queue, "if err := p.scope.Ensure(ctx, c, p.path); err != nil {\n\t\t\treturn err\n\t\t}\n\t\treturn errAgain", "if err := p.scope.Ensure(ctx, c, p.path); err != nil {\n\t\t\treturn err\n\t\t}\n\t\treturn err"}},
+			[]swap{{queue, "return ensure(ctx, c, p)", "_ = ensure(ctx, c, p)"}},
 			recipes, "TestParentGoesAgainAndAgain/mutex",
 		},
 		{
 			"a MultiLock gives up without its parents",
-			[]swap{{together, "return ensureAll(ctx, c, made[i:])", "return err"}},
+			[]swap{{together, "return ensure(ctx, c, made[refused.at:]...)", "_ = ensure(ctx, c, made[refused.at:]...)"}},
 			recipes, "TestParentGoesAgainAndAgain/multi",
 		},
 	}},
@@ -173,7 +177,7 @@ var corpus = []row{
 		},
 		{
 			"a parent that went between look and use is not made again",
-			[]swap{{"framework/ensure.go", "if err = o.makeAll(ctx, c, missing); !errors.Is(err, ErrNoNode) {", "if err = o.makeAll(ctx, c, missing); true {"}},
+			[]swap{{"framework/ensure.go", "if err = o.makeAll(ctx, c, missing, parents); !errors.Is(err, ErrNoNode) {", "if err = o.makeAll(ctx, c, missing, parents); true {"}},
 			recipes, "TestParentIsReapedAsItIsUsed/semaphore",
 		},
 	}},
@@ -221,17 +225,17 @@ var corpus = []row{
 	{number: 14, failure: "an acquisition fails and leaves its node", mutants: []mutant{
 		{
 			"a mutex that fails does not leave",
-			[]swap{{"recipes/line.go", "if p != nil {\n\t\t\t\tp.leave()", "if false {\n\t\t\t\tp.leave()"}},
+			[]swap{{lineFile, "if p != nil {\n\t\t\tp.leave()", "if false {\n\t\t\tp.leave()"}},
 			recipes, "TestEachRequestFails/code_-102/mutex_taken=true",
 		},
 		{
 			"a semaphore that fails keeps its leases",
-			[]swap{{semaphore, "if err != nil {\n\t\t\ta.drop()", "if false {\n\t\t\ta.drop()"}},
+			[]swap{{semaphore, "if won == nil { // also if a method", "if false { // also if a method"}},
 			recipes, "TestEachRequestFails/code_-102/semaphore_taken=true",
 		},
 		{
 			"a MultiLock that fails does not leave",
-			[]swap{{party, "g.leave()\n\treturn nil, err", "return nil, err"}},
+			[]swap{{party, "if won == nil { // also if a function", "if false { // also if a function"}},
 			recipes, "TestEachRequestFails/code_-102/multi_taken=true",
 		},
 	}},
@@ -250,14 +254,14 @@ var corpus = []row{
 	{number: 16, failure: "the wait ends as the lock is granted", mutants: []mutant{
 		{
 			"what was granted too late is an error and a hold",
-			[]swap{{mutex, "hold, err := m.hold(ctx, t.place, t)\n", "hold, err := m.hold(ctx, t.place, t)\n\tif err == nil {\n\t\terr = ctx.Err()\n\t}\n"}},
+			[]swap{{mutex, "hold, err := m.hold(ctx, t)\n", "hold, err := m.hold(ctx, t)\n\tif err == nil {\n\t\terr = ctx.Err()\n\t}\n"}},
 			recipes, "TestCancelledAtEachLookAtTheContext/mutex",
 		},
 	}},
 	{number: 17, failure: "a waiter that gives up leaves its watch", mutants: []mutant{
 		{
 			"nothing is removed from the server",
-			[]swap{{watches, "_ = w.conn.Send(link.NewCall(wire.OpRemoveWatches, &wire.WatchesRequest{Path: st.path, Type: typ}))", "_ = typ"}},
+			[]swap{{watches, "if w.conn.Send(call) == nil {", "if call == nil {"}},
 			recipes, "TestGivingUpLeavesNoWatch/mutex",
 		},
 		{
@@ -416,7 +420,7 @@ var corpus = []row{
 	{number: 29, failure: "a release without a connection", mutants: []mutant{
 		{
 			"it is not gone on with",
-			[]swap{{removal, "s.refused(r, path, err)\n\t}\n\tstarted", "s.refused(r, path, err)\n\tdefault:\n\t\tr.tell(err)\n\t\treturn\n\t}\n\tstarted"}},
+			[]swap{{removal, "s.refused(left, err)\n\t}\n", "s.refused(left, err)\n\t} else {\n\t\tr.tell(err)\n\t\treturn\n\t}\n"}},
 			recipes, "TestDisconnectedAtAnyMoment/mutex_taken=false",
 		},
 		{
@@ -428,12 +432,12 @@ var corpus = []row{
 	{number: 30, failure: "a release is refused", mutants: []mutant{
 		{
 			"it is not tried again",
-			[]swap{{jobs, "refused(err)\n\t\t\trefused = nil", "refused(err)\n\t\t\treturn err"}},
+			[]swap{{removal, "s.refused(left, err)\n\t}\n", "s.refused(left, err)\n\t\tr.end(ErrClosed)\n\t\treturn\n\t}\n"}},
 			recipes, "TestRefusedReleaseIsTriedAgain",
 		},
 		{
 			"the caller is not told",
-			[]swap{{removal, "r.tell(err)\n\ts.Report(", "s.Report("}},
+			[]swap{{removal, "r.reported = true\n\t\tr.tell(err)\n", "r.reported = true\n"}},
 			recipes, "TestRefusedReleaseIsTriedAgain",
 		},
 	}},
@@ -472,7 +476,7 @@ var corpus = []row{
 	{number: 33, failure: "one of several locks cannot be had", mutants: []mutant{
 		{
 			"the others are kept",
-			[]swap{{multilock, "return nil, errors.Join(err, refusals(releaseAll(have)))", "return nil, errors.Join(err)"}},
+			[]swap{{multilock, "err = errors.Join(err, refusals(releaseAll(have)))", "_ = have"}},
 			conformance, "TestInProcess/multi/rollback",
 		},
 		{
@@ -517,12 +521,12 @@ var corpus = []row{
 		},
 		{
 			"a line hands over what a MultiLock waits for",
-			[]swap{{"recipes/line.go", "p.opts.revocable || p.parties ||", "p.opts.revocable ||"}},
+			[]swap{{lineFile, "p.opts.revocable || p.parties ||", "p.opts.revocable ||"}},
 			recipes, "TestMultiLocksComeBetween",
 		},
 		{
 			"an owner of other locks waits where nobody sees it",
-			[]swap{{"recipes/line.go", "lineKey{q.path, inherited(ctx)}", "lineKey{path: q.path}"}},
+			[]swap{{lineFile, "lineKey{q.path, inherited(ctx)}", "lineKey{path: q.path}"}},
 			recipes, "TestOneLineForEachOwner",
 		},
 	}},
@@ -567,7 +571,7 @@ var corpus = []row{
 	{number: 38, failure: "who is being served by a semaphore dies", mutants: []mutant{
 		{
 			"its turn stays",
-			[]swap{{semaphore, "a.turn.leave()\n\t\tif err", "if err"}},
+			[]swap{{semaphore, "a.turn.leave()\n\t\tif won", "if won"}},
 			recipes, "TestCancelledAtAnyMoment/semaphore_taken=true",
 		},
 		{
@@ -597,7 +601,7 @@ var corpus = []row{
 		},
 		{
 			"a chroot that is missing is made",
-			[]swap{{"framework/ensure.go", "return nil, fmt.Errorf(\"chroot %s: %w\", o.plan.chroot, ErrNoNode)", "return reversed(paths), nil"}, {"framework/ensure.go", "\t\"fmt\"\n", ""}},
+			[]swap{{"framework/ensure.go", "return nil, fmt.Errorf(\"chroot %s: %w\", p, ErrNoNode)", "return missing, nil"}},
 			conformance, "TestInProcess/client/missing-chroot",
 		},
 	}},
@@ -897,7 +901,7 @@ var corpus = []row{
 		},
 		{
 			"who releases asks the contexts of those in line",
-			[]swap{{"recipes/line.go", "if !isClosed(w.done) {", "if w.ctx.Err() == nil {"}},
+			[]swap{{lineFile, "if !l.passTo(t, w) {", "if w.ctx.Err() == nil && !l.passTo(t, w) {"}},
 			recipes, "TestBlockingContextInLine/Err",
 		},
 		{
@@ -966,7 +970,8 @@ var corpus = []row{
 		{
 			"a transaction gives the lock back first",
 			[]swap{
-				{"recipes/transaction.go", "defer detach(d.leaveForNow())\n\tresults, err := t.send(ctx, leaves, d, opts)", "results, err := t.send(ctx, leaves, d, opts)\n\tdetach(d.leaveForNow())"},
+				{transaction, "defer detach(d.leaveForNow())\n", ""},
+				{transaction, "results, err := t.send(ctx, leaves, d, opts)\n", "results, err := t.send(ctx, leaves, d, opts)\n\tdetach(d.leaveForNow())\n"},
 			},
 			recipes, "TestContextsEndBeforeCommitAndRelease/mutex/done",
 		},
@@ -1281,7 +1286,7 @@ var corpus = []row{
 	{number: 87, failure: "a request is larger than servers accept", mutants: []mutant{
 		{
 			"a check knows no bytes",
-			[]swap{{claims, "r.bytes -= 9 + 4 + len(path) + 4", "r.bytes -= 0"}},
+			[]swap{{claims, "r.bytes -= pathOpSize + len(path)", "r.bytes -= 0"}},
 			recipes, "TestRenewalsHeedTheFrameLimit",
 		},
 		{
@@ -1291,7 +1296,7 @@ var corpus = []row{
 		},
 		{
 			"all leases are given back in one request",
-			[]swap{{removal, "(room.take(paths[n]) || n == 0)", "(room.take(paths[n]) || n >= 0)"}},
+			[]swap{{removal, "(room.take(b.left[n].path) || n == 0)", "(room.take(b.left[n].path) || n >= 0)"}},
 			recipes, "TestReleaseHeedsTheFrameLimit",
 		},
 	}},
@@ -1367,6 +1372,117 @@ var corpus = []row{
 			"a transaction that cannot have been applied stays in doubt",
 			[]swap{{"framework/readback.go", "t.doubt = t.doubt && doubt(c.Session() != t.askedIn)", "_ = t.askedIn"}},
 			recipes, "TestCommitThatWasNotAppliedIsFenced",
+		},
+	}},
+	{number: 91, failure: "a call needs more requests than servers answer within a session", mutants: []mutant{
+		{
+			"all of them are on their way at once",
+			[]swap{{burst, "batchesAhead = 2\n", "batchesAhead = 1 << 10\n"}},
+			recipes, "TestRequestsOnTheirWay",
+		},
+		{
+			"a batch is larger than what servers answer in time",
+			[]swap{{burst, "min(batchCalls, b.session.window.most()/batchesAhead)", "batchCalls"}},
+			recipes, "TestBatchesFitIntoTheWindow",
+		},
+		{
+			"the watches on thousands of leases are set at once",
+			[]swap{{claims, "mostWatching = batchesAhead * batchCalls", "mostWatching = 1 << 20"}},
+			recipes, "TestRequestsOnTheirWay",
+		},
+		{
+			"the deletion of thousands of nodes is one request each",
+			[]swap{{removal, "for n < len(b.left) && ", "for n < min(len(b.left), 1) && "}},
+			recipes, "TestThousandsOfLeases",
+		},
+		{
+			"those that are refused together are not tried one by one",
+			[]swap{{removal, "b.session.removeLater(b.id, batch)\n\t\t}\n", "}\n"}},
+			recipes, "TestThousandsOfLeasesWhoseDeletionFails/one_is_gone",
+		},
+		{
+			"each creation in doubt has lists of its own",
+			[]swap{{sweeps, "for _, protection := range s.sweeps[where] {", "todo := s.sweeps[where]\n\tfor _, protection := range todo[:min(len(todo), 1)] {"},
+				{sweeps, "s.sweeps[where] = []string{} //", "s.sweeps[where] = todo[min(len(todo), 1):] //"}},
+			recipes, "TestSweepsShareTheirLists",
+		},
+		{
+			"one request lists all queues, however long their paths",
+			[]swap{{"internal/session/lists.go", "room < 0 && n > from {", "room < 0 && n < from {"}},
+			recipes, "TestOrderedMultiLockWithLongPaths",
+		},
+	}},
+	{number: 92, failure: "functions of users panic or end the goroutine while they use a lock", mutants: []mutant{
+		{
+			"the local queue of a mutex has no leader then",
+			[]swap{{lineFile, "if t == nil {\n\t\t\tl.resign(p)", "if t == nil && err != nil {\n\t\t\tl.resign(p)"}},
+			recipes, "TestUserCodeFailsAtAnyCall/mutex,_acquire,_taken",
+		},
+		{
+			"a waiter in the local queue stays there",
+			[]swap{{lineFile, "if !heard {", "if !heard && w == nil {"}},
+			recipes, "TestUserCodeFailsAtAnyCall/mutex,_acquire,_taken_here",
+		},
+		{
+			"the leases of a semaphore stay",
+			[]swap{{semaphore, "if won == nil { // also if a method", "if won == nil && err != nil { // also if a method"}},
+			recipes, "TestUserCodeFailsAtAnyCall/semaphore,_acquire,_taken_here",
+		},
+		{
+			"the nodes of a MultiLock stay",
+			[]swap{{party, "if won == nil { // also if a function", "if won == nil && err != nil { // also if a function"}},
+			recipes, "TestUserCodeFailsAtAnyCall/multi,_acquire,_taken_here",
+		},
+		{
+			"a transaction that releases keeps the hold",
+			[]swap{{transaction, "if !returned {", "if !returned && leaves == nil {"}},
+			recipes, "TestUserCodeFailsAtAnyCall/mutex,_commit_and_release,_taken_here",
+		},
+		{
+			"a listener panics in silence",
+			[]swap{{tenure, ", OnPanic: t.panicked", ""}},
+			recipes, "TestListenerOfAHoldThatFails/panic",
+		},
+	}},
+	{number: 93, failure: "a lock is deleted with its parent", mutants: []mutant{
+		{
+			"a waiter for a mutex fails",
+			[]swap{{queue, "return v, p.deleted()", "return v, err"}},
+			recipes, "TestCrowdWhoseQueueIsDeleted/mutex",
+		},
+		{
+			"a waiter for a semaphore fails",
+			[]swap{{semaphore, "return false, a.deleted()", "return false, err"}},
+			recipes, "TestCrowdWhoseQueueIsDeleted/semaphore",
+		},
+		{
+			"a waiter asks without a pause while it is deleted over and over",
+			[]swap{{queue, "max(failures, p.deletions.inARow)", "failures"}},
+			recipes, "TestWaiterDeletedOverAndOver/mutex",
+		},
+		{
+			"a parent that cannot be made for long ends the wait",
+			[]swap{{"recipes/errors.go", " ||\n\t\terrors.Is(err, session.ErrKeepsVanishing)", ""}},
+			recipes, "TestQueueDeletedOverAndOver/made/mutex",
+		},
+	}},
+	{number: 94, failure: "several locks are tried without waiting", mutants: []mutant{
+		{
+			"each queue is looked at with a request of its own",
+			[]swap{{party, "lists := s.NewLists(pathsOf(g.stands), g.apart)\n\tsync", "lists := s.NewLists(pathsOf(g.stands), true)\n\tsync"}},
+			recipes, "TestRoundTripsOfTryingAMultiLock",
+		},
+	}},
+	{number: 97, failure: "a reply is lost in a queue that is longer than a reply may be", mutants: []mutant{
+		{
+			"the session's own nodes are not asked for",
+			[]swap{{protect, "if !errors.Is(err, ErrReplyTooLarge) ||", "if err != ErrReplyTooLarge ||"}},
+			recipes, "TestReplyLostInALongQueue/3.6_and_later/mutex",
+		},
+		{
+			"servers before 3.6 are asked over and over",
+			[]swap{{protect, "mostEphemeralsLost = 2", "mostEphemeralsLost = 1 << 20"}},
+			recipes, "TestReplyLostInALongQueue/before_3.6,_the_connection_ends/mutex",
 		},
 	}},
 }

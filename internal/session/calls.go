@@ -79,8 +79,9 @@ func (s *Session) Current(session int64) (*link.Conn, error) {
 	return s.conn, nil
 }
 
-// admit waits for a place among the requests on their way and refuses those
-// that servers would answer by cutting the connection.
+// admit waits for places among the requests on their way and refuses those
+// that servers would answer by cutting the connection. The last call gives the
+// places of all back.
 func (s *Session) admit(ctx context.Context, calls ...*link.Call) error {
 	for _, call := range calls {
 		if call.Size() > s.cfg.Link.MaxRequest {
@@ -110,7 +111,19 @@ func (s *Session) sendAtOnce(c *link.Conn, calls ...*link.Call) error {
 	return err
 }
 
-// Send queues calls to leave c back to back. After an error none will.
+// MostOperations and mostInTransaction bound a transaction where several will do as
+// well, as a server does nothing else meanwhile.
+const (
+	MostOperations    = 500
+	mostInTransaction = 512 << 10
+)
+
+// MostInTransaction is the size that a transaction may have, also where a larger
+// request is allowed.
+func (s *Session) MostInTransaction() int { return min(mostInTransaction, s.cfg.Link.MaxRequest) }
+
+// Send queues calls to leave c back to back. After an error none will. For more
+// than a few there are SendAll and Each.
 func (s *Session) Send(ctx context.Context, c *link.Conn, calls ...*link.Call) error {
 	s.chance.Stagger(calls[0].Frame())
 	if err := s.admit(ctx, calls...); err != nil {

@@ -38,7 +38,6 @@ type Claim struct {
 	blind   bool        // we may not read the node, so it cannot be checked
 	held    atomic.Bool // the state is ClaimHeld, to be read by anybody
 	reason  error
-	watch   *Watch        // stands on the node
 	settled chan struct{} // closed when a claim that had to wait is granted or lost, nil then
 	links   [2]claimLink
 }
@@ -168,16 +167,12 @@ func (s *Session) PassClaim(cl *Claim, tell func(*Claim, ClaimState, error)) err
 	return nil
 }
 
-// DropClaim ends a claim without telling it.
+// DropClaim ends a claim without telling it. The caller deletes its node, and the
+// watch on that goes with it.
 func (s *Session) DropClaim(cl *Claim) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.claims.remove(cl)
-	watch := cl.watch
-	cl.watch = nil
-	s.mu.Unlock()
-	if watch != nil {
-		s.watches.stop(watch)
-	}
 }
 
 // ClaimState says how sure a claim is now, with the reason once it is lost. It
@@ -243,7 +238,6 @@ func (s *Session) loseClaimsLocked(reason error) []change {
 
 func (s *Session) loseLocked(cl *Claim, reason error) []change {
 	cl.state, cl.reason = ClaimLost, reason
-	cl.watch = nil // it ends with the node or the session
 	s.claims.remove(cl)
 	if cl.settled != nil { // whoever waits for it is told
 		close(cl.settled)
@@ -257,18 +251,22 @@ func (s *Session) loseLocked(cl *Claim, reason error) []change {
 // node and no more.
 type room struct{ ops, bytes int }
 
-// mostOps bounds a transaction, whose reply must not be too large for anybody.
-const mostOps = 400
+const (
+	// pathOpSize is what an operation takes that names a node, without its path: its
+	// header, the length of the path, and a version.
+	pathOpSize = 9 + 4 + 4
+	// transactionSize is what a transaction takes without operations.
+	transactionSize = 8 + 9
+)
 
 // room is that of an empty transaction: without the header of the request, and the
 // end of the transaction.
-func (s *Session) room() room { return room{mostOps, s.cfg.Link.MaxRequest - 8 - 9} }
+func (s *Session) room() room { return room{MostOperations, s.MostInTransaction() - transactionSize} }
 
-// take reports whether there is room for one more operation: its header, the path
-// with its length, and a version.
+// take reports whether there is room for one more operation.
 func (r *room) take(path string) bool {
 	r.ops--
-	r.bytes -= 9 + 4 + len(path) + 4
+	r.bytes -= pathOpSize + len(path)
 	return r.ops >= 0 && r.bytes >= 0
 }
 
@@ -391,15 +389,31 @@ const watchAfter = 100 * time.Millisecond
 // returns when the next one will be due.
 func (s *Session) watchClaims(c *link.Conn, now time.Time) time.Time {
 	s.mu.Lock()
-	due, next, more := s.claims.lasted(now.Add(-watchAfter).Sub(s.opened))
+	due, next, more := s.claims.lasted(now.Add(-watchAfter).Sub(s.opened), mostWatching-s.watching)
+	s.watching += len(due)
+	full := s.watching == mostWatching
 	s.mu.Unlock()
 	for _, cl := range due {
 		s.watchClaim(c, cl)
 	}
-	if !more {
+	if !more || full { // then a reply says when to go on
 		return time.Time{}
 	}
 	return s.opened.Add(next + watchAfter)
+}
+
+// mostWatching bounds the requests on their way that set these watches, since
+// thousands of claims may be made at once.
+const mostWatching = batchesAhead * batchCalls
+
+// watchAnswered makes room for another such request.
+func (s *Session) watchAnswered() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.watching == mostWatching {
+		s.pokeLocked()
+	}
+	s.watching--
 }
 
 // watchClaim sets a watch on a claim's node, to notice that somebody deletes it.
@@ -407,6 +421,7 @@ func (s *Session) watchClaim(c *link.Conn, cl *Claim) {
 	// Not exists, which would leave a watch on a node that is not there.
 	call := link.NewCall(wire.OpGetData, &wire.PathWatchRequest{Path: cl.path, Watch: true})
 	call.OnReply = func(call *link.Call) {
+		s.watchAnswered()
 		switch {
 		case !call.Replied():
 			s.unwatched(cl)
@@ -424,14 +439,12 @@ func (s *Session) watchClaim(c *link.Conn, cl *Claim) {
 		}
 	})
 	if err != nil {
+		s.watchAnswered()
 		s.unwatched(cl)
 		return
 	}
 	s.mu.Lock()
 	alive := s.claims.has(cl)
-	if alive {
-		cl.watch = watch
-	}
 	s.mu.Unlock()
 	if !alive {
 		s.watches.stop(watch)
@@ -443,7 +456,6 @@ func (s *Session) unwatched(cl *Claim) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.claims.has(cl) {
-		cl.watch = nil
 		s.claims.unwatch(cl)
 		s.pokeLocked()
 	}

@@ -189,11 +189,11 @@ func (c *claims) unchecked() []*Claim {
 }
 
 // lasted takes out the claims without a watch that were made by the time given,
-// for somebody to set one. next is when the first of the others was made, if
-// there is any.
-func (c *claims) lasted(by time.Duration) (due []*Claim, next time.Duration, more bool) {
+// for somebody to set one, so many at most. next is when the first of the others
+// was made, if there is any.
+func (c *claims) lasted(by time.Duration, most int) (due []*Claim, next time.Duration, more bool) {
 	for cl := c.unwatched.first; cl != nil; cl = c.unwatched.first {
-		if cl.since > by {
+		if cl.since > by || len(due) == most {
 			return due, cl.since, true
 		}
 		drop(cl, linkWatch)

@@ -71,17 +71,17 @@ func TestAllClaimsWhileTheyChange(t *testing.T) {
 
 func TestWatchesAreSetByAge(t *testing.T) {
 	set, all := someClaims(4)
-	due, next, more := set.lasted(after(1))
+	due, next, more := set.lasted(after(1), 1000)
 	assert.Equal(t, all[:2], due)
 	assert.Equal(t, after(2), next)
 	assert.True(t, more)
 	set.unwatch(all[1])
 	set.unwatch(all[2]) // has none
 	set.remove(all[2])
-	due, next, _ = set.lasted(after(1))
+	due, next, _ = set.lasted(after(1), 1000)
 	assert.Equal(t, all[1:2], due)
 	assert.Equal(t, after(3), next)
-	due, _, more = set.lasted(after(9))
+	due, _, more = set.lasted(after(9), 1000)
 	assert.Equal(t, all[3:], due)
 	assert.False(t, more)
 }
@@ -91,7 +91,7 @@ func BenchmarkClaims(b *testing.B) {
 	for _, n := range []int{1, 10_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			set, _ := someClaims(n)
-			set.lasted(after(n))
+			set.lasted(after(n), 1000)
 			now := after(n)
 			for b.Loop() {
 				cl := &Claim{state: ClaimHeld, since: now}
@@ -99,7 +99,7 @@ func BenchmarkClaims(b *testing.B) {
 				if set.doubt() || set.len() != n+1 {
 					b.Fatal("wrong count")
 				}
-				if _, _, more := set.lasted(now - watchAfter); !more {
+				if _, _, more := set.lasted(now-watchAfter, 1000); !more {
 					b.Fatal("a watch is to be set")
 				}
 				set.remove(cl)
@@ -132,7 +132,7 @@ func TestRoomInATransaction(t *testing.T) {
 		for i := range n {
 			path := fmt.Sprint("/a/node/", i)
 			req.Ops = append(req.Ops, wire.MultiOp{Op: wire.OpCheck, Request: &wire.PathVersionRequest{Path: path, Version: -1}})
-			empty := room{mostOps, 0}
+			empty := room{MostOperations, 0}
 			empty.take(path)
 			bytes -= empty.bytes
 		}

@@ -29,6 +29,9 @@ var ErrTooLarge = errors.New("request too large")
 // for was done.
 var ErrReplyTooLarge = errors.New("reply too large")
 
+// ErrKeepsVanishing reports a node that somebody deletes as often as it is made.
+var ErrKeepsVanishing = errors.New("is deleted as often as it is made")
+
 // ErrNilContext reports a call that was given no context.
 var ErrNilContext = errors.New("context is nil")
 

@@ -80,29 +80,6 @@ func (s *Session) Persist(ctx context.Context, work func(ctx context.Context) er
 	}
 }
 
-// insist repeats work, whatever the failure, until it is done, its session is
-// over or the client closed; nil if it was done. A refusal may be lifted: a node
-// of ours that nobody can delete stands in the way of everybody. The first one
-// is passed to refused.
-func (s *Session) insist(ctx context.Context, refused func(error), work func(ctx context.Context) error) error {
-	for pause := firstAgain; ; pause = min(2*pause, mostAgain) {
-		err := s.Persist(ctx, work)
-		switch {
-		case err == nil, errors.Is(err, zk.ErrNoNode):
-			return nil
-		case errors.Is(err, ErrSessionOver), errors.Is(err, ErrClosed), ctx.Err() != nil:
-			return err
-		}
-		if refused != nil {
-			refused(err)
-			refused = nil
-		}
-		if err := s.pause(ctx, pause); err != nil {
-			return err
-		}
-	}
-}
-
 // pause waits for about so long, or until ctx ends.
 func (s *Session) pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d/2 + s.chance.Below(d/2+1))

@@ -25,7 +25,8 @@ func (s *Session) List(ctx context.Context, c *link.Conn, list *link.Call) (name
 }
 
 // Lists are the children of several nodes, asked for together: in one request,
-// which a server answers with one reply, or with one request for each node.
+// which a server answers with one reply, or in several where one would be too
+// large, or with one request for each node.
 //
 // Servers before 3.6 do not know the former, and end a connection on which it
 // comes. So it is not tried again by a client whose first one had no answer, or
@@ -35,9 +36,10 @@ func (s *Session) List(ctx context.Context, c *link.Conn, list *link.Call) (name
 // UnimplementedRequestProcessor.
 type Lists struct {
 	Calls   []*link.Call
-	answers []wire.MultiResult // to the one request, once decoded
-	one     bool
-	paths   []string // of the one request
+	first   []int              // of each request for several nodes, the place of the first; nil with one for each
+	paths   []string           // of the requests for several
+	answers []wire.MultiResult // to these, as far as they were decoded
+	decoded int                // of the requests
 }
 
 // What is known of how servers read together.
@@ -56,14 +58,27 @@ func (s *Session) NewLists(paths []string, apart bool) *Lists {
 		}
 		return l
 	}
-	req := &wire.MultiRequest{Ops: make([]wire.MultiOp, len(paths))}
-	for i, path := range paths {
-		req.Ops[i] = wire.MultiOp{Op: wire.OpGetChildren, Request: &wire.PathWatchRequest{Path: path}}
+	l := &Lists{paths: paths}
+	for from := 0; from < len(paths); {
+		req := &wire.MultiRequest{}
+		room := s.MostInTransaction() - transactionSize
+		n := from
+		for ; n < len(paths); n++ {
+			if room -= listingSize + len(paths[n]); room < 0 && n > from {
+				break
+			}
+			req.Ops = append(req.Ops, wire.MultiOp{Op: wire.OpGetChildren, Request: &wire.PathWatchRequest{Path: paths[n]}})
+		}
+		call := link.NewCall(wire.OpMultiRead, req)
+		call.OnReply = s.learnReads
+		l.Calls, l.first = append(l.Calls, call), append(l.first, from)
+		from = n
 	}
-	call := link.NewCall(wire.OpMultiRead, req)
-	call.OnReply = s.learnReads
-	return &Lists{Calls: []*link.Call{call}, one: true, paths: paths}
+	return l
 }
+
+// listingSize is what a list takes in a request for several, without its path.
+const listingSize = 9 + 4 + 1
 
 // learnReads takes in how a server has taken the one request.
 func (s *Session) learnReads(call *link.Call) {
@@ -85,23 +100,13 @@ var ErrApart = errors.New("not to be read together")
 // that is missing, or that may not be read, does not harm the others. After
 // ErrApart there is none.
 func (s *Session) Listed(ctx context.Context, c *link.Conn, l *Lists, i int) (none wire.Names, err error) {
-	if !l.one {
+	if l.first == nil {
 		return s.List(ctx, c, l.Calls[i])
 	}
-	if l.answers == nil {
-		err := s.Await(ctx, c, l.Calls[0], false)
-		var code *CodeError
-		if errors.Is(err, ErrReplyTooLarge) || errors.As(err, &code) && code.Code == wire.CodeUnimplemented {
-			return none, ErrApart
-		}
-		if err != nil {
+	for l.decoded < len(l.first) && l.first[l.decoded] <= i {
+		if err := s.decodeLists(ctx, c, l); err != nil {
 			return none, err
 		}
-		var resp wire.MultiResponse
-		if err := l.Calls[0].Decode(&resp); err != nil {
-			return none, err
-		}
-		l.answers = resp.Results
 	}
 	if i >= len(l.answers) {
 		return none, fmt.Errorf("%w: %d lists instead of more", link.ErrProtocol, len(l.answers))
@@ -110,4 +115,27 @@ func (s *Session) Listed(ctx context.Context, c *link.Conn, l *Lists, i int) (no
 		return none, s.Refusal(wire.OpGetChildren, l.paths[i], a.Code)
 	}
 	return l.answers[i].Children, nil
+}
+
+// decodeLists takes in the answer to the next request for several lists.
+func (s *Session) decodeLists(ctx context.Context, c *link.Conn, l *Lists) error {
+	call := l.Calls[l.decoded]
+	err := s.Await(ctx, c, call, false)
+	var code *CodeError
+	if errors.Is(err, ErrReplyTooLarge) || errors.As(err, &code) && code.Code == wire.CodeUnimplemented {
+		return ErrApart
+	}
+	var resp wire.MultiResponse
+	if err == nil {
+		err = call.Decode(&resp)
+	}
+	if err == nil && len(l.answers) != l.first[l.decoded] {
+		err = fmt.Errorf("%w: %d lists instead of %d", link.ErrProtocol, len(l.answers), l.first[l.decoded])
+	}
+	if err != nil {
+		return err
+	}
+	l.answers = append(l.answers, resp.Results...)
+	l.decoded++
+	return nil
 }

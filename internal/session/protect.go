@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"math"
+	"strings"
 
 	"github.com/go-zookeeper/zk"
 
@@ -131,6 +133,70 @@ func (s *Session) Stat(ctx context.Context, c *link.Conn, path string) (wire.Sta
 // Find lists what stands under parent with a protection, made by a request that
 // a server had read before the connection was lost.
 func (s *Session) Find(ctx context.Context, c *link.Conn, parent, protection string) ([]string, error) {
+	return s.find(ctx, c, parent, has(protection))
+}
+
+// FindOwn is Find for ephemeral nodes of the session that c belongs to. Where the
+// list is longer than we accept, servers from 3.6 on are asked for the session's
+// own nodes instead.
+//
+// Source: ZooKeeper's FinalRequestProcessor, getEphemerals.
+func (s *Session) FindOwn(ctx context.Context, c *link.Conn, parent, protection string) ([]string, error) {
+	return s.findOwn(ctx, c, parent, has(protection))
+}
+
+func has(protection string) func(name []byte) bool {
+	return func(name []byte) bool { return bytes.HasPrefix(name, []byte(protection)) }
+}
+
+func (s *Session) findOwn(ctx context.Context, c *link.Conn, parent string, match func(name []byte) bool) ([]string, error) {
+	found, err := s.find(ctx, c, parent, match)
+	if !errors.Is(err, ErrReplyTooLarge) || s.ephemeralsLost.Load() >= mostEphemeralsLost {
+		return found, err
+	}
+	own := link.NewCall(wire.OpGetEphemerals, &wire.PathRequest{Path: Below(parent, protectedMark)})
+	own.OnReply = s.learnEphemerals
+	if err := s.Send(ctx, c, own); err != nil {
+		return nil, err
+	}
+	if asked := s.Await(ctx, c, own, false); asked != nil {
+		var code *CodeError
+		if errors.As(asked, &code) && code.Code == wire.CodeUnimplemented {
+			return nil, err
+		}
+		return nil, asked
+	}
+	var resp wire.GetEphemeralsResponse
+	if err := own.Decode(&resp); err != nil {
+		return nil, err
+	}
+	for _, path := range resp.Paths {
+		// The prefix may also be that of nodes further down.
+		if name, below := strings.CutPrefix(path, Below(parent, "")); below && !strings.Contains(name, "/") && match([]byte(name)) {
+			found = append(found, name)
+		}
+	}
+	return found, nil
+}
+
+// mostEphemeralsLost is how often a server may end the connection when it is asked
+// for a session's nodes. Those before 3.6 do so each time. Once one has answered, a
+// lost connection says nothing.
+const mostEphemeralsLost = 2
+
+// learnEphemerals takes in how a server has taken that request.
+func (s *Session) learnEphemerals(call *link.Call) {
+	switch {
+	case call.Replied() && call.Code() == wire.CodeUnimplemented:
+		s.ephemeralsLost.Store(mostEphemeralsLost)
+	case call.Replied():
+		s.ephemeralsLost.Store(math.MinInt32)
+	case !call.SentAt().IsZero():
+		s.ephemeralsLost.Add(1)
+	}
+}
+
+func (s *Session) find(ctx context.Context, c *link.Conn, parent string, match func(name []byte) bool) ([]string, error) {
 	barrier, list := Barrier(parent), NewList(parent)
 	if err := s.Send(ctx, c, barrier, list); err != nil {
 		return nil, err
@@ -145,7 +211,7 @@ func (s *Session) Find(ctx context.Context, c *link.Conn, parent, protection str
 	defer list.Free()
 	var found []string
 	for _, name := range children.All() {
-		if bytes.HasPrefix(name, []byte(protection)) {
+		if match(name) {
 			found = append(found, string(name))
 		}
 	}

@@ -20,7 +20,10 @@ var ErrLate = errors.New("not answered in time")
 // node is gone or its session is over.
 type Removal struct {
 	session  *Session
+	path     string
 	answered chan struct{}
+	reported bool // to the error listeners; written before a job has it, and by that
+	doubtful bool // an attempt may have deleted the node; written likewise
 	patience patience
 
 	mu   sync.Mutex // guards the fields below
@@ -29,6 +32,10 @@ type Removal struct {
 	over bool // nothing more will be done
 	last error
 	then func(error)
+}
+
+func (s *Session) newRemoval(path string) *Removal {
+	return &Removal{session: s, path: path, answered: make(chan struct{})}
 }
 
 // Wait waits until the servers have confirmed or refused or there is nobody to
@@ -111,141 +118,229 @@ func (r *Removal) end(err error) {
 // Remove deletes a node that was created in the session given: at once, and in
 // the background if that fails. It does not block.
 func (s *Session) Remove(session int64, path string) *Removal {
-	r := &Removal{session: s, answered: make(chan struct{})}
-	s.remove(r, session, path)
-	return r
-}
-
-func (s *Session) remove(r *Removal, session int64, path string) {
+	r := s.newRemoval(path)
 	c, err := s.Current(session)
 	if err == nil {
-		call := link.NewCall(wire.OpDelete, &wire.PathVersionRequest{Path: path, Version: -1})
-		call.OnReply = func(call *link.Call) { s.removed(r, session, path, s.ended(call, true)) }
+		call := deletion(path)
+		call.OnReply = func(call *link.Call) { s.removed(r, session, s.ended(call, true)) }
 		if err = s.sendAtOnce(c, call); err == nil {
-			return
+			return r
 		}
 		err = lostError(err, false)
 	}
-	s.removed(r, session, path, err)
+	s.removed(r, session, err)
+	return r
 }
 
-// RemoveAll is Remove for several nodes, in one transaction, or in as few as hold
-// them. If one is refused, because a node of it is gone, say, its nodes are deleted
-// each for itself.
-func (s *Session) RemoveAll(session int64, paths []string) []*Removal {
-	all := make([]*Removal, 0, len(paths))
-	for len(paths) > 0 {
-		room, n := s.room(), 0
-		for n < len(paths) && (room.take(paths[n]) || n == 0) {
-			n++
-		}
-		all = append(all, s.removeTogether(session, paths[:n])...)
-		paths = paths[n:]
+func deletion(path string) *link.Call {
+	return link.NewCall(wire.OpDelete, &wire.PathVersionRequest{Path: path, Version: -1})
+}
+
+// removed takes in how the first attempt went.
+func (s *Session) removed(r *Removal, session int64, err error) {
+	if r.ends(err) {
+		return
 	}
-	return all
+	left := []*Removal{r}
+	if !Passing(err) {
+		s.refused(left, err)
+	}
+	s.removeLater(session, left)
 }
 
-func (s *Session) removeTogether(session int64, paths []string) []*Removal {
+// ends takes in how an attempt went, and reports whether it was the last one.
+func (r *Removal) ends(err error) bool {
+	switch {
+	case errors.Is(err, ErrOutcomeUnknown):
+		r.doubtful = true
+	case errors.Is(err, zk.ErrNoNode) && r.doubtful:
+		err = nil
+	}
+	if err != nil && !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, ErrSessionOver) && !errors.Is(err, ErrClosed) {
+		return false
+	}
+	r.end(err)
+	return true
+}
+
+// refused tells those who wait for removals, and the error listeners, that the
+// servers refuse them for now.
+func (s *Session) refused(all []*Removal, err error) {
+	for _, r := range all {
+		r.reported = true
+		r.tell(err)
+	}
+	if more := len(all) - 1; more > 0 {
+		err = fmt.Errorf("%w (and %d more)", err, more)
+	}
+	s.Report(fmt.Errorf("delete %s: %w", all[0].path, err))
+}
+
+// removeLater deletes nodes in the background, until all are known to be gone or
+// their session is over.
+func (s *Session) removeLater(session int64, left []*Removal) {
+	started := s.Go(func(ctx context.Context) {
+		for pause := firstAgain; ; pause = min(2*pause, mostAgain) {
+			if left = s.removeEach(ctx, session, left); len(left) == 0 || s.pause(ctx, pause) != nil {
+				break
+			}
+		}
+		for _, r := range left {
+			r.end(ErrClosed)
+		}
+	})
+	if !started {
+		for _, r := range left {
+			r.end(ErrClosed)
+		}
+	}
+}
+
+// removeEach tries once to delete nodes, and returns those that are left. A node
+// that we are not let delete is tried again as well: it stands in the way of
+// everybody.
+func (s *Session) removeEach(ctx context.Context, session int64, all []*Removal) (left []*Removal) {
+	c, err := s.ConnIn(ctx, session)
+	if err != nil {
+		for _, r := range all {
+			r.end(err)
+		}
+		return nil
+	}
+	var refused []*Removal
+	var why error
+	tried := 0
+	request := func(i int) *link.Call { return deletion(all[i].path) }
+	_ = s.Each(ctx, c, true, len(all), request, func(i int, _ *link.Call, err error) error {
+		tried = i + 1
+		r := all[i]
+		switch {
+		case r.ends(err):
+			return nil
+		case !Passing(err) && !r.reported:
+			refused, why = append(refused, r), err
+		}
+		left = append(left, r)
+		return nil
+	})
+	if len(refused) > 0 {
+		s.refused(refused, why)
+	}
+	return append(left, all[tried:]...) // the connection is gone, or the session is being closed
+}
+
+// RemoveAll is Remove for several nodes, in transactions that servers take: one,
+// unless there are many. If a transaction is refused, because a node of it is
+// gone, say, its nodes are deleted each for itself.
+func (s *Session) RemoveAll(session int64, paths []string) []*Removal {
 	if len(paths) == 1 {
 		return []*Removal{s.Remove(session, paths[0])}
 	}
 	all := make([]*Removal, len(paths))
-	req := &wire.MultiRequest{}
 	for i, path := range paths {
-		all[i] = &Removal{session: s, answered: make(chan struct{})}
-		req.Ops = append(req.Ops, wire.MultiOp{Op: wire.OpDelete, Request: &wire.PathVersionRequest{Path: path, Version: -1}})
-	}
-	each := func() {
-		for i, path := range paths {
-			s.remove(all[i], session, path)
-		}
+		all[i] = s.newRemoval(path)
 	}
 	c, err := s.Current(session)
 	if err != nil {
-		each()
+		s.removeLater(session, all)
 		return all
 	}
-	call := link.NewCall(wire.OpMulti, req)
-	call.OnReply = func(call *link.Call) {
-		var resp wire.MultiResponse
-		if s.ended(call, true) != nil || call.Decode(&resp) != nil || len(resp.Results) != len(paths) || resp.Results[0].Op == wire.OpError {
-			each()
-			return
-		}
-		for _, r := range all {
-			r.end(nil)
-		}
-	}
-	if s.sendAtOnce(c, call) != nil {
-		each()
+	b := &removals{session: s, conn: c, id: session, left: all}
+	for range batchesAhead {
+		b.next()
 	}
 	return all
 }
 
-// removed takes in how the first attempt went.
-func (s *Session) removed(r *Removal, session int64, path string, err error) {
-	switch {
-	case err == nil, errors.Is(err, zk.ErrNoNode), errors.Is(err, ErrSessionOver), errors.Is(err, ErrClosed):
-		r.end(err)
+// removals are those of one RemoveAll. The reply to one transaction sends the next.
+type removals struct {
+	session *Session
+	conn    *link.Conn
+	id      int64 // of the session that the nodes were created in
+
+	mu   sync.Mutex // guards the fields below
+	left []*Removal // for which nothing was sent
+}
+
+// next sends the next transaction, if there is one.
+func (b *removals) next() {
+	batch := b.take()
+	if len(batch) == 0 {
 		return
-	case !Passing(err):
-		s.refused(r, path, err)
 	}
-	started := s.Go(func(ctx context.Context) {
-		r.end(s.insist(ctx, func(err error) { s.refused(r, path, err) }, func(ctx context.Context) error {
-			c, err := s.ConnIn(ctx, session)
-			if err != nil {
-				return err
+	req := &wire.MultiRequest{Ops: make([]wire.MultiOp, len(batch))}
+	for i, r := range batch {
+		req.Ops[i] = wire.MultiOp{Op: wire.OpDelete, Request: &wire.PathVersionRequest{Path: r.path, Version: -1}}
+	}
+	call := link.NewCall(wire.OpMulti, req)
+	call.OnReply = func(call *link.Call) {
+		if b.done(call, len(batch)) {
+			for _, r := range batch {
+				r.end(nil)
 			}
-			return s.Round(ctx, c, wire.OpDelete, true, &wire.PathVersionRequest{Path: path, Version: -1}, wire.Empty{})
-		}))
-	})
-	if !started {
-		r.end(ErrClosed)
+		} else {
+			for _, r := range batch {
+				r.doubtful = !call.Replied()
+			}
+			b.session.removeLater(b.id, batch)
+		}
+		b.next()
+	}
+	if b.session.sendAtOnce(b.conn, call) != nil {
+		b.session.removeLater(b.id, append(batch, b.takeAll()...))
 	}
 }
 
-func (s *Session) refused(r *Removal, path string, err error) {
-	r.tell(err)
-	s.Report(fmt.Errorf("delete %s: %w", path, err))
+// done is whether a transaction has deleted all of its nodes.
+func (b *removals) done(call *link.Call, n int) bool {
+	var resp wire.MultiResponse
+	return b.session.ended(call, true) == nil && call.Decode(&resp) == nil && len(resp.Results) == n && resp.Results[0].Op != wire.OpError
+}
+
+// take takes out what fits into one transaction.
+func (b *removals) take() []*Removal {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	room, n := b.session.room(), 0
+	for n < len(b.left) && (room.take(b.left[n].path) || n == 0) {
+		n++
+	}
+	batch := b.left[:n:n]
+	b.left = b.left[n:]
+	return batch
+}
+
+func (b *removals) takeAll() []*Removal {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := b.left
+	b.left = nil
+	return all
 }
 
 // RemoveDoubtful sees to it that a protected ephemeral node goes whose creation
 // has no known outcome. The call is waited for, then the node looked for.
 func (s *Session) RemoveDoubtful(session int64, call *link.Call, parent, protection string) {
+	doubtful := func() bool {
+		var lost *link.LostError
+		refused := call.Replied() && call.Code() != wire.CodeOK
+		return !refused && (!errors.As(call.Err(), &lost) || lost.Sent)
+	}
+	select {
+	case <-call.Done():
+		if doubtful() {
+			s.Sweep(session, parent, protection)
+		}
+		return
+	default:
+	}
 	s.Go(func(ctx context.Context) {
 		select {
 		case <-call.Done():
-		case <-ctx.Done():
-			return // the session is being closed
-		}
-		var lost *link.LostError
-		if refused := call.Replied() && call.Code() != wire.CodeOK; refused || errors.As(call.Err(), &lost) && !lost.Sent {
-			return
-		}
-		s.sweep(ctx, session, parent, protection)
-	})
-}
-
-// Sweep deletes in the background what stands under parent with a protection.
-func (s *Session) Sweep(session int64, parent, protection string) {
-	s.Go(func(ctx context.Context) { s.sweep(ctx, session, parent, protection) })
-}
-
-func (s *Session) sweep(ctx context.Context, session int64, parent, protection string) {
-	refused := func(err error) { s.Report(fmt.Errorf("clean up %s: %w", Below(parent, protection), err)) }
-	_ = s.insist(ctx, refused, func(ctx context.Context) error {
-		c, err := s.ConnIn(ctx, session)
-		if err != nil {
-			return err
-		}
-		names, err := s.Find(ctx, c, parent, protection)
-		for _, name := range names {
-			req := &wire.PathVersionRequest{Path: Below(parent, name), Version: -1}
-			if err := s.Round(ctx, c, wire.OpDelete, true, req, wire.Empty{}); err != nil && !errors.Is(err, zk.ErrNoNode) {
-				return err
+			if doubtful() {
+				s.Sweep(session, parent, protection)
 			}
+		case <-ctx.Done(): // the session is being closed
 		}
-		return err
 	})
 }

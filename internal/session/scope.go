@@ -2,6 +2,9 @@ package session
 
 import (
 	"context"
+	"errors"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/paddock-zk/paddock/internal/link"
 	"github.com/paddock-zk/paddock/internal/wire"
@@ -28,8 +31,35 @@ type Scope struct {
 	// Guarded is a *framework.Transaction of a framework.Ops, applied only if the
 	// guards hold. A guard that does not is a *GuardError.
 	Guarded func(ops any, guards []Guard) any
-	// Ensure makes a path and what is missing above it.
-	Ensure func(ctx context.Context, c *link.Conn, full string) error
+	// Ensure makes paths and what is missing above them. Its error matches
+	// ErrKeepsVanishing if somebody deletes them as often as they are made.
+	Ensure func(ctx context.Context, c *link.Conn, parents Parents) error
+}
+
+// Parents are nodes to be made, in full, and what is to be looked at meanwhile.
+type Parents struct {
+	Paths []string
+	// Of is a node whose children Check is shown: right before anything is made
+	// and right behind that, in the same round trips. An error of Check ends it.
+	// The zero value looks at nothing.
+	Of    string
+	Check func(children wire.Names) error
+}
+
+// Look passes on to Check how the request for the children went. Children that
+// cannot be seen are not checked.
+func (p *Parents) Look(list *link.Call, err error) error {
+	var children wire.Names
+	if err == nil {
+		err = list.Decode(&children)
+	}
+	switch {
+	case err == nil:
+		return p.Check(children)
+	case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrNoAuth), errors.Is(err, ErrReplyTooLarge):
+		return nil
+	}
+	return err
 }
 
 // ScopeOf returns the scope of a *framework.Client, nil if that is nil or zero.

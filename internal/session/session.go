@@ -65,6 +65,9 @@ type Session struct {
 	keep    sync.Once
 	kept    any          // written once
 	reads   atomic.Int32 // how servers read together, see Lists
+	// ephemeralsLost counts the connections that ended over a request for the
+	// session's own nodes, see learnEphemerals.
+	ephemeralsLost atomic.Int32
 	// sure is until when, since the session object was opened, all claims are held
 	// that are: the deadline when somebody last asked. It is 0 before, and once
 	// claims are in doubt.
@@ -85,8 +88,10 @@ type Session struct {
 	claims    *claims
 	patiences patiences
 	claimed   bool // a claim was made since the minder looked
+	watching  int  // requests on their way that set watches on the nodes of claims
 	gone      gone
 	graves    map[int64][]func() // what is to be done when a session is known to be gone
+	sweeps    map[swept][]string // protections that a job is to look for; an entry says that it runs
 	checks    lease.Backoff      // of checks that verify claims, once some were refused
 	wakeAt    time.Time          // when the minder will look again by itself; zero for never, and while it looks
 	failure   error              // why there is no connection
@@ -110,6 +115,7 @@ func Open(cfg Config) (*Session, error) {
 		poke:    make(chan struct{}, 1),
 		claims:  newClaims(),
 		graves:  make(map[int64][]func()),
+		sweeps:  make(map[swept][]string),
 		changed: make(chan struct{}),
 		done:    make(chan struct{}),
 	}

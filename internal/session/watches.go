@@ -67,7 +67,9 @@ type watches struct {
 	conn    *link.Conn          // nil while not connected
 	subs    map[watchKey]*Watch // the latest on each node, the others behind it
 	setters map[watchKey]int
-	owed    map[standing]bool // to be removed once no setter is on its way
+	owed    map[standing]bool // to be removed once no setter is on its way, or it is their turn
+	late    []standing        // owed, or no more, because too many removals are on their way
+	removes int               // removals on their way
 	ended   error             // set at close
 }
 
@@ -209,13 +211,40 @@ func (w *watches) releaseLocked(st standing) {
 	if w.owed[st] || w.conn == nil {
 		return // the server forgets its watches with the connection
 	}
+	if w.removes == mostRemoves {
+		w.owed[st] = true
+		w.late = append(w.late, st)
+		return
+	}
 	typ := wire.WatchData
 	if st.child {
 		typ = wire.WatchChildren
 	}
 	// If it cannot be sent the connection is gone, and the watch with it. If the
 	// server refuses, the watch has just fired.
-	_ = w.conn.Send(link.NewCall(wire.OpRemoveWatches, &wire.WatchesRequest{Path: st.path, Type: typ}))
+	call := link.NewCall(wire.OpRemoveWatches, &wire.WatchesRequest{Path: st.path, Type: typ})
+	call.OnReply = func(*link.Call) { w.removed() }
+	if w.conn.Send(call) == nil {
+		w.removes++
+	}
+}
+
+// mostRemoves bounds the removals on their way, since thousands of watches may be
+// given up at once.
+const mostRemoves = batchesAhead * batchCalls
+
+// removed says that a removal was answered: another one has its turn.
+func (w *watches) removed() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.removes--
+	for len(w.late) > 0 && w.removes < mostRemoves {
+		st := w.late[0]
+		w.late = w.late[1:]
+		if w.owed[st] {
+			w.releaseLocked(st)
+		}
+	}
 }
 
 // fire passes an event to those who wait for it.
@@ -305,7 +334,7 @@ func (w *watches) begin(c *link.Conn, seen int64) {
 func (w *watches) down() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.conn = nil
+	w.conn, w.late = nil, nil
 	clear(w.owed)
 }
 

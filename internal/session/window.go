@@ -59,30 +59,68 @@ func (w *window) begin(timeout time.Duration, now time.Time) {
 // enter waits for places for n requests that are sent together. done ends the wait
 // as well, without an error of ctx: then it returns false.
 func (w *window) enter(ctx context.Context, done <-chan struct{}, n int) (ok bool, err error) {
-	w.mu.Lock()
-	if w.queue.first == nil && w.used < w.size {
-		w.used += n
-		w.mu.Unlock()
+	if w.free(n) {
 		return true, nil
 	}
-	w.limited = true
-	p := &placeRequest{n: n, granted: make(chan struct{})}
-	w.queue.push(p)
-	w.mu.Unlock()
+	// Asked before there is a place to give back: any method of ctx may panic.
+	ended := ctx.Done()
+	p := w.ask(n)
 	select {
 	case <-p.granted:
 		return true, nil
-	case <-ctx.Done():
-		err = ctx.Err()
+	case <-ended:
+		w.giveUp(p)
+		return false, ctx.Err()
 	case <-done:
+		w.giveUp(p)
+		return false, nil
 	}
+}
+
+// free takes n places if nobody has to wait.
+func (w *window) free(n int) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.freeLocked(n)
+}
+
+func (w *window) freeLocked(n int) bool {
+	if w.queue.first != nil || w.used >= w.size {
+		return false
+	}
+	w.used += n
+	return true
+}
+
+// ask waits in line for n places.
+func (w *window) ask(n int) *placeRequest {
+	p := &placeRequest{n: n, granted: make(chan struct{})}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.freeLocked(n) { // meanwhile
+		close(p.granted)
+		return p
+	}
+	w.limited = true
+	w.queue.push(p)
+	return p
+}
+
+// giveUp ends a wait.
+func (w *window) giveUp(p *placeRequest) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.queue.remove(p) { // granted meanwhile
-		w.used -= n
+		w.used -= p.n
 		w.wakeLocked()
 	}
-	return false, err
+}
+
+// most is how many requests may be on their way.
+func (w *window) most() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.size
 }
 
 // take takes places that are not waited for.

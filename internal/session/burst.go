@@ -1,0 +1,121 @@
+package session
+
+import (
+	"context"
+
+	"github.com/paddock-zk/paddock/internal/link"
+)
+
+// A server answers the requests of a connection in order, and a heartbeat waits
+// for its turn like any other. So a call that has thousands of requests does not
+// send them at once: a heartbeat behind them could come too late for the session.
+// It sends a batch, and the next ones as the first are answered. Each batch takes
+// its places in the window, which has room for all that are on their way.
+//
+// batchCalls and batchBytes bound one batch. A request that is larger than
+// batchBytes is a batch of its own.
+//
+// batchesAhead is how many batches of one burst are on their way: the server works
+// on one while the other travels.
+const (
+	batchCalls   = 128
+	batchBytes   = 128 << 10
+	batchesAhead = 2
+)
+
+// burst sends batches on one connection.
+type burst struct {
+	session *Session
+	conn    *link.Conn
+	ends    []*link.Call // the last call of each batch that is on its way, oldest first
+}
+
+// mostCalls is how large the next batch may be.
+func (b *burst) mostCalls() int { return min(batchCalls, b.session.window.most()/batchesAhead) }
+
+// hasRoom is whether the next batch can be sent without waiting for another.
+func (b *burst) hasRoom() bool { return len(b.ends) < batchesAhead }
+
+// send sends one batch, back to back.
+func (b *burst) send(ctx context.Context, batch []*link.Call) error {
+	if err := b.session.Send(ctx, b.conn, batch...); err != nil {
+		return err
+	}
+	b.ends = append(b.ends, batch[len(batch)-1])
+	return nil
+}
+
+// wait waits until the oldest batch has ended.
+func (b *burst) wait(ctx context.Context) {
+	b.session.Settle(ctx, b.ends[0])
+	b.ends = b.ends[1:]
+}
+
+// Each sends n requests on one connection, a few hundred at a time, and hands each
+// to reply with the error that it ended with. Both functions are called in order,
+// in the caller's goroutine. An error of reply, or one that keeps a request from
+// being sent, ends it: requests that were sent by then go on by themselves.
+//
+// write is as for Await.
+func (s *Session) Each(ctx context.Context, c *link.Conn, write bool, n int,
+	request func(i int) *link.Call, reply func(i int, call *link.Call, err error) error) error {
+	b := burst{session: s, conn: c}
+	var sent []*link.Call // those that reply has not seen
+	defer func() {
+		for _, call := range sent {
+			c.Cancel(call)
+		}
+	}()
+	for taken, made := 0, 0; taken < n; {
+		if made < n && b.hasRoom() {
+			from, most := len(sent), b.mostCalls()
+			for size := 0; made < n && len(sent)-from < most && size < batchBytes; made++ {
+				call := request(made)
+				size += call.Size()
+				sent = append(sent, call)
+			}
+			if err := b.send(ctx, sent[from:]); err != nil {
+				sent = sent[:from]
+				return err
+			}
+			continue
+		}
+		end := b.ends[0]
+		b.wait(ctx)
+		for over := false; !over; taken++ {
+			call := sent[0]
+			sent = sent[1:]
+			over = call == end
+			if err := reply(taken, call, s.Await(ctx, c, call, write)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// SendAll is Send for any number of calls: a few hundred of them are on their way
+// at a time, and it returns when the last has been sent. Every call ends: one that
+// was not sent, because of the error that is returned, with a *link.LostError.
+func (s *Session) SendAll(ctx context.Context, c *link.Conn, calls []*link.Call) (err error) {
+	b := burst{session: s, conn: c}
+	defer func() { // also if a method of ctx panics
+		for _, call := range calls {
+			call.Abandon(err)
+		}
+	}()
+	for len(calls) > 0 {
+		n, most := 0, b.mostCalls()
+		for size := 0; n < len(calls) && n < most && size < batchBytes; n++ {
+			size += calls[n].Size()
+		}
+		if !b.hasRoom() {
+			b.wait(ctx)
+		}
+		if err := b.send(ctx, calls[:n]); err != nil {
+			return err
+		}
+		calls = calls[n:]
+	}
+	return nil
+}
