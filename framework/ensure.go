@@ -69,18 +69,18 @@ func (o *op) missing(ctx context.Context, c *link.Conn, parents session.Parents)
 			nodes = append(nodes, p)
 		}
 	}
-	look := lookAt(parents)
+	looks := len(parents.Of)
 	request := func(i int) *link.Call {
-		if i < len(look) {
-			return look[i]
+		if i < looks {
+			return session.NewList(parents.Of[i])
 		}
-		return link.NewCall(wire.OpExists, &wire.PathWatchRequest{Path: nodes[i-len(look)]})
+		return link.NewCall(wire.OpExists, &wire.PathWatchRequest{Path: nodes[i-looks]})
 	}
-	err := o.session.Each(ctx, c, false, len(look)+len(nodes), request, func(i int, call *link.Call, err error) error {
-		if i < len(look) {
-			return parents.Look(call, err)
+	err := o.session.Each(ctx, c, false, looks+len(nodes), request, func(i int, call *link.Call, err error) error {
+		if i < looks {
+			return parents.Look(parents.Of[i], call, err)
 		}
-		asked[nodes[i-len(look)]] = err
+		asked[nodes[i-looks]] = err
 		return nil
 	})
 	if err != nil {
@@ -135,10 +135,9 @@ func (o *op) missingOf(path string, asked map[string]error) (missing []string, e
 // makeAll makes nodes, of which each stands behind its parent, in one go.
 func (o *op) makeAll(ctx context.Context, c *link.Conn, paths []string, parents session.Parents) error {
 	asContainers := !o.plan.NoContainers && !o.plain.noContainers.Load()
-	look := lookAt(parents)
 	request := func(i int) *link.Call {
 		if i >= len(paths) {
-			return look[i-len(paths)]
+			return session.NewList(parents.Of[i-len(paths)])
 		}
 		req := &wire.CreateRequest{Path: paths[i], Data: []byte{}, ACL: wireACL(o.defaultACL(paths[i]))}
 		code := wire.OpCreate
@@ -147,10 +146,10 @@ func (o *op) makeAll(ctx context.Context, c *link.Conn, paths []string, parents 
 		}
 		return link.NewCall(code, req)
 	}
-	err := o.session.Each(ctx, c, true, len(paths)+len(look), request, func(i int, call *link.Call, err error) error {
+	err := o.session.Each(ctx, c, true, len(paths)+len(parents.Of), request, func(i int, call *link.Call, err error) error {
 		switch {
 		case i >= len(paths):
-			return parents.Look(call, err)
+			return parents.Look(parents.Of[i-len(paths)], call, err)
 		case errors.Is(err, ErrNodeExists):
 			return nil
 		}
@@ -162,12 +161,4 @@ func (o *op) makeAll(ctx context.Context, c *link.Conn, paths []string, parents 
 		return o.makeAll(ctx, c, paths, parents)
 	}
 	return err
-}
-
-// lookAt is the request that shows the children of Parents.Of, if that is wanted.
-func lookAt(parents session.Parents) []*link.Call {
-	if parents.Of == "" {
-		return nil
-	}
-	return []*link.Call{session.NewList(parents.Of)}
 }

@@ -711,7 +711,7 @@ func TestForeignChildren(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
 		c := connect(t, srv)
 		names := []string{"!x", "~", "0", "_c_", "_c_x", "lock-", "lock-x", "-lock-0", "lock-00000000000", "lock-x0000000000", "lock-+000000001",
-			"lock-99999999999", "lock-000000000", "lock-0000000000x", "LOCK-0000000000", "write-0000000000", "lease-1", "lease-00000000001", "__READ__x", "__WRIT__", "locks", "leases"}
+			"lock-99999999999", "lock-000000000", "lock-0000000000x", "LOCK-0000000000", "write-0000000000", "lease-1", "lease-00000000001", "__READ__x", "__WRIT__", "locks"}
 		for i := len(names); i < 200; i++ {
 			names = append(names, fmt.Sprintf("n%03d-%c", i, rune(' '+i%90)))
 		}

@@ -73,9 +73,7 @@ type lines struct {
 }
 
 // linesOf is where the lines of a client are kept.
-func linesOf(s *session.Session) *lines {
-	return s.Kept(func() any { return &lines{made: time.Now(), all: make(map[lineKey]*line)} }).(*lines) //nolint:forcetypeassert // nothing else is kept
-}
+func linesOf(s *session.Session) *lines { return &sharedOf(s).lines }
 
 // now is the time since the lines were made.
 func (ls *lines) now() time.Duration { return time.Since(ls.made) }

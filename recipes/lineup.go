@@ -3,6 +3,7 @@ package recipes
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -18,6 +19,7 @@ type lineup struct {
 	names wire.Names
 	marks []string // what kinds of node were picked
 	spots []spot
+	other otherContender
 }
 
 // spot is a contender without its name. Spots compare as their numbers do.
@@ -43,11 +45,45 @@ type contender struct {
 
 var lineups = sync.Pool{New: func() any { return new(lineup) }}
 
-// lineUp picks from a list of children those that stand in a queue, in order.
-// Children with other names are none of ours and are passed over.
-func lineUp(names wire.Names, marks []string) (*lineup, error) {
+// lineUp is a queue of this kind as a list of its children shows it.
+func (q *queue) lineUp(names wire.Names) (*lineup, error) {
+	return lineUp(names, q.marks, !q.isPart())
+}
+
+// otherKind refuses a path where another kind of lock was seen.
+func otherKind(path, child string) error {
+	return fmt.Errorf("%w: %s is used by a lock of another kind, which has the node %s there: give each lock a path of its own, "+
+		"or delete that node if its lock is no longer in use", ErrInvalidLock, path, child)
+}
+
+// otherContender is the first contender for another kind of lock in a list.
+type otherContender struct {
+	name string // "" for none
+	seq  int32
+}
+
+func (o *otherContender) see(name []byte, seq int32) {
+	if o.name == "" || seq < o.seq {
+		*o = otherContender{string(name), seq}
+	}
+}
+
+// refuse refuses to go on in a queue that belongs to another kind of lock: to that
+// of the first of all contenders. One that came later is refused itself.
+func (q *queue) refuse(l *lineup) error {
+	if o := l.other; o.name != "" && (l.len() == 0 || o.seq < l.seq(0)) {
+		return otherKind(q.path, o.name)
+	}
+	return nil
+}
+
+// lineUp picks from a list of children those that stand in a queue, in order, and
+// notes contenders for another kind of lock. Children with any other names are
+// none of ours and are passed over. With whole the children are those of a lock's
+// own path, where the leases of a semaphore are of another kind as well.
+func lineUp(names wire.Names, marks []string, whole bool) (*lineup, error) {
 	l := lineups.Get().(*lineup)
-	l.names, l.marks, l.spots = names, marks, l.spots[:0]
+	l.names, l.marks, l.spots, l.other = names, marks, l.spots[:0], otherContender{}
 	for at, name := range names.All() {
 		seq, kind, ok, err := parseContender(name, marks)
 		if err != nil {
@@ -56,6 +92,10 @@ func lineUp(names wire.Names, marks []string) (*lineup, error) {
 		}
 		if ok {
 			l.spots = append(l.spots, spot(seq)<<numberAt|spot(kind)<<kindAt|spot(at))
+		} else if seq, ok := parseForeign(name, marks); ok {
+			l.other.see(name, seq)
+		} else if whole && string(name) == semaphoreLeases {
+			l.other.see(name, -1) // it has no number
 		}
 	}
 	slices.Sort(l.spots)

@@ -22,7 +22,7 @@ func BenchmarkLineUp(b *testing.B) {
 			for b.Loop() {
 				var list wire.Names
 				list.Decode(wire.NewDecoder(e.B))
-				line, err := lineUp(list, []string{lockName})
+				line, err := lineUp(list, []string{lockName}, true)
 				if err != nil || line.find(names[0]) < 0 {
 					b.Fatal(err)
 				}

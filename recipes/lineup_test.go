@@ -14,7 +14,7 @@ import (
 
 // lineOf is the queue that a list of these names shows.
 func lineOf(names []string, marks ...string) (*lineup, error) {
-	return lineUp(wire.NamesOf(names), marks)
+	return lineUp(wire.NamesOf(names), marks, true)
 }
 
 // FuzzLineUp reads any children as a queue. What is in it has a name that a
@@ -36,6 +36,10 @@ func FuzzLineUp(f *testing.F) {
 				require.ErrorIs(t, err, ErrSequenceExhausted)
 				assert.Nil(t, line)
 				continue
+			}
+			if f := line.other.name; f != "" {
+				assert.Contains(t, children, f)
+				assert.Negative(t, line.find(f))
 			}
 			queue := line.span(0, line.len())
 			slices.Reverse(children)

@@ -1,6 +1,7 @@
 package recipes_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -70,6 +71,103 @@ func TestMultiLockOnServersThatCannotListTogether(t *testing.T) {
 				assert.Empty(t, srv.Ephemerals(0))
 				assert.Equal(t, 1, tried.Fired())
 			})
+		})
+	}
+}
+
+// The same for who asks once: each queue is listed with a request of its own then.
+func TestTryingAMultiLockOnServersThatCannotListTogether(t *testing.T) {
+	for name, fault := range map[string]zktest.Fault{"cut": zktest.CutBefore(), "refused": zktest.Fail(-6)} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
+				c, other := connect(t, srv), connect(t, srv)
+				lock := multiOf(c, 3)
+				for i := range 3 {
+					require.NoError(t, c.EnsurePath(t.Context(), fmt.Sprintf("/l/%d", i)))
+				}
+				tried := srv.On(zktest.Match{Op: "multiRead"}, fault)
+				for range 2 {
+					h, err := lock.TryAcquire(t.Context(), 0)
+					require.NoError(t, err)
+					require.NoError(t, h.Release())
+				}
+				h, err := recipes.NewInterProcessMutex(other, "/l/1").Acquire(t.Context())
+				require.NoError(t, err)
+				creations := srv.Requests()["multi"]
+				_, err = lock.TryAcquire(t.Context(), 0)
+				require.ErrorIs(t, err, recipes.ErrNotAcquired)
+				assert.Equal(t, creations, srv.Requests()["multi"], "no node was made")
+				require.NoError(t, h.Release())
+				assert.Equal(t, 1, tried.Fired())
+			})
+		})
+	}
+}
+
+// The reply to a creation is lost while the list of the queue is longer than we
+// take. The node is found by asking for the session's own.
+func TestReplyLostInALongQueue(t *testing.T) {
+	const unimplemented = -6
+	for name, tc := range map[string]struct {
+		fault  zktest.Fault
+		always bool
+		found  bool // while the queue is long
+	}{
+		"3.6 and later":                    {zktest.Delay(0), true, true},
+		"the connection is lost once":      {zktest.CutBefore(), false, true},
+		"before 3.6, the connection ends":  {zktest.CutBefore(), true, false},
+		"not implemented, without the end": {zktest.Fail(unimplemented), true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for kind, lock := range map[string]func(*framework.Client) recipes.Lock{
+				"mutex": mutexAt("/l"),
+				"read": func(c *framework.Client) recipes.Lock {
+					return recipes.NewInterProcessReadWriteLock(c, "/l").ReadSide()
+				},
+				"multi": func(c *framework.Client) recipes.Lock {
+					return recipes.NewInterProcessMultiLock(mutexAt("/l")(c), mutexAt("/m")(c))
+				},
+				"semaphore": func(c *framework.Client) recipes.Lock { return recipes.NewInterProcessSemaphore(c, "/s", 500) },
+			} {
+				t.Run(kind, func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
+						c := connect(t, srv, func(cfg *framework.Config) { cfg.MaxReply = 4 << 10 })
+						crowd := connect(t, srv)
+						for _, queue := range []string{"/l", "/s/locks", "/s/leases"} {
+							fill(t, crowd, queue, strings.Repeat("x", 40)+map[string]string{"/l": "-other-"}[queue], 100) // in nobody's way
+						}
+						require.NoError(t, c.EnsurePath(t.Context(), "/m"))
+						match := zktest.Match{Op: "getEphemerals"}
+						if !tc.always {
+							match.Nth = 1
+						}
+						fault := srv.On(match, tc.fault)
+						for _, op := range []string{"create2", "multi"} {
+							srv.On(zktest.Match{Session: c.SessionID(), Op: op, Nth: 1}, zktest.CutAfter())
+						}
+						ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+						defer cancel()
+						_, err := lock(c).Acquire(ctx)
+						require.Error(t, err, "nobody can see who is ahead")
+						time.Sleep(time.Minute)
+						if left := srv.Ephemerals(c.SessionID()); tc.found {
+							assert.Empty(t, left)
+						} else {
+							assert.NotEmpty(t, left, "known not to be found")
+						}
+						assert.Positive(t, fault.Fired())
+						assert.LessOrEqual(t, fault.Fired(), 4, "a server that does not know it is asked on two connections")
+						require.NoError(t, crowd.Close())
+						time.Sleep(time.Minute)
+						assert.Empty(t, srv.Ephemerals(0))
+						h, err := lock(c).Acquire(t.Context())
+						require.NoError(t, err)
+						require.NoError(t, h.Release())
+					})
+				})
+			}
 		})
 	}
 }

@@ -276,6 +276,11 @@ func (m *InterProcessMultiLock) takeJointly(ctx context.Context, lim limit, join
 	for n, i := range joint {
 		locks[n] = m.members[i]
 	}
+	semaphores, err := useSemaphores(locks)
+	defer semaphores.done()
+	if err != nil {
+		return err
+	}
 	g := newParty(ctx, locks, m.ordered)
 	began := time.Now()
 	limited, cancel, err := lim.begin(ctx, g.scope.Session)
@@ -295,6 +300,34 @@ func (m *InterProcessMultiLock) takeJointly(ctx context.Context, lim limit, join
 			return opError("acquire", st.path, err)
 		}
 		won = won[1:]
+		if l, ok := m.members[i].(*InterProcessSemaphoreMutex); ok {
+			l.semaphore.inUse(holds[i].tenure)
+		}
 	}
 	return nil
+}
+
+// usedSemaphores are semaphores that an acquisition uses.
+type usedSemaphores []*InterProcessSemaphore
+
+// useSemaphores begins the use of those among locks of one client.
+func useSemaphores(locks []Lock) (used usedSemaphores, err error) {
+	for _, lock := range locks {
+		l, ok := lock.(*InterProcessSemaphoreMutex)
+		if !ok {
+			continue
+		}
+		s := l.semaphore
+		if err := sharedOf(s.line.scope.Session).leases.use(s.path, s.total, 1); err != nil {
+			return used, opError("acquire", s.path, err)
+		}
+		used = append(used, s)
+	}
+	return used, nil
+}
+
+func (used usedSemaphores) done() {
+	for _, s := range used {
+		sharedOf(s.line.scope.Session).leases.done(s.path)
+	}
 }

@@ -2,6 +2,7 @@ package recipes
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 
 	"github.com/paddock-zk/paddock/framework"
@@ -23,6 +24,24 @@ const (
 	semaphoreLocks  = "locks"
 	semaphoreLeases = "leases"
 )
+
+// allMarks are those of every kind of lock.
+var allMarks = []string{lockName, writeName, readName, leaseName}
+
+// parseForeign reads a name that has none of the marks given. ok is whether it is
+// that of a contender for another kind of lock. Names of any other form say nothing.
+func parseForeign(name []byte, marks []string) (seq int32, ok bool) {
+	at := len(name) - sequenceDigits
+	if at < 0 {
+		return 0, false
+	}
+	if seq, ok = framework.Sequence(string(name[at:])); !ok {
+		return 0, false
+	}
+	return seq, slices.ContainsFunc(allMarks, func(mark string) bool {
+		return !slices.Contains(marks, mark) && bytes.HasSuffix(name[:at], []byte(mark))
+	})
+}
 
 // sequenceDigits is how many digits a server puts behind a name.
 const sequenceDigits = 10

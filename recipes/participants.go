@@ -62,6 +62,9 @@ func reading(ctx context.Context, scope *session.Scope, path string,
 
 func (q *queue) participants(ctx context.Context, c *link.Conn) ([]Participant, error) {
 	line, err := q.line(ctx, c)
+	if err == nil {
+		err = q.refuse(line)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +86,7 @@ func (q *queue) line(ctx context.Context, c *link.Conn) (*lineup, error) {
 	if err != nil && !errors.Is(err, framework.ErrNoNode) {
 		return nil, err
 	}
-	return lineUp(names, q.marks)
+	return q.lineUp(names)
 }
 
 // describe reads every node of a queue, two requests for each. Those that have

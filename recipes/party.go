@@ -217,15 +217,19 @@ func (g *party) peekOn(ctx context.Context, c *link.Conn) error {
 		case err != nil:
 			return err
 		}
-		line, err := lineUp(children, st.marks)
+		line, err := st.lineUp(children)
 		if err != nil {
 			return err
 		}
 		_, waits := st.queue.ahead(line, line.len())
-		line.free()
-		if waits {
+		if err = st.refuse(line); err == nil && waits {
 			g.behind = true
-			return ErrNotAcquired
+			st.obstacle = st.obstacleIn(&view{at: line.len(), ahead: line.name(0)})
+			err = ErrNotAcquired
+		}
+		line.free()
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -432,7 +436,7 @@ func (g *party) listed(ctx context.Context, c *link.Conn, lists *session.Lists, 
 			st.find(children)
 		}
 		before := st.first()
-		if st.line, err = lineUp(children, st.marks); err != nil {
+		if st.line, err = st.lineUp(children); err != nil {
 			return err
 		}
 		st.seen = g.rounds
@@ -444,6 +448,9 @@ func (g *party) listed(ctx context.Context, c *link.Conn, lists *session.Lists, 
 			g.deletions.note()
 			st.reset(c)
 			return errAgain
+		}
+		if err := st.refuse(st.line); err != nil {
+			return err
 		}
 		var ahead int
 		if ahead, st.waits = st.queue.ahead(st.line, st.at); st.waits {

@@ -31,6 +31,9 @@ type queue struct {
 	exclusive bool
 }
 
+// isPart is whether the lock has other parts, of which each has a queue.
+func (q *queue) isPart() bool { return q.path != q.lock }
+
 // place is one node in a queue, from the request that makes it until it is
 // first or has left.
 //
@@ -105,7 +108,7 @@ func (p *place) peeked(ctx context.Context, c *link.Conn, list *link.Call) error
 		return err
 	}
 	_, waits := p.ahead(line, line.len())
-	if waits {
+	if err = p.refuse(line); err == nil && waits {
 		v := view{at: line.len(), ahead: line.name(0)}
 		p.sawAhead(&v)
 		p.obstacle = p.obstacleIn(&v)
@@ -239,6 +242,7 @@ func (p *place) view(ctx context.Context, c *link.Conn, list *link.Call) (v view
 		return v, err
 	}
 	if v.at = line.find(p.name); v.at >= 0 {
+		err = p.refuse(line)
 		p.parties = p.parties || p.line != nil && line.hasParty()
 		if i, waits := p.ahead(line, v.at); waits {
 			v.ahead = line.name(i)
@@ -412,7 +416,7 @@ func (p *place) listed(ctx context.Context, c *link.Conn, list *link.Call) (*lin
 	if err != nil {
 		return nil, err
 	}
-	return lineUp(names, p.marks)
+	return p.lineUp(names)
 }
 
 // list asks for the queue. On another connection than before, a sync comes first:

@@ -110,6 +110,37 @@ func TestRoundTripsOfTrying(t *testing.T) {
 	})
 }
 
+// Whether anybody has a member of a MultiLock is asked with one request.
+func TestRoundTripsOfTryingAMultiLock(t *testing.T) {
+	for _, n := range []int{2, 10, 50} {
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
+			c, other := connect(t, srv), connect(t, srv)
+			members := []recipes.Lock{recipes.NewInterProcessSemaphoreMutex(c, "/s")}
+			for i := range n - 1 {
+				members = append(members, recipes.NewInterProcessMutex(c, fmt.Sprintf("/l/%d", i)))
+			}
+			lock := recipes.NewInterProcessMultiLock(members...)
+			var h *recipes.Hold
+			require.NoError(t, hold(lock, &h)()) // makes the parents
+			require.NoError(t, h.Release())
+			before := srv.Requests()
+			assert.Equal(t, 2.0, took(t, func() (err error) { h, err = lock.TryAcquire(t.Context(), 0); return err }), "free: look, then take")
+			assert.Equal(t, 2, srv.Requests()["multiRead"]-before["multiRead"])
+			require.NoError(t, h.Release())
+			last, err := recipes.NewInterProcessMutex(other, fmt.Sprintf("/l/%d", n-2)).Acquire(t.Context())
+			require.NoError(t, err)
+			assert.Equal(t, 1.0, took(t, func() error {
+				_, err := lock.TryAcquire(t.Context(), 0)
+				assert.ErrorIs(t, err, recipes.ErrNotAcquired)
+				return nil
+			}), "taken: look")
+			require.NoError(t, last.Release())
+			assert.Equal(t, 0, srv.Requests()["getChildren"]-before["getChildren"]-1, "but by the other")
+		})
+	}
+}
+
 // After a wait that was longer than what the creation of its node has proved, a
 // write comes on top (TestHandOffProvesTheSession).
 func TestRoundTripsOfHandOff(t *testing.T) {

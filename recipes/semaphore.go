@@ -133,6 +133,11 @@ func (s *InterProcessSemaphore) allowed(ctx context.Context, n int) error {
 
 func (s *InterProcessSemaphore) queueUp(ctx context.Context, n int, lim limit) (hold *Hold, err error) {
 	began := time.Now()
+	totals := &sharedOf(s.line.scope.Session).leases
+	if err := totals.use(s.path, s.total, 1); err != nil {
+		return nil, err
+	}
+	defer totals.done(s.path)
 	limited, cancel, err := lim.begin(ctx, s.line.scope.Session)
 	if err != nil {
 		return nil, &WaitError{Lock: s.path, Err: err}
@@ -144,7 +149,21 @@ func (s *InterProcessSemaphore) queueUp(ctx context.Context, n int, lim limit) (
 		e := &ending{ctx: ctx, limited: limited, tries: lim.bounded, lock: s.path, waited: time.Since(began), obstacle: a.seenAhead()}
 		return nil, e.verdict(s.line.scope.Session, err)
 	}
-	return s.hold(ctx, tenures)
+	if hold, err = s.hold(ctx, tenures); err == nil {
+		s.inUse(tenures...)
+	}
+	return hold, err
+}
+
+// inUse lets leases count as uses of the semaphore until they are gone. It comes
+// within another use.
+func (s *InterProcessSemaphore) inUse(leases ...*tenure) {
+	totals := &sharedOf(s.line.scope.Session).leases
+	_ = totals.use(s.path, s.total, len(leases)) // as many as in the other use
+	done := func() { totals.done(s.path) }
+	for _, t := range leases {
+		t.thenGone(done)
+	}
 }
 
 // hold makes one hold of the leases: of the one, or of a tenure over all. If it
@@ -256,7 +275,11 @@ func (a *lending) peek(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	line, err := a.InterProcessSemaphore.leases.line(ctx, c)
+	leases := &a.InterProcessSemaphore.leases
+	line, err := leases.line(ctx, c)
+	if err == nil {
+		err = leases.refuse(line)
+	}
 	if err == nil && line.len()+a.n > a.total {
 		a.full = true
 		a.obstacle = a.InterProcessSemaphore.leases.obstacleIn(&view{at: line.len(), ahead: line.name(0)})
@@ -431,6 +454,9 @@ func (a *lending) granted(ctx context.Context, c *link.Conn, list *link.Call, v 
 		line.free()
 		list.Free()
 	}()
+	if err := a.leases[0].refuse(line); err != nil {
+		return false, err
+	}
 	a.full = false
 	for i, l := range a.leases {
 		at := line.find(l.name)

@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -78,6 +79,9 @@ func (s *InterProcessSemaphore) participants(ctx context.Context, c *link.Conn) 
 	}
 	waiting, err := s.line.line(ctx, c)
 	if err != nil {
+		return nil, err
+	}
+	if err := cmp.Or(s.leases.refuse(leases), s.line.refuse(waiting)); err != nil {
 		return nil, err
 	}
 	lent, err := s.leases.describe(ctx, c, leases.span(0, leases.len()), func(i int) bool { return i >= s.total })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/link"
@@ -108,16 +109,31 @@ func settled(places []*place) { doubted(places, nil) }
 // ensure makes the parents of places, of which one is missing, and says that the
 // places are to be made again. Places of one client only.
 func ensure(ctx context.Context, c *link.Conn, places ...*place) error {
-	var parents session.Parents
+	parents := session.Parents{Check: noContender}
 	for _, p := range places {
-		if n := len(parents.Paths); n == 0 || parents.Paths[n-1] != p.path { // those of one queue come together
-			parents.Paths = append(parents.Paths, p.path)
+		if n := len(parents.Paths); n > 0 && parents.Paths[n-1] == p.path { // those of one queue come together
+			continue
+		}
+		parents.Paths = append(parents.Paths, p.path)
+		if p.isPart() && !slices.Contains(parents.Of, p.lock) {
+			parents.Of = append(parents.Of, p.lock)
 		}
 	}
 	if err := places[0].scope.Ensure(ctx, c, parents); err != nil {
 		return err
 	}
 	return errAgain
+}
+
+// noContender refuses to make the parts of a semaphore on a path that a lock of
+// another kind uses.
+func noContender(path string, children wire.Names) error {
+	for _, name := range children.All() {
+		if _, ok := parseForeign(name, nil); ok {
+			return otherKind(path, string(name))
+		}
+	}
+	return nil
 }
 
 // firstRefusal is the operation that stopped a transaction, and why.

@@ -1473,6 +1473,33 @@ var corpus = []row{
 			recipes, "TestRoundTripsOfTryingAMultiLock",
 		},
 	}},
+	{number: 95, failure: "two kinds of lock have one path", mutants: []mutant{
+		{
+			"contenders for another kind are passed over",
+			[]swap{{lineup, "if o := l.other; o.name != \"\" && (", "if o := l.other; o.name == \"-\" && ("}},
+			recipes, "TestTwoKindsOfLockOnOnePath/mutex,_then_write",
+		},
+		{
+			"a semaphore does not look who uses its path",
+			[]swap{{together, "parseForeign(name, nil); ok {", "parseForeign(name, nil); ok && path == \"\" {"}},
+			recipes, "TestTwoKindsOfLockOnOnePath/mutex,_then_semaphore",
+		},
+		{
+			"a mutex takes the leases of a semaphore for anything",
+			[]swap{{lineup, "} else if whole && ", "} else if whole && !whole && "}},
+			recipes, "TestTwoKindsOfLockOnOnePath/semaphore,_then_mutex",
+		},
+		{
+			"who comes late with another kind stops those who are right",
+			[]swap{{lineup, "o.seq < l.seq(0))", "o.seq != l.seq(0))"}},
+			recipes, "TestTheWrongKindHarmsNobody/mutex_and_write",
+		},
+		{
+			"lock objects may state different numbers of leases",
+			[]swap{{"recipes/shared.go", "if t.total != total {", "if t.total < 0 {"}},
+			recipes, "TestDifferentNumbersOfLeases",
+		},
+	}},
 	{number: 97, failure: "a reply is lost in a queue that is longer than a reply may be", mutants: []mutant{
 		{
 			"the session's own nodes are not asked for",

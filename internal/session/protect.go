@@ -155,7 +155,7 @@ func (s *Session) findOwn(ctx context.Context, c *link.Conn, parent string, matc
 		return found, err
 	}
 	own := link.NewCall(wire.OpGetEphemerals, &wire.PathRequest{Path: Below(parent, protectedMark)})
-	own.OnReply = s.learnEphemerals
+	own.OnReply = func(call *link.Call) { s.learnEphemerals(c, call) }
 	if err := s.Send(ctx, c, own); err != nil {
 		return nil, err
 	}
@@ -179,19 +179,18 @@ func (s *Session) findOwn(ctx context.Context, c *link.Conn, parent string, matc
 	return found, nil
 }
 
-// mostEphemeralsLost is how often a server may end the connection when it is asked
-// for a session's nodes. Those before 3.6 do so each time. Once one has answered, a
-// lost connection says nothing.
+// mostEphemeralsLost is how many connections may end with such a request on its way.
+// Servers before 3.6 end each. Once one has answered, a lost connection says nothing.
 const mostEphemeralsLost = 2
 
 // learnEphemerals takes in how a server has taken that request.
-func (s *Session) learnEphemerals(call *link.Call) {
+func (s *Session) learnEphemerals(c *link.Conn, call *link.Call) {
 	switch {
 	case call.Replied() && call.Code() == wire.CodeUnimplemented:
 		s.ephemeralsLost.Store(mostEphemeralsLost)
 	case call.Replied():
 		s.ephemeralsLost.Store(math.MinInt32)
-	case !call.SentAt().IsZero():
+	case !call.SentAt().IsZero() && s.ephemeralsLostOn.Swap(c) != c:
 		s.ephemeralsLost.Add(1)
 	}
 }

@@ -39,23 +39,22 @@ type Scope struct {
 // Parents are nodes to be made, in full, and what is to be looked at meanwhile.
 type Parents struct {
 	Paths []string
-	// Of is a node whose children Check is shown: right before anything is made
+	// Of are nodes whose children Check is shown: right before anything is made
 	// and right behind that, in the same round trips. An error of Check ends it.
-	// The zero value looks at nothing.
-	Of    string
-	Check func(children wire.Names) error
+	Of    []string
+	Check func(of string, children wire.Names) error
 }
 
-// Look passes on to Check how the request for the children went. Children that
-// cannot be seen are not checked.
-func (p *Parents) Look(list *link.Call, err error) error {
+// Look passes on to Check how the request for the children of one went. Children
+// that cannot be seen are not checked.
+func (p *Parents) Look(of string, list *link.Call, err error) error {
 	var children wire.Names
 	if err == nil {
 		err = list.Decode(&children)
 	}
 	switch {
 	case err == nil:
-		return p.Check(children)
+		return p.Check(of, children)
 	case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrNoAuth), errors.Is(err, ErrReplyTooLarge):
 		return nil
 	}

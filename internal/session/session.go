@@ -67,7 +67,8 @@ type Session struct {
 	reads   atomic.Int32 // how servers read together, see Lists
 	// ephemeralsLost counts the connections that ended over a request for the
 	// session's own nodes, see learnEphemerals.
-	ephemeralsLost atomic.Int32
+	ephemeralsLost   atomic.Int32
+	ephemeralsLostOn atomic.Pointer[link.Conn] // the last of them
 	// sure is until when, since the session object was opened, all claims are held
 	// that are: the deadline when somebody last asked. It is 0 before, and once
 	// claims are in doubt.
