@@ -17,7 +17,7 @@ import (
 // exists. Servers that have no containers get persistent nodes.
 //
 // Errors: ErrNoAuth, ErrNoChildrenForEphemerals, ErrInvalidACL, ErrNotConnected,
-// and ErrNoNode if somebody deletes it as often as it is made.
+// and ErrNoNode if others delete the path as often as it is made.
 //
 // Source: Curator's ZKPaths.mkdirs and EnsureContainers.
 func (c *Client) EnsurePath(ctx context.Context, path string) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,8 +48,8 @@ func raze(ctx context.Context, c *framework.Client, path string) error {
 	return err
 }
 
-// Who waits for a lock that somebody deletes, with its parent and with all nodes
-// in it, queues again.
+// A waiter queues again if others delete the lock, with its parent and with all
+// nodes in it.
 func TestQueueDeletedAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	for _, inOne := range []bool{true, false} {
@@ -87,8 +88,7 @@ func TestQueueDeletedAtAnyMoment(t *testing.T) {
 	}
 }
 
-// The same for many who wait, here and elsewhere, and for who waits in the local
-// queue of a client.
+// So do many waiters, on this client and on others, and those in a local queue.
 func TestCrowdWhoseQueueIsDeleted(t *testing.T) {
 	for name, lock := range swept {
 		t.Run(name, func(t *testing.T) {
@@ -132,8 +132,8 @@ func TestCrowdWhoseQueueIsDeleted(t *testing.T) {
 }
 
 // Somebody deletes the lock over and over: each time just before it is listed, or
-// before something is made in it. Those who want it do not ask without a pause,
-// and get it once that is over.
+// before something is made in it. The waiters do not ask without a pause, and get
+// the lock once that is over.
 func TestQueueDeletedOverAndOver(t *testing.T) {
 	t.Run("listed", func(t *testing.T) {
 		deletedOverAndOver(t, zktest.Match{Op: "getChildren"}, zktest.Match{Op: "getChildren2"}, zktest.Match{Op: "multiRead"})
@@ -150,9 +150,9 @@ func deletedOverAndOver(t *testing.T, before ...zktest.Match) {
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(100*time.Microsecond))
 				operator, c := connect(t, srv), connect(t, srv)
 				id := c.SessionID()
-				asked := 0
+				var asked atomic.Int32
 				rules := []*zktest.Rule{srv.On(zktest.Match{Session: id, Func: func(zktest.Request) bool {
-					asked++
+					asked.Add(1)
 					return false
 				}}, zktest.CutBefore())}
 				for _, match := range before {
@@ -164,7 +164,7 @@ func deletedOverAndOver(t *testing.T, before ...zktest.Match) {
 				got := acquiring(t, persistent{lock(c)})
 				time.Sleep(long)
 				assert.Empty(t, got)
-				assert.Less(t, asked, 2500, "120 in a second, several for each try")
+				assert.Less(t, asked.Load(), int32(2500), "120 in a second, several for each try")
 				for _, rule := range rules {
 					rule.Remove()
 				}
@@ -206,9 +206,9 @@ func TestWaiterDeletedOverAndOver(t *testing.T) {
 					_, _ = operator.Create(context.Background(), "/l/m/x-lock-", nil, framework.EphemeralSequential, framework.Parents())
 				}
 				ahead()
-				asked := 0
+				var asked atomic.Int32
 				srv.On(zktest.Match{Session: c.SessionID(), Func: func(zktest.Request) bool {
-					asked++
+					asked.Add(1)
 					return false
 				}}, zktest.CutBefore())
 				rule := srv.On(zktest.Match{Session: c.SessionID(), Op: "getData", Path: "/l/m/*"}, zktest.Call(func(zktest.Request) {
@@ -218,7 +218,7 @@ func TestWaiterDeletedOverAndOver(t *testing.T) {
 				got := acquiring(t, lock(c))
 				time.Sleep(20 * time.Second)
 				assert.Empty(t, got)
-				assert.Less(t, asked, 1000)
+				assert.Less(t, asked.Load(), int32(1000))
 				rule.Remove()
 				_ = raze(t.Context(), operator, "/l")
 				require.NoError(t, (<-got).Release())

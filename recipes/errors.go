@@ -25,8 +25,8 @@ var (
 	// ErrReleasePending reports a release that goes on in the background.
 	ErrReleasePending = errors.New("release goes on in the background")
 	// ErrInvalidLock reports a lock built from nil, nothing, a bad path or a
-	// number below 1, a path that another kind of lock is using, or a semaphore
-	// that this client uses with another number of leases.
+	// number below 1. It also reports a path that another kind of lock is using,
+	// and a semaphore that this client uses with another number of leases.
 	ErrInvalidLock = errors.New("invalid lock")
 	// ErrSequenceExhausted reports a queue whose numbers are near their end, or
 	// have passed it, so that their order means nothing. It begins again when

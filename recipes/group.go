@@ -79,9 +79,9 @@ func worst(members []*Hold) (HoldState, error) {
 	return state, nil
 }
 
-// releaseAll releases in reverse, save that the nodes of locks of ours go
-// together. One that was released before is fine. If the release of somebody
-// else's lock panics, the others are given back nevertheless.
+// releaseAll releases in reverse, but deletes the nodes of our locks together. A
+// hold that was released before is fine. If the release of a user's own lock panics,
+// the others are given back nevertheless.
 func releaseAll(holds []*Hold) error {
 	var nodes []*departure
 	var told outcome

@@ -121,8 +121,8 @@ func TestTwoKindsOfLockAtOnce(t *testing.T) {
 	}
 }
 
-// Who takes a path for that of another kind of lock, over and over, harms nobody
-// who is right.
+// A client that uses the wrong kind of lock on a path, over and over, does not harm
+// those that use the right one.
 func TestTheWrongKindHarmsNobody(t *testing.T) {
 	for _, right := range []string{"mutex", "read", "write", "semaphore"} {
 		for _, wrong := range []string{"mutex", "write", "semaphore mutex"} {
@@ -154,7 +154,7 @@ func TestTheWrongKindHarmsNobody(t *testing.T) {
 					}
 					time.Sleep(10 * d)
 					lock := kinds[wrong].lock(connect(t, srv))
-					until := time.Now().Add(4 * time.Second) // while somebody who is right is there
+					until := time.Now().Add(4 * time.Second) // while the path is in use
 					all.Go(func() {
 						for time.Now().Before(until) {
 							_, err := lock.Acquire(ctx)
@@ -176,7 +176,7 @@ func TestTheWrongKindHarmsNobody(t *testing.T) {
 	}
 }
 
-// What is no lock of another kind is passed over, whatever it is.
+// Children that are no contenders for another kind of lock are passed over.
 func TestWhatStandsBesideALock(t *testing.T) {
 	for name, lock := range kinds {
 		t.Run(name, func(t *testing.T) {
@@ -225,7 +225,9 @@ func TestDifferentNumbersOfLeases(t *testing.T) {
 			t.Helper()
 			for _, lock := range locks {
 				before := srv.Requests()
-				_, err := lock.Acquire(t.Context())
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				_, err := lock.Acquire(ctx)
+				cancel()
 				require.ErrorIs(t, err, recipes.ErrInvalidLock)
 				require.ErrorContains(t, err, "/s")
 				require.ErrorContains(t, err, "leases")
@@ -248,7 +250,7 @@ func TestDifferentNumbersOfLeases(t *testing.T) {
 		require.NoError(t, err, "the other is not in use any more")
 		mustRefuse(three, two)
 		ctx, cancel := context.WithCancel(t.Context())
-		waits := make(chan error)
+		waits := make(chan error, 1)
 		go func() {
 			_, err := one.Acquire(ctx)
 			waits <- err

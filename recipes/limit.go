@@ -35,7 +35,7 @@ func (l limit) begin(ctx context.Context, s *session.Session) (context.Context, 
 }
 
 // endLimit is deferred: it ends the limited context of an acquisition. That asks
-// the caller's context, and should one of its methods panic, nobody gets the hold.
+// the caller's context. If a method of that panics, the hold is released.
 func endLimit(cancel context.CancelFunc, hold **Hold) {
 	ended := false
 	defer func() {

@@ -53,7 +53,8 @@ type waiter struct {
 	told  sync.WaitGroup  // of one, which takes less than a channel
 
 	// The fields below are guarded by the lines' mu.
-	session    int64 // that it waits in and does not want to outlive, 0 for none
+	since      time.Duration // the lines were made
+	session    int64         // that it waits in and does not want to outlive, 0 for none
 	prev, next *waiter
 	inLine     bool
 	late       bool // its time was up when it had just been taken out
@@ -110,7 +111,7 @@ func (ls *lines) join(ctx context.Context, m *InterProcessMutex, once bool) (*li
 	case once:
 		return nil, nil, nil
 	}
-	w := &waiter{mutex: m, line: l, ctx: ctx, done: done, session: id, inLine: true, prev: l.last}
+	w := &waiter{mutex: m, line: l, ctx: ctx, done: done, since: ls.now(), session: id, inLine: true, prev: l.last}
 	w.told.Add(1)
 	if l.last == nil {
 		l.first = w
@@ -128,6 +129,23 @@ func (ls *lines) findLocked(key lineKey, q *queue) *line {
 		}
 	}
 	return nil
+}
+
+// eachWait tells of each line since when its first waiter has waited, and how many wait.
+func (ls *lines) eachWait(note func(longestWait)) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	for _, l := range ls.all {
+		for ; l != nil; l = l.other {
+			n := 0
+			for w := l.first; w != nil; w = w.next {
+				n++
+			}
+			if n > 0 {
+				note(longestWait{l.q, 0, ls.made.Add(l.first.since), n})
+			}
+		}
+	}
 }
 
 // dropLocked removes a line that nobody is in.
@@ -206,7 +224,8 @@ func (w *waiter) withdraw() {
 	}
 }
 
-// abandon leaves the line whatever happens meanwhile: what it is told is passed on.
+// abandon leaves the line whatever happens meanwhile: it passes on a lead or a lock
+// that it was given.
 func (w *waiter) abandon() {
 	w.withdraw()
 	w.told.Wait()
@@ -281,9 +300,9 @@ func (l *line) place(ctx context.Context, m *InterProcessMutex) *place {
 	return &place{queue: &m.queue, tag: tagOf(ctx, m.scope.Session), line: l}
 }
 
-// lead gets the lock from the servers, with a new place if there is none. Who
-// cannot passes the lead on, also when a function of the caller's panics, and is
-// told who was in the way.
+// lead gets the lock from the servers, with a new place if there is none. If it
+// fails, or a function of the caller's panics, it passes the lead on. o is who was in
+// the way.
 func (l *line) lead(ctx context.Context, m *InterProcessMutex, p *place, once bool) (t *tenure, o *obstacle, err error) {
 	defer func() {
 		if t == nil {
@@ -293,7 +312,7 @@ func (l *line) lead(ctx context.Context, m *InterProcessMutex, p *place, once bo
 	if p == nil {
 		p = l.place(ctx, m)
 	}
-	if ctx.Err() != nil { // nothing is sent for somebody who has gone
+	if ctx.Err() != nil { // nothing is sent for a caller that has gone
 		return nil, p.seenAhead(), foreign.ContextEnd(ctx)
 	}
 	if t, err = p.win(ctx, once, m.tenure); err != nil {

@@ -79,9 +79,9 @@ func (q *queue) refuse(l *lineup) error {
 
 // lineUp picks from a list of children those that stand in a queue, in order, and
 // notes contenders for another kind of lock. Children with any other names are
-// none of ours and are passed over. With whole the children are those of a lock's
-// own path, where the leases of a semaphore are of another kind as well.
-func lineUp(names wire.Names, marks []string, whole bool) (*lineup, error) {
+// none of ours and are passed over. With ownPath the children are those of the
+// lock's own path, where the leases of a semaphore are of another kind as well.
+func lineUp(names wire.Names, marks []string, ownPath bool) (*lineup, error) {
 	l := lineups.Get().(*lineup)
 	l.names, l.marks, l.spots, l.other = names, marks, l.spots[:0], otherContender{}
 	for at, name := range names.All() {
@@ -92,9 +92,9 @@ func lineUp(names wire.Names, marks []string, whole bool) (*lineup, error) {
 		}
 		if ok {
 			l.spots = append(l.spots, spot(seq)<<numberAt|spot(kind)<<kindAt|spot(at))
-		} else if seq, ok := parseForeign(name, marks); ok {
+		} else if seq, ok := parseOtherKind(name, marks); ok {
 			l.other.see(name, seq)
-		} else if whole && string(name) == semaphoreLeases {
+		} else if ownPath && string(name) == semaphoreLeases {
 			l.other.see(name, -1) // it has no number
 		}
 	}

@@ -75,7 +75,7 @@ func TestMultiLockOnServersThatCannotListTogether(t *testing.T) {
 	}
 }
 
-// The same for who asks once: each queue is listed with a request of its own then.
+// A TryAcquire that does not wait lists each queue with a request of its own then.
 func TestTryingAMultiLockOnServersThatCannotListTogether(t *testing.T) {
 	for name, fault := range map[string]zktest.Fault{"cut": zktest.CutBefore(), "refused": zktest.Fail(-6)} {
 		t.Run(name, func(t *testing.T) {

@@ -155,6 +155,7 @@ func (m *InterProcessMutex) enter(ctx, limited context.Context, once, tries bool
 	defer unclaimed(&hold, &t)
 	if m.mark != readName && m.opts.handovers > 0 {
 		if l, w, err = linesOf(m.scope.Session).join(limited, m, once); w != nil {
+			sharedOf(m.scope.Session).waitLog.arm()
 			return w, nil, nil
 		}
 	}
@@ -173,8 +174,8 @@ func (m *InterProcessMutex) enter(ctx, limited context.Context, once, tries bool
 	return nil, hold, err
 }
 
-// unclaimed is deferred: it gives back a tenure that nobody has become the holder
-// of, because it came too late or a method of the caller's context panicked.
+// unclaimed is deferred: it gives back a tenure without a hold, because it came too
+// late or a method of the caller's context panicked.
 func unclaimed(hold **Hold, t **tenure) {
 	if *hold == nil && *t != nil {
 		(*t).decline()

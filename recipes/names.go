@@ -28,9 +28,9 @@ const (
 // allMarks are those of every kind of lock.
 var allMarks = []string{lockName, writeName, readName, leaseName}
 
-// parseForeign reads a name that has none of the marks given. ok is whether it is
+// parseOtherKind reads a name that has none of the marks given. ok is whether it is
 // that of a contender for another kind of lock. Names of any other form say nothing.
-func parseForeign(name []byte, marks []string) (seq int32, ok bool) {
+func parseOtherKind(name []byte, marks []string) (seq int32, ok bool) {
 	at := len(name) - sequenceDigits
 	if at < 0 {
 		return 0, false

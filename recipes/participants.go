@@ -92,45 +92,68 @@ func (q *queue) line(ctx context.Context, c *link.Conn) (*lineup, error) {
 // describe reads every node of a queue, two requests for each. Those that have
 // gone meanwhile are left out.
 func (q *queue) describe(ctx context.Context, c *link.Conn, line []contender, waits func(int) bool) ([]Participant, error) {
-	var all []Participant
-	var there wire.StatResponse
-	gone, hidden := false, false
 	request := func(i int) *link.Call {
 		// The first one needs no right to read before ZooKeeper 3.9. Later servers say
 		// no more than that the node is there.
 		op := [2]wire.Op{wire.OpExists, wire.OpGetData}[i%2]
 		return link.NewCall(op, &wire.PathWatchRequest{Path: session.Below(q.path, line[i/2].name)})
 	}
+	var all []Participant
+	var first reply
 	err := q.scope.Session.Each(ctx, c, false, 2*len(line), request, func(i int, call *link.Call, err error) error {
 		if i%2 == 0 {
-			gone, hidden = errors.Is(err, framework.ErrNoNode), errors.Is(err, framework.ErrNoAuth)
-			if gone || hidden {
-				return nil
-			}
-			if err == nil {
-				err = call.Decode(&there)
-			}
+			first = reply{call, err}
+			return nil
+		}
+		p, err := describeOne(first, reply{call, err})
+		switch {
+		case errors.Is(err, framework.ErrNoNode):
+			return nil
+		case err != nil:
 			return err
 		}
-		var read wire.GetDataResponse
-		switch {
-		case gone, errors.Is(err, framework.ErrNoNode):
-			return nil
-		case err == nil:
-			err = call.Decode(&read)
-		case errors.Is(err, framework.ErrNoAuth):
-			err = nil
-		}
 		one := line[i/2]
-		p := Participant{Path: q.scope.Relative(session.Below(q.path, one.name)), Data: read.Data, Holds: !waits(i / 2), Write: one.mark == writeName}
-		if !hidden {
-			p.Session, p.Token, p.Since = there.Stat.EphemeralOwner, there.Stat.Czxid, time.UnixMilli(there.Stat.Ctime)
-		}
+		p.Path = q.scope.Relative(session.Below(q.path, one.name))
+		p.Holds, p.Write = !waits(i/2), one.mark == writeName
 		all = append(all, p)
-		return err
+		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	return all, nil
+}
+
+// reply is a call that has ended, with its error.
+type reply struct {
+	call *link.Call
+	err  error
+}
+
+// decode reads the reply into resp. A refusal for want of rights leaves that empty.
+func (r reply) decode(resp wire.Record) error {
+	switch {
+	case errors.Is(r.err, framework.ErrNoAuth):
+		return nil
+	case r.err != nil:
+		return r.err
+	}
+	return r.call.Decode(resp)
+}
+
+// describeOne is what the replies to exists and getData say of a node.
+func describeOne(exists, get reply) (p Participant, err error) {
+	var there wire.StatResponse
+	var read wire.GetDataResponse
+	if err := exists.decode(&there); err != nil {
+		return p, err
+	}
+	if err := get.decode(&read); err != nil {
+		return p, err
+	}
+	p.Data = read.Data
+	if exists.err == nil {
+		p.Session, p.Token, p.Since = there.Stat.EphemeralOwner, there.Stat.Czxid, time.UnixMilli(there.Stat.Ctime)
+	}
+	return p, nil
 }

@@ -108,6 +108,9 @@ func (g *party) paths() string {
 func (g *party) acquire(ctx context.Context, once bool) (won []*tenure, err error) {
 	defer g.unwatch()
 	defer func() {
+		for _, st := range g.stands {
+			st.endWait()
+		}
 		if won == nil { // also if a function of the caller's has panicked
 			g.leave()
 		}
@@ -221,14 +224,10 @@ func (g *party) peekOn(ctx context.Context, c *link.Conn) error {
 		if err != nil {
 			return err
 		}
-		_, waits := st.queue.ahead(line, line.len())
-		if err = st.refuse(line); err == nil && waits {
-			g.behind = true
-			st.obstacle = st.obstacleIn(&view{at: line.len(), ahead: line.name(0)})
-			err = ErrNotAcquired
-		}
+		err = st.mayBeFirst(line)
 		line.free()
 		if err != nil {
+			g.behind = g.behind || st.behind
 			return err
 		}
 	}

@@ -53,11 +53,21 @@ type place struct {
 	doubt      *link.Call // a creation without a known outcome
 	straggler  bool       // such a creation had not happened, and may still
 	deletions  deletions
+	wait       *wait     // once it waits for others
+	spare      int       // leases of a semaphore that its acquisition does not need
 	behind     bool      // somebody was seen ahead
 	obstacle   *obstacle // who, if it gave up waiting
 	parties    bool      // MultiLocks were seen in the queue
 	line       *line     // those of this process who wait behind it, nil if each has a place
 	gone       func()    // is called when our node was found to be gone; nil for nothing
+}
+
+// holders is the parent of the nodes that hold the lock.
+func (q *queue) holders() string {
+	if q.isPart() {
+		return session.Below(q.lock, semaphoreLeases)
+	}
+	return q.path
 }
 
 // errAgain says that what was found does not hold any more.
@@ -66,6 +76,7 @@ var errAgain = errors.New("begin again")
 // win waits until the place is first and turns it into a tenure, which make
 // gives. If it fails, somebody has to leave the place, or to go on with it.
 func (p *place) win(ctx context.Context, once bool, make func(*place) *tenure) (_ *tenure, err error) {
+	defer p.endWait()
 	if once {
 		err = p.peek(ctx)
 	}
@@ -107,16 +118,25 @@ func (p *place) peeked(ctx context.Context, c *link.Conn, list *link.Call) error
 	if err != nil {
 		return err
 	}
-	_, waits := p.ahead(line, line.len())
-	if err = p.refuse(line); err == nil && waits {
-		v := view{at: line.len(), ahead: line.name(0)}
-		p.sawAhead(&v)
-		p.obstacle = p.obstacleIn(&v)
-		err = ErrNotAcquired
-	}
+	err = p.mayBeFirst(line)
 	line.free()
 	list.Free()
 	return err
+}
+
+// mayBeFirst is nil if a new place would be first. If others would be ahead, it
+// notes them and returns ErrNotAcquired.
+func (p *place) mayBeFirst(line *lineup) error {
+	if err := p.refuse(line); err != nil {
+		return err
+	}
+	if _, waits := p.ahead(line, line.len()); !waits {
+		return nil
+	}
+	v := view{at: line.len(), ahead: line.name(0)}
+	p.sawAhead(&v)
+	p.obstacle = p.obstacleIn(&v)
+	return ErrNotAcquired
 }
 
 // getAhead makes the node, if there is none, and waits until nobody is ahead.
@@ -213,13 +233,27 @@ func (p *place) look(ctx context.Context, once bool, h *heir) (first bool, err e
 	}
 	h.seen = v
 	p.sawAhead(&v)
-	switch {
-	case once:
+	if once {
 		return false, nil
+	}
+	p.beginWait()
+	switch {
 	case p.inherits && (p.opts.lookAhead || v.at == 1):
 		return p.pass(ctx, c, h)
 	}
 	return false, p.await(ctx, c, &h.seen)
+}
+
+// beginWait notes that a place waits for others, until endWait.
+func (p *place) beginWait() {
+	if p.wait == nil {
+		p.wait = sharedOf(p.scope.Session).waitLog.begin(p.queue, p.spare)
+	}
+}
+
+func (p *place) endWait() {
+	p.wait.end()
+	p.wait = nil
 }
 
 // view is what a place wants to know of its queue.
@@ -264,7 +298,7 @@ func (p *place) view(ctx context.Context, c *link.Conn, list *link.Call) (v view
 	return v, err
 }
 
-// deleted begins again after somebody has deleted the whole queue.
+// deleted begins again after others have deleted the whole queue.
 func (p *place) deleted() error {
 	p.deletions.note()
 	p.leave() // not to rest on what only the parent's absence says

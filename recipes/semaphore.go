@@ -143,7 +143,7 @@ func (s *InterProcessSemaphore) queueUp(ctx context.Context, n int, lim limit) (
 		return nil, &WaitError{Lock: s.path, Err: err}
 	}
 	defer endLimit(cancel, &hold)
-	a := &lending{InterProcessSemaphore: s, once: lim.once(), n: n, turn: &place{queue: &s.line, tag: tagOf(ctx, s.line.scope.Session)}}
+	a := &lending{InterProcessSemaphore: s, once: lim.once(), n: n, turn: &place{queue: &s.line, tag: tagOf(ctx, s.line.scope.Session), spare: s.total - n}}
 	tenures, err := a.run(limited)
 	if err != nil {
 		e := &ending{ctx: ctx, limited: limited, tries: lim.bounded, lock: s.path, waited: time.Since(began), obstacle: a.seenAhead()}
@@ -189,7 +189,7 @@ func (s *InterProcessSemaphore) hold(ctx context.Context, tenures []*tenure) (*H
 	return newGroup(ctx, members)
 }
 
-// unclaimAll gives back the nodes of tenures that nobody has become a holder of.
+// unclaimAll gives back the nodes of tenures without a hold.
 func unclaimAll(tenures []*tenure) {
 	places := make([]*place, len(tenures))
 	for i, t := range tenures {
@@ -228,6 +228,7 @@ func (a *lending) seenAhead() *obstacle {
 // turn is over afterwards, and without tenures the leases go as well.
 func (a *lending) run(ctx context.Context) (won []*tenure, err error) {
 	defer func() {
+		a.turn.endWait()
 		a.turn.leave()
 		if won == nil { // also if a method of the caller's context has panicked
 			a.drop()
@@ -348,6 +349,7 @@ func (a *lending) look(ctx context.Context, c *link.Conn) (granted bool, err err
 	if a.once {
 		return false, nil
 	}
+	a.turn.beginWait()
 	select {
 	case err := <-changed:
 		if errors.Is(err, framework.ErrSessionExpired) {
@@ -474,7 +476,7 @@ func (a *lending) granted(ctx context.Context, c *link.Conn, list *link.Call, v 
 	return !a.full, nil
 }
 
-// deleted begins again after somebody has deleted the leases with their parent.
+// deleted begins again after others have deleted the leases with their parent.
 func (a *lending) deleted() error {
 	a.turn.deletions.note()
 	a.drop() // not to rest on what only the parent's absence says

@@ -83,6 +83,7 @@ func (a *lending) attempt(ctx context.Context) ([]*tenure, error) {
 	if a.once {
 		return nil, nil
 	}
+	a.turn.beginWait()
 	if err = a.turn.await(ctx, c, &v); err != nil {
 		a.turn.obstacle = a.turn.obstacleIn(&v)
 	}

@@ -11,16 +11,19 @@ import (
 // shared is what the locks of one client have in common, through however many
 // lock objects.
 type shared struct {
-	lines  lines
-	leases leaseTotals
+	lines   lines
+	leases  leaseTotals
+	waitLog waitLog
 }
 
 func sharedOf(s *session.Session) *shared {
 	made := s.Kept(func() any {
-		return &shared{
+		sh := &shared{
 			lines:  lines{made: time.Now(), all: make(map[lineKey]*line)},
 			leases: leaseTotals{of: make(map[string]*leaseTotal)},
 		}
+		sh.waitLog.session, sh.waitLog.lines = s, &sh.lines
+		return sh
 	})
 	return made.(*shared) //nolint:forcetypeassert // nothing else is kept
 }

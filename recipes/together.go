@@ -129,7 +129,7 @@ func ensure(ctx context.Context, c *link.Conn, places ...*place) error {
 // another kind uses.
 func noContender(path string, children wire.Names) error {
 	for _, name := range children.All() {
-		if _, ok := parseForeign(name, nil); ok {
+		if _, ok := parseOtherKind(name, nil); ok {
 			return otherKind(path, string(name))
 		}
 	}

@@ -119,17 +119,12 @@ func (t *Transaction) CommitAndRelease(ctx context.Context, opts ...framework.Co
 	// The servers may give the lock away with the transaction, so the contexts end
 	// before it leaves.
 	defer detach(d.leaveForNow())
-	hurry := func() {
-		for _, leaf := range leaves {
-			leaf.tenure.hurry()
-		}
-	}
 	returned := false
 	defer func() {
-		if !returned { // a method of ctx has panicked, and nobody would give the hold back
+		if !returned { // a method of ctx has panicked
 			t.end(leaves, framework.ErrOutcomeUnknown)
 			d.reopen()
-			hurry()
+			hurry(leaves)
 			_ = t.hold.Release()
 		}
 	}()
@@ -141,16 +136,29 @@ func (t *Transaction) CommitAndRelease(ctx context.Context, opts ...framework.Co
 		d.done()
 	case errors.Is(err, framework.ErrOutcomeUnknown):
 		d.reopen()
-		stop := func() bool { return true }
-		defer func() {
-			_ = t.hold.Release() // whatever comes of it goes on in the background
-			stop()
-		}()
-		stop = context.AfterFunc(ctx, hurry)
+		releaseUntil(ctx, t.hold, leaves)
 	default:
 		d.undo()
 	}
 	return results, err
+}
+
+// releaseUntil releases a hold, and waits for that until ctx ends. It goes on in the
+// background then. The hold is also released if a method of ctx panics.
+func releaseUntil(ctx context.Context, hold *Hold, leaves []*Hold) {
+	stop := func() bool { return true }
+	defer func() {
+		_ = hold.Release()
+		stop()
+	}()
+	stop = context.AfterFunc(ctx, func() { hurry(leaves) })
+}
+
+// hurry makes the release of holds not wait for the servers.
+func hurry(leaves []*Hold) {
+	for _, leaf := range leaves {
+		leaf.tenure.hurry()
+	}
 }
 
 // begin sees to it that the nodes stay with their holds as long as the servers

@@ -89,6 +89,15 @@ func (g *party) wait(ctx context.Context, c *link.Conn) error {
 	if again, err := g.watchAhead(ctx, c); again || err != nil {
 		return err
 	}
+	for _, st := range g.stands {
+		switch {
+		case !st.waits:
+		case st.turn != nil: // turn and lease are one acquisition
+			st.turn.beginWait()
+		default:
+			st.beginWait()
+		}
+	}
 	var look <-chan time.Time
 	if g.inTheWay() {
 		timer := time.NewTimer(g.untilLook(time.Now()))
@@ -140,7 +149,7 @@ func (g *party) inTheWay() bool { return slices.ContainsFunc(g.stands, (*stand).
 func (st *stand) inTheWay() bool { return st.turn == nil && st.first() }
 
 // mostSettings bounds the requests on their way that set watches.
-const mostSettings = 200
+const mostSettings = session.MostAhead
 
 // watchAhead sees to it that the node ahead is watched wherever we wait. It
 // reports true if one has gone meanwhile.

@@ -114,7 +114,7 @@ func TestLockDeletedWithItsParent(t *testing.T) {
 						ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 						defer cancel()
 						err := recipes.Do(ctx, lock(c), func(context.Context) error { return nil })
-						// Who came second had it with the event of the deletion, and then heard of its own node's.
+						// The second waiter got it with the first event of the deletion, and lost it with the next.
 						if errors.Is(err, recipes.ErrLockLost) {
 							err = recipes.Do(ctx, lock(c), func(context.Context) error { return nil })
 						}

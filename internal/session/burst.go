@@ -16,11 +16,12 @@ import (
 // batchBytes is a batch of its own.
 //
 // batchesAhead is how many batches of one burst are on their way: the server works
-// on one while the other travels.
+// on one while the other travels. MostAhead is how many requests that may be.
 const (
 	batchCalls   = 128
 	batchBytes   = 128 << 10
 	batchesAhead = 2
+	MostAhead    = batchesAhead * batchCalls
 )
 
 // burst sends batches on one connection.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -191,6 +192,19 @@ func (s *Session) ClaimState(cl *Claim) (ClaimState, error) {
 		s.sure.Store(int64(s.limitLocked().Sub(s.opened)))
 	}
 	return cl.state, cl.reason
+}
+
+// ClaimedBelow tells when the claims were made to nodes right below some parents,
+// which are the keys of the map.
+func (s *Session) ClaimedBelow(parents map[string][]time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, cl := range s.claims.all() {
+		parent := cl.path[:strings.LastIndexByte(cl.path, '/')]
+		if made, wanted := parents[parent]; wanted {
+			parents[parent] = append(made, s.opened.Add(cl.since))
+		}
+	}
 }
 
 // change is a claim's news, to be told without the lock.
@@ -404,7 +418,7 @@ func (s *Session) watchClaims(c *link.Conn, now time.Time) time.Time {
 
 // mostWatching bounds the requests on their way that set these watches, since
 // thousands of claims may be made at once.
-const mostWatching = batchesAhead * batchCalls
+const mostWatching = MostAhead
 
 // watchAnswered makes room for another such request.
 func (s *Session) watchAnswered() {

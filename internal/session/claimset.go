@@ -188,9 +188,9 @@ func (c *claims) unchecked() []*Claim {
 	return found
 }
 
-// lasted takes out the claims without a watch that were made by the time given,
-// for somebody to set one, so many at most. next is when the first of the others
-// was made, if there is any.
+// lasted takes out claims without a watch that were made by the time given, as
+// many as most: the caller sets their watches. next is when the first of the others
+// was made; more says that there are others.
 func (c *claims) lasted(by time.Duration, most int) (due []*Claim, next time.Duration, more bool) {
 	for cl := c.unwatched.first; cl != nil; cl = c.unwatched.first {
 		if cl.since > by || len(due) == most {

@@ -29,7 +29,7 @@ var ErrTooLarge = errors.New("request too large")
 // for was done.
 var ErrReplyTooLarge = errors.New("reply too large")
 
-// ErrKeepsVanishing reports a node that somebody deletes as often as it is made.
+// ErrKeepsVanishing reports a node that others delete as often as it is made.
 var ErrKeepsVanishing = errors.New("is deleted as often as it is made")
 
 // ErrNilContext reports a call that was given no context.

@@ -24,9 +24,9 @@ func (s *Session) List(ctx context.Context, c *link.Conn, list *link.Call) (name
 	return names, err
 }
 
-// Lists are the children of several nodes, asked for together: in one request,
-// which a server answers with one reply, or in several where one would be too
-// large, or with one request for each node.
+// Lists are the children of several nodes, asked for together. One request asks
+// for all of them, or several requests where one would be too large. With apart each
+// node has a request of its own.
 //
 // Servers before 3.6 do not know the former, and end a connection on which it
 // comes. So it is not tried again by a client whose first one had no answer, or

@@ -163,7 +163,7 @@ func (r *Removal) ends(err error) bool {
 	return true
 }
 
-// refused tells those who wait for removals, and the error listeners, that the
+// refused reports to the waiters of removals, and to the error listeners, that the
 // servers refuse them for now.
 func (s *Session) refused(all []*Removal, err error) {
 	for _, r := range all {

@@ -32,7 +32,7 @@ type Scope struct {
 	// guards hold. A guard that does not is a *GuardError.
 	Guarded func(ops any, guards []Guard) any
 	// Ensure makes paths and what is missing above them. Its error matches
-	// ErrKeepsVanishing if somebody deletes them as often as they are made.
+	// ErrKeepsVanishing if others delete them as often as they are made.
 	Ensure func(ctx context.Context, c *link.Conn, parents Parents) error
 }
 

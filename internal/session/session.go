@@ -154,6 +154,9 @@ func (s *Session) States() listeners.Source[listeners.State] { return &s.states 
 // Errors delivers what fails with no caller to tell.
 func (s *Session) Errors() listeners.Source[error] { return &s.errors }
 
+// Log is where the client logs.
+func (s *Session) Log() *zap.Logger { return s.log }
+
 // Link is the connection underneath.
 func (s *Session) Link() *link.Link { return s.link }
 

@@ -231,7 +231,7 @@ func (w *watches) releaseLocked(st standing) {
 
 // mostRemoves bounds the removals on their way, since thousands of watches may be
 // given up at once.
-const mostRemoves = batchesAhead * batchCalls
+const mostRemoves = MostAhead
 
 // removed says that a removal was answered: another one has its turn.
 func (w *watches) removed() {
