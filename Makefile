@@ -38,6 +38,7 @@ test: ## everything that needs only Go, on the in-process server
 	@$(if $(RACE),:,echo "no C compiler: running without the race detector")
 	@go test $(RACE) -shuffle=on -timeout 20m ./...
 	@cd internal/sim && go test -shuffle=on ./...
+	@go test -run '^TestAllocations$$' ./internal/transcript # is not built with the race detector, which allocates
 
 # Without the race detector, which makes the scheduler choose at random.
 sim: ## clients, faults and judges in virtual time, SEEDS=1000 of them (SEED=n tells the story of one, FAULTS=1,2,3 with these only)
