@@ -5,7 +5,8 @@
 // tables, and with -out keeps them with the data and a plot. The plot can be
 // drawn again from the data.
 //
-// `make bench` runs it. Allocations are for `go test -bench . ./internal/bench`.
+// `make bench` runs it. Allocations are for `go test -bench . ./internal/bench`,
+// and so are comparisons with an older commit: `make compare OLD=commit`.
 package main
 
 import (

@@ -5,11 +5,13 @@ package endurance
 import (
 	"bufio"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,6 +31,19 @@ var roles = map[string]func(ctx context.Context, args []string) error{
 	"many":  takeMany,
 	"nest":  nest,
 	"use":   use,
+}
+
+// older is for runs with processes of two versions: `make mixed`.
+var older = flag.String("old", "", "test binary of another commit, which every second process runs; what a role is told must mean the same there")
+
+var started atomic.Int64
+
+// program is what the next process runs.
+func program() string {
+	if *older != "" && started.Add(1)%2 == 0 {
+		return *older
+	}
+	return os.Args[0]
 }
 
 // orders are what the parent tells a role, line by line.
@@ -65,7 +80,7 @@ const longestLine = 64 << 20
 // start runs a role; its output arrives line by line.
 func start(t *testing.T, role string, args ...string) *process {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+	cmd := exec.CommandContext(t.Context(), program(), args...)
 	cmd.Env = append(os.Environ(), roleVar+"="+role)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
