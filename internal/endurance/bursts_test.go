@@ -20,11 +20,11 @@ import (
 )
 
 // What a call asks for takes the server long, and thousands of nodes are made and
-// deleted. The session of 2 s lives on, and with it another hold of the client.
+// deleted. The session of 4 s lives on, and with it another hold of the client.
 func TestBurstsWithinTheSession(t *testing.T) {
 	e := realzk.StartT(t, realzk.Options{Tick: time.Second, JVMArgs: []string{"-Xmx512m"}})
-	c := connect(t, e, func(cfg *framework.Config) { cfg.SessionTimeout = 2 * time.Second })
-	require.Equal(t, 2*time.Second, c.SessionTimeout())
+	c := connect(t, e, func(cfg *framework.Config) { cfg.SessionTimeout = 4 * time.Second })
+	require.Equal(t, 4*time.Second, c.SessionTimeout())
 	other, err := recipes.NewInterProcessMutex(c, "/elsewhere").Acquire(t.Context())
 	require.NoError(t, err)
 	var mu sync.Mutex
