@@ -66,9 +66,9 @@ func (b *CircuitBreaker) run() {
 	defer b.out.Close()
 	defer b.source.Stop()
 	var c circuit
-	timer := time.NewTimer(0)
+	timer := time.NewTimer(time.Hour)
+	timer.Stop()
 	defer timer.Stop()
-	<-timer.C
 	for {
 		select {
 		case state, ok := <-b.source.C:
@@ -102,7 +102,7 @@ func (b *CircuitBreaker) run() {
 func (b *CircuitBreaker) again(timer *time.Timer, retries int, elapsed time.Duration) bool {
 	delay, ok := b.policy.Next(retries, elapsed)
 	if ok {
-		timer.Reset(delay)
+		timer.Reset(max(delay, time.Nanosecond))
 	}
 	return ok
 }

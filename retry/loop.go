@@ -145,6 +145,9 @@ func (l *loop) pause(delay time.Duration) (reason error) {
 
 // sleep reports whether ctx has lasted for d.
 func sleep(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -311,6 +311,9 @@ func (c *conn) ask(fn func(Request) bool, req Request) bool {
 
 // delay waits, unless the connection ends first.
 func (c *conn) delay(d time.Duration) {
+	if d <= 0 {
+		return
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

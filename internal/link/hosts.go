@@ -374,7 +374,11 @@ func earlier(a, b time.Time) time.Time {
 
 // waitUntil waits for a time, for changed to be closed, or for the end of ctx.
 func waitUntil(ctx context.Context, until time.Time, changed <-chan struct{}) {
-	t := time.NewTimer(time.Until(until))
+	d := time.Until(until)
+	if d <= 0 {
+		return
+	}
+	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:

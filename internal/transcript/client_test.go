@@ -77,7 +77,9 @@ func (c *conn) Write(p []byte) (int, error) {
 // Read implements net.Conn.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	<-time.After(c.client.slow)
+	if c.client.slow > 0 {
+		<-time.After(c.client.slow)
+	}
 	c.client.record(&c.in, p[:n])
 	return n, err
 }
