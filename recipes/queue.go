@@ -237,8 +237,7 @@ func (p *place) look(ctx context.Context, once bool, h *heir) (first bool, err e
 		return false, nil
 	}
 	p.beginWait()
-	switch {
-	case p.inherits && (p.opts.lookAhead || v.at == 1):
+	if p.inherits && (p.opts.lookAhead || v.at == 1) {
 		return p.pass(ctx, c, h)
 	}
 	return false, p.await(ctx, c, &h.seen)

@@ -1500,7 +1500,19 @@ var corpus = []row{
 			recipes, "TestRoundTripsOfTryingAMultiLock",
 		},
 	}},
-	{number: 95, failure: "a client waits for a lock that it holds itself", mutants: []mutant{
+	{number: 95, failure: "a reply is lost in a queue that is longer than a reply may be", mutants: []mutant{
+		{
+			"the session's own nodes are not asked for",
+			[]swap{{protect, "if !errors.Is(err, ErrReplyTooLarge) ||", "if err != ErrReplyTooLarge ||"}},
+			recipes, "TestReplyLostInALongQueue/3.6_and_later/mutex",
+		},
+		{
+			"servers before 3.6 are asked over and over",
+			[]swap{{protect, "mostEphemeralsLost = 2", "mostEphemeralsLost = 1 << 20"}},
+			recipes, "TestReplyLostInALongQueue/before_3.6,_the_connection_ends/mutex",
+		},
+	}},
+	{number: 96, failure: "a client waits for a lock that it holds itself", mutants: []mutant{
 		{
 			"it is not logged",
 			[]swap{{longwait, "case own > w.spare && waited >= 2*logged.own:", "case own > w.spare && waited < 0:"}},
@@ -1515,18 +1527,6 @@ var corpus = []row{
 			"a wait that begins as the timer ends is not logged",
 			[]swap{{longwait, "\twaits := wl.longest()\n\tif len(waits) == 0 || ", "\tvar waits map[string]*longestWait\n\tif len(waits) == 0 || "}},
 			recipes, "TestWaitThatFindsTheTimerSet",
-		},
-	}},
-	{number: 96, failure: "a reply is lost in a queue that is longer than a reply may be", mutants: []mutant{
-		{
-			"the session's own nodes are not asked for",
-			[]swap{{protect, "if !errors.Is(err, ErrReplyTooLarge) ||", "if err != ErrReplyTooLarge ||"}},
-			recipes, "TestReplyLostInALongQueue/3.6_and_later/mutex",
-		},
-		{
-			"servers before 3.6 are asked over and over",
-			[]swap{{protect, "mostEphemeralsLost = 2", "mostEphemeralsLost = 1 << 20"}},
-			recipes, "TestReplyLostInALongQueue/before_3.6,_the_connection_ends/mutex",
 		},
 	}},
 }
