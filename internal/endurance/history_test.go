@@ -35,6 +35,7 @@ type record struct {
 	ID      int           `json:",omitempty"` // of a hold
 	Granted *judge.Hold   `json:",omitempty"` // without its end
 	Ended   time.Duration `json:",omitempty"`
+	Over    bool          `json:",omitempty"`
 	Write   *judge.Write  `json:",omitempty"`
 	Wait    *judge.Wait   `json:",omitempty"`
 	Tally   string        `json:",omitempty"` // something to be counted
@@ -74,8 +75,9 @@ type belief struct {
 	stop    chan struct{}
 	wg      sync.WaitGroup
 
-	mu   sync.Mutex // guards the field below
+	mu   sync.Mutex // guards the fields below
 	last int64      // when it was last believed in
+	ever bool
 }
 
 // kind is what is held, by how many leases or members.
@@ -123,7 +125,7 @@ func (b *belief) asked() bool {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.last = max(b.last, now)
+	b.last, b.ever = max(b.last, now), true
 	return true
 }
 
@@ -133,7 +135,7 @@ func (b *belief) over() {
 	close(b.stop)
 	b.wg.Wait()
 	for _, id := range b.ids {
-		b.history.write(record{Ended: time.Duration(b.last), ID: id})
+		b.history.write(record{Ended: time.Duration(b.last), Over: !b.ever, ID: id})
 	}
 }
 
@@ -158,7 +160,7 @@ func read(t *testing.T, file string, rec *judge.Record, tally map[string]int) {
 			open[one.ID] = *one.Granted
 		case one.Ended != 0:
 			h := open[one.ID]
-			h.Ended = one.Ended
+			h.Ended, h.Over = one.Ended, one.Over
 			rec.Holds = append(rec.Holds, h)
 			delete(open, one.ID)
 		case one.Write != nil:

@@ -58,7 +58,7 @@ func (h *history) together(v *verdict) {
 				if a.Owner == b.Owner || a.Mode == Shared && b.Mode == Shared {
 					continue
 				}
-				if h.forcedAt(b) < b.Granted && h.had(b) < h.had(a) {
+				if (b.Over || h.forcedAt(b) < b.Granted) && h.had(b) < h.had(a) {
 					continue // it had it first and was told when it was gone
 				}
 				if h.byPath[a.Node].died >= h.had(b) {

@@ -143,6 +143,18 @@ func TestGrantedAfterTheNodeHadGone(t *testing.T) {
 	assert.NotEmpty(t, Front(r), "the next one had it before the node was gone")
 }
 
+// A process may be stopped between the grant and its first look at the hold, for
+// longer than its session lasts.
+func TestOverAtTheFirstLook(t *testing.T) {
+	r := good()
+	r.Holds[0].Granted, r.Holds[0].Ended = 15*ms, 15*ms
+	assert.NotEmpty(t, found(r))
+	r.Holds[0].Over = true
+	assert.Empty(t, found(r))
+	r.Holds[1].Granted = 9 * ms
+	assert.NotEmpty(t, Front(r), "the next one had it before the node was gone")
+}
+
 func TestStaleWrites(t *testing.T) {
 	r := good()
 	r.Writes[0].Fenced = false

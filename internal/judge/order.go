@@ -9,7 +9,7 @@ func Order(rec *Record) []Violation {
 	for _, l := range rec.Locks {
 		var granted []Hold
 		for _, hold := range rec.Holds {
-			if hold.Lock == l.Path && hold.Mode == Alone && h.byPath[hold.Node] != nil && h.forcedAt(hold) > hold.Granted {
+			if hold.Lock == l.Path && hold.Mode == Alone && h.byPath[hold.Node] != nil && !hold.Over && h.forcedAt(hold) > hold.Granted {
 				granted = append(granted, hold)
 			}
 		}

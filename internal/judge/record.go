@@ -75,6 +75,9 @@ type Hold struct {
 	Ended   time.Duration // lost, or about to be given back; Never if it was not seen
 	// ContextsEnded is when the last of its contexts had ended, 0 if nobody looked.
 	ContextsEnded time.Duration
+	// Over is whether it was over when the caller first looked at it: a process may
+	// be stopped between the grant and its next step.
+	Over bool
 }
 
 func (h Hold) String() string {

@@ -19,7 +19,7 @@ func Tokens(rec *Record) []Violation {
 		if hold.Token != x.zxid {
 			v.add("%v: token %#x, and the node was made at %#x", hold, hold.Token, x.zxid)
 		}
-		if h.forcedAt(hold) <= hold.Granted {
+		if hold.Over || h.forcedAt(hold) <= hold.Granted {
 			continue
 		}
 		if before, ok := last[hold.Lock]; ok && before.Token >= hold.Token {
