@@ -40,26 +40,26 @@ test: ## everything that needs only Go, on the in-process server
 	@echo "running the tests; this takes 3 to 10 minutes, a package at a time"
 	@$(if $(RACE),:,echo "no C compiler: running without the race detector")
 	@go test $(RACE) -shuffle=on -timeout 20m ./...
-	@cd internal/sim && go test -shuffle=on ./...
-	@go test -run '^TestAllocations$$' ./internal/transcript # is not built with the race detector, which allocates
+	@cd internal/test/simulation && go test -shuffle=on ./...
+	@go test -run '^TestAllocations$$' ./internal/test/transcript # is not built with the race detector, which allocates
 
 # Without the race detector, which makes the scheduler choose at random.
 sim: ## clients, faults and judges in virtual time, SEEDS=1000 of them (SEED=n tells the story of one, FAULTS=1,2,3 with these only)
-	@cd internal/sim && go test -count=1 -timeout 0 -v -run '^TestSeeds$$' . -args \
+	@cd internal/test/simulation && go test -count=1 -timeout 0 -v -run '^TestSeeds$$' . -args \
 		$(if $(SEED),-seed $(SEED) -faults '$(FAULTS)',-seeds $(SEEDS) -first $(FIRST) -workers $$(nproc))
 
 # They print what they measured, and take as long as one likes.
 BREAKING := ^(TestMargin|TestHoldsAtADistance|TestNestingProcesses|TestBreak)$$
 
 test-zk: ## on real ZooKeepers, one and three, which the tests start (needs Java)
-	@go test -tags realzk $(RACE) -skip '$(BREAKING)' -shuffle=on -count=1 -p 1 -timeout 30m -json $(ZK_PACKAGES) | go run ./internal/testsum
+	@go test -tags realzk $(RACE) -skip '$(BREAKING)' -shuffle=on -count=1 -p 1 -timeout 30m -json $(ZK_PACKAGES) | go run ./internal/test/testsum
 
 break: ## break real ensembles under processes for BREAK (1m); TRIALS (1) of when holds end; holds behind delays; crowds for NEST (2s) each
-	@go test -tags realzk $(RACE) -count=1 -timeout 0 -parallel 8 -v -run '$(BREAKING)' ./internal/endurance \
+	@go test -tags realzk $(RACE) -count=1 -timeout 0 -parallel 8 -v -run '$(BREAKING)' ./internal/test/robustness \
 		-args -break $(BREAK) -trials $(TRIALS) -nest $(NEST)
 
 test-interop: ## in one queue with Curator, kazoo and zk.Lock (needs a JDK, libcurator-recipes-java, python3-kazoo)
-	@go test -tags interop $(RACE) -count=1 -timeout 10m -json ./internal/interop | go run ./internal/testsum -suites ''
+	@go test -tags interop $(RACE) -count=1 -timeout 10m -json ./internal/test/interop | go run ./internal/test/testsum -suites ''
 
 # A module of its own, so that a database driver is no dependency of ours.
 test-examples: $(GOLANGCI) ## locks that protect data in a database and in an object store (fetches modules)
@@ -67,17 +67,17 @@ test-examples: $(GOLANGCI) ## locks that protect data in a database and in an ob
 	@cd examples/fencing && go test $(RACE) -shuffle=on ./...
 
 mutants: ## plant bugs, one at a time: the tests must find each (ONLY=row or part of a name, PART=1/3)
-	@go run ./internal/mutants -part $(PART) $(if $(ONLY),-only '$(ONLY)')
+	@go run ./internal/test/faults -part $(PART) $(if $(ONLY),-only '$(ONLY)')
 
 sweeps: ## every failure at every request of every call, with the counts
-	@go test -count=1 -timeout 20m -run '^(TestEachRequestOfEachCallFails|TestEachRequestFails.*|TestUserCodeFailsAtAnyCall)$$' -v ./framework ./recipes -sweeps | awk '/sweep: /{sub(/^.*sweep: /, "sweep: "); print} /^(ok|FAIL|panic)/ || /--- FAIL/'
+	@go test -count=1 -timeout 20m -run '^(TestEachRequestOfEachCallFails|TestEachRequestFails.*|TestUserCodeFailsAtAnyCall)$$' -v ./framework ./recipes/locks -sweeps | awk '/sweep: /{sub(/^.*sweep: /, "sweep: "); print} /^(ok|FAIL|panic)/ || /--- FAIL/'
 
 nesting: ## all mixtures of MultiLocks with owners who take the same locks one after another, with their rounds (PART=1/3)
-	@go test -count=1 -timeout 30m -run '^TestNesting$$' -v ./recipes -nesting $(PART) | awk '/^=== RUN/{name=$$3} /: rounds /{sub(/^.*: /, ""); print name ": " $$0} /^(ok|FAIL|panic)/ || /--- FAIL|Error:|Messages:/'
+	@go test -count=1 -timeout 30m -run '^TestNesting$$' -v ./recipes/locks -nesting $(PART) | awk '/^=== RUN/{name=$$3} /: rounds /{sub(/^.*: /, ""); print name ": " $$0} /^(ok|FAIL|panic)/ || /--- FAIL|Error:|Messages:/'
 
 test-secrets: ## every case with a marked password, everything logged: it is told nowhere
 	@out=$$(mktemp); trap 'rm -f "$$out"' EXIT; \
-	if ! go test -count=1 -timeout 10m -run '^TestInProcess' -v ./internal/conformance -secrets >"$$out" 2>&1; then \
+	if ! go test -count=1 -timeout 10m -run '^TestInProcess' -v ./internal/test/conformance -secrets >"$$out" 2>&1; then \
 		grep -vE '^ *(=== |--- (PASS|SKIP))' "$$out" | tail -n 80; exit 1; \
 	fi; \
 	if grep -qi canaryofthewhole "$$out"; then echo "the tests themselves print the password"; exit 1; fi; \
@@ -87,24 +87,24 @@ lint: $(GOLANGCI) ## format, vet and .golangci.yml
 	@$(GOLANGCI) config verify
 	@$(GOLANGCI) fmt --diff
 	@$(GOLANGCI) run
-	@cd internal/sim && $(CURDIR)/$(GOLANGCI) fmt --diff && $(CURDIR)/$(GOLANGCI) run
+	@cd internal/test/simulation && $(CURDIR)/$(GOLANGCI) fmt --diff && $(CURDIR)/$(GOLANGCI) run
 
 fmt: $(GOLANGCI) ## format all files
 	@$(GOLANGCI) fmt
-	@cd internal/sim && $(CURDIR)/$(GOLANGCI) fmt
+	@cd internal/test/simulation && $(CURDIR)/$(GOLANGCI) fmt
 
-cover: ## coverage of each package by all tests that need only Go: of recipes and framework 95 % at least
-	@go test -coverpkg=./... -coverprofile=cover.out -json ./... | go run ./internal/testsum -suites ''
-	@go run ./internal/coverage -least 95 -of recipes,framework cover.out
+cover: ## coverage of each package by all tests that need only Go: of the locks and framework 95 % at least
+	@go test -coverpkg=./... -coverprofile=cover.out -json ./... | go run ./internal/test/testsum -suites ''
+	@go run ./internal/test/coverage -least 95 -of recipes/locks,framework cover.out
 
 bench: ## locks next to zk.Lock and raw create+delete, into docs/bench.* (BENCH=quick or ONLY=expression print only; needs Java)
-	@go run ./internal/bench $(if $(filter quick,$(BENCH)),-quick,-out docs) $(if $(ONLY),-only '$(ONLY)')
+	@go run ./internal/test/bench $(if $(filter quick,$(BENCH)),-quick,-out docs) $(if $(ONLY),-only '$(ONLY)')
 
-# Allocations per acquisition are exact in internal/transcript; here the server's are among them.
+# Allocations per acquisition are exact in internal/test/transcript; here the server's are among them.
 compare: ## benchmarks of the commit OLD and of what is here, in turns, ROUNDS (10) of them, for benchstat (in process, or ZK_CONNECT=host:port)
 	@rm -f bin/old.txt bin/new.txt
 	@.ci/old-test '$(OLD)' bench bin/old.test
-	@go test -c -o bin/new.test ./internal/bench
+	@go test -c -o bin/new.test ./internal/test/bench
 	@for ((i = 0; i < $(ROUNDS); i++)); do \
 		for which in $$( ((i % 2)) && echo new old || echo old new); do \
 			bin/$$which.test -test.run '^$$' -test.bench '$(or $(ONLY),.)' -test.benchtime $(BENCHTIME) | sed '/^pkg: /d' >>bin/$$which.txt; \
@@ -114,7 +114,7 @@ compare: ## benchmarks of the commit OLD and of what is here, in turns, ROUNDS (
 
 mixed: ## processes of the commit OLD and of what is here share locks on real ZooKeepers, which break for BREAK (1m) (needs Java)
 	@.ci/old-test '$(OLD)' endurance bin/old.test realzk
-	@go test -tags realzk -count=1 -timeout 0 -v -run '^(TestManyProcesses|TestOppositeMultiLocks|TestNestingProcesses|TestBreak)$$' ./internal/endurance \
+	@go test -tags realzk -count=1 -timeout 0 -v -run '^(TestManyProcesses|TestOppositeMultiLocks|TestNestingProcesses|TestBreak)$$' ./internal/test/robustness \
 		-args -old $(CURDIR)/bin/old.test -break $(BREAK) -nest $(NEST)
 
 fuzz: ## each fuzz target for FUZZTIME (1m)
@@ -125,7 +125,7 @@ vuln: ## known vulnerabilities (needs the network)
 
 tidy: ## whether go.mod and go.sum are tidy
 	@go mod tidy -diff
-	@cd internal/sim && go mod tidy -diff
+	@cd internal/test/simulation && go mod tidy -diff
 
 check: tidy lint test ## what each commit must pass
 

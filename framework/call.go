@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/paddock-zk/paddock/internal/link"
+	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
 	"github.com/paddock-zk/paddock/retry"
 )
@@ -130,7 +130,7 @@ func plainly(err error) error {
 }
 
 // conn waits for a connection, for no longer than one attempt may.
-func (o *op) conn(ctx context.Context) (*link.Conn, error) {
+func (o *op) conn(ctx context.Context) (*transport.Conn, error) {
 	began := time.Now()
 	patient, cancel := context.WithTimeout(ctx, o.plan.ConnectTimeout)
 	defer cancel()
@@ -166,7 +166,7 @@ func (o *op) on(path string) *op {
 func (o *op) background(name string, work func(ctx context.Context) error) {
 	s := o.session
 	s.Go(func(ctx context.Context) {
-		err := s.Persist(ctx, work)
+		err := s.RetryUntilDone(ctx, work)
 		if err != nil && ctx.Err() == nil {
 			s.Report(&OpError{Op: name, Path: o.path, Err: err})
 		}

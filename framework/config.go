@@ -15,9 +15,9 @@ import (
 	"github.com/go-zookeeper/zk"
 	"go.uber.org/zap"
 
-	"github.com/paddock-zk/paddock/internal/link"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/session/lease"
+	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/retry"
 )
 
@@ -338,7 +338,7 @@ var rules = map[SessionLease]lease.Rule{LeaseByQuorum: lease.ByQuorum, LeaseBySe
 
 func (p *plan) session() session.Config {
 	cfg := session.Config{
-		Link: link.Config{
+		Link: transport.Config{
 			Servers:        p.servers,
 			SessionTimeout: p.SessionTimeout,
 			ConnectTimeout: p.ConnectTimeout,
@@ -356,7 +356,7 @@ func (p *plan) session() session.Config {
 		Logger:       p.Logger,
 	}
 	for _, a := range p.Auth {
-		cfg.Link.Auth = append(cfg.Link.Auth, link.Auth{Scheme: a.Scheme, Data: func() []byte { return a.Data }})
+		cfg.Link.Auth = append(cfg.Link.Auth, transport.Auth{Scheme: a.Scheme, Data: func() []byte { return a.Data }})
 	}
 	return cfg
 }

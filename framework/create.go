@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"net"
 
-	"github.com/paddock-zk/paddock/internal/link"
 	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
@@ -112,7 +112,7 @@ func (cr *creation) attempt(ctx context.Context) (string, error) {
 }
 
 // pack compresses the data, if that is to be.
-func (cr *creation) pack(c *link.Conn) error {
+func (cr *creation) pack(c *transport.Conn) error {
 	if !cr.opts.compressed || cr.packed {
 		return nil
 	}
@@ -124,7 +124,7 @@ func (cr *creation) pack(c *link.Conn) error {
 }
 
 // send sends the request itself.
-func (cr *creation) send(ctx context.Context, c *link.Conn) (string, error) {
+func (cr *creation) send(ctx context.Context, c *transport.Conn) (string, error) {
 	req := wire.CreateRequest{Path: cr.target, Data: cr.content(c), ACL: wireACL(cr.accessList()), Flags: modeFlags[cr.mode]}
 	switch {
 	case cr.opts.hasTTL:
@@ -156,10 +156,10 @@ func (cr *creation) accessList() []ACL {
 // defaultACL is what the configuration gives a node: it knows paths without the chroot.
 func (sc *scope) defaultACL(full string) []ACL { return sc.plan.ACL(full[len(sc.plan.chroot):]) }
 
-func (cr *creation) content(c *link.Conn) []byte { return cr.dataOrDefault(c, cr.data) }
+func (cr *creation) content(c *transport.Conn) []byte { return cr.dataOrDefault(c, cr.data) }
 
 // dataOrDefault is what nil data stands for.
-func (sc *scope) dataOrDefault(c *link.Conn, data []byte) []byte {
+func (sc *scope) dataOrDefault(c *transport.Conn, data []byte) []byte {
 	switch {
 	case data != nil:
 		return data
@@ -170,7 +170,7 @@ func (sc *scope) dataOrDefault(c *link.Conn, data []byte) []byte {
 }
 
 // localIP is the address that we have towards the servers.
-func localIP(c *link.Conn) []byte {
+func localIP(c *transport.Conn) []byte {
 	if tcp, ok := c.LocalAddr().(*net.TCPAddr); ok {
 		return []byte(tcp.IP.String())
 	}
@@ -179,7 +179,7 @@ func localIP(c *link.Conn) []byte {
 
 // makeParents makes what is missing above, if this Create does so. The
 // namespace's own node is made in any case, and a chroot that is missing is told.
-func (cr *creation) makeParents(ctx context.Context, c *link.Conn, missing error) (again bool, err error) {
+func (cr *creation) makeParents(ctx context.Context, c *transport.Conn, missing error) (again bool, err error) {
 	above, _ := PathAndNode(cr.target)
 	if !cr.opts.parents {
 		above = cr.prefix
@@ -193,7 +193,7 @@ func (cr *creation) makeParents(ctx context.Context, c *link.Conn, missing error
 	return true, missing
 }
 
-func (o *op) exists(ctx context.Context, c *link.Conn, path string) (bool, error) {
+func (o *op) exists(ctx context.Context, c *transport.Conn, path string) (bool, error) {
 	var resp wire.StatResponse
 	err := o.session.Round(ctx, c, wire.OpExists, false, &wire.PathWatchRequest{Path: path}, &resp)
 	switch {
@@ -206,7 +206,7 @@ func (o *op) exists(ctx context.Context, c *link.Conn, path string) (bool, error
 }
 
 // setInstead is OrSet; again says that the node has vanished.
-func (cr *creation) setInstead(ctx context.Context, c *link.Conn) (again bool, err error) {
+func (cr *creation) setInstead(ctx context.Context, c *transport.Conn) (again bool, err error) {
 	req := &wire.SetDataRequest{Path: cr.target, Data: cr.content(c), Version: AnyVersion}
 	err = cr.session.Round(ctx, c, wire.OpSetData, true, req, new(wire.StatResponse))
 	if errors.Is(err, ErrNoNode) {
@@ -216,7 +216,7 @@ func (cr *creation) setInstead(ctx context.Context, c *link.Conn) (again bool, e
 }
 
 // accept is Idempotent: a node that is as this Create would have made it.
-func (cr *creation) accept(ctx context.Context, c *link.Conn, exists error) error {
+func (cr *creation) accept(ctx context.Context, c *transport.Conn, exists error) error {
 	var resp wire.GetDataResponse
 	err := cr.session.Round(ctx, c, wire.OpGetData, false, &wire.PathWatchRequest{Path: cr.target}, &resp)
 	switch {
@@ -232,7 +232,7 @@ func (cr *creation) accept(ctx context.Context, c *link.Conn, exists error) erro
 
 // find looks for what an earlier attempt has made. A node of a session that is
 // over is not ours any more, and is deleted.
-func (cr *creation) find(ctx context.Context, c *link.Conn) (string, error) {
+func (cr *creation) find(ctx context.Context, c *transport.Conn) (string, error) {
 	names, err := cr.session.Find(ctx, c, cr.parent, cr.protection)
 	if errors.Is(err, ErrNoNode) {
 		return "", nil
@@ -285,7 +285,7 @@ func (cr *creation) forget() {
 }
 
 // deleteNow deletes a node of any version that may be gone already.
-func (o *op) deleteNow(ctx context.Context, c *link.Conn, path string) error {
+func (o *op) deleteNow(ctx context.Context, c *transport.Conn, path string) error {
 	err := o.session.Round(ctx, c, wire.OpDelete, true, &wire.PathVersionRequest{Path: path, Version: AnyVersion}, wire.Empty{})
 	if errors.Is(err, ErrNoNode) {
 		return nil

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/paddock-zk/paddock/internal/link"
 	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
@@ -59,14 +59,14 @@ func (c *Client) Delete(ctx context.Context, path string, version int32, opts ..
 	return err
 }
 
-func (o *op) deleteOne(ctx context.Context, c *link.Conn, version int32) error {
+func (o *op) deleteOne(ctx context.Context, c *transport.Conn, version int32) error {
 	return o.session.Round(ctx, c, wire.OpDelete, true, &wire.PathVersionRequest{Path: o.path, Version: version}, wire.Empty{})
 }
 
 // deleteTree deletes a node with all below. The version is looked at before
 // anything is deleted, and decides in the end. What others create meanwhile is
 // deleted as well, for a few turns.
-func (o *op) deleteTree(ctx context.Context, c *link.Conn, version int32) error {
+func (o *op) deleteTree(ctx context.Context, c *transport.Conn, version int32) error {
 	if version != AnyVersion {
 		stat, err := o.session.Stat(ctx, c, o.path)
 		if err != nil {
@@ -113,7 +113,7 @@ func (o *op) guarantee(recursive bool) {
 }
 
 // deleteBelow deletes everything below a path.
-func (o *op) deleteBelow(ctx context.Context, c *link.Conn, path string) error {
+func (o *op) deleteBelow(ctx context.Context, c *transport.Conn, path string) error {
 	var resp wire.GetChildrenResponse
 	err := o.session.Round(ctx, c, wire.OpGetChildren, false, &wire.PathWatchRequest{Path: path}, &resp)
 	if err != nil {
@@ -124,12 +124,12 @@ func (o *op) deleteBelow(ctx context.Context, c *link.Conn, path string) error {
 
 // deleteAll deletes children of a path: first each of them, then below those
 // that have children of their own.
-func (o *op) deleteAll(ctx context.Context, c *link.Conn, path string, children []string) error {
+func (o *op) deleteAll(ctx context.Context, c *transport.Conn, path string, children []string) error {
 	var full []string
-	request := func(i int) *link.Call {
-		return link.NewCall(wire.OpDelete, &wire.PathVersionRequest{Path: session.Below(path, children[i]), Version: AnyVersion})
+	request := func(i int) *transport.Call {
+		return transport.NewCall(wire.OpDelete, &wire.PathVersionRequest{Path: session.Below(path, children[i]), Version: AnyVersion})
 	}
-	err := o.session.Each(ctx, c, true, len(children), request, func(i int, _ *link.Call, err error) error {
+	err := o.session.Each(ctx, c, true, len(children), request, func(i int, _ *transport.Call, err error) error {
 		switch {
 		case errors.Is(err, ErrNotEmpty):
 			full = append(full, session.Below(path, children[i]))

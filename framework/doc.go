@@ -18,5 +18,5 @@
 // What is not: reads may be stale by what the server lags behind, as always in
 // ZooKeeper; Sync before them makes them current.
 //
-// Locks are in package recipes, a server for tests in package zktest.
+// Locks are in package recipes/locks, a server for tests in package zktest.
 package framework

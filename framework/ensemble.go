@@ -33,7 +33,7 @@ func (sc *scope) followEnsemble() {
 	sc.session.Go(func(ctx context.Context) {
 		for ctx.Err() == nil {
 			var changed <-chan struct{}
-			err := o.session.Persist(ctx, func(ctx context.Context) (err error) {
+			err := o.session.RetryUntilDone(ctx, func(ctx context.Context) (err error) {
 				changed, err = o.learnServers(ctx)
 				return err
 			})

@@ -7,8 +7,8 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/paddock-zk/paddock/internal/link"
 	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
@@ -37,12 +37,12 @@ func (c *Client) EnsurePath(ctx context.Context, path string) error {
 
 // ensure makes a path in two round trips, however long it is: one asks for all
 // of its ancestors, one makes those that are missing.
-func (o *op) ensure(ctx context.Context, c *link.Conn, path string) error {
+func (o *op) ensure(ctx context.Context, c *transport.Conn, path string) error {
 	return o.ensureAll(ctx, c, session.Parents{Paths: []string{path}})
 }
 
 // ensureAll is ensure for several paths, in the same two round trips.
-func (o *op) ensureAll(ctx context.Context, c *link.Conn, parents session.Parents) error {
+func (o *op) ensureAll(ctx context.Context, c *transport.Conn, parents session.Parents) error {
 	for range mostTurns {
 		missing, err := o.missing(ctx, c, parents)
 		if err != nil || len(missing) == 0 {
@@ -57,7 +57,7 @@ func (o *op) ensureAll(ctx context.Context, c *link.Conn, parents session.Parent
 
 // missing lists what does not exist of some paths, each node behind its parent.
 // The chroot is not ours to make.
-func (o *op) missing(ctx context.Context, c *link.Conn, parents session.Parents) ([]string, error) {
+func (o *op) missing(ctx context.Context, c *transport.Conn, parents session.Parents) ([]string, error) {
 	asked := make(map[string]error) // what the servers say of each node
 	var nodes []string
 	for _, path := range parents.Paths {
@@ -70,13 +70,13 @@ func (o *op) missing(ctx context.Context, c *link.Conn, parents session.Parents)
 		}
 	}
 	looks := len(parents.Of)
-	request := func(i int) *link.Call {
+	request := func(i int) *transport.Call {
 		if i < looks {
 			return session.NewList(parents.Of[i])
 		}
-		return link.NewCall(wire.OpExists, &wire.PathWatchRequest{Path: nodes[i-looks]})
+		return transport.NewCall(wire.OpExists, &wire.PathWatchRequest{Path: nodes[i-looks]})
 	}
-	err := o.session.Each(ctx, c, false, looks+len(nodes), request, func(i int, call *link.Call, err error) error {
+	err := o.session.Each(ctx, c, false, looks+len(nodes), request, func(i int, call *transport.Call, err error) error {
 		if i < looks {
 			return parents.Look(parents.Of[i], call, err)
 		}
@@ -133,9 +133,9 @@ func (o *op) missingOf(path string, asked map[string]error) (missing []string, e
 }
 
 // makeAll makes nodes, of which each stands behind its parent, in one go.
-func (o *op) makeAll(ctx context.Context, c *link.Conn, paths []string, parents session.Parents) error {
+func (o *op) makeAll(ctx context.Context, c *transport.Conn, paths []string, parents session.Parents) error {
 	asContainers := !o.plan.NoContainers && !o.plain.noContainers.Load()
-	request := func(i int) *link.Call {
+	request := func(i int) *transport.Call {
 		if i >= len(paths) {
 			return session.NewList(parents.Of[i-len(paths)])
 		}
@@ -144,9 +144,9 @@ func (o *op) makeAll(ctx context.Context, c *link.Conn, paths []string, parents 
 		if asContainers {
 			code, req.Flags = wire.OpCreateContainer, wire.FlagContainer
 		}
-		return link.NewCall(code, req)
+		return transport.NewCall(code, req)
 	}
-	err := o.session.Each(ctx, c, true, len(paths)+len(parents.Of), request, func(i int, call *link.Call, err error) error {
+	err := o.session.Each(ctx, c, true, len(paths)+len(parents.Of), request, func(i int, call *transport.Call, err error) error {
 		switch {
 		case i >= len(paths):
 			return parents.Look(parents.Of[i-len(paths)], call, err)

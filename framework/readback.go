@@ -6,8 +6,8 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/paddock-zk/paddock/internal/link"
 	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
 	"github.com/paddock-zk/paddock/retry"
 )
@@ -87,16 +87,16 @@ func (t *commitment) look(ctx context.Context) ([]Result, error) {
 }
 
 // readBehind reads nodes behind every write that was sent before.
-func (t *commitment) readBehind(ctx context.Context, nodes []pendingOp, read wire.Op) (*link.Conn, []*link.Call, error) {
+func (t *commitment) readBehind(ctx context.Context, nodes []pendingOp, read wire.Op) (*transport.Conn, []*transport.Call, error) {
 	reading := t.on(t.path)
 	reading.write = false
 	c, err := reading.conn(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	calls := []*link.Call{session.Barrier(t.path)}
+	calls := []*transport.Call{session.Barrier(t.path)}
 	for _, p := range nodes {
-		calls = append(calls, link.NewCall(read, &wire.PathWatchRequest{Path: p.path}))
+		calls = append(calls, transport.NewCall(read, &wire.PathWatchRequest{Path: p.path}))
 	}
 	if err := t.session.Send(ctx, c, calls...); err != nil {
 		return nil, nil, err
@@ -115,7 +115,7 @@ const (
 
 // judgeGuards looks at the nodes of the lock. One that is gone proves nothing: the
 // transaction may have deleted it, or whoever let somebody else have the lock.
-func (t *commitment) judgeGuards(ctx context.Context, c *link.Conn, calls []*link.Call) (verdict, error) {
+func (t *commitment) judgeGuards(ctx context.Context, c *transport.Conn, calls []*transport.Call) (verdict, error) {
 	v := alone
 	for i, p := range t.guards {
 		err := t.session.Await(ctx, c, calls[i], false)
@@ -134,7 +134,7 @@ func (t *commitment) judgeGuards(ctx context.Context, c *link.Conn, calls []*lin
 }
 
 // wasDone compares a node with what the operation would have made of it.
-func (p *pendingOp) wasDone(ctx context.Context, o *op, c *link.Conn, call *link.Call, result *Result) (bool, error) {
+func (p *pendingOp) wasDone(ctx context.Context, o *op, c *transport.Conn, call *transport.Call, result *Result) (bool, error) {
 	if p.Op == wire.OpCheck {
 		return true, nil // it changed nothing, whatever has become of the node since
 	}

@@ -3,8 +3,8 @@ package framework
 import (
 	"context"
 
-	"github.com/paddock-zk/paddock/internal/link"
 	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
@@ -25,8 +25,8 @@ func newDoor(sc *scope) *session.Scope {
 		Full:     func(path string) (string, error) { return sc.full(path, false) },
 		Relative: sc.relative,
 		ACL:      func(full string) []wire.ACL { return wireACL(sc.defaultACL(full)) },
-		Data:     func(c *link.Conn) []byte { return sc.dataOrDefault(c, nil) },
-		Read: func(ctx context.Context, name, full string, attempt func(context.Context, *link.Conn) error) error {
+		Data:     func(c *transport.Conn) []byte { return sc.dataOrDefault(c, nil) },
+		Read: func(ctx context.Context, name, full string, attempt func(context.Context, *transport.Conn) error) error {
 			o := &op{scope: sc, name: name, path: full}
 			return o.do(ctx, func(ctx context.Context) error {
 				c, err := o.conn(ctx)
@@ -40,7 +40,7 @@ func newDoor(sc *scope) *session.Scope {
 		Guarded: func(ops any, guards []session.Guard) any {
 			return ops.(Ops).guarded(guards) //nolint:forcetypeassert // recipes pass nothing else
 		},
-		Ensure: func(ctx context.Context, c *link.Conn, parents session.Parents) error {
+		Ensure: func(ctx context.Context, c *transport.Conn, parents session.Parents) error {
 			return (&op{scope: sc, path: parents.Paths[0]}).ensureAll(ctx, c, parents)
 		},
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
-	"github.com/paddock-zk/paddock/internal/tally"
+	"github.com/paddock-zk/paddock/internal/test/counts"
 	"github.com/paddock-zk/paddock/retry"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -229,7 +229,7 @@ func picked(cause, often string) bool {
 // was not.
 func TestEachRequestOfEachCallFails(t *testing.T) {
 	policies := map[string]retry.Policy{"once": retry.None(), "retried": retry.NTimes(5, time.Millisecond)}
-	awaits, tried := make(tally.Tally), make(tally.Tally)
+	awaits, tried := make(counts.Tally), make(counts.Tally)
 	for name, s := range everyCall {
 		t.Run(name, func(t *testing.T) {
 			for kind, happens := range causes() {

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/paddock-zk/paddock/internal/foreign"
-	"github.com/paddock-zk/paddock/internal/link"
 	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
@@ -269,7 +269,7 @@ func (t *commitment) sendWhole(ctx context.Context) (results []Result, in int64,
 }
 
 // send sends the transaction once.
-func (t *Ops) send(ctx context.Context, o *op, c *link.Conn, receipt *receipt) ([]Result, error) {
+func (t *Ops) send(ctx context.Context, o *op, c *transport.Conn, receipt *receipt) ([]Result, error) {
 	req := &wire.MultiRequest{Ops: make([]wire.MultiOp, 0, len(t.guards)+len(t.ops)+1)}
 	for _, p := range t.guards {
 		req.Ops = append(req.Ops, p.MultiOp)

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/paddock-zk/paddock/internal/link"
 	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
@@ -122,7 +122,7 @@ func (c *Client) ChildrenW(ctx context.Context, path string) ([]string, *Stat, *
 // existsW leaves a watch also if there is no node.
 const existsW = "exists with watch"
 
-type setWatch func(*session.Session, context.Context, *link.Conn, string, func(session.Event)) (*link.Call, *session.Watch, error)
+type setWatch func(*session.Session, context.Context, *transport.Conn, string, func(session.Event)) (*transport.Call, *session.Watch, error)
 
 // readW reads with a watch. The result there is false for a watch on a node
 // that does not exist.

@@ -1,31 +1,5 @@
-// Package recipes has Curator's locks, on Curator's node layout: Go and Java
-// stand in one queue.
+// Package recipes has no code. Its folders have the recipes:
 //
-// A lock is taken with Acquire or TryAcquire and is held as a *Hold: a value
-// with a context for the work, which ends as soon as the lock may be lost.
-//
-//	hold, err := recipes.NewInterProcessMutex(client, "/locks/orders").Acquire(ctx)
-//	if err != nil {
-//		return err
-//	}
-//	defer hold.Release()
-//	return work(hold.Context())
-//
-// # Ownership
-//
-// The owner is the hold that a context comes from, per lock. Acquiring a lock
-// with the context of a hold of it, anywhere down the call chain, re-enters
-// without asking a server; acquiring it with any other context queues, also in
-// the same goroutine and with the same lock object. Two goroutines under a hold
-// of A that both take B exclude each other.
-//
-// # What a lock promises
-//
-// At any point of the ensemble's history at most one owner's node is first in
-// the queue. The hold's context ends before the servers can give the lock to
-// somebody else, as far as the rates of clocks differ by 1 % at most, and nobody
-// deletes its node or ends its session by force; a hold that is released while
-// another one is held under it keeps its context until that one is released.
-// Neither can stop a write that is already on its way to some other system: that takes fencing,
-// for which FencingToken is made.
+//   - [github.com/paddock-zk/paddock/recipes/locks]: mutex, read/write lock,
+//     semaphores and MultiLock.
 package recipes

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/paddock-zk/paddock/internal/realzk"
+	"github.com/paddock-zk/paddock/internal/test/realzk"
 	"github.com/paddock-zk/paddock/internal/wire"
 	zktest "github.com/paddock-zk/paddock/testing"
 )

@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"github.com/paddock-zk/paddock/framework"
-	"github.com/paddock-zk/paddock/recipes"
+	"github.com/paddock-zk/paddock/recipes/locks"
 )
 
 // opening is what each account begins with.
@@ -30,8 +30,8 @@ func accountPath(n int) string { return "/accounts/" + strconv.Itoa(n) }
 
 // lock is what stands for one account. Who takes it puts a name into the node,
 // for others to see who holds and who waits.
-func (b *bank) lock(n int, name string) *recipes.InterProcessMutex {
-	return recipes.NewInterProcessMutex(b.client, "/locks/"+strconv.Itoa(n), recipes.NodeData([]byte(name)))
+func (b *bank) lock(n int, name string) *locks.InterProcessMutex {
+	return locks.NewInterProcessMutex(b.client, "/locks/"+strconv.Itoa(n), locks.NodeData([]byte(name)))
 }
 
 // open makes the accounts.
@@ -109,8 +109,8 @@ func (b *bank) balances(ctx context.Context) ([]int, error) {
 }
 
 // queues lists who holds each lock and who waits for it.
-func (b *bank) queues(ctx context.Context) ([][]recipes.Participant, error) {
-	queues := make([][]recipes.Participant, b.accounts)
+func (b *bank) queues(ctx context.Context) ([][]locks.Participant, error) {
+	queues := make([][]locks.Participant, b.accounts)
 	err := inParallel(b.accounts, func(i int) (err error) {
 		queues[i], err = b.lock(i+1, "").Participants(ctx)
 		return err

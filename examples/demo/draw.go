@@ -69,15 +69,15 @@ func (d *demo) workerRow(w *process, seen snapshot) row {
 		state = "ended"
 	}
 	holds, waits := seen.doings(w.name())
-	var locks []string
+	var lockSet []string
 	if len(holds) > 0 {
-		locks = append(locks, "holds "+and(holds))
+		lockSet = append(lockSet, "holds "+and(holds))
 	}
 	if len(waits) > 0 {
-		locks = append(locks, "waits for "+and(waits))
+		lockSet = append(lockSet, "waits for "+and(waits))
 	}
 	return row{
-		cells: []string{strconv.Itoa(w.number), strconv.Itoa(w.pid), state, strconv.Itoa(w.moved), strings.Join(locks, ", ")},
+		cells: []string{strconv.Itoa(w.number), strconv.Itoa(w.pid), state, strconv.Itoa(w.moved), strings.Join(lockSet, ", ")},
 		alarm: w.dead(),
 	}
 }

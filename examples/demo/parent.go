@@ -190,11 +190,11 @@ func (d *demo) tragedy(ctx context.Context) {
 	over := false
 	limit := 3*d.timeout + slack
 	d.wg.Go(func() { //nolint:contextcheck // for as long as we live
-		heirs, err := d.heirs(limit)
+		successors, err := d.successors(limit)
 		took := time.Since(killed)
 		d.send(func() {
 			over = true
-			d.inherit(took, heirs, err)
+			d.tellSuccessors(took, successors, err)
 		})
 	})
 	d.serve(ctx, limit+slack, func() bool { return over })
@@ -208,8 +208,8 @@ func (d *demo) tragedy(ctx context.Context) {
 	d.event("%s starts in its place", d.crew[len(d.crew)-1].name())
 }
 
-// heirs waits until the victim's locks have passed on, and returns to whom.
-func (d *demo) heirs(limit time.Duration) (names []string, err error) {
+// successors waits until the victim's locks have passed on, and returns to whom.
+func (d *demo) successors(limit time.Duration) (names []string, err error) {
 	ctx, cancel := context.WithTimeout(d.life, limit)
 	defer cancel()
 	names = make([]string, len(d.victim.paused))
@@ -222,15 +222,15 @@ func (d *demo) heirs(limit time.Duration) (names []string, err error) {
 	return names, err
 }
 
-// inherit notes that the victim's locks have passed on.
-func (d *demo) inherit(took time.Duration, heirs []string, err error) {
+// tellSuccessors notes that the victim's locks have passed on.
+func (d *demo) tellSuccessors(took time.Duration, successors []string, err error) {
 	if err != nil {
 		d.fail("the locks of %s did not pass on: %v", d.victim.name(), err)
 		return
 	}
 	d.passed = took
-	texts := make([]string, len(heirs))
-	for i, name := range heirs {
+	texts := make([]string, len(successors))
+	for i, name := range successors {
 		if name == "" {
 			name = "nobody yet"
 		}

@@ -18,7 +18,7 @@ import (
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/listeners"
-	"github.com/paddock-zk/paddock/recipes"
+	"github.com/paddock-zk/paddock/recipes/locks"
 	"github.com/paddock-zk/paddock/retry"
 )
 
@@ -38,7 +38,7 @@ var errOrphaned = errors.New("the parent is gone")
 // patience tries a transfer again after whatever may pass: no server answers,
 // or the locks were lost before anything was written.
 var patience = retry.Forever(100 * time.Millisecond).Named("transfer").WithClassifier(func(err error) retry.Decision {
-	if errors.Is(err, recipes.ErrLockLost) {
+	if errors.Is(err, locks.ErrLockLost) {
 		return retry.Again
 	}
 	if d := framework.Classify(err); d != retry.Pass {
@@ -146,8 +146,8 @@ func (w *worker) transfer(ctx context.Context, from, to int) error {
 		return w.move(ctx, from, to)
 	}
 	name := workerName(w.Number)
-	both := recipes.NewInterProcessMultiLock(w.bank.lock(from, name), w.bank.lock(to, name))
-	return recipes.Do(ctx, both, func(ctx context.Context) error { return w.move(ctx, from, to) })
+	both := locks.NewInterProcessMultiLock(w.bank.lock(from, name), w.bank.lock(to, name))
+	return locks.Do(ctx, both, func(ctx context.Context) error { return w.move(ctx, from, to) })
 }
 
 func (w *worker) move(ctx context.Context, from, to int) error {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/paddock-zk/paddock/examples/internal/playground"
 	"github.com/paddock-zk/paddock/framework"
-	"github.com/paddock-zk/paddock/recipes"
+	"github.com/paddock-zk/paddock/recipes/locks"
 )
 
 const transfers = 10 // in each direction
@@ -63,11 +63,11 @@ func several(ctx context.Context, client *framework.Client, from, to string, amo
 // transfer moves money under the locks of both accounts, which it has both or
 // neither.
 func transfer(ctx context.Context, client *framework.Client, from, to string, amount int) error {
-	both := recipes.NewInterProcessMultiLock(
-		recipes.NewInterProcessMutex(client, "/locks/"+from),
-		recipes.NewInterProcessMutex(client, "/locks/"+to),
+	both := locks.NewInterProcessMultiLock(
+		locks.NewInterProcessMutex(client, "/locks/"+from),
+		locks.NewInterProcessMutex(client, "/locks/"+to),
 	)
-	return recipes.Do(ctx, both, func(ctx context.Context) error {
+	return locks.Do(ctx, both, func(ctx context.Context) error {
 		a, aVersion, err := balance(ctx, client, from)
 		if err != nil {
 			return err

@@ -12,7 +12,7 @@ import (
 
 	"github.com/paddock-zk/paddock/examples/internal/playground"
 	"github.com/paddock-zk/paddock/framework"
-	"github.com/paddock-zk/paddock/recipes"
+	"github.com/paddock-zk/paddock/recipes/locks"
 )
 
 func main() { playground.Main("mutex", run) }
@@ -33,19 +33,19 @@ func run(ctx context.Context, servers string, out *log.Logger) (err error) {
 
 	// A lock object is cheap and sends nothing, so make it where you need it.
 	// What makes it the same lock is the path.
-	annLock := recipes.NewInterProcessMutex(ann, "/locks/nightly")
-	bobLock := recipes.NewInterProcessMutex(bob, "/locks/nightly")
+	annLock := locks.NewInterProcessMutex(ann, "/locks/nightly")
+	bobLock := locks.NewInterProcessMutex(bob, "/locks/nightly")
 
 	// Do takes the lock, calls the function, and gives the lock back.
-	err = recipes.Do(ctx, annLock, func(ctx context.Context) error {
+	err = locks.Do(ctx, annLock, func(ctx context.Context) error {
 		out.Println("Ann has the lock")
 
 		// Who waits is limited by TryAcquire's argument, or else by the context.
 		_, err := bobLock.TryAcquire(ctx, 50*time.Millisecond)
-		out.Println("Bob has tried for 50ms, in vain:", errors.Is(err, recipes.ErrNotAcquired))
+		out.Println("Bob has tried for 50ms, in vain:", errors.Is(err, locks.ErrNotAcquired))
 
 		// Whoever is called with this context is in the lock already.
-		return recipes.Do(ctx, annLock, func(context.Context) error {
+		return locks.Do(ctx, annLock, func(context.Context) error {
 			out.Println("Ann has entered it a second time")
 			return nil
 		})
@@ -67,8 +67,8 @@ func run(ctx context.Context, servers string, out *log.Logger) (err error) {
 		return err
 	}
 	<-hold.Context().Done()
-	out.Println("Bob stops, since the lock is lost:", errors.Is(hold.Err(), recipes.ErrLockLost))
-	if err := hold.Release(); !errors.Is(err, recipes.ErrLockLost) {
+	out.Println("Bob stops, since the lock is lost:", errors.Is(hold.Err(), locks.ErrLockLost))
+	if err := hold.Release(); !errors.Is(err, locks.ErrLockLost) {
 		return err
 	}
 	return nil

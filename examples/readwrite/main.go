@@ -12,7 +12,7 @@ import (
 
 	"github.com/paddock-zk/paddock/examples/internal/playground"
 	"github.com/paddock-zk/paddock/framework"
-	"github.com/paddock-zk/paddock/recipes"
+	"github.com/paddock-zk/paddock/recipes/locks"
 )
 
 func main() { playground.Main("readwrite", run) }
@@ -23,16 +23,16 @@ func run(ctx context.Context, servers string, out *log.Logger) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
-	catalog := recipes.NewInterProcessReadWriteLock(client, "/locks/catalog")
+	catalog := locks.NewInterProcessReadWriteLock(client, "/locks/catalog")
 
 	// The owner of a lock is the hold that a context comes from, so with the same
 	// plain ctx these two are strangers, as two processes are.
-	reader, err := catalog.ReadSide().Acquire(ctx)
+	reader, err := catalog.ReadLock().Acquire(ctx)
 	if err != nil {
 		return err
 	}
 	written := make(chan error, 1)
-	err = recipes.Do(ctx, catalog.ReadSide(), func(inside context.Context) error {
+	err = locks.Do(ctx, catalog.ReadLock(), func(inside context.Context) error {
 		out.Println("two readers are in")
 
 		// A writer queues behind them, and later readers behind the writer.
@@ -40,12 +40,12 @@ func run(ctx context.Context, servers string, out *log.Logger) (err error) {
 		if err := untilQueued(ctx, catalog, 3); err != nil {
 			return err
 		}
-		_, err := catalog.ReadSide().TryAcquire(ctx, 0)
-		out.Println("a third reader has to wait for the writer:", errors.Is(err, recipes.ErrNotAcquired))
+		_, err := catalog.ReadLock().TryAcquire(ctx, 0)
+		out.Println("a third reader has to wait for the writer:", errors.Is(err, locks.ErrNotAcquired))
 
 		// A reader who wants to write would wait for itself, and is told so.
-		_, err = catalog.WriteSide().Acquire(inside)
-		out.Println("a reader cannot become the writer:", errors.Is(err, recipes.ErrDeadlock))
+		_, err = catalog.WriteLock().Acquire(inside)
+		out.Println("a reader cannot become the writer:", errors.Is(err, locks.ErrDeadlock))
 		out.Println("the readers leave")
 		return nil
 	})
@@ -57,11 +57,11 @@ func run(ctx context.Context, servers string, out *log.Logger) (err error) {
 
 // write takes the write side, and keeps the read side when it is done: nobody
 // else writes between the two.
-func write(ctx context.Context, catalog *recipes.InterProcessReadWriteLock, out *log.Logger) error {
-	var reader *recipes.Hold
-	err := recipes.Do(ctx, catalog.WriteSide(), func(ctx context.Context) (err error) {
+func write(ctx context.Context, catalog *locks.InterProcessReadWriteLock, out *log.Logger) error {
+	var reader *locks.Hold
+	err := locks.Do(ctx, catalog.WriteLock(), func(ctx context.Context) (err error) {
 		out.Println("the writer is in, alone")
-		reader, err = catalog.ReadSide().Acquire(ctx)
+		reader, err = catalog.ReadLock().Acquire(ctx)
 		return err
 	})
 	if err != nil {
@@ -72,11 +72,11 @@ func write(ctx context.Context, catalog *recipes.InterProcessReadWriteLock, out 
 }
 
 // untilQueued waits until so many hold the lock or wait for it.
-func untilQueued(ctx context.Context, catalog *recipes.InterProcessReadWriteLock, n int) error {
+func untilQueued(ctx context.Context, catalog *locks.InterProcessReadWriteLock, n int) error {
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
 	for {
-		queue, err := catalog.ReadSide().Participants(ctx)
+		queue, err := catalog.ReadLock().Participants(ctx)
 		if err != nil || len(queue) == n {
 			return err
 		}

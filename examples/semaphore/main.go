@@ -13,7 +13,7 @@ import (
 
 	"github.com/paddock-zk/paddock/examples/internal/playground"
 	"github.com/paddock-zk/paddock/framework"
-	"github.com/paddock-zk/paddock/recipes"
+	"github.com/paddock-zk/paddock/recipes/locks"
 )
 
 const (
@@ -31,12 +31,12 @@ func run(ctx context.Context, servers string, out *log.Logger) (err error) {
 	defer func() { err = errors.Join(err, client.Close()) }()
 
 	// Every process has to state the same number of leases.
-	slots := recipes.NewInterProcessSemaphore(client, "/locks/downloads", leases)
+	slots := locks.NewInterProcessSemaphore(client, "/locks/downloads", leases)
 	var running, most atomic.Int32
 	done := make(chan error, downloads)
 	for range downloads {
 		go func() {
-			done <- recipes.Do(ctx, slots, func(ctx context.Context) error {
+			done <- locks.Do(ctx, slots, func(ctx context.Context) error {
 				defer running.Add(-1)
 				raise(&most, running.Add(1))
 				return download(ctx)
@@ -57,7 +57,7 @@ func run(ctx context.Context, servers string, out *log.Logger) (err error) {
 		return err
 	}
 	_, err = slots.TryAcquire(ctx, 0)
-	out.Println("one caller has both leases, there is no third:", errors.Is(err, recipes.ErrNotAcquired))
+	out.Println("one caller has both leases, there is no third:", errors.Is(err, locks.ErrNotAcquired))
 	if err := both.Members()[0].Release(); err != nil {
 		return errors.Join(err, both.Release())
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/paddock-zk/paddock/framework"
-	"github.com/paddock-zk/paddock/recipes"
+	"github.com/paddock-zk/paddock/recipes/locks"
 )
 
 // Nightly does a piece of work once a day, however many instances try to.
@@ -21,8 +21,8 @@ type Nightly struct {
 // be lost, the context of the work ends and the day is not marked as done.
 func (n *Nightly) Run(ctx context.Context, day string) (did bool, err error) {
 	mark := "/nightly/done/" + day
-	lock := recipes.NewInterProcessMutex(n.Client, "/nightly/lock")
-	err = recipes.Do(ctx, lock, func(ctx context.Context) error {
+	lock := locks.NewInterProcessMutex(n.Client, "/nightly/lock")
+	err = locks.Do(ctx, lock, func(ctx context.Context) error {
 		done, _, err := n.Client.Exists(ctx, mark)
 		if err != nil || done {
 			return err

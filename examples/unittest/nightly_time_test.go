@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
-	"github.com/paddock-zk/paddock/recipes"
+	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
@@ -31,7 +31,7 @@ func TestWorkStopsWhenTheLockIsLost(t *testing.T) {
 			return context.Cause(ctx)
 		}}
 		did, err := n.Run(t.Context(), "monday")
-		require.ErrorIs(t, err, recipes.ErrLockLost)
+		require.ErrorIs(t, err, locks.ErrLockLost)
 		assert.False(t, did)
 		assert.LessOrEqual(t, time.Since(began), 30*time.Second, "the work outlived the session")
 
@@ -66,6 +66,6 @@ func TestAnotherInstanceTakesOver(t *testing.T) {
 		did, err := second.Run(t.Context(), "monday") // waits for an hour
 		require.NoError(t, err)
 		assert.True(t, did)
-		assert.ErrorIs(t, <-lost, recipes.ErrLockLost)
+		assert.ErrorIs(t, <-lost, locks.ErrLockLost)
 	})
 }

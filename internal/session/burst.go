@@ -3,7 +3,7 @@ package session
 import (
 	"context"
 
-	"github.com/paddock-zk/paddock/internal/link"
+	"github.com/paddock-zk/paddock/internal/transport"
 )
 
 // A server answers the requests of a connection in order, and a heartbeat waits
@@ -27,8 +27,8 @@ const (
 // burst sends batches on one connection.
 type burst struct {
 	session *Session
-	conn    *link.Conn
-	ends    []*link.Call // the last call of each batch that is on its way, oldest first
+	conn    *transport.Conn
+	ends    []*transport.Call // the last call of each batch that is on its way, oldest first
 }
 
 // mostCalls is how large the next batch may be.
@@ -38,7 +38,7 @@ func (b *burst) mostCalls() int { return min(batchCalls, b.session.window.most()
 func (b *burst) hasRoom() bool { return len(b.ends) < batchesAhead }
 
 // send sends one batch, back to back.
-func (b *burst) send(ctx context.Context, batch []*link.Call) error {
+func (b *burst) send(ctx context.Context, batch []*transport.Call) error {
 	if err := b.session.Send(ctx, b.conn, batch...); err != nil {
 		return err
 	}
@@ -58,10 +58,10 @@ func (b *burst) wait(ctx context.Context) {
 // being sent, ends it: requests that were sent by then go on by themselves.
 //
 // write is as for Await.
-func (s *Session) Each(ctx context.Context, c *link.Conn, write bool, n int,
-	request func(i int) *link.Call, reply func(i int, call *link.Call, err error) error) error {
+func (s *Session) Each(ctx context.Context, c *transport.Conn, write bool, n int,
+	request func(i int) *transport.Call, reply func(i int, call *transport.Call, err error) error) error {
 	b := burst{session: s, conn: c}
-	var sent []*link.Call // those that reply has not seen
+	var sent []*transport.Call // those that reply has not seen
 	defer func() {
 		for _, call := range sent {
 			c.Cancel(call)
@@ -97,8 +97,8 @@ func (s *Session) Each(ctx context.Context, c *link.Conn, write bool, n int,
 
 // SendAll is Send for any number of calls: a few hundred of them are on their way
 // at a time, and it returns when the last has been sent. Every call ends: one that
-// was not sent, because of the error that is returned, with a *link.LostError.
-func (s *Session) SendAll(ctx context.Context, c *link.Conn, calls []*link.Call) (err error) {
+// was not sent, because of the error that is returned, with a *transport.LostError.
+func (s *Session) SendAll(ctx context.Context, c *transport.Conn, calls []*transport.Call) (err error) {
 	b := burst{session: s, conn: c}
 	defer func() { // also if a method of ctx panics
 		for _, call := range calls {

@@ -7,13 +7,13 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/paddock-zk/paddock/internal/link"
+	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
 // Conn waits for a connection, for writes one to a server with a majority. It
 // returns early if the credentials were refused.
-func (s *Session) Conn(ctx context.Context, write bool) (*link.Conn, error) {
+func (s *Session) Conn(ctx context.Context, write bool) (*transport.Conn, error) {
 	for {
 		s.mu.Lock()
 		c, failure, changed, closed := s.conn, s.failure, s.changed, s.closed
@@ -65,7 +65,7 @@ func (s *Session) Writable() bool {
 }
 
 // Current returns the connection if it is up and belongs to the session given.
-func (s *Session) Current(session int64) (*link.Conn, error) {
+func (s *Session) Current(session int64) (*transport.Conn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -82,7 +82,7 @@ func (s *Session) Current(session int64) (*link.Conn, error) {
 // admit waits for places among the requests on their way and refuses those
 // that servers would answer by cutting the connection. The last call gives the
 // places of all back.
-func (s *Session) admit(ctx context.Context, calls ...*link.Call) error {
+func (s *Session) admit(ctx context.Context, calls ...*transport.Call) error {
 	for _, call := range calls {
 		if call.Size() > s.cfg.Link.MaxRequest {
 			return fmt.Errorf("%w: %d bytes, %d are allowed", ErrTooLarge, call.Size(), s.cfg.Link.MaxRequest)
@@ -100,7 +100,7 @@ func (s *Session) admit(ctx context.Context, calls ...*link.Call) error {
 }
 
 // sendAtOnce queues calls to leave c back to back. They take places, and wait for none.
-func (s *Session) sendAtOnce(c *link.Conn, calls ...*link.Call) error {
+func (s *Session) sendAtOnce(c *transport.Conn, calls ...*transport.Call) error {
 	last := calls[len(calls)-1]
 	s.window.take(len(calls))
 	last.Occupy(s.window, len(calls))
@@ -124,8 +124,8 @@ func (s *Session) MostInTransaction() int { return min(mostInTransaction, s.cfg.
 
 // Send queues calls to leave c back to back. After an error none will. For more
 // than a few there are SendAll and Each.
-func (s *Session) Send(ctx context.Context, c *link.Conn, calls ...*link.Call) error {
-	s.chance.Stagger(calls[0].Frame())
+func (s *Session) Send(ctx context.Context, c *transport.Conn, calls ...*transport.Call) error {
+	s.random.Stagger(calls[0].Frame())
 	if err := s.admit(ctx, calls...); err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (s *Session) Send(ctx context.Context, c *link.Conn, calls ...*link.Call) e
 // Settle waits until the last of several calls that were sent together has
 // ended, and so all have, or until ctx or the session has; Await tells how each
 // went. Waiting for them one by one would mean to be woken for each.
-func (s *Session) Settle(ctx context.Context, last *link.Call) {
+func (s *Session) Settle(ctx context.Context, last *transport.Call) {
 	select {
 	case <-last.Done():
 	case <-ctx.Done():
@@ -150,7 +150,7 @@ func (s *Session) Settle(ctx context.Context, last *link.Call) {
 // Await waits until the call has ended. If ctx or the session ends first, the
 // call is taken back if it was not sent, and else goes on by itself: then the
 // error matches ErrOutcomeUnknown as well, if it is a write.
-func (s *Session) Await(ctx context.Context, c *link.Conn, call *link.Call, write bool) error {
+func (s *Session) Await(ctx context.Context, c *transport.Conn, call *transport.Call, write bool) error {
 	var err error
 	select {
 	case <-call.Done():
@@ -172,7 +172,7 @@ func (s *Session) Await(ctx context.Context, c *link.Conn, call *link.Call, writ
 }
 
 // ended says how a call that has ended went.
-func (s *Session) ended(call *link.Call, write bool) error {
+func (s *Session) ended(call *transport.Call, write bool) error {
 	if call.Replied() {
 		op, path := call.Refused()
 		err := s.Refusal(op, path, call.Code())
@@ -188,8 +188,8 @@ func (s *Session) ended(call *link.Call, write bool) error {
 }
 
 // Round sends one request and waits for its reply, which it decodes into resp.
-func (s *Session) Round(ctx context.Context, c *link.Conn, op wire.Op, write bool, req, resp wire.Record) error {
-	call := link.NewCall(op, req)
+func (s *Session) Round(ctx context.Context, c *transport.Conn, op wire.Op, write bool, req, resp wire.Record) error {
+	call := transport.NewCall(op, req)
 	if err := s.Send(ctx, c, call); err != nil {
 		return err
 	}

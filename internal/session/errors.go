@@ -8,7 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/paddock-zk/paddock/internal/foreign"
-	"github.com/paddock-zk/paddock/internal/link"
+	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
@@ -125,7 +125,7 @@ func (s *Session) contextEnd(ctx context.Context) error {
 
 // lostError says what the end of a connection means for a request.
 func lostError(lost error, write bool) error {
-	var l *link.LostError
+	var l *transport.LostError
 	if write && errors.As(lost, &l) && l.Sent {
 		return fmt.Errorf("%w: %w", ErrOutcomeUnknown, lost)
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/go-zookeeper/zk"
 	"go.uber.org/zap"
 
-	"github.com/paddock-zk/paddock/internal/link"
 	"github.com/paddock-zk/paddock/internal/session/lease"
+	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
 	"github.com/paddock-zk/paddock/listeners"
 )
@@ -21,7 +21,7 @@ func hexID(id int64) string { return fmt.Sprintf("%#x", uint64(id)) }
 type events struct{ *Session }
 
 // Up begins a connection: of the session that there was, or of a new one.
-func (s events) Up(c *link.Conn) {
+func (s events) Up(c *transport.Conn) {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -44,7 +44,7 @@ func (s events) Up(c *link.Conn) {
 	}
 
 	// Before anybody can use the connection: what is set up again comes first.
-	s.watches.begin(c, s.link.LastZxid())
+	s.watches.begin(c, s.transport.LastZxid())
 
 	s.mu.Lock()
 	if !fresh && (s.id != c.Session() || s.overdueLocked(s.clock.Now())) {
@@ -67,7 +67,7 @@ func (s events) Up(c *link.Conn) {
 	s.window.begin(terms.Timeout, now)
 	s.setStateLocked(s.upStateLocked(c))
 	s.tellLocked()
-	s.pokeLocked()
+	s.wakeLocked()
 	s.mu.Unlock()
 	level, fields := zap.InfoLevel, []zap.Field{
 		zap.String("server", c.Addr()), zap.String("session", hexID(c.Session())),
@@ -86,7 +86,7 @@ func (s events) Up(c *link.Conn) {
 // upStateLocked is CONNECTED once, for the first server with a majority.
 //
 // Source: Curator's ConnectionStateManager.
-func (s *Session) upStateLocked(c *link.Conn) listeners.State {
+func (s *Session) upStateLocked(c *transport.Conn) listeners.State {
 	if c.ReadOnly() {
 		return listeners.ReadOnly
 	}
@@ -98,7 +98,7 @@ func (s *Session) upStateLocked(c *link.Conn) listeners.State {
 }
 
 // Acked extends the session lease, unless it had ended.
-func (s events) Acked(c *link.Conn, a link.Ack) {
+func (s events) Acked(c *transport.Conn, a transport.Ack) {
 	s.window.answered(a.Sent, a.Replied)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,17 +108,17 @@ func (s events) Acked(c *link.Conn, a link.Ack) {
 	if a.Write && len(s.gone.waiting) > 0 {
 		s.gone.settle(ErrNodeDeleted)
 	}
-	// Without a majority nobody counts, and no claim may rest on it.
-	if c.ReadOnly() && s.claims.len() > 0 {
+	// Without a majority nobody counts, and no tracked node may rest on it.
+	if c.ReadOnly() && s.tracked.len() > 0 {
 		return
 	}
 	if s.lease.Replied(reply(a)) && s.useLocked() != lease.Unused {
-		s.pokeLocked() // the next renewal can be planned
+		s.wakeLocked() // the next renewal can be planned
 	}
 }
 
 // reply is what an Ack says of the session lease.
-func reply(a link.Ack) lease.Reply {
+func reply(a transport.Ack) lease.Reply {
 	r := lease.Reply{Sent: a.Sent, Received: a.Replied}
 	switch {
 	case a.Write:
@@ -130,10 +130,10 @@ func reply(a link.Ack) lease.Reply {
 }
 
 // Event passes an event to the watches.
-func (s events) Event(_ *link.Conn, ev wire.WatcherEvent) { s.watches.fire(ev) }
+func (s events) Event(_ *transport.Conn, ev wire.WatcherEvent) { s.watches.fire(ev) }
 
 // Down makes everything uncertain.
-func (s events) Down(c *link.Conn, err error) {
+func (s events) Down(c *transport.Conn, err error) {
 	s.watches.down()
 	s.mu.Lock()
 	if s.conn != c {
@@ -144,11 +144,11 @@ func (s events) Down(c *link.Conn, err error) {
 	s.outage.since = s.downAt
 	var changes []change
 	if !s.closed && s.id != 0 {
-		changes = s.doubtClaimsLocked()
+		changes = s.doubtTrackedLocked()
 		s.setStateLocked(listeners.Suspended)
 	}
 	s.tellLocked()
-	s.pokeLocked()
+	s.wakeLocked()
 	closed := s.closed
 	s.mu.Unlock()
 	tell(changes)
@@ -167,7 +167,7 @@ func (s events) Failed(server string, err error) {
 	now := s.clock.Now()
 	s.mu.Lock()
 	s.failure = fmt.Errorf("%s: %w", server, err)
-	refused := errors.Is(err, link.ErrAuthFailed)
+	refused := errors.Is(err, transport.ErrAuthFailed)
 	if refused {
 		s.failure = fmt.Errorf("%w: %w", zk.ErrAuthFailed, s.failure)
 		s.tellLocked()
@@ -195,8 +195,8 @@ func (s events) Failed(server string, err error) {
 }
 
 // panicOf is the panic in a function of the user's that an error tells of, if any.
-func panicOf(err error) *link.PanicError {
-	var panicked *link.PanicError
+func panicOf(err error) *transport.PanicError {
+	var panicked *transport.PanicError
 	errors.As(err, &panicked)
 	return panicked
 }
@@ -210,8 +210,8 @@ func (s events) Expired(session int64) {
 		s.lose(zk.ErrSessionExpired)
 	}
 	s.mu.Lock()
-	gone := s.graves[session]
-	delete(s.graves, session)
+	gone := s.whenGone[session]
+	delete(s.whenGone, session)
 	s.mu.Unlock()
 	for _, fn := range gone {
 		fn()
@@ -222,10 +222,10 @@ func (s events) Expired(session int64) {
 // once if it is not one that may still be there. It must not block.
 func (s *Session) AfterGone(session int64, fn func()) {
 	s.mu.Lock()
-	waiting, buried := s.graves[session]
-	alive := s.id == session || buried
+	waiting, recorded := s.whenGone[session]
+	alive := s.id == session || recorded
 	if alive {
-		s.graves[session] = append(waiting, fn)
+		s.whenGone[session] = append(waiting, fn)
 	}
 	s.mu.Unlock()
 	if !alive {
@@ -233,12 +233,12 @@ func (s *Session) AfterGone(session int64, fn func()) {
 	}
 }
 
-// lose gives the session up, for the reason that claims are told. When it returns,
+// lose gives the session up, for the reason that tracked nodes are told. When it returns,
 // that has been done, if need be by somebody else.
 //
 // Claims come first, and what may let somebody else have the nodes comes after
 // them. That is the end of the connection, as well as the next one, as the servers
-// are told there that the session is over. No claim is added meanwhile, since the
+// are told there that the session is over. No tracked node is added meanwhile, since the
 // session is overdue. Telling calls no code of users, so nothing can hold it up.
 func (s *Session) lose(reason error) {
 	s.mu.Lock()
@@ -257,7 +257,7 @@ func (s *Session) lose(reason error) {
 		s.gone.settle(reason)
 	}
 	s.gone = gone{}
-	changes := s.loseClaimsLocked(reason)
+	changes := s.loseTrackedLocked(reason)
 	s.mu.Unlock()
 	tell(changes)
 
@@ -265,13 +265,13 @@ func (s *Session) lose(reason error) {
 	closed := s.closed
 	if !closed {
 		s.id, s.givenUp = 0, id
-		s.graves[id] = append(s.graves[id], func() {}) // until the servers say that it is gone
+		s.whenGone[id] = append(s.whenGone[id], func() {}) // until the servers say that it is gone
 		s.setStateLocked(listeners.Lost)
 		s.tellLocked()
 	}
 	s.mu.Unlock()
 	if !closed { // otherwise Close does all this
-		s.link.Abandon(id)
+		s.transport.Abandon(id)
 		s.watches.end(zk.ErrSessionExpired, false)
 		s.log.Warn("session lost", zap.String("session", hexID(id)), zap.Error(reason))
 	}

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"sync/atomic"
 
-	"github.com/paddock-zk/paddock/internal/link"
+	"github.com/paddock-zk/paddock/internal/transport"
 )
 
 // ErrNodeDeleted reports a node of ours that was deleted while its session lived.
@@ -77,7 +77,7 @@ func (s *Session) inquire() {
 		return
 	}
 	call := Barrier("/")
-	call.OnReply = func(*link.Call) {
+	call.OnReply = func(*transport.Call) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.conn == c {

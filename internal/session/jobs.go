@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/paddock-zk/paddock/internal/link"
+	"github.com/paddock-zk/paddock/internal/transport"
 )
 
 // Go runs work in the background. Its context ends when the session is closed,
@@ -66,9 +66,9 @@ const (
 	mostAgain  = 5 * time.Second
 )
 
-// Persist repeats work until it succeeds, ctx ends, or the failure is one that
+// RetryUntilDone repeats work until it succeeds, ctx ends, or the failure is one that
 // repeating cannot cure, which is returned. The pauses double up to 5 seconds.
-func (s *Session) Persist(ctx context.Context, work func(ctx context.Context) error) error {
+func (s *Session) RetryUntilDone(ctx context.Context, work func(ctx context.Context) error) error {
 	for pause := firstAgain; ; pause = min(2*pause, mostAgain) {
 		err := work(ctx)
 		if err == nil || ctx.Err() != nil || !Passing(err) {
@@ -82,7 +82,7 @@ func (s *Session) Persist(ctx context.Context, work func(ctx context.Context) er
 
 // pause waits for about so long, or until ctx ends.
 func (s *Session) pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d/2 + s.chance.Below(d/2+1))
+	t := time.NewTimer(d/2 + s.random.Below(d/2+1))
 	defer t.Stop()
 	select {
 	case <-t.C:
@@ -109,7 +109,7 @@ func Passing(err error) bool {
 
 // ConnIn waits for a connection of one session. It returns ErrSessionOver as
 // soon as that session has ended.
-func (s *Session) ConnIn(ctx context.Context, session int64) (*link.Conn, error) {
+func (s *Session) ConnIn(ctx context.Context, session int64) (*transport.Conn, error) {
 	for {
 		s.mu.Lock()
 		c, id, changed, closed := s.conn, s.id, s.changed, s.closed
@@ -128,12 +128,4 @@ func (s *Session) ConnIn(ctx context.Context, session int64) (*link.Conn, error)
 			return nil, s.contextEnd(ctx)
 		}
 	}
-}
-
-// Below is the path of a node under a parent.
-func Below(parent, node string) string {
-	if parent == "/" {
-		return "/" + node
-	}
-	return parent + "/" + node
 }

@@ -5,18 +5,18 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/paddock-zk/paddock/internal/link"
+	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
 // NewList asks for the children of a node.
-func NewList(path string) *link.Call {
-	return link.NewCall(wire.OpGetChildren, &wire.PathWatchRequest{Path: path})
+func NewList(path string) *transport.Call {
+	return transport.NewCall(wire.OpGetChildren, &wire.PathWatchRequest{Path: path})
 }
 
 // List waits for the children that NewList, or a request for a Stat as well, asked
 // for. They share the call's memory.
-func (s *Session) List(ctx context.Context, c *link.Conn, list *link.Call) (names wire.Names, err error) {
+func (s *Session) List(ctx context.Context, c *transport.Conn, list *transport.Call) (names wire.Names, err error) {
 	if err := s.Await(ctx, c, list, false); err != nil {
 		return wire.Names{}, err
 	}
@@ -35,7 +35,7 @@ func (s *Session) List(ctx context.Context, c *link.Conn, list *link.Call) (name
 // Source: ZooKeeper's FinalRequestProcessor, multiRead; of 3.5,
 // UnimplementedRequestProcessor.
 type Lists struct {
-	Calls   []*link.Call
+	Calls   []*transport.Call
 	first   []int              // of each request for several nodes, the place of the first; nil with one for each
 	paths   []string           // of the requests for several
 	answers []wire.MultiResult // to these, as far as they were decoded
@@ -52,7 +52,7 @@ const (
 // NewLists makes the requests. With apart there is one for each node.
 func (s *Session) NewLists(paths []string, apart bool) *Lists {
 	if apart || len(paths) < 2 || s.reads.Load() == readsApart {
-		l := &Lists{Calls: make([]*link.Call, len(paths))}
+		l := &Lists{Calls: make([]*transport.Call, len(paths))}
 		for i, path := range paths {
 			l.Calls[i] = NewList(path)
 		}
@@ -69,7 +69,7 @@ func (s *Session) NewLists(paths []string, apart bool) *Lists {
 			}
 			req.Ops = append(req.Ops, wire.MultiOp{Op: wire.OpGetChildren, Request: &wire.PathWatchRequest{Path: paths[n]}})
 		}
-		call := link.NewCall(wire.OpMultiRead, req)
+		call := transport.NewCall(wire.OpMultiRead, req)
 		call.OnReply = s.learnReads
 		l.Calls, l.first = append(l.Calls, call), append(l.first, from)
 		from = n
@@ -81,7 +81,7 @@ func (s *Session) NewLists(paths []string, apart bool) *Lists {
 const listingSize = 9 + 4 + 1
 
 // learnReads takes in how a server has taken the one request.
-func (s *Session) learnReads(call *link.Call) {
+func (s *Session) learnReads(call *transport.Call) {
 	switch {
 	case call.Replied() && call.Code() == wire.CodeUnimplemented:
 		s.reads.Store(readsApart)
@@ -99,7 +99,7 @@ var ErrApart = errors.New("not to be read together")
 // Listed waits for the list of a node, by its place among those asked for. One
 // that is missing, or that may not be read, does not harm the others. After
 // ErrApart there is none.
-func (s *Session) Listed(ctx context.Context, c *link.Conn, l *Lists, i int) (none wire.Names, err error) {
+func (s *Session) Listed(ctx context.Context, c *transport.Conn, l *Lists, i int) (none wire.Names, err error) {
 	if l.first == nil {
 		return s.List(ctx, c, l.Calls[i])
 	}
@@ -109,7 +109,7 @@ func (s *Session) Listed(ctx context.Context, c *link.Conn, l *Lists, i int) (no
 		}
 	}
 	if i >= len(l.answers) {
-		return none, fmt.Errorf("%w: %d lists instead of more", link.ErrProtocol, len(l.answers))
+		return none, fmt.Errorf("%w: %d lists instead of more", transport.ErrProtocol, len(l.answers))
 	}
 	if a := l.answers[i]; a.Op == wire.OpError {
 		return none, s.Refusal(wire.OpGetChildren, l.paths[i], a.Code)
@@ -118,7 +118,7 @@ func (s *Session) Listed(ctx context.Context, c *link.Conn, l *Lists, i int) (no
 }
 
 // decodeLists takes in the answer to the next request for several lists.
-func (s *Session) decodeLists(ctx context.Context, c *link.Conn, l *Lists) error {
+func (s *Session) decodeLists(ctx context.Context, c *transport.Conn, l *Lists) error {
 	call := l.Calls[l.decoded]
 	err := s.Await(ctx, c, call, false)
 	var code *CodeError
@@ -130,7 +130,7 @@ func (s *Session) decodeLists(ctx context.Context, c *link.Conn, l *Lists) error
 		err = call.Decode(&resp)
 	}
 	if err == nil && len(l.answers) != l.first[l.decoded] {
-		err = fmt.Errorf("%w: %d lists instead of %d", link.ErrProtocol, len(l.answers), l.first[l.decoded])
+		err = fmt.Errorf("%w: %d lists instead of %d", transport.ErrProtocol, len(l.answers), l.first[l.decoded])
 	}
 	if err != nil {
 		return err

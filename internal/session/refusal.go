@@ -6,7 +6,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/paddock-zk/paddock/internal/link"
+	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
@@ -26,7 +26,7 @@ func (s *Session) Refusal(op wire.Op, path string, code wire.Code) error {
 // accessError is a refused access.
 type accessError struct {
 	right, node string
-	auth        []link.Auth
+	auth        []transport.Auth
 }
 
 // Error implements error.

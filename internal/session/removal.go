@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/paddock-zk/paddock/internal/link"
+	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
@@ -24,7 +24,7 @@ type Removal struct {
 	answered chan struct{}
 	reported bool // to the error listeners; written before a job has it, and by that
 	doubtful bool // an attempt may have deleted the node; written likewise
-	patience patience
+	patience timeouts
 
 	mu   sync.Mutex // guards the fields below
 	told bool       // answered is closed
@@ -56,7 +56,7 @@ func (r *Removal) Wait(limit time.Duration) error {
 	return r.err
 }
 
-// waitClosing is Wait while the session is being closed, when the minder has
+// waitClosing is Wait while the session is being closed, when the run loop has
 // ended. An answer on its way still comes.
 func (r *Removal) waitClosing(limit time.Duration) {
 	t := time.NewTimer(limit)
@@ -122,7 +122,7 @@ func (s *Session) Remove(session int64, path string) *Removal {
 	c, err := s.Current(session)
 	if err == nil {
 		call := deletion(path)
-		call.OnReply = func(call *link.Call) { s.removed(r, session, s.ended(call, true)) }
+		call.OnReply = func(call *transport.Call) { s.removed(r, session, s.ended(call, true)) }
 		if err = s.sendAtOnce(c, call); err == nil {
 			return r
 		}
@@ -132,8 +132,8 @@ func (s *Session) Remove(session int64, path string) *Removal {
 	return r
 }
 
-func deletion(path string) *link.Call {
-	return link.NewCall(wire.OpDelete, &wire.PathVersionRequest{Path: path, Version: -1})
+func deletion(path string) *transport.Call {
+	return transport.NewCall(wire.OpDelete, &wire.PathVersionRequest{Path: path, Version: -1})
 }
 
 // removed takes in how the first attempt went.
@@ -210,8 +210,8 @@ func (s *Session) removeEach(ctx context.Context, session int64, all []*Removal)
 	var refused []*Removal
 	var why error
 	tried := 0
-	request := func(i int) *link.Call { return deletion(all[i].path) }
-	_ = s.Each(ctx, c, true, len(all), request, func(i int, _ *link.Call, err error) error {
+	request := func(i int) *transport.Call { return deletion(all[i].path) }
+	_ = s.Each(ctx, c, true, len(all), request, func(i int, _ *transport.Call, err error) error {
 		tried = i + 1
 		r := all[i]
 		switch {
@@ -255,7 +255,7 @@ func (s *Session) RemoveAll(session int64, paths []string) []*Removal {
 // removals are those of one RemoveAll. The reply to one transaction sends the next.
 type removals struct {
 	session *Session
-	conn    *link.Conn
+	conn    *transport.Conn
 	id      int64 // of the session that the nodes were created in
 
 	mu   sync.Mutex // guards the fields below
@@ -272,8 +272,8 @@ func (b *removals) next() {
 	for i, r := range batch {
 		req.Ops[i] = wire.MultiOp{Op: wire.OpDelete, Request: &wire.PathVersionRequest{Path: r.path, Version: -1}}
 	}
-	call := link.NewCall(wire.OpMulti, req)
-	call.OnReply = func(call *link.Call) {
+	call := transport.NewCall(wire.OpMulti, req)
+	call.OnReply = func(call *transport.Call) {
 		if b.done(call, len(batch)) {
 			for _, r := range batch {
 				r.end(nil)
@@ -292,7 +292,7 @@ func (b *removals) next() {
 }
 
 // done is whether a transaction has deleted all of its nodes.
-func (b *removals) done(call *link.Call, n int) bool {
+func (b *removals) done(call *transport.Call, n int) bool {
 	var resp wire.MultiResponse
 	return b.session.ended(call, true) == nil && call.Decode(&resp) == nil && len(resp.Results) == n && resp.Results[0].Op != wire.OpError
 }
@@ -320,9 +320,9 @@ func (b *removals) takeAll() []*Removal {
 
 // RemoveDoubtful sees to it that a protected ephemeral node goes whose creation
 // has no known outcome. The call is waited for, then the node looked for.
-func (s *Session) RemoveDoubtful(session int64, call *link.Call, parent, protection string) {
+func (s *Session) RemoveDoubtful(session int64, call *transport.Call, parent, protection string) {
 	doubtful := func() bool {
-		var lost *link.LostError
+		var lost *transport.LostError
 		refused := call.Replied() && call.Code() != wire.CodeOK
 		return !refused && (!errors.As(call.Err(), &lost) || lost.Sent)
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/paddock-zk/paddock/internal/link"
+	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
@@ -22,10 +22,10 @@ type Scope struct {
 	// ACL is the access list of a node to be made.
 	ACL func(full string) []wire.ACL
 	// Data is what is written for nil data.
-	Data func(c *link.Conn) []byte
+	Data func(c *transport.Conn) []byte
 	// Read runs a read on a path by the client's retry policy, each attempt on the
 	// connection that there is. Its error is what calls of the client return.
-	Read func(ctx context.Context, name, full string, attempt func(context.Context, *link.Conn) error) error
+	Read func(ctx context.Context, name, full string, attempt func(context.Context, *transport.Conn) error) error
 	// Begin is an empty framework.Ops.
 	Begin func() any
 	// Guarded is a *framework.Transaction of a framework.Ops, applied only if the
@@ -33,7 +33,7 @@ type Scope struct {
 	Guarded func(ops any, guards []Guard) any
 	// Ensure makes paths and what is missing above them. Its error matches
 	// ErrKeepsVanishing if others delete them as often as they are made.
-	Ensure func(ctx context.Context, c *link.Conn, parents Parents) error
+	Ensure func(ctx context.Context, c *transport.Conn, parents Parents) error
 }
 
 // Parents are nodes to be made, in full, and what is to be looked at meanwhile.
@@ -47,7 +47,7 @@ type Parents struct {
 
 // Look passes on to Check how the request for the children of one went. Children
 // that cannot be seen are not checked.
-func (p *Parents) Look(of string, list *link.Call, err error) error {
+func (p *Parents) Look(of string, list *transport.Call, err error) error {
 	var children wire.Names
 	if err == nil {
 		err = list.Decode(&children)

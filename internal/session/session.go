@@ -1,10 +1,10 @@
 // Package session is one client's session with an ensemble, across
-// connections: its states, the session lease, the claims that rest on it, its
+// connections: its states, the session lease, the tracked nodes that rest on it, its
 // watches, its requests and its work in the background. It speaks of full paths
 // only; namespaces, retries and options are the framework's.
 //
 // The link says what happens to the connection (events.go). One goroutine minds
-// the clock (mind.go). Requests go straight from the caller to the connection
+// the clock (loop.go). Requests go straight from the caller to the connection
 // (calls.go, ops.go), watches through the registry (watches.go).
 package session
 
@@ -17,22 +17,22 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/paddock-zk/paddock/internal/chance"
-	"github.com/paddock-zk/paddock/internal/link"
 	"github.com/paddock-zk/paddock/internal/session/lease"
+	"github.com/paddock-zk/paddock/internal/transport"
+	"github.com/paddock-zk/paddock/internal/transport/random"
 	"github.com/paddock-zk/paddock/listeners"
 )
 
-// ErrSessionOver reports a claim in a session that has ended.
+// ErrSessionOver reports a tracked node in a session that has ended.
 var ErrSessionOver = errors.New("session is over")
 
-// ErrTimeoutTooShort reports a claim that cannot be held as the session timeout
+// ErrTimeoutTooShort reports a tracked node that cannot be held as the session timeout
 // is too short: in itself, or for the time that requests take.
 var ErrTimeoutTooShort = errors.New("session timeout is too short for locks")
 
 // Config says how to run a session.
 type Config struct {
-	Link         link.Config // without its Logger
+	Link         transport.Config // without its Logger
 	Lease        lease.Rule
 	ServerTick   time.Duration // see lease.Terms
 	CloseTimeout time.Duration
@@ -47,78 +47,78 @@ type Config struct {
 // Lock order: none. mu, the registry's mutex and a connection's are never held
 // together, save that the registry queues requests under its own.
 type Session struct {
-	cfg     Config
-	clock   Clock
-	opened  time.Time
-	chance  *chance.Source
-	link    *link.Link
-	log     *zap.Logger
-	states  listeners.Hub[listeners.State]
-	errors  listeners.Hub[error]
-	watches *watches
-	window  *window       // of requests on their way
-	poke    chan struct{} // wakes the minder
-	life    context.Context
-	stop    context.CancelCauseFunc
-	jobs    sync.WaitGroup // the minder, and work in the background
-	aside   sync.WaitGroup // see Aside
-	keep    sync.Once
-	kept    any          // written once
-	reads   atomic.Int32 // how servers read together, see Lists
+	cfg       Config
+	clock     Clock
+	opened    time.Time
+	random    *random.Source
+	transport *transport.Transport
+	log       *zap.Logger
+	states    listeners.Hub[listeners.State]
+	errors    listeners.Hub[error]
+	watches   *watches
+	window    *window       // of requests on their way
+	wake      chan struct{} // wakes the run loop
+	life      context.Context
+	stop      context.CancelCauseFunc
+	jobs      sync.WaitGroup // the run loop, and work in the background
+	aside     sync.WaitGroup // see Aside
+	keep      sync.Once
+	kept      any          // written once
+	reads     atomic.Int32 // how servers read together, see Lists
 	// ephemeralsLost counts the connections that ended over a request for the
 	// session's own nodes, see learnEphemerals.
 	ephemeralsLost   atomic.Int32
-	ephemeralsLostOn atomic.Pointer[link.Conn] // the last of them
-	// sure is until when, since the session object was opened, all claims are held
+	ephemeralsLostOn atomic.Pointer[transport.Conn] // the last of them
+	// sure is until when, since the session object was opened, all tracked nodes are held
 	// that are: the deadline when somebody last asked. It is 0 before, and once
-	// claims are in doubt.
+	// tracked nodes are in doubt.
 	sure atomic.Int64
 
-	mu        sync.Mutex // guards the fields below
-	state     listeners.State
-	served    bool       // has been connected to a server with a majority
-	conn      *link.Conn // nil while not connected
-	id        int64      // 0 without a session, or once it is given up
-	lease     lease.Lease
-	ready     bool          // claims are likely to be made, see KeepReady
-	warned    bool          // of the lease on this connection
-	overdue   bool          // the deadline was seen to have passed
-	losing    chan struct{} // closed when the session has been given up; nil while nobody is about to
-	givenUp   int64         // the session that was given up last
-	downAt    time.Time     // when the connection was lost; zero while there is one
-	claims    *claims
-	patiences patiences
-	claimed   bool // a claim was made since the minder looked
-	watching  int  // requests on their way that set watches on the nodes of claims
-	gone      gone
-	graves    map[int64][]func() // what is to be done when a session is known to be gone
-	sweeps    map[swept][]string // protections that a job is to look for; an entry says that it runs
-	checks    lease.Backoff      // of checks that verify claims, once some were refused
-	wakeAt    time.Time          // when the minder will look again by itself; zero for never, and while it looks
-	failure   error              // why there is no connection
-	outage    outage             // how long there has been none, for the log
-	closed    bool
-	asideOver bool          // nothing more is called aside
-	changed   chan struct{} // closed and replaced when conn, failure or closed change
-	done      chan struct{} // closed when Close has finished
-	closeErr  error
+	mu          sync.Mutex // guards the fields below
+	state       listeners.State
+	served      bool            // has been connected to a server with a majority
+	conn        *transport.Conn // nil while not connected
+	id          int64           // 0 without a session, or once it is given up
+	lease       lease.Lease
+	ready       bool          // tracked nodes are likely to be made, see KeepReady
+	warned      bool          // of the lease on this connection
+	overdue     bool          // the deadline was seen to have passed
+	losing      chan struct{} // closed when the session has been given up; nil while nobody is about to
+	givenUp     int64         // the session that was given up last
+	downAt      time.Time     // when the connection was lost; zero while there is one
+	tracked     *trackedNodes
+	patiences   timeoutLists
+	everTracked bool // a tracked node was made since the run loop looked
+	watching    int  // requests on their way that set watches on the nodes of tracked nodes
+	gone        gone
+	whenGone    map[int64][]func() // what is to be done when a session is known to be gone
+	sweeps      map[swept][]string // protections that a job is to look for; an entry says that it runs
+	checks      lease.Backoff      // of checks that verify tracked nodes, once some were refused
+	wakeAt      time.Time          // when the run loop will look again by itself; zero for never, and while it looks
+	failure     error              // why there is no connection
+	outage      outage             // how long there has been none, for the log
+	closed      bool
+	asideOver   bool          // nothing more is called aside
+	changed     chan struct{} // closed and replaced when conn, failure or closed change
+	done        chan struct{} // closed when Close has finished
+	closeErr    error
 }
 
 // Open begins to connect, in the background and for as long as it takes.
 func Open(cfg Config) (*Session, error) {
 	s := &Session{
-		cfg:     cfg,
-		clock:   NewClock(),
-		chance:  chance.New(),
-		log:     cfg.Logger,
-		watches: newWatches(cfg.Link.MaxRequest),
-		window:  newWindow(),
-		poke:    make(chan struct{}, 1),
-		claims:  newClaims(),
-		graves:  make(map[int64][]func()),
-		sweeps:  make(map[swept][]string),
-		changed: make(chan struct{}),
-		done:    make(chan struct{}),
+		cfg:      cfg,
+		clock:    NewClock(),
+		random:   random.New(),
+		log:      cfg.Logger,
+		watches:  newWatches(cfg.Link.MaxRequest),
+		window:   newWindow(),
+		wake:     make(chan struct{}, 1),
+		tracked:  newTrackedNodes(),
+		whenGone: make(map[int64][]func()),
+		sweeps:   make(map[swept][]string),
+		changed:  make(chan struct{}),
+		done:     make(chan struct{}),
 	}
 	s.opened = s.clock.Now()
 	s.outage.since = s.opened
@@ -126,13 +126,13 @@ func Open(cfg Config) (*Session, error) {
 	s.states.OnPanic = func(r any) { s.Report(&PanicError{Value: r}) }
 	s.errors.OnPanic = func(r any) { s.log.Error("error listener panicked", zap.Any("value", r)) }
 	s.life, s.stop = context.WithCancelCause(context.Background())
-	cfg.Link.Logger, cfg.Link.Now, cfg.Link.Chance = cfg.Logger, s.clock.Now, s.chance
-	s.link = link.New(cfg.Link, events{s})
-	if err := s.link.Open(); err != nil {
+	cfg.Link.Logger, cfg.Link.Now, cfg.Link.Chance = cfg.Logger, s.clock.Now, s.random
+	s.transport = transport.New(cfg.Link, events{s})
+	if err := s.transport.Open(); err != nil {
 		s.stop(err)
 		return nil, err
 	}
-	s.jobs.Go(s.mind)
+	s.jobs.Go(s.run)
 	return s, nil
 }
 
@@ -158,10 +158,10 @@ func (s *Session) Errors() listeners.Source[error] { return &s.errors }
 func (s *Session) Log() *zap.Logger { return s.log }
 
 // Link is the connection underneath.
-func (s *Session) Link() *link.Link { return s.link }
+func (s *Session) Link() *transport.Transport { return s.transport }
 
-// ChanceOf is what is drawn from for an owner.
-func (s *Session) ChanceOf(t Tag) *chance.Source { return s.chance.For(t[:]) }
+// RandomOf is what is drawn from for an owner.
+func (s *Session) RandomOf(t Tag) *random.Source { return s.random.For(t[:]) }
 
 // State is the connection's state now.
 func (s *Session) State() listeners.State {
@@ -200,24 +200,24 @@ func (s *Session) tellLocked() {
 	s.changed = make(chan struct{})
 }
 
-// pokeLocked wakes the minder.
-func (s *Session) pokeLocked() {
+// wakeLocked wakes the run loop.
+func (s *Session) wakeLocked() {
 	select {
-	case s.poke <- struct{}{}:
+	case s.wake <- struct{}{}:
 	default:
 	}
 }
 
-// Kept is what package recipes keeps for the client, made by the first call.
-func (s *Session) Kept(first func() any) any {
+// PerClient is what package recipes keeps for the client, made by the first call.
+func (s *Session) PerClient(first func() any) any {
 	s.keep.Do(func() { s.kept = first() })
 	return s.kept
 }
 
-// Close ends claims, watches, background work and the session, in this order,
+// Close ends tracked nodes, watches, background work and the session, in this order,
 // and waits for every goroutine, at most CloseTimeout and a little. It returns nil
 // if the servers were told, or have said that the session is over. Errors match
-// link.ErrNotTold, if nodes of the session may be left, link.ErrStuck and
+// transport.ErrNotTold, if nodes of the session may be left, transport.ErrStuck and
 // ErrBlocked. A second Close waits for the first and returns its error.
 func (s *Session) Close() error {
 	s.mu.Lock()
@@ -227,7 +227,7 @@ func (s *Session) Close() error {
 		return s.closeErr
 	}
 	s.closed = true
-	lost, losing := s.loseClaimsLocked(ErrClosed), s.losing
+	lost, losing := s.loseTrackedLocked(ErrClosed), s.losing
 	s.tellLocked()
 	s.mu.Unlock()
 
@@ -240,7 +240,7 @@ func (s *Session) Close() error {
 	s.watches.end(ErrClosed, true)
 	s.jobs.Wait()
 
-	err := s.link.Close(s.cfg.CloseTimeout)
+	err := s.transport.Close(s.cfg.CloseTimeout)
 	if s.closeErr = err; !s.joinAside() {
 		s.closeErr = errors.Join(err, ErrBlocked)
 	}
@@ -248,8 +248,8 @@ func (s *Session) Close() error {
 	s.mu.Lock()
 	s.id = 0
 	var gone []func()
-	if !errors.Is(err, link.ErrNotTold) {
-		for _, fns := range s.graves {
+	if !errors.Is(err, transport.ErrNotTold) {
+		for _, fns := range s.whenGone {
 			gone = append(gone, fns...)
 		}
 	}

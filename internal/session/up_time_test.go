@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 
-	"github.com/paddock-zk/paddock/internal/link"
+	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/listeners"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -62,7 +62,7 @@ func TestSessionIsLostWhileItIsRenewed(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
 		dials := 0
 		s, err := Open(Config{
-			Link: link.Config{
+			Link: transport.Config{
 				Servers: []string{srv.ConnectString()}, SessionTimeout: 10 * time.Second, ConnectTimeout: time.Second, MaxReply: 1 << 20, MaxRequest: 1 << 20,
 				Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
 					nc, err := srv.DialContext(ctx, network, addr)

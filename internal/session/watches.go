@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/paddock-zk/paddock/internal/link"
+	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
@@ -64,7 +64,7 @@ type watches struct {
 	mostBytes int // in a request that sets several
 
 	mu      sync.Mutex          // guards the fields below
-	conn    *link.Conn          // nil while not connected
+	conn    *transport.Conn     // nil while not connected
 	subs    map[watchKey]*Watch // the latest on each node, the others behind it
 	setters map[watchKey]int
 	owed    map[standing]bool // to be removed once no setter is on its way, or it is their turn
@@ -99,10 +99,10 @@ func newWatches(mostBytes int) *watches {
 
 // set sends a request that sets a watch. fn gets the one event, in the
 // goroutine that reads the connection; it must not block.
-func (w *watches) set(c *link.Conn, call *link.Call, kind watchKind, path string, fn func(Event)) (*Watch, error) {
+func (w *watches) set(c *transport.Conn, call *transport.Call, kind watchKind, path string, fn func(Event)) (*Watch, error) {
 	sub := &Watch{key: watchKey{path, kind}, fn: fn}
 	before := call.OnReply
-	call.OnReply = func(call *link.Call) {
+	call.OnReply = func(call *transport.Call) {
 		w.answered(sub, call)
 		if before != nil {
 			before(call)
@@ -121,7 +121,7 @@ func (w *watches) set(c *link.Conn, call *link.Call, kind watchKind, path string
 }
 
 // answered settles what a request to set a watch has done.
-func (w *watches) answered(sub *Watch, call *link.Call) {
+func (w *watches) answered(sub *Watch, call *transport.Call) {
 	if ended := w.settle(sub, call); ended != nil {
 		// Whoever waits for the reply learns that the watch stands, and so waits
 		// for its event too.
@@ -130,7 +130,7 @@ func (w *watches) answered(sub *Watch, call *link.Call) {
 }
 
 // settle returns an error if the watch was set when the registry had ended.
-func (w *watches) settle(sub *Watch, call *link.Call) error {
+func (w *watches) settle(sub *Watch, call *transport.Call) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	asked := sub.key
@@ -222,8 +222,8 @@ func (w *watches) releaseLocked(st standing) {
 	}
 	// If it cannot be sent the connection is gone, and the watch with it. If the
 	// server refuses, the watch has just fired.
-	call := link.NewCall(wire.OpRemoveWatches, &wire.WatchesRequest{Path: st.path, Type: typ})
-	call.OnReply = func(*link.Call) { w.removed() }
+	call := transport.NewCall(wire.OpRemoveWatches, &wire.WatchesRequest{Path: st.path, Type: typ})
+	call.OnReply = func(*transport.Call) { w.removed() }
 	if w.conn.Send(call) == nil {
 		w.removes++
 	}
@@ -287,7 +287,7 @@ const (
 
 // begin sets every watch again on a new connection of the same session. The
 // server answers with the events that were missed since it had the state seen.
-func (w *watches) begin(c *link.Conn, seen int64) {
+func (w *watches) begin(c *transport.Conn, seen int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.conn = c
@@ -297,8 +297,8 @@ func (w *watches) begin(c *link.Conn, seen int64) {
 		if size == 0 {
 			return
 		}
-		call := link.NewCall(wire.OpSetWatches, req)
-		call.OnReply = func(call *link.Call) {
+		call := transport.NewCall(wire.OpSetWatches, req)
+		call.OnReply = func(call *transport.Call) {
 			if call.Err() == nil && call.Code() != wire.CodeOK {
 				// Without this the watches would be waited for and never fire.
 				// Told, and not to be matched: it answers none of the requests that end
@@ -360,26 +360,26 @@ func (w *watches) end(err error, last bool) {
 }
 
 // WatchData reads a node with a watch. A node that is not there is not watched.
-func (s *Session) WatchData(ctx context.Context, c *link.Conn, path string, fn func(Event)) (*link.Call, *Watch, error) {
+func (s *Session) WatchData(ctx context.Context, c *transport.Conn, path string, fn func(Event)) (*transport.Call, *Watch, error) {
 	return s.watch(ctx, c, wire.OpGetData, watchData, path, fn)
 }
 
 // WatchExists asks for a node with a watch, which stands also if there is none.
-func (s *Session) WatchExists(ctx context.Context, c *link.Conn, path string, fn func(Event)) (*link.Call, *Watch, error) {
+func (s *Session) WatchExists(ctx context.Context, c *transport.Conn, path string, fn func(Event)) (*transport.Call, *Watch, error) {
 	return s.watch(ctx, c, wire.OpExists, watchExist, path, fn)
 }
 
 // WatchChildren lists a node's children with a watch.
-func (s *Session) WatchChildren(ctx context.Context, c *link.Conn, path string, fn func(Event)) (*link.Call, *Watch, error) {
+func (s *Session) WatchChildren(ctx context.Context, c *transport.Conn, path string, fn func(Event)) (*transport.Call, *Watch, error) {
 	return s.watch(ctx, c, wire.OpGetChildren2, watchChild, path, fn)
 }
 
-func (s *Session) watch(ctx context.Context, c *link.Conn, op wire.Op, kind watchKind, path string, fn func(Event)) (*link.Call, *Watch, error) {
-	call := link.NewCall(op, &wire.PathWatchRequest{Path: path, Watch: true})
+func (s *Session) watch(ctx context.Context, c *transport.Conn, op wire.Op, kind watchKind, path string, fn func(Event)) (*transport.Call, *Watch, error) {
+	call := transport.NewCall(op, &wire.PathWatchRequest{Path: path, Watch: true})
 	if err := s.admit(ctx, call); err != nil {
 		return nil, nil, err
 	}
-	s.chance.Stagger(call.Frame())
+	s.random.Stagger(call.Frame())
 	sub, err := s.watches.set(c, call, kind, path, fn)
 	if err != nil {
 		call.Discard()

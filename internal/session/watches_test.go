@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/paddock-zk/paddock/internal/link"
+	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
@@ -15,7 +15,7 @@ func TestWatchAnsweredAfterTheEndIsToldOfIt(t *testing.T) {
 	sub := &Watch{key: watchKey{"/a", watchChild}, fn: func(ev Event) { got = append(got, ev) }}
 	w.setters[sub.key]++
 	w.end(ErrClosed, true)
-	w.answered(sub, link.NewCall(wire.OpGetChildren2, wire.Empty{}))
+	w.answered(sub, transport.NewCall(wire.OpGetChildren2, wire.Empty{}))
 	assert.Equal(t, []Event{{Path: "/a", Err: ErrClosed}}, got)
 	assert.Empty(t, w.setters)
 }
@@ -27,7 +27,7 @@ func TestWatchersOfOneNodeAreToldInTheirOrder(t *testing.T) {
 	for i := range 5 {
 		sub := &Watch{key: watchKey{"/a", watchData}, fn: func(Event) { told = append(told, i) }}
 		w.setters[sub.key]++
-		w.answered(sub, link.NewCall(wire.OpGetData, wire.Empty{}))
+		w.answered(sub, transport.NewCall(wire.OpGetData, wire.Empty{}))
 		subs = append(subs, sub)
 	}
 	for _, i := range []int{4, 0, 2, 2} {

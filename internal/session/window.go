@@ -130,7 +130,7 @@ func (w *window) take(n int) {
 	w.used += n
 }
 
-// Leave gives n places back. It implements link.Places.
+// Leave gives n places back. It implements transport.Places.
 func (w *window) Leave(n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

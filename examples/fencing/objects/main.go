@@ -14,7 +14,7 @@ import (
 
 	"github.com/paddock-zk/paddock/examples/internal/playground"
 	"github.com/paddock-zk/paddock/framework"
-	"github.com/paddock-zk/paddock/recipes"
+	"github.com/paddock-zk/paddock/recipes/locks"
 )
 
 func main() { playground.Main("objects", run) }
@@ -35,7 +35,7 @@ func run(ctx context.Context, servers string, out *log.Logger) (err error) {
 	}
 	defer func() { err = errors.Join(err, bob.Close()) }()
 
-	annHold, err := recipes.NewInterProcessMutex(ann, "/locks/report").Acquire(ctx)
+	annHold, err := locks.NewInterProcessMutex(ann, "/locks/report").Acquire(ctx)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func run(ctx context.Context, servers string, out *log.Logger) (err error) {
 	if err := bob.Delete(ctx, annHold.Path(), framework.AnyVersion); err != nil {
 		return err
 	}
-	bobHold, err := recipes.NewInterProcessMutex(bob, "/locks/report").Acquire(ctx)
+	bobHold, err := locks.NewInterProcessMutex(bob, "/locks/report").Acquire(ctx)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func run(ctx context.Context, servers string, out *log.Logger) (err error) {
 
 	// Bob has not written yet, and still it is too late for Ann.
 	err = report.Write(ctx, []byte("Ann: done"), annToken)
-	out.Println("Ann's late write is refused:", errors.Is(err, recipes.ErrFenced))
+	out.Println("Ann's late write is refused:", errors.Is(err, locks.ErrFenced))
 	if err := report.Write(ctx, []byte("Bob: done"), bobHold.FencingToken()); err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func run(ctx context.Context, servers string, out *log.Logger) (err error) {
 	}
 	out.Printf("without the fence it says %q", seen)
 
-	if err := annHold.Release(); !errors.Is(err, recipes.ErrLockLost) {
+	if err := annHold.Release(); !errors.Is(err, locks.ErrLockLost) {
 		return err
 	}
 	return bobHold.Release()

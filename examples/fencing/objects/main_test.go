@@ -17,7 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/paddock-zk/paddock/examples/internal/playground"
-	"github.com/paddock-zk/paddock/recipes"
+	"github.com/paddock-zk/paddock/recipes/locks"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -57,7 +57,7 @@ func crowd(t *testing.T, write func(ctx context.Context, data []byte, token int6
 		wg.Go(func() {
 			for token := range next {
 				if err := write(t.Context(), fmt.Appendf(nil, "%03d", token), token); err != nil {
-					assert.ErrorIs(t, err, recipes.ErrFenced)
+					assert.ErrorIs(t, err, locks.ErrFenced)
 					count.Add(1)
 				}
 			}
@@ -91,12 +91,12 @@ func TestReadRaises(t *testing.T) {
 	data, err := o.Read(t.Context(), 7)
 	require.NoError(t, err)
 	assert.Empty(t, data)
-	require.ErrorIs(t, o.Write(t.Context(), []byte("late"), 6), recipes.ErrFenced)
+	require.ErrorIs(t, o.Write(t.Context(), []byte("late"), 6), locks.ErrFenced)
 	_, err = o.Read(t.Context(), 6)
-	require.ErrorIs(t, err, recipes.ErrFenced)
+	require.ErrorIs(t, err, locks.ErrFenced)
 	require.NoError(t, o.Write(t.Context(), []byte("in time"), 7))
 	for _, over := range []int64{0, -1} {
-		require.ErrorIs(t, o.Write(t.Context(), nil, over), recipes.ErrFenced, "the token of a hold that is over")
+		require.ErrorIs(t, o.Write(t.Context(), nil, over), locks.ErrFenced, "the token of a hold that is over")
 	}
 	data, err = o.Read(t.Context(), 8)
 	require.NoError(t, err)

@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/paddock-zk/paddock/recipes"
+	"github.com/paddock-zk/paddock/recipes/locks"
 )
 
 // fenceHeader is metadata that the store keeps with an object.
@@ -27,7 +27,7 @@ type Object struct {
 
 // Read returns what the object holds, nil if it does not exist, and raises its
 // fence to the token: who held the lock before can no longer change what was
-// read. The error matches recipes.ErrFenced if a later holder was here.
+// read. The error matches locks.ErrFenced if a later holder was here.
 func (o Object) Read(ctx context.Context, token int64) ([]byte, error) {
 	return o.update(ctx, token, nil, false)
 }
@@ -48,7 +48,7 @@ func (o Object) update(ctx context.Context, token int64, data []byte, replace bo
 		case err != nil:
 			return nil, err
 		case token <= 0 || token < seen.fence:
-			return nil, fmt.Errorf("object %s, token %d: %w", o.URL, token, recipes.ErrFenced)
+			return nil, fmt.Errorf("object %s, token %d: %w", o.URL, token, locks.ErrFenced)
 		case !replace && token == seen.fence:
 			return seen.data, nil
 		case !replace:

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/paddock-zk/paddock/recipes"
+	"github.com/paddock-zk/paddock/recipes/locks"
 )
 
 // schema has the highest token beside the data that it protects.
@@ -29,7 +29,7 @@ type Accounts struct {
 
 // Read returns a balance and raises the account's fence to the token: who held
 // the lock before can no longer change what was read. The error matches
-// recipes.ErrFenced if a later holder was here, and sql.ErrNoRows if there is
+// locks.ErrFenced if a later holder was here, and sql.ErrNoRows if there is
 // no such account.
 func (a Accounts) Read(ctx context.Context, id string, token int64) (balance int64, err error) {
 	if token <= 0 {
@@ -71,7 +71,7 @@ func (a Accounts) why(ctx context.Context, id string, token int64) error {
 
 // stale is also the answer to token 0, which is that of a hold that is over.
 func stale(id string, token int64) error {
-	return fmt.Errorf("account %s, token %d: %w", id, token, recipes.ErrFenced)
+	return fmt.Errorf("account %s, token %d: %w", id, token, locks.ErrFenced)
 }
 
 // WriteUnfenced is how it is done without a fence.

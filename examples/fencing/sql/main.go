@@ -15,7 +15,7 @@ import (
 
 	"github.com/paddock-zk/paddock/examples/internal/playground"
 	"github.com/paddock-zk/paddock/framework"
-	"github.com/paddock-zk/paddock/recipes"
+	"github.com/paddock-zk/paddock/recipes/locks"
 )
 
 func main() { playground.Main("sql", run) }
@@ -44,7 +44,7 @@ func run(ctx context.Context, servers string, out *log.Logger) (err error) {
 	defer func() { err = errors.Join(err, bob.Close()) }()
 
 	// Ann reads and is about to write what she has worked out from that.
-	annHold, err := recipes.NewInterProcessMutex(ann, "/locks/piggy").Acquire(ctx)
+	annHold, err := locks.NewInterProcessMutex(ann, "/locks/piggy").Acquire(ctx)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func run(ctx context.Context, servers string, out *log.Logger) (err error) {
 	if err := bob.Delete(ctx, annHold.Path(), framework.AnyVersion); err != nil {
 		return err
 	}
-	bobHold, err := recipes.NewInterProcessMutex(bob, "/locks/piggy").Acquire(ctx)
+	bobHold, err := locks.NewInterProcessMutex(bob, "/locks/piggy").Acquire(ctx)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func run(ctx context.Context, servers string, out *log.Logger) (err error) {
 
 	// The write that was on its way when Ann's process stopped arrives.
 	err = accounts.Write(ctx, "piggy", annSaw-30, annToken)
-	out.Println("Ann's late write is refused:", errors.Is(err, recipes.ErrFenced))
+	out.Println("Ann's late write is refused:", errors.Is(err, locks.ErrFenced))
 	balance, err := accounts.Read(ctx, "piggy", bobHold.FencingToken())
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func run(ctx context.Context, servers string, out *log.Logger) (err error) {
 	}
 	out.Println("without the fence it is", balance, "and Bob's 50 are lost")
 
-	if err := annHold.Release(); !errors.Is(err, recipes.ErrLockLost) {
+	if err := annHold.Release(); !errors.Is(err, locks.ErrLockLost) {
 		return err
 	}
 	return bobHold.Release()

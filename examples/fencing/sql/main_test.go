@@ -16,7 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/paddock-zk/paddock/examples/internal/playground"
-	"github.com/paddock-zk/paddock/recipes"
+	"github.com/paddock-zk/paddock/recipes/locks"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -83,7 +83,7 @@ func crowd(t *testing.T, write func(ctx context.Context, token int64) error) (re
 			for token := range next {
 				err := write(t.Context(), token)
 				if err != nil {
-					assert.ErrorIs(t, err, recipes.ErrFenced)
+					assert.ErrorIs(t, err, locks.ErrFenced)
 					mu.Lock()
 					refused++
 					mu.Unlock()
@@ -118,14 +118,14 @@ func TestReadRaises(t *testing.T) {
 	a := open(t)
 	_, err := a.Read(t.Context(), "a", 7)
 	require.NoError(t, err)
-	require.ErrorIs(t, a.Write(t.Context(), "a", 1, 6), recipes.ErrFenced)
+	require.ErrorIs(t, a.Write(t.Context(), "a", 1, 6), locks.ErrFenced)
 	_, err = a.Read(t.Context(), "a", 6)
-	require.ErrorIs(t, err, recipes.ErrFenced)
+	require.ErrorIs(t, err, locks.ErrFenced)
 	require.NoError(t, a.Write(t.Context(), "a", 1, 7))
 	for _, over := range []int64{0, -1} {
-		require.ErrorIs(t, a.Write(t.Context(), "a", 1, over), recipes.ErrFenced, "the token of a hold that is over")
+		require.ErrorIs(t, a.Write(t.Context(), "a", 1, over), locks.ErrFenced, "the token of a hold that is over")
 		_, err = a.Read(t.Context(), "a", over)
-		require.ErrorIs(t, err, recipes.ErrFenced)
+		require.ErrorIs(t, err, locks.ErrFenced)
 	}
 	require.ErrorIs(t, a.Write(t.Context(), "nobody's", 1, 8), sql.ErrNoRows)
 }

@@ -121,7 +121,7 @@ func (n *network) send(e Evidence) {
 	})
 }
 
-// renew does what the minder does.
+// renew does what the run loop does.
 func (n *network) renew() {
 	if !n.asked.IsZero() && n.granted.IsZero() && n.lease.Enough(n.now) {
 		n.granted = n.now

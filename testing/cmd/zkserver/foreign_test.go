@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/paddock-zk/paddock/internal/realzk"
+	"github.com/paddock-zk/paddock/internal/test/realzk"
 )
 
 // Clients in other languages, without special settings on their side, take a

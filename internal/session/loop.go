@@ -1,0 +1,215 @@
+package session
+
+import (
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/paddock-zk/paddock/internal/session/lease"
+	"github.com/paddock-zk/paddock/internal/transport"
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+func panicText(v any) string { return fmt.Sprint(v) }
+
+// run watches the clock until the session closes: the end of the session lease,
+// the renewals that put it off, the watches on the nodes of tracked nodes, and the limits
+// of removals that are waited for.
+func (s *Session) run() {
+	timer := time.NewTimer(time.Hour)
+	timer.Stop()
+	defer timer.Stop()
+	for s.life.Err() == nil {
+		next := s.tend(s.clock.Now())
+		s.mu.Lock()
+		s.wakeAt = next
+		s.mu.Unlock()
+		if next.IsZero() {
+			timer.Stop()
+		} else if wait := next.Sub(s.clock.Now()); wait > 0 {
+			timer.Reset(wait)
+		} else {
+			continue // with a timer that is due, one of Go's own mistakes could end a test
+		}
+		select {
+		case <-timer.C:
+		case <-s.wake:
+		case <-s.life.Done():
+		}
+	}
+}
+
+// lookAgain is how often the run loop reads the clock while there are tracked nodes.
+// Timers stand still while the machine sleeps: this is how much later than the
+// deadline a context may end that was waited for then.
+const lookAgain = time.Second
+
+// tend does what is due and returns when to look again, the zero time for
+// never unless poked.
+func (s *Session) tend(now time.Time) time.Time {
+	s.mu.Lock()
+	s.wakeAt = time.Time{} // what comes while we look must wake us again
+	s.mu.Unlock()
+	next := s.tendSession(now)
+	if due := s.endWaits(now); next.IsZero() || !due.IsZero() && due.Before(next) {
+		return due
+	}
+	return next
+}
+
+// tendSession does what is due for the session and its tracked nodes.
+func (s *Session) tendSession(now time.Time) time.Time {
+	s.mu.Lock()
+	if s.id == 0 || s.closed {
+		s.mu.Unlock()
+		return time.Time{}
+	}
+	if s.overdueLocked(now) {
+		s.mu.Unlock()
+		s.lose(ErrNotConnected)
+		return time.Time{}
+	}
+	next := s.limitLocked()
+	switch {
+	case s.tracked.len() > 0:
+		next = earlier(next, now.Add(lookAgain))
+	case s.everTracked:
+		// Short tracked nodes follow each other, and each would wake us to look for what
+		// is over by then.
+		next = earlier(next, now.Add(watchAfter))
+	}
+	s.everTracked = false
+	c := s.conn
+	if c == nil || c.ReadOnly() {
+		s.mu.Unlock()
+		return next
+	}
+	s.grantWaitingLocked(now)
+	warn := s.warnLocked(now)
+	renewal, due := s.renewLocked(c, now)
+	due = sooner(warn, due)
+	claims := s.tracked.len()
+	s.mu.Unlock()
+	if !due.IsZero() {
+		next = sooner(next, due)
+	}
+	_ = c.SendFirst(renewal...) // else the connection has ended, and the next one begins anew
+	if claims == 0 {
+		return next
+	}
+	if due := s.watchAllTracked(c, now); !due.IsZero() {
+		next = earlier(next, due)
+	}
+	return next
+}
+
+// useLocked is what the session lease is renewed for.
+func (s *Session) useLocked() lease.Use {
+	switch {
+	case s.tracked.len() > 0:
+		return lease.Held
+	case s.ready:
+		return lease.Ready
+	}
+	return lease.Unused
+}
+
+// renewLocked makes the requests that are due on c: those that renew the session
+// lease, and those that verify tracked nodes. It says when to ask again.
+func (s *Session) renewLocked(c *transport.Conn, now time.Time) (calls []*transport.Call, next time.Time) {
+	if s.tracked.doubt() {
+		if until := s.checks.Until(); now.Before(until) {
+			next = until
+		} else {
+			for chk := s.nextCheckLocked(true); chk != nil; chk = s.nextCheckLocked(true) {
+				calls = append(calls, s.sendable(c, chk))
+			}
+		}
+	}
+	step, due := s.lease.Renew(now, s.useLocked())
+	if step&lease.Write != 0 {
+		if chk := s.nextCheckLocked(false); chk != nil {
+			calls = append(calls, s.sendable(c, chk))
+		}
+	}
+	if step&lease.Sync != 0 {
+		call := transport.NewCall(wire.OpSync, &wire.PathRequest{Path: "/"})
+		call.OnReply = func(call *transport.Call) { s.synced(c, call) }
+		calls = append(calls, call)
+	}
+	return calls, sooner(next, due)
+}
+
+func (s *Session) sendable(c *transport.Conn, chk *check) *transport.Call {
+	chk.call.OnReply = func(*transport.Call) { s.settle(c, chk) }
+	return chk.call
+}
+
+// synced takes in the reply to a sync, of which only a refusal is news: Acked has
+// told of an answer.
+func (s *Session) synced(c *transport.Conn, call *transport.Call) {
+	if !call.Replied() || call.Code() == wire.CodeOK {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn == c {
+		s.lease.Refused(lease.Sync, s.clock.Now())
+		s.wakeLocked()
+	}
+}
+
+// warnLocked logs, once for each connection, that holds are about to be lost
+// although the connection stands. It returns when to look again.
+func (s *Session) warnLocked(now time.Time) time.Time {
+	if s.warned || s.tracked.granted() == 0 || s.cfg.Lease != lease.ByQuorum {
+		return time.Time{}
+	}
+	if short := s.lease.Short(); short.After(now) {
+		return short
+	}
+	s.warned = true
+	s.log.Warn("the session lease is about to end: renewals take too long for the session timeout",
+		zap.Duration("left", s.limitLocked().Sub(now)), zap.Duration("renewal takes", s.lease.Takes()), zap.Duration("session timeout", s.lease.Timeout()))
+	return time.Time{}
+}
+
+// sooner is the earlier of two times of which a zero one is none.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// limitLocked is when the session counts as lost if nothing more is heard. What
+// the rule for ensembles proves is for tracked nodes: without any it would lapse whenever
+// nothing is written.
+func (s *Session) limitLocked() time.Time {
+	limit := s.lease.Heard()
+	if s.tracked.granted() > 0 {
+		limit = s.lease.Deadline()
+	}
+	if s.cfg.LostAfter > 0 && !s.downAt.IsZero() {
+		limit = earlier(limit, s.downAt.Add(s.cfg.LostAfter))
+	}
+	return limit
+}
+
+// overdueLocked is whether the limit has passed. Once it was seen to have,
+// nothing that comes later can make the session believed in again.
+func (s *Session) overdueLocked(now time.Time) bool {
+	if !s.overdue && s.id != 0 && !now.Before(s.limitLocked()) {
+		s.overdue = true
+		s.wakeLocked()
+	}
+	return s.overdue
+}

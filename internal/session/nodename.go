@@ -1,0 +1,263 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"math"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/paddock-zk/paddock/internal/transport"
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+// A protected node has a name that nobody else gives: the mark, a UUID and a
+// dash before the name asked for. If the reply to its creation is lost, it is
+// found by that.
+//
+// Source: Curator's ProtectedUtils; the form is the same, so Java's helpers
+// recognise it.
+const (
+	protectedMark = "_c_"
+	protectedLen  = len(protectedMark) + 36 + 1
+)
+
+// NewProtection returns a prefix for the name of one protected node.
+func (s *Session) NewProtection() string {
+	var u [16]byte
+	s.random.Fill(u[:])
+	u[6] = u[6]&0x0f | 0x40
+	return protection(u)
+}
+
+func protection(u [16]byte) string {
+	u[8] = u[8]&0x3f | 0x80
+	name := append(make([]byte, 0, protectedLen), protectedMark...)
+	from := 0
+	for _, to := range [...]int{4, 6, 8, 10, len(u)} {
+		name = append(hex.AppendEncode(name, u[from:to]), '-')
+		from = to
+	}
+	return string(name)
+}
+
+// Tag tells the owners of nodes apart that share a session. It stands in the
+// last part of a UUID of version 8, which leaves its content to whoever makes
+// it; those of other libraries are of version 4.
+type Tag [6]byte
+
+// NewTag returns another one than all others.
+func (s *Session) NewTag() (t Tag) {
+	s.random.Fill(t[:])
+	return t
+}
+
+// Protection is NewProtection for a node of the owner with that tag. yields says that the owner
+// gives its place to others rather than be in their way.
+func (s *Session) Protection(t Tag, yields bool) string {
+	var u [16]byte
+	s.random.For(t[:]).Fill(u[:10])
+	u[6] = u[6]&0x0f | 0x80
+	if u[0] &= 0x7f; yields {
+		u[0] |= 0x80
+	}
+	copy(u[10:], t[:])
+	return protection(u)
+}
+
+// TagOf returns the tag in a name, as text, "" if there is none, and whether its
+// owner yields.
+func TagOf(name string) (tag string, yields bool) {
+	if !isTagged(name) {
+		return "", false
+	}
+	return name[len(protectedMark)+24 : protectedLen-1], Yields(name)
+}
+
+// Yields is whether the owner of a node with that name yields.
+func Yields[N string | []byte](name N) bool {
+	return isTagged(name) && name[len(protectedMark)] >= '8'
+}
+
+func isTagged[N string | []byte](name N) bool {
+	return isProtected(name) && name[len(protectedMark)+14] == '8'
+}
+
+func isProtected[N string | []byte](name N) bool {
+	return len(name) > protectedLen && string(name[:len(protectedMark)]) == protectedMark && name[protectedLen-1] == '-'
+}
+
+// Unprotected returns a name without its protection, and whether it had one.
+func Unprotected(name string) (string, bool) {
+	if !isProtected(name) {
+		return name, false
+	}
+	return name[protectedLen:], true
+}
+
+// Barrier is a request behind which reads, on the same connection, show every
+// write that any server took in before. It is a write that changes nothing: a
+// sync is not enough, as the server that leads answers it before it has applied
+// what others have, and a sync takes part in no vote.
+func Barrier(path string) *transport.Call {
+	check := wire.MultiOp{Op: wire.OpCheck, Request: &wire.PathVersionRequest{Path: path, Version: -1}}
+	return transport.NewCall(wire.OpMulti, &wire.MultiRequest{Ops: []wire.MultiOp{check}})
+}
+
+// AwaitBarrier waits for it. That its node is not there, or not for our eyes,
+// does not matter.
+func (s *Session) AwaitBarrier(ctx context.Context, c *transport.Conn, barrier *transport.Call) error {
+	err := s.Await(ctx, c, barrier, false)
+	if errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNoAuth) {
+		return nil
+	}
+	return err
+}
+
+// Stat describes a node. Where the server refuses that for want of the right to
+// read, which it does from 3.9 on, the right to administer will do as well.
+func (s *Session) Stat(ctx context.Context, c *transport.Conn, path string) (wire.Stat, error) {
+	var there wire.StatResponse
+	err := s.Round(ctx, c, wire.OpExists, false, &wire.PathWatchRequest{Path: path}, &there)
+	if !errors.Is(err, zk.ErrNoAuth) {
+		return there.Stat, err
+	}
+	var list wire.GetACLResponse
+	err = s.Round(ctx, c, wire.OpGetACL, false, &wire.PathRequest{Path: path}, &list)
+	return list.Stat, err
+}
+
+// Find lists what stands under parent with a protection, made by a request that
+// a server had read before the connection was lost.
+func (s *Session) Find(ctx context.Context, c *transport.Conn, parent, protection string) ([]string, error) {
+	return s.find(ctx, c, parent, has(protection))
+}
+
+// FindOwn is Find for ephemeral nodes of the session that c belongs to. Where the
+// list is longer than we accept, servers from 3.6 on are asked for the session's
+// own nodes instead.
+//
+// Source: ZooKeeper's FinalRequestProcessor, getEphemerals.
+func (s *Session) FindOwn(ctx context.Context, c *transport.Conn, parent, protection string) ([]string, error) {
+	return s.findOwn(ctx, c, parent, has(protection))
+}
+
+func has(protection string) func(name []byte) bool {
+	return func(name []byte) bool { return bytes.HasPrefix(name, []byte(protection)) }
+}
+
+func (s *Session) findOwn(ctx context.Context, c *transport.Conn, parent string, match func(name []byte) bool) ([]string, error) {
+	found, err := s.find(ctx, c, parent, match)
+	if !errors.Is(err, ErrReplyTooLarge) || s.ephemeralsLost.Load() >= mostEphemeralsLost {
+		return found, err
+	}
+	own := transport.NewCall(wire.OpGetEphemerals, &wire.PathRequest{Path: Below(parent, protectedMark)})
+	own.OnReply = func(call *transport.Call) { s.learnEphemerals(c, call) }
+	if err := s.Send(ctx, c, own); err != nil {
+		return nil, err
+	}
+	if asked := s.Await(ctx, c, own, false); asked != nil {
+		var code *CodeError
+		if errors.As(asked, &code) && code.Code == wire.CodeUnimplemented {
+			return nil, err
+		}
+		return nil, asked
+	}
+	var resp wire.GetEphemeralsResponse
+	if err := own.Decode(&resp); err != nil {
+		return nil, err
+	}
+	for _, path := range resp.Paths {
+		// The prefix may also be that of nodes further down.
+		if name, below := strings.CutPrefix(path, Below(parent, "")); below && !strings.Contains(name, "/") && match([]byte(name)) {
+			found = append(found, name)
+		}
+	}
+	return found, nil
+}
+
+// mostEphemeralsLost is how many connections may end with such a request on its way.
+// Servers before 3.6 end each. Once one has answered, a lost connection says nothing.
+const mostEphemeralsLost = 2
+
+// learnEphemerals takes in how a server has taken that request.
+func (s *Session) learnEphemerals(c *transport.Conn, call *transport.Call) {
+	switch {
+	case call.Replied() && call.Code() == wire.CodeUnimplemented:
+		s.ephemeralsLost.Store(mostEphemeralsLost)
+	case call.Replied():
+		s.ephemeralsLost.Store(math.MinInt32)
+	case !call.SentAt().IsZero() && s.ephemeralsLostOn.Swap(c) != c:
+		s.ephemeralsLost.Add(1)
+	}
+}
+
+func (s *Session) find(ctx context.Context, c *transport.Conn, parent string, match func(name []byte) bool) ([]string, error) {
+	barrier, list := Barrier(parent), NewList(parent)
+	if err := s.Send(ctx, c, barrier, list); err != nil {
+		return nil, err
+	}
+	if err := s.AwaitBarrier(ctx, c, barrier); err != nil {
+		return nil, err
+	}
+	children, err := s.List(ctx, c, list)
+	if err != nil {
+		return nil, err
+	}
+	defer list.Free()
+	var found []string
+	for _, name := range children.All() {
+		if match(name) {
+			found = append(found, string(name))
+		}
+	}
+	return found, nil
+}
+
+// Observe calls fn with a node's data, now and after each change, until it is
+// stopped or the node or the session is gone.
+func (s *Session) Observe(session int64, path string, fn func(data []byte)) (stop func()) {
+	life, cancel := context.WithCancel(s.life)
+	s.Go(func(context.Context) {
+		defer cancel()
+		_ = s.RetryUntilDone(life, func(ctx context.Context) error {
+			for {
+				if err := s.observeOnce(ctx, session, path, fn); err != nil {
+					return err // whoever needs to know has a tracked node on the node
+				}
+			}
+		})
+	})
+	return cancel
+}
+
+// observeOnce reads a node and waits for its next change.
+func (s *Session) observeOnce(ctx context.Context, session int64, path string, fn func([]byte)) error {
+	c, err := s.ConnIn(ctx, session)
+	if err != nil {
+		return err
+	}
+	changed := make(chan error, 1)
+	call, watch, err := s.WatchData(ctx, c, path, func(ev Event) { changed <- ev.Err })
+	if err != nil {
+		return err
+	}
+	defer s.StopWatch(watch)
+	if err := s.Await(ctx, c, call, false); err != nil {
+		return err
+	}
+	var resp wire.GetDataResponse
+	if err := call.Decode(&resp); err != nil {
+		return err
+	}
+	fn(resp.Data)
+	select {
+	case err := <-changed:
+		return err
+	case <-ctx.Done():
+		return s.contextEnd(ctx)
+	}
+}

@@ -1,0 +1,499 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/paddock-zk/paddock/internal/session/lease"
+	"github.com/paddock-zk/paddock/internal/transport"
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+// TrackedState is how sure a tracked node is.
+type TrackedState int8
+
+// The states of a tracked node.
+const (
+	ClaimHeld TrackedState = iota + 1
+	ClaimUncertain
+	ClaimLost
+)
+
+// TrackedNode says that one ephemeral node of ours exists, and that the servers cannot
+// have ended its session.
+//
+// It is held while connected, uncertain while not and until its node has been
+// seen again, and lost for good once the session lease has ended, the session has
+// or the node is gone.
+type TrackedNode struct {
+	path  string
+	since time.Duration // the session object was opened
+
+	// The fields below are guarded by the session's mu.
+	tell    func(*TrackedNode, TrackedState, error) // nil if it was lost before it was granted
+	state   TrackedState
+	blind   bool        // we may not read the node, so it cannot be checked
+	held    atomic.Bool // the state is ClaimHeld, to be read by anybody
+	reason  error
+	settled chan struct{} // closed when a tracked node that had to wait is granted or lost, nil then
+	links   [2]trackedLink
+}
+
+// KeepReady says that tracked nodes are likely to be made: enough is asked from now on
+// for a creation to be all that a tracked node needs.
+func (s *Session) KeepReady() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ready {
+		s.ready = true
+		s.wakeLocked()
+	}
+}
+
+// Track makes a tracked node to a node that was created in the session given. If too
+// little is left of the session lease it waits for a renewal, for two session
+// timeouts at most. tell hears of each change from then on, in order, and must not
+// block. If the tracked node cannot be held, the error is the reason, and tell hears
+// nothing: ErrSessionOver also if the node is gone, ErrNotConnected,
+// ErrTimeoutTooShort, ErrClosed, or the end of ctx.
+func (s *Session) Track(ctx context.Context, session int64, path string, tell func(*TrackedNode, TrackedState, error)) (*TrackedNode, error) {
+	node := &TrackedNode{path: path, tell: tell}
+	s.mu.Lock()
+	now := s.clock.Now()
+	if err := s.deniedLocked(session, now); err != nil {
+		s.mu.Unlock()
+		return nil, err
+	}
+	if s.lease.Enough(now) {
+		s.grantLocked(node, now)
+		s.mu.Unlock()
+		return node, nil
+	}
+	settled := make(chan struct{})
+	node.settled = settled
+	s.tracked.await(node)
+	s.wakeLocked()
+	s.mu.Unlock()
+	return s.awaitGrant(ctx, node, settled)
+}
+
+// awaitGrant waits until a tracked node is granted or lost.
+func (s *Session) awaitGrant(ctx context.Context, node *TrackedNode, settled <-chan struct{}) (*TrackedNode, error) {
+	enough := time.NewTimer(2 * s.Timeout())
+	defer enough.Stop()
+	var err error
+	select {
+	case <-settled:
+	case <-ctx.Done():
+		err = s.contextEnd(ctx)
+	case <-enough.C:
+		s.mu.Lock()
+		err = fmt.Errorf("%w: %v, while it takes %v to renew the session lease", ErrTimeoutTooShort, s.lease.Timeout(), s.lease.Takes())
+		s.mu.Unlock()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case node.settled != nil: // still
+		node.settled = nil
+		s.tracked.remove(node)
+		return nil, err
+	case node.tell != nil: // granted, whatever it was told since
+		return node, nil
+	case errors.Is(node.reason, ErrClosed), errors.Is(node.reason, ErrNotConnected):
+		return nil, node.reason
+	}
+	return nil, ErrSessionOver
+}
+
+// grantLocked makes a tracked node held.
+func (s *Session) grantLocked(node *TrackedNode, now time.Time) {
+	node.since = now.Sub(s.opened)
+	s.tracked.remove(node)
+	s.tracked.add(node)
+	s.everTracked = true
+	if node.settled != nil {
+		close(node.settled)
+		node.settled = nil
+	}
+	// The run loop need not be woken by each of many short tracked nodes.
+	if due := earlier(now.Add(watchAfter), s.limitLocked()); s.wakeAt.IsZero() || due.Before(s.wakeAt) {
+		s.wakeLocked()
+	}
+}
+
+// grantWaitingLocked grants the tracked nodes that wait, if the session lease allows it.
+func (s *Session) grantWaitingLocked(now time.Time) {
+	for node := s.tracked.waiting.first; node != nil && s.lease.Enough(now); node = s.tracked.waiting.first {
+		s.grantLocked(node, now)
+	}
+}
+
+// deniedLocked says why no tracked node in a session can be held now.
+func (s *Session) deniedLocked(session int64, now time.Time) error {
+	switch {
+	case s.closed:
+		return ErrClosed
+	case s.id != session || s.overdueLocked(now):
+		return ErrSessionOver
+	case s.conn == nil || s.conn.ReadOnly():
+		return ErrNotConnected
+	case s.conn.Timeout() < lease.LeastTimeout:
+		return fmt.Errorf("%w: the server grants %v, and it takes %v", ErrTimeoutTooShort, s.conn.Timeout(), lease.LeastTimeout)
+	}
+	return nil
+}
+
+// PassTracked gives a tracked node to another of this process: tell hears of each change
+// from now on, and the former one of those before. It fails, and changes nothing,
+// unless the tracked node is held, a connection is up, and nothing but the servers can
+// end the session for a quarter of its timeout.
+func (s *Session) PassTracked(node *TrackedNode, tell func(*TrackedNode, TrackedState, error)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clock.Now()
+	switch {
+	case !s.tracked.has(node), s.overdueLocked(now):
+		return ErrSessionOver
+	case node.state != ClaimHeld, s.conn == nil:
+		return ErrNotConnected
+	case !now.Add(s.lease.Timeout() / 4).Before(s.limitLocked()):
+		return ErrNotConnected
+	}
+	node.tell = tell
+	return nil
+}
+
+// Untrack ends a tracked node without telling it. The caller deletes its node, and the
+// watch on that goes with it.
+func (s *Session) Untrack(node *TrackedNode) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tracked.remove(node)
+}
+
+// TrackedState says how sure a tracked node is now, with the reason once it is lost. It
+// looks at the clock, as the timer that ends tracked nodes may be late.
+func (s *Session) TrackedState(node *TrackedNode) (TrackedState, error) {
+	// In this order: when sure is the next session's, no tracked node of this one is held.
+	if int64(s.clock.Since(s.opened)) < s.sure.Load() && node.held.Load() {
+		return ClaimHeld, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case node.state != ClaimLost && s.overdueLocked(s.clock.Now()):
+		return ClaimLost, ErrNotConnected
+	case node.held.Load():
+		s.sure.Store(int64(s.limitLocked().Sub(s.opened)))
+	}
+	return node.state, node.reason
+}
+
+// TrackedBelow tells when the tracked nodes were made to nodes right below some parents,
+// which are the keys of the map.
+func (s *Session) TrackedBelow(parents map[string][]time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, node := range s.tracked.all() {
+		parent := node.path[:strings.LastIndexByte(node.path, '/')]
+		if made, wanted := parents[parent]; wanted {
+			parents[parent] = append(made, s.opened.Add(node.since))
+		}
+	}
+}
+
+// change is a tracked node's news, to be told without the lock.
+type change struct {
+	cl     *TrackedNode
+	tell   func(*TrackedNode, TrackedState, error) // whose node it was then
+	state  TrackedState
+	reason error
+}
+
+func (node *TrackedNode) news() change { return change{node, node.tell, node.state, node.reason} }
+
+func tell(changes []change) {
+	for _, c := range changes {
+		c.tell(c.cl, c.state, c.reason)
+	}
+}
+
+// doubtTrackedLocked makes every tracked node uncertain.
+func (s *Session) doubtTrackedLocked() []change {
+	s.sure.Store(0)
+	var changes []change
+	for _, node := range s.tracked.all() {
+		switch {
+		case node.settled != nil:
+			s.loseLocked(node, ErrNotConnected)
+		case node.state == ClaimHeld:
+			s.tracked.grade(node, ClaimUncertain, node.blind)
+			changes = append(changes, node.news())
+		}
+	}
+	s.tracked.unasked(s.tracked.all())
+	return changes
+}
+
+// loseTrackedLocked ends every tracked node.
+func (s *Session) loseTrackedLocked(reason error) []change {
+	s.sure.Store(0)
+	changes := make([]change, 0, s.tracked.len())
+	for _, node := range s.tracked.all() {
+		changes = append(changes, s.loseLocked(node, reason)...)
+	}
+	return changes
+}
+
+func (s *Session) loseLocked(node *TrackedNode, reason error) []change {
+	node.state, node.reason = ClaimLost, reason
+	s.tracked.remove(node)
+	if node.settled != nil { // whoever waits for it is told
+		close(node.settled)
+		node.settled, node.tell = nil, nil
+		return nil
+	}
+	return []change{node.news()}
+}
+
+// room is what there is room for in a transaction, each operation of which names a
+// node and no more.
+type room struct{ ops, bytes int }
+
+const (
+	// pathOpSize is what an operation takes that names a node, without its path: its
+	// header, the length of the path, and a version.
+	pathOpSize = 9 + 4 + 4
+	// transactionSize is what a transaction takes without operations.
+	transactionSize = 8 + 9
+)
+
+// room is that of an empty transaction: without the header of the request, and the
+// end of the transaction.
+func (s *Session) room() room { return room{MostOperations, s.MostInTransaction() - transactionSize} }
+
+// take reports whether there is room for one more operation.
+func (r *room) take(path string) bool {
+	r.ops--
+	r.bytes -= pathOpSize + len(path)
+	return r.ops >= 0 && r.bytes >= 0
+}
+
+// check is a write that changes nothing: a transaction of checks that nodes of ours
+// exist. It goes through the leader and a majority, so it confirms the session
+// lease, and finds nodes that are gone. After a reconnect it verifies the tracked nodes.
+type check struct {
+	call   *transport.Call
+	claims []*TrackedNode
+}
+
+// nextCheckLocked picks what to check: tracked nodes in doubt first, then those that
+// were not checked for longest; with verify only the former. A node that we may
+// not read is left to lookAt, unless there is no other: the refusal is logged by
+// the leader as well and proves as much of the session.
+func (s *Session) nextCheckLocked(verify bool) *check {
+	picked := s.tracked.pick(s.room(), verify)
+	if len(picked) == 0 {
+		return nil
+	}
+	req := &wire.MultiRequest{Ops: make([]wire.MultiOp, 0, len(picked))}
+	for _, node := range picked {
+		req.Ops = append(req.Ops, wire.MultiOp{Op: wire.OpCheck, Request: &wire.PathVersionRequest{Path: node.path, Version: -1}})
+	}
+	return &check{call: transport.NewCall(wire.OpMulti, req), claims: picked}
+}
+
+// settle takes in the reply to a check that was sent on c. It runs in the
+// goroutine that reads the connection.
+func (s *Session) settle(c *transport.Conn, chk *check) {
+	var resp wire.MultiResponse
+	committed := chk.call.Committed() && chk.call.Decode(&resp) == nil
+	var changes []change
+	var unseen []*TrackedNode
+	s.mu.Lock()
+	if s.conn == c {
+		now := s.clock.Now()
+		if committed {
+			s.checks = lease.Backoff{}
+			changes = s.settleLocked(chk, resp.Results)
+			s.grantWaitingLocked(now)
+			unseen = s.tracked.unchecked()
+		} else {
+			s.checks.Refused(now, s.lease.Timeout())
+			s.lease.Refused(lease.Write, now)
+		}
+		s.tracked.unasked(chk.claims)
+		s.wakeLocked()
+	}
+	s.mu.Unlock()
+	tell(changes)
+	for _, node := range unseen {
+		s.lookAt(c, node)
+	}
+}
+
+// settleLocked applies the results of a check. A transaction stops at the first
+// operation that is refused, so only a success tells about all of them.
+func (s *Session) settleLocked(chk *check, results []wire.MultiResult) (changes []change) {
+	for i, node := range chk.claims {
+		if !s.tracked.has(node) || i >= len(results) {
+			continue
+		}
+		switch r := results[i]; {
+		case r.Op != wire.OpError:
+			changes = append(changes, s.confirmLocked(node)...)
+		case r.Code == wire.CodeNoNode:
+			changes = append(changes, s.loseLocked(node, ErrNodeDeleted)...) // a leader that has ended the session refuses all of it
+		case r.Code == wire.CodeNoAuth && node.settled == nil:
+			s.tracked.grade(node, node.state, true)
+		}
+	}
+	return changes
+}
+
+func (s *Session) confirmLocked(node *TrackedNode) []change {
+	if node.state != ClaimUncertain {
+		return nil
+	}
+	s.tracked.grade(node, ClaimHeld, node.blind)
+	return []change{node.news()}
+}
+
+// lookAt verifies a node that we may not read. Servers before 3.9 answer exists
+// without any right; later ones refuse it if the node is there. The sync before
+// it is answered in order, so the answer is no older than the sync.
+func (s *Session) lookAt(c *transport.Conn, node *TrackedNode) {
+	exists := transport.NewCall(wire.OpExists, &wire.PathWatchRequest{Path: node.path})
+	exists.OnReply = func(call *transport.Call) {
+		if call.Err() == nil {
+			s.seen(c, node, call.Code())
+		}
+	}
+	_ = s.sendAtOnce(c, transport.NewCall(wire.OpSync, &wire.PathRequest{Path: node.path}), exists)
+}
+
+// seen takes in whether a tracked node's node exists.
+func (s *Session) seen(c *transport.Conn, node *TrackedNode, code wire.Code) {
+	var changes []change
+	s.mu.Lock()
+	if s.tracked.has(node) && s.conn == c {
+		switch code {
+		case wire.CodeOK, wire.CodeNoAuth:
+			changes = s.confirmLocked(node)
+		case wire.CodeNoNode:
+			changes = s.loseLocked(node, s.gone.add())
+		}
+		s.wakeLocked()
+	}
+	s.mu.Unlock()
+	tell(changes)
+	s.inquire()
+}
+
+// watchAfter is how old a tracked node is when its node gets a watch, which costs a
+// request: most are released before.
+const watchAfter = 100 * time.Millisecond
+
+// watchAllTracked sets watches on the nodes of tracked nodes that have lasted, and
+// returns when the next one will be due.
+func (s *Session) watchAllTracked(c *transport.Conn, now time.Time) time.Time {
+	s.mu.Lock()
+	due, next, more := s.tracked.lasted(now.Add(-watchAfter).Sub(s.opened), mostWatching-s.watching)
+	s.watching += len(due)
+	full := s.watching == mostWatching
+	s.mu.Unlock()
+	for _, node := range due {
+		s.watchTracked(c, node)
+	}
+	if !more || full { // then a reply says when to go on
+		return time.Time{}
+	}
+	return s.opened.Add(next + watchAfter)
+}
+
+// mostWatching bounds the requests on their way that set these watches, since
+// thousands of tracked nodes may be made at once.
+const mostWatching = MostAhead
+
+// watchAnswered makes room for another such request.
+func (s *Session) watchAnswered() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.watching == mostWatching {
+		s.wakeLocked()
+	}
+	s.watching--
+}
+
+// watchTracked sets a watch on a tracked node's node, to notice that somebody deletes it.
+func (s *Session) watchTracked(c *transport.Conn, node *TrackedNode) {
+	// Not exists, which would leave a watch on a node that is not there.
+	call := transport.NewCall(wire.OpGetData, &wire.PathWatchRequest{Path: node.path, Watch: true})
+	call.OnReply = func(call *transport.Call) {
+		s.watchAnswered()
+		switch {
+		case !call.Replied():
+			s.unwatched(node)
+		case call.Code() == wire.CodeNoNode:
+			s.seen(c, node, call.Code())
+		}
+	}
+	watch, err := s.watches.set(c, call, watchData, node.path, func(ev Event) {
+		switch {
+		case ev.Err != nil: // the session has ended, which ends the tracked node
+		case ev.Type == wire.EventNodeDeleted:
+			s.Vanished(node)
+		default:
+			s.unwatched(node) // somebody wrote to it
+		}
+	})
+	if err != nil {
+		s.watchAnswered()
+		s.unwatched(node)
+		return
+	}
+	s.mu.Lock()
+	alive := s.tracked.has(node)
+	s.mu.Unlock()
+	if !alive {
+		s.watches.stop(watch)
+	}
+}
+
+// unwatched lets the watch be set again.
+func (s *Session) unwatched(node *TrackedNode) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tracked.has(node) {
+		s.tracked.unwatch(node)
+		s.wakeLocked()
+	}
+}
+
+// Vanished ends a tracked node whose node was seen to be gone, for whatever reason.
+func (s *Session) Vanished(node *TrackedNode) {
+	var changes []change
+	s.mu.Lock()
+	if s.tracked.has(node) {
+		changes = s.loseLocked(node, s.gone.add())
+	}
+	s.mu.Unlock()
+	tell(changes)
+	s.inquire()
+}
+
+// Deleted ends a tracked node whose node was deleted, as a write of the session has shown.
+func (s *Session) Deleted(node *TrackedNode) {
+	var changes []change
+	s.mu.Lock()
+	if s.tracked.has(node) {
+		changes = s.loseLocked(node, ErrNodeDeleted)
+	}
+	s.mu.Unlock()
+	tell(changes)
+}

@@ -1,0 +1,142 @@
+package session
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/paddock-zk/paddock/internal/transport"
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+func after(seconds int) time.Duration { return time.Duration(seconds) * time.Second }
+
+func someClaims(n int) (*trackedNodes, []*TrackedNode) {
+	set := newTrackedNodes()
+	var all []*TrackedNode
+	for i := range n {
+		node := &TrackedNode{path: fmt.Sprint("/", i), state: ClaimHeld, since: after(i)}
+		set.add(node)
+		all = append(all, node)
+	}
+	return set, all
+}
+
+func TestClaimsAreCheckedInTurn(t *testing.T) {
+	set, all := someClaims(5)
+	three := room{3, 1000}
+	assert.Empty(t, set.pick(three, true), "nothing to verify")
+	assert.Equal(t, all[:3], set.pick(three, false))
+	assert.Equal(t, []*TrackedNode{all[3], all[4], all[0]}, set.pick(three, false), "those that were not checked for longest")
+	set.grade(all[2], ClaimUncertain, false)
+	set.grade(all[0], ClaimUncertain, true)
+	assert.True(t, set.doubt())
+	assert.Equal(t, []*TrackedNode{all[2], all[1], all[3]}, set.pick(three, false), "those in doubt first, and none that cannot be checked")
+	assert.False(t, set.doubt(), "it is being checked")
+	assert.NotContains(t, set.pick(three, false), all[2])
+	set.unasked(all)
+	assert.Equal(t, all[2:3], set.pick(three, true), "the check did not tell")
+	assert.Equal(t, []*TrackedNode{all[0]}, set.unchecked())
+	set.unasked(all)
+	for _, node := range all[1:] {
+		set.remove(node)
+	}
+	assert.False(t, set.doubt())
+	assert.Equal(t, all[:1], set.pick(three, false), "unless there is no other")
+	assert.Equal(t, 1, set.len())
+	set.remove(all[0])
+	set.remove(all[0])
+	assert.Zero(t, set.len())
+	assert.Empty(t, set.pick(three, false))
+	assert.False(t, set.has(all[0]))
+}
+
+func TestAllClaimsWhileTheyChange(t *testing.T) {
+	set, all := someClaims(4)
+	set.grade(all[1], ClaimHeld, true)
+	assert.ElementsMatch(t, all, set.all())
+	for _, node := range set.all() {
+		set.grade(node, ClaimUncertain, node.blind)
+	}
+	assert.Equal(t, []*TrackedNode{all[1]}, set.unchecked())
+	assert.ElementsMatch(t, all, set.all())
+	for _, node := range set.all() {
+		set.remove(node)
+	}
+	assert.Zero(t, set.len())
+}
+
+func TestWatchesAreSetByAge(t *testing.T) {
+	set, all := someClaims(4)
+	due, next, more := set.lasted(after(1), 1000)
+	assert.Equal(t, all[:2], due)
+	assert.Equal(t, after(2), next)
+	assert.True(t, more)
+	set.unwatch(all[1])
+	set.unwatch(all[2]) // has none
+	set.remove(all[2])
+	due, next, _ = set.lasted(after(1), 1000)
+	assert.Equal(t, all[1:2], due)
+	assert.Equal(t, after(3), next)
+	due, _, more = set.lasted(after(9), 1000)
+	assert.Equal(t, all[3:], due)
+	assert.False(t, more)
+}
+
+// What the run loop and each call do must not grow with the number of tracked nodes.
+func BenchmarkClaims(b *testing.B) {
+	for _, n := range []int{1, 10_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			set, _ := someClaims(n)
+			set.lasted(after(n), 1000)
+			now := after(n)
+			for b.Loop() {
+				node := &TrackedNode{state: ClaimHeld, since: now}
+				set.add(node)
+				if set.doubt() || set.len() != n+1 {
+					b.Fatal("wrong count")
+				}
+				if _, _, more := set.lasted(now-watchAfter, 1000); !more {
+					b.Fatal("a watch is to be set")
+				}
+				set.remove(node)
+			}
+		})
+	}
+}
+
+func TestClaimListOrder(t *testing.T) {
+	var l trackedList
+	a, b, c := &TrackedNode{}, &TrackedNode{}, &TrackedNode{}
+	l.push(b)
+	l.push(c)
+	l.pushFirst(a)
+	var order []*TrackedNode
+	for node := l.first; node != nil; node = node.links[0].next {
+		order = append(order, node)
+	}
+	assert.True(t, slices.Equal([]*TrackedNode{a, b, c}, order))
+	drop(b, 0)
+	assert.Same(t, c, a.links[0].next)
+	assert.Same(t, a, c.links[0].prev)
+	assert.Equal(t, 2, l.n)
+}
+
+// What is counted of a request is what the codec writes.
+func TestRoomInATransaction(t *testing.T) {
+	for _, n := range []int{1, 7, 400} {
+		req, bytes := &wire.MultiRequest{}, 0
+		for i := range n {
+			path := fmt.Sprint("/a/node/", i)
+			req.Ops = append(req.Ops, wire.MultiOp{Op: wire.OpCheck, Request: &wire.PathVersionRequest{Path: path, Version: -1}})
+			empty := room{MostOperations, 0}
+			empty.take(path)
+			bytes -= empty.bytes
+		}
+		s := &Session{cfg: Config{Link: transport.Config{MaxRequest: transport.NewCall(wire.OpMulti, req).Size()}}}
+		assert.Equal(t, bytes, s.room().bytes)
+	}
+}

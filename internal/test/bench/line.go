@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/paddock-zk/paddock/recipes/locks"
+)
+
+// inLine measures how fast a lock goes round among the goroutines of one client,
+// which stand in line for it and hand it over without asking the servers, by
+// default and with other bounds.
+func inLine(ctx context.Context, p plan, s server) (all []result, err error) {
+	c, err := connect(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = closers{c.Close}.close(err) }()
+	for _, n := range []int{8, p.line} {
+		for i, bound := range []struct {
+			name string
+			opts []locks.Option
+		}{
+			{"by default", nil},
+			{"16 times in a row", []locks.Option{locks.LocalHandovers(16)}},
+			{"a second in a row", []locks.Option{locks.LocalHandovers(math.MaxInt)}},
+		} {
+			r := result{Server: s.name, Group: "hand-offs in line", Name: fmt.Sprintf("%d goroutines, %s", n, bound.name), Unit: "/s"}
+			lock := locks.NewInterProcessMutex(c, fmt.Sprintf("/bench-line-%d-%d", n, i), append(bound.opts, patient)...)
+			cycles := make([]cycle, n)
+			for i := range cycles {
+				cycles[i] = takes(lock)
+			}
+			for round := -1; round < p.rounds; round++ {
+				var l lap
+				if err := goRound(ctx, p.contend, 0, cycles, &l); err != nil {
+					return nil, fmt.Errorf("%s: %w", r.Name, err)
+				}
+				if round >= 0 {
+					r.add(l.rate(), 0)
+				}
+			}
+			all = append(all, r)
+		}
+	}
+	return all, nil
+}
+
+// lineMemory measures what a goroutine takes that stands in line.
+func lineMemory(ctx context.Context, p plan, s server) (_ []result, err error) {
+	r := result{Server: s.name, Group: "memory", Name: "goroutine in line", Unit: "bytes"}
+	c, err := connect(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = closers{c.Close}.close(err) }()
+	lock := locks.NewInterProcessMutex(c, "/bench/line", patient)
+	for range min(p.rounds, 3) {
+		h, err := lock.Acquire(ctx)
+		if err != nil {
+			return nil, err
+		}
+		before := inUse()
+		waits, cancel := context.WithCancel(ctx)
+		var wg sync.WaitGroup
+		for range p.line {
+			wg.Go(func() {
+				if h, err := lock.Acquire(waits); err == nil {
+					_ = h.Release()
+				}
+			})
+		}
+		err = pause(ctx, settling)
+		r.add(float64(inUse()-before)/float64(p.line), 0)
+		cancel()
+		wg.Wait()
+		if released := h.Release(); err == nil {
+			err = released
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return []result{r}, nil
+}

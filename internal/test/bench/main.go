@@ -1,0 +1,199 @@
+// Command bench measures the locks next to go-zookeeper's own and to the create
+// and delete without which there is none, in one run and in turns, so that
+// ratios mean something on a machine that does other things as well. It does so
+// on a real ZooKeeper, which it starts, and on the in-process server; prints
+// tables, and with -out keeps them with the data and a plot. The plot can be
+// drawn again from the data.
+//
+// `make bench` runs it. Allocations are for `go test -bench . ./internal/test/bench`,
+// and so are comparisons with an older commit: `make compare OLD=commit`.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"time"
+
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// plan is how much is measured.
+type plan struct {
+	rounds  int
+	turns   int           // of each candidate in a round
+	turn    time.Duration // the length of one
+	contend time.Duration // the length of a contended round
+	crowded int           // rounds of clients with sessions of their own, which vary most
+	clients []int
+	locks   int // whose memory is measured
+	line    int // goroutines that want one lock
+	warm    time.Duration
+	only    *regexp.Regexp // what is measured, by server and group; nil for all
+}
+
+// wants is whether a group is to be measured on a server.
+func (p plan) wants(server, group string) bool {
+	return p.only == nil || p.only.MatchString(server+": "+group)
+}
+
+var (
+	full  = plan{rounds: 11, turns: 30, turn: 10 * time.Millisecond, contend: 500 * time.Millisecond, crowded: 41, clients: []int{2, 8, 32, 128}, locks: 2000, line: 10_000, warm: 15 * time.Second}
+	brief = plan{rounds: 3, turns: 20, turn: 10 * time.Millisecond, contend: 500 * time.Millisecond, crowded: 3, clients: []int{2, 8}, locks: 500, line: 10_000, warm: 3 * time.Second}
+)
+
+func main() {
+	quick := flag.Bool("quick", false, "measure less, in about a minute")
+	out := flag.String("out", "", "folder to keep bench.json, bench.md and bench.svg in")
+	only := flag.String("only", "", "print only groups whose title in the tables matches this expression, and keep nothing")
+	from := flag.String("from", "", "draw from this bench.json instead of measuring")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	p := full
+	if *quick {
+		p = brief
+	}
+	var err error
+	if *only != "" {
+		p.only, err = regexp.Compile(*only)
+		*out = "" // what is kept is all of it
+	}
+	if err == nil {
+		err = run(ctx, p, *from, *out, os.Stdout)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, p plan, from, out string, w io.Writer) error {
+	var all []result
+	var err error
+	if from != "" {
+		all, err = load(from)
+	} else {
+		all, err = measure(ctx, p)
+	}
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 && p.only != nil {
+		return fmt.Errorf("there is no group whose title matches %q", p.only)
+	}
+	text := tables(all)
+	if _, err := io.WriteString(w, text); err != nil || out == "" {
+		return err
+	}
+	return keep(out, all, text)
+}
+
+func load(from string) (all []result, err error) {
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return nil, err
+	}
+	return all, json.Unmarshal(data, &all)
+}
+
+func keep(out string, all []result, text string) error {
+	data, err := json.MarshalIndent(all, "", " ")
+	if err != nil {
+		return err
+	}
+	for name, content := range map[string]string{"bench.json": string(data) + "\n", "bench.md": page(text), "bench.svg": plot(all)} {
+		if err := os.WriteFile(filepath.Join(out, name), []byte(content), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func measure(ctx context.Context, p plan) (_ []result, err error) {
+	real, closeReal, err := startReal(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ends := closers{closeReal}
+	defer func() { err = ends.close(err) }()
+	srv, err := zktest.New() //nolint:contextcheck // it runs until closed
+	if err != nil {
+		return nil, err
+	}
+	ends = append(ends, srv.Close)
+	var all []result
+	for _, s := range []server{real, {name: "in process", addr: srv.ConnectString()}} {
+		results, err := measureServer(ctx, p, s)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", s.name, err)
+		}
+		all = append(all, results...)
+	}
+	if p.wants("no server", "re-entry") {
+		entry, err := reentry(ctx, p, server{name: "in process", addr: srv.ConnectString()})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, entry)
+	}
+	if p.wants(real.name, "memory") {
+		for _, measure := range []func(context.Context, plan, server) ([]result, error){memory, lineMemory} {
+			taken, err := measure(ctx, p, real)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, taken...)
+		}
+	}
+	return all, nil
+}
+
+// step is what measures one group, or two of the same runs.
+type step struct {
+	group   string
+	measure func() ([]result, error)
+}
+
+func measureServer(ctx context.Context, p plan, s server) (all []result, err error) {
+	steps := []step{
+		{"uncontended", func() ([]result, error) {
+			return uncontended(ctx, p, s, "uncontended", []candidate{raw, zkLock, mutex, readSide, writeSide, semaphore, semaphoreMutex})
+		}},
+		{"MultiLock", func() ([]result, error) {
+			return uncontended(ctx, p, s, "MultiLock", []candidate{raw, multiLock(1), multiLock(2), multiLock(3), multiLock(5), multiLock(10)})
+		}},
+	}
+	steps = append(steps, overDelays(ctx, p, s)...)
+	steps = append(steps, contendedAll(ctx, p, s)...)
+	steps = append(steps, step{"hand-offs in line", func() ([]result, error) { return inLine(ctx, p, s) }})
+	steps = slices.DeleteFunc(steps, func(st step) bool { return !p.wants(s.name, st.group) })
+	if len(steps) == 0 {
+		return nil, nil
+	}
+	if err := warm(ctx, p, s); err != nil {
+		return nil, err
+	}
+	for _, st := range steps {
+		results, err := st.measure()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, results...)
+	}
+	return all, nil
+}
+
+// warm keeps the server busy until its compiler has seen what comes.
+func warm(ctx context.Context, p plan, s server) error {
+	p.rounds, p.turn = 1, p.warm/time.Duration(4*p.turns)
+	_, err := uncontended(ctx, p, s, "warm", []candidate{raw, mutex})
+	return err
+}

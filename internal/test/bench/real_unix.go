@@ -1,0 +1,18 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+
+	"github.com/paddock-zk/paddock/internal/test/realzk"
+)
+
+// startReal starts a ZooKeeper that is made for throughput.
+func startReal(ctx context.Context) (server, func() error, error) {
+	e, err := realzk.Start(ctx, realzk.Options{JVMArgs: []string{"-Xmx512m", "-XX:TieredStopAtLevel=4"}})
+	if err != nil {
+		return server{}, nil, err
+	}
+	return server{name: "ZooKeeper", addr: e.Addr(0)}, e.Close, nil
+}

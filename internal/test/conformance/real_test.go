@@ -1,0 +1,52 @@
+//go:build realzk
+
+package conformance
+
+import (
+	"context"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/internal/test/realzk"
+)
+
+// real is one ZooKeeper, or an ensemble.
+type real struct{ *realzk.Ensemble }
+
+func (b real) hosts() string { return b.ConnectString() }
+
+func (b real) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	return new(net.Dialer).DialContext(ctx, network, addr)
+}
+
+func (b real) watches(t testing.TB, below string) []string {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	watched, err := b.Watches(ctx)
+	require.NoError(t, err)
+	var paths []string
+	for path := range watched {
+		if strings.HasPrefix(path, below) {
+			paths = append(paths, path)
+		}
+	}
+	// Watches on children are counted and not listed. Nobody else is there.
+	n, err := b.WatchCount(ctx)
+	require.NoError(t, err)
+	if n > len(watched) {
+		paths = append(paths, "watches on children")
+	}
+	return paths
+}
+
+func TestStandalone(t *testing.T) {
+	run(t, real{realzk.StartT(t, realzk.Options{Tick: 200 * time.Millisecond, SuperPassword: superPassword})})
+}
+
+func TestEnsemble(t *testing.T) {
+	run(t, real{realzk.StartT(t, realzk.Options{Servers: 3, Tick: 200 * time.Millisecond, SuperPassword: superPassword})})
+}

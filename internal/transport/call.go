@@ -1,0 +1,185 @@
+package transport
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+// ErrLost reports that the connection ended before the reply came. It is
+// wrapped in a *LostError.
+var ErrLost = errors.New("connection lost")
+
+// ErrTooLong reports a reply that is longer than Config.MaxReply. The request
+// was executed.
+var ErrTooLong = errors.New("reply too long")
+
+// LostError says how a call ended that got no reply.
+type LostError struct {
+	Sent  bool  // whether it may have reached the server
+	Cause error // why the connection ended
+}
+
+// Error implements error.
+func (e *LostError) Error() string {
+	if e.Sent {
+		return fmt.Sprintf("%v before the reply: %v", ErrLost, e.Cause)
+	}
+	return fmt.Sprintf("%v before the request was sent: %v", ErrLost, e.Cause)
+}
+
+// Unwrap gives ErrLost and the cause.
+func (e *LostError) Unwrap() []error { return []error{ErrLost, e.Cause} }
+
+// Call is one request and its reply. Make it with NewCall, send it once, and
+// read the results after Done.
+type Call struct {
+	// OnReply, if set before sending, runs when the call ends, before Done. With
+	// a reply it runs in the goroutine that reads the connection, so that replies
+	// and events are seen in the order of the wire. It must not block.
+	OnReply func(*Call)
+
+	op     wire.Op
+	places Places // gives back so many when the call ends
+	taken  int
+	frame  []byte
+	xid    int32
+	phase  phase // guarded by the connection's mu
+	done   chan struct{}
+
+	// The fields below are written once, before done is closed.
+	sentAt time.Time
+	header wire.ReplyHeader
+	body   []byte
+	memory *[]byte // that body lies in, if it is used again
+	path   string  // that the request was about, of one that was refused access
+	err    error
+
+	decoder wire.Decoder // used by Decode
+}
+
+type phase int8
+
+const (
+	fresh phase = iota
+	queued
+	sent
+	ended
+)
+
+// NewCall encodes a request.
+func NewCall(op wire.Op, req wire.Record) *Call {
+	return &Call{op: op, frame: wire.NewFrame(op, req), done: make(chan struct{})}
+}
+
+// Size is the length of the request's frame, without the four bytes of the length itself.
+func (c *Call) Size() int { return len(c.frame) - 4 }
+
+// Frame is the request as it is sent, save for its id.
+func (c *Call) Frame() []byte { return c.frame }
+
+// Done is closed when the call has ended.
+func (c *Call) Done() <-chan struct{} { return c.done }
+
+// Err is nil if there was a reply, whatever its code, a *LostError if the
+// connection ended before, and ErrTooLong if the reply was too long to be kept.
+func (c *Call) Err() error { return c.err }
+
+// Replied is whether there was a reply, be it too long.
+func (c *Call) Replied() bool { return c.err == nil || errors.Is(c.err, ErrTooLong) }
+
+// Code is the reply's.
+func (c *Call) Code() wire.Code { return c.header.Code }
+
+// Refused is which operation on which path was refused access. It is for calls
+// whose code says so.
+func (c *Call) Refused() (op wire.Op, path string) { return c.op, c.path }
+
+// Zxid is the reply's.
+func (c *Call) Zxid() int64 { return c.header.Zxid }
+
+// Committed is whether the reply says that the leader and a majority have logged
+// something for the session, be it a refusal.
+func (c *Call) Committed() bool { return c.err == nil && committed(c.op, c.header) }
+
+// SentAt is when the request was about to be written.
+func (c *Call) SentAt() time.Time { return c.sentAt }
+
+// Decode reads the reply's body, which r may share. One goroutine may decode.
+func (c *Call) Decode(r wire.Record) error {
+	c.decoder.Reset(c.body)
+	r.Decode(&c.decoder)
+	return c.decoder.Err()
+}
+
+// long is from which length on replies lie in memory that is used again, and
+// mostKept how much of it is kept.
+const (
+	long     = 1 << 10
+	mostKept = readStep
+)
+
+// replies is memory for long replies. What nobody frees is left to the collector.
+var replies = sync.Pool{New: func() any { return new([]byte) }}
+
+// Free gives back the memory of the reply, which nothing that shares it may be
+// used after. It may be called only after Done.
+func (c *Call) Free() {
+	if c.memory != nil && cap(*c.memory) <= mostKept {
+		replies.Put(c.memory)
+	}
+	c.body, c.memory = nil, nil
+	c.decoder.Reset(nil)
+}
+
+// Places are what calls take while they are on their way.
+type Places interface{ Leave(n int) }
+
+// Occupy says that n places were taken for the call, and those sent with it, which
+// it gives back when it ends.
+func (c *Call) Occupy(places Places, n int) { c.places, c.taken = places, n }
+
+// Discard gives back the places of a call that was not sent.
+func (c *Call) Discard() {
+	if c.places != nil {
+		c.places.Leave(c.taken)
+		c.places = nil
+	}
+}
+
+// Abandon ends a call that was never sent, for the reason given if there is one.
+func (c *Call) Abandon(cause error) {
+	if cause == nil {
+		cause = errCancelled
+	}
+	c.phase, c.err = ended, &LostError{Cause: cause}
+	c.end()
+}
+
+func (c *Call) setXid(xid int32) {
+	c.xid = xid
+	binary.BigEndian.PutUint32(c.frame[4:], uint32(xid))
+}
+
+// pathOf is what a request is about, of those that begin with a path.
+func pathOf(frame []byte) string {
+	const header = 12 // length, id and operation
+	return wire.NewDecoder(frame[header:]).String()
+}
+
+// end closes the call; the caller has seen to it that nobody else does.
+func (c *Call) end() {
+	if c.OnReply != nil {
+		c.OnReply(c)
+	}
+	if c.header.Code == wire.CodeNoAuth {
+		c.path = pathOf(c.frame)
+	}
+	c.frame = nil
+	c.Discard()
+	close(c.done)
+}

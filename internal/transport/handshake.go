@@ -1,0 +1,223 @@
+package transport
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+// ErrProtocol reports a server that does not speak the protocol.
+var ErrProtocol = errors.New("not ZooKeeper's protocol")
+
+// ErrAuthFailed reports credentials that the server refused.
+var ErrAuthFailed = errors.New("credentials refused")
+
+// handshake is what a connection knows before it is up.
+type handshake struct {
+	deadline time.Time // for all of it
+	asked    bool      // the connect request has passed
+	done     bool      // requests may follow
+	session  int64     // the session that was asked for, 0 for a new one
+}
+
+// The sizes of a connect response with a password of up to 220 bytes.
+const (
+	leastConnectResponse = 20
+	mostConnectResponse  = 256
+)
+
+// mostGranted is how long a session timeout may be that nobody asked for. It may be
+// longer than what was asked, if the servers have a least one; but with one of
+// weeks, which only a server grants that does not do as it should, whatever ends
+// with the session would not end.
+const mostGranted = time.Hour
+
+// connectRequest completes go-zookeeper's connect request: with the zxid that
+// we have seen, since it counts its own replies only; with the timeout that was
+// configured, since it asks for what the last server granted; and with the wish
+// for a read-only server, which it cannot express.
+func (c *Conn) connectRequest(body []byte) ([]byte, error) {
+	var r wire.ConnectRequest
+	d := wire.NewDecoder(body)
+	if r.Decode(d); d.Err() != nil {
+		return nil, fmt.Errorf("connect request: %w", d.Err())
+	}
+	if r.SessionID == 0 || c.link.isAbandoned(r.SessionID) {
+		// A session given up is only to be closed, by any server: one that was
+		// restored from a copy, say, and is behind all that we have seen.
+		c.link.lastZxid.reset()
+	}
+	r.LastZxidSeen = c.link.lastZxid.load()
+	r.Timeout = int32(c.link.cfg.SessionTimeout.Milliseconds())
+	r.ReadOnly, r.HasReadOnly = c.link.cfg.ReadOnly, true
+
+	c.shake.asked = true
+	c.shake.session = r.SessionID
+	c.createdAt = c.link.cfg.Now()
+	return wire.AppendFrame(nil, &r), nil
+}
+
+// shakeHands reads the connect response, presents the credentials, and lets
+// the connection go up. It returns the response for go-zookeeper, also if what
+// followed it went wrong, so that the next connection continues the session
+// instead of making another one.
+func (c *Conn) shakeHands() ([]byte, error) {
+	frame, err := c.readConnectResponse()
+	switch {
+	case err != nil && endedByServer(err):
+		may := "it does not serve yet, or has too many connections"
+		if c.link.cfg.TLS == nil {
+			may = "it speaks TLS, does not serve yet, or has too many connections"
+		}
+		return nil, fmt.Errorf("handshake: ended by the server before an answer (%s): %w", may, err)
+	case err != nil:
+		return nil, fmt.Errorf("handshake: %w", err)
+	}
+	var r wire.ConnectResponse
+	d := wire.NewDecoder(frame)
+	if r.Decode(d); d.Err() != nil {
+		return nil, fmt.Errorf("%w: connect response: %w", ErrProtocol, d.Err())
+	}
+	switch {
+	case r.SessionID == 0 || r.Timeout <= 0:
+		return c.expired(), nil
+	case c.shake.session != 0 && c.shake.session != r.SessionID:
+		return nil, fmt.Errorf("%w: asked for session %#x, got %#x", ErrProtocol, uint64(c.shake.session), uint64(r.SessionID))
+	case c.link.isAbandoned(r.SessionID):
+		if err := c.closeSession(); err != nil {
+			return nil, fmt.Errorf("closing abandoned session: %w", err)
+		}
+		return c.expired(), nil
+	}
+
+	timeout := time.Duration(r.Timeout) * time.Millisecond
+	if asked := c.link.cfg.SessionTimeout; timeout > max(asked, mostGranted) {
+		return nil, fmt.Errorf("%w: session timeout of %v granted, %v asked for", ErrProtocol, timeout, asked)
+	}
+	c.session, c.timeout = r.SessionID, timeout
+	c.readOnly = r.ReadOnly
+	// As in every client: two thirds, so that a third is left to find another server.
+	c.silence.Store(int64(c.timeout * 2 / 3))
+	c.link.sessionBegun(r.SessionID)
+	err = c.authenticate()
+	c.shake.done = true
+	if err != nil {
+		c.fail(err)
+	} else {
+		c.goUp()
+	}
+	return wire.AppendFrame(nil, &r), nil
+}
+
+// readConnectResponse reads the first frame of a server, which may be something
+// else than ZooKeeper.
+func (c *Conn) readConnectResponse() ([]byte, error) {
+	n, err := c.readLength()
+	if err != nil {
+		return nil, err
+	}
+	if n < leastConnectResponse || n > mostConnectResponse {
+		said, _ := c.in.Peek(min(c.in.Buffered(), mostQuoted))
+		if text := stranger(append(binary.BigEndian.AppendUint32(nil, uint32(n)), said...)); text != "" {
+			return nil, fmt.Errorf("%w: %s", ErrProtocol, text)
+		}
+	}
+	return c.readBody(nil, n, leastConnectResponse, mostConnectResponse)
+}
+
+// mostQuoted is how much of a server's answer is quoted.
+const mostQuoted = 60
+
+// stranger says who may have answered so, "" if there is nothing to tell it by.
+func stranger(said []byte) string {
+	const alert, versionMajor = 21, 3
+	if said[0] == alert && said[1] == versionMajor {
+		return "the server speaks TLS, and Config.TLS is nil"
+	}
+	line, _, _ := bytes.Cut(said, []byte("\n"))
+	line = bytes.TrimSpace(line)
+	if len(line) < 4 || bytes.ContainsFunc(line, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return ""
+	}
+	return fmt.Sprintf("the server answered %q", line)
+}
+
+// expired ends the connection and returns what tells go-zookeeper to ask for a
+// new session. go-zookeeper does not close the socket then, so it is done here.
+func (c *Conn) expired() []byte {
+	c.shake.done = true
+	c.link.sessionGone(c.shake.session)
+	c.fail(errExpired)
+	return wire.AppendFrame(nil, &wire.ConnectResponse{Password: make([]byte, 16)})
+}
+
+var errExpired = errors.New("session expired")
+
+// authenticate presents the credentials and waits for the answers, so that no
+// request is sent without them.
+func (c *Conn) authenticate() error {
+	for _, a := range c.link.cfg.Auth {
+		c.post(&wire.RequestHeader{Xid: wire.XidAuth, Op: wire.OpAuth}, &wire.AuthRequest{Scheme: a.Scheme, Auth: a.Data()})
+	}
+	for _, a := range c.link.cfg.Auth {
+		h, err := c.answer(wire.XidAuth)
+		if err != nil {
+			return fmt.Errorf("%s credentials: %w", a.Scheme, err)
+		}
+		if h.Code != wire.CodeOK {
+			return fmt.Errorf("%w: scheme %q: %v", ErrAuthFailed, a.Scheme, h.Code)
+		}
+	}
+	return nil
+}
+
+// closeSession ends the session that this connection has just renewed.
+func (c *Conn) closeSession() error {
+	const xid = ownXid
+	c.post(&wire.RequestHeader{Xid: xid, Op: wire.OpCloseSession}, wire.Empty{})
+	_, err := c.answer(xid)
+	return err
+}
+
+// post queues a frame whose answer the handshake reads itself.
+func (c *Conn) post(records ...wire.Record) {
+	c.mu.Lock()
+	c.out = append(c.out, outgoing{frame: wire.AppendFrame(nil, records...)})
+	c.mu.Unlock()
+	c.nudge()
+}
+
+// answer reads frames until the one with xid. What comes before it belongs to
+// nobody, as nothing else was asked.
+func (c *Conn) answer(xid int32) (wire.ReplyHeader, error) {
+	for {
+		frame, err := c.readFrame(wire.ReplyHeaderLen, c.link.cfg.MaxReply)
+		if err != nil {
+			return wire.ReplyHeader{}, err
+		}
+		var h wire.ReplyHeader
+		h.Decode(wire.NewDecoder(frame))
+		if h.Xid == xid {
+			return h, nil
+		}
+	}
+}
+
+func (c *Conn) goUp() {
+	c.mu.Lock()
+	ended, unwritten := c.err, c.unwritten
+	c.up = ended == nil && unwritten == nil
+	c.mu.Unlock()
+	switch {
+	case ended != nil: // meanwhile
+		return
+	case unwritten != nil:
+		c.fail(unwritten)
+		return
+	}
+	c.link.connUp(c)
+}

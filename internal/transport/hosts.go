@@ -1,0 +1,394 @@
+package transport
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/paddock-zk/paddock/internal/transport/random"
+)
+
+// hosts is the order in which servers are tried, and the pauses between the
+// tries. It is go-zookeeper's HostProvider.
+//
+// Servers are tried in cycles. Each cycle looks up all names anew (lookup.go)
+// and tries every address once. Within a cycle there are no pauses. Before the
+// second cycle and all further ones there is a pause, which doubles each time.
+// The loss of a connection that has lasted begins anew with a first cycle.
+//
+// The address that was tried longest ago comes first. Those that kept us waiting
+// when they were last tried come behind all others, as each can cost a whole
+// ConnectTimeout.
+type hosts struct {
+	chance  *random.Source
+	lookUp  func(server string, lk *lookup) // begins a look-up, which ends in found; nil if names are dialed
+	limit   time.Duration                   // for one look-up
+	byName  bool                            // one address under two names is tried under both, as TLS verifies names
+	rawUsed func() bool
+
+	mu        sync.Mutex // guards the fields below
+	servers   []string
+	lookups   map[string]*lookup  // those that have not ended, by server
+	history   map[target]*outcome // of the addresses that are known
+	dialing   map[target]struct{} // what the dialer has been told to give up, and has not
+	tries     uint64              // so far
+	cycle     int                 // how many have begun since a connection lasted
+	going     bool                // a cycle has begun and not ended
+	due       time.Time           // of the next cycle
+	gathering time.Time           // until when the cycle waits for names, to choose among all addresses
+	tried     bool                // something was tried in this cycle
+	untried   []target            // of this cycle
+	chosen    *target             // what go-zookeeper is to dial next
+	atOnce    *target             // what comes next, without a pause
+	againAt   time.Time           // when atOnce was last set
+	preferred target              // what comes first in its cycle
+	misses    []miss              // that nobody has been told of yet
+	flushedAt time.Time           // when Next last had go-zookeeper fail what waits
+	changed   chan struct{}       // closed and replaced when a wait in choose may be over
+	done      bool
+}
+
+// outcome is what came of trying an address.
+type outcome struct {
+	rank   time.Duration // drawn at random, for the order of what was never tried
+	tried  uint64        // which try it was, 0 for none
+	silent bool          // the last try ended in waiting for an answer
+}
+
+// miss is a server that could not even be dialed.
+type miss struct {
+	server string
+	err    error
+}
+
+const (
+	firstPause = 50 * time.Millisecond
+	mostPause  = 500 * time.Millisecond
+	// lasting is how long a connection must have been up to be replaced at once:
+	// a server that accepts and drops everybody must not be asked in a tight loop.
+	lasting = time.Second
+	// mostGathering is how long addresses that are known wait for names that are
+	// still being looked up.
+	mostGathering = 100 * time.Millisecond
+	// flushEvery is how often at most go-zookeeper may pause, for a second, to
+	// fail requests on the raw connection.
+	flushEvery = 5 * time.Second
+)
+
+func newHosts(servers []string, by *random.Source) *hosts {
+	return &hosts{
+		chance: by, servers: slices.Clone(servers),
+		lookups: make(map[string]*lookup), history: make(map[target]*outcome), dialing: make(map[target]struct{}),
+		changed: make(chan struct{}), rawUsed: func() bool { return false },
+	}
+}
+
+// Init is go-zookeeper's. Its servers are a placeholder.
+func (h *hosts) Init([]string) error { return nil }
+
+// Len is go-zookeeper's.
+func (h *hosts) Len() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.servers)
+}
+
+// placeholder is what go-zookeeper dials to have an address chosen.
+const placeholder = "placeholder:1"
+
+// Next is go-zookeeper's. It may not block, and choosing may take long. So it
+// gives a placeholder first, whose dialing chooses, and then what was chosen.
+//
+// The second result makes go-zookeeper fail what waits on the raw connection with
+// zk.ErrNoServer, and pause for a second. So it is true only if somebody uses
+// that connection, and seldom.
+func (h *hosts) Next() (string, bool) {
+	used := h.rawUsed()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.chosen != nil {
+		return h.chosen.addr, false
+	}
+	now := time.Now()
+	if !used || h.done || h.pauseLocked() < mostPause || now.Sub(h.flushedAt) < flushEvery {
+		return placeholder, false
+	}
+	h.flushedAt = now
+	return placeholder, true
+}
+
+// Connected is go-zookeeper's.
+func (h *hosts) Connected() {}
+
+// take returns what was chosen, once.
+func (h *hosts) take() (target, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t := h.chosen
+	h.chosen = nil
+	if t == nil {
+		return target{}, false
+	}
+	return *t, true
+}
+
+// choose waits until an address is to be tried, which take returns then. It tells
+// failed of names that have none, and reports false if ctx has ended.
+func (h *hosts) choose(ctx context.Context, failed func(server string, err error)) bool {
+	for ctx.Err() == nil {
+		h.mu.Lock()
+		until := h.stepLocked(time.Now())
+		chosen, misses, changed := h.chosen != nil, h.misses, h.changed
+		h.misses = nil
+		h.mu.Unlock()
+		for _, m := range misses {
+			failed(m.server, m.err)
+		}
+		if chosen {
+			return true
+		}
+		waitUntil(ctx, until, changed)
+	}
+	return false
+}
+
+// stepLocked chooses an address, or returns until when to wait for a change.
+func (h *hosts) stepLocked(now time.Time) (until time.Time) {
+	if h.atOnce != nil {
+		h.chooseLocked(*h.atOnce)
+		return time.Time{}
+	}
+	for {
+		asked, end := h.pendingLocked(now)
+		gathering := h.going && asked && now.Before(h.gathering)
+		switch {
+		case len(h.untried) > 0 && !gathering:
+			h.chooseLocked(slices.MinFunc(h.untried, h.compareLocked))
+			return time.Time{}
+		case gathering && len(h.untried) > 0:
+			return earlier(h.gathering, end)
+		case h.going && asked && !h.tried:
+			return end
+		case h.going:
+			h.going, h.due = false, now.Add(h.jitter(h.pauseLocked()))
+		case now.Before(h.due):
+			return h.due
+		default:
+			h.beginLocked(now)
+		}
+	}
+}
+
+// beginLocked begins a cycle.
+func (h *hosts) beginLocked(now time.Time) {
+	h.going, h.tried, h.gathering = true, false, now.Add(mostGathering)
+	h.cycle++
+	for _, server := range h.servers {
+		if h.lookUp == nil || isAddress(server) {
+			h.addLocked(target{server: server, addr: server})
+			continue
+		}
+		lk := h.lookUpLocked(server, now)
+		lk.wanted = true
+		if lk.late {
+			h.misses = append(h.misses, miss{server, errSlowLookup})
+		}
+	}
+}
+
+// addLocked adds an address to what is to be tried.
+func (h *hosts) addLocked(t target) {
+	if _, ok := h.dialing[t]; ok {
+		h.misses = append(h.misses, miss{t.String(), errStillDialing})
+		return
+	}
+	if slices.ContainsFunc(h.untried, func(other target) bool {
+		return other.addr == t.addr && (!h.byName || other.server == t.server)
+	}) {
+		return
+	}
+	if h.history[t] == nil {
+		h.history[t] = &outcome{rank: h.chance.For([]byte(t.String())).Below(math.MaxInt64)}
+	}
+	h.untried = append(h.untried, t)
+}
+
+// compareLocked is less than 0 if a is to be tried before b.
+func (h *hosts) compareLocked(a, b target) int {
+	x, y := h.history[a], h.history[b]
+	return cmp.Or(
+		first(a == h.preferred, b == h.preferred),
+		first(!x.silent, !y.silent),
+		cmp.Compare(x.tried, y.tried),
+		cmp.Compare(x.rank, y.rank),
+	)
+}
+
+// first orders what is so before what is not.
+func first(a, b bool) int {
+	switch {
+	case a && !b:
+		return -1
+	case b && !a:
+		return 1
+	}
+	return 0
+}
+
+func (h *hosts) chooseLocked(t target) {
+	h.chosen, h.atOnce, h.tried = &t, nil, true
+	h.untried = slices.DeleteFunc(h.untried, func(other target) bool { return other == t })
+	h.tries++
+	if x := h.history[t]; x != nil {
+		x.tried = h.tries
+	}
+}
+
+// pauseLocked is the pause before the next cycle.
+func (h *hosts) pauseLocked() time.Duration {
+	if h.cycle == 0 {
+		return 0
+	}
+	return min(mostPause, firstPause<<min(h.cycle-1, 10))
+}
+
+// jitter takes up to half of a pause off.
+func (h *hosts) jitter(pause time.Duration) time.Duration {
+	return pause/2 + h.chance.Below(pause/2+1)
+}
+
+// up is told of a connection that can be used.
+func (h *hosts) up(t target) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.preferred, h.misses = target{}, nil
+	if x := h.history[t]; x != nil {
+		x.silent = false
+	}
+}
+
+// failed is told how the try of an address ended.
+func (h *hosts) failed(t target, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if x := h.history[t]; x != nil {
+		x.silent = isSilence(err)
+	}
+}
+
+// ended is told that a connection which was up has ended, and for how long it
+// was. One that has lasted is replaced at once.
+func (h *hosts) ended(t target, upFor time.Duration, err error) {
+	h.failed(t, err)
+	if upFor < lasting {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.resetLocked()
+}
+
+// resetLocked makes the next cycle a first one.
+func (h *hosts) resetLocked() {
+	h.cycle, h.going, h.due, h.untried = 0, false, time.Time{}, nil
+	h.signalLocked()
+}
+
+// again makes an address the next one, without a pause; once a second, as a server
+// may end each session that it grants.
+func (h *hosts) again(t target) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if now := time.Now(); now.Sub(h.againAt) >= lasting {
+		h.atOnce, h.againAt = &t, now
+	}
+}
+
+// prefer makes an address the first of its cycle.
+func (h *hosts) prefer(t target) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.preferred = t
+}
+
+// abandoned is told of a dialer that goes on although its context has ended.
+// Until finished is told that it has, the address is not dialed again.
+func (h *hosts) abandoned(t target) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.dialing[t] = struct{}{}
+}
+
+func (h *hosts) finished(t target) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.dialing, t)
+}
+
+// stop ends the pauses of go-zookeeper.
+func (h *hosts) stop() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.done = true
+}
+
+// all are all servers.
+func (h *hosts) all() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.servers)
+}
+
+// replace makes others the servers, if they are others. The connection there is
+// stays; they count from the next one on.
+func (h *hosts) replace(servers []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if slices.Equal(slices.Sorted(slices.Values(h.servers)), slices.Sorted(slices.Values(servers))) {
+		return
+	}
+	h.servers, h.chosen, h.atOnce = slices.Clone(servers), nil, nil
+	for t := range h.history {
+		if !slices.Contains(servers, t.server) {
+			delete(h.history, t)
+		}
+	}
+	h.resetLocked()
+}
+
+// signalLocked ends the wait in choose.
+func (h *hosts) signalLocked() {
+	close(h.changed)
+	h.changed = make(chan struct{})
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// waitUntil waits for a time, for changed to be closed, or for the end of ctx.
+func waitUntil(ctx context.Context, until time.Time, changed <-chan struct{}) {
+	d := time.Until(until)
+	if d <= 0 {
+		return
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-changed:
+	case <-ctx.Done():
+	}
+}
+
+// sleep waits for d and reports whether ctx has not ended before.
+func sleep(ctx context.Context, d time.Duration) bool {
+	waitUntil(ctx, time.Now().Add(d), nil)
+	return ctx.Err() == nil
+}

@@ -1,0 +1,170 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+func TestReconnectPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript(t)
+		l, r := open(t, s, func(c *Config) { c.Servers = []string{"a:1", "b:1"} })
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		dials := s.dials()
+		assert.Equal(t, dials[0], dials[1], "each server is tried at once")
+		want := firstPause
+		for i := 2; i+1 < len(dials); i += 2 {
+			pause := dials[i].Sub(dials[i-1])
+			assert.LessOrEqual(t, pause, want, "then there is a pause before each cycle")
+			assert.GreaterOrEqual(t, pause, want/2)
+			assert.Zero(t, dials[i+1].Sub(dials[i]), "and none within it")
+			want = min(2*want, mostPause)
+		}
+		assert.ErrorIs(t, r.failures()[0], errNobody)
+		shut(t, l, s)
+	})
+}
+
+// However a server treats a client, it is not dialed in a tight loop.
+func TestDialsPerSecond(t *testing.T) {
+	expired := func(p *peer) { p.asked(); p.send(&wire.ConnectResponse{Password: make([]byte, 16)}) }
+	granting := func(p *peer) { p.welcome(session1, 9*time.Second) }
+	alternately := func(serve ...func(*peer)) func() func(*peer) {
+		n := -1
+		return func() func(*peer) { n++; return serve[n%len(serve)] }
+	}
+	for name, next := range map[string]func() func(*peer){
+		"refuses":                        func() func(*peer) { return nil },
+		"accepts and closes":             func() func(*peer) { return func(*peer) {} },
+		"grants a session and closes":    func() func(*peer) { return granting },
+		"answers once and closes":        func() func(*peer) { return func(p *peer) { granting(p); p.next() } },
+		"never has a session":            func() func(*peer) { return expired },
+		"grants, closes and has expired": alternately(granting, expired),
+		"closes half a second later":     func() func(*peer) { return func(p *peer) { granting(p); time.Sleep(lasting / 2) } },
+		"not ZooKeeper": func() func(*peer) {
+			return func(p *peer) { p.asked(); _, _ = p.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) }
+		},
+		"without a majority, says it has": func() func(*peer) { return readOnlyServer("ro") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newScript(t)
+				dial := s.dial
+				l, r := open(t, s, func(cfg *Config) {
+					cfg.ReadOnly = true
+					cfg.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+						s.serving(addr, next())
+						return dial(ctx, network, addr)
+					}
+				})
+				const minute = 60
+				for range minute * 10 {
+					time.Sleep(time.Second / 10)
+					synctest.Wait()
+					if c := r.current(); c != nil {
+						ask(c)
+					}
+				}
+				dials := s.dials()
+				most := 0
+				for i := range dials {
+					within := 0
+					for _, at := range dials[i:] {
+						if at.Sub(dials[i]) < time.Second {
+							within++
+						}
+					}
+					most = max(most, within)
+				}
+				t.Logf("at most %d dials within a second, %.1f on average", most, float64(len(dials))/minute)
+				assert.LessOrEqual(t, most, 8)
+				assert.LessOrEqual(t, len(dials), 4*minute)
+				shut(t, l, s)
+			})
+		})
+	}
+}
+
+// A server that says that the session has expired is well, and gives a new one at once.
+func TestNewSessionWhereTheOldOneHasExpired(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript(t)
+		s.serving("a:1", well)
+		l, r := open(t, s, func(c *Config) { c.Servers = []string{"a:1", "b:1"} })
+		r.await(t, "up", 1)
+		time.Sleep(time.Minute)
+		s.serving("a:1", nil)
+		r.current().Kill(errors.New("test"))
+		time.Sleep(time.Minute)
+		n := 0
+		s.serving("a:1", func(p *peer) {
+			if req := p.asked(); req.SessionID != 0 {
+				p.send(&wire.ConnectResponse{Password: make([]byte, 16)})
+				return
+			}
+			n++
+			p.send(&wire.ConnectResponse{Timeout: 9000, SessionID: session1 + 1, Password: make([]byte, 16), HasReadOnly: true})
+			p.answer(1)
+		})
+		s.serving("b:1", mutely)
+		r.await(t, "expired", 1)
+		began := time.Now()
+		r.await(t, "up", 2)
+		assert.Zero(t, time.Since(began))
+		assert.Equal(t, 1, n)
+		shut(t, l, s)
+	})
+}
+
+// Requests on the raw connection have no contexts, so go-zookeeper must be made
+// to fail them; but only if there can be any, as it pauses for a second.
+func TestRequestsOnTheRawConnectionFailWithoutAServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript(t)
+		l, r := open(t, s)
+		time.Sleep(time.Minute)
+		raw := l.Raw()
+		for range 5 {
+			began := time.Now()
+			_, _, err := raw.Get("/")
+			require.ErrorIs(t, err, zk.ErrNoServer)
+			assert.LessOrEqual(t, time.Since(began), flushEvery+time.Second+mostPause)
+		}
+		s.serving("server:2181", well)
+		began := time.Now()
+		r.await(t, "up", 1)
+		assert.LessOrEqual(t, time.Since(began), time.Second+mostPause)
+		assert.Equal(t, "server:2181", raw.Server())
+		shut(t, l, s)
+	})
+}
+
+// Dialing and handshake with a server share one ConnectTimeout.
+func TestSlowDialAndHandshake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript(t)
+		s.serving("server:2181", mutely)
+		began := time.Now()
+		l, r := open(t, s, func(cfg *Config) {
+			dial := cfg.Dial
+			cfg.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				time.Sleep(2 * time.Second)
+				return dial(ctx, network, addr)
+			}
+		})
+		r.await(t, "failed", 1)
+		assert.Equal(t, 3*time.Second, time.Since(began))
+		shut(t, l, s)
+	})
+}

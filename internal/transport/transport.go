@@ -1,0 +1,564 @@
+// Package transport keeps one client's connection to an ensemble over
+// go-zookeeper/zk, and contains what must not reach anybody else of how
+// go-zookeeper behaves.
+//
+// go-zookeeper keeps the session: it connects, renews the session with its id
+// and password, pings, and finds another server when one is silent. Everything
+// else goes past it. Its dialer gives it a guard connection of ours (Conn),
+// which carries our own requests beside its few, on the same socket, and takes
+// their replies and the events out before go-zookeeper sees them. So a request
+// belongs to one connection of one session and to no other, several leave in
+// one write, contexts need no goroutine each, and watches are ours.
+//
+// A Handler is told what happens. The read-only servers' search for a better
+// one is in readonly.go, the order of servers in hosts.go, the end in closeStub.go.
+package transport
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"go.uber.org/zap"
+
+	"github.com/paddock-zk/paddock/internal/transport/random"
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+// Auth is one credential.
+type Auth struct {
+	Scheme string
+	// Data is a function because that is the one thing that package fmt never
+	// looks into: with a verb that does not fit, such as %s, it prints also what
+	// stands behind unexported fields and pointers, without asking their types.
+	Data func() []byte
+}
+
+// Config says how to connect. All fields are needed, save LookupHost, Auth, TLS,
+// ReadOnly and Now.
+type Config struct {
+	Servers        []string // host:port
+	SessionTimeout time.Duration
+	ConnectTimeout time.Duration // for dialing and handshake with one server
+	Dial           func(ctx context.Context, network, addr string) (net.Conn, error)
+	LookupHost     func(ctx context.Context, host string) ([]string, error) // nil to dial names as they are
+	TLS            *tls.Config
+	Auth           []Auth
+	ReadOnly       bool // accept a server without majority
+	MaxReply       int  // bytes
+	MaxRequest     int  // bytes; bounds what the raw connection can send
+	Logger         *zap.Logger
+	Now            func() time.Time // by which Acks are told; time.Now if nil
+	Chance         *random.Source   // of the order of servers, and of pauses
+}
+
+// Ack is the reply to one request, as far as it proves that the session lives.
+type Ack struct {
+	Sent    time.Time // before the request was written
+	Replied time.Time
+	Led     bool // the leader has answered it
+	Write   bool // besides, a majority has logged it
+}
+
+// Handler is told what happens. The calls never overlap, come in the order of
+// what they tell, and must neither block nor end a connection.
+type Handler interface {
+	// Up says that requests may be sent on c.
+	Up(c *Conn)
+	// Acked says that a reply has come on c, before its call ends.
+	Acked(c *Conn, a Ack)
+	// Event says that a watch has fired on c.
+	Event(c *Conn, ev wire.WatcherEvent)
+	// Down says that c has ended, before the calls on it do.
+	Down(c *Conn, err error)
+	// Failed says that a server could not be reached or did not let us in. It is
+	// named as Conn.Addr does.
+	Failed(server string, err error)
+	// Expired says that the servers have ended the session.
+	Expired(session int64)
+}
+
+// Transport is the client's one connection after another.
+//
+// Lock order: mu, then a Conn's. Handlers are called with neither.
+type Transport struct {
+	cfg      Config
+	handler  Handler
+	hosts    *hosts
+	raw      *zk.Conn
+	events   <-chan zk.Event
+	life     context.Context // ends when the link closes
+	stop     context.CancelFunc
+	farewell chan struct{} // closed when go-zookeeper has got its last connection
+	parting  sync.Once     // closes closeStub
+	wg       sync.WaitGroup
+	rawUsed  atomic.Bool
+	lastZxid zxid
+
+	mu        sync.Mutex // guards the fields below
+	conn      *Conn      // the one in use, from dial to down
+	up        bool
+	upAt      time.Time
+	session   int64 // 0 without one
+	abandoned int64 // a session that must not be continued
+	closing   bool  // no session is to be continued, and none begun
+	changed   chan struct{}
+}
+
+// zxid is the latest state seen.
+type zxid struct{ v atomic.Int64 }
+
+func (z *zxid) load() int64 { return z.v.Load() }
+func (z *zxid) reset()      { z.v.Store(0) }
+func (z *zxid) raise(to int64) {
+	for {
+		now := z.v.Load()
+		if to <= now || z.v.CompareAndSwap(now, to) {
+			return
+		}
+	}
+}
+
+// New makes a link that does nothing before Open, so that the handler can know
+// it before it is told anything.
+func New(cfg Config, h Handler) *Transport {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	l := &Transport{cfg: cfg, handler: h, hosts: newHosts(cfg.Servers, cfg.Chance), farewell: make(chan struct{}), changed: make(chan struct{})}
+	l.hosts.limit, l.hosts.byName, l.hosts.rawUsed = cfg.ConnectTimeout, cfg.TLS != nil, l.rawUsed.Load
+	if cfg.LookupHost != nil {
+		l.hosts.lookUp = l.lookUp
+	}
+	l.life, l.stop = context.WithCancel(context.Background())
+	return l
+}
+
+// Open begins to connect, in the background and for as long as it takes. After
+// an error the link is of no use.
+func (l *Transport) Open() (err error) {
+	l.raw, l.events, err = zk.Connect([]string{placeholder}, l.cfg.SessionTimeout,
+		zk.WithHostProvider(l.hosts),
+		zk.WithDialer(l.dial),
+		zk.WithLogger(libLog{l.cfg.Logger}),
+		zk.WithLogInfo(false),
+		zk.WithMaxBufferSize(l.cfg.MaxReply),
+		zk.WithMaxConnBufferSize(l.cfg.MaxRequest+4<<10),
+	)
+	if err != nil {
+		l.stop()
+	}
+	return err
+}
+
+// libLog passes on what go-zookeeper has to say, save what the handler is told.
+type libLog struct{ l *zap.Logger }
+
+// told are the beginnings of what go-zookeeper says when a connection fails.
+var told = []string{"failed to connect to ", "authentication failed: ", "send loop terminated: ", "recv loop terminated: "}
+
+func (l libLog) Printf(format string, args ...any) {
+	if slices.ContainsFunc(told, func(s string) bool { return strings.HasPrefix(format, s) }) {
+		return
+	}
+	if e := l.l.Check(zap.DebugLevel, "go-zookeeper"); e != nil {
+		e.Write(zap.String("says", fmt.Sprintf(format, args...)))
+	}
+}
+
+// Raw is go-zookeeper's connection. From the first call on it also gets the
+// events of watches.
+func (l *Transport) Raw() *zk.Conn {
+	l.rawUsed.Store(true)
+	return l.raw
+}
+
+// LastZxid is the latest state that a reply of this session has shown.
+func (l *Transport) LastZxid() int64 { return l.lastZxid.load() }
+
+// errChosen makes go-zookeeper ask for the address that was chosen.
+var errChosen = errors.New("an address was chosen")
+
+// dial is go-zookeeper's dialer.
+func (l *Transport) dial(_, _ string, _ time.Duration) (net.Conn, error) {
+	t, ok := l.hosts.take()
+	switch {
+	case l.isOver():
+	case ok:
+		return l.connect(t)
+	case l.hosts.choose(l.life, l.handler.Failed):
+		return nil, errChosen
+	}
+	l.parting.Do(func() { close(l.farewell) })
+	return newCloseStub(), nil
+}
+
+// connect makes a connection to a server.
+func (l *Transport) connect(t target) (net.Conn, error) {
+	// One limit for dialing and handshake, as a server that is slow in both is slow.
+	ctx, cancel := context.WithTimeout(l.life, l.cfg.ConnectTimeout)
+	defer cancel()
+	nc, err := l.open(ctx, t)
+	if err != nil {
+		l.hosts.failed(t, err)
+		l.handler.Failed(t.String(), err)
+		return nil, err
+	}
+	deadline, _ := ctx.Deadline()
+	c := newConn(l, nc, t, deadline)
+	l.mu.Lock()
+	l.conn = c
+	l.mu.Unlock()
+	l.wg.Go(c.writeLoop)
+	if l.life.Err() != nil {
+		c.fail(net.ErrClosed)
+	}
+	return c, nil
+}
+
+// opened is what came of dialing.
+type opened struct {
+	nc  net.Conn
+	err error
+}
+
+var (
+	errUnending     = fmt.Errorf("%w: the dialer does not end with its context", errNoAnswer)
+	errStillDialing = errors.New("the dialer has not ended with its context")
+)
+
+// open dials a server, in a goroutine of its own, since the dialer and what TLS
+// calls are the user's. One that does not end with ctx is left behind.
+func (l *Transport) open(ctx context.Context, t target) (net.Conn, error) {
+	done, left := make(chan opened), make(chan struct{})
+	l.wg.Go(func() {
+		var o opened
+		defer func() {
+			select {
+			case done <- o:
+			case <-left:
+				if o.nc != nil {
+					_ = o.nc.Close() // nobody waits for it
+				}
+				l.hosts.finished(t)
+			}
+		}()
+		l.dialServer(ctx, t, &o)
+	})
+	select {
+	case o := <-done:
+		return o.nc, o.err
+	case <-ctx.Done():
+	}
+	late := time.NewTimer(slowEnd)
+	defer late.Stop()
+	select {
+	case o := <-done:
+		return o.nc, o.err
+	case <-late.C:
+		l.hosts.abandoned(t)
+		close(left)
+		return nil, errUnending
+	}
+}
+
+// dialServer sets o, also if a function of the user's ends the goroutine.
+func (l *Transport) dialServer(ctx context.Context, t target, o *opened) {
+	var nc net.Conn
+	callUser("Config.DialContext", &o.err, func() { nc, o.err = l.cfg.Dial(ctx, "tcp", t.addr) })
+	switch {
+	case o.err != nil:
+		o.err = usersError(inTime(ctx, o.err))
+		return
+	case nc == nil, nc == net.Conn((*net.TCPConn)(nil)):
+		o.err = errors.New("Config.DialContext returned neither a connection nor an error")
+		return
+	}
+	if _, ok := nc.(*net.TCPConn); ok {
+		nc = newSocket(nc)
+	} else {
+		nc = l.wrap(nc)
+	}
+	if l.cfg.TLS == nil {
+		o.nc = nc
+		return
+	}
+	tc := tls.Client(nc, tlsFor(l.cfg.TLS, t.server))
+	defer func() {
+		if o.err != nil {
+			_ = nc.Close() // the handshake's error is the one that tells
+		}
+	}()
+	callUser("a function of Config.TLS", &o.err, func() { o.err = tc.HandshakeContext(ctx) })
+	switch {
+	case o.err == nil:
+		o.nc = l.wrap(tc)
+	case endedByServer(o.err):
+		o.err = fmt.Errorf("TLS: ended by the server, as by one without TLS: %w", usersError(o.err))
+	default:
+		o.err = fmt.Errorf("TLS: %w", usersError(inTime(ctx, o.err)))
+	}
+}
+
+var errNoAnswer = errors.New("no answer in time")
+
+// inTime is a failure to connect within ctx. That ctx is ours, so its end is
+// told and not to be matched: a caller would take it for the end of its own.
+func inTime(ctx context.Context, err error) error {
+	var panicked *PanicError
+	if errors.As(err, &panicked) || ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return fmt.Errorf("%w: %v", errNoAnswer, err) //nolint:errorlint // see above
+}
+
+// isSilence is whether a connection ended because a server kept us waiting.
+func isSilence(err error) bool {
+	var timeout net.Error
+	return errors.Is(err, errNoAnswer) || errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// endedByServer is whether an error is what a connection that the server ends
+// fails with.
+func endedByServer(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)
+}
+
+// tlsFor names the host that the certificate must be for, as it is written in
+// the connection string.
+func tlsFor(cfg *tls.Config, server string) *tls.Config {
+	cfg = cfg.Clone()
+	if cfg.MinVersion == 0 {
+		cfg.MinVersion = tls.VersionTLS12
+	}
+	if host, _, err := net.SplitHostPort(server); err == nil && cfg.ServerName == "" {
+		cfg.ServerName, _, _ = strings.Cut(host, "%") // a zone is no part of what a certificate is for
+	}
+	return cfg
+}
+
+func (l *Transport) connUp(c *Conn) {
+	l.mu.Lock()
+	l.up, l.upAt = true, time.Now()
+	l.tellLocked()
+	l.mu.Unlock()
+	l.hosts.up(c.target)
+	l.handler.Up(c)
+	if c.readOnly {
+		l.wg.Go(func() { l.seekWriter(c) })
+	}
+}
+
+// connDown is called once for each connection, at its end.
+func (l *Transport) connDown(c *Conn, wasUp bool, err error) {
+	l.mu.Lock()
+	l.conn, l.up = nil, false
+	upFor := time.Since(l.upAt)
+	l.tellLocked()
+	l.mu.Unlock()
+	switch {
+	case wasUp:
+		l.hosts.ended(c.target, upFor, err)
+		l.handler.Down(c, err)
+	case errors.Is(err, errExpired):
+		if c.shake.session != 0 {
+			l.hosts.again(c.target) // it is well, and will give us a new session
+		}
+	default:
+		l.hosts.failed(c.target, err)
+		l.handler.Failed(c.Addr(), err)
+	}
+}
+
+func (l *Transport) sessionBegun(id int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.session = id
+	l.tellLocked()
+}
+
+// sessionClosed says that the servers have closed a session.
+func (l *Transport) sessionClosed(id int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.session == id {
+		l.session = 0
+		l.tellLocked()
+	}
+}
+
+func (l *Transport) sessionGone(id int64) {
+	l.mu.Lock()
+	l.session, l.abandoned = 0, 0
+	l.tellLocked()
+	l.mu.Unlock()
+	l.handler.Expired(id)
+}
+
+// isAbandoned is whether a session is to be closed when a server grants it.
+func (l *Transport) isAbandoned(id int64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.abandoned == id || l.closing
+}
+
+// isOver is whether the link is closing and has no session any more.
+func (l *Transport) isOver() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.closing && l.session == 0
+}
+
+// tellLocked wakes those who wait for a change.
+func (l *Transport) tellLocked() {
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// Abandon gives a session up, if it is the present one. Its connection ends;
+// should a server grant it once more, it is closed there. Handler.Expired
+// follows when it is known to be gone, and then a new session.
+func (l *Transport) Abandon(session int64) {
+	l.mu.Lock()
+	if l.session != session {
+		l.mu.Unlock()
+		return
+	}
+	l.abandoned = session
+	c := l.conn
+	l.mu.Unlock()
+	if c != nil {
+		c.Kill(errAbandoned)
+	}
+}
+
+var errAbandoned = errors.New("session given up")
+
+// ErrNotTold reports a session that could not be closed, so that the servers
+// keep its ephemeral nodes until it times out.
+var ErrNotTold = errors.New("session not closed: the servers keep its ephemeral nodes for up to a session timeout")
+
+// Close ends the session, if a server can be told within limit, and then
+// go-zookeeper and every goroutine of the link. It returns nil if there is no
+// session any more, be it one that was abandoned. Errors match ErrNotTold, if a
+// session may be left, and ErrStuck.
+func (l *Transport) Close(limit time.Duration) error {
+	err := l.endSession(limit)
+	l.hosts.stop()
+	l.stop()
+	l.mu.Lock()
+	c := l.conn
+	l.mu.Unlock()
+	if c != nil {
+		c.Kill(net.ErrClosed)
+	}
+	if !l.join() {
+		err = errors.Join(err, ErrStuck)
+	}
+	return err
+}
+
+// ErrStuck reports goroutines that go on after Close, which only functions of
+// the user's can cause.
+var ErrStuck = errors.New("the dialer, the look-up of names or a connection does not end with its context")
+
+// stuckAfter leaves room for go-zookeeper's own pause of a second.
+const stuckAfter = 2 * time.Second
+
+// join waits for go-zookeeper and all goroutines to end.
+func (l *Transport) join() bool {
+	joined := make(chan struct{})
+	go func() {
+		defer close(joined)
+		l.partFromLib()
+		l.wg.Wait()
+	}()
+	t := time.NewTimer(stuckAfter)
+	defer t.Stop()
+	select {
+	case <-joined:
+		return true
+	case <-t.C:
+		return false
+	}
+}
+
+// partFromLib ends go-zookeeper's loop. Its Close returns at once only if its
+// request to close the session finds a connection, so it has to wait for the
+// last one; unless somebody has closed it already.
+func (l *Transport) partFromLib() {
+	for waiting := true; waiting; {
+		select {
+		case <-l.farewell:
+			waiting = false
+		case _, looping := <-l.events:
+			if !looping {
+				return
+			}
+		}
+	}
+	l.raw.Close()
+	for range l.events { // closed when its loop has ended
+	}
+}
+
+// endSession closes the session on the connection there is, or lets the next one
+// close it instead of going up: there it takes no credentials, which may be what
+// keeps it from going up.
+func (l *Transport) endSession(limit time.Duration) error {
+	l.mu.Lock()
+	l.closing = true
+	l.mu.Unlock()
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	for {
+		c, session, changed := l.present()
+		if session == 0 {
+			return nil
+		}
+		var answered <-chan struct{}
+		call := NewCall(wire.OpCloseSession, wire.Empty{})
+		if c != nil && c.Send(call) == nil {
+			answered = call.Done()
+		}
+		select {
+		case <-answered:
+			if call.Err() == nil {
+				l.sessionClosed(session)
+				return nil
+			}
+			// After a lost reply the next connection tells: renewed or gone.
+			<-changed
+		case <-changed:
+		case <-late.C:
+			return fmt.Errorf("no answer within %v: %w", limit, ErrNotTold)
+		}
+	}
+}
+
+// present returns the connection that is up, or nil, and the session.
+func (l *Transport) present() (c *Conn, session int64, changed <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.up {
+		c = l.conn
+	}
+	return c, l.session, l.changed
+}
+
+// Servers are those that are connected to, in no order.
+func (l *Transport) Servers() []string { return l.hosts.all() }
+
+// SetServers makes others the servers to connect to, one at least. The present
+// connection stays.
+func (l *Transport) SetServers(servers []string) { l.hosts.replace(servers) }

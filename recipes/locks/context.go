@@ -1,0 +1,262 @@
+package locks
+
+import "context"
+
+// holdContext is a context that ends with a hold and carries it.
+//
+// A context of package context that is cancelled asks its parent to forget it,
+// and a parent may be of anybody's type, whose methods block. So there are two of
+// them, one below the other: the lower one, which this wraps, is ended when the
+// hold ends, and asks only the upper one. The upper one is the parent's child. It
+// is ended when somebody has the time to wait for the parent's methods.
+type holdContext struct {
+	context.Context
+	carries *holdChain
+	end     context.CancelCauseFunc // calls no code of users, and returns when children have ended
+	detach  context.CancelFunc      // makes the parent forget it; nil if the parent never knew
+}
+
+// Value implements context.Context, as a context made by context.WithValue does.
+func (c *holdContext) Value(key any) any {
+	if key == (holdChainKey{}) {
+		return c.carries
+	}
+	return c.Context.Value(key)
+}
+
+// String names it where contexts are printed.
+func (c *holdContext) String() string { return "locks.Hold.Context" }
+
+// newHoldContext makes one that also ends with its parent, as a child of package
+// context does.
+func newHoldContext(parent context.Context, carries *holdChain) *holdContext {
+	if parent.Done() == nil {
+		return newUnended(parent, carries)
+	}
+	upper, detach := context.WithCancel(parent)
+	c := newBelow(upper, carries)
+	c.detach = detach
+	return c
+}
+
+// newUnended makes one that has of its parent all but the end.
+func newUnended(parent context.Context, carries *holdChain) *holdContext {
+	return newBelow(unending{parent}, carries) //nolint:contextcheck // it is the parent, without its end
+}
+
+func newBelow(upper context.Context, carries *holdChain) *holdContext {
+	lower, end := context.WithCancelCause(upper)
+	return &holdContext{Context: lower, carries: carries, end: end}
+}
+
+// unending is a context without its end.
+type unending struct{ context.Context }
+
+func (unending) Done() <-chan struct{} { return nil }
+func (unending) Err() error            { return nil }
+
+// detach makes parents forget contexts that have ended. It calls their methods,
+// which may block.
+func detach(ended []*holdContext) {
+	for _, c := range ended {
+		if c.detach != nil {
+			c.detach()
+		}
+	}
+}
+
+// contexts are those of a hold that somebody has.
+type contexts struct {
+	own   *holdContext              // that Context gives
+	bound map[*holdContext]struct{} // that Bind has made
+}
+
+// contextPhase is whether the contexts of a hold go on.
+type contextPhase int8
+
+const (
+	contextsLive      contextPhase = iota
+	contextsSuspended              // all have ended, while a transaction that gives the lock back is on its way
+	contextsResumed                // that was refused: Context has ended, and what Bind makes goes on
+	contextsOver                   // all have ended for good
+)
+
+// Context is a child of the context given to Acquire and carries this hold as
+// owner: acquiring the same lock with it, or with any child of it, re-enters.
+// Goroutines that share it share the lock. Other locks acquired under it are
+// their own: who is not under such a hold queues. The first call makes the
+// context, and later ones return the same.
+//
+// It ends, and its children with it,
+//
+//   - with its parent; the lock stays held;
+//   - with a cause that matches ErrLockLost, before the servers can give a lost
+//     lock to somebody else;
+//   - with a cause that matches ErrReleased, before Release or CommitAndRelease
+//     gives the lock back, unless another hold is held that was acquired under this
+//     one: then it ends when that is released.
+//
+// It never begins again. If CommitAndRelease was refused, the lock is still held
+// and Bind gives another context.
+func (h *Hold) Context() context.Context {
+	if h.ownership == nil {
+		return over
+	}
+	if own := h.ownContext(); own != nil {
+		return own
+	}
+	c := newHoldContext(h.parent, &h.chain) // without the mutex, as the parent may be anybody's
+	own := h.keepOwn(c)
+	if own != c {
+		c.end(nil)
+		detach([]*holdContext{c})
+	}
+	return own
+}
+
+// ownContext is what Context gives; nil if it is still to be made, which takes the
+// parent's methods.
+func (h *Hold) ownContext() *holdContext {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.ownLocked()
+}
+
+func (h *Hold) ownLocked() *holdContext {
+	if h.contexts != nil && h.contexts.own != nil {
+		return h.contexts.own
+	}
+	if h.phase == contextsLive || h.byParent {
+		return nil
+	}
+	// The hold ended before its parent, whatever that has done since.
+	c := newUnended(h.parent, &h.chain)
+	c.end(h.cause)
+	h.madeLocked().own = c
+	return c
+}
+
+// keepOwn makes c the hold's own context, if there is none.
+func (h *Hold) keepOwn(c *holdContext) *holdContext {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if own := h.ownLocked(); own != nil {
+		return own
+	}
+	h.madeLocked().own = c
+	return c
+}
+
+// madeLocked is where the contexts are kept.
+func (h *Hold) madeLocked() *contexts {
+	if h.contexts == nil {
+		h.contexts = &contexts{}
+	}
+	return h.contexts
+}
+
+// over is the context of a hold that is none.
+var over = func() context.Context {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(ErrReleased)
+	return ctx
+}()
+
+// Bind is Context with another parent: a child of ctx that also carries this
+// hold and ends with it. For holds that outlive the call that acquired them,
+// such as a leader's that serves requests. cancel frees it and does not release
+// the hold.
+func (h *Hold) Bind(ctx context.Context) (bound context.Context, cancel context.CancelFunc) {
+	if h.ownership == nil {
+		return over, func() {}
+	}
+	// Not tied to the hold's own context, which ends with the ctx that Acquire
+	// was given, while the hold goes on.
+	c := newHoldContext(ctx, &holdChain{hold: h, outer: holdChainOf(ctx)})
+	if cause := h.bind(c); cause != nil {
+		c.end(cause)
+		detach([]*holdContext{c})
+	}
+	return c, func() {
+		h.unbind(c)
+		c.end(context.Canceled)
+		detach([]*holdContext{c})
+	}
+}
+
+// bind makes a context end with the hold, and returns why if that has ended.
+func (h *Hold) bind(c *holdContext) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.phase == contextsSuspended || h.phase == contextsOver {
+		return h.cause
+	}
+	made := h.madeLocked()
+	if made.bound == nil {
+		made.bound = make(map[*holdContext]struct{})
+	}
+	made.bound[c] = struct{}{}
+	return nil
+}
+
+func (h *Hold) unbind(c *holdContext) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.madeLocked().bound, c)
+}
+
+// end ends the contexts of the hold. When it returns they have ended, whoever
+// began to. They are to be detached.
+func (h *Hold) end(cause error) (ended []*holdContext) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.endLocked(cause, contextsOver)
+}
+
+// endLocked ends what goes on of the contexts. It calls no code of users, so it may
+// be called with the mutex.
+func (h *Hold) endLocked(cause error, to contextPhase) (ended []*holdContext) {
+	from := h.phase
+	if from == contextsOver {
+		return nil
+	}
+	h.phase = to
+	switch from {
+	case contextsSuspended:
+		return nil
+	case contextsLive:
+		h.byParent = h.parentEnded()
+	}
+	h.cause = cause
+	if h.contexts == nil {
+		return nil
+	}
+	if own := h.contexts.own; own != nil && from == contextsLive {
+		ended = append(ended, own)
+	}
+	for c := range h.contexts.bound {
+		ended = append(ended, c)
+	}
+	h.contexts.bound = nil
+	for _, c := range ended {
+		c.end(cause)
+	}
+	return ended
+}
+
+// parentEnded is whether the parent has ended. It calls no code of users.
+func (h *Hold) parentEnded() bool {
+	if c, ours := h.parent.(*holdContext); ours {
+		return c.Err() != nil
+	}
+	return isClosed(h.parentDone)
+}
+
+func isClosed(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,34 @@
+package locks
+
+import (
+	"fmt"
+	"sync"
+)
+
+// Gate refuses stale holders on behalf of a resource outside the ensemble. Put
+// one into the resource and pass every write through it. The zero value admits
+// any token above 0. It may be used by many goroutines, and must not be copied.
+//
+// It remembers for as long as it lives. A resource that outlives its process
+// keeps the highest token with its data and compares and raises it in the same
+// step as the write.
+type Gate struct {
+	mu      sync.Mutex
+	highest int64
+}
+
+// Admit raises the gate to a holder's token and returns nil, or returns
+// ErrFenced if it has seen a higher one or token is not above 0, as that of a
+// hold which is over.
+func (g *Gate) Admit(token int64) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case token <= 0:
+		return fmt.Errorf("%w: token %d stands for no holder", ErrFenced, token)
+	case token < g.highest:
+		return fmt.Errorf("%w: token %d, but %d was here", ErrFenced, token, g.highest)
+	}
+	g.highest = token
+	return nil
+}

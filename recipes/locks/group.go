@@ -1,0 +1,200 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/paddock-zk/paddock/internal/session"
+)
+
+// newGroup makes one hold of several: lost as soon as one of them is, released
+// with all of them. If it cannot, none is left.
+func newGroup(ctx context.Context, members []*Hold) (_ *Hold, err error) {
+	made := false
+	defer func() {
+		if !made { // also if a method of the caller's context has panicked
+			err = errors.Join(err, refusals(releaseAll(members)))
+		}
+	}()
+	o := newOwnership(lockKey{}, "")
+	for _, m := range members {
+		_ = m.ownership.keep() // as the group shows its token; why it cannot is found below
+	}
+	o.token = commonToken(members)
+	release := func() error {
+		for _, m := range members {
+			m.ownership.ungroup(o)
+		}
+		return releaseAll(members)
+	}
+	o.backing = &backing{
+		members: members,
+		check:   func() (HoldState, error) { return worst(members) },
+		give:    release,
+		clear:   func() error { return refusals(release()) },
+	}
+	hold, err := newHold(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	made = true
+	left := new(atomic.Int32)
+	left.Store(int32(len(members)))
+	for _, m := range members {
+		m.ownership.group(o)
+		m.ownership.thenGone(func() {
+			if left.Add(-1) == 0 {
+				o.isGone()
+			}
+		})
+	}
+	return hold, nil
+}
+
+// commonToken is the token that all members have, 0 if they differ.
+func commonToken(members []*Hold) int64 {
+	token := members[0].ownership.token
+	for _, m := range members {
+		if m.ownership.token != token {
+			return 0
+		}
+	}
+	return token
+}
+
+// worst is the state of the least certain member. One that was released early
+// does not count.
+func worst(members []*Hold) (HoldState, error) {
+	state := Held
+	for _, m := range members {
+		switch s, err := m.status(); s {
+		case Lost:
+			return Lost, err
+		case Uncertain:
+			state = Uncertain
+		}
+	}
+	return state, nil
+}
+
+// releaseAll releases in reverse, but deletes the nodes of our locks together. A
+// hold that was released before is fine. If the release of a user's own lock panics,
+// the others are given back nevertheless.
+func releaseAll(holds []*Hold) error {
+	var nodes []*pendingRelease
+	var told releaseResult
+	left, asked := holds, false
+	defer func() {
+		if !asked {
+			_ = releaseAll(left)
+			told.giveBack(nodes)
+		}
+	}()
+	for len(left) > 0 {
+		h := left[len(left)-1]
+		left = left[:len(left)-1]
+		if len(h.members()) == 0 && h.ownership.contender == nil { // a lock of somebody else's
+			told.take(h.Release())
+			continue
+		}
+		d, err := h.beginRelease()
+		if err != nil { // lost, or released before
+			told.take(h.Release())
+			continue
+		}
+		nodes = append(nodes, d)
+	}
+	asked = true
+	told.giveBack(nodes)
+	return told.err()
+}
+
+// releaseResult is what several releases have to say together.
+type releaseResult struct {
+	pending bool
+	errs    []error
+}
+
+func (r *releaseResult) take(err error) {
+	switch {
+	case err == nil, errors.Is(err, ErrReleased):
+	case errors.Is(err, ErrReleasePending):
+		r.pending = true
+	default:
+		r.errs = append(r.errs, err)
+	}
+}
+
+func (r *releaseResult) err() error {
+	if len(r.errs) == 0 && r.pending {
+		return ErrReleasePending
+	}
+	return errors.Join(r.errs...)
+}
+
+// giveBack deletes the nodes that holds stood on, those of one session together,
+// and waits for it.
+func (r *releaseResult) giveBack(departures []*pendingRelease) {
+	var leaves []*pendingRelease
+	var ended []*holdContext
+	for _, d := range departures {
+		ended = append(ended, d.leave()...)
+	}
+	for _, d := range departures {
+		d.mark()
+		leaves = d.leaves(leaves)
+	}
+	type source struct {
+		*session.Session
+		id int64
+	}
+	paths := make(map[source][]string)
+	of := make(map[source][]*ownership)
+	var longest time.Duration
+	for _, leaf := range leaves {
+		o := leaf.hold.ownership
+		o.contender.quit(o)
+		from := source{o.contender.scope.Session, o.contender.session}
+		paths[from] = append(paths[from], o.contender.node())
+		of[from] = append(of[from], o)
+		longest = max(longest, o.contender.opts.releaseWait)
+	}
+	until := time.Now().Add(longest)
+	for from, owns := range of {
+		removals := from.RemoveAll(from.id, paths[from])
+		for i, o := range owns {
+			o.contender.removed(o, removals[i])
+			o.contender.sweep()
+			o.contender.local.vacate(o)
+		}
+		for i, o := range owns {
+			r.take(o.contender.given(o, removals[i], time.Until(until)))
+		}
+	}
+	detach(ended)
+}
+
+// refusals is what of an error the caller has to know who has lost or given up
+// the lock in any case.
+func refusals(err error) error {
+	if errors.Is(err, ErrLockLost) || errors.Is(err, ErrReleasePending) {
+		return nil
+	}
+	return err
+}
+
+// group makes another ownership be lost and be uncertain with this one.
+func (o *ownership) group(g *ownership) {
+	o.mu.Lock()
+	state, err := o.state, o.err
+	o.groups = append(o.groups, g)
+	o.mu.Unlock()
+	switch state {
+	case Lost:
+		g.lose(err)
+	case Uncertain:
+		g.doubt()
+	}
+}

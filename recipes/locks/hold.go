@@ -1,0 +1,292 @@
+package locks
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+)
+
+// Hold is one acquisition. Any goroutine may use and release it. The zero Hold
+// is over.
+type Hold struct {
+	ownership  *ownership
+	parent     context.Context // that was given to Acquire
+	parentDone <-chan struct{} // its Done, as nobody else may call a method of it; nil for a hold's context
+	chain      holdChain       // this hold, as contexts carry it
+	released   atomic.Bool
+	below      atomic.Int32 // holds acquired under this one that are not over, less one once it is released
+
+	mu        sync.Mutex // guards the fields below
+	phase     contextPhase
+	departing bool      // a transaction that gives it back is on its way
+	byParent  bool      // the parent had ended when the contexts were ended
+	counted   bool      // among those below the hold that it came from
+	left      bool      // that hold
+	cause     error     // why the contexts were ended
+	contexts  *contexts // made when needed
+}
+
+// newHold makes a hold of an ownership for who called with ctx.
+func newHold(ctx context.Context, o *ownership) (*Hold, error) {
+	h := &Hold{ownership: o, parent: ctx}
+	if _, ours := ctx.(*holdContext); !ours {
+		h.parentDone = ctx.Done()
+	}
+	h.chain = holdChain{hold: h, outer: holdChainOf(ctx)}
+	if err := o.join(h); err != nil {
+		return nil, err
+	}
+	if from := h.chain.outer; from != nil {
+		h.counted = from.hold.enter()
+	}
+	return h, nil
+}
+
+// NewHold makes the hold of a Lock of your own; ctx is the one Acquire was
+// given. release is called once, by the hold's Release, whose error it gives; nil
+// does nothing.
+// Call lost when ownership can no longer be vouched for; the hold then ends
+// with a *LostError around cause, and release is not called.
+func NewHold(ctx context.Context, release func() error) (hold *Hold, lost func(cause error)) {
+	o := newOwnership(lockKey{}, "")
+	o.backing = &backing{give: func() error {
+		defer o.isGone()
+		if release == nil {
+			return nil
+		}
+		return release()
+	}}
+	// A new ownership lets its first hold join.
+	hold, _ = newHold(ctx, o)
+	return hold, func(cause error) {
+		o.lose(cause)
+		o.isGone()
+	}
+}
+
+// enter counts one more below a hold, which keeps its contexts from ending. It
+// fails if nothing has kept them: then they have ended, or are about to.
+func (h *Hold) enter() bool {
+	for {
+		n := h.below.Load()
+		if n < 0 {
+			return false
+		}
+		if h.below.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// leave undoes an enter, or says that the hold itself is released. The last one
+// ends the contexts, and leaves the hold above. They are to be detached.
+func (h *Hold) leave() (ended []*holdContext) {
+	for h != nil && h.below.Add(-1) < 0 {
+		h.mu.Lock()
+		more, above := h.lastLocked()
+		h.mu.Unlock()
+		ended, h = append(ended, more...), above
+	}
+	return ended
+}
+
+// lastLocked ends the contexts when nothing keeps them, and returns the hold to
+// leave next.
+func (h *Hold) lastLocked() (ended []*holdContext, above *Hold) {
+	if h.below.Load() >= 0 {
+		return nil, nil // it has rejoined meanwhile
+	}
+	if h.counted {
+		h.left, above = true, h.chain.outer.hold
+	}
+	if h.departing {
+		return h.endLocked(errCommitting, contextsSuspended), above
+	}
+	return h.endLocked(ErrReleased, contextsOver), above
+}
+
+// errCommitting is what contexts end with that CommitAndRelease ends: whether the
+// lock is given back is not known at that time.
+var errCommitting = fmt.Errorf("%w: CommitAndRelease was called", ErrReleased)
+
+// leaveForNow is leave for a hold that a transaction is to give back, which may be
+// refused.
+func (h *Hold) leaveForNow() (ended []*holdContext) {
+	h.mu.Lock()
+	h.departing = true
+	h.mu.Unlock()
+	return h.leave()
+}
+
+// rejoin undoes leaveForNow. With resume, contexts can be bound again, unless the
+// lock was lost meanwhile; what has ended stays so.
+func (h *Hold) rejoin(resume bool) {
+	h.mu.Lock()
+	h.below.Add(1)
+	left := h.left
+	h.departing, h.left = false, false
+	if resume && h.phase == contextsSuspended {
+		h.ownLocked() // with what it ended with
+		h.phase = contextsResumed
+	}
+	h.mu.Unlock()
+	if left && !h.chain.outer.hold.enter() {
+		h.mu.Lock()
+		h.counted = false
+		h.mu.Unlock()
+	}
+}
+
+// Release gives the lock back. It returns nil when the servers have confirmed,
+// when the lock was handed over to another goroutine of this client (see
+// LocalHandovers), or if another hold of this owner keeps it; ErrReleasePending when that
+// was not to be had within ReleaseWait, and deleting goes on in the background;
+// an error that matches ErrLockLost if the lock was gone before; or ErrReleased
+// the second time. In each case the hold has ended here, and it is safe to defer.
+// Its contexts end before anything else happens, unless another hold is held that
+// was acquired under this one: they end when that is released.
+// A refusal by the servers (framework.ErrNoAuth) is returned as it is: the node
+// then stays until they let us delete it, which is tried again in the
+// background, or the session ends.
+func (h *Hold) Release() error {
+	if h.ownership == nil {
+		return ErrReleased
+	}
+	if !h.released.CompareAndSwap(false, true) {
+		return ErrReleased
+	}
+	_, _ = h.ownership.now() // a deadline may have passed unseen
+	// First, so that whoever has the lock next finds the contexts ended; and detached
+	// last, as this takes as long as methods of users' contexts do.
+	ended := h.leave()
+	err := h.ownership.leave(h)
+	detach(ended)
+	return err
+}
+
+// Gone is closed when the node is known to be deleted or its session over, or
+// when the lock was handed over to another goroutine of this client.
+func (h *Hold) Gone() <-chan struct{} {
+	if h.ownership == nil {
+		return over.Done()
+	}
+	h.ownership.mu.Lock()
+	defer h.ownership.mu.Unlock()
+	return h.ownership.gone.channel()
+}
+
+// State is the state now, without asking a server.
+func (h *Hold) State() HoldState {
+	state, _ := h.status()
+	return state
+}
+
+func (h *Hold) status() (HoldState, error) {
+	if h.ownership == nil {
+		return Released, ErrReleased
+	}
+	state, err := h.ownership.now()
+	if h.released.Load() && state != Lost {
+		return Released, ErrReleased
+	}
+	return state, err
+}
+
+// Listen calls fn with the present state and each later one, in order, up to
+// Lost or Released. With holds that share a lock by re-entry, Released is the
+// last one's.
+func (h *Hold) Listen(fn func(HoldState)) (remove func()) {
+	if h.ownership == nil {
+		return func() {}
+	}
+	return h.ownership.listen(fn)
+}
+
+// Err is nil while held or uncertain, then a *LostError or ErrReleased.
+func (h *Hold) Err() error {
+	_, err := h.status()
+	return err
+}
+
+// Path is the node that stands for this hold, as the client knows paths; "" if
+// there is none or more than one.
+func (h *Hold) Path() string {
+	if h.ownership == nil {
+		return ""
+	}
+	return h.ownership.path
+}
+
+// Members are the holds of a MultiLock's locks, in the order of their paths and
+// then locks of yours as they were given, or of a semaphore's leases; nil
+// otherwise. One may be released early; the rest goes on.
+func (h *Hold) Members() []*Hold {
+	if h.ownership == nil {
+		return nil
+	}
+	return append([]*Hold(nil), h.members()...)
+}
+
+// members are its Members, not to be changed.
+func (h *Hold) members() []*Hold {
+	if h.ownership.backing == nil {
+		return nil
+	}
+	return h.ownership.backing.members
+}
+
+// FencingToken rises from holder to holder, for the life of the ensemble (it is
+// the node's czxid). Once it was asked for, the next holder gets another node and
+// so another token, see LocalHandovers. 0, which every Gate refuses, means that
+// there is none: a read side, a lease, a lock of yours, members that differ (ask
+// Members), or a hold that is over.
+func (h *Hold) FencingToken() int64 {
+	if _, err := h.status(); err != nil {
+		return 0
+	}
+	return h.ownership.show()
+}
+
+// Revoked is closed when somebody asks for the lock back, with Revocable;
+// comply by releasing.
+func (h *Hold) Revoked() <-chan struct{} {
+	if h.ownership == nil {
+		return nil
+	}
+	h.ownership.mu.Lock()
+	defer h.ownership.mu.Unlock()
+	return h.ownership.revoked.channel()
+}
+
+// HoldState is how sure we are.
+type HoldState int
+
+// The states of a hold, in the order in which they can follow, save that Held
+// and Uncertain may alternate.
+const (
+	// Held says that nobody else has the lock.
+	Held HoldState = iota + 1
+	// Uncertain says that the connection is suspended, or was and the node has
+	// not been seen again. Nobody else has the lock: the deadline is not reached.
+	Uncertain
+	// Lost says that somebody else may have the lock.
+	Lost
+	// Released says that it was given back.
+	Released
+)
+
+// String returns the state in one word.
+func (s HoldState) String() string {
+	switch s {
+	case Held:
+		return "HELD"
+	case Uncertain:
+		return "UNCERTAIN"
+	case Lost:
+		return "LOST"
+	case Released:
+		return "RELEASED"
+	}
+	return "NONE"
+}

@@ -1,0 +1,104 @@
+package locks
+
+import (
+	"context"
+
+	"github.com/paddock-zk/paddock/internal/session"
+)
+
+// holdChain is what a context carries: the holds it comes from, the latest first.
+type holdChain struct {
+	hold  *Hold
+	outer *holdChain
+}
+
+type holdChainKey struct{}
+
+// tagOf is what the nodes of one owner have in common, whatever they stand for:
+// it is made for the first hold and kept for those acquired under it.
+func tagOf(ctx context.Context, s *session.Session) session.Tag {
+	if tag := inherited(ctx); tag != (session.Tag{}) {
+		return tag
+	}
+	return s.NewTag()
+}
+
+// inherited is the tag of the holds that a context comes from, zero if there are
+// none.
+func inherited(ctx context.Context) (tag session.Tag) {
+	for chain := holdChainOf(ctx); chain != nil; chain = chain.outer {
+		if p := chain.hold.firstContender(); p != nil {
+			tag = p.tag
+		}
+	}
+	return tag
+}
+
+func holdChainOf(ctx context.Context) *holdChain {
+	if c, is := ctx.(*holdContext); is { // most often, when re-entering
+		return c.carries
+	}
+	chain, _ := ctx.Value(holdChainKey{}).(*holdChain)
+	return chain
+}
+
+// lockKey is which lock a hold is of. Lock objects of one client with the same
+// path are the same lock; a namespace is part of the path.
+type lockKey struct {
+	session *session.Session
+	path    string // in full
+}
+
+// find returns the latest live hold of a lock that a context comes from, for
+// which also accepts, which may be nil, is true. A lost hold is found as well,
+// since who comes from it must be told; a released one is not.
+func (chain *holdChain) find(key lockKey, accepts func(*Hold) bool) *Hold {
+	for ; chain != nil; chain = chain.outer {
+		if h := chain.hold.within(key, accepts); h != nil {
+			return h
+		}
+	}
+	return nil
+}
+
+// within looks in a hold and its members.
+func (h *Hold) within(key lockKey, accepts func(*Hold) bool) *Hold {
+	if h.ownership.key == key && !h.ownership.over(h) && (accepts == nil || accepts(h)) {
+		return h
+	}
+	for _, m := range h.members() {
+		if found := m.within(key, accepts); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// every calls fn for each ownership of a lock that a context comes from, once.
+func (chain *holdChain) every(key lockKey, fn func(*ownership)) {
+	seen := make(map[*ownership]bool)
+	var visit func(h *Hold)
+	visit = func(h *Hold) {
+		if o := h.ownership; o.key == key && !seen[o] {
+			seen[o] = true
+			fn(o)
+		}
+		for _, m := range h.members() {
+			visit(m)
+		}
+	}
+	for ; chain != nil; chain = chain.outer {
+		visit(chain.hold)
+	}
+}
+
+// holds is whether a context comes from a hold of a lock that is not lost or
+// released. An empty kind stands for every side.
+func (chain *holdChain) holds(key lockKey, mark string) bool {
+	h := chain.find(key, func(h *Hold) bool { return mark == "" || h.ownership.nodeKind() == mark })
+	if h == nil {
+		return false
+	}
+	state, _ := h.ownership.now()
+	return state == Held || state == Uncertain
+}

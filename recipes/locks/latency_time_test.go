@@ -1,0 +1,416 @@
+package locks_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/listeners"
+	"github.com/paddock-zk/paddock/recipes/locks"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// within sets the session timeout, and states the servers' tick if it is not 0.
+func within(timeout, tick time.Duration) func(*framework.Config) {
+	return func(cfg *framework.Config) { cfg.SessionTimeout, cfg.ServerTick = timeout, tick }
+}
+
+// lasts reports whether a hold is held for so long, and when it ended if not.
+func lasts(h *locks.Hold, d time.Duration) (bool, time.Duration) {
+	began := time.Now()
+	select {
+	case <-h.Context().Done():
+		return false, time.Since(began)
+	case <-time.After(d):
+		return true, 0
+	}
+}
+
+// changesOf counts the states of a client from now on, the present one included.
+func changesOf(c *framework.Client) *int {
+	n := new(int)
+	c.States().Listen(func(listeners.State) { *n++ })
+	return n
+}
+
+// Round trips that are long, and stay so, are no reason to lose a hold.
+func TestHoldStandsLongRoundTrips(t *testing.T) {
+	for _, tc := range []struct {
+		timeout, tick time.Duration
+		parts         []float64
+	}{
+		{4 * time.Second, 0, []float64{100, 30, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7.5, 7}},
+		{15 * time.Second, 0, []float64{100, 20, 16, 12, 10, 8, 7}},
+		{4 * time.Second, 400 * time.Millisecond, []float64{20, 10, 7, 6, 5.5, 5}},
+		{15 * time.Second, 1500 * time.Millisecond, []float64{20, 10, 7, 6, 5}},
+	} {
+		for _, part := range tc.parts {
+			t.Run(fmt.Sprintf("T=%v tick=%v round trip of 1 in %v", tc.timeout, tc.tick, part), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					trip := time.Duration(float64(tc.timeout) / part)
+					srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(tc.timeout/10), zktest.Latency(trip/2))
+					c := connect(t, srv, within(tc.timeout, tc.tick), func(cfg *framework.Config) { cfg.ConnectTimeout = tc.timeout / 2 })
+					h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
+					require.NoError(t, err)
+					before := srv.Requests()
+					held, after := lasts(h, 10*tc.timeout)
+					require.True(t, held, "lost after %v", after)
+					writes := float64(srv.Requests()["multi"]-before["multi"]) / 10
+					t.Logf("%.1f writes, %.1f syncs per session timeout", writes, float64(srv.Requests()["sync"]-before["sync"])/10)
+					if part >= 30 {
+						assert.LessOrEqual(t, writes, 6.0)
+					}
+					_ = h.Release()
+				})
+			})
+		}
+	}
+}
+
+// Writes that are slow, as those of slow disks are, while all else is quick: for a
+// hold that there is, and for a free lock that is asked for after a while.
+func TestHoldStandsSlowWrites(t *testing.T) {
+	for _, tc := range []struct {
+		timeout, tick time.Duration
+		parts         []float64
+	}{
+		{4 * time.Second, 0, []float64{50, 20, 18, 16, 12, 10, 9, 8, 7, 6, 5, 4.5}},
+		{15 * time.Second, 0, []float64{20, 16, 12, 8, 6, 5, 4.5}},
+		{4 * time.Second, 400 * time.Millisecond, []float64{20, 10, 7, 6, 5, 4.5, 4, 3.5}},
+		{15 * time.Second, 1500 * time.Millisecond, []float64{10, 6, 5, 4, 3.5}},
+	} {
+		for _, part := range tc.parts {
+			for _, free := range []bool{false, true} {
+				if free && part == 3.5 {
+					continue
+				}
+				t.Run(fmt.Sprintf("T=%v tick=%v writes of 1 in %v free=%v", tc.timeout, tc.tick, part, free), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(tc.timeout/10), zktest.Latency(time.Millisecond))
+						c := connect(t, srv, within(tc.timeout, tc.tick))
+						m := locks.NewInterProcessMutex(c, "/l")
+						h, err := m.Acquire(t.Context())
+						require.NoError(t, err)
+						if free {
+							require.NoError(t, h.Release())
+						}
+						time.Sleep(2 * tc.timeout)
+						for _, op := range []string{"multi", "create2", "delete"} {
+							srv.On(zktest.Match{Op: op}, zktest.Delay(time.Duration(float64(tc.timeout)/part)))
+						}
+						if free {
+							h, err = m.Acquire(t.Context())
+							require.NoError(t, err)
+						}
+						held, after := lasts(h, 10*tc.timeout)
+						require.True(t, held, "lost after %v", after)
+						_ = h.Release()
+					})
+				})
+			}
+		}
+	}
+}
+
+// A free lock is granted as long as a write comes at all.
+func TestSlowWritesGrantAFreeLock(t *testing.T) {
+	for _, part := range []float64{4, 3.5, 3} {
+		t.Run(fmt.Sprint("writes of 1 in ", part), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(400*time.Millisecond), zktest.Latency(time.Millisecond))
+				c := connect(t, srv, within(4*time.Second, 0))
+				m := locks.NewInterProcessMutex(c, "/l")
+				time.Sleep(8 * time.Second)
+				for _, op := range []string{"multi", "create2", "createContainer"} {
+					srv.On(zktest.Match{Op: op}, zktest.Delay(time.Duration(4*float64(time.Second)/part)))
+				}
+				began := time.Now()
+				h, err := m.Acquire(t.Context())
+				require.NoError(t, err)
+				granted := time.Since(began)
+				held, after := lasts(h, 40*time.Second)
+				t.Logf("granted after %v, held %v, lost after %v", granted, held, after)
+				_ = h.Release()
+			})
+		})
+	}
+}
+
+// The servers stand still once, at any moment.
+func TestHoldStandsAPause(t *testing.T) {
+	const timeout = 15 * time.Second
+	for pause, stands := range map[float64]bool{0.2: true, 0.3: true, 0.35: true, 0.4: false} {
+		lost := 0
+		for phase := range 60 {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(timeout/10), zktest.Latency(time.Millisecond))
+				c := connect(t, srv, within(timeout, 0))
+				h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
+				require.NoError(t, err)
+				time.Sleep(2*timeout + timeout*time.Duration(phase)/60)
+				srv.Freeze()
+				time.Sleep(time.Duration(pause * float64(timeout)))
+				srv.Thaw()
+				time.Sleep(2 * timeout)
+				if h.Err() != nil {
+					lost++
+				}
+				_ = h.Release()
+			})
+		}
+		t.Logf("a pause of %v T: %d of 60 lost", pause, lost)
+		if stands {
+			assert.Zero(t, lost, "a pause of %v T", pause)
+		}
+	}
+}
+
+// The ensemble elects another leader: all members close their connections, and
+// serve nobody for a while.
+func TestHoldStandsAnElection(t *testing.T) {
+	const phases = 20
+	for _, timeout := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 15 * time.Second} {
+		lost := 0
+		for phase := range phases {
+			synctest.Test(t, func(t *testing.T) {
+				cl := zktest.StartCluster(t, 3, zktest.InMemory(), zktest.Tick(timeout/10), zktest.SessionTimeouts(time.Second, time.Minute), zktest.Latency(time.Millisecond))
+				c := connect(t, &cl.Server, within(timeout, 0))
+				h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
+				require.NoError(t, err)
+				time.Sleep(2*timeout + timeout*time.Duration(phase)/phases)
+				cl.Elect((cl.Leader() + 1) % 3)
+				time.Sleep(3 * timeout)
+				if h.Err() != nil {
+					lost++
+				}
+				_ = h.Release()
+			})
+		}
+		t.Logf("an election of 350 ms, session timeout %v: %d of %d lost", timeout, lost, phases)
+		switch {
+		case timeout >= 4*time.Second:
+			assert.Zero(t, lost, "session timeout %v", timeout)
+		case timeout >= 2*time.Second: // one in 400 ends a hold: those after which the client is back 0.37 T later
+			assert.Less(t, lost, phases/4, "session timeout %v", timeout)
+		}
+	}
+}
+
+// One name may stand for an ensemble: a service name, or a balancer.
+func TestOneNameForAnEnsemble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cl := zktest.StartCluster(t, 3, zktest.InMemory(), zktest.Tick(500*time.Millisecond), zktest.SyncLimit(20))
+		member := func(i int) func(*framework.Config) {
+			return func(cfg *framework.Config) {
+				cfg.ConnectString, cfg.SessionTimeout = cl.Member(i).ConnectString(), 2*time.Second
+			}
+		}
+		follower := (cl.Leader() + 1) % 3
+		a, b := connect(t, &cl.Server, member(follower)), connect(t, &cl.Server, member(cl.Leader()))
+		h, err := locks.NewInterProcessMutex(a, "/l").Acquire(t.Context())
+		require.NoError(t, err)
+		held := h.Context()
+		next := acquiring(t, locks.NewInterProcessMutex(b, "/l"))
+		time.Sleep(5 * time.Second)
+		cl.Partition([]int{follower}, []int{(follower + 1) % 3, (follower + 2) % 3})
+		<-held.Done()
+		ended := time.Now()
+		assert.Empty(t, next, "the hold has ended first")
+		n := <-next
+		t.Logf("ended %v before the grant", time.Since(ended))
+		assert.Positive(t, time.Since(ended))
+		require.NoError(t, n.Release())
+		cl.Heal()
+	})
+}
+
+// A session timeout that leaves no time for anything is told of.
+func TestSessionTimeoutThatIsTooShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logged, logs := observer.New(zap.WarnLevel)
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(100*time.Millisecond), zktest.SessionTimeouts(200*time.Millisecond, 900*time.Millisecond))
+		c := connect(t, srv, within(2*time.Second, 0), func(cfg *framework.Config) { cfg.Logger = zap.New(logged) })
+		require.Equal(t, 900*time.Millisecond, c.SessionTimeout())
+		_, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
+		require.ErrorIs(t, err, framework.ErrTimeoutTooShort)
+		assert.ErrorContains(t, err, "grants 900ms")
+		_, err = locks.NewInterProcessMutex(c, "/l").TryAcquire(t.Context(), time.Minute)
+		require.ErrorIs(t, err, framework.ErrTimeoutTooShort)
+		assert.Len(t, logs.FilterMessageSnippet("too short for locks").All(), 1)
+		synctest.Wait()
+		time.Sleep(time.Second)
+		assert.Empty(t, srv.Ephemerals(0))
+	})
+}
+
+// Round trips of half of the session timeout can prove nothing. A lock that could
+// not be held is not kept from others.
+func TestSessionThatCannotBeProved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 4 * time.Second
+		logged, logs := observer.New(zap.WarnLevel)
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(timeout/10), zktest.Latency(time.Millisecond))
+		c := connect(t, srv, within(timeout, 0), func(cfg *framework.Config) { cfg.Logger = zap.New(logged) })
+		other := connect(t, srv)
+		h, err := locks.NewInterProcessMutex(c, "/held").Acquire(t.Context())
+		require.NoError(t, err)
+		held := h.Context()
+		time.Sleep(3 * timeout)
+		require.NoError(t, held.Err())
+		srv.On(zktest.Match{Session: c.SessionID(), Op: "sync"}, zktest.Fail(-127)) // throttled: nothing vouches any more
+		session := c.SessionID()
+		on, _ := lasts(h, 10*timeout)
+		require.False(t, on)
+		assert.Equal(t, framework.ErrNotConnected, errorsOf(context.Cause(held)))
+		short := logs.FilterMessageSnippet("about to end").All()
+		if assert.Len(t, short, 1, "it was told of before") {
+			assert.Less(t, time.Since(short[0].Time), timeout)
+		}
+		assert.NotEqual(t, session, c.SessionID())
+		_ = h.Release()
+
+		time.Sleep(3 * timeout) // what the connect request has proved is over
+		srv.On(zktest.Match{Session: c.SessionID(), Op: "sync"}, zktest.Fail(-127))
+		time.Sleep(2 * timeout)
+		began := time.Now()
+		_, err = locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
+		require.ErrorIs(t, err, framework.ErrTimeoutTooShort)
+		assert.LessOrEqual(t, time.Since(began), 3*timeout)
+		n, err := locks.NewInterProcessMutex(other, "/l").Acquire(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, n.Release())
+	})
+}
+
+// A client holds more nodes than fit into one request.
+func TestRenewalsHeedTheFrameLimit(t *testing.T) {
+	for name, tc := range map[string]struct {
+		frame, holds, path int
+	}{
+		"small frames": {64 << 10, 400, 150},
+		"long paths":   {1<<20 - 1, 420, 2700},
+		"one by one":   {4 << 10, 30, 3000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const timeout = 4 * time.Second
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(timeout/10), zktest.Latency(time.Millisecond), zktest.MaxFrame(tc.frame))
+				c, operator := connect(t, srv, within(timeout, 0), func(cfg *framework.Config) { cfg.MaxRequest = tc.frame }), connect(t, srv)
+				changes := changesOf(c)
+				var holds []*locks.Hold
+				for i := range tc.holds {
+					path := fmt.Sprintf("/%0*d", tc.path-64, i)
+					h, err := locks.NewInterProcessMutex(c, path).Acquire(t.Context())
+					require.NoError(t, err)
+					holds = append(holds, h)
+				}
+				time.Sleep(5 * timeout)
+				synctest.Wait()
+				assert.Equal(t, 1, *changes, "the connection stands")
+				for _, h := range holds {
+					require.Equal(t, locks.Held, h.State())
+				}
+				require.NoError(t, srv.Disconnect(c.SessionID()))
+				require.NoError(t, operator.Delete(t.Context(), holds[7].Path(), framework.AnyVersion))
+				time.Sleep(timeout)
+				for i, h := range holds {
+					require.Equal(t, map[bool]locks.HoldState{true: locks.Lost, false: locks.Held}[i == 7], h.State(), "verified on the next connection")
+				}
+				for _, h := range holds {
+					_ = h.Release()
+				}
+			})
+		})
+	}
+}
+
+// More leases are given back than fit into one request.
+func TestReleaseHeedsTheFrameLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const frame, leases = 16 << 10, 300
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond), zktest.MaxFrame(frame))
+		c := connect(t, srv, func(cfg *framework.Config) { cfg.MaxRequest = frame })
+		changes := changesOf(c)
+		h, err := locks.NewInterProcessSemaphore(c, "/s", leases).AcquireN(t.Context(), leases)
+		require.NoError(t, err)
+		require.NoError(t, h.Release())
+		assert.Empty(t, srv.Ephemerals(0))
+		synctest.Wait()
+		assert.Equal(t, 1, *changes, "the connection stands")
+	})
+}
+
+// A server that refuses gets a request now and then, not one for each round trip.
+func TestRefusedRenewalsArePaced(t *testing.T) {
+	for name, change := range map[string]func(*framework.Config){"by quorum": within(4*time.Second, 0), "by server, after a reconnect": byServer} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(400*time.Millisecond), zktest.Latency(time.Millisecond/2))
+				c := connect(t, srv, within(4*time.Second, 0), change)
+				h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
+				require.NoError(t, err)
+				time.Sleep(8 * time.Second)
+				refusing := srv.On(zktest.Match{Op: "multi"}, zktest.Fail(-127))
+				if name != "by quorum" {
+					require.NoError(t, srv.Disconnect(c.SessionID()))
+				}
+				before := srv.Requests()["multi"]
+				time.Sleep(1200 * time.Millisecond)
+				t.Logf("%d refused in 1.2 s", srv.Requests()["multi"]-before)
+				assert.LessOrEqual(t, srv.Requests()["multi"]-before, 8)
+				refusing.Remove()
+				time.Sleep(2 * time.Second)
+				assert.Equal(t, locks.Held, h.State(), "repeated in time")
+				require.NoError(t, h.Release())
+			})
+		})
+	}
+}
+
+// errorsOf is the last reason in a chain of single ones, or of the last of several.
+func errorsOf(err error) error {
+	for {
+		switch e := err.(type) { //nolint:errorlint // it is the chain that is walked
+		case interface{ Unwrap() error }:
+			err = e.Unwrap()
+		case interface{ Unwrap() []error }:
+			all := e.Unwrap()
+			err = all[len(all)-1]
+		default:
+			return err
+		}
+	}
+}
+
+// However long a client has held nothing, a free lock takes one round trip.
+func TestFirstLockAfterIdling(t *testing.T) {
+	for _, idle := range []time.Duration{0, time.Second, 10 * time.Second, 29 * time.Second, time.Minute, time.Hour} {
+		t.Run(idle.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
+				c := connect(t, srv)
+				m := locks.NewInterProcessMutex(c, "/l")
+				_, err := c.Create(t.Context(), "/l", nil, framework.Persistent)
+				require.NoError(t, err)
+				before := srv.Requests()
+				time.Sleep(idle)
+				syncs := srv.Requests()["sync"] - before["sync"]
+				assert.LessOrEqual(t, syncs, 1+int(6.2*idle.Seconds()/30))
+				assert.Equal(t, before["multi"], srv.Requests()["multi"])
+				began := time.Now()
+				h, err := m.Acquire(t.Context())
+				require.NoError(t, err)
+				assert.Equal(t, 2*d, time.Since(began))
+				require.NoError(t, h.Release())
+			})
+		})
+	}
+}

@@ -1,0 +1,48 @@
+package locks
+
+import (
+	"context"
+	"time"
+
+	"github.com/paddock-zk/paddock/internal/session"
+)
+
+// limit is how long an acquisition may wait.
+type limit struct {
+	bounded bool
+	wait    time.Duration
+}
+
+var noLimit = limit{}
+
+// once is to ask and not to queue.
+func (l limit) once() bool { return l.bounded && l.wait <= 0 }
+
+// begin starts the clock. Who does not want to wait is told at once if there is
+// no connection; the asking itself is bounded by how long a server may be silent.
+func (l limit) begin(ctx context.Context, s *session.Session) (context.Context, context.CancelFunc, error) {
+	switch {
+	case !l.bounded:
+		return ctx, func() {}, nil
+	case !l.once():
+		limited, cancel := context.WithTimeout(ctx, l.wait)
+		return limited, cancel, nil
+	case !s.Writable():
+		return nil, nil, s.NotConnected("")
+	}
+	limited, cancel := context.WithTimeout(ctx, s.Timeout()*2/3)
+	return limited, cancel, nil
+}
+
+// endLimit is deferred: it ends the limited context of an acquisition. That asks
+// the caller's context. If a method of that panics, the hold is released.
+func endLimit(cancel context.CancelFunc, hold **Hold) {
+	ended := false
+	defer func() {
+		if !ended && *hold != nil {
+			_ = (*hold).Release()
+		}
+	}()
+	cancel()
+	ended = true
+}

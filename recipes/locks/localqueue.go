@@ -1,0 +1,536 @@
+package locks
+
+import (
+	"bytes"
+	"context"
+	"sync"
+	"time"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/foreign"
+	"github.com/paddock-zk/paddock/internal/session"
+)
+
+// A local queue is where the goroutines of one client wait that want the same lock and
+// would make the same node for it. Only one of them stands in the queue: it
+// leads, that is asks the servers and waits for its turn, or holds the lock. The
+// rest waits for it, without a node, a watch or a request.
+//
+// Who leads and gives up passes the contender on to the next in the local queue, as it is,
+// whatever request is on its way for it. Who holds and gives back either hands
+// the lock over, node and all, or deletes the node, and then the next in the local queue
+// leads, with a new one. See pass for when which.
+type localQueue struct {
+	q   *queue      // of who founded it, as all are alike in what the node shows
+	tag session.Tag // of its key
+
+	// The fields below are guarded by the local queues' mu.
+	behind      bool          // others were seen ahead
+	ahead       int           // how many nodes, when somebody last looked
+	front       string        // the first of them, if it is the only one
+	holder      *ownership    // who has the lock, nil while somebody leads
+	won         time.Duration // when its node became first in its queue, since the local queues were made
+	passed      int           // how often the lock was handed over since
+	first, last *waiter
+	other       *localQueue // with the same key, of others who would make other nodes
+}
+
+// localQueueKey is where a local queue is found: by the path of the lock and, for those who
+// want it under another hold, the tag that they have from there. Whose tags
+// differ do not wait in one local queue, as a MultiLock has to see each of them: what
+// they hold may be what it waits for.
+type localQueueKey struct {
+	path string
+	tag  session.Tag
+}
+
+// waiter is a goroutine in a local queue. It is small, as there may be thousands.
+type waiter struct {
+	mutex *InterProcessMutex
+	queue *localQueue
+	ctx   context.Context
+	done  <-chan struct{} // ctx's, as nobody else may call a method of it: it may block
+	told  sync.WaitGroup  // of one, which takes less than a channel
+
+	// The fields below are guarded by the local queues' mu.
+	since      time.Duration // the local queues were made
+	session    int64         // that it waits in and does not want to outlive, 0 for none
+	prev, next *waiter
+	queued     bool
+	late       bool // its time was up when it had just been taken out
+
+	// What it was told. Without any of these its time is up.
+	leads, expired bool
+	granted        *ownership
+	contender      *contender // to lead with, nil for a new one
+}
+
+// localQueues are the local queues of one client. A local queue is there as long as somebody leads or
+// holds.
+type localQueues struct {
+	made time.Time
+	mu   sync.Mutex // guards all local queues of the client
+	all  map[localQueueKey]*localQueue
+}
+
+// localQueuesOf is where the local queues of a client are kept.
+func localQueuesOf(s *session.Session) *localQueues { return &sharedOf(s).localQueues }
+
+// now is the time since the local queues were made.
+func (lqs *localQueues) now() time.Duration { return time.Since(lqs.made) }
+
+func (lq *localQueue) queues() *localQueues { return localQueuesOf(lq.q.scope.Session) }
+
+// alike is whether two lock objects would make the same node.
+func (q *queue) alike(other *queue) bool {
+	return q.scope == other.scope && q.kind == other.kind && q.opts.revocable == other.opts.revocable &&
+		q.opts.hasData == other.opts.hasData && bytes.Equal(q.opts.data, other.opts.data)
+}
+
+// join waits in the local queue for a lock or founds it, which is to lead: then there is
+// no waiter. Who asks only once and finds a local queue is refused if the lock is held
+// here. Otherwise there is no local queue for it: it is not to be refused because
+// others are asking too.
+func (lqs *localQueues) join(ctx context.Context, m *InterProcessMutex, once bool) (*localQueue, *waiter, error) {
+	q := &m.queue
+	var id int64
+	if q.opts.failOnLoss {
+		id = q.scope.Session.ID()
+	}
+	key, done := localQueueKey{q.path, inherited(ctx)}, ctx.Done()
+	lqs.mu.Lock()
+	defer lqs.mu.Unlock()
+	lq := lqs.findLocked(key, q)
+	switch {
+	case lq == nil:
+		lq = &localQueue{q: q, tag: key.tag, other: lqs.all[key]}
+		lqs.all[key] = lq
+		return lq, nil, nil
+	case once && lq.holder != nil:
+		return lq, nil, ErrNotAcquired
+	case once:
+		return nil, nil, nil
+	}
+	w := &waiter{mutex: m, queue: lq, ctx: ctx, done: done, since: lqs.now(), session: id, queued: true, prev: lq.last}
+	w.told.Add(1)
+	if lq.last == nil {
+		lq.first = w
+	} else {
+		lq.last.next = w
+	}
+	lq.last = w
+	return lq, w, nil
+}
+
+func (lqs *localQueues) findLocked(key localQueueKey, q *queue) *localQueue {
+	for lq := lqs.all[key]; lq != nil; lq = lq.other {
+		if lq.q.alike(q) {
+			return lq
+		}
+	}
+	return nil
+}
+
+// eachWait tells of each local queue since when its first waiter has waited, and how many wait.
+func (lqs *localQueues) eachWait(note func(longestWait)) {
+	lqs.mu.Lock()
+	defer lqs.mu.Unlock()
+	for _, lq := range lqs.all {
+		for ; lq != nil; lq = lq.other {
+			n := 0
+			for w := lq.first; w != nil; w = w.next {
+				n++
+			}
+			if n > 0 {
+				note(longestWait{lq.q, 0, lqs.made.Add(lq.first.since), n})
+			}
+		}
+	}
+}
+
+// dropLocked removes a local queue that nobody is in.
+func (lqs *localQueues) dropLocked(lq *localQueue) {
+	key := localQueueKey{lq.q.path, lq.tag}
+	first := lqs.all[key]
+	switch {
+	case first != lq:
+		for first.other != lq {
+			first = first.other
+		}
+		first.other = lq.other
+	case lq.other != nil:
+		lqs.all[key] = lq.other
+	default:
+		delete(lqs.all, key)
+	}
+}
+
+func (lq *localQueue) takeOutLocked(w *waiter) {
+	if w.prev == nil {
+		lq.first = w.next
+	} else {
+		w.prev.next = w.next
+	}
+	if w.next == nil {
+		lq.last = w.prev
+	} else {
+		w.next.prev = w.prev
+	}
+	w.queued, w.prev, w.next = false, nil, nil
+}
+
+// putBackLocked undoes taking out the first one.
+func (lq *localQueue) putBackLocked(w *waiter) {
+	w.queued, w.next = true, lq.first
+	if lq.first == nil {
+		lq.last = w
+	} else {
+		lq.first.prev = w
+	}
+	lq.first = w
+}
+
+// await waits in the local queue until there is something to be told, which is also when
+// its context ends. A select on two channels would take more of the stack.
+func (w *waiter) await() {
+	heard := false
+	defer func() {
+		if !heard { // a method of the caller's context has panicked
+			w.abandon()
+		}
+	}()
+	if w.done != nil {
+		stop := context.AfterFunc(w.ctx, w.withdraw)
+		w.told.Wait()
+		stop()
+	} else {
+		w.told.Wait()
+	}
+	heard = true
+}
+
+// withdraw leaves the local queue, unless it has been picked and is about to be told.
+func (w *waiter) withdraw() {
+	lqs := localQueuesOf(w.mutex.scope.Session)
+	lqs.mu.Lock()
+	left := w.queued
+	if left {
+		w.queue.takeOutLocked(w)
+	}
+	w.late = !left
+	lqs.mu.Unlock()
+	if left {
+		w.told.Done()
+	}
+}
+
+// abandon leaves the local queue whatever happens meanwhile: it passes on a lead or a lock
+// that it was given.
+func (w *waiter) abandon() {
+	w.withdraw()
+	w.told.Wait()
+	switch {
+	case w.leads:
+		w.queue.stepDown(w.contender)
+	case w.granted != nil:
+		w.granted.decline()
+	}
+}
+
+// finish makes of what a waiter was told what the caller is told, or does what
+// is left to be done. It returns neither hold nor error to who has to begin again.
+func (w *waiter) finish(ctx, limited context.Context, tries bool, began time.Duration) (hold *Hold, err error) {
+	o := w.granted
+	var in *obstacle
+	defer unclaimed(&hold, &o)
+	switch {
+	case w.expired:
+		err = framework.ErrSessionExpired
+	case w.leads:
+		o, in, err = w.lead()
+	case o == nil:
+		in, err = w.queue.seenAhead(), foreign.ContextEnd(limited)
+	case limited.Err() != nil:
+		in, err = o.contender.heldHere(), foreign.ContextEnd(limited)
+	default:
+		// A deadline may have passed between the hand-over and now.
+		if state, _ := o.now(); state != Lost {
+			break
+		}
+		if !w.outlived() {
+			return nil, nil
+		}
+		err = framework.ErrSessionExpired
+	}
+	if err != nil {
+		return nil, w.mutex.refused(ctx, limited, tries, in, began, err)
+	}
+	return w.mutex.conclude(ctx, o)
+}
+
+// outlived is whether the session is over that a waiter was not to outlive.
+func (w *waiter) outlived() bool {
+	lqs := localQueuesOf(w.mutex.scope.Session)
+	lqs.mu.Lock()
+	in := w.session
+	lqs.mu.Unlock()
+	return in != 0 && in != w.mutex.scope.Session.ID()
+}
+
+// lead goes on from where another has got to.
+func (w *waiter) lead() (*ownership, *obstacle, error) {
+	lq, p, m := w.queue, w.contender, w.mutex
+	if w.outlived() {
+		lq.stepDown(p)
+		return nil, nil, framework.ErrSessionExpired
+	}
+	switch {
+	case p == nil:
+	case p.session != m.scope.Session.ID():
+		p.leave() // it is of a session that we may not have waited in
+		p = nil
+	default:
+		p.queue, p.obstacle = &m.queue, nil
+	}
+	return lq.lead(w.ctx, m, p, false)
+}
+
+// contender is a new one for who leads.
+func (lq *localQueue) place(ctx context.Context, m *InterProcessMutex) *contender {
+	return &contender{queue: &m.queue, tag: tagOf(ctx, m.scope.Session), local: lq}
+}
+
+// lead gets the lock from the servers, with a new contender if there is none. If it
+// fails, or a function of the caller's panics, it passes the lead on. o is who was in
+// the way.
+func (lq *localQueue) lead(ctx context.Context, m *InterProcessMutex, p *contender, once bool) (o *ownership, in *obstacle, err error) {
+	defer func() {
+		if o == nil {
+			lq.stepDown(p)
+		}
+	}()
+	if p == nil {
+		p = lq.place(ctx, m)
+	}
+	if ctx.Err() != nil { // nothing is sent for a caller that has gone
+		return nil, p.seenAhead(), foreign.ContextEnd(ctx)
+	}
+	if o, err = p.own(ctx, once, m.own); err != nil {
+		in = p.seenAhead()
+	}
+	return o, in, err
+}
+
+// stepDown passes the lead on.
+func (lq *localQueue) stepDown(p *contender) {
+	lq.taken(nil)
+	if p != nil && p.name == "" && p.unknown == nil {
+		p.sweep()
+		p = nil
+	}
+	lq.promote(p)
+}
+
+// promote lets the next in the local queue lead, with a contender or without. If nobody is
+// there, the contender is left and the local queue over.
+func (lq *localQueue) promote(p *contender) {
+	lqs := lq.queues()
+	lqs.mu.Lock()
+	w := lq.first
+	if w == nil {
+		lqs.dropLocked(lq)
+		lqs.mu.Unlock()
+		if p != nil {
+			p.leave()
+		}
+		return
+	}
+	lq.takeOutLocked(w)
+	lqs.mu.Unlock()
+	// Its context may have ended. The waiter asks that itself: the methods of a
+	// context are its caller's, and may block or panic.
+	w.leads, w.contender = true, p
+	w.told.Done()
+}
+
+// seenAhead is who has the lock, nil if nobody was seen to.
+func (lq *localQueue) seenAhead() *obstacle {
+	lqs := lq.queues()
+	lqs.mu.Lock()
+	defer lqs.mu.Unlock()
+	switch {
+	case lq.holder != nil:
+		return lq.holder.contender.heldHere()
+	case !lq.behind:
+		return nil
+	case lq.front == "":
+		return &obstacle{lock: lq.q.lock, ahead: lq.ahead}
+	}
+	return &obstacle{lock: lq.q.lock, ahead: lq.ahead, node: session.Below(lq.q.path, lq.front)}
+}
+
+// heldHere is a contender that a goroutine of this client has, as an obstacle to another.
+func (p *contender) heldHere() *obstacle {
+	return &obstacle{lock: p.lock, node: p.node(), session: p.session, local: true}
+}
+
+// sawAhead, taken and moved are what a contender tells those behind it in the local queue. They
+// do nothing for a contender without a local queue.
+
+// sawAhead says that others are ahead in the queue.
+func (lq *localQueue) sawAhead(v *position) {
+	if lq == nil {
+		return
+	}
+	lqs := lq.queues()
+	lqs.mu.Lock()
+	defer lqs.mu.Unlock()
+	lq.behind, lq.ahead, lq.front = true, v.at, ""
+	if v.front.n == 0 {
+		lq.front = v.ahead
+	}
+}
+
+// taken says who has the lock, nil if nobody has it after all. It comes before
+// the tracked node that an ownership rests on, so that the local queue hears of its end.
+func (lq *localQueue) taken(o *ownership) {
+	if lq == nil {
+		return
+	}
+	lqs := lq.queues()
+	now := lqs.now()
+	lqs.mu.Lock()
+	defer lqs.mu.Unlock()
+	lq.holder, lq.won, lq.passed = o, now, 0
+}
+
+// moved says that there is a contender in a session. Those who waited in another,
+// and want to be told, are.
+func (lq *localQueue) moved(to int64) {
+	if lq == nil {
+		return
+	}
+	var lost []*waiter
+	lqs := lq.queues()
+	lqs.mu.Lock()
+	for w := lq.first; w != nil; {
+		next := w.next
+		switch {
+		case !w.mutex.opts.failOnLoss:
+		case w.session == 0:
+			w.session = to
+		case w.session != to:
+			lq.takeOutLocked(w)
+			lost = append(lost, w)
+		}
+		w = next
+	}
+	lqs.mu.Unlock()
+	for _, w := range lost {
+		w.expired = true
+		w.told.Done()
+	}
+}
+
+// vacate says that an ownership is over and its node gone or on its way out: the
+// next one leads.
+func (lq *localQueue) vacate(o *ownership) {
+	if lq == nil {
+		return
+	}
+	lqs := lq.queues()
+	lqs.mu.Lock()
+	was := lq.holder == o
+	if was {
+		lq.holder, lq.behind = nil, false
+	}
+	lqs.mu.Unlock()
+	if was {
+		lq.promote(nil)
+	}
+}
+
+// mostRun is how long after a node was first in its queue the lock is still
+// handed over here.
+const mostRun = time.Second
+
+// pass hands the lock of an ownership that is over to the next in the local queue, if there is
+// one and all of this holds:
+//
+//   - Others have had to wait for less than the bound, in turns and in time.
+//   - No MultiLock was seen in the queue. It needs a moment in which all of its
+//     members are free, and yields to those it sees waiting, which who stands in
+//     line is not.
+//   - Nobody may have asked for the lock back: such a request is in the node.
+//   - The ownership showed its token to nobody: the next one has the same.
+//   - It started no transaction that the servers may still apply: they would, as
+//     the node is there.
+//   - It is not a write side that a read side was taken under: that relies on the
+//     node going. The same for members of a group, which shows their tokens.
+//   - The tracked node is held and its deadline not near: until then nothing but the
+//     servers can tell, and the next one needs some time to work.
+func (lq *localQueue) pass(o *ownership) bool {
+	if lq == nil {
+		return false
+	}
+	p := o.contender
+	if p.opts.revocable || p.multiLocks || o.isKept() {
+		return false
+	}
+	lqs := lq.queues()
+	now := lqs.now()
+	lqs.mu.Lock()
+	w := lq.first
+	if w == nil || lq.holder != o || // nobody waits, or the node is gone
+		lq.passed >= p.opts.handovers && now-lq.won >= p.opts.burst || now-lq.won >= mostRun {
+		lqs.mu.Unlock()
+		return false
+	}
+	lq.takeOutLocked(w)
+	lqs.mu.Unlock()
+	if !lq.passTo(o, w) {
+		return false
+	}
+	w.told.Done()
+	o.isGone()
+	return true
+}
+
+// passTo hands the lock over to somebody who was taken out of the local queue for it.
+func (lq *localQueue) passTo(o *ownership, w *waiter) bool {
+	p := *o.contender
+	p.queue = &w.mutex.queue
+	next := w.mutex.own(&p)
+	next.tracked = o.tracked
+	lqs := lq.queues()
+	become := func(from, to *ownership) (ok bool) {
+		lqs.mu.Lock()
+		defer lqs.mu.Unlock()
+		if ok = lq.holder == from; ok {
+			lq.holder = to
+			lq.passed++
+		}
+		return ok
+	}
+	// The local queue knows the new one before it can be told that it is lost.
+	passed := become(o, next)
+	if passed && p.scope.Session.PassTracked(o.tracked, p.teller(next)) != nil {
+		become(next, o)
+		passed = false
+	}
+	if !passed {
+		lqs.mu.Lock()
+		late := w.late
+		if !late {
+			lq.putBackLocked(w)
+		}
+		lqs.mu.Unlock()
+		if late { // its time was up while it could not leave
+			w.told.Done()
+		}
+		return false
+	}
+	o.contender.lateCreate = false // it is looked for when the node goes
+	w.granted = next
+	return true
+}

@@ -1,0 +1,112 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/paddock-zk/paddock/framework"
+)
+
+// Lock is what can be taken and given back. Every recipe is one, and so may be
+// a type of yours, with NewHold.
+type Lock interface {
+	// Acquire waits in the queue until the lock is ours or ctx ends. It returns
+	// a hold or an error, never both; after an error nothing is left behind that
+	// is not being cleaned up. ctx bounds the wait and becomes the parent of
+	// Hold.Context; to limit the wait only, use TryAcquire. If ctx ends the wait, the
+	// error matches ctx.Err() and is a *WaitError, which says who was in the way; it
+	// also matches framework.ErrNotConnected if no server could be asked.
+	Acquire(ctx context.Context) (*Hold, error)
+
+	// TryAcquire waits at most wait, also while no server answers.
+	// ErrNotAcquired says that somebody else holds the lock;
+	// framework.ErrNotConnected that nobody could be asked in time; ctx.Err() that
+	// ctx ended. No error matches two of the three. Each is a *WaitError, which says
+	// who was in the way. With wait <= 0 it asks once and does not queue. That takes
+	// as long as the server takes to answer, two thirds of the session timeout at
+	// most; use a small wait to be told earlier. While not connected it does not ask.
+	TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error)
+}
+
+// Do acquires, calls work with the hold's context, and releases, also if work
+// panics. ctx bounds all of it. The error joins work's and ErrLockLost: nil
+// means that work succeeded and the lock was ours throughout. A release that
+// goes on in the background is not an error here. A nil lock is ErrInvalidLock,
+// and nil work framework.ErrInvalidArgument; the lock is then not taken.
+func Do(ctx context.Context, lock Lock, work func(ctx context.Context) error) error {
+	if err := doable(lock, work); err != nil {
+		return err
+	}
+	hold, err := lock.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	return under(hold, work) //nolint:contextcheck // the hold's context is ctx's child
+}
+
+// doable says what is missing of what Do is given.
+func doable(lock Lock, work func(ctx context.Context) error) error {
+	if isNil(lock) {
+		return fmt.Errorf("%w: it is nil", ErrInvalidLock)
+	}
+	if work != nil {
+		return nil
+	}
+	if err := faultOf(lock); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: work is nil", framework.ErrInvalidArgument)
+}
+
+// faultOf is what is wrong with how a lock of this package was made.
+func faultOf(lock Lock) error {
+	switch l := lock.(type) {
+	case *InterProcessMutex:
+		return l.err
+	case *InterProcessSemaphoreMutex:
+		return l.semaphore.err
+	case *InterProcessSemaphore:
+		return l.err
+	case *InterProcessMultiLock:
+		for _, member := range l.members {
+			if err := faultOf(member); err != nil {
+				return err
+			}
+		}
+		return l.err
+	}
+	return nil
+}
+
+// TryDo is Do with TryAcquire; wait bounds the wait and not the work.
+func TryDo(ctx context.Context, lock Lock, wait time.Duration, work func(ctx context.Context) error) error {
+	if err := doable(lock, work); err != nil {
+		return err
+	}
+	hold, err := lock.TryAcquire(ctx, wait)
+	if err != nil {
+		return err
+	}
+	return under(hold, work) //nolint:contextcheck // the hold's context is ctx's child
+}
+
+func under(hold *Hold, work func(ctx context.Context) error) (err error) {
+	if hold == nil {
+		return fmt.Errorf("%w: it returned neither a hold nor an error", ErrInvalidLock)
+	}
+	defer func() {
+		released := hold.Release()
+		if errors.Is(released, ErrReleasePending) || errors.Is(released, ErrReleased) {
+			released = nil // work may have released by itself
+		}
+		if released != nil && errors.Is(err, released) {
+			released = nil // work has said it already: of this lock, and not of another
+		}
+		if released != nil {
+			err = errors.Join(err, released)
+		}
+	}()
+	return work(hold.Context())
+}

@@ -1,0 +1,213 @@
+package locks
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/paddock-zk/paddock/internal/session"
+)
+
+// longWait is the length from which on a wait is logged. The line about a lock that
+// this client itself holds comes again each time the wait has doubled.
+const longWait = 10 * time.Second
+
+// waitLog logs long waits for locks of one client. One timer looks after all of
+// them.
+type waitLog struct {
+	session     *session.Session
+	localQueues *localQueues // which know the waits in local queues
+
+	armed atomic.Bool // the timer is set, or look is running
+
+	mu          sync.Mutex // guards the fields below
+	first, last *wait
+	logged      map[string]loggedWait // by the path of the lock
+}
+
+// wait is an acquisition that waits on the servers.
+type wait struct {
+	log        *waitLog
+	queue      *queue
+	spare      int
+	since      time.Time
+	prev, next *wait
+}
+
+// loggedWait is what was logged of a lock, for as long as it is waited for without a
+// break.
+type loggedWait struct {
+	long bool          // that the wait is long
+	own  time.Duration // how long it was when the log said that this client holds the lock
+}
+
+// begin notes an acquisition that begins to wait; spare is as in contender.
+func (wl *waitLog) begin(q *queue, spare int) *wait {
+	w := &wait{log: wl, queue: q, spare: spare, since: time.Now()}
+	wl.mu.Lock()
+	w.prev = wl.last
+	if wl.last == nil {
+		wl.first = w
+	} else {
+		wl.last.next = w
+	}
+	wl.last = w
+	wl.mu.Unlock()
+	wl.arm()
+	return w
+}
+
+// end ends a wait; of none, nothing.
+func (w *wait) end() {
+	if w == nil {
+		return
+	}
+	wl := w.log
+	wl.mu.Lock()
+	defer wl.mu.Unlock()
+	if w.prev == nil {
+		wl.first = w.next
+	} else {
+		w.prev.next = w.next
+	}
+	if w.next == nil {
+		wl.last = w.prev
+	} else {
+		w.next.prev = w.prev
+	}
+}
+
+// arm sets the timer for a wait that has just been noted, unless it is set.
+func (wl *waitLog) arm() {
+	if !wl.armed.Load() && !wl.armed.Swap(true) {
+		time.AfterFunc(longWait, wl.look)
+	}
+}
+
+// longestWait is the wait for one lock that has lasted for longest.
+type longestWait struct {
+	queue   *queue
+	spare   int
+	since   time.Time
+	waiters int
+}
+
+// look logs the long waits that are due, and sets the timer for the next ones.
+func (wl *waitLog) look() {
+	waits := wl.longest()
+	if len(waits) == 0 {
+		waits = wl.disarm()
+	}
+	if len(waits) == 0 {
+		return
+	}
+	now := time.Now()
+	held := wl.heldHere(waits, now)
+	var due []func()
+	next := longWait
+	wl.mu.Lock()
+	logged := make(map[string]loggedWait)
+	for lock, w := range waits {
+		waited := now.Sub(w.since)
+		if waited < longWait {
+			next = min(next, longWait-waited)
+			continue
+		}
+		entry, write := wl.judge(w, wl.logged[lock], held[w.queue.holders()], now)
+		if write != nil {
+			due = append(due, write)
+		}
+		if entry.own > 0 {
+			next = min(next, 2*entry.own-waited)
+		}
+		logged[lock] = entry
+	}
+	wl.logged = logged
+	wl.mu.Unlock()
+	time.AfterFunc(next, wl.look)
+	for _, write := range due {
+		write()
+	}
+}
+
+// disarm lets the next wait set the timer. It returns the waits that have found it
+// set, after look had seen none.
+func (wl *waitLog) disarm() map[string]*longestWait {
+	wl.armed.Store(false)
+	waits := wl.longest()
+	if len(waits) == 0 || wl.armed.Swap(true) {
+		return nil
+	}
+	return waits
+}
+
+// longest are the longest waits, by the path of the lock.
+func (wl *waitLog) longest() map[string]*longestWait {
+	waits := make(map[string]*longestWait)
+	note := func(w longestWait) {
+		have := waits[w.queue.lock]
+		if have == nil {
+			waits[w.queue.lock] = &w
+			return
+		}
+		have.waiters += w.waiters
+		have.spare = min(have.spare, w.spare)
+		if w.since.Before(have.since) {
+			have.since = w.since
+		}
+	}
+	wl.mu.Lock()
+	for w := wl.first; w != nil; w = w.next {
+		note(longestWait{w.queue, w.spare, w.since, 1})
+	}
+	wl.mu.Unlock()
+	wl.localQueues.eachWait(note)
+	return waits
+}
+
+// heldHere tells of the locks with a long wait when the nodes of this client became
+// holders, by the parent of the nodes.
+func (wl *waitLog) heldHere(waits map[string]*longestWait, now time.Time) map[string][]time.Time {
+	held := make(map[string][]time.Time)
+	for _, w := range waits {
+		if now.Sub(w.since) >= longWait {
+			held[w.queue.holders()] = nil
+		}
+	}
+	if len(held) > 0 {
+		wl.session.TrackedBelow(held)
+	}
+	return held
+}
+
+// judge is what will have been logged of a long wait, and what writes it: nil if
+// nothing is due. held is when this client's nodes became holders.
+func (wl *waitLog) judge(w *longestWait, logged loggedWait, held []time.Time, now time.Time) (loggedWait, func()) {
+	waited := now.Sub(w.since)
+	oldest, own := now, 0 // of the nodes that have held the lock all the while
+	for _, since := range held {
+		if since.After(w.since) {
+			continue
+		}
+		own++
+		if since.Before(oldest) {
+			oldest = since
+		}
+	}
+	log := wl.session.Log()
+	fields := []zap.Field{zap.String("path", w.queue.lock), zap.Duration("waited", waited), zap.Int("waiters", w.waiters)}
+	switch {
+	case own > w.spare && waited >= 2*logged.own:
+		fields = append(fields, zap.Duration("held", now.Sub(oldest)))
+		return loggedWait{long: true, own: waited}, func() {
+			log.Warn("waiting for a lock that this client holds itself: code that runs under a hold has to acquire with hold.Context()", fields...)
+		}
+	case own > w.spare: // it was logged not long ago
+		return logged, nil
+	case logged.long:
+		return loggedWait{long: true}, nil
+	}
+	return loggedWait{long: true}, func() { log.Info("waiting long for a lock", fields...) }
+}

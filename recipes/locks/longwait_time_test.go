@@ -1,0 +1,168 @@
+package locks_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/recipes/locks"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// logged makes a client keep its log lines about locks.
+func logged(t *testing.T, srv *zktest.Server, change ...func(*framework.Config)) (*framework.Client, *observer.ObservedLogs) {
+	t.Helper()
+	core, logs := observer.New(zapcore.InfoLevel)
+	c := connect(t, srv, append(change, func(cfg *framework.Config) { cfg.Logger = zap.New(core) })...)
+	return c, logs
+}
+
+// aboutLocks are the fields of the local queues of a level that have a "path".
+func aboutLocks(logs *observer.ObservedLogs, level zapcore.Level) (all []map[string]any) {
+	for _, entry := range logs.FilterLevelExact(level).All() {
+		if fields := entry.ContextMap(); fields["path"] != nil {
+			all = append(all, fields)
+		}
+	}
+	return all
+}
+
+// waitingFor are all locks that a client can wait for while it holds them itself.
+var waitingFor = map[string]struct {
+	path          string
+	holder, other func(*framework.Client) locks.Lock
+}{
+	"mutex": {"/l", mutexAt("/l"), mutexAt("/l")},
+	"no local queue": {"/l", mutexAt("/l"), func(c *framework.Client) locks.Lock {
+		return locks.NewInterProcessMutex(c, "/l", locks.LocalHandovers(0))
+	}},
+	"other data": {"/l", mutexAt("/l"), func(c *framework.Client) locks.Lock {
+		return locks.NewInterProcessMutex(c, "/l", locks.NodeData([]byte("x")))
+	}},
+	"read behind write": {"/l", writeAt("/l"), readAt("/l")},
+	"write behind read": {"/l", readAt("/l"), writeAt("/l")},
+	"semaphore mutex": {"/l", func(c *framework.Client) locks.Lock { return locks.NewInterProcessSemaphoreMutex(c, "/l") },
+		func(c *framework.Client) locks.Lock { return locks.NewInterProcessSemaphoreMutex(c, "/l") }},
+	"semaphore": {"/l", func(c *framework.Client) locks.Lock { return leases{locks.NewInterProcessSemaphore(c, "/l", 3), 2} },
+		func(c *framework.Client) locks.Lock { return leases{locks.NewInterProcessSemaphore(c, "/l", 3), 2} }},
+	"member of a MultiLock": {"/l", mutexAt("/l"), func(c *framework.Client) locks.Lock {
+		return locks.NewInterProcessMultiLock(mutexAt("/l")(c), mutexAt("/m")(c))
+	}},
+}
+
+func readAt(p string) func(*framework.Client) locks.Lock {
+	return func(c *framework.Client) locks.Lock { return locks.NewInterProcessReadWriteLock(c, p).ReadLock() }
+}
+
+func writeAt(p string) func(*framework.Client) locks.Lock {
+	return func(c *framework.Client) locks.Lock { return locks.NewInterProcessReadWriteLock(c, p).WriteLock() }
+}
+
+// A wait for a lock that the same client holds is logged after a while, and again
+// each time when it has lasted twice as long.
+func TestWaitingForALockThatTheClientHoldsIsLogged(t *testing.T) {
+	for name, tc := range waitingFor {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory())
+				c, logs := logged(t, srv)
+				h, err := tc.holder(c).Acquire(t.Context())
+				require.NoError(t, err)
+				time.Sleep(5 * time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), 150*time.Second)
+				defer cancel()
+				_, err = tc.other(c).Acquire(ctx) // with the wrong context
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				var at []time.Duration
+				for _, line := range aboutLocks(logs, zapcore.WarnLevel) {
+					assert.Equal(t, tc.path, line["path"])
+					waited := line["waited"].(time.Duration)
+					assert.InDelta(t, waited+5*time.Second, line["held"], float64(time.Second))
+					assert.EqualValues(t, 1, line["waiters"])
+					at = append(at, waited.Round(time.Second))
+				}
+				assert.Equal(t, []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second}, at)
+				assert.Empty(t, aboutLocks(logs, zapcore.InfoLevel))
+				text := logs.FilterLevelExact(zapcore.WarnLevel).All()[0].Message
+				assert.Contains(t, text, "hold.Context()")
+				require.NoError(t, h.Release())
+				logs.TakeAll()
+				time.Sleep(time.Hour)
+				assert.Empty(t, logs.TakeAll())
+			})
+		})
+	}
+}
+
+// A long wait for another client is logged once, however many goroutines wait.
+func TestLongWaitIsLoggedOnce(t *testing.T) {
+	for name, lock := range swept {
+		if name == "downgrade" {
+			continue // as write
+		}
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory())
+				c, logs := logged(t, srv)
+				other := connect(t, srv)
+				h, err := lock(other).Acquire(t.Context())
+				require.NoError(t, err)
+				if name == "read" {
+					require.NoError(t, h.Release())
+					h, err = swept["write"](other).Acquire(t.Context())
+					require.NoError(t, err)
+				}
+				const n = 5
+				for range n {
+					go func() { _ = locks.Do(t.Context(), lock(c), func(context.Context) error { return nil }) }()
+				}
+				time.Sleep(9 * time.Second)
+				assert.Empty(t, aboutLocks(logs, zapcore.InfoLevel))
+				time.Sleep(time.Minute)
+				lines := aboutLocks(logs, zapcore.InfoLevel)
+				paths := map[string]bool{}
+				for _, line := range lines {
+					assert.False(t, paths[line["path"].(string)], "twice")
+					paths[line["path"].(string)] = true
+					assert.EqualValues(t, n, line["waiters"])
+				}
+				assert.NotEmpty(t, lines)
+				require.NoError(t, h.Release())
+				time.Sleep(time.Minute)
+				assert.Empty(t, aboutLocks(logs, zapcore.WarnLevel))
+				assert.Len(t, aboutLocks(logs, zapcore.InfoLevel), len(lines))
+			})
+		})
+	}
+}
+
+// Short waits are not logged, even if there is always one, as in a busy queue.
+func TestShortWaitsAreNotLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
+		c, logs := logged(t, srv)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		done := inLine(t, 5, func(int) locks.Lock { return locks.NewInterProcessMutex(c, "/l") }, func(_ int, h *locks.Hold) {})
+		done.Wait()
+		for range 3 {
+			go func() {
+				for ctx.Err() == nil {
+					_ = locks.Do(ctx, mutexAt("/l")(c), func(context.Context) error { time.Sleep(time.Second); return nil })
+				}
+			}()
+		}
+		<-ctx.Done()
+		time.Sleep(10 * time.Second)
+		assert.Empty(t, aboutLocks(logs, zapcore.WarnLevel))
+		assert.Empty(t, aboutLocks(logs, zapcore.InfoLevel))
+	})
+}

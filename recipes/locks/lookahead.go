@@ -1,0 +1,236 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/foreign"
+	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/transport"
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+// A contender that is next watches the node ahead and its own. With LookAhead every
+// place does, and the node two ahead, whoever is between. When that has gone, a
+// list shows whether ours is next, at a time when the one between still has the
+// lock or is about to get it. If so, the lock is ours by nothing but the event
+// that the head has gone, provided that
+//
+//   - the list showed the head and then our node, and nobody can get between them:
+//     not so behind a write node, whose owner may take the read side, which then
+//     stands right behind it;
+//   - the list, both watches and the event came on one connection: on another one
+//     events come in any order, and some are made up;
+//   - the head was deleted, and not written to;
+//   - our node was seen to exist, and nothing had happened to it when the event
+//     came, in the order in which the server told: it may be gone;
+//   - the head is of another session: with ours both nodes go at once, and the
+//     event of the head may come first.
+//
+// That the session is believed in is for the session to say, as always. Whatever
+// does not hold, another look decides.
+
+// predecessorWatch is what a contender has prepared for its turn: the zero value nothing.
+type predecessorWatch struct {
+	position position // the latest that showed somebody ahead
+	s        *session.Session
+	events   *predecessorEvents
+	won      *predecessorEvents // that made us first, if they did
+	// On the node ahead and on ours, nil if they are not wanted any more.
+	watches [2]*session.Watch
+}
+
+// predecessorEvents are what happened to the node ahead and to ours. The callbacks run in the
+// goroutine that reads the connection.
+type predecessorEvents struct {
+	p     *contender
+	c     *transport.Conn
+	ahead string
+	own   string
+	owner int64         // the session of the node ahead
+	woken chan struct{} // closed when something has happened to the node ahead
+
+	mu        sync.Mutex           // guards the fields below
+	disturbed bool                 // something happened to our node
+	gone      bool                 // it was deleted
+	claim     *session.TrackedNode // to our node, once there is one
+	deleted   bool                 // the node ahead, before that
+	err       error                // why its watch ended
+}
+
+func (e *predecessorEvents) ownEvent(ev session.Event) {
+	gone := ev.Type == wire.EventNodeDeleted
+	e.mu.Lock()
+	e.disturbed, e.gone = true, e.gone || gone
+	cl := e.claim
+	e.mu.Unlock()
+	if gone && cl != nil {
+		e.p.scope.Session.Vanished(cl)
+	}
+}
+
+// claimed lets the tracked node, which is ours, hear of its end: what comes after the event
+// of the node ahead is not lost.
+func (e *predecessorEvents) claimed(cl *session.TrackedNode) {
+	if e == nil {
+		return
+	}
+	e.mu.Lock()
+	e.claim = cl
+	gone := e.gone
+	e.mu.Unlock()
+	if gone {
+		e.p.scope.Session.Vanished(cl)
+	}
+}
+
+func (e *predecessorEvents) aheadEvent(ev session.Event) {
+	now, _ := e.p.scope.Session.Current(e.c.Session())
+	e.mu.Lock()
+	e.deleted = ev.Type == wire.EventNodeDeleted && !e.disturbed && now == e.c
+	e.err = ev.Err
+	e.mu.Unlock()
+	close(e.woken)
+}
+
+// stop gives up what was prepared.
+func (pw *predecessorWatch) stop() {
+	for _, w := range pw.watches {
+		if w != nil {
+			pw.s.StopWatch(w)
+		}
+	}
+	pw.watches, pw.events = [2]*session.Watch{}, nil
+}
+
+// grantedByEvent ends the preparations of who is first. The watch on our node goes with
+// it: to remove it would take a request.
+func (pw *predecessorWatch) grantedByEvent() {
+	pw.watches[1] = nil
+	pw.stop()
+}
+
+// pass waits for what brings us nearer to the lock, by the list that was just
+// taken, and reports whether it is ours.
+func (p *contender) pass(ctx context.Context, c *transport.Conn, pw *predecessorWatch) (first bool, err error) {
+	s, v := p.scope.Session, &pw.position
+	e := pw.events
+	over := e != nil && e.over() // asked once, as the event may come now
+	if over && e.c == c && e.ahead == v.ahead {
+		// The list shows it, so its event has come after that.
+		if first, err := e.won(v.at); first || err != nil {
+			return pw.grantByEvent(first), err
+		}
+	}
+	// Another one is ahead than before only if that has gone, which ends the watch.
+	if e == nil || over || e.c != c || e.own != p.name {
+		pw.stop()
+		e = &predecessorEvents{p: p, c: c, ahead: v.ahead, own: p.name, woken: make(chan struct{})}
+		pw.s, pw.events = s, e
+	}
+	var two chan error // tells of the node two ahead
+	var calls []*transport.Call
+	if v.next != "" {
+		two = make(chan error, 1)
+		call, watch, err := s.WatchData(ctx, c, session.Below(p.path, v.next), func(ev session.Event) { two <- ev.Err })
+		if err != nil {
+			return false, err
+		}
+		defer s.StopWatch(watch)
+		calls = append(calls, call)
+	}
+	if err := pw.settle(ctx, calls); err != nil {
+		pw.stop()
+		switch {
+		case errors.Is(err, framework.ErrNoNode):
+			return false, nil // somebody has gone by now, perhaps we
+		case errors.Is(err, framework.ErrNoAuth): // to read one of the nodes
+			return false, p.await(ctx, c, v)
+		}
+		return false, err
+	}
+	select {
+	case <-e.woken:
+		first, err := e.won(v.at)
+		return pw.grantByEvent(first), err
+	case err = <-two:
+	case <-ctx.Done():
+		if v.front.n == 0 {
+			v.owner = e.owner
+		}
+		return false, foreign.ContextEnd(ctx)
+	}
+	if errors.Is(err, framework.ErrSessionExpired) {
+		err = session.ErrSessionOver
+	}
+	return false, err
+}
+
+// grantByEvent ends the preparations if we are first.
+func (pw *predecessorWatch) grantByEvent(first bool) bool {
+	if first {
+		pw.won = pw.events
+		pw.grantedByEvent()
+	}
+	return first
+}
+
+// settle sees to it that the watches stand, and waits for others that were asked
+// for together with them.
+func (pw *predecessorWatch) settle(ctx context.Context, others []*transport.Call) error {
+	s, e := pw.s, pw.events
+	var calls []*transport.Call
+	if pw.watches[0] == nil {
+		for i, set := range []struct {
+			path string
+			fn   func(session.Event)
+		}{{session.Below(e.p.path, e.ahead), e.aheadEvent}, {e.p.node(), e.ownEvent}} {
+			call, watch, err := s.WatchData(ctx, e.c, set.path, set.fn)
+			if err != nil {
+				return err
+			}
+			pw.watches[i] = watch
+			calls = append(calls, call)
+		}
+	}
+	all := append(slices.Clone(others), calls...)
+	if len(all) > 0 {
+		s.Settle(ctx, all[len(all)-1])
+	}
+	for _, call := range all {
+		if err := s.Await(ctx, e.c, call, false); err != nil {
+			return err
+		}
+	}
+	if len(calls) == 0 {
+		return nil
+	}
+	var resp wire.GetDataResponse
+	err := calls[0].Decode(&resp)
+	e.owner = resp.Stat.EphemeralOwner
+	return err
+}
+
+// over is whether the watch on the node ahead has ended.
+func (e *predecessorEvents) over() bool {
+	select {
+	case <-e.woken:
+		return true
+	default:
+		return false
+	}
+}
+
+// won is whether the lock is ours now that something has happened to the node
+// ahead, when the list had shown us at a position.
+func (e *predecessorEvents) won(at int) (bool, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if errors.Is(e.err, framework.ErrSessionExpired) {
+		return false, session.ErrSessionOver
+	}
+	return at == 1 && e.deleted && !e.disturbed && e.owner != e.c.Session(), e.err
+}

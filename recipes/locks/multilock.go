@@ -1,0 +1,333 @@
+package locks
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/paddock-zk/paddock/internal/session"
+)
+
+// InterProcessMultiLock is several locks as one: all or none, and lost as soon
+// as one is. Make it with NewInterProcessMultiLock; it holds no state and may be
+// used by any number of goroutines.
+//
+// Source: Curator's InterProcessMultiLock. Differs: its members are taken in one
+// step, a failure stops it at once, and the wait is limited as a whole.
+type InterProcessMultiLock struct {
+	members []Lock
+	ordered bool
+	err     error
+}
+
+// NewInterProcessMultiLock is the locks given as one. Mutexes, sides of
+// read/write locks and semaphore mutexes of one client are taken together: one
+// transaction puts a node into each queue, so that no two MultiLocks can
+// deadlock, in whatever order they name their members. Against owners that take
+// the same locks one after another it gives way: while it is not whole, it yields
+// its place to an owner behind it that it waits for elsewhere, so that nobody is
+// blocked for ever by a MultiLock that does not hold.
+//
+// All other locks follow: those of this package in the order of their paths, then
+// those of yours in the order given. If one cannot be had, those taken are given
+// back in reverse. Nested ones are flattened, the same lock twice counts once, and
+// both sides of a read/write lock are its write side; nil and no lock are
+// ErrInvalidLock. Members that the caller holds already are re-entered.
+func NewInterProcessMultiLock(lockSet ...Lock) *InterProcessMultiLock {
+	m := &InterProcessMultiLock{}
+	if len(lockSet) == 0 {
+		m.err = fmt.Errorf("%w: no members", ErrInvalidLock)
+	}
+	for i, lock := range lockSet {
+		if err := m.add(lock); err != nil && m.err == nil {
+			m.err = fmt.Errorf("member %d: %w", i, err)
+		}
+	}
+	slices.SortStableFunc(m.members, func(a, b Lock) int {
+		pa, pb := contenderOf(a), contenderOf(b)
+		switch {
+		case pa == "" || pb == "": // foreign ones last
+			return -cmp.Compare(pa, pb)
+		}
+		return cmp.Compare(pa, pb)
+	})
+	return m
+}
+
+// add takes in a member, or those of a MultiLock.
+func (m *InterProcessMultiLock) add(lock Lock) error {
+	if isNil(lock) {
+		return fmt.Errorf("%w: it is nil", ErrInvalidLock)
+	}
+	if nested, ok := lock.(*InterProcessMultiLock); ok {
+		for _, inner := range nested.members {
+			if err := m.add(inner); err != nil {
+				return err
+			}
+		}
+		return nested.err
+	}
+	key, mark := identity(lock)
+	for i, have := range m.members {
+		haveKey, haveMark := identity(have)
+		switch {
+		case same(have, lock), key != lockKey{} && key == haveKey && mark == haveMark:
+			return nil
+		case key != lockKey{} && key == haveKey && mark == writeName && haveMark == readName:
+			m.members[i] = lock
+			return nil
+		case key != lockKey{} && key == haveKey && mark == readName && haveMark == writeName:
+			return nil
+		}
+	}
+	m.members = append(m.members, lock)
+	return nil
+}
+
+// same is whether two members are one value, for types that can be compared.
+func same(a, b Lock) bool {
+	return reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.TypeOf(a).Comparable() && a == b
+}
+
+// isNil sees also nil pointers of our own types in the interface.
+func isNil(lock Lock) bool {
+	switch l := lock.(type) {
+	case nil:
+		return true
+	case *InterProcessMutex:
+		return l == nil
+	case *InterProcessSemaphoreMutex:
+		return l == nil
+	case *InterProcessSemaphore:
+		return l == nil
+	case *InterProcessMultiLock:
+		return l == nil
+	}
+	return false
+}
+
+// identity is which lock a member is, and which side. A semaphore is none: each
+// lease is another.
+func identity(lock Lock) (lockKey, string) {
+	switch l := lock.(type) {
+	case *InterProcessMutex:
+		return l.key, l.kind
+	case *InterProcessSemaphoreMutex:
+		return l.semaphore.key, leaseName
+	}
+	return lockKey{}, ""
+}
+
+// contenderOf is what members are ordered by: the path of those of this package.
+func contenderOf(lock Lock) string {
+	switch l := lock.(type) {
+	case *InterProcessMutex:
+		return l.path
+	case *InterProcessSemaphoreMutex:
+		return l.semaphore.path
+	case *InterProcessSemaphore:
+		return l.path
+	}
+	return ""
+}
+
+// Ordered is a copy that takes its members one by one in the order of their
+// paths, as owners do that nest mutexes. Where many of those stand in the same
+// queues it gets its turn sooner; otherwise it is slower.
+func (m *InterProcessMultiLock) Ordered() *InterProcessMultiLock {
+	if m == nil {
+		return nil
+	}
+	ordered := *m
+	ordered.ordered = true
+	return &ordered
+}
+
+// Acquire waits until all members are ours or ctx ends. Errors are those of
+// InterProcessMutex.Acquire and of members of yours, and framework.ErrTooLarge
+// if the nodes do not fit into one transaction of half a megabyte. Refusals met
+// in giving others back are joined.
+//
+// Cost: one round trip for any number of members of one client that are free
+// and whose parents are there; one more if somebody was in the way of a semaphore
+// mutex the last time. To release, one. On servers before 3.6 the first MultiLock
+// of each client costs it its connection.
+func (m *InterProcessMultiLock) Acquire(ctx context.Context) (*Hold, error) {
+	return m.take(ctx, noLimit)
+}
+
+// TryAcquire waits at most wait for all members together; see Lock.
+func (m *InterProcessMultiLock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
+	return m.take(ctx, limit{bounded: true, wait: wait})
+}
+
+func (m *InterProcessMultiLock) take(ctx context.Context, lim limit) (*Hold, error) {
+	if m == nil || len(m.members) == 0 && m.err == nil {
+		return nil, opError("acquire", "multi-lock", ErrInvalidLock)
+	}
+	if err := usable(ctx, m.err); err != nil {
+		return nil, opError("acquire", "multi-lock", err)
+	}
+	holds := make([]*Hold, len(m.members))
+	if err := m.takeAll(ctx, lim, holds); err != nil {
+		return nil, err
+	}
+	hold, err := newGroup(ctx, holds)
+	if err != nil {
+		return nil, opError("acquire", "multi-lock", err)
+	}
+	return hold, nil
+}
+
+// takeAll takes every member, or none: those that it has are given back after an
+// error, and if a function of the caller's panics.
+func (m *InterProcessMultiLock) takeAll(ctx context.Context, lim limit, holds []*Hold) (err error) {
+	whole := false
+	defer func() {
+		if !whole {
+			have := slices.DeleteFunc(holds, func(h *Hold) bool { return h == nil })
+			err = errors.Join(err, refusals(releaseAll(have)))
+		}
+	}()
+	until := time.Now().Add(lim.wait)
+	joint, err := m.joint(ctx, holds)
+	if err != nil {
+		return err
+	}
+	if len(joint) > 1 {
+		if err := m.takeJointly(ctx, lim, joint, holds); err != nil {
+			return err
+		}
+	}
+	for i, lock := range m.members {
+		if holds[i] != nil {
+			continue
+		}
+		hold, err := lim.acquire(ctx, lock, until)
+		if err == nil && hold == nil {
+			err = fmt.Errorf("%w: a member's Acquire returned neither a hold nor an error", ErrInvalidLock)
+		}
+		if err != nil {
+			return err
+		}
+		holds[i] = hold
+	}
+	whole = true
+	return nil
+}
+
+// acquire takes one lock within what is left of the wait. One that comes late is
+// still asked, without waiting for it.
+func (l limit) acquire(ctx context.Context, lock Lock, until time.Time) (*Hold, error) {
+	switch {
+	case !l.bounded:
+		return lock.Acquire(ctx)
+	case l.wait > 0:
+		return lock.TryAcquire(ctx, max(0, time.Until(until)))
+	}
+	return lock.TryAcquire(ctx, l.wait)
+}
+
+// joint are the members to be taken in one step: mutexes, sides and semaphore
+// mutexes of the client that the first of them is of. What the caller holds
+// already is re-entered, and what it waits for itself refused.
+func (m *InterProcessMultiLock) joint(ctx context.Context, holds []*Hold) (joint []int, err error) {
+	var of *session.Session
+	for i, lock := range m.members {
+		var key lockKey
+		switch l := lock.(type) {
+		case *InterProcessMutex:
+			if l.err != nil {
+				return nil, opError("acquire", l.path, l.err)
+			}
+			if key = l.key; l.kind == readName && holdChainOf(ctx).find(key, nil) != nil {
+				continue // re-entered, or the downgrade
+			}
+			if holds[i], err = l.reenter(ctx); err != nil {
+				return nil, opError("acquire", l.path, err)
+			}
+		case *InterProcessSemaphoreMutex:
+			key = l.semaphore.key
+			if err := l.semaphore.allowed(ctx, 1); err != nil {
+				return nil, opError("acquire", l.semaphore.path, err)
+			}
+		case *InterProcessSemaphore:
+			if err := l.allowed(ctx, 1); err != nil {
+				return nil, opError("acquire", l.path, err)
+			}
+		}
+		if of == nil {
+			of = key.session
+		}
+		if holds[i] == nil && key.session != nil && key.session == of {
+			joint = append(joint, i)
+		}
+	}
+	return joint, nil
+}
+
+// takeJointly takes members in one step.
+func (m *InterProcessMultiLock) takeJointly(ctx context.Context, lim limit, joint []int, holds []*Hold) error {
+	lockSet := make([]Lock, len(joint))
+	for n, i := range joint {
+		lockSet[n] = m.members[i]
+	}
+	semaphores, err := useSemaphores(lockSet)
+	defer semaphores.done()
+	if err != nil {
+		return err
+	}
+	a := newAttempt(ctx, lockSet, m.ordered)
+	began := time.Now()
+	limited, cancel, err := lim.begin(ctx, a.scope.Session)
+	if err != nil {
+		return opError("acquire", a.paths(), &WaitError{Lock: a.paths(), Err: err})
+	}
+	defer cancel()
+	won, err := a.acquire(limited, lim.once())
+	if err != nil {
+		e := &ending{ctx: ctx, limited: limited, tries: lim.bounded, lock: a.paths(), waited: time.Since(began), obstacle: a.seenAhead()}
+		return opError("acquire", a.paths(), e.verdict(a.scope.Session, err))
+	}
+	defer func() { unclaimAll(won) }()
+	for _, i := range joint {
+		st := won[0].contender
+		if holds[i], err = st.hold(ctx, won[0]); err != nil {
+			return opError("acquire", st.path, err)
+		}
+		won = won[1:]
+		if l, ok := m.members[i].(*InterProcessSemaphoreMutex); ok {
+			l.semaphore.inUse(holds[i].ownership)
+		}
+	}
+	return nil
+}
+
+// usedSemaphores are semaphores that an acquisition uses.
+type usedSemaphores []*InterProcessSemaphore
+
+// useSemaphores begins the use of those among locks of one client.
+func useSemaphores(lockSet []Lock) (used usedSemaphores, err error) {
+	for _, lock := range lockSet {
+		l, ok := lock.(*InterProcessSemaphoreMutex)
+		if !ok {
+			continue
+		}
+		s := l.semaphore
+		if err := sharedOf(s.turns.scope.Session).leases.use(s.path, s.total, 1); err != nil {
+			return used, opError("acquire", s.path, err)
+		}
+		used = append(used, s)
+	}
+	return used, nil
+}
+
+func (used usedSemaphores) done() {
+	for _, s := range used {
+		sharedOf(s.turns.scope.Session).leases.done(s.path)
+	}
+}

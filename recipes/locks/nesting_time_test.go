@@ -1,0 +1,366 @@
+package locks_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/recipes/locks"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// actor is one who takes locks over and over.
+type actor struct {
+	kind  string // equals have the same one
+	like  string // equals of other kinds have the same one, "" for none
+	paths []string
+	nest  bool          // takes them one after another
+	order bool          // a MultiLock that is Ordered, whatever the others are
+	timed time.Duration // gives up the second step after so long
+}
+
+func multi(paths ...string) actor { return actor{kind: fmt.Sprint("multi ", paths), paths: paths} }
+func nester(paths ...string) actor {
+	return actor{kind: fmt.Sprint("nester ", paths), paths: paths, nest: true}
+}
+func plain(path string) actor { return actor{kind: "plain " + path, paths: []string{path}, nest: true} }
+
+func timed(a actor) actor {
+	a.kind, a.timed = "timed "+a.kind, 100*time.Millisecond
+	return a
+}
+
+func alike(actors ...actor) []actor {
+	for i := range actors {
+		actors[i].like = fmt.Sprint("one of ", len(actors), " sets")
+	}
+	return actors
+}
+
+func ordered(a actor) actor {
+	a.kind, a.order = "ordered "+a.kind, true
+	return a
+}
+
+func (a actor) hasSemaphore() bool { return slices.Contains(a.paths, "s") }
+
+func times(n int, a actor) (all []actor) {
+	for range n {
+		all = append(all, a)
+	}
+	return all
+}
+
+func crowd(groups ...[]actor) []actor { return slices.Concat(groups...) }
+
+// crowds are mixtures of MultiLocks with owners that take the same locks one
+// after another.
+var crowds = map[string][]actor{
+	"nesters":              crowd(times(1, multi("a", "b")), times(2, nester("a", "b"))),
+	"reverse":              crowd(times(1, multi("a", "b")), times(2, nester("b", "a"))),
+	"both, timed":          crowd(times(1, multi("a", "b")), times(1, timed(nester("a", "b"))), times(1, timed(nester("b", "a")))),
+	"plain":                crowd(times(1, multi("a", "b")), times(2, plain("a")), times(2, plain("b"))),
+	"overlaps":             {multi("a", "b", "c"), multi("c", "d", "b"), multi("d", "a", "c"), multi("e", "d", "a")},
+	"reverse and plain":    crowd(times(2, multi("a", "b")), times(2, nester("b", "a")), times(1, plain("a")), times(1, plain("b"))),
+	"three sets":           crowd(alike(multi("a", "b"), multi("b", "c"), multi("c", "a")), times(2, nester("b", "a")), times(2, nester("c", "b")), times(2, nester("c", "a"))),
+	"many":                 crowd(times(6, multi("a", "b")), times(4, nester("b", "a"))),
+	"cycle of three":       {multi("c", "a"), nester("a", "b"), nester("b", "c")},
+	"some ordered":         {ordered(multi("a", "c")), multi("b", "c"), ordered(multi("b", "d")), multi("a", "d")},
+	"only multi-locks":     crowd(times(3, multi("a", "b")), times(3, multi("b", "a"))),
+	"with semaphore mutex": crowd(times(2, multi("a", "s", "b")), times(2, nester("s", "a")), times(1, nester("b", "s")), times(1, plain("s"))),
+}
+
+// setting is what else there is to a crowd.
+type setting struct {
+	hold    time.Duration
+	clients clients
+	ordered bool          // all MultiLocks are Ordered
+	apart   bool          // no lines: each goroutine has a node of its own
+	far     time.Duration // how far away the server is, if not near
+}
+
+// clients is who shares one. Where they are shared, who nests passes its context
+// on.
+type clients string
+
+const (
+	ownClients clients = "own"
+	twoClients clients = "two" // one for the MultiLocks, one for all others
+	oneClient  clients = "one"
+)
+
+func (s setting) String() string {
+	name := fmt.Sprintf("%v clients=%s", s.hold, s.clients)
+	if s.ordered {
+		name += " ordered"
+	}
+	if s.apart {
+		name += " without lines"
+	}
+	if s.far > 0 {
+		name += fmt.Sprint(" far=", s.far)
+	}
+	return name
+}
+
+// hidesOwners is whether one node stands for many owners in the eyes of those in
+// other clients, who can suspect only that.
+func (s setting) hidesOwners() bool { return s.clients == twoClients && !s.apart }
+
+// lock is the one at a path: "s" is a semaphore mutex, all others mutexes.
+func (s setting) lock(c *framework.Client, path string) locks.Lock {
+	switch {
+	case path == "s":
+		return locks.NewInterProcessSemaphoreMutex(c, "/s")
+	case s.apart:
+		return locks.NewInterProcessMutex(c, "/"+path, locks.LocalHandovers(0))
+	}
+	return locks.NewInterProcessMutex(c, "/"+path)
+}
+
+// once takes the actor's locks, holds them and gives them back. It reports
+// whether it had all of them.
+func (a actor) once(ctx context.Context, c *framework.Client, in setting, inside func([]string)) (bool, error) {
+	if !a.nest {
+		var lockSet []locks.Lock
+		for _, p := range a.paths {
+			lockSet = append(lockSet, in.lock(c, p))
+		}
+		lock := locks.NewInterProcessMultiLock(lockSet...)
+		if in.ordered || a.order {
+			lock = lock.Ordered()
+		}
+		h, err := lock.Acquire(ctx)
+		if err != nil {
+			return false, err
+		}
+		inside(a.paths)
+		return true, h.Release()
+	}
+	var holds []*locks.Hold
+	defer func() {
+		for _, h := range slices.Backward(holds) {
+			_ = h.Release()
+		}
+	}()
+	for i, p := range a.paths {
+		var h *locks.Hold
+		var err error
+		if i > 0 && a.timed > 0 {
+			if h, err = in.lock(c, p).TryAcquire(ctx, a.timed/2+rand.N(a.timed)); err != nil {
+				return false, nil
+			}
+		} else if h, err = in.lock(c, p).Acquire(ctx); err != nil {
+			return false, err
+		}
+		if holds = append(holds, h); in.clients != ownClients {
+			ctx = h.Context()
+		}
+	}
+	inside(a.paths)
+	return true, nil
+}
+
+// score is what came of a crowd.
+type score struct {
+	rounds  []int
+	longest []time.Duration // that each waited
+	stall   time.Duration   // the longest time in which nobody got anything
+	lists   float64         // per round, of one queue each
+}
+
+func runCrowd(t *testing.T, actors []actor, in setting) (s score) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(max(near, in.far)))
+		s = score{rounds: make([]int, len(actors)), longest: make([]time.Duration, len(actors))}
+		var mu sync.Mutex
+		owned := map[string]int{}
+		lists := 0
+		for _, op := range []string{"getChildren", "multiRead"} {
+			srv.On(zktest.Match{Op: op}, zktest.Call(func(r zktest.Request) {
+				mu.Lock()
+				defer mu.Unlock()
+				lists += len(r.Paths)
+			}))
+		}
+		last := time.Now()
+		span := time.Second
+		if in.clients == oneClient {
+			span *= 2 // a local queue that was there first hands over more often
+		}
+		if *everyNesting != "" {
+			span = 5 * time.Second
+		}
+		if slices.ContainsFunc(actors, actor.hasSemaphore) {
+			span *= 4 // rounds are fewer there
+		}
+		span = max(span, 300*in.hold, 4000*in.far)
+		if in.hold > time.Second {
+			span *= 2 // who is rarely served waits for hundreds of holds
+		}
+		if slices.ContainsFunc(actors, func(a actor) bool { return a.like != "" }) {
+			span *= 4 // they are compared with each other, by few rounds
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), span)
+		defer cancel()
+		var wg sync.WaitGroup
+		shared := make(map[string]*framework.Client)
+		for i, a := range actors {
+			with := map[clients]string{ownClients: fmt.Sprint(i), twoClients: fmt.Sprint(a.nest), oneClient: ""}[in.clients]
+			if shared[with] == nil {
+				shared[with] = connect(t, srv)
+			}
+			c := shared[with]
+			wg.Go(func() {
+				// Not quite the same every time, or the same few orders come about over and over.
+				random := rand.New(rand.NewPCG(uint64(i), 1))
+				for ctx.Err() == nil {
+					began := time.Now()
+					var had time.Time
+					all, err := a.once(ctx, c, in, func(paths []string) {
+						had = time.Now()
+						mu.Lock()
+						for _, p := range paths {
+							owned[p]++
+							assert.Equal(t, 1, owned[p], "two owners of %s", p)
+						}
+						s.stall, last = max(s.stall, time.Since(last)), time.Now()
+						mu.Unlock()
+						time.Sleep(in.hold/2 + time.Duration(random.Int64N(int64(in.hold)+1)))
+						mu.Lock()
+						for _, p := range paths {
+							owned[p]--
+						}
+						last = time.Now()
+						mu.Unlock()
+					})
+					if ctx.Err() != nil {
+						return
+					}
+					if !assert.NoError(t, err) {
+						return
+					}
+					if all {
+						s.rounds[i]++
+						s.longest[i] = max(s.longest[i], had.Sub(began))
+					}
+					time.Sleep(time.Duration(random.Int64N(int64(200 * time.Microsecond))))
+				}
+			})
+		}
+		wg.Wait()
+		s.stall = max(s.stall, time.Since(last))
+		all := 0
+		for _, n := range s.rounds {
+			all += n
+		}
+		mu.Lock()
+		s.lists = float64(lists) / float64(max(1, all))
+		mu.Unlock()
+		time.Sleep(time.Minute)
+		assert.Empty(t, srv.Ephemerals(0), "nodes left")
+		assert.Empty(t, srv.Watches(), "watches left")
+	})
+	return s
+}
+
+// everyNesting has TestNesting try everything, which takes minutes.
+var everyNesting = flag.String("nesting", "", "try all mixtures of owners, hold times and clients: `k/n` is each n-th, from the k-th on")
+
+// partOf is the part of all mixtures that was asked for.
+func partOf(t *testing.T) (k, n int) {
+	_, err := fmt.Sscanf(*everyNesting, "%d/%d", &k, &n)
+	require.NoError(t, err)
+	require.True(t, 1 <= k && k <= n, "there is no part %d of %d", k, n)
+	return k, n
+}
+
+// settings are those that each crowd is tried in.
+func settings(crowd string) (all []setting) {
+	if *everyNesting == "" {
+		const short, long, longest = 2 * time.Millisecond, 200 * time.Millisecond, 2 * time.Second
+		all = []setting{{hold: short, clients: ownClients}, {hold: short, clients: twoClients, ordered: true}, {hold: short, clients: oneClient}, {hold: long, clients: twoClients}}
+		switch crowd {
+		case "plain": // nobody waits for a MultiLock while holding what it wants, but so it may seem
+			all = append(all, setting{hold: longest, clients: twoClients})
+		case "three sets": // one of them stands in the way of the most owners
+			all = append(all, setting{hold: long, clients: ownClients}, setting{hold: long, clients: ownClients, far: 3 * time.Millisecond})
+		}
+		return all
+	}
+	for _, hold := range []time.Duration{0, 2 * time.Millisecond, 20 * time.Millisecond, 200 * time.Millisecond, 2 * time.Second} {
+		for _, clients := range []clients{ownClients, twoClients, oneClient} {
+			for _, ordered := range []bool{false, true} {
+				all = append(all, setting{hold: hold, clients: clients, ordered: ordered})
+				if clients != ownClients { // else there is nobody to be in line with
+					all = append(all, setting{hold: hold, clients: clients, ordered: ordered, apart: true})
+					continue
+				}
+				if crowd == "both, timed" {
+					continue // from far away they give up before a MultiLock can see them
+				}
+				for _, far := range []time.Duration{3 * time.Millisecond, 10 * time.Millisecond} {
+					all = append(all, setting{hold: hold, clients: clients, ordered: ordered, far: far})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// Nobody is blocked for ever or starved, whoever takes the locks in whatever way.
+func TestNesting(t *testing.T) {
+	t.Parallel()
+	k, n := 1, 1
+	if *everyNesting != "" {
+		k, n = partOf(t)
+	}
+	for name, actors := range crowds {
+		for i, in := range settings(name) {
+			if i%n != k-1 {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s/%v", name, in), func(t *testing.T) {
+				s := runCrowd(t, actors, in)
+				t.Logf("rounds %v, longest wait %v, stall %v, %.1f lists per round", s.rounds, s.longest, s.stall, s.lists)
+				s.check(t, actors, in)
+			})
+		}
+	}
+}
+
+func (s score) check(t *testing.T, actors []actor, in setting) {
+	limit := 2*time.Second + 4*in.hold
+	if slices.ContainsFunc(actors, actor.hasSemaphore) {
+		limit += time.Second // longer cycles, through who has the turn and who has the lease
+	}
+	assert.Less(t, s.stall, limit, "nobody got anything")
+	least, most, apart := map[string]int{}, map[string]int{}, map[string]int{}
+	for i, a := range actors {
+		apart[a.kind], apart[a.like] = 5, 6 // and a bit for chance, as their rounds are few
+		kinds := []string{a.kind}
+		if a.like != "" && !in.hidesOwners() {
+			kinds = append(kinds, a.like)
+		}
+		for _, kind := range kinds {
+			if n, ok := least[kind]; !ok || s.rounds[i] < n {
+				least[kind] = s.rounds[i]
+			}
+			most[kind] = max(most[kind], s.rounds[i])
+		}
+	}
+	for kind := range most {
+		assert.GreaterOrEqual(t, apart[kind]*least[kind], most[kind], "%s: equals", kind)
+		assert.Positive(t, least[kind], kind)
+	}
+}

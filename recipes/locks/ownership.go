@@ -1,0 +1,448 @@
+package locks
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/listeners"
+)
+
+// ownership is one ownership of one lock: of a node, of a semaphore's lease, of a
+// MultiLock's members, or of whatever a foreign lock has. The holds that
+// re-enter it share it, and the last one to be released gives it back.
+type ownership struct {
+	key       lockKey // zero for a foreign lock and a MultiLock
+	path      string  // of the node, "" if there is none
+	token     int64
+	contender *contender           // what it stands on, if that is one node
+	tracked   *session.TrackedNode // to that node
+	backing   *backing             // of what stands on no node of its own, nil for others
+	ended     atomic.Bool          // the state is Lost or Released, which it stays
+
+	mu        sync.Mutex // guards the fields below
+	state     HoldState
+	err       error // of Lost and Released
+	holds     []*Hold
+	groups    []*ownership              // that are lost with this one
+	hub       *listeners.Hub[HoldState] // made by the first Listen
+	gone      signal                    // the node is known to be deleted
+	then      []func()                  // to be called when it is
+	revoked   signal                    // somebody asks for the lock back
+	unobserve func()                    // ends waiting for that
+	leaving   bool                      // a transaction that deletes the node is on its way
+	hurried   bool                      // who gives it back will not wait
+	kept      bool                      // the node is to go with the ownership
+	writes    int32                     // transactions on their way
+	removal   *session.Removal          // is waited for
+	missed    error                     // why the node was seen to be gone meanwhile
+}
+
+// backing are what is particular to an ownership without a node of its own.
+type backing struct {
+	members []*Hold // of a MultiLock or a semaphore
+	// check asks how sure the ownership is now. Nil if only lose tells.
+	check func() (HoldState, error)
+	// give gives it back, once, and returns what Release shall.
+	give func() error
+	// clear does what is left to do when a lost ownership is released. Nil for
+	// nothing.
+	clear func() error
+}
+
+// check asks how sure the ownership is now.
+func (o *ownership) check() (HoldState, error) {
+	switch {
+	case o.tracked != nil:
+		return o.contender.state(o.tracked)
+	case o.backing != nil && o.backing.check != nil:
+		return o.backing.check()
+	}
+	return Held, nil
+}
+
+// give gives it back, once, and returns what Release shall.
+func (o *ownership) give() error {
+	if o.contender != nil {
+		return o.contender.give(o)
+	}
+	return o.backing.give()
+}
+
+// node is the full path of the node it stands on, "" if that is none.
+func (o *ownership) node() string {
+	if o.contender == nil {
+		return ""
+	}
+	return o.contender.node()
+}
+
+// nodeKind is what kind of node it is, for the sides of a read/write lock.
+func (o *ownership) nodeKind() string {
+	if o.contender == nil {
+		return ""
+	}
+	return o.contender.kind
+}
+
+// signal is a channel that is closed once and made only if somebody asks for it.
+type signal struct{ ch chan struct{} }
+
+// sent is the channel of every signal that was sent before anybody asked.
+var sent = func() chan struct{} {
+	ch := make(chan struct{})
+	close(ch)
+	return ch
+}()
+
+func (s *signal) channel() <-chan struct{} {
+	if s.ch == nil {
+		s.ch = make(chan struct{})
+	}
+	return s.ch
+}
+
+func (s *signal) send() {
+	switch {
+	case s.ch == nil:
+		s.ch = sent
+	case !s.isSent():
+		close(s.ch)
+	}
+}
+
+func (s *signal) isSent() bool {
+	select {
+	case <-s.ch:
+		return true
+	default: // nil as well
+		return false
+	}
+}
+
+func newOwnership(key lockKey, path string) *ownership {
+	return &ownership{key: key, path: path, state: Held}
+}
+
+// now is the state at this moment. It looks beyond what was told, as a deadline
+// may have passed that no timer has seen yet.
+func (o *ownership) now() (HoldState, error) {
+	if !o.ended.Load() && (o.tracked != nil || o.backing != nil && o.backing.check != nil) {
+		state, err := o.check()
+		if state != Lost {
+			return state, nil
+		}
+		o.lose(err)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.state, o.err
+}
+
+// endLocked makes Lost or Released of the state, and tells listeners.
+func (o *ownership) endLocked(state HoldState, err error) {
+	o.state, o.err = state, err
+	o.ended.Store(true)
+	o.publishLocked(state)
+}
+
+// over is whether a hold of the ownership has nothing to say any more: it was given
+// back, or lost and the hold released since.
+func (o *ownership) over(h *Hold) bool {
+	if !o.ended.Load() {
+		return false
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.state == Released || o.state == Lost && !slices.Contains(o.holds, h)
+}
+
+// doubt and trust switch between Held and Uncertain.
+func (o *ownership) doubt() { o.become(Held, Uncertain) }
+func (o *ownership) trust() { o.become(Uncertain, Held) }
+
+func (o *ownership) become(from, to HoldState) {
+	o.mu.Lock()
+	changed := o.state == from
+	if changed {
+		o.state = to
+		o.publishLocked(to)
+	}
+	groups := slices.Clone(o.groups)
+	o.mu.Unlock()
+	if !changed {
+		return
+	}
+	for _, g := range groups {
+		// A group is as sure as its least sure member.
+		if state, _ := g.check(); state == to {
+			g.become(from, to)
+		}
+	}
+}
+
+// publishLocked tells listeners in the order of the changes; it only queues.
+func (o *ownership) publishLocked(s HoldState) {
+	if o.hub != nil {
+		o.hub.Publish(s)
+		if s == Lost || s == Released {
+			o.hub.Close()
+		}
+	}
+}
+
+// lose ends the ownership as lost, if it has not ended. When it returns, the contexts
+// of the holds have ended, also if somebody else is about to end them: what comes
+// next may give the lock away.
+func (o *ownership) lose(reason error) {
+	o.mu.Lock()
+	if o.state == Released || o.missedLocked(reason) {
+		o.mu.Unlock()
+		return
+	}
+	if o.state != Lost {
+		o.endLocked(Lost, lostError(o.node(), reason))
+	}
+	lost := o.err
+	holds, groups := slices.Clone(o.holds), slices.Clone(o.groups)
+	o.mu.Unlock()
+	for _, h := range holds {
+		if ended := h.end(lost); len(ended) > 0 {
+			o.detachAside(ended)
+		}
+	}
+	for _, g := range groups {
+		g.lose(lost)
+	}
+}
+
+// detachAside detaches contexts without waiting for it, where there is a client to
+// do so: their parents may block, and who tells of a loss has others to tell.
+func (o *ownership) detachAside(ended []*holdContext) {
+	s := o.session()
+	if s == nil || !s.Aside(func() { detach(ended) }) {
+		detach(ended)
+	}
+}
+
+// session is that of the client whose node it stands on, of the first one if there
+// are several; nil if there is none.
+func (o *ownership) session() *session.Session {
+	if o.contender != nil {
+		return o.contender.scope.Session
+	}
+	if o.backing == nil {
+		return nil
+	}
+	for _, m := range o.backing.members {
+		if s := m.ownership.session(); s != nil {
+			return s
+		}
+	}
+	return nil
+}
+
+// lostError does not wrap what says already that a lock was lost.
+func lostError(path string, reason error) error {
+	var lost *LostError
+	if errors.As(reason, &lost) {
+		return reason
+	}
+	return &LostError{Path: path, Reason: reason}
+}
+
+// ungroup ends what group began.
+func (o *ownership) ungroup(g *ownership) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.groups = slices.DeleteFunc(o.groups, func(other *ownership) bool { return other == g })
+}
+
+// join adds a hold. It fails if the ownership has ended.
+func (o *ownership) join(h *Hold) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.state == Lost || o.state == Released {
+		return o.err
+	}
+	if o.leaving {
+		return ErrReleased
+	}
+	o.holds = append(o.holds, h)
+	return nil
+}
+
+// takeOutLocked takes a hold away, most often the one that joined last.
+func (o *ownership) takeOutLocked(h *Hold) {
+	if last := len(o.holds) - 1; last >= 0 && o.holds[last] == h {
+		o.holds[last] = nil
+		o.holds = o.holds[:last]
+		return
+	}
+	o.holds = slices.DeleteFunc(o.holds, func(other *Hold) bool { return other == h })
+}
+
+// leave takes a hold away, and does what the last one has to do. It returns
+// what Release shall.
+func (o *ownership) leave(h *Hold) error {
+	o.mu.Lock()
+	o.takeOutLocked(h)
+	last, lost := len(o.holds) == 0, o.state == Lost
+	err := o.err
+	if last && !lost {
+		o.endLocked(Released, ErrReleased)
+	}
+	o.mu.Unlock()
+	switch {
+	case lost && last && o.backing != nil && o.backing.clear != nil:
+		return errors.Join(err, o.backing.clear())
+	case lost:
+		return err
+	case last:
+		return o.give()
+	}
+	return nil
+}
+
+func (o *ownership) listen(fn func(HoldState)) (remove func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	over := o.state == Lost || o.state == Released
+	hub := o.hub
+	if hub == nil || over {
+		hub = &listeners.Hub[HoldState]{ReplayLast: true, OnPanic: o.panicked}
+		hub.Publish(o.state)
+	}
+	remove = hub.Listen(fn)
+	if over {
+		hub.Close()
+	} else {
+		o.hub = hub
+	}
+	return remove
+}
+
+// panicked reports what a listener panicked with to the client's error listeners.
+func (o *ownership) panicked(value any) {
+	if o.contender != nil {
+		o.contender.scope.Session.Report(&session.PanicError{Value: value})
+	} else if o.backing != nil && len(o.backing.members) > 0 {
+		o.backing.members[0].ownership.panicked(value)
+	}
+}
+
+// hurry makes giving back not wait for the servers, or no longer.
+func (o *ownership) hurry() {
+	o.mu.Lock()
+	o.hurried = true
+	removal := o.removal
+	o.mu.Unlock()
+	if removal != nil {
+		removal.GiveUp()
+	}
+}
+
+// awaits notes which removal is waited for, for so long at most, and returns
+// for how long it may be.
+func (o *ownership) awaits(r *session.Removal, limit time.Duration) time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.removal = r; o.hurried {
+		return 0
+	}
+	return limit
+}
+
+func (o *ownership) isGone() {
+	o.mu.Lock()
+	o.gone.send()
+	then := o.then
+	o.then = nil
+	o.mu.Unlock()
+	for _, fn := range then {
+		fn()
+	}
+}
+
+// thenGone calls fn once the node is known to be gone.
+func (o *ownership) thenGone(fn func()) {
+	o.mu.Lock()
+	gone := o.gone.isSent()
+	if !gone {
+		o.then = append(o.then, fn)
+	}
+	o.mu.Unlock()
+	if gone {
+		fn()
+	}
+}
+
+func (o *ownership) revoke() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.revoked.send()
+}
+
+// keep sees to it that the node goes with the ownership, instead of being handed
+// over to another. It fails if the ownership has ended.
+func (o *ownership) keep() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.state == Lost || o.state == Released {
+		return o.err
+	}
+	o.kept = true
+	return nil
+}
+
+// isKept is whether the node has to go with the ownership, which is over.
+func (o *ownership) isKept() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.kept || o.writes > 0
+}
+
+// show returns the token, which is then this ownership's alone; 0 once it is over.
+func (o *ownership) show() int64 {
+	if o.keep() != nil {
+		return 0
+	}
+	return o.token
+}
+
+// write says that a transaction begins. It fails if the ownership has ended.
+func (o *ownership) write() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.state == Lost || o.state == Released {
+		return o.err
+	}
+	o.writes++
+	return nil
+}
+
+// wrote says that a transaction is over. In doubt it may still be applied, for
+// as long as the node is there.
+func (o *ownership) wrote(doubt bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.writes--
+	o.kept = o.kept || doubt
+}
+
+// decline gives back what nobody has joined, without waiting for it.
+func (o *ownership) decline() {
+	o.mu.Lock()
+	lost := o.state == Lost
+	if !lost {
+		o.endLocked(Released, ErrReleased)
+	}
+	o.mu.Unlock()
+	if !lost {
+		o.hurry()
+		_ = o.give() // goes on in the background
+	}
+}

@@ -1,0 +1,159 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/transport"
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+// Participant is one place in a queue: a node. Goroutines of one client that wait
+// in line for a mutex are one participant, see LocalHandovers. Of a node that we
+// may not read, servers from ZooKeeper 3.9 on tell no Session, Token and Since.
+type Participant struct {
+	Path    string // of its node, as the client knows paths
+	Data    []byte // what its lock was given with NodeData; nil if we may not read it
+	Holds   bool   // it owns the lock or a lease; the others wait
+	Write   bool   // on a read/write lock: the write side
+	Session int64
+	Token   int64     // the czxid, as FencingToken
+	Since   time.Time // by the server's clock
+}
+
+// String is who it is and what it has, without the data.
+func (p Participant) String() string {
+	does := "waits"
+	if p.Holds {
+		does = "holds"
+	}
+	return fmt.Sprintf("%s of session %#x %s", p.Path, uint64(p.Session), does)
+}
+
+// Participants lists the nodes in the queue, in order, holders first, in two
+// round trips. A queue that does not exist is empty.
+func (m *InterProcessMutex) Participants(ctx context.Context) ([]Participant, error) {
+	if m.isZero() {
+		return nil, opError("participants", "", ErrInvalidLock)
+	}
+	if err := usable(ctx, m.err); err != nil {
+		return nil, opError("participants", m.path, err)
+	}
+	return reading(ctx, m.scope, m.path, m.participants)
+}
+
+// reading lists by the client's retry policy.
+func reading(ctx context.Context, scope *session.Scope, path string,
+	list func(context.Context, *transport.Conn) ([]Participant, error)) ([]Participant, error) {
+	var all []Participant
+	err := scope.Read(ctx, "participants", path, func(ctx context.Context, c *transport.Conn) (err error) {
+		all, err = list(ctx, c)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+func (q *queue) participants(ctx context.Context, c *transport.Conn) ([]Participant, error) {
+	snap, err := q.list(ctx, c)
+	if err == nil {
+		err = q.refuse(snap)
+	}
+	if err != nil {
+		return nil, err
+	}
+	waits := func(i int) bool {
+		ahead := aheadExclusive
+		if snap.kind(i) == readName {
+			ahead = aheadRead
+		}
+		_, waits := ahead(snap, i)
+		return waits
+	}
+	return q.describe(ctx, c, snap.span(0, snap.len()), waits)
+}
+
+// list lists the queue in order.
+func (q *queue) list(ctx context.Context, c *transport.Conn) (*snapshot, error) {
+	var names wire.Names
+	err := q.scope.Session.Round(ctx, c, wire.OpGetChildren, false, &wire.PathWatchRequest{Path: q.path}, &names)
+	if err != nil && !errors.Is(err, framework.ErrNoNode) {
+		return nil, err
+	}
+	return q.readSnapshot(names)
+}
+
+// describe reads every node of a queue, two requests for each. Those that have
+// gone meanwhile are left out.
+func (q *queue) describe(ctx context.Context, c *transport.Conn, line []entry, waits func(int) bool) ([]Participant, error) {
+	request := func(i int) *transport.Call {
+		// The first one needs no right to read before ZooKeeper 3.9. Later servers say
+		// no more than that the node is there.
+		op := [2]wire.Op{wire.OpExists, wire.OpGetData}[i%2]
+		return transport.NewCall(op, &wire.PathWatchRequest{Path: session.Below(q.path, line[i/2].name)})
+	}
+	var all []Participant
+	var first reply
+	err := q.scope.Session.Each(ctx, c, false, 2*len(line), request, func(i int, call *transport.Call, err error) error {
+		if i%2 == 0 {
+			first = reply{call, err}
+			return nil
+		}
+		p, err := describeOne(first, reply{call, err})
+		switch {
+		case errors.Is(err, framework.ErrNoNode):
+			return nil
+		case err != nil:
+			return err
+		}
+		one := line[i/2]
+		p.Path = q.scope.Relative(session.Below(q.path, one.name))
+		p.Holds, p.Write = !waits(i/2), one.kind == writeName
+		all = append(all, p)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// reply is a call that has ended, with its error.
+type reply struct {
+	call *transport.Call
+	err  error
+}
+
+// decode reads the reply into resp. A refusal for want of rights leaves that empty.
+func (r reply) decode(resp wire.Record) error {
+	switch {
+	case errors.Is(r.err, framework.ErrNoAuth):
+		return nil
+	case r.err != nil:
+		return r.err
+	}
+	return r.call.Decode(resp)
+}
+
+// describeOne is what the replies to exists and getData say of a node.
+func describeOne(exists, get reply) (p Participant, err error) {
+	var there wire.StatResponse
+	var read wire.GetDataResponse
+	if err := exists.decode(&there); err != nil {
+		return p, err
+	}
+	if err := get.decode(&read); err != nil {
+		return p, err
+	}
+	p.Data = read.Data
+	if exists.err == nil {
+		p.Session, p.Token, p.Since = there.Stat.EphemeralOwner, there.Stat.Czxid, time.UnixMilli(there.Stat.Ctime)
+	}
+	return p, nil
+}

@@ -1,0 +1,158 @@
+package locks
+
+import (
+	"errors"
+
+	"github.com/paddock-zk/paddock/internal/session"
+)
+
+// pendingRelease is a hold that is being given back by a transaction, which has no
+// known outcome yet.
+type pendingRelease struct {
+	hold  *Hold
+	inner []*pendingRelease // of its members
+	last  bool              // no other hold shares the ownership, so that its node goes
+	late  bool              // it became the last one while the transaction was on its way
+	left  bool              // its contexts were ended for now
+}
+
+// beginRelease begins to give a hold back, with the members that it still has. If it
+// cannot, all is as before.
+func (h *Hold) beginRelease() (*pendingRelease, error) {
+	if !h.released.CompareAndSwap(false, true) {
+		return nil, ErrReleased
+	}
+	d := &pendingRelease{hold: h}
+	for _, m := range h.members() {
+		inner, err := m.beginRelease()
+		if errors.Is(err, ErrReleased) {
+			continue // early
+		}
+		if err != nil {
+			d.undo()
+			return nil, err
+		}
+		d.inner = append(d.inner, inner)
+	}
+	if err := d.begin(); err != nil {
+		d.undo()
+		return nil, err
+	}
+	return d, nil
+}
+
+func (d *pendingRelease) begin() error {
+	o := d.hold.ownership
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.state == Lost {
+		return o.err
+	}
+	d.last = len(o.holds) == 1
+	o.leaving = d.last
+	return nil
+}
+
+// undo says that nothing has come of it.
+func (d *pendingRelease) undo() {
+	for _, inner := range d.inner {
+		inner.undo()
+	}
+	o := d.hold.ownership
+	o.mu.Lock()
+	missed := o.missed
+	if d.last {
+		o.leaving, o.missed = false, nil
+	}
+	o.mu.Unlock()
+	if missed != nil {
+		o.lose(missed) // before contexts can be bound
+	}
+	if d.left {
+		d.hold.rejoin(true)
+	}
+	d.hold.released.Store(false)
+}
+
+// reopen lets the hold be released after a transaction of which nobody knows what
+// has come. That its node is gone is no loss: it will have been deleted by that.
+func (d *pendingRelease) reopen() {
+	for _, inner := range d.inner {
+		inner.reopen()
+	}
+	d.hold.rejoin(false)
+	d.hold.released.Store(false)
+}
+
+// mark says that the hold is over, whatever becomes of its node.
+func (d *pendingRelease) mark() {
+	o, h := d.hold.ownership, d.hold
+	for _, inner := range d.inner {
+		inner.hold.ownership.ungroup(o)
+		inner.mark()
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.takeOutLocked(h)
+	if len(o.holds) == 0 && o.state != Lost {
+		d.late = !d.last
+		d.last = true
+		o.endLocked(Released, ErrReleased)
+	}
+}
+
+// leave ends the contexts. They are to be detached.
+func (d *pendingRelease) leave() (ended []*holdContext) {
+	for _, inner := range d.inner {
+		ended = append(ended, inner.leave()...)
+	}
+	return append(ended, d.hold.leave()...)
+}
+
+// leaveForNow ends the contexts before it is known what comes of it. They are to
+// be detached.
+func (d *pendingRelease) leaveForNow() (ended []*holdContext) {
+	for _, inner := range d.inner {
+		ended = append(ended, inner.leaveForNow()...)
+	}
+	d.left = true
+	return append(ended, d.hold.leaveForNow()...)
+}
+
+// done says that the transaction was applied.
+func (d *pendingRelease) done() {
+	d.mark()
+	for _, leaf := range d.leaves(nil) {
+		o := leaf.hold.ownership
+		if leaf.late {
+			o.hurry()
+			_ = o.give() // the transaction has left its node; this goes on in the background
+			continue
+		}
+		o.contender.quit(o)
+		o.contender.sweep()
+		o.contender.local.vacate(o)
+		o.isGone()
+	}
+}
+
+// leaves are the pending releases from nodes that go.
+func (d *pendingRelease) leaves(all []*pendingRelease) []*pendingRelease {
+	if d.last && d.hold.ownership.contender != nil {
+		all = append(all, d)
+	}
+	for _, inner := range d.inner {
+		all = inner.leaves(all)
+	}
+	return all
+}
+
+// missedLocked keeps what would be a loss of the node if it were not for a
+// transaction that deletes it.
+func (o *ownership) missedLocked(reason error) bool {
+	if !o.leaving || !session.IsGone(reason) {
+		return false
+	}
+	o.missed = reason
+	return true
+}

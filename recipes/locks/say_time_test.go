@@ -1,0 +1,203 @@
+package locks_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/recipes/locks"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// Errors name nodes as the servers do, whatever chroot and namespace there are.
+func TestPathsInErrorsAreInFull(t *testing.T) {
+	for _, name := range slices.Sorted(maps.Keys(endables)) {
+		e := endables[name]
+		if e.alone || strings.HasPrefix(name, "locks.Do at work") {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory())
+				require.NoError(t, connect(t, srv).EnsurePath(t.Context(), "/root/app/x"))
+				s := scene{c: inPlace(t, srv), path: "/x"}
+				var err error
+				s.hold, err = locks.NewInterProcessMutex(s.c, "/x/held").Acquire(t.Context())
+				require.NoError(t, err)
+				ended, cancel := context.WithCancel(t.Context())
+				cancel()
+				var op *framework.OpError
+				require.ErrorAs(t, e.call(ended, s), &op)
+				for path := range strings.SplitSeq(op.Path, ", ") {
+					assert.True(t, path == "multi-lock" || strings.HasPrefix(path, "/root/app/x"), path)
+				}
+			})
+		})
+	}
+}
+
+func TestPathsOfLostHoldsAreInFull(t *testing.T) {
+	for name, lock := range swept {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory())
+				require.NoError(t, connect(t, srv).EnsurePath(t.Context(), "/root/app"))
+				c, operator := inPlace(t, srv), connect(t, srv)
+				h, err := lock(c).Acquire(t.Context())
+				require.NoError(t, err)
+				nodes := srv.Ephemerals(c.SessionID())
+				for _, node := range nodes { // those of a turn may be on their way out
+					require.NoError(t, operator.Delete(t.Context(), node, framework.AnyVersion, framework.IfExists()))
+				}
+				tx := h.Transaction()
+				tx.Create("/made", nil, framework.Persistent)
+				_, err = tx.Commit(t.Context())
+				require.ErrorIs(t, err, locks.ErrFenced)
+				for _, err := range []error{err, h.Err(), context.Cause(h.Context()), h.Release()} {
+					var lost *locks.LostError
+					require.ErrorAs(t, err, &lost)
+					assert.Contains(t, nodes, lost.Path)
+				}
+				_, again := tx.Commit(t.Context())
+				for _, err := range []error{err, again} {
+					var op *framework.OpError
+					require.ErrorAs(t, err, &op)
+					assert.Contains(t, nodes, op.Path)
+				}
+			})
+		})
+	}
+}
+
+// A refusal of the servers says which right is missing, and on which node.
+func TestRefusedAccessToALock(t *testing.T) {
+	for name, want := range map[string]string{
+		"mutex":           "acquire /l/m: zk: not authenticated: CREATE on /l/m is needed (credentials given: none)",
+		"read":            "acquire /l/rw: zk: not authenticated: CREATE on /l/rw is needed (credentials given: none)",
+		"semaphore mutex": "acquire /l/s: /l/s/locks: zk: not authenticated: CREATE on /l/s/locks is needed (credentials given: none)",
+		"multi":           "acquire /l/a, /l/b, /l/s: /l/a: zk: not authenticated: CREATE on /l/a is needed (credentials given: none)",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Start(t, zktest.InMemory())
+			admin := connect(t, srv)
+			closed := framework.ACLs(zk.WorldACL(zk.PermRead)...)
+			for _, path := range []string{"/l", "/l/m", "/l/rw", "/l/s", "/l/a", "/l/b"} {
+				_, err := admin.Create(t.Context(), path, nil, framework.Persistent)
+				require.NoError(t, err)
+			}
+			for _, path := range []string{"/l/s/locks", "/l/s/leases"} {
+				_, err := admin.Create(t.Context(), path, nil, framework.Persistent, closed)
+				require.NoError(t, err)
+			}
+			for _, path := range []string{"/l/m", "/l/rw", "/l/a"} {
+				_, err := admin.SetACL(t.Context(), path, zk.WorldACL(zk.PermRead), framework.AnyVersion)
+				require.NoError(t, err)
+			}
+			_, err := swept[name](connect(t, srv)).Acquire(t.Context())
+			require.ErrorIs(t, err, framework.ErrNoAuth, name)
+			assert.EqualError(t, err, want)
+		})
+	}
+}
+
+// kept keeps what is logged, as text.
+type kept struct {
+	zapcore.Core
+	mu    *sync.Mutex
+	lines *[]string
+}
+
+func (k kept) Enabled(zapcore.Level) bool        { return true }
+func (k kept) With([]zapcore.Field) zapcore.Core { return k }
+func (k kept) Check(e zapcore.Entry, c *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	return c.AddCore(e, k)
+}
+
+func (k kept) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	enc := zapcore.NewMapObjectEncoder()
+	for _, f := range fields {
+		f.AddTo(enc)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	*k.lines = append(*k.lines, fmt.Sprint(e.Level, e.Message, enc.Fields))
+	return nil
+}
+
+// Servers, their logs and their tools write session ids in hexadecimal.
+func TestSessionsAreToldInHexadecimal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
+		var mu sync.Mutex
+		var lines []string
+		logged := func(cfg *framework.Config) { cfg.Logger = zap.New(kept{zapcore.NewNopCore(), &mu, &lines}) }
+		c, other := connect(t, srv, logged), connect(t, srv, logged)
+		ids := []int64{c.SessionID(), other.SessionID()}
+		h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
+		require.NoError(t, err)
+		told := []any{acquireWithin(t.Context(), locks.NewInterProcessMutex(other, "/l"), time.Second)}
+		told = append(told, acquireWithin(t.Context(), locks.NewInterProcessMutex(c, "/l"), time.Second))
+		all, err := locks.NewInterProcessMutex(other, "/l").Participants(t.Context())
+		require.NoError(t, err)
+		told = append(told, all, all[0])
+		srv.DisconnectAll()
+		time.Sleep(time.Second)
+		require.NoError(t, srv.ExpireSession(c.SessionID()))
+		time.Sleep(time.Second)
+		ids = append(ids, c.SessionID())
+		told = append(told, h.Err(), h.Release(), h.State())
+		mu.Lock()
+		defer mu.Unlock()
+		for _, what := range told {
+			lines = append(lines, fmt.Sprint(what), fmt.Sprintf("%v %+v", what, what))
+		}
+		text := strings.Join(lines, "\n")
+		for _, id := range ids {
+			assert.NotContains(t, text, strconv.FormatInt(id, 10))
+			assert.Contains(t, text, fmt.Sprintf("%#x", id))
+		}
+	})
+}
+
+// What Do cannot work with is an error, and the lock is not taken.
+func TestDoWithoutLockOrWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		lock := locks.NewInterProcessMutex(connect(t, srv), "/l")
+		before := len(srv.Ephemerals(0))
+		for _, err := range []error{locks.Do(t.Context(), lock, nil), locks.TryDo(t.Context(), lock, 0, nil)} {
+			require.ErrorIs(t, err, framework.ErrInvalidArgument)
+			require.EqualError(t, err, "invalid argument: work is nil")
+		}
+		work := func(context.Context) error { return errors.New("called") }
+		for _, err := range []error{locks.Do(t.Context(), nil, work), locks.TryDo(t.Context(), nil, 0, work)} {
+			require.ErrorIs(t, err, locks.ErrInvalidLock)
+		}
+		require.ErrorIs(t, locks.Do(t.Context(), empty{}, work), locks.ErrInvalidLock, "neither a hold nor an error")
+		assert.Len(t, srv.Ephemerals(0), before)
+
+		hold, _ := locks.NewHold(t.Context(), nil)
+		require.NoError(t, hold.Release())
+	})
+}
+
+// empty is a lock that says nothing.
+type empty struct{}
+
+func (empty) Acquire(context.Context) (*locks.Hold, error)                   { return nil, nil }
+func (empty) TryAcquire(context.Context, time.Duration) (*locks.Hold, error) { return nil, nil }

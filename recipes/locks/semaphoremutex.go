@@ -1,0 +1,93 @@
+package locks
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/transport"
+)
+
+// InterProcessSemaphoreMutex is a lock for one owner at a time that is not
+// reentrant: waiting for oneself is ErrDeadlock at once. Otherwise it is like
+// InterProcessMutex. It is a semaphore with one lease.
+//
+// Source: Curator's InterProcessSemaphoreMutex.
+type InterProcessSemaphoreMutex struct{ semaphore *InterProcessSemaphore }
+
+// NewInterProcessSemaphoreMutex is the mutex at path, which belongs to it
+// alone. It sends nothing and cannot fail, as NewInterProcessMutex.
+func NewInterProcessSemaphoreMutex(c *framework.Client, path string, opts ...Option) *InterProcessSemaphoreMutex {
+	s := NewInterProcessSemaphore(c, path, 1, opts...)
+	s.leases.exclusive = true
+	return &InterProcessSemaphoreMutex{s}
+}
+
+// Acquire waits until the lock is ours or ctx ends. Errors are as from
+// InterProcessMutex.Acquire, and ErrDeadlock if ctx comes from a hold of it.
+func (m *InterProcessSemaphoreMutex) Acquire(ctx context.Context) (*Hold, error) {
+	if m == nil {
+		return nil, opError("acquire", "", ErrInvalidLock)
+	}
+	return m.semaphore.Acquire(ctx)
+}
+
+// TryAcquire waits at most wait; see Lock.
+func (m *InterProcessSemaphoreMutex) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
+	if m == nil {
+		return nil, opError("acquire", "", ErrInvalidLock)
+	}
+	return m.semaphore.TryAcquire(ctx, wait)
+}
+
+// HeldBy reports whether ctx comes from a hold of this lock that is not lost or
+// released; for functions that require it. It asks no server.
+func (m *InterProcessSemaphoreMutex) HeldBy(ctx context.Context) bool {
+	if m == nil || m.semaphore.isZero() || m.semaphore.err != nil || ctx == nil {
+		return false
+	}
+	return holdChainOf(ctx).holds(m.semaphore.key, "")
+}
+
+// Participants lists who holds the lock and who waits, in order. See
+// InterProcessSemaphore.Participants.
+func (m *InterProcessSemaphoreMutex) Participants(ctx context.Context) ([]Participant, error) {
+	if m == nil {
+		return nil, opError("participants", "", ErrInvalidLock)
+	}
+	return m.semaphore.Participants(ctx)
+}
+
+// Participants lists the leases, those that are held first, and then those who
+// wait to be served, in order, in two round trips. Who is just being served may
+// appear twice: with a lease that it waits for, and first among those who wait.
+func (s *InterProcessSemaphore) Participants(ctx context.Context) ([]Participant, error) {
+	if s.isZero() {
+		return nil, opError("participants", "", ErrInvalidLock)
+	}
+	if err := usable(ctx, s.err); err != nil {
+		return nil, opError("participants", s.path, err)
+	}
+	return reading(ctx, s.turns.scope, s.path, s.participants)
+}
+
+func (s *InterProcessSemaphore) participants(ctx context.Context, c *transport.Conn) ([]Participant, error) {
+	leases, err := s.leases.list(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	waiting, err := s.turns.list(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if err := cmp.Or(s.leases.refuse(leases), s.turns.refuse(waiting)); err != nil {
+		return nil, err
+	}
+	lent, err := s.leases.describe(ctx, c, leases.span(0, leases.len()), func(i int) bool { return i >= s.total })
+	if err != nil {
+		return nil, err
+	}
+	queued, err := s.turns.describe(ctx, c, waiting.span(0, waiting.len()), func(int) bool { return true })
+	return append(lent, queued...), err
+}
