@@ -188,5 +188,5 @@ func (c *Client) Conn() *zk.Conn {
 	if c.unusable() {
 		return nil
 	}
-	return c.session.Link().Raw()
+	return c.session.Transport().Raw()
 }

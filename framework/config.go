@@ -338,7 +338,7 @@ var rules = map[SessionLease]lease.Rule{LeaseByQuorum: lease.ByQuorum, LeaseBySe
 
 func (p *plan) session() session.Config {
 	cfg := session.Config{
-		Link: transport.Config{
+		Transport: transport.Config{
 			Servers:        p.servers,
 			SessionTimeout: p.SessionTimeout,
 			ConnectTimeout: p.ConnectTimeout,
@@ -356,7 +356,7 @@ func (p *plan) session() session.Config {
 		Logger:       p.Logger,
 	}
 	for _, a := range p.Auth {
-		cfg.Link.Auth = append(cfg.Link.Auth, transport.Auth{Scheme: a.Scheme, Data: func() []byte { return a.Data }})
+		cfg.Transport.Auth = append(cfg.Transport.Auth, transport.Auth{Scheme: a.Scheme, Data: func() []byte { return a.Data }})
 	}
 	return cfg
 }

@@ -21,7 +21,7 @@ func (c *Client) Servers() []string {
 	if c.unusable() {
 		return nil
 	}
-	return c.session.Link().Servers()
+	return c.session.Transport().Servers()
 }
 
 // followEnsemble takes the list of servers from the ensemble's configuration,
@@ -75,7 +75,7 @@ func (o *op) learnServers(ctx context.Context) (changed <-chan struct{}, err err
 	case err != nil:
 		o.session.Report(o.fail(err)) // and the next one may be better
 	case len(servers) > 0:
-		o.session.Link().SetServers(servers)
+		o.session.Transport().SetServers(servers)
 	}
 	return event, nil
 }

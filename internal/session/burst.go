@@ -10,7 +10,7 @@ import (
 // for its turn like any other. So a call that has thousands of requests does not
 // send them at once: a heartbeat behind them could come too late for the session.
 // It sends a batch, and the next ones as the first are answered. Each batch takes
-// its places in the window, which has room for all that are on their way.
+// its slots in the window, which has room for all that are on their way.
 //
 // batchCalls and batchBytes bound one batch. A request that is larger than
 // batchBytes is a batch of its own.

@@ -79,13 +79,13 @@ func (s *Session) Current(session int64) (*transport.Conn, error) {
 	return s.conn, nil
 }
 
-// admit waits for places among the requests on their way and refuses those
+// admit waits for slots among the requests on their way and refuses those
 // that servers would answer by cutting the connection. The last call gives the
-// places of all back.
+// slots of all back.
 func (s *Session) admit(ctx context.Context, calls ...*transport.Call) error {
 	for _, call := range calls {
-		if call.Size() > s.cfg.Link.MaxRequest {
-			return fmt.Errorf("%w: %d bytes, %d are allowed", ErrTooLarge, call.Size(), s.cfg.Link.MaxRequest)
+		if call.Size() > s.cfg.Transport.MaxRequest {
+			return fmt.Errorf("%w: %d bytes, %d are allowed", ErrTooLarge, call.Size(), s.cfg.Transport.MaxRequest)
 		}
 	}
 	ok, err := s.window.enter(ctx, s.life.Done(), len(calls))
@@ -99,7 +99,7 @@ func (s *Session) admit(ctx context.Context, calls ...*transport.Call) error {
 	return ErrClosed
 }
 
-// sendAtOnce queues calls to leave c back to back. They take places, and wait for none.
+// sendAtOnce queues calls to leave c back to back. They take slots, and wait for none.
 func (s *Session) sendAtOnce(c *transport.Conn, calls ...*transport.Call) error {
 	last := calls[len(calls)-1]
 	s.window.take(len(calls))
@@ -120,7 +120,7 @@ const (
 
 // MostInTransaction is the size that a transaction may have, also where a larger
 // request is allowed.
-func (s *Session) MostInTransaction() int { return min(mostInTransaction, s.cfg.Link.MaxRequest) }
+func (s *Session) MostInTransaction() int { return min(mostInTransaction, s.cfg.Transport.MaxRequest) }
 
 // Send queues calls to leave c back to back. After an error none will. For more
 // than a few there are SendAll and Each.

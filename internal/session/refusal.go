@@ -20,7 +20,7 @@ func (s *Session) Refusal(op wire.Op, path string, code wire.Code) error {
 	if right == "" || node == "" {
 		return zk.ErrNoAuth
 	}
-	return &accessError{right: right, node: node, auth: s.cfg.Link.Auth}
+	return &accessError{right: right, node: node, auth: s.cfg.Transport.Auth}
 }
 
 // accessError is a refused access.

@@ -32,7 +32,7 @@ var ErrTimeoutTooShort = errors.New("session timeout is too short for locks")
 
 // Config says how to run a session.
 type Config struct {
-	Link         transport.Config // without its Logger
+	Transport    transport.Config // without its Logger
 	Lease        lease.Rule
 	ServerTick   time.Duration // see lease.Terms
 	CloseTimeout time.Duration
@@ -63,7 +63,7 @@ type Session struct {
 	jobs      sync.WaitGroup // the run loop, and work in the background
 	aside     sync.WaitGroup // see Aside
 	keep      sync.Once
-	kept      any          // written once
+	perClient any          // written once
 	reads     atomic.Int32 // how servers read together, see Lists
 	// ephemeralsLost counts the connections that ended over a request for the
 	// session's own nodes, see learnEphemerals.
@@ -87,7 +87,7 @@ type Session struct {
 	givenUp     int64         // the session that was given up last
 	downAt      time.Time     // when the connection was lost; zero while there is one
 	tracked     *trackedNodes
-	patiences   timeoutLists
+	timeouts    timeoutLists
 	everTracked bool // a tracked node was made since the run loop looked
 	watching    int  // requests on their way that set watches on the nodes of tracked nodes
 	gone        gone
@@ -111,7 +111,7 @@ func Open(cfg Config) (*Session, error) {
 		clock:    NewClock(),
 		random:   random.New(),
 		log:      cfg.Logger,
-		watches:  newWatches(cfg.Link.MaxRequest),
+		watches:  newWatches(cfg.Transport.MaxRequest),
 		window:   newWindow(),
 		wake:     make(chan struct{}, 1),
 		tracked:  newTrackedNodes(),
@@ -126,8 +126,8 @@ func Open(cfg Config) (*Session, error) {
 	s.states.OnPanic = func(r any) { s.Report(&PanicError{Value: r}) }
 	s.errors.OnPanic = func(r any) { s.log.Error("error listener panicked", zap.Any("value", r)) }
 	s.life, s.stop = context.WithCancelCause(context.Background())
-	cfg.Link.Logger, cfg.Link.Now, cfg.Link.Chance = cfg.Logger, s.clock.Now, s.random
-	s.transport = transport.New(cfg.Link, events{s})
+	cfg.Transport.Logger, cfg.Transport.Now, cfg.Transport.Random = cfg.Logger, s.clock.Now, s.random
+	s.transport = transport.New(cfg.Transport, events{s})
 	if err := s.transport.Open(); err != nil {
 		s.stop(err)
 		return nil, err
@@ -157,8 +157,8 @@ func (s *Session) Errors() listeners.Source[error] { return &s.errors }
 // Log is where the client logs.
 func (s *Session) Log() *zap.Logger { return s.log }
 
-// Link is the connection underneath.
-func (s *Session) Link() *transport.Transport { return s.transport }
+// Transport is the connection underneath.
+func (s *Session) Transport() *transport.Transport { return s.transport }
 
 // RandomOf is what is drawn from for an owner.
 func (s *Session) RandomOf(t Tag) *random.Source { return s.random.For(t[:]) }
@@ -210,8 +210,8 @@ func (s *Session) wakeLocked() {
 
 // PerClient is what package recipes keeps for the client, made by the first call.
 func (s *Session) PerClient(first func() any) any {
-	s.keep.Do(func() { s.kept = first() })
-	return s.kept
+	s.keep.Do(func() { s.perClient = first() })
+	return s.perClient
 }
 
 // Close ends tracked nodes, watches, background work and the session, in this order,

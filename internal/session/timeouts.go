@@ -18,38 +18,38 @@ type timeoutLists struct{ first, last *Removal }
 
 func (p *timeoutLists) add(r *Removal, due time.Time) {
 	after := p.last
-	for after != nil && due.Before(after.patience.due) { // none where limits are the same
-		after = after.patience.prev
+	for after != nil && due.Before(after.timeouts.due) { // none where limits are the same
+		after = after.timeouts.prev
 	}
-	r.patience = timeouts{due: due, prev: after, waiting: true}
+	r.timeouts = timeouts{due: due, prev: after, waiting: true}
 	if after == nil {
-		r.patience.next, p.first = p.first, r
+		r.timeouts.next, p.first = p.first, r
 	} else {
-		r.patience.next, after.patience.next = after.patience.next, r
+		r.timeouts.next, after.timeouts.next = after.timeouts.next, r
 	}
-	if r.patience.next == nil {
+	if r.timeouts.next == nil {
 		p.last = r
 	} else {
-		r.patience.next.patience.prev = r
+		r.timeouts.next.timeouts.prev = r
 	}
 }
 
 func (p *timeoutLists) remove(r *Removal) {
-	at := r.patience
+	at := r.timeouts
 	if !at.waiting {
 		return
 	}
 	if at.prev == nil {
 		p.first = at.next
 	} else {
-		at.prev.patience.next = at.next
+		at.prev.timeouts.next = at.next
 	}
 	if at.next == nil {
 		p.last = at.prev
 	} else {
-		at.next.patience.prev = at.prev
+		at.next.timeouts.prev = at.prev
 	}
-	r.patience = timeouts{}
+	r.timeouts = timeouts{}
 }
 
 // expect sees to it that a removal is answered within the limit.
@@ -60,7 +60,7 @@ func (s *Session) expect(r *Removal, limit time.Duration) {
 	}
 	due := s.clock.Now().Add(limit)
 	s.mu.Lock()
-	s.patiences.add(r, due)
+	s.timeouts.add(r, due)
 	if s.wakeAt.IsZero() || due.Before(s.wakeAt) {
 		s.wakeLocked()
 	}
@@ -74,7 +74,7 @@ func (s *Session) expect(r *Removal, limit time.Duration) {
 func (s *Session) forget(r *Removal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.patiences.remove(r)
+	s.timeouts.remove(r)
 }
 
 // endWaits answers the removals whose limit has passed, and returns when the
@@ -82,9 +82,9 @@ func (s *Session) forget(r *Removal) {
 func (s *Session) endWaits(now time.Time) time.Time {
 	for {
 		s.mu.Lock()
-		r := s.patiences.first
-		if r != nil && r.patience.due.After(now) {
-			due := r.patience.due
+		r := s.timeouts.first
+		if r != nil && r.timeouts.due.After(now) {
+			due := r.timeouts.due
 			s.mu.Unlock()
 			return due
 		}

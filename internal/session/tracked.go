@@ -288,8 +288,8 @@ func (r *room) take(path string) bool {
 // exist. It goes through the leader and a majority, so it confirms the session
 // lease, and finds nodes that are gone. After a reconnect it verifies the tracked nodes.
 type check struct {
-	call   *transport.Call
-	claims []*TrackedNode
+	call  *transport.Call
+	nodes []*TrackedNode
 }
 
 // nextCheckLocked picks what to check: tracked nodes in doubt first, then those that
@@ -305,7 +305,7 @@ func (s *Session) nextCheckLocked(verify bool) *check {
 	for _, node := range picked {
 		req.Ops = append(req.Ops, wire.MultiOp{Op: wire.OpCheck, Request: &wire.PathVersionRequest{Path: node.path, Version: -1}})
 	}
-	return &check{call: transport.NewCall(wire.OpMulti, req), claims: picked}
+	return &check{call: transport.NewCall(wire.OpMulti, req), nodes: picked}
 }
 
 // settle takes in the reply to a check that was sent on c. It runs in the
@@ -327,7 +327,7 @@ func (s *Session) settle(c *transport.Conn, chk *check) {
 			s.checks.Refused(now, s.lease.Timeout())
 			s.lease.Refused(lease.Write, now)
 		}
-		s.tracked.unasked(chk.claims)
+		s.tracked.unasked(chk.nodes)
 		s.wakeLocked()
 	}
 	s.mu.Unlock()
@@ -340,7 +340,7 @@ func (s *Session) settle(c *transport.Conn, chk *check) {
 // settleLocked applies the results of a check. A transaction stops at the first
 // operation that is refused, so only a success tells about all of them.
 func (s *Session) settleLocked(chk *check, results []wire.MultiResult) (changes []change) {
-	for i, node := range chk.claims {
+	for i, node := range chk.nodes {
 		if !s.tracked.has(node) || i >= len(results) {
 			continue
 		}

@@ -136,7 +136,7 @@ func TestRoomInATransaction(t *testing.T) {
 			empty.take(path)
 			bytes -= empty.bytes
 		}
-		s := &Session{cfg: Config{Link: transport.Config{MaxRequest: transport.NewCall(wire.OpMulti, req).Size()}}}
+		s := &Session{cfg: Config{Transport: transport.Config{MaxRequest: transport.NewCall(wire.OpMulti, req).Size()}}}
 		assert.Equal(t, bytes, s.room().bytes)
 	}
 }

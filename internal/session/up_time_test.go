@@ -62,7 +62,7 @@ func TestSessionIsLostWhileItIsRenewed(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
 		dials := 0
 		s, err := Open(Config{
-			Link: transport.Config{
+			Transport: transport.Config{
 				Servers: []string{srv.ConnectString()}, SessionTimeout: 10 * time.Second, ConnectTimeout: time.Second, MaxReply: 1 << 20, MaxRequest: 1 << 20,
 				Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
 					nc, err := srv.DialContext(ctx, network, addr)

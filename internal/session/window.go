@@ -27,7 +27,7 @@ type window struct {
 	settled  bool          // it has been too large
 	changed  time.Time     // what was sent before says nothing of the present size
 	quickest time.Duration // answer that need not wait
-	queue    placeQueue
+	queue    slotQueue
 }
 
 const (
@@ -56,13 +56,13 @@ func (w *window) begin(timeout time.Duration, now time.Time) {
 	w.wakeLocked()
 }
 
-// enter waits for places for n requests that are sent together. done ends the wait
+// enter waits for slots for n requests that are sent together. done ends the wait
 // as well, without an error of ctx: then it returns false.
 func (w *window) enter(ctx context.Context, done <-chan struct{}, n int) (ok bool, err error) {
 	if w.free(n) {
 		return true, nil
 	}
-	// Asked before there is a place to give back: any method of ctx may panic.
+	// Asked before there is a slot to give back: any method of ctx may panic.
 	ended := ctx.Done()
 	p := w.ask(n)
 	select {
@@ -77,7 +77,7 @@ func (w *window) enter(ctx context.Context, done <-chan struct{}, n int) (ok boo
 	}
 }
 
-// free takes n places if nobody has to wait.
+// free takes n slots if nobody has to wait.
 func (w *window) free(n int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -92,9 +92,9 @@ func (w *window) freeLocked(n int) bool {
 	return true
 }
 
-// ask waits in line for n places.
-func (w *window) ask(n int) *placeRequest {
-	p := &placeRequest{n: n, granted: make(chan struct{})}
+// ask waits in line for n slots.
+func (w *window) ask(n int) *slotRequest {
+	p := &slotRequest{n: n, granted: make(chan struct{})}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.freeLocked(n) { // meanwhile
@@ -107,7 +107,7 @@ func (w *window) ask(n int) *placeRequest {
 }
 
 // giveUp ends a wait.
-func (w *window) giveUp(p *placeRequest) {
+func (w *window) giveUp(p *slotRequest) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.queue.remove(p) { // granted meanwhile
@@ -123,14 +123,14 @@ func (w *window) most() int {
 	return w.size
 }
 
-// take takes places that are not waited for.
+// take takes slots that are not waited for.
 func (w *window) take(n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.used += n
 }
 
-// Leave gives n places back. It implements transport.Places.
+// Leave gives n slots back. It implements transport.Places.
 func (w *window) Leave(n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -176,18 +176,18 @@ func (w *window) answered(sent, received time.Time) {
 	}
 }
 
-// placeRequest waits for places in a window.
-type placeRequest struct {
+// slotRequest waits for slots in a window.
+type slotRequest struct {
 	n          int
 	granted    chan struct{} // closed
 	queued     bool
-	prev, next *placeRequest
+	prev, next *slotRequest
 }
 
-// placeQueue are those who wait, first to last.
-type placeQueue struct{ first, last *placeRequest }
+// slotQueue are those who wait, first to last.
+type slotQueue struct{ first, last *slotRequest }
 
-func (q *placeQueue) push(p *placeRequest) {
+func (q *slotQueue) push(p *slotRequest) {
 	p.prev, p.queued = q.last, true
 	if q.last != nil {
 		q.last.next = p
@@ -198,7 +198,7 @@ func (q *placeQueue) push(p *placeRequest) {
 }
 
 // remove reports whether p was waiting.
-func (q *placeQueue) remove(p *placeRequest) bool {
+func (q *slotQueue) remove(p *slotRequest) bool {
 	if !p.queued {
 		return false
 	}

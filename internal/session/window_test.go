@@ -125,7 +125,7 @@ func TestWindowServesInTurn(t *testing.T) {
 	assert.Zero(t, w.used)
 }
 
-func waitingIn(w *window) (all []*placeRequest) {
+func waitingIn(w *window) (all []*slotRequest) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for p := w.queue.first; p != nil; p = p.next {

@@ -43,13 +43,13 @@ type Call struct {
 	// and events are seen in the order of the wire. It must not block.
 	OnReply func(*Call)
 
-	op     wire.Op
-	places Places // gives back so many when the call ends
-	taken  int
-	frame  []byte
-	xid    int32
-	phase  phase // guarded by the connection's mu
-	done   chan struct{}
+	op    wire.Op
+	slots Slots // gives back so many when the call ends
+	taken int
+	frame []byte
+	xid   int32
+	phase phase // guarded by the connection's mu
+	done  chan struct{}
 
 	// The fields below are written once, before done is closed.
 	sentAt time.Time
@@ -136,18 +136,18 @@ func (c *Call) Free() {
 	c.decoder.Reset(nil)
 }
 
-// Places are what calls take while they are on their way.
-type Places interface{ Leave(n int) }
+// Slots are what calls take while they are on their way.
+type Slots interface{ Leave(n int) }
 
 // Occupy says that n places were taken for the call, and those sent with it, which
 // it gives back when it ends.
-func (c *Call) Occupy(places Places, n int) { c.places, c.taken = places, n }
+func (c *Call) Occupy(places Slots, n int) { c.slots, c.taken = places, n }
 
 // Discard gives back the places of a call that was not sent.
 func (c *Call) Discard() {
-	if c.places != nil {
-		c.places.Leave(c.taken)
-		c.places = nil
+	if c.slots != nil {
+		c.slots.Leave(c.taken)
+		c.slots = nil
 	}
 }
 

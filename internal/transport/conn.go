@@ -32,10 +32,10 @@ import (
 //
 // mu is a leaf: nothing else is locked and nothing is called under it.
 type Conn struct {
-	link   *Transport
-	nc     net.Conn
-	in     *bufio.Reader
-	target target
+	transport *Transport
+	nc        net.Conn
+	in        *bufio.Reader
+	target    target
 
 	// The fields below are set by the handshake, before Handler.Up.
 	session   int64
@@ -81,13 +81,13 @@ const ownXid = 1 << 30
 // newConn makes the connection of nc, whose handshake has to be over by deadline.
 func newConn(l *Transport, nc net.Conn, t target, deadline time.Time) *Conn {
 	c := &Conn{
-		link:    l,
-		nc:      nc,
-		in:      bufio.NewReaderSize(nc, 8<<10),
-		target:  t,
-		wake:    make(chan struct{}, 1),
-		down:    make(chan struct{}),
-		pending: make(map[int32]*Call),
+		transport: l,
+		nc:        nc,
+		in:        bufio.NewReaderSize(nc, 8<<10),
+		target:    t,
+		wake:      make(chan struct{}, 1),
+		down:      make(chan struct{}),
+		pending:   make(map[int32]*Call),
 	}
 	c.life, c.endLife = context.WithCancel(l.life)
 	c.shake.deadline = deadline
@@ -234,7 +234,7 @@ const mostWritten = 64 << 10
 // The time of sending is taken before the write, so that a deadline counted
 // from it is early rather than late.
 func (c *Conn) takeOut(buf []byte) []byte {
-	now := c.link.cfg.Now()
+	now := c.transport.cfg.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	buf, c.first = c.takeLocked(buf, c.first, now)
@@ -322,7 +322,7 @@ func (c *Conn) next() ([]byte, error) {
 	if !c.shake.done {
 		// Not in go-zookeeper's loop, which must not end.
 		var frame []byte
-		err := c.link.apart(func() (err error) {
+		err := c.transport.apart(func() (err error) {
 			frame, err = c.shakeHands()
 			return err
 		})
@@ -332,18 +332,18 @@ func (c *Conn) next() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n > c.link.cfg.MaxReply && n <= mostPassedOver {
+	if n > c.transport.cfg.MaxReply && n <= mostPassedOver {
 		return nil, c.passOver(n)
 	}
 	var into *[]byte
 	if n >= long {
 		into = replies.Get().(*[]byte)
 	}
-	frame, err := c.readBody(into, n, wire.ReplyHeaderLen, c.link.cfg.MaxReply)
+	frame, err := c.readBody(into, n, wire.ReplyHeaderLen, c.transport.cfg.MaxReply)
 	if err != nil {
 		return nil, err
 	}
-	return c.dispatch(frame, into, c.link.cfg.Now())
+	return c.dispatch(frame, into, c.transport.cfg.Now())
 }
 
 // mostPassedOver is how long a reply may be for the connection to survive it: a
@@ -362,7 +362,7 @@ func (c *Conn) passOver(n int) error {
 	c.mu.Lock()
 	asked := c.pending[h.Xid] != nil
 	c.mu.Unlock()
-	tooLong := fmt.Errorf("%w: %d bytes, %d are allowed", ErrTooLong, n, c.link.cfg.MaxReply)
+	tooLong := fmt.Errorf("%w: %d bytes, %d are allowed", ErrTooLong, n, c.transport.cfg.MaxReply)
 	if !asked {
 		return fmt.Errorf("%w: %w", ErrProtocol, tooLong)
 	}
@@ -374,7 +374,7 @@ func (c *Conn) passOver(n int) error {
 			return fmt.Errorf("read: %w", usersError(err))
 		}
 	}
-	return c.reply(h, nil, nil, tooLong, c.link.cfg.Now())
+	return c.reply(h, nil, nil, tooLong, c.transport.cfg.Now())
 }
 
 // readFrame reads one frame, without its length.
@@ -479,13 +479,13 @@ func (c *Conn) dispatch(frame []byte, in *[]byte, now time.Time) ([]byte, error)
 		if ev.Decode(d); d.Err() != nil {
 			return nil, fmt.Errorf("%w: notification: %w", ErrProtocol, d.Err())
 		}
-		c.link.handler.Event(c, ev)
-		if !c.link.rawUsed.Load() {
+		c.transport.handler.Event(c, ev)
+		if !c.transport.rawUsed.Load() {
 			return nil, nil
 		}
 	case h.Xid == wire.XidPing:
 		if sentAt, ok := c.pinged(); ok {
-			c.link.handler.Acked(c, Ack{Sent: sentAt, Replied: now})
+			c.transport.handler.Acked(c, Ack{Sent: sentAt, Replied: now})
 		}
 		return nil, nil
 	case h.Xid&ownXid != 0 && h.Xid > 0:
@@ -522,7 +522,7 @@ func (c *Conn) reply(h wire.ReplyHeader, body []byte, in *[]byte, failure error,
 	c.sawZxid(h)
 	call.header, call.body, call.memory, call.err = h, body, in, failure
 	write := committed(call.op, h)
-	c.link.handler.Acked(c, Ack{Sent: call.sentAt, Replied: now, Led: write || call.op == wire.OpSync && h.Code == wire.CodeOK, Write: write})
+	c.transport.handler.Acked(c, Ack{Sent: call.sentAt, Replied: now, Led: write || call.op == wire.OpSync && h.Code == wire.CodeOK, Write: write})
 	call.end()
 	return nil
 }
@@ -531,7 +531,7 @@ func (c *Conn) reply(h wire.ReplyHeader, body []byte, in *[]byte, failure error,
 // request: go-zookeeper would only count the replies to its own requests.
 func (c *Conn) sawZxid(h wire.ReplyHeader) {
 	if h.Zxid > 0 {
-		c.link.lastZxid.raise(h.Zxid)
+		c.transport.lastZxid.raise(h.Zxid)
 	}
 }
 
@@ -608,7 +608,7 @@ func (c *Conn) fail(err error) {
 	reading := c.reading
 	c.mu.Unlock()
 	if first {
-		c.link.wg.Go(c.shut)
+		c.transport.wg.Go(c.shut)
 	}
 	if !reading {
 		c.finish()
@@ -653,7 +653,7 @@ func (c *Conn) finish() {
 
 	// The end of the connection is told before the ends of its calls, so that
 	// who hears of the one does not take the other for a live connection.
-	c.link.connDown(c, wasUp, err)
+	c.transport.connDown(c, wasUp, err)
 	for _, call := range lost {
 		call.end()
 	}

@@ -46,18 +46,18 @@ func (c *Conn) connectRequest(body []byte) ([]byte, error) {
 	if r.Decode(d); d.Err() != nil {
 		return nil, fmt.Errorf("connect request: %w", d.Err())
 	}
-	if r.SessionID == 0 || c.link.isAbandoned(r.SessionID) {
+	if r.SessionID == 0 || c.transport.isAbandoned(r.SessionID) {
 		// A session given up is only to be closed, by any server: one that was
 		// restored from a copy, say, and is behind all that we have seen.
-		c.link.lastZxid.reset()
+		c.transport.lastZxid.reset()
 	}
-	r.LastZxidSeen = c.link.lastZxid.load()
-	r.Timeout = int32(c.link.cfg.SessionTimeout.Milliseconds())
-	r.ReadOnly, r.HasReadOnly = c.link.cfg.ReadOnly, true
+	r.LastZxidSeen = c.transport.lastZxid.load()
+	r.Timeout = int32(c.transport.cfg.SessionTimeout.Milliseconds())
+	r.ReadOnly, r.HasReadOnly = c.transport.cfg.ReadOnly, true
 
 	c.shake.asked = true
 	c.shake.session = r.SessionID
-	c.createdAt = c.link.cfg.Now()
+	c.createdAt = c.transport.cfg.Now()
 	return wire.AppendFrame(nil, &r), nil
 }
 
@@ -70,7 +70,7 @@ func (c *Conn) shakeHands() ([]byte, error) {
 	switch {
 	case err != nil && endedByServer(err):
 		may := "it does not serve yet, or has too many connections"
-		if c.link.cfg.TLS == nil {
+		if c.transport.cfg.TLS == nil {
 			may = "it speaks TLS, does not serve yet, or has too many connections"
 		}
 		return nil, fmt.Errorf("handshake: ended by the server before an answer (%s): %w", may, err)
@@ -87,7 +87,7 @@ func (c *Conn) shakeHands() ([]byte, error) {
 		return c.expired(), nil
 	case c.shake.session != 0 && c.shake.session != r.SessionID:
 		return nil, fmt.Errorf("%w: asked for session %#x, got %#x", ErrProtocol, uint64(c.shake.session), uint64(r.SessionID))
-	case c.link.isAbandoned(r.SessionID):
+	case c.transport.isAbandoned(r.SessionID):
 		if err := c.closeSession(); err != nil {
 			return nil, fmt.Errorf("closing abandoned session: %w", err)
 		}
@@ -95,14 +95,14 @@ func (c *Conn) shakeHands() ([]byte, error) {
 	}
 
 	timeout := time.Duration(r.Timeout) * time.Millisecond
-	if asked := c.link.cfg.SessionTimeout; timeout > max(asked, mostGranted) {
+	if asked := c.transport.cfg.SessionTimeout; timeout > max(asked, mostGranted) {
 		return nil, fmt.Errorf("%w: session timeout of %v granted, %v asked for", ErrProtocol, timeout, asked)
 	}
 	c.session, c.timeout = r.SessionID, timeout
 	c.readOnly = r.ReadOnly
 	// As in every client: two thirds, so that a third is left to find another server.
 	c.silence.Store(int64(c.timeout * 2 / 3))
-	c.link.sessionBegun(r.SessionID)
+	c.transport.sessionBegun(r.SessionID)
 	err = c.authenticate()
 	c.shake.done = true
 	if err != nil {
@@ -150,7 +150,7 @@ func stranger(said []byte) string {
 // new session. go-zookeeper does not close the socket then, so it is done here.
 func (c *Conn) expired() []byte {
 	c.shake.done = true
-	c.link.sessionGone(c.shake.session)
+	c.transport.sessionGone(c.shake.session)
 	c.fail(errExpired)
 	return wire.AppendFrame(nil, &wire.ConnectResponse{Password: make([]byte, 16)})
 }
@@ -160,10 +160,10 @@ var errExpired = errors.New("session expired")
 // authenticate presents the credentials and waits for the answers, so that no
 // request is sent without them.
 func (c *Conn) authenticate() error {
-	for _, a := range c.link.cfg.Auth {
+	for _, a := range c.transport.cfg.Auth {
 		c.post(&wire.RequestHeader{Xid: wire.XidAuth, Op: wire.OpAuth}, &wire.AuthRequest{Scheme: a.Scheme, Auth: a.Data()})
 	}
-	for _, a := range c.link.cfg.Auth {
+	for _, a := range c.transport.cfg.Auth {
 		h, err := c.answer(wire.XidAuth)
 		if err != nil {
 			return fmt.Errorf("%s credentials: %w", a.Scheme, err)
@@ -195,7 +195,7 @@ func (c *Conn) post(records ...wire.Record) {
 // nobody, as nothing else was asked.
 func (c *Conn) answer(xid int32) (wire.ReplyHeader, error) {
 	for {
-		frame, err := c.readFrame(wire.ReplyHeaderLen, c.link.cfg.MaxReply)
+		frame, err := c.readFrame(wire.ReplyHeaderLen, c.transport.cfg.MaxReply)
 		if err != nil {
 			return wire.ReplyHeader{}, err
 		}
@@ -219,5 +219,5 @@ func (c *Conn) goUp() {
 		c.fail(unwritten)
 		return
 	}
-	c.link.connUp(c)
+	c.transport.connUp(c)
 }

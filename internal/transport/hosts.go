@@ -23,7 +23,7 @@ import (
 // when they were last tried come behind all others, as each can cost a whole
 // ConnectTimeout.
 type hosts struct {
-	chance  *random.Source
+	random  *random.Source
 	lookUp  func(server string, lk *lookup) // begins a look-up, which ends in found; nil if names are dialed
 	limit   time.Duration                   // for one look-up
 	byName  bool                            // one address under two names is tried under both, as TLS verifies names
@@ -80,7 +80,7 @@ const (
 
 func newHosts(servers []string, by *random.Source) *hosts {
 	return &hosts{
-		chance: by, servers: slices.Clone(servers),
+		random: by, servers: slices.Clone(servers),
 		lookups: make(map[string]*lookup), history: make(map[target]*outcome), dialing: make(map[target]struct{}),
 		changed: make(chan struct{}), rawUsed: func() bool { return false },
 	}
@@ -211,7 +211,7 @@ func (h *hosts) addLocked(t target) {
 		return
 	}
 	if h.history[t] == nil {
-		h.history[t] = &outcome{rank: h.chance.For([]byte(t.String())).Below(math.MaxInt64)}
+		h.history[t] = &outcome{rank: h.random.For([]byte(t.String())).Below(math.MaxInt64)}
 	}
 	h.untried = append(h.untried, t)
 }
@@ -257,7 +257,7 @@ func (h *hosts) pauseLocked() time.Duration {
 
 // jitter takes up to half of a pause off.
 func (h *hosts) jitter(pause time.Duration) time.Duration {
-	return pause/2 + h.chance.Below(pause/2+1)
+	return pause/2 + h.random.Below(pause/2+1)
 }
 
 // up is told of a connection that can be used.

@@ -91,7 +91,7 @@ func TestEachAddressOfANameIsTried(t *testing.T) {
 					s.serving("[fe80::1%eth0]:2181", well)
 					n := &names{table: table}
 					began := time.Now()
-					l, r := open(t, s, resolving(n, servers...), func(cfg *Config) { cfg.Chance = random.Seeded(seed) })
+					l, r := open(t, s, resolving(n, servers...), func(cfg *Config) { cfg.Random = random.Seeded(seed) })
 					r.await(t, "up", 1)
 					assert.LessOrEqual(t, time.Since(began), 2*3*time.Second, "a ConnectTimeout for each silent server")
 					dialled := s.places()
@@ -265,7 +265,7 @@ func TestSilentAddressComesLast(t *testing.T) {
 					h.addLocked(target{"zk:2181", addr})
 				}
 				if slices.MaxFunc(h.untried, h.compareLocked).addr == "10.0.0.9:2181" {
-					cfg.Chance = random.Seeded(i)
+					cfg.Random = random.Seeded(i)
 					return
 				}
 			}

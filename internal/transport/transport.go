@@ -59,7 +59,7 @@ type Config struct {
 	MaxRequest     int  // bytes; bounds what the raw connection can send
 	Logger         *zap.Logger
 	Now            func() time.Time // by which Acks are told; time.Now if nil
-	Chance         *random.Source   // of the order of servers, and of pauses
+	Random         *random.Source   // of the order of servers, and of pauses
 }
 
 // Ack is the reply to one request, as far as it proves that the session lives.
@@ -92,18 +92,18 @@ type Handler interface {
 //
 // Lock order: mu, then a Conn's. Handlers are called with neither.
 type Transport struct {
-	cfg      Config
-	handler  Handler
-	hosts    *hosts
-	raw      *zk.Conn
-	events   <-chan zk.Event
-	life     context.Context // ends when the link closes
-	stop     context.CancelFunc
-	farewell chan struct{} // closed when go-zookeeper has got its last connection
-	parting  sync.Once     // closes closeStub
-	wg       sync.WaitGroup
-	rawUsed  atomic.Bool
-	lastZxid zxid
+	cfg       Config
+	handler   Handler
+	hosts     *hosts
+	raw       *zk.Conn
+	events    <-chan zk.Event
+	life      context.Context // ends when the link closes
+	stop      context.CancelFunc
+	closeStub chan struct{} // closed when go-zookeeper has got its last connection
+	parting   sync.Once     // closes closeStub
+	wg        sync.WaitGroup
+	rawUsed   atomic.Bool
+	lastZxid  zxid
 
 	mu        sync.Mutex // guards the fields below
 	conn      *Conn      // the one in use, from dial to down
@@ -135,7 +135,7 @@ func New(cfg Config, h Handler) *Transport {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	l := &Transport{cfg: cfg, handler: h, hosts: newHosts(cfg.Servers, cfg.Chance), farewell: make(chan struct{}), changed: make(chan struct{})}
+	l := &Transport{cfg: cfg, handler: h, hosts: newHosts(cfg.Servers, cfg.Random), closeStub: make(chan struct{}), changed: make(chan struct{})}
 	l.hosts.limit, l.hosts.byName, l.hosts.rawUsed = cfg.ConnectTimeout, cfg.TLS != nil, l.rawUsed.Load
 	if cfg.LookupHost != nil {
 		l.hosts.lookUp = l.lookUp
@@ -199,7 +199,7 @@ func (l *Transport) dial(_, _ string, _ time.Duration) (net.Conn, error) {
 	case l.hosts.choose(l.life, l.handler.Failed):
 		return nil, errChosen
 	}
-	l.parting.Do(func() { close(l.farewell) })
+	l.parting.Do(func() { close(l.closeStub) })
 	return newCloseStub(), nil
 }
 
@@ -499,7 +499,7 @@ func (l *Transport) join() bool {
 func (l *Transport) partFromLib() {
 	for waiting := true; waiting; {
 		select {
-		case <-l.farewell:
+		case <-l.closeStub:
 			waiting = false
 		case _, looping := <-l.events:
 			if !looping {

@@ -56,7 +56,7 @@ type predecessorEvents struct {
 	mu        sync.Mutex           // guards the fields below
 	disturbed bool                 // something happened to our node
 	gone      bool                 // it was deleted
-	claim     *session.TrackedNode // to our node, once there is one
+	tracked   *session.TrackedNode // to our node, once there is one
 	deleted   bool                 // the node ahead, before that
 	err       error                // why its watch ended
 }
@@ -65,21 +65,21 @@ func (e *predecessorEvents) ownEvent(ev session.Event) {
 	gone := ev.Type == wire.EventNodeDeleted
 	e.mu.Lock()
 	e.disturbed, e.gone = true, e.gone || gone
-	cl := e.claim
+	cl := e.tracked
 	e.mu.Unlock()
 	if gone && cl != nil {
 		e.p.scope.Session.Vanished(cl)
 	}
 }
 
-// claimed lets the tracked node, which is ours, hear of its end: what comes after the event
+// track lets the tracked node, which is ours, hear of its end: what comes after the event
 // of the node ahead is not lost.
-func (e *predecessorEvents) claimed(cl *session.TrackedNode) {
+func (e *predecessorEvents) track(cl *session.TrackedNode) {
 	if e == nil {
 		return
 	}
 	e.mu.Lock()
-	e.claim = cl
+	e.tracked = cl
 	gone := e.gone
 	e.mu.Unlock()
 	if gone {

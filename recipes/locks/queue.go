@@ -628,6 +628,6 @@ func (p *contender) track(ctx context.Context, o *ownership, e *predecessorEvent
 		return err
 	}
 	o.tracked = cl
-	e.claimed(cl)
+	e.track(cl)
 	return nil
 }

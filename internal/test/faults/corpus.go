@@ -64,7 +64,7 @@ const (
 // A text must be short and stand in a place that seldom changes. Who moves one
 // moves it here as well: TestEveryMutantFits names those that do not fit.
 var corpus = []row{
-	{number: 1, failure: "a node was created and the reply lost", mutants: []mutant{
+	{number: 1, failure: "a node was created and the reply lost", faults: []fault{
 		{
 			"a mutex forgets a creation without a reply",
 			[]swap{{queue, "if !framework.Ambiguous(err) {\n\t\tp.unknown = nil", "if err != nil {\n\t\tp.unknown = nil"}},
@@ -76,7 +76,7 @@ var corpus = []row{
 			locks, "TestReplyLostBesideAnotherOfTheSession/multi",
 		},
 	}},
-	{number: 2, failure: "the search for it asks a server that lags behind", mutants: []mutant{
+	{number: 2, failure: "the search for it asks a server that lags behind", faults: []fault{
 		{
 			"the search is not preceded by a write",
 			[]swap{
@@ -91,7 +91,7 @@ var corpus = []row{
 			locks, "TestSearchComesBehindAWrite/multi",
 		},
 	}},
-	{number: 3, failure: "the session expires while waiting", mutants: []mutant{
+	{number: 3, failure: "the session expires while waiting", faults: []fault{
 		{
 			"a mutex goes on in the next session as in its own",
 			[]swap{{queue, "if p.session != c.Session() {", "if p.session == 0 {"}},
@@ -108,7 +108,7 @@ var corpus = []row{
 			conformance, "TestInProcess/lock/waiter-expired",
 		},
 	}},
-	{number: 4, failure: "a new session takes an old one's node for its own", mutants: []mutant{
+	{number: 4, failure: "a new session takes an old one's node for its own", faults: []fault{
 		{
 			"a session given up is not closed before the next one",
 			[]swap{{handshake, "if err := c.closeSession(); err != nil {", "if err := error(nil); err != nil {"}},
@@ -120,21 +120,21 @@ var corpus = []row{
 			locks, "TestNodeOfAnotherUnderOurName",
 		},
 	}},
-	{number: 5, failure: "a waiter is told yes and its node is gone", mutants: []mutant{
+	{number: 5, failure: "a waiter is told yes and its node is gone", faults: []fault{
 		{
 			"a check that finds the node gone counts",
 			[]swap{{tracked, "case r.Code == wire.CodeNoNode:\n\t\t\tchanges = append(changes, s.loseLocked(node, ErrNodeDeleted)...)", "case r.Code == wire.CodeNoNode:"}},
 			locks, "TestNodeGoesWhileItIsConfirmed",
 		},
 	}},
-	{number: 6, failure: "the one ahead is a waiter and dies", mutants: []mutant{
+	{number: 6, failure: "the one ahead is a waiter and dies", faults: []fault{
 		{
 			"to be woken is to be granted",
 			[]swap{{queue, "return false, p.await(ctx, c, &pw.position)", "err = p.await(ctx, c, &pw.position)\n\treturn err == nil, err"}},
 			locks, "TestNodeAheadIsNotTheHolder/mutex",
 		},
 	}},
-	{number: 7, failure: "the one ahead goes before it is watched", mutants: []mutant{
+	{number: 7, failure: "the one ahead goes before it is watched", faults: []fault{
 		{
 			"a mutex fails when there is nothing to watch",
 			[]swap{{"recipes/locks/lookahead.go", "return false, nil // somebody has gone", "return false, err // somebody has gone"}},
@@ -146,7 +146,7 @@ var corpus = []row{
 			locks, "TestNodeAheadGoesBeforeItIsWatched/multi",
 		},
 	}},
-	{number: 8, failure: "a waiter's node is deleted by somebody", mutants: []mutant{
+	{number: 8, failure: "a waiter's node is deleted by somebody", faults: []fault{
 		{
 			"a mutex that is not in the list is not behind anybody",
 			[]swap{{queue, "if v.at < 0 {\n\t\tp.deletions.note()", "if false {\n\t\tp.deletions.note()"}},
@@ -158,7 +158,7 @@ var corpus = []row{
 			locks, "TestWaiterWhoseNodeIsDeleted/multi",
 		},
 	}},
-	{number: 9, failure: "the parent is deleted", mutants: []mutant{
+	{number: 9, failure: "the parent is deleted", faults: []fault{
 		{
 			"a parent that was made is not used",
 			[]swap{{queue, "return ensure(ctx, c, p)", "_ = ensure(ctx, c, p)"}},
@@ -170,7 +170,7 @@ var corpus = []row{
 			locks, "TestParentGoesAgainAndAgain/multi",
 		},
 	}},
-	{number: 10, failure: "a container is reaped", mutants: []mutant{
+	{number: 10, failure: "a container is reaped", faults: []fault{
 		{
 			"parents are nodes that nobody reaps",
 			[]swap{{"framework/ensure.go", "if asContainers {\n\t\t\tcode", "if false {\n\t\t\tcode"}},
@@ -182,7 +182,7 @@ var corpus = []row{
 			locks, "TestParentIsReapedAsItIsUsed/semaphore",
 		},
 	}},
-	{number: 11, failure: "sequence numbers overflow", mutants: []mutant{
+	{number: 11, failure: "sequence numbers overflow", faults: []fault{
 		{
 			"numbers near their end are taken",
 			[]swap{{names, "if seq >= seqLimit {", "if seq < 0 {"}},
@@ -199,10 +199,10 @@ var corpus = []row{
 			locks, "TestNumbersAtTheirEnd/negative",
 		},
 	}},
-	{number: 12, failure: "the queue is longer than a reply may be", mutants: []mutant{
+	{number: 12, failure: "the queue is longer than a reply may be", faults: []fault{
 		{
 			"a reply that is too long ends the connection",
-			[]swap{{conn, "if n > c.link.cfg.MaxReply && n <= mostPassedOver {", "if n < 0 && n <= mostPassedOver {"}},
+			[]swap{{conn, "if n > c.transport.cfg.MaxReply && n <= mostPassedOver {", "if n < 0 && n <= mostPassedOver {"}},
 			transport, "TestReplyThatIsTooLong",
 		},
 		{
@@ -216,14 +216,14 @@ var corpus = []row{
 			transport, "TestLongRepliesKeepTheirMemory",
 		},
 	}},
-	{number: 13, failure: "the directory has children that are none of ours", mutants: []mutant{
+	{number: 13, failure: "the directory has children that are none of ours", faults: []fault{
 		{
 			"a name need only end in ten digits",
 			[]swap{{names, "ok && len(digits) == sequenceDigits {", "ok {"}},
 			locks, "TestForeignChildren",
 		},
 	}},
-	{number: 14, failure: "an acquisition fails and leaves its node", mutants: []mutant{
+	{number: 14, failure: "an acquisition fails and leaves its node", faults: []fault{
 		{
 			"a mutex that fails does not leave",
 			[]swap{{localQueue, "if p != nil {\n\t\t\tp.leave()", "if false {\n\t\t\tp.leave()"}},
@@ -240,7 +240,7 @@ var corpus = []row{
 			locks, "TestEachRequestFails/code_-102/multi_taken=true",
 		},
 	}},
-	{number: 15, failure: "the caller gives up, at any point", mutants: []mutant{
+	{number: 15, failure: "the caller gives up, at any point", faults: []fault{
 		{
 			"a creation on its way is left to itself",
 			[]swap{{queue, "s.RemoveDoubtful(p.session, p.unknown, p.path, p.protection)", "_ = s"}},
@@ -252,14 +252,14 @@ var corpus = []row{
 			locks, "TestCancelledAtAnyMoment/multi_taken=false",
 		},
 	}},
-	{number: 16, failure: "the wait ends as the lock is granted", mutants: []mutant{
+	{number: 16, failure: "the wait ends as the lock is granted", faults: []fault{
 		{
 			"what was granted too late is an error and a hold",
 			[]swap{{mutex, "hold, err := m.hold(ctx, o)\n", "hold, err := m.hold(ctx, o)\n\tif err == nil && ctx.Err() != nil {\n\t\treturn hold, opError(\"acquire\", m.path, ctx.Err())\n\t}\n"}},
 			locks, "TestCancelledAtEachLookAtTheContext/mutex",
 		},
 	}},
-	{number: 17, failure: "a waiter that gives up leaves its watch", mutants: []mutant{
+	{number: 17, failure: "a waiter that gives up leaves its watch", faults: []fault{
 		{
 			"nothing is removed from the server",
 			[]swap{{watches, "if w.conn.Send(call) == nil {", "if call == nil {"}},
@@ -271,14 +271,14 @@ var corpus = []row{
 			locks, "TestGivingUpLeavesNoWatch/multi",
 		},
 	}},
-	{number: 18, failure: "an event comes between watching and waiting", mutants: []mutant{
+	{number: 18, failure: "an event comes between watching and waiting", faults: []fault{
 		{
 			"a watch counts only a moment after its reply",
 			[]swap{{watches, "\t\tw.answered(sub, call)\n", "\t\tgo w.answered(sub, call)\n"}},
 			locks, "TestEventRightBehindTheReply",
 		},
 	}},
-	{number: 19, failure: "the clock jumps, or the machine sleeps", mutants: []mutant{
+	{number: 19, failure: "the clock jumps, or the machine sleeps", faults: []fault{
 		{
 			"time asleep does not count",
 			[]swap{{clock, "return awake + time.Duration(c.asleep.Load())", "return awake"}},
@@ -315,7 +315,7 @@ var corpus = []row{
 			session, "TestClaimStateIsAsTheClockSays",
 		},
 	}},
-	{number: 20, failure: "the client is closed while waiting", mutants: []mutant{
+	{number: 20, failure: "the client is closed while waiting", faults: []fault{
 		{
 			"who waits for an event is not told",
 			[]swap{{sessionFile, "s.watches.end(ErrClosed, true)", "_ = s.watches"}},
@@ -327,14 +327,14 @@ var corpus = []row{
 			framework, "TestWaitForAConnectionEndsWithTheClient",
 		},
 	}},
-	{number: 21, failure: "the session expires while holding", mutants: []mutant{
+	{number: 21, failure: "the session expires while holding", faults: []fault{
 		{
 			"a lost hold can be entered again",
 			[]swap{{"recipes/locks/ownership.go", "if o.state == Lost || o.state == Released {\n\t\treturn o.err\n\t}\n\tif o.leaving", "if o.state == Released {\n\t\treturn o.err\n\t}\n\tif o.leaving"}},
 			locks, "TestLostHoldIsNotEnteredAgain/mutex",
 		},
 	}},
-	{number: 22, failure: "the connection is lost and comes back in time", mutants: []mutant{
+	{number: 22, failure: "the connection is lost and comes back in time", faults: []fault{
 		{
 			"nothing is uncertain without a connection",
 			[]swap{{events, "changes = s.doubtTrackedLocked()", "changes = nil"}},
@@ -351,7 +351,7 @@ var corpus = []row{
 			locks, "TestHoldIsVerifiedAfterAReconnect",
 		},
 	}},
-	{number: 23, failure: "the process pauses beyond its session", mutants: []mutant{
+	{number: 23, failure: "the process pauses beyond its session", faults: []fault{
 		{
 			"the deadline counts from the reply",
 			[]swap{{leaseFile, "raise(&l.heard, r.Sent.Add(l.terms.Span()))", "raise(&l.heard, r.Received.Add(l.terms.Span()))"}},
@@ -368,7 +368,7 @@ var corpus = []row{
 			locks, "TestLeaseEndsWhileTheMachineSleeps",
 		},
 	}},
-	{number: 24, failure: "a holder's node is deleted by somebody", mutants: []mutant{
+	{number: 24, failure: "a holder's node is deleted by somebody", faults: []fault{
 		{
 			"its watch is not heeded",
 			[]swap{{tracked, "case ev.Type == wire.EventNodeDeleted:\n\t\t\ts.Vanished(node)", "case ev.Type == wire.EventNodeDeleted:"}},
@@ -380,7 +380,7 @@ var corpus = []row{
 			locks, "TestNodeThatIsDeletedLater",
 		},
 	}},
-	{number: 25, failure: "the server is read-only", mutants: []mutant{
+	{number: 25, failure: "the server is read-only", faults: []fault{
 		{
 			"any connection is good for writing",
 			[]swap{{calls, "case c != nil && (!write || !c.ReadOnly()):", "case c != nil:"}},
@@ -392,21 +392,21 @@ var corpus = []row{
 			locks, "TestReadOnlyServer",
 		},
 	}},
-	{number: 26, failure: "the session has moved to another server", mutants: []mutant{
+	{number: 26, failure: "the session has moved to another server", faults: []fault{
 		{
 			"a session that has moved is the end of the call",
 			[]swap{{jobs, ", errors.Is(err, zk.ErrSessionMoved)", ", false && errors.Is(err, zk.ErrSessionMoved)"}},
 			locks, "TestRefusalsThatPass/session_moved/mutex",
 		},
 	}},
-	{number: 27, failure: "two acquisitions in one session", mutants: []mutant{
+	{number: 27, failure: "two acquisitions in one session", faults: []fault{
 		{
 			"all nodes have one name",
 			[]swap{{nodeName, "copy(u[10:], t[:])\n\treturn protection(u)", "clear(u[:])\n\treturn protection(u)"}},
 			locks, "TestReplyLostBesideAnotherOfTheSession",
 		},
 	}},
-	{number: 28, failure: "a listener blocks or panics", mutants: []mutant{
+	{number: 28, failure: "a listener blocks or panics", faults: []fault{
 		{
 			"a panic of a listener is not caught",
 			[]swap{{"listeners/listener.go", "if r := recover(); r != nil {", "if r := any(nil); r != nil {"}},
@@ -418,7 +418,7 @@ var corpus = []row{
 			listeners, "TestBlockedListenerLosesNothing",
 		},
 	}},
-	{number: 29, failure: "a release without a connection", mutants: []mutant{
+	{number: 29, failure: "a release without a connection", faults: []fault{
 		{
 			"it is not gone on with",
 			[]swap{{removal, "s.refused(left, err)\n\t}\n", "s.refused(left, err)\n\t} else {\n\t\tr.tell(err)\n\t\treturn\n\t}\n"}},
@@ -430,7 +430,7 @@ var corpus = []row{
 			locks, "TestReleaseWaitsAsLongAsItShall",
 		},
 	}},
-	{number: 30, failure: "a release is refused", mutants: []mutant{
+	{number: 30, failure: "a release is refused", faults: []fault{
 		{
 			"it is not tried again",
 			[]swap{{removal, "s.refused(left, err)\n\t}\n", "s.refused(left, err)\n\t\tr.end(ErrClosed)\n\t\treturn\n\t}\n"}},
@@ -442,7 +442,7 @@ var corpus = []row{
 			locks, "TestRefusedReleaseIsTriedAgain",
 		},
 	}},
-	{number: 31, failure: "a hold is released twice, or does not end for who looks at it", mutants: []mutant{
+	{number: 31, failure: "a hold is released twice, or does not end for who looks at it", faults: []fault{
 		{
 			"the second release does what the first does",
 			[]swap{{hold, "if !h.released.CompareAndSwap(false, true) {\n\t\treturn ErrReleased\n\t}\n", "h.released.Store(true)\n"}},
@@ -464,7 +464,7 @@ var corpus = []row{
 			locks, "TestContextBoundBeforeAnyOther",
 		},
 	}},
-	{number: 32, failure: "who owns the lock is not who asks", mutants: []mutant{
+	{number: 32, failure: "who owns the lock is not who asks", faults: []fault{
 		{
 			"a process owns what any of its goroutines holds",
 			[]swap{
@@ -474,7 +474,7 @@ var corpus = []row{
 			conformance, "TestInProcess/lock/two-goroutines",
 		},
 	}},
-	{number: 33, failure: "one of several locks cannot be had", mutants: []mutant{
+	{number: 33, failure: "one of several locks cannot be had", faults: []fault{
 		{
 			"the others are kept",
 			[]swap{{multilock, "err = errors.Join(err, refusals(releaseAll(have)))", "err = errors.Join(err)"}},
@@ -531,21 +531,21 @@ var corpus = []row{
 			locks, "TestOneLineForEachOwner",
 		},
 	}},
-	{number: 34, failure: "one of several locks is lost", mutants: []mutant{
+	{number: 34, failure: "one of several locks is lost", faults: []fault{
 		{
 			"the others go on",
 			[]swap{{group, "m.ownership.group(o)\n", ""}},
 			locks, "TestMemberIsLost",
 		},
 	}},
-	{number: 35, failure: "a reader wants to write", mutants: []mutant{
+	{number: 35, failure: "a reader wants to write", faults: []fault{
 		{
 			"it waits for itself",
 			[]swap{{mutex, "if from.find(m.key, nil) != nil {", "if false {"}},
 			locks, "TestUpgradeIsRefusedAtOnce",
 		},
 	}},
-	{number: 36, failure: "somebody overtakes", mutants: []mutant{
+	{number: 36, failure: "somebody overtakes", faults: []fault{
 		{
 			"readers see only a writer at the head",
 			[]swap{{snapshot, "if snap.kind(i) == writeName && !own {", "if snap.kind(i) == writeName && !own && i == 0 {"}},
@@ -562,7 +562,7 @@ var corpus = []row{
 			locks, "TestWakeUps",
 		},
 	}},
-	{number: 37, failure: "a semaphore lends more than it has", mutants: []mutant{
+	{number: 37, failure: "a semaphore lends more than it has", faults: []fault{
 		{
 			"one lease more",
 			[]swap{{semaphore, "return 0, at >= s.total", "return 0, at > s.total"}},
@@ -574,7 +574,7 @@ var corpus = []row{
 			locks, "TestDifferentNumbersOfLeases",
 		},
 	}, reason: "that two processes state different numbers cannot be seen: Curator's layout has no place for the number, and a node of ours there would be a lease to it"},
-	{number: 38, failure: "who is being served by a semaphore dies", mutants: []mutant{
+	{number: 38, failure: "who is being served by a semaphore dies", faults: []fault{
 		{
 			"its turn stays",
 			[]swap{{semaphore, "a.turn.leave()\n\t\tif won", "if won"}},
@@ -586,7 +586,7 @@ var corpus = []row{
 			locks, "TestExpiredAtAnyMoment/semaphore_taken=true",
 		},
 	}},
-	{number: 39, failure: "two kinds of lock at one path", mutants: []mutant{
+	{number: 39, failure: "two kinds of lock at one path", faults: []fault{
 		{
 			"contenders for another kind are passed over",
 			[]swap{{snapshot, "if o := snap.other; o.name != \"\" && (", "if o := snap.other; o.name == \"-\" && ("}},
@@ -608,14 +608,14 @@ var corpus = []row{
 			locks, "TestTheWrongKindHarmsNobody/mutex_and_write",
 		},
 	}, reason: "that a mutex came to a path where a semaphore has had both its folders is seen by the mutex alone: the semaphore lists its folders and not the path"},
-	{number: 40, failure: "a path leads elsewhere", mutants: []mutant{
+	{number: 40, failure: "a path leads elsewhere", faults: []fault{
 		{
 			"relative elements are let through",
 			[]swap{{"framework/path.go", "case \".\", \"..\":", "case \".\":"}},
 			conformance, "TestInProcess/call/bad-paths",
 		},
 	}},
-	{number: 41, failure: "chroot and namespace", mutants: []mutant{
+	{number: 41, failure: "chroot and namespace", faults: []fault{
 		{
 			"what was made is told with the namespace",
 			[]swap{{"framework/create.go", "return o.relative(made), nil", "return made, nil"}},
@@ -632,7 +632,7 @@ var corpus = []row{
 			conformance, "TestInProcess/client/missing-chroot",
 		},
 	}},
-	{number: 42, failure: "credentials after a reconnect", mutants: []mutant{
+	{number: 42, failure: "credentials after a reconnect", faults: []fault{
 		{
 			"they are presented once",
 			[]swap{{handshake, "err = c.authenticate()\n", "if c.shake.session == 0 {\n\t\terr = c.authenticate()\n\t}\n"}},
@@ -644,7 +644,7 @@ var corpus = []row{
 			transport, "TestCredentials",
 		},
 	}},
-	{number: 43, failure: "writes of a former owner", mutants: []mutant{
+	{number: 43, failure: "writes of a former owner", faults: []fault{
 		{
 			"a transaction goes without its proof",
 			[]swap{{"recipes/locks/transaction.go", "Guarded(t.Ops, guards)", "Guarded(t.Ops, guards[:0])"}},
@@ -661,7 +661,7 @@ var corpus = []row{
 			locks, "TestGate",
 		},
 	}},
-	{number: 44, failure: "a server that does not speak the protocol", mutants: []mutant{
+	{number: 44, failure: "a server that does not speak the protocol", faults: []fault{
 		{
 			"a reply may be of any length",
 			[]swap{{conn, "if n < least || n > most {", "if n < least {"}},
@@ -688,14 +688,14 @@ var corpus = []row{
 			transport, "TestChangedSessionIsRefused",
 		},
 	}},
-	{number: 45, failure: "secrets are told", mutants: []mutant{
+	{number: 45, failure: "secrets are told", faults: []fault{
 		{
 			"a credential prints what it has",
 			[]swap{{"framework/config.go", "return a.Scheme + \":***\"", "return a.Scheme + string(a.Data)"}},
 			conformance, "TestInProcess/client/secrets",
 		},
 	}},
-	{number: 46, failure: "system calls that the scheduler is not told of", mutants: []mutant{
+	{number: 46, failure: "system calls that the scheduler is not told of", faults: []fault{
 		{
 			"one may block",
 			[]swap{{socket, "fd, t.p, syscall.MSG_DONTWAIT)", "fd, t.p, 0)"}},
@@ -717,7 +717,7 @@ var corpus = []row{
 			transport, "TestSocketIsAsPackageNet/read_what_came,_then_the_end",
 		},
 	}},
-	{number: 71, failure: "a name has several addresses", mutants: []mutant{
+	{number: 71, failure: "a name has several addresses", faults: []fault{
 		{
 			"only the first is tried",
 			[]swap{{lookup, "for _, t := range lk.targets {", "for _, t := range lk.targets[:1] {"}},
@@ -759,7 +759,7 @@ var corpus = []row{
 			transport, "TestSlowDialAndHandshake",
 		},
 	}},
-	{number: 72, failure: "functions of users panic or do not end while a client connects", mutants: []mutant{
+	{number: 72, failure: "functions of users panic or do not end while a client connects", faults: []fault{
 		{
 			"a panic is not recovered from",
 			[]swap{{usercode, "Func: name, Value: recover(), Stack", "Func: name, Stack"}},
@@ -772,14 +772,14 @@ var corpus = []row{
 		},
 		{
 			"a handshake may end go-zookeeper's goroutine",
-			[]swap{{conn, "err := c.link.apart(func() (err error) {", "err := func(fn func() error) error { return fn() }(func() (err error) {"}},
+			[]swap{{conn, "err := c.transport.apart(func() (err error) {", "err := func(fn func() error) error { return fn() }(func() (err error) {"}},
 			transport, "TestConnectionsThatDoNotReturn",
 		},
 		{
 			"a connection that does not close is waited for",
 			[]swap{
 				{usercode, "const mostClosing = 100 * time.Millisecond", "const mostClosing = time.Hour"},
-				{conn, "c.link.wg.Go(c.shut)", "c.shut()"},
+				{conn, "c.transport.wg.Go(c.shut)", "c.shut()"},
 			},
 			transport, "TestConnectionThatDoesNotClose",
 		},
@@ -794,7 +794,7 @@ var corpus = []row{
 			transport, "TestDialerThatGoesOn",
 		},
 	}},
-	{number: 73, failure: "no server answers, and then one does again", mutants: []mutant{
+	{number: 73, failure: "no server answers, and then one does again", faults: []fault{
 		{
 			"it is tried too seldom",
 			[]swap{{hosts, "mostPause  = 500 * time.Millisecond", "mostPause  = 2 * time.Second"}},
@@ -836,7 +836,7 @@ var corpus = []row{
 			framework, "TestServersThatAreNoZooKeeper",
 		},
 	}},
-	{number: 47, failure: "the test server puts into words what clients send", mutants: []mutant{
+	{number: 47, failure: "the test server puts into words what clients send", faults: []fault{
 		{
 			"a list of names is taken apart",
 			[]swap{
@@ -846,7 +846,7 @@ var corpus = []row{
 			zktest, "TestTranscriptOfMultiRead",
 		},
 	}},
-	{number: 48, failure: "the test server answers otherwise than ZooKeeper", mutants: []mutant{
+	{number: 48, failure: "the test server answers otherwise than ZooKeeper", faults: []fault{
 		{
 			"existence may be asked for without a right in 3.9",
 			[]swap{{treeData, "t.Release >= Release393 &&", "t.Release > Release396 &&"}},
@@ -878,7 +878,7 @@ var corpus = []row{
 			differential, "TestZktestSpeaksLikeTheRecording/3.8.0/watch-set-text",
 		},
 	}},
-	{number: 74, failure: "a node may not be read", mutants: []mutant{
+	{number: 74, failure: "a node may not be read", faults: []fault{
 		{
 			"what is hidden above a node is taken for a refusal",
 			[]swap{{"framework/ensure.go", "case err == nil, errors.Is(err, ErrNoAuth):", "case err == nil:"}},
@@ -900,7 +900,7 @@ var corpus = []row{
 			locks, "TestMultiLockBehindANodeThatIsWritten",
 		},
 	}},
-	{number: 81, failure: "code of users blocks", mutants: []mutant{
+	{number: 81, failure: "code of users blocks", faults: []fault{
 		{
 			"who ends a hold asks its context",
 			[]swap{{holdContext, "return isClosed(h.parentDone)", "return h.parent.Err() != nil"}},
@@ -933,7 +933,7 @@ var corpus = []row{
 		},
 		{
 			"a socket is closed by whoever ends the connection",
-			[]swap{{conn, "c.link.wg.Go(c.shut)", "c.shut()"}},
+			[]swap{{conn, "c.transport.wg.Go(c.shut)", "c.shut()"}},
 			transport, "TestSocketThatDoesNotClose",
 		},
 		{
@@ -947,7 +947,7 @@ var corpus = []row{
 			locks, "TestBlockingContextAndARelease/Value",
 		},
 	}},
-	{number: 82, failure: "somebody else has the lock while a context goes on", mutants: []mutant{
+	{number: 82, failure: "somebody else has the lock while a context goes on", faults: []fault{
 		{
 			"what is closed may be connected later",
 			[]swap{{calls, "if s.life.Err() != nil {\n\t\treturn ErrClosed\n\t}\n\tif failure", "if failure"}},
@@ -1013,7 +1013,7 @@ var corpus = []row{
 			locks, "TestLossAroundARefusedTransaction",
 		},
 	}},
-	{number: 83, failure: "the client is closed when it has lost its session", mutants: []mutant{
+	{number: 83, failure: "the client is closed when it has lost its session", faults: []fault{
 		{
 			"a lost session is left to itself",
 			[]swap{{"internal/transport/transport.go", "if session == 0 {\n\t\t\treturn nil", "if session == 0 || session == l.abandoned {\n\t\t\treturn nil"}},
@@ -1030,7 +1030,7 @@ var corpus = []row{
 			locks, "TestCloseInEveryState/suspended",
 		},
 	}},
-	{number: 61, failure: "an error from elsewhere is taken for an answer", mutants: []mutant{
+	{number: 61, failure: "an error from elsewhere is taken for an answer", faults: []fault{
 		{
 			"the end of a context matches its cause",
 			[]swap{{foreign, "func (e *endError) Unwrap() error { return e.end }", "func (e *endError) Unwrap() []error { return []error{e.end, e.cause} }"}},
@@ -1067,7 +1067,7 @@ var corpus = []row{
 			locks, "TestDoTellsWhichLockWasLost",
 		},
 	}},
-	{number: 62, failure: "a session that expired is told as a node that somebody deleted", mutants: []mutant{
+	{number: 62, failure: "a session that expired is told as a node that somebody deleted", faults: []fault{
 		{
 			"a node that is gone was deleted",
 			[]swap{{"internal/session/gone.go", "e := new(GoneError)\n", "e := new(GoneError)\n\treason := ErrNodeDeleted\n\te.reason.Store(&reason)\n"}},
@@ -1095,7 +1095,7 @@ var corpus = []row{
 			locks, "TestWhenItIsKnownWhyANodeIsGone/found_again",
 		},
 	}},
-	{number: 63, failure: "a wait that ended does not say what for", mutants: []mutant{
+	{number: 63, failure: "a wait that ended does not say what for", faults: []fault{
 		{
 			"nobody says who was in the way",
 			[]swap{{queue, "p.obstacle = p.obstacleIn(&pw.position)", "_ = pw.position"}},
@@ -1117,7 +1117,7 @@ var corpus = []row{
 			locks, "TestMemberThatCouldNotBeHad",
 		},
 	}},
-	{number: 64, failure: "an error leads to the wrong place", mutants: []mutant{
+	{number: 64, failure: "an error leads to the wrong place", faults: []fault{
 		{
 			"the right to create is missing on the node itself",
 			[]swap{{"internal/session/refusal.go", "return \"CREATE\", above(path)", "return \"CREATE\", path"}},
@@ -1149,7 +1149,7 @@ var corpus = []row{
 			locks, "TestSessionsAreToldInHexadecimal",
 		},
 	}},
-	{number: 84, failure: "a client's own load ends its session", mutants: []mutant{
+	{number: 84, failure: "a client's own load ends its session", faults: []fault{
 		{
 			"as much is sent as servers bear",
 			[]swap{{window, "switch late := took > aim+w.timeout/tooLong; {", "w.size = mostOutstanding\n\tswitch late := took > time.Hour; {"}},
@@ -1166,7 +1166,7 @@ var corpus = []row{
 			session, "TestWindowOnAnotherWay",
 		},
 	}},
-	{number: 85, failure: "the leader has not heard of what a member has", mutants: []mutant{
+	{number: 85, failure: "the leader has not heard of what a member has", faults: []fault{
 		{
 			"a write needs no voucher before it",
 			[]swap{{leaseFile, "for n < l.full && !l.touches[n].vouched.After(by) {", "for n < len(l.touches) && !l.touches[n].received.After(by.Add(-l.terms.relay())) {"}},
@@ -1228,7 +1228,7 @@ var corpus = []row{
 			locks, "TestOneNameForAnEnsemble",
 		},
 	}},
-	{number: 86, failure: "a healthy hold is lost", mutants: []mutant{
+	{number: 86, failure: "a healthy hold is lost", faults: []fault{
 		{
 			"a renewal begins when the one before has ended",
 			[]swap{{schedule, "begin := l.began.Add(p.pace)", "begin := l.began.Add(p.pace + l.Takes())"}, {schedule, "now.Sub(l.began) >= p.pace-p.merge", "now.Sub(l.began) >= p.pace+l.Takes()"}},
@@ -1310,7 +1310,7 @@ var corpus = []row{
 			locks, "TestSessionTimeoutThatIsTooShort",
 		},
 	}},
-	{number: 87, failure: "a request is larger than servers accept", mutants: []mutant{
+	{number: 87, failure: "a request is larger than servers accept", faults: []fault{
 		{
 			"a check knows no bytes",
 			[]swap{{tracked, "r.bytes -= pathOpSize + len(path)", "r.bytes -= 0"}},
@@ -1327,7 +1327,7 @@ var corpus = []row{
 			locks, "TestReleaseHeedsTheFrameLimit",
 		},
 	}},
-	{number: 88, failure: "memory grows with what is read", mutants: []mutant{
+	{number: 88, failure: "memory grows with what is read", faults: []fault{
 		{
 			"replies are remembered until a write confirms them",
 			[]swap{{leaseFile, "for n < len(l.touches) && now.Sub(l.touches[n].sent) >= l.terms.Timeout {", "for n < 0 {"}},
@@ -1339,7 +1339,7 @@ var corpus = []row{
 			leasePkg, "TestMemoryIsBounded",
 		},
 	}},
-	{number: 65, failure: "a transaction's reply is lost, and others go on", mutants: []mutant{
+	{number: 65, failure: "a transaction's reply is lost, and others go on", faults: []fault{
 		{
 			"a lock that was lost is as good as held",
 			[]swap{{"framework/readback.go", "return v, unsettled(\"the lock's node is gone\", &session.GuardError{Path: p.path, Err: err})", "continue"}},
@@ -1401,7 +1401,7 @@ var corpus = []row{
 			locks, "TestCommitThatWasNotAppliedIsFenced",
 		},
 	}},
-	{number: 91, failure: "a call needs more requests than servers answer within a session", mutants: []mutant{
+	{number: 91, failure: "a call needs more requests than servers answer within a session", faults: []fault{
 		{
 			"all of them are on their way at once",
 			[]swap{{burst, "batchesAhead = 2\n", "batchesAhead = 1 << 10\n"}},
@@ -1439,7 +1439,7 @@ var corpus = []row{
 			locks, "TestOrderedMultiLockWithLongPaths",
 		},
 	}},
-	{number: 92, failure: "functions of users panic or end the goroutine while they use a lock", mutants: []mutant{
+	{number: 92, failure: "functions of users panic or end the goroutine while they use a lock", faults: []fault{
 		{
 			"the local queue of a mutex has no leader then",
 			[]swap{{localQueue, "if o == nil {\n\t\t\tlq.stepDown(p)", "if o == nil && err != nil {\n\t\t\tlq.stepDown(p)"}},
@@ -1471,7 +1471,7 @@ var corpus = []row{
 			locks, "TestListenerOfAHoldThatFails/panic",
 		},
 	}},
-	{number: 93, failure: "a lock is deleted with its parent", mutants: []mutant{
+	{number: 93, failure: "a lock is deleted with its parent", faults: []fault{
 		{
 			"a waiter for a mutex fails",
 			[]swap{{queue, "return v, p.deleted()", "return v, err"}},
@@ -1493,14 +1493,14 @@ var corpus = []row{
 			locks, "TestQueueDeletedOverAndOver/made/mutex",
 		},
 	}},
-	{number: 94, failure: "several locks are tried without waiting", mutants: []mutant{
+	{number: 94, failure: "several locks are tried without waiting", faults: []fault{
 		{
 			"each queue is looked at with a request of its own",
 			[]swap{{multiAttempt, "lists := s.NewLists(pathsOf(a.members), a.apart)\n\tsync", "lists := s.NewLists(pathsOf(a.members), true)\n\tsync"}},
 			locks, "TestRoundTripsOfTryingAMultiLock",
 		},
 	}},
-	{number: 95, failure: "a reply is lost in a queue that is longer than a reply may be", mutants: []mutant{
+	{number: 95, failure: "a reply is lost in a queue that is longer than a reply may be", faults: []fault{
 		{
 			"the session's own nodes are not asked for",
 			[]swap{{nodeName, "if !errors.Is(err, ErrReplyTooLarge) ||", "if err != ErrReplyTooLarge ||"}},
@@ -1512,7 +1512,7 @@ var corpus = []row{
 			locks, "TestReplyLostInALongQueue/before_3.6,_the_connection_ends/mutex",
 		},
 	}},
-	{number: 96, failure: "a client waits for a lock that it holds itself", mutants: []mutant{
+	{number: 96, failure: "a client waits for a lock that it holds itself", faults: []fault{
 		{
 			"it is not logged",
 			[]swap{{longwait, "case own > w.spare && waited >= 2*logged.own:", "case own > w.spare && waited < 0:"}},

@@ -13,12 +13,12 @@ type row struct {
 	number  int
 	failure string
 	// reason says why nothing is planted, or not all of it.
-	reason  string
-	mutants []mutant
+	reason string
+	faults []fault
 }
 
-// mutant is one planted bug.
-type mutant struct {
+// fault is one planted bug.
+type fault struct {
 	name string // what goes wrong
 	// swaps are texts to be replaced; each must be found exactly once.
 	swaps []swap
@@ -31,7 +31,7 @@ type mutant struct {
 type swap struct{ file, old, now string }
 
 // mutate returns the texts of the files that a mutant changes.
-func (m *mutant) mutate(root string) (map[string]string, error) {
+func (m *fault) mutate(root string) (map[string]string, error) {
 	files := make(map[string]string)
 	var errs []error
 	for _, s := range m.swaps {

@@ -45,9 +45,9 @@ func run(ctx context.Context, only, part string, list bool, jobs int) error {
 	}
 	var planted []plant
 	for _, r := range corpus {
-		for _, m := range r.mutants {
+		for _, m := range r.faults {
 			if only == "" || fmt.Sprint(r.number) == only || strings.Contains(m.name, only) {
-				planted = append(planted, plant{row: r, mutant: m})
+				planted = append(planted, plant{row: r, fault: m})
 			}
 		}
 	}

@@ -18,7 +18,7 @@ func TestEveryRowIsPlantedOrSaysWhyNot(t *testing.T) {
 		assert.False(t, seen[r.number], "row %d twice", r.number)
 		seen[r.number] = true
 		assert.NotEmpty(t, r.failure, "row %d", r.number)
-		assert.True(t, r.reason != "" || len(r.mutants) > 0, "row %d: mutants, or why there are none", r.number)
+		assert.True(t, r.reason != "" || len(r.faults) > 0, "row %d: mutants, or why there are none", r.number)
 	}
 	for n := 1; n <= mostRow; n++ {
 		assert.True(t, seen[n], "row %d", n)
@@ -32,7 +32,7 @@ func TestEveryMutantFits(t *testing.T) {
 	names := make(map[string]bool)
 	total := 0
 	for _, r := range corpus {
-		for _, m := range r.mutants {
+		for _, m := range r.faults {
 			total++
 			assert.False(t, names[m.name], "two are called %q", m.name)
 			names[m.name] = true
@@ -53,7 +53,7 @@ func TestEveryMutantFits(t *testing.T) {
 }
 
 func TestMutantThatDoesNotFit(t *testing.T) {
-	m := mutant{name: "a bug", swaps: []swap{
+	m := fault{name: "a bug", swaps: []swap{
 		{"main.go", "package main", "package other"},
 		{"main.go", "no such text", ""},
 		{"main.go", "err", "failure"},
@@ -82,8 +82,8 @@ func TestFinder(t *testing.T) {
 }
 
 func TestVerdict(t *testing.T) {
-	found := plant{row: row{number: 1}, mutant: mutant{name: "x"}, foundBy: "TestX", took: 1}
-	missed := plant{row: row{number: 2}, mutant: mutant{name: "y", tests: "TestY"}, took: 1}
+	found := plant{row: row{number: 1}, fault: fault{name: "x"}, foundBy: "TestX", took: 1}
+	missed := plant{row: row{number: 2}, fault: fault{name: "y", tests: "TestY"}, took: 1}
 	require.NoError(t, verdict(t.Output(), []plant{found}, 0))
 	require.ErrorContains(t, verdict(t.Output(), []plant{found, missed}, 0), "row 2, y: not found by TestY")
 }

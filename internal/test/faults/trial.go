@@ -19,7 +19,7 @@ import (
 // plant is a mutant in its row, and what came of it.
 type plant struct {
 	row
-	mutant
+	fault
 	foundBy string
 	took    time.Duration
 	err     error // it could not be tried
@@ -104,7 +104,7 @@ func (t *trial) all(ctx context.Context, planted []plant, done func(*plant)) {
 	t.each(len(planted), func(i int) {
 		p := &planted[i]
 		began := time.Now()
-		p.foundBy, p.err = t.try(ctx, i, &p.mutant)
+		p.foundBy, p.err = t.try(ctx, i, &p.fault)
 		p.took = time.Since(began)
 		mu.Lock()
 		defer mu.Unlock()
@@ -115,7 +115,7 @@ func (t *trial) all(ctx context.Context, planted []plant, done func(*plant)) {
 }
 
 // try plants one bug and returns which test found it, "" if none did.
-func (t *trial) try(ctx context.Context, n int, m *mutant) (string, error) {
+func (t *trial) try(ctx context.Context, n int, m *fault) (string, error) {
 	files, err := m.mutate(t.root)
 	if err != nil {
 		return "", err
