@@ -274,8 +274,8 @@ func sweepCall(t *testing.T, s swept, policy retry.Policy, nth int, kind string,
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
 	// What begins the next connection is not part of the call.
-	counts := func(r zktest.Request) bool { return r.Op != "connect" && r.Op != "setWatches" }
-	rule := srv.On(zktest.Match{Session: c.SessionID(), Nth: nth, Func: counts}, happens(c, srv, func() { cancel(errors.New("given up")) }))
+	tries := func(r zktest.Request) bool { return r.Op != "connect" && r.Op != "setWatches" }
+	rule := srv.On(zktest.Match{Session: c.SessionID(), Nth: nth, Func: tries}, happens(c, srv, func() { cancel(errors.New("given up")) }))
 	err := s.call(ctx, c)
 	rule.Remove()
 	hit = rule.Fired() > 0

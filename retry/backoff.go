@@ -9,18 +9,18 @@ import (
 
 // FromBackOff takes a schedule from cenkalti/backoff.
 //
-// A BackOff has state and serves one loop, so make is called once per Do, and
+// A BackOff has state and serves one loop, so newPolicy is called once per Do, and
 // the result is Reset before use and asked by one goroutine at a time. Next
-// calls make each time and asks it retries+1 times. A nil BackOff never
+// calls newPolicy each time and asks it retries+1 times. A nil BackOff never
 // retries. The policy's text form is "backoff", which cannot be parsed.
-// FromBackOff panics if make is nil.
+// FromBackOff panics if newPolicy is nil.
 //
 // Do does not know backoff.Permanent; As with *backoff.PermanentError does.
-func FromBackOff(make func() backoff.BackOff) Policy {
-	if make == nil {
+func FromBackOff(newPolicy func() backoff.BackOff) Policy {
+	if newPolicy == nil {
 		panic("retry: FromBackOff without a function")
 	}
-	return Policy{schedule: borrowed{make: make}}
+	return Policy{schedule: borrowed{make: newPolicy}}
 }
 
 type borrowed struct{ make func() backoff.BackOff }

@@ -13,16 +13,16 @@ func Always(d time.Duration) Distribution {
 	return func(*rand.Rand) time.Duration { return d }
 }
 
-// Uniform draws between min and max, to the nanosecond.
-func Uniform(min, max time.Duration) Distribution {
-	return func(r *rand.Rand) time.Duration { return min + time.Duration(r.Int64N(int64(max-min)+1)) }
+// Uniform draws between least and most, to the nanosecond.
+func Uniform(least, most time.Duration) Distribution {
+	return func(r *rand.Rand) time.Duration { return least + time.Duration(r.Int64N(int64(most-least)+1)) }
 }
 
-// Exponential draws with the given mean, and nothing above max: mostly little,
+// Exponential draws with the given mean, and nothing above most: mostly little,
 // now and then much.
-func Exponential(mean, max time.Duration) Distribution {
+func Exponential(mean, most time.Duration) Distribution {
 	return func(r *rand.Rand) time.Duration {
-		return time.Duration(min(r.ExpFloat64()*float64(mean), float64(max)))
+		return time.Duration(min(r.ExpFloat64()*float64(mean), float64(most)))
 	}
 }
 

@@ -152,8 +152,8 @@ func ExpireEvery(d time.Duration) Option { return optionFunc(func(c *config) { c
 func LatePings(d time.Duration) Option { return optionFunc(func(c *config) { c.latePing = d }) }
 
 // SessionTimeouts bounds the session timeout that a client can have.
-func SessionTimeouts(min, max time.Duration) Option {
-	return optionFunc(func(c *config) { c.minTimeout, c.maxTimeout = min, max })
+func SessionTimeouts(least, most time.Duration) Option {
+	return optionFunc(func(c *config) { c.minTimeout, c.maxTimeout = least, most })
 }
 
 // Superuser names the user whom no access list stops, as

@@ -97,8 +97,8 @@ func BenchmarkRequests(b *testing.B) {
 // One session, both servers in turns in one run: requests in sequence, and as
 // many as the connection takes.
 func TestFasterThanReal(t *testing.T) {
-	real, ours := at(t, startReal(t)), at(t, zktest.Start(t).ConnectString())
-	prepare(real)
+	onReal, ours := at(t, startReal(t)), at(t, zktest.Start(t).ConnectString())
+	prepare(onReal)
 	prepare(ours)
 	sequence := func(c *client, ask func(*client, int)) time.Duration {
 		begun := time.Now()
@@ -109,12 +109,12 @@ func TestFasterThanReal(t *testing.T) {
 	}
 	var all []float64
 	for _, k := range kindsOfRequest {
-		sequence(real, k.ask) // warms it up
-		sequence(real, k.ask)
+		sequence(onReal, k.ask) // warms it up
+		sequence(onReal, k.ask)
 		var ratios []float64
 		var r, o time.Duration
 		for range 5 {
-			r, o = sequence(real, k.ask), sequence(ours, k.ask)
+			r, o = sequence(onReal, k.ask), sequence(ours, k.ask)
 			ratios = append(ratios, float64(r)/float64(o))
 		}
 		slices.Sort(ratios)
@@ -123,7 +123,7 @@ func TestFasterThanReal(t *testing.T) {
 	}
 	var ratios []float64
 	for range 7 {
-		r, o := flood(real), flood(ours)
+		r, o := flood(onReal), flood(ours)
 		ratios = append(ratios, r.Seconds()/o.Seconds())
 		t.Logf("20,000 setData at once: real %.0f/s, zktest %.0f/s", 20000/r.Seconds(), 20000/o.Seconds())
 	}

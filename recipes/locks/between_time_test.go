@@ -66,7 +66,7 @@ func (a *attempt) soon() *locks.Hold {
 }
 
 // standsOn is whether a hold's node is there, of the session given.
-func standsOn(t *testing.T, admin *framework.Client, h *locks.Hold, session int64) {
+func standsOn(t *testing.T, admin *framework.Client, h *locks.Hold, owner int64) {
 	t.Helper()
 	members := h.Members()
 	if members == nil {
@@ -76,7 +76,7 @@ func standsOn(t *testing.T, admin *framework.Client, h *locks.Hold, session int6
 		there, stat, err := admin.Exists(t.Context(), m.Path())
 		require.NoError(t, err)
 		if assert.True(t, there, "%s is gone", m.Path()) {
-			assert.Equal(t, session, stat.EphemeralOwner)
+			assert.Equal(t, owner, stat.EphemeralOwner)
 		}
 	}
 }
@@ -675,11 +675,11 @@ func TestMultiLockWaitsOnceForAll(t *testing.T) {
 		holder := connect(t, srv)
 		var lockSet []locks.Lock
 		for i := range 3 { // each of another client
-			path := fmt.Sprintf("/l%d", i)
-			h, err := locks.NewInterProcessMutex(holder, path).Acquire(t.Context())
+			at := fmt.Sprintf("/l%d", i)
+			h, err := locks.NewInterProcessMutex(holder, at).Acquire(t.Context())
 			require.NoError(t, err)
 			time.AfterFunc(time.Duration(i+1)*600*time.Millisecond, func() { _ = h.Release() })
-			lockSet = append(lockSet, locks.NewInterProcessMutex(connect(t, srv), path))
+			lockSet = append(lockSet, locks.NewInterProcessMutex(connect(t, srv), at))
 		}
 		began := time.Now()
 		_, err := locks.NewInterProcessMultiLock(lockSet...).TryAcquire(t.Context(), time.Second)

@@ -83,8 +83,8 @@ func Revocable() Option { return option(func(o *options) { o.revocable = true })
 //
 // With 0 each goroutine has a node of its own, and waits in the order of the
 // servers.
-func LocalHandovers(max int) Option {
-	return option(func(o *options) { o.handovers, o.burst = max, 0 })
+func LocalHandovers(most int) Option {
+	return option(func(o *options) { o.handovers, o.burst = most, 0 })
 }
 
 // LookAhead makes hand-offs faster behind a far network: a waiter gets the lock

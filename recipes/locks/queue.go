@@ -73,9 +73,9 @@ func (q *queue) holders() string {
 // errAgain says that what was found does not hold any more.
 var errAgain = errors.New("begin again")
 
-// own waits until the contender is first and turns it into an ownership, which make
-// gives. If it fails, somebody has to leave the contender, or to go on with it.
-func (p *contender) own(ctx context.Context, once bool, make func(*contender) *ownership) (_ *ownership, err error) {
+// own waits until the contender is first and turns it into an ownership, which owner
+// makes. If it fails, somebody has to leave the contender, or to go on with it.
+func (p *contender) own(ctx context.Context, once bool, owner func(*contender) *ownership) (_ *ownership, err error) {
 	defer p.endWait()
 	if once {
 		err = p.probe(ctx)
@@ -85,7 +85,7 @@ func (p *contender) own(ctx context.Context, once bool, make func(*contender) *o
 		if err = p.getAheadAs(ctx, once, &pw); err != nil {
 			break
 		}
-		o := make(p)
+		o := owner(p)
 		p.local.taken(o)
 		if err = p.track(ctx, o, pw.won); err == nil {
 			return o, nil

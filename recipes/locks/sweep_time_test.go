@@ -300,7 +300,7 @@ func TestEachRequestFails(t *testing.T) {
 	t.Parallel()
 	awaits, tried := make(counts.Tally), make(counts.Tally)
 	for name, happens := range causes() {
-		counts := countedAt(name)
+		tries := countedAt(name)
 		t.Run(name, func(t *testing.T) {
 			for kind, lock := range swept {
 				for usage, call := range calls {
@@ -316,7 +316,7 @@ func TestEachRequestFails(t *testing.T) {
 							sub = kind + " " + usage
 						}
 						t.Run(sub, func(t *testing.T) {
-							n := sweepRequests(t, taken, lock, call, counts, happens)
+							n := sweepRequests(t, taken, lock, call, tries, happens)
 							tried.Add(name, kind, n)
 							if name == "cut before" {
 								awaits.Add(kind, fmt.Sprintf("%s%s", usage, map[bool]string{true: " (taken)"}[taken]), n)
@@ -332,7 +332,7 @@ func TestEachRequestFails(t *testing.T) {
 }
 
 // sweepRequests returns how many requests there were.
-func sweepRequests(t *testing.T, taken bool, lock func(*framework.Client) locks.Lock, call callOfALock, counts func(zktest.Request) bool, happens cause) int {
+func sweepRequests(t *testing.T, taken bool, lock func(*framework.Client) locks.Lock, call callOfALock, tries func(zktest.Request) bool, happens cause) int {
 	t.Helper()
 	for nth := 1; ; nth++ {
 		hit := false
@@ -341,7 +341,7 @@ func sweepRequests(t *testing.T, taken bool, lock func(*framework.Client) locks.
 			sweepCall(t, taken, lock, call, func(srv *zktest.Server, c *framework.Client) context.Context {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				t.Cleanup(cancel)
-				rule = srv.On(zktest.Match{Session: c.SessionID(), Nth: nth, Func: counts}, happens(t, c, srv, cancel))
+				rule = srv.On(zktest.Match{Session: c.SessionID(), Nth: nth, Func: tries}, happens(t, c, srv, cancel))
 				return ctx
 			})
 			hit = rule.Fired() > 0
@@ -390,12 +390,12 @@ func TestEachRequestFailsWhileYielding(t *testing.T) {
 		if !*everySweep && !slices.Contains([]string{"cut after", "code -102", "nodes deleted"}, name) {
 			continue
 		}
-		counts := countedAt(name)
+		tries := countedAt(name)
 		t.Run(name, func(t *testing.T) {
 			for kind, y := range kinds {
 				n := 0
 				for hit := true; hit; n++ {
-					synctest.Test(t, func(t *testing.T) { hit = sweepYielding(t, y, n+1, counts, happens) })
+					synctest.Test(t, func(t *testing.T) { hit = sweepYielding(t, y, n+1, tries, happens) })
 					require.False(t, t.Failed(), "%s, at request %d", kind, n+1)
 					require.Less(t, n, 90)
 				}
@@ -416,7 +416,7 @@ type yieldState struct {
 }
 
 // sweepYielding is whether something happened at the request.
-func sweepYielding(t *testing.T, y yieldState, nth int, counts func(zktest.Request) bool, happens cause) bool {
+func sweepYielding(t *testing.T, y yieldState, nth int, tries func(zktest.Request) bool, happens cause) bool {
 	t.Helper()
 	srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
 	c, other := connect(t, srv), connect(t, srv)
@@ -436,7 +436,7 @@ func sweepYielding(t *testing.T, y yieldState, nth int, counts func(zktest.Reque
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	rule := srv.On(zktest.Match{Session: c.SessionID(), Nth: nth, Func: counts}, happens(t, c, srv, cancel))
+	rule := srv.On(zktest.Match{Session: c.SessionID(), Nth: nth, Func: tries}, happens(t, c, srv, cancel))
 	h, err := y.lock(c).Acquire(ctx)
 	assert.True(t, (h == nil) != (err == nil), "a hold or an error, never both: %v, %v", h, err)
 	if h != nil {

@@ -36,7 +36,7 @@ func TestEnsemblesDoTheSame(t *testing.T) {
 
 	e := realzk.StartT(t, realzk.Options{Servers: 3, Tick: tick, Partitions: true})
 	cutOff := -1
-	real := ensembleTranscript(t, members{
+	onReal := ensembleTranscript(t, members{
 		addrs: e.Addrs(),
 		leader: func() int {
 			i, err := e.Leader(ctx)
@@ -51,7 +51,7 @@ func TestEnsemblesDoTheSame(t *testing.T) {
 
 	version, _ := nearest(t, e)
 	c := zktest.StartCluster(t, 3, zktest.Tick(tick), zktest.Version(version))
-	compare(t, real, ensembleTranscript(t, members{
+	compare(t, onReal, ensembleTranscript(t, members{
 		addrs:  strings.Split(c.ConnectString(), ","),
 		leader: c.Leader,
 		kill:   func(i int) { require.NoError(t, c.Member(i).Stop()) },
@@ -59,7 +59,7 @@ func TestEnsemblesDoTheSame(t *testing.T) {
 		heal:   c.Heal,
 		ready:  func(...int) { require.NoError(t, c.WaitServing(ctx)) },
 	}))
-	t.Logf("\n%s", real)
+	t.Logf("\n%s", onReal)
 }
 
 // alone keeps other connections from being asked what they heard.

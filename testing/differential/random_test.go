@@ -183,12 +183,12 @@ func TestRealSpeaksLikeZktestAtRandom(t *testing.T) {
 	for seed := range *seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			script := randomScript(seed, *steps, version)
-			real := transcript(t, e.Addr(0), fmt.Sprintf("/differential-%x", rand.Uint64()), nil, script)
-			requests += strings.Count(real, "> ")
+			onReal := transcript(t, e.Addr(0), fmt.Sprintf("/differential-%x", rand.Uint64()), nil, script)
+			requests += strings.Count(onReal, "> ")
 			ours := onZktest(t, version, variant{}, script)
 			if exact {
-				compare(t, real, ours)
-			} else if real != ours {
+				compare(t, onReal, ours)
+			} else if onReal != ours {
 				differ++
 			}
 		})

@@ -49,18 +49,18 @@ func realServer(t *testing.T, v variant) *realzk.Ensemble {
 // differences are shown and are no failure: Debian's sid moves on.
 func nearest(t *testing.T, e *realzk.Ensemble) (version string, exact bool) {
 	t.Helper()
-	real, err := e.Version(t.Context())
+	onReal, err := e.Version(t.Context())
 	require.NoError(t, err)
 	version = zktest.Versions()[0]
 	for _, v := range zktest.Versions() {
-		if number(t, v) <= number(t, real) {
+		if number(t, v) <= number(t, onReal) {
 			version = v
 		}
 	}
-	if version != real {
-		t.Logf("zktest does not know %s: it is compared with %s, and differences are only shown", real, version)
+	if version != onReal {
+		t.Logf("zktest does not know %s: it is compared with %s, and differences are only shown", onReal, version)
 	}
-	return version, version == real
+	return version, version == onReal
 }
 
 // number makes versions comparable.
@@ -86,18 +86,18 @@ func TestRealSpeaksLikeTheRecording(t *testing.T) {
 		}
 		addr := servers[tc.variant].Addr(0)
 		t.Run(tc.name, func(t *testing.T) {
-			real := transcript(t, addr, fmt.Sprintf("/differential-%x", rand.Uint64()), nil, tc.script)
+			onReal := transcript(t, addr, fmt.Sprintf("/differential-%x", rand.Uint64()), nil, tc.script)
 			if *update {
 				require.True(t, exact, "zktest has to know a version that is to be recorded")
-				write(t, version, tc.name, ofReal, real)
+				write(t, version, tc.name, ofReal, onReal)
 				if slices.Contains(tc.pinned, version) {
 					write(t, version, tc.name, ofZktest, onZktest(t, version, tc.variant, tc.script))
 				}
 			}
 			want := golden(t, version, tc.name, ofReal)
 			if exact {
-				compare(t, want, real)
-			} else if want != real {
+				compare(t, want, onReal)
+			} else if want != onReal {
 				differ++
 				t.Logf("differs from %s", version)
 			}

@@ -118,7 +118,7 @@ func keep(out string, all []result, text string) error {
 }
 
 func measure(ctx context.Context, p plan) (_ []result, err error) {
-	real, closeReal, err := startReal(ctx)
+	onReal, closeReal, err := startReal(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func measure(ctx context.Context, p plan) (_ []result, err error) {
 	}
 	ends = append(ends, srv.Close)
 	var all []result
-	for _, s := range []server{real, {name: "in process", addr: srv.ConnectString()}} {
+	for _, s := range []server{onReal, {name: "in process", addr: srv.ConnectString()}} {
 		results, err := measureServer(ctx, p, s)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", s.name, err)
@@ -144,9 +144,9 @@ func measure(ctx context.Context, p plan) (_ []result, err error) {
 		}
 		all = append(all, entry)
 	}
-	if p.wants(real.name, "memory") {
+	if p.wants(onReal.name, "memory") {
 		for _, measure := range []func(context.Context, plan, server) ([]result, error){memory, lineMemory} {
-			taken, err := measure(ctx, p, real)
+			taken, err := measure(ctx, p, onReal)
 			if err != nil {
 				return nil, err
 			}

@@ -139,11 +139,11 @@ func (h *history) forcedAt(hold Hold) time.Duration {
 	return at
 }
 
-func (rec *Record) lock(path string) Lock {
+func (rec *Record) lock(at string) Lock {
 	for _, l := range rec.Locks {
-		if l.Path == path {
+		if l.Path == at {
 			return l
 		}
 	}
-	return Lock{Path: path}
+	return Lock{Path: at}
 }

@@ -14,16 +14,16 @@ import (
 	"github.com/paddock-zk/paddock/internal/test/realzk"
 )
 
-// real is one ZooKeeper, or an ensemble.
-type real struct{ *realzk.Ensemble }
+// realZooKeeper is one ZooKeeper, or an ensemble.
+type realZooKeeper struct{ *realzk.Ensemble }
 
-func (b real) hosts() string { return b.ConnectString() }
+func (b realZooKeeper) hosts() string { return b.ConnectString() }
 
-func (b real) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+func (b realZooKeeper) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, network, addr)
 }
 
-func (b real) watches(t testing.TB, below string) []string {
+func (b realZooKeeper) watches(t testing.TB, below string) []string {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	watched, err := b.Watches(ctx)
@@ -44,9 +44,9 @@ func (b real) watches(t testing.TB, below string) []string {
 }
 
 func TestStandalone(t *testing.T) {
-	run(t, real{realzk.StartT(t, realzk.Options{Tick: 200 * time.Millisecond, SuperPassword: superPassword})})
+	run(t, realZooKeeper{realzk.StartT(t, realzk.Options{Tick: 200 * time.Millisecond, SuperPassword: superPassword})})
 }
 
 func TestEnsemble(t *testing.T) {
-	run(t, real{realzk.StartT(t, realzk.Options{Servers: 3, Tick: 200 * time.Millisecond, SuperPassword: superPassword})})
+	run(t, realZooKeeper{realzk.StartT(t, realzk.Options{Servers: 3, Tick: 200 * time.Millisecond, SuperPassword: superPassword})})
 }

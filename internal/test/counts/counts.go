@@ -1,4 +1,4 @@
-// Package counts counts what sweeps have tried, for the tables that they print.
+// Package counts adds up what sweeps have tried, for the tables that they print.
 package counts
 
 import (
