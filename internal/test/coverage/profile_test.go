@@ -13,14 +13,14 @@ import (
 // Two test binaries, of which the second has run one block more. A package
 // whose path ends in the same letters is another one.
 const example = `mode: set
-m/recipes/locks/a.go:1.10,3.2 18 1
-m/recipes/locks/a.go:5.1,6.2 1 0
-m/recipes/locks/a.go:7.20,7.30 1 0
+m/recipes/a.go:1.10,3.2 18 1
+m/recipes/a.go:5.1,6.2 1 0
+m/recipes/a.go:7.20,7.30 1 0
 m/otherrecipes/b.go:1.1,2.2 4 0
 mode: set
-m/recipes/locks/a.go:1.10,3.2 18 1
-m/recipes/locks/a.go:5.1,6.2 1 1
-m/recipes/locks/a.go:7.20,7.30 1 0
+m/recipes/a.go:1.10,3.2 18 1
+m/recipes/a.go:5.1,6.2 1 1
+m/recipes/a.go:7.20,7.30 1 0
 m/otherrecipes/b.go:1.1,2.2 4 0
 `
 
@@ -47,10 +47,10 @@ func TestCoverage(t *testing.T) {
 			out:   "  0.00 %      0 of      4  m/otherrecipes\n 95.00 %     19 of     20  m/recipes\n 79.17 %     19 of     24  in all\n",
 			wrong: []string{"frame: not in the profile", "m/otherrecipes: 0.00 %"},
 		},
-		{name: "what is missed", profile: example, missed: "recipes", out: "recipes/locks/a.go:7: 1\n"},
+		{name: "what is missed", profile: example, missed: "recipes", out: "recipes/a.go:7: 1\n"},
 		{name: "nothing", profile: "mode: set\n", wrong: []string{"it is empty"}},
 		{name: "no profile", profile: "something else\n", wrong: []string{`"something else"`}},
-		{name: "cut off", profile: example + "m/recipes/locks/a.go:7.20,7.30 ", wrong: []string{"m/recipes/locks/a.go:7.20"}},
+		{name: "cut off", profile: example + "m/recipes/a.go:7.20,7.30 ", wrong: []string{"m/recipes/a.go:7.20"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "cover.out")
