@@ -87,21 +87,57 @@ func (s *Session) tendSession(now time.Time) time.Time {
 	}
 	s.grantWaitingLocked(now)
 	warn := s.warnLocked(now)
+	long := s.longHeldLocked(now)
 	renewal, due := s.renewLocked(c, now)
 	due = sooner(warn, due)
-	claims := s.tracked.len()
+	tracked := s.tracked.len()
 	s.mu.Unlock()
+	if long != nil {
+		long()
+	}
 	if !due.IsZero() {
 		next = sooner(next, due)
 	}
 	_ = c.SendFirst(renewal...) // else the connection has ended, and the next one begins anew
-	if claims == 0 {
+	if tracked == 0 {
 		return next
 	}
 	if due := s.watchAllTracked(c, now); !due.IsZero() {
 		next = earlier(next, due)
 	}
 	return next
+}
+
+// longHeld is from when on a tracked node is logged, once.
+const longHeld = 10 * time.Minute
+
+// longHeldLocked returns what logs that nodes have been there for long, in one line
+// for all of them, or nil. A forgotten Release that nobody waits for shows nowhere
+// else.
+func (s *Session) longHeldLocked(now time.Time) func() {
+	if now.Before(s.heldLook) {
+		return nil
+	}
+	s.heldLook = now.Add(longHeld)
+	var oldest *TrackedNode
+	n := 0
+	for _, node := range s.tracked.all() {
+		age := now.Sub(s.opened.Add(node.since))
+		if age < longHeld || age >= 2*longHeld {
+			continue
+		}
+		if n++; oldest == nil || node.since < oldest.since {
+			oldest = node
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	path, age := oldest.path, now.Sub(s.opened.Add(oldest.since))
+	return func() {
+		s.log.Info("locks are held for long, which may be meant: otherwise look for a Release that was forgotten",
+			zap.Int("locks", n), zap.String("oldest", path), zap.Duration("held", age))
+	}
 }
 
 // useLocked is what the session lease is renewed for.

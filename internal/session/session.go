@@ -94,6 +94,7 @@ type Session struct {
 	whenGone    map[int64][]func() // what is to be done when a session is known to be gone
 	sweeps      map[swept][]string // protections that a job is to look for; an entry says that it runs
 	checks      lease.Backoff      // of checks that verify tracked nodes, once some were refused
+	heldLook    time.Time          // when to look next for nodes that are there for long
 	wakeAt      time.Time          // when the run loop will look again by itself; zero for never, and while it looks
 	failure     error              // why there is no connection
 	outage      outage             // how long there has been none, for the log

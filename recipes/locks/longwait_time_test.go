@@ -2,6 +2,7 @@ package locks_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,7 +26,7 @@ func logged(t *testing.T, srv *zktest.Server, change ...func(*framework.Config))
 	return c, logs
 }
 
-// aboutLocks are the fields of the local queues of a level that have a "path".
+// aboutLocks are the fields of the lines of a level that have a "path".
 func aboutLocks(logs *observer.ObservedLogs, level zapcore.Level) (all []map[string]any) {
 	for _, entry := range logs.FilterLevelExact(level).All() {
 		if fields := entry.ContextMap(); fields["path"] != nil {
@@ -100,6 +101,38 @@ func TestWaitingForALockThatTheClientHoldsIsLogged(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A lock that is held for long is logged once, also if nobody waits for it: its
+// Release may have been forgotten.
+func TestLongHoldIsLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c, logs := logged(t, srv)
+		var holds []*locks.Hold
+		for _, path := range []string{"/a", "/b", "/c"} {
+			h, err := locks.NewInterProcessMutex(c, path).Acquire(t.Context())
+			require.NoError(t, err)
+			holds = append(holds, h)
+			time.Sleep(time.Minute)
+		}
+		for range 600 { // others come and go
+			require.NoError(t, locks.Do(t.Context(), locks.NewInterProcessMutex(c, "/d"), func(context.Context) error { return nil }))
+			time.Sleep(6 * time.Second)
+		}
+		seen := 0
+		for _, entry := range logs.FilterLevelExact(zapcore.InfoLevel).FilterMessageSnippet("held for long").All() {
+			fields := entry.ContextMap()
+			assert.Contains(t, holds[seen].Path(), strings.SplitAfter(fields["oldest"].(string), "/_c_")[0])
+			assert.GreaterOrEqual(t, fields["held"], 10*time.Minute)
+			assert.Less(t, fields["held"], 21*time.Minute)
+			seen += int(fields["locks"].(int64))
+		}
+		assert.Equal(t, len(holds), seen)
+		for _, h := range holds {
+			require.NoError(t, h.Release())
+		}
+	})
 }
 
 // A long wait for another client is logged once, however many goroutines wait.

@@ -41,7 +41,7 @@ func acquiring(t *testing.T, lock locks.Lock) <-chan *locks.Hold {
 	return got
 }
 
-// Who is in the local queue with a lease still to be made must not be overtaken, and
+// Who is in the queue with a lease still to be made must not be overtaken, and
 // must find no lease of those behind it.
 func TestLeaseIsNotKeptBehindAnothersTurn(t *testing.T) {
 	for name, lockOf := range map[string]func(c *framework.Client) locks.Lock{

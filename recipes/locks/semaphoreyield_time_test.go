@@ -54,7 +54,7 @@ func TestAcquireNKeepsItsTagWhenItYields(t *testing.T) {
 	})
 }
 
-// Whose place in the local queue is deleted queues again at its end, and must not keep
+// Whose place in the queue is deleted queues again at its end, and must not keep
 // the lease there for which those before it wait.
 func TestLeaseGoesWithTheTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestLeaseGoesWithTheTurn(t *testing.T) {
 				require.NoError(t, holder.Delete(ctx, node, framework.AnyVersion))
 			}
 		}
-		// It is interrupted when it looks at the leases, so it looks at the local queue again.
+		// It is interrupted when it looks at the leases, so it looks at the queue again.
 		srv.On(zktest.Match{Op: "getChildren2", Session: first.SessionID(), Nth: 1}, zktest.CutBefore())
 		require.NoError(t, h.Release())
 		served.Wait()

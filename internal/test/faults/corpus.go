@@ -1529,4 +1529,11 @@ var corpus = []row{
 			locks, "TestWaitThatFindsTheTimerSet",
 		},
 	}},
+	{number: 98, failure: "a Release is forgotten, and nobody waits", faults: []fault{
+		{
+			"a lock that is held for long is not logged",
+			[]swap{{loop, "\tif n == 0 {\n\t\treturn nil\n\t}\n\tpath, age", "\tif n >= 0 {\n\t\treturn nil\n\t}\n\tpath, age"}},
+			locks, "TestLongHoldIsLoggedOnce",
+		},
+	}},
 }
