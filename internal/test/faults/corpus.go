@@ -1536,4 +1536,11 @@ var corpus = []row{
 			locks, "TestLongHoldIsLoggedOnce",
 		},
 	}},
+	{number: 99, failure: "a client is idle, or only reads, for a day", faults: []fault{
+		{
+			"what was sent is remembered for ever",
+			[]swap{{leaseFile, "\tif n > 0 {\n\t\tl.drop(n)", "\tif n > len(l.touches) {\n\t\tl.drop(n)"}},
+			locks, "TestMemoryOfADay/idle",
+		},
+	}},
 }

@@ -1,0 +1,67 @@
+package locks_test
+
+import (
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/recipes/locks"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// A client that only reads for a day, and one that is idle between its locks, need
+// as much memory at the end as after the first hour. So does the server.
+func TestMemoryOfADay(t *testing.T) {
+	for name, every := range map[string]struct {
+		read, lock time.Duration
+	}{
+		"reads":           {read: 10 * time.Second},
+		"idle":            {},
+		"a lock an hour":  {lock: time.Hour},
+		"reads and locks": {read: time.Minute, lock: 10 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
+				c := connect(t, srv)
+				_, err := c.Create(t.Context(), "/x", nil, framework.Persistent)
+				require.NoError(t, err)
+				m := locks.NewInterProcessMutex(c, "/l")
+				during := func(d time.Duration) {
+					for passed := time.Duration(0); passed < d; passed += 10 * time.Second {
+						time.Sleep(10 * time.Second)
+						if every.read > 0 && passed%every.read == 0 {
+							_, _, err := c.Get(t.Context(), "/x")
+							require.NoError(t, err)
+						}
+						if every.lock > 0 && passed%every.lock == 0 {
+							h, err := m.Acquire(t.Context())
+							require.NoError(t, err)
+							require.NoError(t, h.Release())
+						}
+					}
+				}
+				during(time.Hour)
+				before := heap()
+				during(23 * time.Hour)
+				after := heap()
+				t.Logf("heap after an hour %d KiB, after a day %d KiB, %d requests", before>>10, after>>10, srv.Requests()["getData"]+srv.Requests()["ping"])
+				assert.Less(t, after, before+64<<10)
+			})
+		})
+	}
+}
+
+// heap is how much memory is in use.
+func heap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
