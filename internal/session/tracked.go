@@ -18,9 +18,9 @@ type TrackedState int8
 
 // The states of a tracked node.
 const (
-	ClaimHeld TrackedState = iota + 1
-	ClaimUncertain
-	ClaimLost
+	NodeHeld TrackedState = iota + 1
+	NodeUncertain
+	NodeLost
 )
 
 // TrackedNode says that one ephemeral node of ours exists, and that the servers cannot
@@ -37,7 +37,7 @@ type TrackedNode struct {
 	tell    func(*TrackedNode, TrackedState, error) // nil if it was lost before it was granted
 	state   TrackedState
 	blind   bool        // we may not read the node, so it cannot be checked
-	held    atomic.Bool // the state is ClaimHeld, to be read by anybody
+	held    atomic.Bool // the state is NodeHeld, to be read by anybody
 	reason  error
 	settled chan struct{} // closed when a tracked node that had to wait is granted or lost, nil then
 	links   [2]trackedLink
@@ -159,7 +159,7 @@ func (s *Session) PassTracked(node *TrackedNode, tell func(*TrackedNode, Tracked
 	switch {
 	case !s.tracked.has(node), s.overdueLocked(now):
 		return ErrSessionOver
-	case node.state != ClaimHeld, s.conn == nil:
+	case node.state != NodeHeld, s.conn == nil:
 		return ErrNotConnected
 	case !now.Add(s.lease.Timeout() / 4).Before(s.limitLocked()):
 		return ErrNotConnected
@@ -181,13 +181,13 @@ func (s *Session) Untrack(node *TrackedNode) {
 func (s *Session) TrackedState(node *TrackedNode) (TrackedState, error) {
 	// In this order: when sure is the next session's, no tracked node of this one is held.
 	if int64(s.clock.Since(s.opened)) < s.sure.Load() && node.held.Load() {
-		return ClaimHeld, nil
+		return NodeHeld, nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case node.state != ClaimLost && s.overdueLocked(s.clock.Now()):
-		return ClaimLost, ErrNotConnected
+	case node.state != NodeLost && s.overdueLocked(s.clock.Now()):
+		return NodeLost, ErrNotConnected
 	case node.held.Load():
 		s.sure.Store(int64(s.limitLocked().Sub(s.opened)))
 	}
@@ -209,7 +209,7 @@ func (s *Session) TrackedBelow(parents map[string][]time.Time) {
 
 // change is a tracked node's news, to be told without the lock.
 type change struct {
-	cl     *TrackedNode
+	node   *TrackedNode
 	tell   func(*TrackedNode, TrackedState, error) // whose node it was then
 	state  TrackedState
 	reason error
@@ -219,7 +219,7 @@ func (node *TrackedNode) news() change { return change{node, node.tell, node.sta
 
 func tell(changes []change) {
 	for _, c := range changes {
-		c.tell(c.cl, c.state, c.reason)
+		c.tell(c.node, c.state, c.reason)
 	}
 }
 
@@ -231,8 +231,8 @@ func (s *Session) doubtTrackedLocked() []change {
 		switch {
 		case node.settled != nil:
 			s.loseLocked(node, ErrNotConnected)
-		case node.state == ClaimHeld:
-			s.tracked.grade(node, ClaimUncertain, node.blind)
+		case node.state == NodeHeld:
+			s.tracked.grade(node, NodeUncertain, node.blind)
 			changes = append(changes, node.news())
 		}
 	}
@@ -251,7 +251,7 @@ func (s *Session) loseTrackedLocked(reason error) []change {
 }
 
 func (s *Session) loseLocked(node *TrackedNode, reason error) []change {
-	node.state, node.reason = ClaimLost, reason
+	node.state, node.reason = NodeLost, reason
 	s.tracked.remove(node)
 	if node.settled != nil { // whoever waits for it is told
 		close(node.settled)
@@ -357,10 +357,10 @@ func (s *Session) settleLocked(chk *check, results []wire.MultiResult) (changes 
 }
 
 func (s *Session) confirmLocked(node *TrackedNode) []change {
-	if node.state != ClaimUncertain {
+	if node.state != NodeUncertain {
 		return nil
 	}
-	s.tracked.grade(node, ClaimHeld, node.blind)
+	s.tracked.grade(node, NodeHeld, node.blind)
 	return []change{node.news()}
 }
 

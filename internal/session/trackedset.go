@@ -106,7 +106,7 @@ func (c *trackedNodes) doubt() bool { return c.doubted.n > 0 }
 
 // add takes in a tracked node that is held.
 func (c *trackedNodes) add(node *TrackedNode) {
-	c.grade(node, ClaimHeld, false)
+	c.grade(node, NodeHeld, false)
 	c.unwatched.push(node)
 }
 
@@ -122,12 +122,12 @@ func (c *trackedNodes) remove(node *TrackedNode) {
 // grade says how sure a tracked node is from now on, and whether it can be checked.
 func (c *trackedNodes) grade(node *TrackedNode, state TrackedState, blind bool) {
 	node.state, node.blind = state, blind
-	node.held.Store(state == ClaimHeld)
+	node.held.Store(state == NodeHeld)
 	drop(node, linkState)
 	switch {
-	case state == ClaimUncertain && blind:
+	case state == NodeUncertain && blind:
 		c.unseen.push(node)
-	case state == ClaimUncertain:
+	case state == NodeUncertain:
 		c.doubted.push(node)
 	case blind:
 		c.blind.push(node)

@@ -18,7 +18,7 @@ func someClaims(n int) (*trackedNodes, []*TrackedNode) {
 	set := newTrackedNodes()
 	var all []*TrackedNode
 	for i := range n {
-		node := &TrackedNode{path: fmt.Sprint("/", i), state: ClaimHeld, since: after(i)}
+		node := &TrackedNode{path: fmt.Sprint("/", i), state: NodeHeld, since: after(i)}
 		set.add(node)
 		all = append(all, node)
 	}
@@ -31,8 +31,8 @@ func TestClaimsAreCheckedInTurn(t *testing.T) {
 	assert.Empty(t, set.pick(three, true), "nothing to verify")
 	assert.Equal(t, all[:3], set.pick(three, false))
 	assert.Equal(t, []*TrackedNode{all[3], all[4], all[0]}, set.pick(three, false), "those that were not checked for longest")
-	set.grade(all[2], ClaimUncertain, false)
-	set.grade(all[0], ClaimUncertain, true)
+	set.grade(all[2], NodeUncertain, false)
+	set.grade(all[0], NodeUncertain, true)
 	assert.True(t, set.doubt())
 	assert.Equal(t, []*TrackedNode{all[2], all[1], all[3]}, set.pick(three, false), "those in doubt first, and none that cannot be checked")
 	assert.False(t, set.doubt(), "it is being checked")
@@ -56,10 +56,10 @@ func TestClaimsAreCheckedInTurn(t *testing.T) {
 
 func TestAllClaimsWhileTheyChange(t *testing.T) {
 	set, all := someClaims(4)
-	set.grade(all[1], ClaimHeld, true)
+	set.grade(all[1], NodeHeld, true)
 	assert.ElementsMatch(t, all, set.all())
 	for _, node := range set.all() {
-		set.grade(node, ClaimUncertain, node.blind)
+		set.grade(node, NodeUncertain, node.blind)
 	}
 	assert.Equal(t, []*TrackedNode{all[1]}, set.unchecked())
 	assert.ElementsMatch(t, all, set.all())
@@ -94,7 +94,7 @@ func BenchmarkClaims(b *testing.B) {
 			set.lasted(after(n), 1000)
 			now := after(n)
 			for b.Loop() {
-				node := &TrackedNode{state: ClaimHeld, since: now}
+				node := &TrackedNode{state: NodeHeld, since: now}
 				set.add(node)
 				if set.doubt() || set.len() != n+1 {
 					b.Fatal("wrong count")

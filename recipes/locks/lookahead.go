@@ -65,25 +65,25 @@ func (e *predecessorEvents) ownEvent(ev session.Event) {
 	gone := ev.Type == wire.EventNodeDeleted
 	e.mu.Lock()
 	e.disturbed, e.gone = true, e.gone || gone
-	cl := e.tracked
+	node := e.tracked
 	e.mu.Unlock()
-	if gone && cl != nil {
-		e.p.scope.Session.Vanished(cl)
+	if gone && node != nil {
+		e.p.scope.Session.Vanished(node)
 	}
 }
 
 // track lets the tracked node, which is ours, hear of its end: what comes after the event
 // of the node ahead is not lost.
-func (e *predecessorEvents) track(cl *session.TrackedNode) {
+func (e *predecessorEvents) track(node *session.TrackedNode) {
 	if e == nil {
 		return
 	}
 	e.mu.Lock()
-	e.tracked = cl
+	e.tracked = node
 	gone := e.gone
 	e.mu.Unlock()
 	if gone {
-		e.p.scope.Session.Vanished(cl)
+		e.p.scope.Session.Vanished(node)
 	}
 }
 

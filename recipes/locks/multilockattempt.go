@@ -103,7 +103,7 @@ func (a *attempt) paths() string {
 	return strings.Join(paths, ", ")
 }
 
-// acquire waits until we are first everywhere and claims what was won. If it
+// acquire waits until we are first everywhere and tracks what was won. If it
 // fails, what it may have made goes in the background.
 func (a *attempt) acquire(ctx context.Context, once bool) (won []*ownership, err error) {
 	defer a.unwatch()

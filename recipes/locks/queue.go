@@ -623,11 +623,11 @@ func (p *contender) sweep() {
 // track makes the session answer for a contender that is first, until it is lost or
 // given up.
 func (p *contender) track(ctx context.Context, o *ownership, e *predecessorEvents) error {
-	cl, err := p.scope.Session.Track(ctx, p.session, p.node(), p.teller(o))
+	node, err := p.scope.Session.Track(ctx, p.session, p.node(), p.teller(o))
 	if err != nil {
 		return err
 	}
-	o.tracked = cl
-	e.track(cl)
+	o.tracked = node
+	e.track(node)
 	return nil
 }

@@ -15,12 +15,12 @@ import (
 const revokeData = "__REVOKE__"
 
 // state is how sure a tracked node is.
-func (p *contender) state(cl *session.TrackedNode) (HoldState, error) {
-	state, reason := p.scope.Session.TrackedState(cl)
+func (p *contender) state(node *session.TrackedNode) (HoldState, error) {
+	state, reason := p.scope.Session.TrackedState(node)
 	switch state {
-	case session.ClaimLost:
+	case session.NodeLost:
 		return Lost, reason
-	case session.ClaimUncertain:
+	case session.NodeUncertain:
 		return Uncertain, nil
 	}
 	return Held, nil
@@ -49,24 +49,26 @@ func (p *contender) quit(o *ownership) {
 
 // teller is how the session tells an ownership about its node.
 func (p *contender) teller(o *ownership) func(*session.TrackedNode, session.TrackedState, error) {
-	return func(cl *session.TrackedNode, state session.TrackedState, reason error) { p.tell(o, cl, state, reason) }
+	return func(node *session.TrackedNode, state session.TrackedState, reason error) {
+		p.tell(o, node, state, reason)
+	}
 }
 
 // tell passes on to an ownership what the session has to say about its node.
-func (p *contender) tell(o *ownership, cl *session.TrackedNode, state session.TrackedState, reason error) {
+func (p *contender) tell(o *ownership, node *session.TrackedNode, state session.TrackedState, reason error) {
 	switch state {
-	case session.ClaimHeld:
+	case session.NodeHeld:
 		o.trust()
-	case session.ClaimUncertain:
+	case session.NodeUncertain:
 		o.doubt()
 		if p.opts.endOnSuspended {
 			o.lose(framework.ErrNotConnected)
 			// Nobody believes in the node any more, so it has to go.
-			p.scope.Session.Untrack(cl)
+			p.scope.Session.Untrack(node)
 			p.removed(o, p.scope.Session.Remove(p.session, p.node()))
 			p.local.vacate(o)
 		}
-	case session.ClaimLost:
+	case session.NodeLost:
 		o.lose(reason)
 		p.over(o, reason)
 		p.local.vacate(o)

@@ -303,7 +303,7 @@ func (a *leaseAttempt) borrow(ctx context.Context) ([]*ownership, error) {
 		case err != nil:
 			return nil, err
 		case granted:
-			return a.claim(ctx)
+			return a.track(ctx)
 		case a.once:
 			return nil, ErrNotAcquired
 		}
@@ -484,7 +484,7 @@ func (a *leaseAttempt) deleted() error {
 }
 
 // track turns every lease into an ownership.
-func (a *leaseAttempt) claim(ctx context.Context) (won []*ownership, err error) {
+func (a *leaseAttempt) track(ctx context.Context) (won []*ownership, err error) {
 	owns := make([]*ownership, 0, len(a.leases))
 	defer func() {
 		if won == nil {

@@ -76,7 +76,7 @@ func (a *leaseAttempt) joint(ctx context.Context) ([]*ownership, error) {
 		if granted, err := a.granted(ctx, c, leases, new(position)); !granted || err != nil {
 			return nil, err
 		}
-		return a.claim(ctx)
+		return a.track(ctx)
 	}
 	a.turn.sawAhead(&v)
 	a.drop()

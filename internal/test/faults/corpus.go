@@ -306,7 +306,7 @@ var corpus = []row{
 		},
 		{
 			"a claim in doubt counts as held",
-			[]swap{{"internal/session/trackedset.go", "node.held.Store(state == ClaimHeld)", "node.held.Store(true)"}},
+			[]swap{{"internal/session/trackedset.go", "node.held.Store(state == NodeHeld)", "node.held.Store(true)"}},
 			session, "TestClaimStateIsAsTheClockSays",
 		},
 		{
