@@ -34,6 +34,29 @@ func (s *Session) Conn(ctx context.Context, write bool) (*transport.Conn, error)
 	}
 }
 
+// ConnIn waits for a connection of one session. It returns ErrSessionOver as
+// soon as that session has ended.
+func (s *Session) ConnIn(ctx context.Context, session int64) (*transport.Conn, error) {
+	for {
+		s.mu.Lock()
+		c, id, changed, closed := s.conn, s.id, s.changed, s.closed
+		s.mu.Unlock()
+		switch {
+		case closed:
+			return nil, ErrClosed
+		case id != session:
+			return nil, ErrSessionOver
+		case c != nil && !c.ReadOnly():
+			return c, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, s.contextEnd(ctx)
+		}
+	}
+}
+
 // Failure is why there is no connection, nil if there is one or nothing has
 // been tried yet.
 func (s *Session) Failure() error {

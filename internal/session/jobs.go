@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-
-	"github.com/paddock-zk/paddock/internal/transport"
 )
 
 // Go runs work in the background. Its context ends when the session is closed,
@@ -105,27 +103,4 @@ func Passing(err error) bool {
 		return passingCodes[code.Code]
 	}
 	return false
-}
-
-// ConnIn waits for a connection of one session. It returns ErrSessionOver as
-// soon as that session has ended.
-func (s *Session) ConnIn(ctx context.Context, session int64) (*transport.Conn, error) {
-	for {
-		s.mu.Lock()
-		c, id, changed, closed := s.conn, s.id, s.changed, s.closed
-		s.mu.Unlock()
-		switch {
-		case closed:
-			return nil, ErrClosed
-		case id != session:
-			return nil, ErrSessionOver
-		case c != nil && !c.ReadOnly():
-			return c, nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return nil, s.contextEnd(ctx)
-		}
-	}
 }

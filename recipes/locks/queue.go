@@ -62,6 +62,25 @@ type contender struct {
 	gone       func()      // is called when our node was found to be gone; nil for nothing
 }
 
+// aheadExclusive is who a lock for one waits for: the one directly ahead.
+func aheadExclusive(_ *snapshot, at int) (i int, waits bool) {
+	return at - 1, at > 0
+}
+
+// aheadRead is who a reader waits for: the last writer ahead, other than the
+// owner's own of the same number that it was downgraded from.
+//
+// Differs: Curator's readers wait for the first one, and so wake once for each.
+func aheadRead(snap *snapshot, at int) (i int, waits bool) {
+	for i := at - 1; i >= 0; i-- {
+		own := at < snap.len() && snap.seq(i) == snap.seq(at)
+		if snap.kind(i) == writeName && !own {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
 // holders is the parent of the nodes that hold the lock.
 func (q *queue) holders() string {
 	if q.isPart() {

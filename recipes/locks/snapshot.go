@@ -181,22 +181,3 @@ func (snap *snapshot) find(name string) int {
 func (snap *snapshot) hasMultiLock() bool {
 	return slices.ContainsFunc(snap.entries, func(s packedEntry) bool { return session.Yields(snap.names.At(s.where())) })
 }
-
-// aheadExclusive is who a lock for one waits for: the one directly ahead.
-func aheadExclusive(_ *snapshot, at int) (i int, waits bool) {
-	return at - 1, at > 0
-}
-
-// aheadRead is who a reader waits for: the last writer ahead, other than the
-// owner's own of the same number that it was downgraded from.
-//
-// Differs: Curator's readers wait for the first one, and so wake once for each.
-func aheadRead(snap *snapshot, at int) (i int, waits bool) {
-	for i := at - 1; i >= 0; i-- {
-		own := at < snap.len() && snap.seq(i) == snap.seq(at)
-		if snap.kind(i) == writeName && !own {
-			return i, true
-		}
-	}
-	return 0, false
-}

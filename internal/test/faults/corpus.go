@@ -548,7 +548,7 @@ var corpus = []row{
 	{number: 36, failure: "somebody overtakes", faults: []fault{
 		{
 			"readers see only a writer at the head",
-			[]swap{{snapshot, "if snap.kind(i) == writeName && !own {", "if snap.kind(i) == writeName && !own && i == 0 {"}},
+			[]swap{{queue, "if snap.kind(i) == writeName && !own {", "if snap.kind(i) == writeName && !own && i == 0 {"}},
 			conformance, "TestInProcess/read-write/fair",
 		},
 		{
@@ -558,7 +558,7 @@ var corpus = []row{
 		},
 		{
 			"everybody waits for the head of the queue",
-			[]swap{{snapshot, "return at - 1, at > 0", "return 0, at > 0"}},
+			[]swap{{queue, "return at - 1, at > 0", "return 0, at > 0"}},
 			locks, "TestWakeUps",
 		},
 	}},
