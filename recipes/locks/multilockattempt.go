@@ -22,7 +22,7 @@ import (
 // when it is first in all queues.
 //
 // Against owners that take the locks one after another this is not enough, see
-// yield.go.
+// multilockyield.go.
 //
 // Each round lists all queues in one go, so that what a grant rests on was true
 // at one time: the nodes were there and first, all of them.
@@ -481,7 +481,7 @@ func (m *member) find(children wire.Names) {
 		m.lateCreate = true
 		return
 	default:
-		m.lateCreate = true // refresh contender.recover
+		m.lateCreate = true // see contender.recover
 	}
 	m.old, m.czxid = "", 0
 }

@@ -43,7 +43,7 @@ func (q *queue) isPart() bool { return q.path != q.lock }
 type contender struct {
 	*queue
 	tag        session.Tag // whose it is
-	yields     bool        // refresh yield.go
+	yields     bool        // see multilockyield.go
 	session    int64
 	conn       *transport.Conn // that we learned on what we know
 	protection string
