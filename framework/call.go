@@ -154,7 +154,7 @@ func (o *op) round(ctx context.Context, code wire.Op, req, resp wire.Record) err
 	return o.session.Round(ctx, c, code, o.write, req, resp)
 }
 
-// asFull is the same operation on another path.
+// on is the same operation on another path.
 func (o *op) on(path string) *op {
 	other := *o
 	other.path = path

@@ -102,7 +102,7 @@ func (b *CircuitBreaker) run() {
 func (b *CircuitBreaker) again(timer *time.Timer, retries int, elapsed time.Duration) bool {
 	delay, ok := b.policy.Next(retries, elapsed)
 	if ok {
-		timer.Reset(max(delay, time.Nanosecond))
+		timer.Reset(max(delay, time.Nanosecond)) // never due at once, see docs/testing.md
 	}
 	return ok
 }

@@ -18,7 +18,7 @@ func init() {
 	}
 }
 
-// newDoor is what package recipes sees of a client.
+// newDoor is what package locks sees of a client.
 func newDoor(sc *scope) *session.Scope {
 	return &session.Scope{
 		Session:  sc.session,

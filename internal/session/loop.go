@@ -1,7 +1,6 @@
 package session
 
 import (
-	"fmt"
 	"time"
 
 	"go.uber.org/zap"
@@ -11,11 +10,9 @@ import (
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
-func panicText(v any) string { return fmt.Sprint(v) }
-
 // run watches the clock until the session closes: the end of the session lease,
-// the renewals that put it off, the watches on the nodes of tracked nodes, and the limits
-// of removals that are waited for.
+// the renewals that put it off, the watches on tracked nodes, and the limits of
+// removals that are waited for.
 func (s *Session) run() {
 	timer := time.NewTimer(time.Hour)
 	timer.Stop()
@@ -46,16 +43,12 @@ func (s *Session) run() {
 const lookAgain = time.Second
 
 // tend does what is due and returns when to look again, the zero time for
-// never unless poked.
+// never unless woken.
 func (s *Session) tend(now time.Time) time.Time {
 	s.mu.Lock()
 	s.wakeAt = time.Time{} // what comes while we look must wake us again
 	s.mu.Unlock()
-	next := s.tendSession(now)
-	if due := s.endWaits(now); next.IsZero() || !due.IsZero() && due.Before(next) {
-		return due
-	}
-	return next
+	return lease.Sooner(s.tendSession(now), s.endWaits(now))
 }
 
 // tendSession does what is due for the session and its tracked nodes.
@@ -86,26 +79,22 @@ func (s *Session) tendSession(now time.Time) time.Time {
 		return next
 	}
 	s.grantWaitingLocked(now)
-	warn := s.warnLocked(now)
+	warn, warnDue := s.warnLocked(now)
 	long := s.longHeldLocked(now)
-	renewal, due := s.renewLocked(c, now)
-	due = sooner(warn, due)
+	renewal, renewalDue := s.renewLocked(c, now)
 	tracked := s.tracked.len()
 	s.mu.Unlock()
-	if long != nil {
-		long()
+	for _, log := range []func(){warn, long} {
+		if log != nil {
+			log()
+		}
 	}
-	if !due.IsZero() {
-		next = sooner(next, due)
-	}
+	next = lease.Sooner(next, lease.Sooner(warnDue, renewalDue))
 	_ = c.SendFirst(renewal...) // else the connection has ended, and the next one begins anew
 	if tracked == 0 {
 		return next
 	}
-	if due := s.watchAllTracked(c, now); !due.IsZero() {
-		next = earlier(next, due)
-	}
-	return next
+	return lease.Sooner(next, s.watchAllTracked(c, now))
 }
 
 // longHeld is from when on a tracked node is logged, once.
@@ -174,7 +163,7 @@ func (s *Session) renewLocked(c *transport.Conn, now time.Time) (calls []*transp
 		call.OnReply = func(call *transport.Call) { s.synced(c, call) }
 		calls = append(calls, call)
 	}
-	return calls, sooner(next, due)
+	return calls, lease.Sooner(next, due)
 }
 
 func (s *Session) sendable(c *transport.Conn, chk *check) *transport.Call {
@@ -196,27 +185,21 @@ func (s *Session) synced(c *transport.Conn, call *transport.Call) {
 	}
 }
 
-// warnLocked logs, once for each connection, that holds are about to be lost
-// although the connection stands. It returns when to look again.
-func (s *Session) warnLocked(now time.Time) time.Time {
+// warnLocked returns what logs, once for each connection, that holds are about to be
+// lost although the connection stands, or nil and when to look again.
+func (s *Session) warnLocked(now time.Time) (log func(), next time.Time) {
 	if s.warned || s.tracked.granted() == 0 || s.cfg.Lease != lease.ByQuorum {
-		return time.Time{}
+		return nil, time.Time{}
 	}
 	if short := s.lease.Short(); short.After(now) {
-		return short
+		return nil, short
 	}
 	s.warned = true
-	s.log.Warn("the session lease is about to end: renewals take too long for the session timeout",
-		zap.Duration("left", s.limitLocked().Sub(now)), zap.Duration("renewal takes", s.lease.Takes()), zap.Duration("session timeout", s.lease.Timeout()))
-	return time.Time{}
-}
-
-// sooner is the earlier of two times of which a zero one is none.
-func sooner(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
+	left, takes, timeout := s.limitLocked().Sub(now), s.lease.Takes(), s.lease.Timeout()
+	return func() {
+		s.log.Warn("the session lease is about to end: renewals take too long for the session timeout",
+			zap.Duration("left", left), zap.Duration("renewal takes", takes), zap.Duration("session timeout", timeout))
+	}, time.Time{}
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -24,7 +24,7 @@ type Removal struct {
 	answered chan struct{}
 	reported bool // to the error listeners; written before a job has it, and by that
 	doubtful bool // an attempt may have deleted the node; written likewise
-	timeouts timeouts
+	wait     waitLink
 
 	mu   sync.Mutex // guards the fields below
 	told bool       // answered is closed

@@ -3,14 +3,15 @@
 // watches, its requests and its work in the background. It speaks of full paths
 // only; namespaces, retries and options are the framework's.
 //
-// The link says what happens to the connection (events.go). One goroutine minds
+// The transport says what happens to the connection (events.go). One goroutine minds
 // the clock (loop.go). Requests go straight from the caller to the connection
-// (calls.go, ops.go), watches through the registry (watches.go).
+// (calls.go), watches through the registry (watches.go).
 package session
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -87,9 +88,9 @@ type Session struct {
 	givenUp     int64         // the session that was given up last
 	downAt      time.Time     // when the connection was lost; zero while there is one
 	tracked     *trackedNodes
-	timeouts    timeoutLists
+	waits       waitList
 	everTracked bool // a tracked node was made since the run loop looked
-	watching    int  // requests on their way that set watches on the nodes of tracked nodes
+	watching    int  // requests on their way that set watches on tracked nodes
 	gone        gone
 	whenGone    map[int64][]func() // what is to be done when a session is known to be gone
 	sweeps      map[swept][]string // protections that a job is to look for; an entry says that it runs
@@ -141,7 +142,7 @@ func Open(cfg Config) (*Session, error) {
 type PanicError struct{ Value any }
 
 // Error implements error.
-func (e *PanicError) Error() string { return "listener panicked: " + panicText(e.Value) }
+func (e *PanicError) Error() string { return fmt.Sprintf("listener panicked: %v", e.Value) }
 
 // Report tells the error listeners of a failure that has no caller.
 func (s *Session) Report(err error) {
@@ -209,7 +210,7 @@ func (s *Session) wakeLocked() {
 	}
 }
 
-// PerClient is what package recipes keeps for the client, made by the first call.
+// PerClient is what package locks keeps for the client, made by the first call.
 func (s *Session) PerClient(first func() any) any {
 	s.keep.Do(func() { s.perClient = first() })
 	return s.perClient

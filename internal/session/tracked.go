@@ -54,7 +54,7 @@ func (s *Session) KeepReady() {
 	}
 }
 
-// Track makes a tracked node to a node that was created in the session given. If too
+// Track begins to track a node that was created in the session given. If too
 // little is left of the session lease it waits for a renewal, for two session
 // timeouts at most. tell hears of each change from then on, in order, and must not
 // block. If the tracked node cannot be held, the error is the reason, and tell hears
@@ -194,8 +194,8 @@ func (s *Session) TrackedState(node *TrackedNode) (TrackedState, error) {
 	return node.state, node.reason
 }
 
-// TrackedBelow tells when the tracked nodes were made to nodes right below some parents,
-// which are the keys of the map.
+// TrackedBelow tells since when nodes right below some parents are tracked. The parents
+// are the keys of the map.
 func (s *Session) TrackedBelow(parents map[string][]time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -399,7 +399,7 @@ func (s *Session) seen(c *transport.Conn, node *TrackedNode, code wire.Code) {
 // request: most are released before.
 const watchAfter = 100 * time.Millisecond
 
-// watchAllTracked sets watches on the nodes of tracked nodes that have lasted, and
+// watchAllTracked sets watches on tracked nodes that have lasted, and
 // returns when the next one will be due.
 func (s *Session) watchAllTracked(c *transport.Conn, now time.Time) time.Time {
 	s.mu.Lock()

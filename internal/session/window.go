@@ -130,7 +130,7 @@ func (w *window) take(n int) {
 	w.used += n
 }
 
-// Leave gives n slots back. It implements transport.Places.
+// Leave gives n slots back. It implements transport.Slots.
 func (w *window) Leave(n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -223,14 +223,14 @@ func (l *Lease) Renew(now time.Time, use Use) (do Step, next time.Time) {
 	}
 	due := l.syncDue(p)
 	if due.After(now) {
-		return do, sooner(next, due)
+		return do, Sooner(next, due)
 	}
 	do |= Sync
 	l.synced = now
 	if now.Sub(l.began) >= p.pace-p.merge {
 		l.began, l.begun = now, append(l.begun, now)
 	}
-	return do, sooner(next, l.syncDue(p))
+	return do, Sooner(next, l.syncDue(p))
 }
 
 // worthWriting is whether there is a renewal to be confirmed.
@@ -255,14 +255,14 @@ func (l *Lease) syncDue(p plan) time.Time {
 		switch {
 		case !l.synced.Before(at): // on its way
 		case l.touches[i].wanted:
-			due = sooner(due, at)
+			due = Sooner(due, at)
 		case p.all:
-			due = sooner(due, later(at, l.synced.Add(l.terms.Timeout/leastSync)))
+			due = Sooner(due, later(at, l.synced.Add(l.terms.Timeout/leastSync)))
 		}
 	}
 	begin := l.began.Add(p.pace)
 	if due.IsZero() || due.Before(begin) || due.Sub(begin) > p.merge {
-		due = sooner(due, begin)
+		due = Sooner(due, begin)
 	}
 	return later(due, l.sync.until)
 }
@@ -307,9 +307,9 @@ func (l *Lease) expected(now time.Time) time.Time {
 // Short is when so little is left that a hold is about to be lost.
 func (l *Lease) Short() time.Time { return l.proved.Add(-l.terms.Timeout / nearlyOver) }
 
-// sooner is the earlier of two times of which a zero one is none.
-func sooner(a, b time.Time) time.Time {
-	if a.IsZero() || b.Before(a) {
+// Sooner is the earlier of two times of which a zero one is none.
+func Sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}
 	return a

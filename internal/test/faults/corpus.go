@@ -1236,7 +1236,7 @@ var corpus = []row{
 		},
 		{
 			"nothing is sent for a voucher",
-			[]swap{{schedule, "case l.touches[i].wanted:\n\t\t\tdue = sooner(due, at)", "case l.touches[i].wanted:"}},
+			[]swap{{schedule, "case l.touches[i].wanted:\n\t\t\tdue = Sooner(due, at)", "case l.touches[i].wanted:"}},
 			leasePkg, "TestSteadyRoundTrips",
 		},
 		{

@@ -8,7 +8,7 @@ import (
 )
 
 func TestWaitsEndInTheirOrder(t *testing.T) {
-	var p timeoutLists
+	var p waitList
 	var all []*Removal
 	begin := time.Now()
 	for _, due := range []time.Duration{3, 1, 2, 3, 0} {

@@ -2,54 +2,54 @@ package session
 
 import "time"
 
-// timeouts is a removal's place among those that are waited for. The session's
+// waitLink is a removal's place among those that are waited for. The session's
 // mu guards it.
-type timeouts struct {
+type waitLink struct {
 	due        time.Time
 	prev, next *Removal
 	waiting    bool
 }
 
-// timeoutLists are the removals that are waited for, the first due first. The
+// waitList are the removals that are waited for, the first due first. The
 // run loop ends the waits. With a timer for each, each would wake up a sleeping
 // thread to look at it, as most are due before all other timers of a process,
 // and that costs a good part of a round trip.
-type timeoutLists struct{ first, last *Removal }
+type waitList struct{ first, last *Removal }
 
-func (p *timeoutLists) add(r *Removal, due time.Time) {
+func (p *waitList) add(r *Removal, due time.Time) {
 	after := p.last
-	for after != nil && due.Before(after.timeouts.due) { // none where limits are the same
-		after = after.timeouts.prev
+	for after != nil && due.Before(after.wait.due) { // none where limits are the same
+		after = after.wait.prev
 	}
-	r.timeouts = timeouts{due: due, prev: after, waiting: true}
+	r.wait = waitLink{due: due, prev: after, waiting: true}
 	if after == nil {
-		r.timeouts.next, p.first = p.first, r
+		r.wait.next, p.first = p.first, r
 	} else {
-		r.timeouts.next, after.timeouts.next = after.timeouts.next, r
+		r.wait.next, after.wait.next = after.wait.next, r
 	}
-	if r.timeouts.next == nil {
+	if r.wait.next == nil {
 		p.last = r
 	} else {
-		r.timeouts.next.timeouts.prev = r
+		r.wait.next.wait.prev = r
 	}
 }
 
-func (p *timeoutLists) remove(r *Removal) {
-	at := r.timeouts
+func (p *waitList) remove(r *Removal) {
+	at := r.wait
 	if !at.waiting {
 		return
 	}
 	if at.prev == nil {
 		p.first = at.next
 	} else {
-		at.prev.timeouts.next = at.next
+		at.prev.wait.next = at.next
 	}
 	if at.next == nil {
 		p.last = at.prev
 	} else {
-		at.next.timeouts.prev = at.prev
+		at.next.wait.prev = at.prev
 	}
-	r.timeouts = timeouts{}
+	r.wait = waitLink{}
 }
 
 // expect sees to it that a removal is answered within the limit.
@@ -60,7 +60,7 @@ func (s *Session) expect(r *Removal, limit time.Duration) {
 	}
 	due := s.clock.Now().Add(limit)
 	s.mu.Lock()
-	s.timeouts.add(r, due)
+	s.waits.add(r, due)
 	if s.wakeAt.IsZero() || due.Before(s.wakeAt) {
 		s.wakeLocked()
 	}
@@ -74,7 +74,7 @@ func (s *Session) expect(r *Removal, limit time.Duration) {
 func (s *Session) forget(r *Removal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.timeouts.remove(r)
+	s.waits.remove(r)
 }
 
 // endWaits answers the removals whose limit has passed, and returns when the
@@ -82,9 +82,9 @@ func (s *Session) forget(r *Removal) {
 func (s *Session) endWaits(now time.Time) time.Time {
 	for {
 		s.mu.Lock()
-		r := s.timeouts.first
-		if r != nil && r.timeouts.due.After(now) {
-			due := r.timeouts.due
+		r := s.waits.first
+		if r != nil && r.wait.due.After(now) {
+			due := r.wait.due
 			s.mu.Unlock()
 			return due
 		}
