@@ -26,7 +26,7 @@ GOLANGCI := bin/golangci-lint-$(GOLANGCI_VERSION)
 # Packages with tests that carry the build tag realzk.
 ZK_PACKAGES = $(sort $(dir $(shell grep -rlE '^//go:build .*\brealzk\b' --include='*_test.go' .)))
 
-.PHONY: help demo test sim mutants test-zk break test-interop test-examples lint fmt cover bench fuzz vuln tidy check linters sweeps nesting test-secrets compare mixed
+.PHONY: help demo test test-noraw sim mutants test-zk break test-interop test-examples lint fmt cover bench fuzz vuln tidy check linters sweeps nesting test-secrets compare mixed
 
 help: ## list targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,10 @@ test: ## everything that needs only Go, on the in-process server
 	@go test -run '^TestAllocations$$' ./internal/test/transcript # is not built with the race detector, which allocates
 
 # Without the race detector, which makes the scheduler choose at random.
+test-noraw: ## the transport's tests and the cases on the in-process server, without raw system calls
+	go test -tags paddock_noraw ./internal/transport/... ./internal/test/transcript
+	go test -tags paddock_noraw -run TestInProcess ./internal/test/conformance
+
 sim: ## clients, faults and judges in virtual time, SEEDS=1000 of them (SEED=n tells the story of one, FAULTS=1,2,3 with these only)
 	@cd internal/test/simulation && go test -count=1 -timeout 0 -v -run '^TestSeeds$$' . -args \
 		$(if $(SEED),-seed $(SEED) -faults '$(FAULTS)',-seeds $(SEEDS) -first $(FIRST) -workers $$(nproc))

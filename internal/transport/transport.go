@@ -32,6 +32,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/paddock-zk/paddock/internal/transport/random"
+	"github.com/paddock-zk/paddock/internal/transport/rawsocket"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
@@ -285,7 +286,7 @@ func (l *Transport) dialServer(ctx context.Context, t target, o *opened) {
 		return
 	}
 	if _, ok := nc.(*net.TCPConn); ok {
-		nc = newSocket(nc)
+		nc = rawsocket.New(nc)
 	} else {
 		nc = l.wrap(nc)
 	}

@@ -32,7 +32,7 @@ const (
 	schedule       = "internal/session/lease/schedule.go"
 	semaphore      = "recipes/locks/semaphore.go"
 	sessionFile    = "internal/session/session.go"
-	socket         = "internal/transport/socket_linux.go"
+	socket         = "internal/transport/rawsocket/rawsocket.go"
 	sweeps         = "internal/session/sweep.go"
 	ownership      = "recipes/locks/ownership.go"
 	createTogether = "recipes/locks/createtogether.go"
@@ -52,6 +52,7 @@ const (
 	differential = "testing/differential"
 	leasePkg     = "internal/session/lease"
 	transport    = "internal/transport"
+	rawSocket    = "internal/transport/rawsocket"
 	listeners    = "listeners"
 	locks        = "recipes/locks"
 	session      = "internal/session"
@@ -699,22 +700,22 @@ var corpus = []row{
 		{
 			"one may block",
 			[]swap{{socket, "fd, t.p, syscall.MSG_DONTWAIT)", "fd, t.p, 0)"}},
-			transport, "TestSocketThatBlocks",
+			rawSocket, "TestSocketThatBlocks",
 		},
 		{
 			"its timer may be due before it is there",
 			[]swap{{socket, "time.AfterFunc(math.MaxInt64,", "time.AfterFunc(min(math.MaxInt64, 1),"}},
-			transport, "TestMonitorTickIsNotDueBeforeTheFirstCall",
+			rawSocket, "TestMonitorTickIsNotDueBeforeTheFirstCall",
 		},
 		{
 			"what did not fit is not sent",
 			[]swap{{socket, "t.n, t.p = t.n+n, t.p[n:]", "t.n, t.p = len(t.p), nil\n\t\t_ = n"}},
-			transport, "TestSocketIsAsPackageNet/write_more_than_fits",
+			rawSocket, "TestSocketIsAsPackageNet/write_more_than_fits",
 		},
 		{
 			"the end is not seen",
 			[]swap{{socket, "t.err = io.EOF", "_ = io.EOF"}},
-			transport, "TestSocketIsAsPackageNet/read_what_came,_then_the_end",
+			rawSocket, "TestSocketIsAsPackageNet/read_what_came,_then_the_end",
 		},
 	}},
 	{number: 71, failure: "a name has several addresses", faults: []fault{

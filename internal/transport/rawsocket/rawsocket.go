@@ -1,6 +1,6 @@
-//go:build amd64 || arm64
+//go:build linux && (amd64 || arm64) && !paddock_noraw
 
-package transport
+package rawsocket
 
 import (
 	"errors"
@@ -34,9 +34,9 @@ type socket struct {
 	raw syscall.RawConn
 }
 
-// newSocket makes a socket of a connection, if it is one of package net. Another
-// one may do more than to pass on bytes.
-func newSocket(nc net.Conn) net.Conn {
+// New makes a connection of package net one of whose system calls the scheduler is not
+// told. Another connection may do more than to pass on bytes, and is returned as it is.
+func New(nc net.Conn) net.Conn {
 	tcp, ok := nc.(*net.TCPConn)
 	if !ok {
 		return nc

@@ -1,6 +1,6 @@
-//go:build linux && (amd64 || arm64)
+//go:build linux && (amd64 || arm64) && !paddock_noraw
 
-package transport
+package rawsocket
 
 import (
 	"runtime"

@@ -1,6 +1,6 @@
-//go:build amd64 || arm64
+//go:build linux && (amd64 || arm64) && !paddock_noraw
 
-package transport
+package rawsocket
 
 import (
 	"bytes"
@@ -112,10 +112,8 @@ func write(t *testing.T, to io.Writer, text string) {
 // unheard lets the scheduler be told of no call until the test ends.
 func unheard(t *testing.T) {
 	t.Helper()
-	before := monitor
-	monitor = new(monitorTick)
-	monitor.state.Store(tickWanted)
-	t.Cleanup(func() { monitor = before })
+	before := monitor.state.Swap(tickWanted)
+	t.Cleanup(func() { monitor.state.Store(before) })
 }
 
 // A socket does what the connection that it is made of does, errors included.
@@ -150,13 +148,13 @@ func TestSocketIsAsPackageNet(t *testing.T) {
 	}
 }
 
-func socketOf(tcp *net.TCPConn) net.Conn { return newSocket(tcp) }
+func socketOf(tcp *net.TCPConn) net.Conn { return New(tcp) }
 
 // Who writes has the connection for all of what is written.
 func TestSocketKeepsWritesApart(t *testing.T) {
 	tcp, peer := tcpPair(t)
 	unheard(t)
-	c := newSocket(tcp)
+	c := New(tcp)
 	const length = 1 << 20
 	var writers sync.WaitGroup
 	for _, b := range []byte("abcd") {
@@ -179,7 +177,7 @@ func TestSocketKeepsWritesApart(t *testing.T) {
 func TestSocketLeavesOthersAlone(t *testing.T) {
 	tcp, _ := tcpPair(t)
 	own := struct{ net.Conn }{tcp}
-	assert.Equal(t, net.Conn(own), newSocket(own))
+	assert.Equal(t, net.Conn(own), New(own))
 }
 
 // Somebody's File().Fd() makes the socket one that blocks, for all who have it:
@@ -187,7 +185,7 @@ func TestSocketLeavesOthersAlone(t *testing.T) {
 func TestSocketThatBlocks(t *testing.T) {
 	tcp, peer := tcpPair(t)
 	unheard(t)
-	c := newSocket(tcp)
+	c := New(tcp)
 	require.IsType(t, new(socket), c)
 	file, err := tcp.File()
 	require.NoError(t, err)
