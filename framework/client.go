@@ -27,7 +27,6 @@ type scope struct {
 	prefix    string
 	namespace string // with a leading slash, or ""
 	plain     *features
-	door      *session.Scope
 }
 
 // Connect is Start and BlockUntilConnected; if ctx ends first, or the
@@ -74,7 +73,6 @@ func (sc *scope) inNamespace(namespace string) *scope {
 		in.namespace = "/" + namespace
 	}
 	in.prefix = sc.plan.chroot + in.namespace
-	in.door = newDoor(&in)
 	return &in
 }
 
@@ -133,6 +131,11 @@ func (c *Client) State() listeners.State {
 		return listeners.Latent
 	}
 	return c.session.State()
+}
+
+// String is the state and the session, for logs.
+func (c *Client) String() string {
+	return fmt.Sprintf("%v session %#x", c.State(), uint64(c.SessionID()))
 }
 
 // States delivers every change of state, beginning with the present one. It

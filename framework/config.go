@@ -138,6 +138,14 @@ type Config struct {
 	// background. An outage is told at warn after a second, then ever more seldom,
 	// and at its end. Defaults to none.
 	Logger *zap.Logger
+
+	seams session.Seams // of tests of this module
+}
+
+// WithSeams is for the tests of this module: nobody else can make a key.
+func (cfg Config) WithSeams(_ session.Key, seams session.Seams) Config {
+	cfg.seams = seams
+	return cfg
 }
 
 // Auth is one credential, such as {"digest", []byte("user:password")}. It is
@@ -284,7 +292,7 @@ func fillTimeout(d *time.Duration, preset time.Duration) error {
 	case *d < 0:
 		return fmt.Errorf("is %v: it must not be negative", *d)
 	case *d < time.Millisecond:
-		return fmt.Errorf("is %v: it must be a millisecond at least", *d)
+		return fmt.Errorf("is %v: it must be a millisecond at least (a number alone counts nanoseconds: write %d*time.Second)", *d, *d)
 	case *d > most:
 		return fmt.Errorf("is %v: it must be %v at most", *d, most)
 	}
@@ -338,6 +346,7 @@ var rules = map[SessionLease]lease.Rule{LeaseByQuorum: lease.ByQuorum, LeaseBySe
 
 func (p *plan) session() session.Config {
 	cfg := session.Config{
+		Seams: p.seams,
 		Transport: transport.Config{
 			Servers:        p.servers,
 			SessionTimeout: p.SessionTimeout,

@@ -59,7 +59,7 @@ func TestMalformedConnectStrings(t *testing.T) {
 		"[::1]2181":    "is not host:port",
 		"[nonsense]:1": "has no IPv6 address",
 		"a b:1":        "no host name has",
-		"zk://a:1":     "port \"\"",
+		"zk://a:1":     "has a scheme",
 		"a:b@c:1":      "credentials belong in Auth",
 		"a:1//app":     "empty element",
 		"a:1/app/":     "ends with a slash",
@@ -83,7 +83,9 @@ func TestConfigNamesTheFieldThatIsWrong(t *testing.T) {
 	}{
 		{"SessionTimeout", func(c *Config) { c.SessionTimeout = -time.Second }, "must not be negative"},
 		{"SessionTimeout", func(c *Config) { c.SessionTimeout = time.Microsecond }, "a millisecond at least"},
+		{"SessionTimeout", func(c *Config) { c.SessionTimeout = 15 }, "write 15*time.Second"},
 		{"SessionTimeout", func(c *Config) { c.SessionTimeout = time.Second - 1 }, "1s at least"},
+		{"ConnectString", func(c *Config) { c.ConnectString = "zk://user:secret@a:1" }, "ConnectString has a scheme: it is host:port pairs alone, as in zk1:2181,zk2:2181/app"},
 		{"SessionTimeout", func(c *Config) { c.SessionTimeout = math.MaxInt64 }, "at most"},
 		{"ConnectTimeout", func(c *Config) { c.ConnectTimeout = -1 }, "must not be negative"},
 		{"CloseTimeout", func(c *Config) { c.CloseTimeout = 1000 * time.Hour }, "at most"},

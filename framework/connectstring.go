@@ -17,6 +17,9 @@ func parseConnectString(s string) (servers []string, chroot string, err error) {
 	if strings.TrimSpace(s) == "" {
 		return nil, "", errors.New("is empty: it lists host:port pairs, separated by commas, and may end in a chroot")
 	}
+	if strings.Contains(s, "://") { // not shown: there may be a password behind it
+		return nil, "", errors.New("has a scheme: it is host:port pairs alone, as in zk1:2181,zk2:2181/app")
+	}
 	hosts := s
 	if i := strings.IndexByte(s, '/'); i >= 0 {
 		hosts, chroot = s[:i], s[i:]

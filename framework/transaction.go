@@ -329,8 +329,10 @@ func (t *Ops) results(o *op, answered []wire.MultiResult) ([]Result, error) {
 	return results, nil
 }
 
-// guarded is a transaction of the same operations with guards before them.
-func (t Ops) guarded(guards []session.Guard) *Transaction {
+// Guarded is for the recipes of this module: nobody else can make a key. It is a
+// transaction of the same operations that is applied only if the guards hold. A guard
+// that does not is a *session.GuardError.
+func (t Ops) Guarded(_ session.Key, guards []session.Guard) *Transaction {
 	t.guards = make([]pendingOp, len(guards))
 	for i, g := range guards {
 		op := wire.OpCheck

@@ -60,8 +60,12 @@ func (t EventType) String() string {
 
 // Stop gives the watch up, as time.Timer's does: afterwards C is closed, and
 // has an event only if one had come before. Watches on one node share what
-// stands on the server, which is removed with the last of them.
+// stands on the server, which is removed with the last of them. A zero Watch has
+// nothing to give up.
 func (w *Watch) Stop() {
+	if w == nil || w.session == nil {
+		return
+	}
 	w.session.StopWatch(w.inner)
 	w.once.Do(func() { close(w.c) })
 }

@@ -15,8 +15,8 @@ type Clock interface {
 	Since(t time.Time) time.Duration
 }
 
-// NewClock makes the clock of each session. Tests put another one here.
-var NewClock = func() Clock { return newSleepClock(time.Time.UnixNano, sinceBoot) }
+// newMachineClock is the clock of the machine.
+func newMachineClock() Clock { return newSleepClock(time.Time.UnixNano, sinceBoot) }
 
 // sleepClock adds the time that the machine has slept to the monotonic clock,
 // which stands still meanwhile on most systems.

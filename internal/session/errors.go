@@ -27,7 +27,7 @@ var ErrTooLarge = errors.New("request too large")
 
 // ErrReplyTooLarge reports a reply that is larger than we accept. What was asked
 // for was done.
-var ErrReplyTooLarge = errors.New("reply too large")
+var ErrReplyTooLarge = errors.New("reply larger than Config.MaxReply")
 
 // ErrKeepsVanishing reports a node that others delete as often as it is made.
 var ErrKeepsVanishing = errors.New("is deleted as often as it is made")

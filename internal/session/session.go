@@ -33,6 +33,7 @@ var ErrTimeoutTooShort = errors.New("session timeout is too short for locks")
 
 // Config says how to run a session.
 type Config struct {
+	Seams
 	Transport    transport.Config // without its Logger
 	Lease        lease.Rule
 	ServerTick   time.Duration // see lease.Terms
@@ -63,9 +64,9 @@ type Session struct {
 	stop      context.CancelCauseFunc
 	jobs      sync.WaitGroup // the run loop, and work in the background
 	aside     sync.WaitGroup // see Aside
-	keep      sync.Once
-	perClient any          // written once
-	reads     atomic.Int32 // how servers read together, see Lists
+	slots     sync.Map       // by *Slot: what it keeps
+	slotsMu   sync.Mutex     // for those who fill one
+	reads     atomic.Int32   // how servers read together, see Lists
 	// ephemeralsLost counts the connections that ended over a request for the
 	// session's own nodes, see learnEphemerals.
 	ephemeralsLost   atomic.Int32
@@ -106,12 +107,21 @@ type Session struct {
 	closeErr    error
 }
 
+// Seams are where tests put something else.
+type Seams struct {
+	Clock  Clock          // by which the session lease is counted; nil for that of the machine
+	Random *random.Source // nil for what nobody can foresee
+}
+
 // Open begins to connect, in the background and for as long as it takes.
 func Open(cfg Config) (*Session, error) {
+	if cfg.Clock == nil {
+		cfg.Clock = newMachineClock()
+	}
 	s := &Session{
 		cfg:      cfg,
-		clock:    NewClock(),
-		random:   random.New(),
+		clock:    cfg.Clock,
+		random:   cfg.Random,
 		log:      cfg.Logger,
 		watches:  newWatches(cfg.Transport.MaxRequest),
 		window:   newWindow(),
@@ -208,12 +218,6 @@ func (s *Session) wakeLocked() {
 	case s.wake <- struct{}{}:
 	default:
 	}
-}
-
-// PerClient is what package locks keeps for the client, made by the first call.
-func (s *Session) PerClient(first func() any) any {
-	s.keep.Do(func() { s.perClient = first() })
-	return s.perClient
 }
 
 // Close ends tracked nodes, watches, background work and the session, in this order,

@@ -55,13 +55,11 @@ func (c *arming) Read(p []byte) (int, error) {
 // is LOST then, and nobody is told of a connection that cannot be used.
 func TestSessionIsLostWhileItIsRenewed(t *testing.T) {
 	clock := &leaping{leap: time.Minute}
-	before := NewClock
-	NewClock = func() Clock { return clock }
-	defer func() { NewClock = before }()
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
 		dials := 0
 		s, err := Open(Config{
+			Seams: Seams{Clock: clock},
 			Transport: transport.Config{
 				Servers: []string{srv.ConnectString()}, SessionTimeout: 10 * time.Second, ConnectTimeout: time.Second, MaxReply: 1 << 20, MaxRequest: 1 << 20,
 				Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {

@@ -486,10 +486,8 @@ func TestCancelledAtEachLookAtTheClock(t *testing.T) {
 	for name, lock := range swept {
 		t.Run(name, func(t *testing.T) {
 			w := new(tripwire)
-			before := session.NewClock
-			session.NewClock = func() session.Clock { return w }
-			defer func() { session.NewClock = before }()
-			cancelledAtEachLook(t, lock, w, func(ctx context.Context) context.Context { return ctx })
+			onItsClock := func(cfg *framework.Config) { *cfg = cfg.WithSeams(session.Key{}, session.Seams{Clock: w}) }
+			cancelledAtEachLook(t, lock, w, onItsClock, func(ctx context.Context) context.Context { return ctx })
 		})
 	}
 }
@@ -510,18 +508,18 @@ func TestCancelledAtEachLookAtTheContext(t *testing.T) {
 	for name, lock := range swept {
 		t.Run(name, func(t *testing.T) {
 			w := new(tripwire)
-			cancelledAtEachLook(t, lock, w, func(ctx context.Context) context.Context { return watched{ctx, w} })
+			cancelledAtEachLook(t, lock, w, func(*framework.Config) {}, func(ctx context.Context) context.Context { return watched{ctx, w} })
 		})
 	}
 }
 
-func cancelledAtEachLook(t *testing.T, lock func(*framework.Client) locks.Lock, w *tripwire, of func(context.Context) context.Context) {
+func cancelledAtEachLook(t *testing.T, lock func(*framework.Client) locks.Lock, w *tripwire, change func(*framework.Config), of func(context.Context) context.Context) {
 	t.Helper()
 	granted, refused := 0, 0
 	for n := int64(1); granted < 3 && !t.Failed(); n++ { // the last ones were cancelled too late
 		synctest.Test(t, func(t *testing.T) {
 			srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-			c := connect(t, srv)
+			c := connect(t, srv, change)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			w.trip = cancel

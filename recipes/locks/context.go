@@ -1,6 +1,10 @@
 package locks
 
-import "context"
+import (
+	"context"
+
+	"github.com/paddock-zk/paddock/framework"
+)
 
 // holdContext is a context that ends with a hold and carries it.
 //
@@ -165,10 +169,15 @@ var over = func() context.Context {
 // Bind is Context with another parent: a child of ctx that also carries this
 // hold and ends with it. For holds that outlive the call that acquired them,
 // such as a leader's that serves requests. cancel frees it and does not release
-// the hold.
+// the hold. For a nil ctx it has ended, with framework.ErrNilContext as its cause.
 func (h *Hold) Bind(ctx context.Context) (bound context.Context, cancel context.CancelFunc) {
 	if h.ownership == nil {
 		return over, func() {}
+	}
+	if ctx == nil {
+		ended, end := context.WithCancelCause(context.Background())
+		end(framework.ErrNilContext)
+		return ended, func() {}
 	}
 	// Not tied to the hold's own context, which ends with the ctx that Acquire
 	// was given, while the hold goes on.

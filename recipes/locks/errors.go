@@ -7,6 +7,8 @@ import (
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/foreign"
 	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/recipes/internal/acquire"
+	"github.com/paddock-zk/paddock/recipes/internal/znode"
 )
 
 var (
@@ -17,7 +19,7 @@ var (
 	ErrNodeDeleted = session.ErrNodeDeleted
 	// ErrNotAcquired reports that somebody else held the lock for as long as
 	// TryAcquire waited.
-	ErrNotAcquired = errors.New("lock not acquired")
+	ErrNotAcquired = acquire.ErrNotAcquired
 	// ErrDeadlock reports a wait that only its own caller could end.
 	ErrDeadlock = errors.New("would wait for itself")
 	// ErrReleased reports a hold that was released before.
@@ -27,11 +29,11 @@ var (
 	// ErrInvalidLock reports a lock built from nil, nothing, a bad path or a
 	// number below 1. It also reports a path that another kind of lock is using,
 	// and a semaphore that this client uses with another number of leases.
-	ErrInvalidLock = errors.New("invalid lock")
+	ErrInvalidLock = acquire.ErrInvalidLock
 	// ErrSequenceExhausted reports a queue whose numbers are near their end, or
 	// have passed it, so that their order means nothing. It begins again when
 	// the lock's node is deleted: the servers do so with an idle container.
-	ErrSequenceExhausted = errors.New("sequence numbers exhausted")
+	ErrSequenceExhausted = znode.ErrSequenceExhausted
 	// ErrFenced reports a write refused because the lock is gone.
 	ErrFenced = errors.New("fenced: lock is gone")
 	// ErrNoFence reports a hold that cannot be proved to the ensemble.
@@ -72,10 +74,4 @@ func (e *LostError) Unwrap() []error { return []error{ErrLockLost, e.Reason} }
 
 func opError(op, path string, err error) error {
 	return &framework.OpError{Op: op, Path: path, Err: err}
-}
-
-// passing is whether an acquisition goes on after a failure.
-func passing(err error) bool {
-	return session.Passing(err) || errors.Is(err, session.ErrSessionOver) || errors.Is(err, errAgain) ||
-		errors.Is(err, session.ErrKeepsVanishing)
 }

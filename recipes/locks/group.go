@@ -95,7 +95,7 @@ func releaseAll(holds []*Hold) error {
 	for len(left) > 0 {
 		h := left[len(left)-1]
 		left = left[:len(left)-1]
-		if len(h.members()) == 0 && h.ownership.contender == nil { // a lock of somebody else's
+		if len(h.members()) == 0 && h.ownership.queue == nil { // a lock of somebody else's
 			told.take(h.Release())
 			continue
 		}
@@ -155,22 +155,22 @@ func (r *releaseResult) giveBack(departures []*pendingRelease) {
 	var longest time.Duration
 	for _, leaf := range leaves {
 		o := leaf.hold.ownership
-		o.contender.quit(o)
-		from := source{o.contender.scope.Session, o.contender.session}
-		paths[from] = append(paths[from], o.contender.node())
+		o.quit()
+		from := source{o.node.Session(), o.node.ID()}
+		paths[from] = append(paths[from], o.nodePath())
 		of[from] = append(of[from], o)
-		longest = max(longest, o.contender.opts.releaseWait)
+		longest = max(longest, o.queue.opts.ReleaseWait)
 	}
 	until := time.Now().Add(longest)
 	for from, owns := range of {
 		removals := from.RemoveAll(from.id, paths[from])
 		for i, o := range owns {
-			o.contender.removed(o, removals[i])
-			o.contender.sweep()
-			o.contender.local.vacate(o)
+			o.removed(removals[i])
+			o.node.Sweep()
+			o.local.vacate(o)
 		}
 		for i, o := range owns {
-			r.take(o.contender.given(o, removals[i], time.Until(until)))
+			r.take(o.given(removals[i], time.Until(until)))
 		}
 	}
 	detach(ended)

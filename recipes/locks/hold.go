@@ -44,11 +44,11 @@ func newHold(ctx context.Context, o *ownership) (*Hold, error) {
 }
 
 // NewHold makes the hold of a Lock of your own; ctx is the one Acquire was
-// given. release is called once, by the hold's Release, whose error it gives; nil
-// does nothing.
+// given; nil is the same as context.Background. release is called once, by the hold's
+// Release, whose error it gives; nil does nothing.
 // Call lost when ownership can no longer be vouched for; the hold then ends
 // with a *LostError around cause, and release is not called.
-func NewHold(ctx context.Context, release func() error) (hold *Hold, lost func(cause error)) {
+func NewHold(ctx context.Context, release func() error) (hold *Hold, lost func(cause error)) { //nolint:contextcheck // a nil context has nothing to pass on
 	o := newOwnership(lockKey{}, "")
 	o.backing = &backing{give: func() error {
 		defer o.isGone()
@@ -57,6 +57,9 @@ func NewHold(ctx context.Context, release func() error) (hold *Hold, lost func(c
 		}
 		return release()
 	}}
+	if ctx == nil {
+		ctx = context.Background()
+	}
 	// A new ownership lets its first hold join.
 	hold, _ = newHold(ctx, o)
 	return hold, func(cause error) {
@@ -216,6 +219,14 @@ func (h *Hold) Path() string {
 		return ""
 	}
 	return h.ownership.path
+}
+
+// String is the state and the node, for logs.
+func (h *Hold) String() string {
+	if path := h.Path(); path != "" {
+		return h.State().String() + " " + path
+	}
+	return h.State().String()
 }
 
 // Members are the holds of a MultiLock's locks, in the order of their paths and

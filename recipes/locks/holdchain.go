@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/recipes/internal/znode"
 )
 
 // holdChain is what a context carries: the holds it comes from, the latest first.
@@ -27,8 +28,8 @@ func tagOf(ctx context.Context, s *session.Session) session.Tag {
 // none.
 func inherited(ctx context.Context) (tag session.Tag) {
 	for chain := holdChainOf(ctx); chain != nil; chain = chain.outer {
-		if p := chain.hold.firstContender(); p != nil {
-			tag = p.tag
+		if o := chain.hold.first(); o != nil {
+			tag = o.node.Tag()
 		}
 	}
 	return tag
@@ -94,8 +95,8 @@ func (chain *holdChain) every(key lockKey, fn func(*ownership)) {
 
 // holds is whether a context comes from a hold of a lock that is not lost or
 // released. An empty kind stands for every side.
-func (chain *holdChain) holds(key lockKey, mark string) bool {
-	h := chain.find(key, func(h *Hold) bool { return mark == "" || h.ownership.nodeKind() == mark })
+func (chain *holdChain) holds(key lockKey, kind znode.Kind) bool {
+	h := chain.find(key, func(h *Hold) bool { return kind == "" || h.ownership.nodeKind() == kind })
 	if h == nil {
 		return false
 	}

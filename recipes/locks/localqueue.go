@@ -1,7 +1,6 @@
 package locks
 
 import (
-	"bytes"
 	"context"
 	"sync"
 	"time"
@@ -9,6 +8,7 @@ import (
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/foreign"
 	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/recipes/internal/acquire"
 )
 
 // A local queue is where the goroutines of one client wait that want the same lock and
@@ -62,7 +62,7 @@ type waiter struct {
 	// What it was told. Without any of these its time is up.
 	leads, expired bool
 	granted        *ownership
-	contender      *contender // to lead with, nil for a new one
+	attempt        *acquisition // to lead with, nil for a new one
 }
 
 // localQueues are the local queues of one client. A local queue is there as long as somebody leads or
@@ -79,13 +79,7 @@ func localQueuesOf(s *session.Session) *localQueues { return &sharedOf(s).localQ
 // now is the time since the local queues were made.
 func (lqs *localQueues) now() time.Duration { return time.Since(lqs.made) }
 
-func (lq *localQueue) queues() *localQueues { return localQueuesOf(lq.q.scope.Session) }
-
-// alike is whether two lock objects would make the same node.
-func (q *queue) alike(other *queue) bool {
-	return q.scope == other.scope && q.kind == other.kind && q.opts.revocable == other.opts.revocable &&
-		q.opts.hasData == other.opts.hasData && bytes.Equal(q.opts.data, other.opts.data)
-}
+func (lq *localQueue) queues() *localQueues { return localQueuesOf(lq.q.Core.Session()) }
 
 // join waits in the local queue for a lock or founds it, which is to lead: then there is
 // no waiter. Who asks only once and finds a local queue is refused if the lock is held
@@ -94,10 +88,10 @@ func (q *queue) alike(other *queue) bool {
 func (lqs *localQueues) join(ctx context.Context, m *InterProcessMutex, once bool) (*localQueue, *waiter, error) {
 	q := &m.queue
 	var id int64
-	if q.opts.failOnLoss {
-		id = q.scope.Session.ID()
+	if q.opts.FailOnLoss {
+		id = q.Core.Session().ID()
 	}
-	key, done := localQueueKey{q.path, inherited(ctx)}, ctx.Done()
+	key, done := localQueueKey{q.Path, inherited(ctx)}, ctx.Done()
 	lqs.mu.Lock()
 	defer lqs.mu.Unlock()
 	lq := lqs.findLocked(key, q)
@@ -142,7 +136,7 @@ func (lqs *localQueues) eachWait(note func(longestWait)) {
 				n++
 			}
 			if n > 0 {
-				note(longestWait{lq.q, 0, lqs.made.Add(lq.first.since), n})
+				note(longestWait{&lq.q.Queue, 0, lqs.made.Add(lq.first.since), n})
 			}
 		}
 	}
@@ -150,7 +144,7 @@ func (lqs *localQueues) eachWait(note func(longestWait)) {
 
 // dropLocked removes a local queue that nobody is in.
 func (lqs *localQueues) dropLocked(lq *localQueue) {
-	key := localQueueKey{lq.q.path, lq.tag}
+	key := localQueueKey{lq.q.Path, lq.tag}
 	first := lqs.all[key]
 	switch {
 	case first != lq:
@@ -211,7 +205,7 @@ func (w *waiter) await() {
 
 // withdraw leaves the local queue, unless it has been picked and is about to be told.
 func (w *waiter) withdraw() {
-	lqs := localQueuesOf(w.mutex.scope.Session)
+	lqs := localQueuesOf(w.mutex.queue.Core.Session())
 	lqs.mu.Lock()
 	left := w.queued
 	if left {
@@ -231,7 +225,7 @@ func (w *waiter) abandon() {
 	w.told.Wait()
 	switch {
 	case w.leads:
-		w.queue.stepDown(w.contender)
+		w.queue.stepDown(w.attempt)
 	case w.granted != nil:
 		w.granted.decline()
 	}
@@ -241,7 +235,7 @@ func (w *waiter) abandon() {
 // is left to be done. It returns neither hold nor error to who has to begin again.
 func (w *waiter) finish(ctx, limited context.Context, tries bool, began time.Duration) (hold *Hold, err error) {
 	o := w.granted
-	var in *obstacle
+	var in *acquire.Obstacle
 	defer unclaimed(&hold, &o)
 	switch {
 	case w.expired:
@@ -251,7 +245,7 @@ func (w *waiter) finish(ctx, limited context.Context, tries bool, began time.Dur
 	case o == nil:
 		in, err = w.queue.seenAhead(), foreign.ContextEnd(limited)
 	case limited.Err() != nil:
-		in, err = o.contender.heldHere(), foreign.ContextEnd(limited)
+		in, err = o.heldHere(), foreign.ContextEnd(limited)
 	default:
 		// A deadline may have passed between the hand-over and now.
 		if state, _ := o.now(); state != Lost {
@@ -270,78 +264,69 @@ func (w *waiter) finish(ctx, limited context.Context, tries bool, began time.Dur
 
 // outlived is whether the session is over that a waiter was not to outlive.
 func (w *waiter) outlived() bool {
-	lqs := localQueuesOf(w.mutex.scope.Session)
+	lqs := localQueuesOf(w.mutex.queue.Core.Session())
 	lqs.mu.Lock()
 	in := w.session
 	lqs.mu.Unlock()
-	return in != 0 && in != w.mutex.scope.Session.ID()
+	return in != 0 && in != w.mutex.queue.Core.Session().ID()
 }
 
 // lead goes on from where another has got to.
-func (w *waiter) lead() (*ownership, *obstacle, error) {
-	lq, p, m := w.queue, w.contender, w.mutex
+func (w *waiter) lead() (*ownership, *acquire.Obstacle, error) {
+	lq, a, m := w.queue, w.attempt, w.mutex
 	if w.outlived() {
-		lq.stepDown(p)
+		lq.stepDown(a)
 		return nil, nil, framework.ErrSessionExpired
 	}
 	switch {
-	case p == nil:
-	case p.session != m.scope.Session.ID():
-		p.leave() // it is of a session that we may not have waited in
-		p = nil
+	case a == nil:
+	case a.Session() != m.queue.Core.Session().ID():
+		a.Leave() // it is of a session that we may not have waited in
+		a = nil
 	default:
-		p.queue, p.obstacle = &m.queue, nil
+		a.adopt(m)
 	}
-	return lq.lead(w.ctx, m, p, false)
+	return lq.lead(w.ctx, m, a, false)
 }
 
-// contender is a new one for who leads.
-func (lq *localQueue) place(ctx context.Context, m *InterProcessMutex) *contender {
-	return &contender{queue: &m.queue, tag: tagOf(ctx, m.scope.Session), local: lq}
-}
-
-// lead gets the lock from the servers, with a new contender if there is none. If it
-// fails, or a function of the caller's panics, it passes the lead on. o is who was in
+// lead gets the lock from the servers, with a new attempt if there is none. If it
+// fails, or a function of the caller's panics, it passes the lead on. in is who was in
 // the way.
-func (lq *localQueue) lead(ctx context.Context, m *InterProcessMutex, p *contender, once bool) (o *ownership, in *obstacle, err error) {
+func (lq *localQueue) lead(ctx context.Context, m *InterProcessMutex, a *acquisition, once bool) (o *ownership, in *acquire.Obstacle, err error) {
 	defer func() {
 		if o == nil {
-			lq.stepDown(p)
+			lq.stepDown(a)
 		}
 	}()
-	if p == nil {
-		p = lq.place(ctx, m)
+	if a == nil {
+		a = m.newAcquisition(ctx, lq)
 	}
 	if ctx.Err() != nil { // nothing is sent for a caller that has gone
-		return nil, p.seenAhead(), foreign.ContextEnd(ctx)
+		return nil, obstacleOf(&a.Attempt, m.queue.Lock), foreign.ContextEnd(ctx)
 	}
-	if o, err = p.own(ctx, once, m.own); err != nil {
-		in = p.seenAhead()
-	}
-	return o, in, err
+	return a.run(ctx, once)
 }
 
 // stepDown passes the lead on.
-func (lq *localQueue) stepDown(p *contender) {
+func (lq *localQueue) stepDown(a *acquisition) {
 	lq.taken(nil)
-	if p != nil && p.name == "" && p.unknown == nil {
-		p.sweep()
-		p = nil
+	if a != nil && a.Empty() {
+		a = nil
 	}
-	lq.promote(p)
+	lq.promote(a)
 }
 
-// promote lets the next in the local queue lead, with a contender or without. If nobody is
-// there, the contender is left and the local queue over.
-func (lq *localQueue) promote(p *contender) {
+// promote lets the next in the local queue lead, with an attempt or without. If nobody is
+// there, the attempt is left and the local queue over.
+func (lq *localQueue) promote(a *acquisition) {
 	lqs := lq.queues()
 	lqs.mu.Lock()
 	w := lq.first
 	if w == nil {
 		lqs.dropLocked(lq)
 		lqs.mu.Unlock()
-		if p != nil {
-			p.leave()
+		if a != nil {
+			a.Leave()
 		}
 		return
 	}
@@ -349,46 +334,43 @@ func (lq *localQueue) promote(p *contender) {
 	lqs.mu.Unlock()
 	// Its context may have ended. The waiter asks that itself: the methods of a
 	// context are its caller's, and may block or panic.
-	w.leads, w.contender = true, p
+	w.leads, w.attempt = true, a
 	w.told.Done()
 }
 
 // seenAhead is who has the lock, nil if nobody was seen to.
-func (lq *localQueue) seenAhead() *obstacle {
+func (lq *localQueue) seenAhead() *acquire.Obstacle {
 	lqs := lq.queues()
 	lqs.mu.Lock()
 	defer lqs.mu.Unlock()
 	switch {
 	case lq.holder != nil:
-		return lq.holder.contender.heldHere()
+		return lq.holder.heldHere()
 	case !lq.behind:
 		return nil
 	case lq.front == "":
-		return &obstacle{lock: lq.q.lock, ahead: lq.ahead}
+		return &acquire.Obstacle{Lock: lq.q.Lock, Ahead: lq.ahead}
 	}
-	return &obstacle{lock: lq.q.lock, ahead: lq.ahead, node: session.Below(lq.q.path, lq.front)}
+	return &acquire.Obstacle{Lock: lq.q.Lock, Ahead: lq.ahead, Node: session.Below(lq.q.Path, lq.front)}
 }
 
-// heldHere is a contender that a goroutine of this client has, as an obstacle to another.
-func (p *contender) heldHere() *obstacle {
-	return &obstacle{lock: p.lock, node: p.node(), session: p.session, local: true}
+// heldHere is a lock that a goroutine of this client has, as an obstacle to another.
+func (o *ownership) heldHere() *acquire.Obstacle {
+	return &acquire.Obstacle{Lock: o.queue.Lock, Node: o.node.Path(), Session: o.node.ID(), Local: true}
 }
 
-// sawAhead, taken and moved are what a contender tells those behind it in the local queue. They
-// do nothing for a contender without a local queue.
+// sawAhead, taken and moved are what an attempt tells those behind it in the local queue. They
+// do nothing for an attempt without a local queue.
 
 // sawAhead says that others are ahead in the queue.
-func (lq *localQueue) sawAhead(v *position) {
+func (lq *localQueue) sawAhead(p *acquire.Position) {
 	if lq == nil {
 		return
 	}
 	lqs := lq.queues()
 	lqs.mu.Lock()
 	defer lqs.mu.Unlock()
-	lq.behind, lq.ahead, lq.front = true, v.at, ""
-	if v.front.n == 0 {
-		lq.front = v.ahead
-	}
+	lq.behind, lq.ahead, lq.front = true, p.At, p.Only()
 }
 
 // taken says who has the lock, nil if nobody has it after all. It comes before
@@ -416,7 +398,7 @@ func (lq *localQueue) moved(to int64) {
 	for w := lq.first; w != nil; {
 		next := w.next
 		switch {
-		case !w.mutex.opts.failOnLoss:
+		case !w.mutex.queue.opts.FailOnLoss:
 		case w.session == 0:
 			w.session = to
 		case w.session != to:
@@ -473,8 +455,8 @@ func (lq *localQueue) pass(o *ownership) bool {
 	if lq == nil {
 		return false
 	}
-	p := o.contender
-	if p.opts.revocable || p.multiLocks || o.isKept() {
+	opts := &o.queue.opts
+	if opts.Revocable || o.node.SawMulti() || o.isKept() {
 		return false
 	}
 	lqs := lq.queues()
@@ -482,7 +464,7 @@ func (lq *localQueue) pass(o *ownership) bool {
 	lqs.mu.Lock()
 	w := lq.first
 	if w == nil || lq.holder != o || // nobody waits, or the node is gone
-		lq.passed >= p.opts.handovers && now-lq.won >= p.opts.burst || now-lq.won >= mostRun {
+		lq.passed >= opts.Handovers && now-lq.won >= opts.Burst || now-lq.won >= mostRun {
 		lqs.mu.Unlock()
 		return false
 	}
@@ -498,10 +480,8 @@ func (lq *localQueue) pass(o *ownership) bool {
 
 // passTo hands the lock over to somebody who was taken out of the local queue for it.
 func (lq *localQueue) passTo(o *ownership, w *waiter) bool {
-	p := *o.contender
-	p.queue = &w.mutex.queue
-	next := w.mutex.own(&p)
-	next.tracked = o.tracked
+	next := w.mutex.own(o.node.In(&w.mutex.queue.Queue))
+	next.local = lq
 	lqs := lq.queues()
 	become := func(from, to *ownership) (ok bool) {
 		lqs.mu.Lock()
@@ -514,7 +494,7 @@ func (lq *localQueue) passTo(o *ownership, w *waiter) bool {
 	}
 	// The local queue knows the new one before it can be told that it is lost.
 	passed := become(o, next)
-	if passed && p.scope.Session.PassTracked(o.tracked, p.teller(next)) != nil {
+	if passed && o.node.Pass(next) != nil {
 		become(next, o)
 		passed = false
 	}
@@ -530,7 +510,6 @@ func (lq *localQueue) passTo(o *ownership, w *waiter) bool {
 		}
 		return false
 	}
-	o.contender.lateCreate = false // it is looked for when the node goes
 	w.granted = next
 	return true
 }

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/recipes/internal/acquire"
 )
 
 // longWait is the length from which on a wait is logged. The line about a lock that
@@ -30,7 +31,7 @@ type waitLog struct {
 // wait is an acquisition that waits on the servers.
 type wait struct {
 	log        *waitLog
-	queue      *queue
+	queue      *acquire.Queue
 	spare      int
 	since      time.Time
 	prev, next *wait
@@ -43,8 +44,8 @@ type loggedWait struct {
 	own  time.Duration // how long it was when the log said that this client holds the lock
 }
 
-// begin notes an acquisition that begins to wait; spare is as in contender.
-func (wl *waitLog) begin(q *queue, spare int) *wait {
+// begin notes an acquisition that begins to wait; spare is how many leases of a semaphore it does not need.
+func (wl *waitLog) begin(q *acquire.Queue, spare int) *wait {
 	w := &wait{log: wl, queue: q, spare: spare, since: time.Now()}
 	wl.mu.Lock()
 	w.prev = wl.last
@@ -88,7 +89,7 @@ func (wl *waitLog) arm() {
 
 // longestWait is the wait for one lock that has lasted for longest.
 type longestWait struct {
-	queue   *queue
+	queue   *acquire.Queue
 	spare   int
 	since   time.Time
 	waiters int
@@ -115,7 +116,7 @@ func (wl *waitLog) look() {
 			next = min(next, longWait-waited)
 			continue
 		}
-		entry, write := wl.judge(w, wl.logged[lock], held[w.queue.holders()], now)
+		entry, write := wl.judge(w, wl.logged[lock], held[w.queue.Holders()], now)
 		if write != nil {
 			due = append(due, write)
 		}
@@ -147,9 +148,9 @@ func (wl *waitLog) disarm() map[string]*longestWait {
 func (wl *waitLog) longest() map[string]*longestWait {
 	waits := make(map[string]*longestWait)
 	note := func(w longestWait) {
-		have := waits[w.queue.lock]
+		have := waits[w.queue.Lock]
 		if have == nil {
-			waits[w.queue.lock] = &w
+			waits[w.queue.Lock] = &w
 			return
 		}
 		have.waiters += w.waiters
@@ -173,7 +174,7 @@ func (wl *waitLog) heldHere(waits map[string]*longestWait, now time.Time) map[st
 	held := make(map[string][]time.Time)
 	for _, w := range waits {
 		if now.Sub(w.since) >= longWait {
-			held[w.queue.holders()] = nil
+			held[w.queue.Holders()] = nil
 		}
 	}
 	if len(held) > 0 {
@@ -197,7 +198,7 @@ func (wl *waitLog) judge(w *longestWait, logged loggedWait, held []time.Time, no
 		}
 	}
 	log := wl.session.Log()
-	fields := []zap.Field{zap.String("path", w.queue.lock), zap.Duration("waited", waited), zap.Int("waiters", w.waiters)}
+	fields := []zap.Field{zap.String("path", w.queue.Lock), zap.Duration("waited", waited), zap.Int("waiters", w.waiters)}
 	switch {
 	case own > w.spare && waited >= 2*logged.own:
 		fields = append(fields, zap.Duration("held", now.Sub(oldest)))

@@ -4,13 +4,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/paddock-zk/paddock/recipes/internal/acquire"
 )
 
 // A wait begins while the timer's function has seen none and is about to end.
 func TestWaitThatFindsTheTimerSet(t *testing.T) {
 	wl := &waitLog{localQueues: new(localQueues)}
 	wl.armed.Store(true)
-	w := wl.begin(&queue{lock: "/l"}, 0)
+	w := wl.begin(&acquire.Queue{Lock: "/l"}, 0)
 	assert.Len(t, wl.disarm(), 1)
 	assert.True(t, wl.armed.Load(), "look sets the timer")
 	w.end()

@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/recipes/internal/acquire"
+	"github.com/paddock-zk/paddock/recipes/internal/znode"
 )
 
 // InterProcessMultiLock is several locks as one: all or none, and lost as soon
@@ -48,7 +51,7 @@ func NewInterProcessMultiLock(lockSet ...Lock) *InterProcessMultiLock {
 		}
 	}
 	slices.SortStableFunc(m.members, func(a, b Lock) int {
-		pa, pb := contenderOf(a), contenderOf(b)
+		pa, pb := pathOf(a), pathOf(b)
 		switch {
 		case pa == "" || pb == "": // foreign ones last
 			return -cmp.Compare(pa, pb)
@@ -77,10 +80,10 @@ func (m *InterProcessMultiLock) add(lock Lock) error {
 		switch {
 		case same(have, lock), key != lockKey{} && key == haveKey && mark == haveMark:
 			return nil
-		case key != lockKey{} && key == haveKey && mark == writeName && haveMark == readName:
+		case key != lockKey{} && key == haveKey && mark == znode.Write && haveMark == znode.Read:
 			m.members[i] = lock
 			return nil
-		case key != lockKey{} && key == haveKey && mark == readName && haveMark == writeName:
+		case key != lockKey{} && key == haveKey && mark == znode.Read && haveMark == znode.Write:
 			return nil
 		}
 	}
@@ -112,18 +115,18 @@ func isNil(lock Lock) bool {
 
 // identity is which lock a member is, and which side. A semaphore is none: each
 // lease is another.
-func identity(lock Lock) (lockKey, string) {
+func identity(lock Lock) (lockKey, znode.Kind) {
 	switch l := lock.(type) {
 	case *InterProcessMutex:
-		return l.key, l.kind
+		return l.key, l.queue.Kind
 	case *InterProcessSemaphoreMutex:
-		return l.semaphore.key, leaseName
+		return l.semaphore.key, znode.Lease
 	}
 	return lockKey{}, ""
 }
 
-// contenderOf is what members are ordered by: the path of those of this package.
-func contenderOf(lock Lock) string {
+// pathOf is what members are ordered by: the path of those of this package.
+func pathOf(lock Lock) string {
 	switch l := lock.(type) {
 	case *InterProcessMutex:
 		return l.path
@@ -244,7 +247,7 @@ func (m *InterProcessMultiLock) joint(ctx context.Context, holds []*Hold) (joint
 			if l.err != nil {
 				return nil, opError("acquire", l.path, l.err)
 			}
-			if key = l.key; l.kind == readName && holdChainOf(ctx).find(key, nil) != nil {
+			if key = l.key; l.queue.Kind == znode.Read && holdChainOf(ctx).find(key, nil) != nil {
 				continue // re-entered, or the downgrade
 			}
 			if holds[i], err = l.reenter(ctx); err != nil {
@@ -281,23 +284,29 @@ func (m *InterProcessMultiLock) takeJointly(ctx context.Context, lim limit, join
 	if err != nil {
 		return err
 	}
-	a := newAttempt(ctx, lockSet, m.ordered)
+	s, label := of(lockSet[0]), pathsOf(lockSet)
+	members := make([]acquire.Member, len(lockSet))
+	for i, lock := range lockSet {
+		members[i] = memberOf(lock)
+	}
+	got := &nodes{own: func(i int, node acquire.Node) *ownership { return own(lockSet[i], node) }}
+	a := acquire.NewMulti(members, m.ordered, tagOf(ctx, s), got)
 	began := time.Now()
-	limited, cancel, err := lim.begin(ctx, a.scope.Session)
+	limited, cancel, err := lim.begin(ctx, s)
 	if err != nil {
-		return opError("acquire", a.paths(), &WaitError{Lock: a.paths(), Err: err})
+		return opError("acquire", label, &WaitError{Lock: label, Err: err})
 	}
 	defer cancel()
-	won, err := a.acquire(limited, lim.once())
-	if err != nil {
-		e := &ending{ctx: ctx, limited: limited, tries: lim.bounded, lock: a.paths(), waited: time.Since(began), obstacle: a.seenAhead()}
-		return opError("acquire", a.paths(), e.verdict(a.scope.Session, err))
+	if err := a.Run(limited, lim.once()); err != nil {
+		e := &ending{ctx: ctx, limited: limited, tries: lim.bounded, lock: label, waited: time.Since(began), obstacle: obstacleOf(&a.Attempt, label)}
+		return opError("acquire", label, e.verdict(s, err))
 	}
+	won := got.owned
 	defer func() { unclaimAll(won) }()
 	for _, i := range joint {
-		st := won[0].contender
-		if holds[i], err = st.hold(ctx, won[0]); err != nil {
-			return opError("acquire", st.path, err)
+		q := won[0].queue
+		if holds[i], err = q.hold(ctx, won[0]); err != nil {
+			return opError("acquire", q.Path, err)
 		}
 		won = won[1:]
 		if l, ok := m.members[i].(*InterProcessSemaphoreMutex); ok {
@@ -305,6 +314,40 @@ func (m *InterProcessMultiLock) takeJointly(ctx context.Context, lim limit, join
 		}
 	}
 	return nil
+}
+
+// memberOf is a lock of ours as an attempt takes it together with others.
+func memberOf(lock Lock) acquire.Member {
+	if l, ok := lock.(*InterProcessSemaphoreMutex); ok {
+		return acquire.Member{Queue: &l.semaphore.leases.Queue, Turns: &l.semaphore.turns.Queue, Contended: &l.semaphore.contended}
+	}
+	return acquire.Member{Queue: &lock.(*InterProcessMutex).queue.Queue} //nolint:forcetypeassert // there are no others
+}
+
+// own is the ownership of a node of a lock of ours.
+func own(lock Lock, node acquire.Node) *ownership {
+	if l, ok := lock.(*InterProcessSemaphoreMutex); ok {
+		return l.semaphore.own(node)
+	}
+	return lock.(*InterProcessMutex).own(node) //nolint:forcetypeassert // there are no others
+}
+
+// of is the session of the client of a lock of ours.
+func of(lock Lock) *session.Session {
+	key, _ := identity(lock)
+	return key.session
+}
+
+// pathsOf is what errors call a MultiLock.
+func pathsOf(lockSet []Lock) string {
+	var paths []string
+	for _, lock := range lockSet {
+		paths = append(paths, pathOf(lock))
+	}
+	if more := len(paths) - 3; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(paths[:3], ", "), more)
+	}
+	return strings.Join(paths, ", ")
 }
 
 // usedSemaphores are semaphores that an acquisition uses.
@@ -318,7 +361,7 @@ func useSemaphores(lockSet []Lock) (used usedSemaphores, err error) {
 			continue
 		}
 		s := l.semaphore
-		if err := sharedOf(s.turns.scope.Session).leases.use(s.path, s.total, 1); err != nil {
+		if err := sharedOf(s.turns.Core.Session()).leases.use(s.path, s.total, 1); err != nil {
 			return used, opError("acquire", s.path, err)
 		}
 		used = append(used, s)
@@ -328,6 +371,6 @@ func useSemaphores(lockSet []Lock) (used usedSemaphores, err error) {
 
 func (used usedSemaphores) done() {
 	for _, s := range used {
-		sharedOf(s.turns.scope.Session).leases.done(s.path)
+		sharedOf(s.turns.Core.Session()).leases.done(s.path)
 	}
 }

@@ -8,6 +8,9 @@ import (
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/foreign"
 	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/recipes/internal/acquire"
+	"github.com/paddock-zk/paddock/recipes/internal/lockopt"
+	"github.com/paddock-zk/paddock/recipes/internal/znode"
 )
 
 // InterProcessMutex is a lock for one owner at a time, reentrant for it. It is
@@ -17,9 +20,10 @@ import (
 //
 // Source: Curator's InterProcessMutex, LockInternals.
 type InterProcessMutex struct {
-	queue
-	key lockKey
-	err error // what is wrong with how it was made
+	queue queue
+	path  string // as given, in full once it is known
+	key   lockKey
+	err   error // what is wrong with how it was made
 }
 
 // NewInterProcessMutex is the mutex at path, which belongs to it alone. The
@@ -27,43 +31,47 @@ type InterProcessMutex struct {
 // It sends nothing and cannot fail: a nil client, a bad path or a nil option is
 // returned by every Acquire as ErrInvalidLock.
 func NewInterProcessMutex(c *framework.Client, path string, opts ...Option) *InterProcessMutex {
-	return newMutex(c, path, opts, lockName, []string{lockName}, aheadExclusive)
+	return newMutex(c, path, opts, "", nil, znode.Exclusive)
 }
 
-func newMutex(c *framework.Client, path string, opts []Option, mark string, marks []string,
-	ahead func(*snapshot, int) (int, bool)) *InterProcessMutex {
-	m := &InterProcessMutex{queue: queue{lock: path, path: path, kind: mark, kinds: marks, ahead: ahead,
-		eventGrants: mark == lockName, exclusive: mark != readName}}
-	var full string
-	if m.scope, full, m.opts, m.err = parts(c, path, opts); m.err == nil {
-		m.lock, m.path = full, full
-		m.key = lockKey{session: m.scope.Session, path: full}
+// newMutex makes a lock with nodes of one kind, among those that count. Without a kind
+// it is that of the options, alone.
+func newMutex(c *framework.Client, path string, opts []Option, kind znode.Kind, kinds []znode.Kind, rule znode.Rule) *InterProcessMutex {
+	m := &InterProcessMutex{path: path}
+	core, full, o, err := parts(c, path, opts)
+	if m.err = err; err != nil {
+		return m
 	}
+	if kind == "" {
+		kind, kinds = o.Kind, []znode.Kind{o.Kind}
+	}
+	m.path, m.key = full, lockKey{session: core.Session(), path: full}
+	m.queue = newQueue(c, acquire.Queue{Core: core, Lock: full, Path: full, Kind: kind, Kinds: kinds, Rule: rule, EventGrants: len(kinds) == 1}, o, kind != znode.Read)
 	return m
 }
 
 // parts checks what every lock is made from.
-func parts(c *framework.Client, path string, opts []Option) (*session.Scope, string, options, error) {
+func parts(c *framework.Client, path string, opts []Option) (session.Core, string, lockopt.Options, error) {
 	o, ok := optionsOf(opts)
 	if !ok {
 		return nil, "", o, fmt.Errorf("%w: option is nil", ErrInvalidLock)
 	}
-	if o.handovers < 0 {
-		return nil, "", o, fmt.Errorf("%w: %d local hand-overs", ErrInvalidLock, o.handovers)
+	if o.Handovers < 0 {
+		return nil, "", o, fmt.Errorf("%w: %d local hand-overs", ErrInvalidLock, o.Handovers)
 	}
-	scope := session.ScopeOf(c)
-	if scope == nil {
+	core := c.Core(session.Key{})
+	if core == nil {
 		return nil, "", o, fmt.Errorf("%w: no client", ErrInvalidLock)
 	}
 	if path == "/" {
 		return nil, "", o, fmt.Errorf("%w: the root belongs to no lock alone", ErrInvalidLock)
 	}
-	full, err := scope.Full(path)
+	full, err := core.Full(path)
 	if err != nil {
 		return nil, "", o, fmt.Errorf("%w: %w", ErrInvalidLock, err)
 	}
-	scope.Session.KeepReady()
-	return scope, full, o, nil
+	core.Session().KeepReady()
+	return core, full, o, nil
 }
 
 // Acquire waits until the lock is ours or ctx ends. Called with the context of
@@ -107,9 +115,9 @@ func (m *InterProcessMutex) TryAcquire(ctx context.Context, wait time.Duration) 
 		return hold, err
 	}
 	lim := limit{bounded: true, wait: wait}
-	limited, cancel, err := lim.begin(ctx, m.scope.Session)
+	limited, cancel, err := lim.begin(ctx, m.queue.Core.Session())
 	if err != nil {
-		return nil, opError("acquire", m.path, &WaitError{Lock: m.lock, Err: err})
+		return nil, opError("acquire", m.path, &WaitError{Lock: m.queue.Lock, Err: err})
 	}
 	defer endLimit(cancel, &hold)
 	return m.take(ctx, limited, lim.once(), true)
@@ -134,7 +142,7 @@ func (m *InterProcessMutex) begin(ctx context.Context) (*Hold, error) {
 // take waits for as long as limited lasts. Thousands may wait in the local queue at once,
 // so what is on the stack while they do is kept to what fits into the smallest.
 func (m *InterProcessMutex) take(ctx, limited context.Context, once, tries bool) (*Hold, error) {
-	began := localQueuesOf(m.scope.Session).now()
+	began := localQueuesOf(m.queue.Core.Session()).now()
 	for {
 		w, hold, err := m.enter(ctx, limited, once, tries, began)
 		if w != nil {
@@ -151,11 +159,11 @@ func (m *InterProcessMutex) take(ctx, limited context.Context, once, tries bool)
 func (m *InterProcessMutex) enter(ctx, limited context.Context, once, tries bool, began time.Duration) (w *waiter, hold *Hold, err error) {
 	var lq *localQueue
 	var o *ownership
-	var in *obstacle
+	var in *acquire.Obstacle
 	defer unclaimed(&hold, &o)
-	if m.kind != readName && m.opts.handovers > 0 {
-		if lq, w, err = localQueuesOf(m.scope.Session).join(limited, m, once); w != nil {
-			sharedOf(m.scope.Session).waitLog.arm()
+	if m.queue.Kind != znode.Read && m.queue.opts.Handovers > 0 {
+		if lq, w, err = localQueuesOf(m.queue.Core.Session()).join(limited, m, once); w != nil {
+			sharedOf(m.queue.Core.Session()).waitLog.arm()
 			return w, nil, nil
 		}
 	}
@@ -184,28 +192,25 @@ func unclaimed(hold **Hold, t **ownership) {
 
 // alone gets the lock with a node that nobody else waits behind in the local queue. After an
 // error it says who was in the way.
-func (m *InterProcessMutex) alone(ctx context.Context, once bool) (o *ownership, in *obstacle, err error) {
-	p := &contender{queue: &m.queue, tag: tagOf(ctx, m.scope.Session)}
+func (m *InterProcessMutex) alone(ctx context.Context, once bool) (o *ownership, in *acquire.Obstacle, err error) {
+	a := m.newAcquisition(ctx, nil)
 	defer func() {
 		if o == nil { // also if a function of the caller's has panicked
-			p.leave()
+			a.Leave()
 		}
 	}()
-	if o, err = p.own(ctx, once, m.own); err != nil {
-		in = p.seenAhead()
-	}
-	return o, in, err
+	return a.run(ctx, once)
 }
 
 // refused makes of how it ended what the caller is told.
-func (m *InterProcessMutex) refused(ctx, limited context.Context, tries bool, in *obstacle, began time.Duration, err error) error {
-	e := &ending{ctx: ctx, limited: limited, tries: tries, lock: m.lock, waited: localQueuesOf(m.scope.Session).now() - began, obstacle: in}
-	return opError("acquire", m.path, e.verdict(m.scope.Session, err))
+func (m *InterProcessMutex) refused(ctx, limited context.Context, tries bool, in *acquire.Obstacle, began time.Duration, err error) error {
+	e := &ending{ctx: ctx, limited: limited, tries: tries, lock: m.queue.Lock, waited: localQueuesOf(m.queue.Core.Session()).now() - began, obstacle: in}
+	return opError("acquire", m.path, e.verdict(m.queue.Core.Session(), err))
 }
 
 // conclude makes a hold of what was won.
 func (m *InterProcessMutex) conclude(ctx context.Context, o *ownership) (*Hold, error) {
-	hold, err := m.hold(ctx, o)
+	hold, err := m.queue.hold(ctx, o)
 	if err != nil {
 		return nil, opError("acquire", m.path, err)
 	}
@@ -213,7 +218,7 @@ func (m *InterProcessMutex) conclude(ctx context.Context, o *ownership) (*Hold, 
 }
 
 // isZero is whether the lock was not made by its constructor.
-func (m *InterProcessMutex) isZero() bool { return m == nil || m.scope == nil && m.err == nil }
+func (m *InterProcessMutex) isZero() bool { return m == nil || m.queue.Core == nil && m.err == nil }
 
 // usable is what every acquisition checks first.
 func usable(ctx context.Context, made error) error {
@@ -232,16 +237,16 @@ func usable(ctx context.Context, made error) error {
 // hold nor error to everybody else.
 func (m *InterProcessMutex) reenter(ctx context.Context) (*Hold, error) {
 	from := holdChainOf(ctx)
-	if same := from.find(m.key, func(h *Hold) bool { return h.ownership.nodeKind() == m.kind }); same != nil {
+	if same := from.find(m.key, func(h *Hold) bool { return h.ownership.nodeKind() == m.queue.Kind }); same != nil {
 		_, _ = same.ownership.now() // a deadline may have passed unseen
 		return newHold(ctx, same.ownership)
 	}
-	switch m.kind {
-	case readName:
+	switch m.queue.Kind {
+	case znode.Read:
 		if write := from.find(m.key, nil); write != nil {
 			return m.downgrade(ctx, write.ownership)
 		}
-	case writeName:
+	case znode.Write:
 		if from.find(m.key, nil) != nil {
 			return nil, fmt.Errorf("%w: the read side is held, and a write side waits for it", ErrDeadlock)
 		}
@@ -249,29 +254,14 @@ func (m *InterProcessMutex) reenter(ctx context.Context) (*Hold, error) {
 	return nil, nil
 }
 
-// own is the ownership of a contender.
-func (m *InterProcessMutex) own(p *contender) *ownership {
-	o := newOwnership(m.key, m.scope.Relative(p.node()))
-	o.contender = p
-	if m.kind != readName {
-		o.token = p.czxid
+// own is the ownership of a node.
+func (m *InterProcessMutex) own(node acquire.Node) *ownership {
+	o := newOwnership(m.key, m.queue.Core.Relative(node.Path()))
+	o.queue, o.node = &m.queue, node
+	if m.queue.Kind != znode.Read {
+		o.token = node.Token()
 	}
 	return o
-}
-
-// hold hands an ownership to who asked for it.
-func (q *queue) hold(ctx context.Context, o *ownership) (*Hold, error) {
-	hold, err := newHold(ctx, o)
-	if err != nil {
-		return nil, err // lost in the meantime
-	}
-	if q.opts.revocable {
-		stop := o.contender.observe(o.revoke) //nolint:contextcheck // it observes for as long as the hold lasts
-		o.mu.Lock()
-		o.unobserve = stop
-		o.mu.Unlock()
-	}
-	return hold, nil
 }
 
 // HeldBy reports whether ctx comes from a hold of this lock that is not lost or
@@ -280,5 +270,5 @@ func (m *InterProcessMutex) HeldBy(ctx context.Context) bool {
 	if m.isZero() || m.err != nil || ctx == nil {
 		return false
 	}
-	return holdChainOf(ctx).holds(m.key, m.kind)
+	return holdChainOf(ctx).holds(m.key, m.queue.Kind)
 }

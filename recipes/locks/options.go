@@ -1,39 +1,22 @@
 package locks
 
-import "time"
+import (
+	"time"
 
-// Option changes how one lock object acquires.
-type Option interface{ apply(*options) }
-
-type options struct {
-	data           []byte
-	hasData        bool
-	endOnSuspended bool
-	failOnLoss     bool
-	releaseWait    time.Duration
-	revocable      bool
-	lookAhead      bool
-	handovers      int
-	burst          time.Duration // for which the lock is handed over however often that is
-}
-
-const (
-	defaultReleaseWait = time.Second
-	defaultHandovers   = 16
-	defaultBurst       = 10 * time.Millisecond
+	"github.com/paddock-zk/paddock/recipes/internal/lockopt"
 )
 
-type option func(*options)
+// Option changes how one lock object acquires. Options are made by the functions of
+// this package.
+type Option interface{ Apply(*lockopt.Options) }
 
-func (f option) apply(o *options) { f(o) }
-
-func optionsOf(opts []Option) (options, bool) {
-	o := options{releaseWait: defaultReleaseWait, handovers: defaultHandovers, burst: defaultBurst}
+func optionsOf(opts []Option) (lockopt.Options, bool) {
+	o := lockopt.Defaults()
 	for _, opt := range opts {
 		if opt == nil {
 			return o, false
 		}
-		opt.apply(&o)
+		opt.Apply(&o)
 	}
 	return o, true
 }
@@ -42,24 +25,28 @@ func optionsOf(opts []Option) (options, bool) {
 // Defaults to framework.Config.DefaultData.
 func NodeData(data []byte) Option {
 	kept := append([]byte{}, data...)
-	return option(func(o *options) { o.data, o.hasData = kept, true })
+	return lockopt.Set(func(o *lockopt.Options) { o.Data, o.HasData = kept, true })
 }
 
 // EndOnSuspended ends a hold as lost as soon as it is uncertain, that is when
 // the connection is suspended, and gives the lock back once it can.
-func EndOnSuspended() Option { return option(func(o *options) { o.endOnSuspended = true }) }
+func EndOnSuspended() Option {
+	return lockopt.Set(func(o *lockopt.Options) { o.EndOnSuspended = true })
+}
 
 // FailOnSessionLoss makes a waiter whose session expires return
 // framework.ErrSessionExpired. By default it queues again, at the end.
-func FailOnSessionLoss() Option { return option(func(o *options) { o.failOnLoss = true }) }
+func FailOnSessionLoss() Option { return lockopt.Set(func(o *lockopt.Options) { o.FailOnLoss = true }) }
 
 // ReleaseWait bounds how long Release waits for the servers. Defaults to 1
 // second; 0 does not wait.
-func ReleaseWait(d time.Duration) Option { return option(func(o *options) { o.releaseWait = d }) }
+func ReleaseWait(d time.Duration) Option {
+	return lockopt.Set(func(o *lockopt.Options) { o.ReleaseWait = d })
+}
 
 // Revocable lets others ask for the lock back, see AttemptRevoke and
 // Hold.Revoked. NodeData is not written then, as in Curator.
-func Revocable() Option { return option(func(o *options) { o.revocable = true }) }
+func Revocable() Option { return lockopt.Set(func(o *lockopt.Options) { o.Revocable = true }) }
 
 // LocalHandovers bounds how often in a row the lock passes between goroutines
 // of this client, without asking the servers, before others get their turn; 0
@@ -84,7 +71,7 @@ func Revocable() Option { return option(func(o *options) { o.revocable = true })
 // With 0 each goroutine has a node of its own, and waits in the order of the
 // servers.
 func LocalHandovers(most int) Option {
-	return option(func(o *options) { o.handovers, o.burst = most, 0 })
+	return lockopt.Set(func(o *lockopt.Options) { o.Handovers, o.Burst = most, 0 })
 }
 
 // LookAhead makes hand-offs faster behind a far network: a waiter gets the lock
@@ -94,4 +81,4 @@ func LocalHandovers(most int) Option {
 // watches and an event more, at a time when nobody waits for them, and each
 // release tells two waiters instead of one. It is for mutexes, and without effect
 // on others.
-func LookAhead() Option { return option(func(o *options) { o.lookAhead = true }) }
+func LookAhead() Option { return lockopt.Set(func(o *lockopt.Options) { o.LookAhead = true }) }

@@ -9,19 +9,22 @@ import (
 
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/listeners"
+	"github.com/paddock-zk/paddock/recipes/internal/acquire"
+	"github.com/paddock-zk/paddock/recipes/internal/znode"
 )
 
 // ownership is one ownership of one lock: of a node, of a semaphore's lease, of a
 // MultiLock's members, or of whatever a foreign lock has. The holds that
 // re-enter it share it, and the last one to be released gives it back.
 type ownership struct {
-	key       lockKey // zero for a foreign lock and a MultiLock
-	path      string  // of the node, "" if there is none
-	token     int64
-	contender *contender           // what it stands on, if that is one node
-	tracked   *session.TrackedNode // to that node
-	backing   *backing             // of what stands on no node of its own, nil for others
-	ended     atomic.Bool          // the state is Lost or Released, which it stays
+	key     lockKey // zero for a foreign lock and a MultiLock
+	path    string  // of the node, "" if there is none
+	token   int64
+	queue   *queue       // of the node that it stands on, nil if that is none
+	local   *localQueue  // where goroutines of this client wait for the node, nil if none can
+	node    acquire.Node // that it stands on, with a queue
+	backing *backing     // of what stands on no node of its own, nil for others
+	ended   atomic.Bool  // the state is Lost or Released, which it stays
 
 	mu        sync.Mutex // guards the fields below
 	state     HoldState
@@ -56,36 +59,26 @@ type backing struct {
 // check asks how sure the ownership is now.
 func (o *ownership) check() (HoldState, error) {
 	switch {
-	case o.tracked != nil:
-		return o.contender.state(o.tracked)
+	case o.queue != nil:
+		return o.nodeState()
 	case o.backing != nil && o.backing.check != nil:
 		return o.backing.check()
 	}
 	return Held, nil
 }
 
-// give gives it back, once, and returns what Release shall.
-func (o *ownership) give() error {
-	if o.contender != nil {
-		return o.contender.give(o)
-	}
-	return o.backing.give()
-}
+// Node is where it keeps the node that it stands on.
+func (o *ownership) Node() *acquire.Node { return &o.node }
 
-// node is the full path of the node it stands on, "" if that is none.
-func (o *ownership) node() string {
-	if o.contender == nil {
-		return ""
-	}
-	return o.contender.node()
-}
+// nodePath is the full path of the node it stands on, "" if that is none.
+func (o *ownership) nodePath() string { return o.node.Path() }
 
 // nodeKind is what kind of node it is, for the sides of a read/write lock.
-func (o *ownership) nodeKind() string {
-	if o.contender == nil {
+func (o *ownership) nodeKind() znode.Kind {
+	if o.queue == nil {
 		return ""
 	}
-	return o.contender.kind
+	return o.queue.Kind
 }
 
 // signal is a channel that is closed once and made only if somebody asks for it.
@@ -130,7 +123,7 @@ func newOwnership(key lockKey, path string) *ownership {
 // now is the state at this moment. It looks beyond what was told, as a deadline
 // may have passed that no timer has seen yet.
 func (o *ownership) now() (HoldState, error) {
-	if !o.ended.Load() && (o.tracked != nil || o.backing != nil && o.backing.check != nil) {
+	if !o.ended.Load() && (o.queue != nil || o.backing != nil && o.backing.check != nil) {
 		state, err := o.check()
 		if state != Lost {
 			return state, nil
@@ -204,7 +197,7 @@ func (o *ownership) lose(reason error) {
 		return
 	}
 	if o.state != Lost {
-		o.endLocked(Lost, lostError(o.node(), reason))
+		o.endLocked(Lost, lostError(o.nodePath(), reason))
 	}
 	lost := o.err
 	holds, groups := slices.Clone(o.holds), slices.Clone(o.groups)
@@ -231,8 +224,8 @@ func (o *ownership) detachAside(ended []*holdContext) {
 // session is that of the client whose node it stands on, of the first one if there
 // are several; nil if there is none.
 func (o *ownership) session() *session.Session {
-	if o.contender != nil {
-		return o.contender.scope.Session
+	if o.queue != nil {
+		return o.queue.Core.Session()
 	}
 	if o.backing == nil {
 		return nil
@@ -327,8 +320,8 @@ func (o *ownership) listen(fn func(HoldState)) (remove func()) {
 
 // panicked reports what a listener panicked with to the client's error listeners.
 func (o *ownership) panicked(value any) {
-	if o.contender != nil {
-		o.contender.scope.Session.Report(&session.PanicError{Value: value})
+	if o.queue != nil {
+		o.queue.Core.Session().Report(&session.PanicError{Value: value})
 	} else if o.backing != nil && len(o.backing.members) > 0 {
 		o.backing.members[0].ownership.panicked(value)
 	}

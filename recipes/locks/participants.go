@@ -10,6 +10,7 @@ import (
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
+	"github.com/paddock-zk/paddock/recipes/internal/znode"
 )
 
 // Participant is one place in a queue: a node. Goroutines of one client that wait
@@ -43,14 +44,14 @@ func (m *InterProcessMutex) Participants(ctx context.Context) ([]Participant, er
 	if err := usable(ctx, m.err); err != nil {
 		return nil, opError("participants", m.path, err)
 	}
-	return reading(ctx, m.scope, m.path, m.participants)
+	return reading(ctx, m.queue.Core, m.path, m.queue.participants)
 }
 
 // reading lists by the client's retry policy.
-func reading(ctx context.Context, scope *session.Scope, path string,
+func reading(ctx context.Context, core session.Core, path string,
 	list func(context.Context, *transport.Conn) ([]Participant, error)) ([]Participant, error) {
 	var all []Participant
-	err := scope.Read(ctx, "participants", path, func(ctx context.Context, c *transport.Conn) (err error) {
+	err := core.Read(ctx, "participants", path, func(ctx context.Context, c *transport.Conn) (err error) {
 		all, err = list(ctx, c)
 		return err
 	})
@@ -61,46 +62,36 @@ func reading(ctx context.Context, scope *session.Scope, path string,
 }
 
 func (q *queue) participants(ctx context.Context, c *transport.Conn) ([]Participant, error) {
-	snap, err := q.list(ctx, c)
+	snap, err := q.List(ctx, c)
 	if err == nil {
-		err = q.refuse(snap)
+		err = q.Check(snap)
 	}
 	if err != nil {
 		return nil, err
 	}
 	waits := func(i int) bool {
-		ahead := aheadExclusive
-		if snap.kind(i) == readName {
-			ahead = aheadRead
+		rule := znode.Exclusive
+		if snap.Kind(i) == znode.Read {
+			rule = znode.Readers
 		}
-		_, waits := ahead(snap, i)
+		_, waits := rule(snap, i)
 		return waits
 	}
-	return q.describe(ctx, c, snap.span(0, snap.len()), waits)
-}
-
-// list lists the queue in order.
-func (q *queue) list(ctx context.Context, c *transport.Conn) (*snapshot, error) {
-	var names wire.Names
-	err := q.scope.Session.Round(ctx, c, wire.OpGetChildren, false, &wire.PathWatchRequest{Path: q.path}, &names)
-	if err != nil && !errors.Is(err, framework.ErrNoNode) {
-		return nil, err
-	}
-	return q.readSnapshot(names)
+	return q.describe(ctx, c, snap.Entries(0, snap.Len()), waits)
 }
 
 // describe reads every node of a queue, two requests for each. Those that have
 // gone meanwhile are left out.
-func (q *queue) describe(ctx context.Context, c *transport.Conn, line []entry, waits func(int) bool) ([]Participant, error) {
+func (q *queue) describe(ctx context.Context, c *transport.Conn, nodes []znode.Entry, waits func(int) bool) ([]Participant, error) {
 	request := func(i int) *transport.Call {
 		// The first one needs no right to read before ZooKeeper 3.9. Later servers say
 		// no more than that the node is there.
 		op := [2]wire.Op{wire.OpExists, wire.OpGetData}[i%2]
-		return transport.NewCall(op, &wire.PathWatchRequest{Path: session.Below(q.path, line[i/2].name)})
+		return transport.NewCall(op, &wire.PathWatchRequest{Path: session.Below(q.Path, nodes[i/2].Name)})
 	}
 	var all []Participant
 	var first reply
-	err := q.scope.Session.Each(ctx, c, false, 2*len(line), request, func(i int, call *transport.Call, err error) error {
+	err := q.Core.Session().Each(ctx, c, false, 2*len(nodes), request, func(i int, call *transport.Call, err error) error {
 		if i%2 == 0 {
 			first = reply{call, err}
 			return nil
@@ -112,9 +103,9 @@ func (q *queue) describe(ctx context.Context, c *transport.Conn, line []entry, w
 		case err != nil:
 			return err
 		}
-		one := line[i/2]
-		p.Path = q.scope.Relative(session.Below(q.path, one.name))
-		p.Holds, p.Write = !waits(i/2), one.kind == writeName
+		one := nodes[i/2]
+		p.Path = q.Core.Relative(session.Below(q.Path, one.Name))
+		p.Holds, p.Write = !waits(i/2), one.Kind == znode.Write
 		all = append(all, p)
 		return nil
 	})

@@ -129,16 +129,16 @@ func (d *pendingRelease) done() {
 			_ = o.give() // the transaction has left its node; this goes on in the background
 			continue
 		}
-		o.contender.quit(o)
-		o.contender.sweep()
-		o.contender.local.vacate(o)
+		o.quit()
+		o.node.Sweep()
+		o.local.vacate(o)
 		o.isGone()
 	}
 }
 
 // leaves are the pending releases from nodes that go.
 func (d *pendingRelease) leaves(all []*pendingRelease) []*pendingRelease {
-	if d.last && d.hold.ownership.contender != nil {
+	if d.last && d.hold.ownership.queue != nil {
 		all = append(all, d)
 	}
 	for _, inner := range d.inner {

@@ -69,25 +69,25 @@ func (s *InterProcessSemaphore) Participants(ctx context.Context) ([]Participant
 	if err := usable(ctx, s.err); err != nil {
 		return nil, opError("participants", s.path, err)
 	}
-	return reading(ctx, s.turns.scope, s.path, s.participants)
+	return reading(ctx, s.turns.Core, s.path, s.participants)
 }
 
 func (s *InterProcessSemaphore) participants(ctx context.Context, c *transport.Conn) ([]Participant, error) {
-	leases, err := s.leases.list(ctx, c)
+	leases, err := s.leases.List(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	waiting, err := s.turns.list(ctx, c)
+	waiting, err := s.turns.List(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	if err := cmp.Or(s.leases.refuse(leases), s.turns.refuse(waiting)); err != nil {
+	if err := cmp.Or(s.leases.Check(leases), s.turns.Check(waiting)); err != nil {
 		return nil, err
 	}
-	lent, err := s.leases.describe(ctx, c, leases.span(0, leases.len()), func(i int) bool { return i >= s.total })
+	lent, err := s.leases.describe(ctx, c, leases.Entries(0, leases.Len()), func(i int) bool { return i >= s.total })
 	if err != nil {
 		return nil, err
 	}
-	queued, err := s.turns.describe(ctx, c, waiting.span(0, waiting.len()), func(int) bool { return true })
+	queued, err := s.turns.describe(ctx, c, waiting.Entries(0, waiting.Len()), func(int) bool { return true })
 	return append(lent, queued...), err
 }

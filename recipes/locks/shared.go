@@ -16,17 +16,16 @@ type shared struct {
 	waitLog     waitLog
 }
 
-func sharedOf(s *session.Session) *shared {
-	made := s.PerClient(func() any {
-		sh := &shared{
-			localQueues: localQueues{made: time.Now(), all: make(map[localQueueKey]*localQueue)},
-			leases:      leaseTotals{of: make(map[string]*leaseTotal)},
-		}
-		sh.waitLog.session, sh.waitLog.localQueues = s, &sh.localQueues
-		return sh
-	})
-	return made.(*shared) //nolint:forcetypeassert // nothing else is kept
-}
+var sharedSlot = session.Slot[shared]{New: func(s *session.Session) *shared {
+	sh := &shared{
+		localQueues: localQueues{made: time.Now(), all: make(map[localQueueKey]*localQueue)},
+		leases:      leaseTotals{of: make(map[string]*leaseTotal)},
+	}
+	sh.waitLog.session, sh.waitLog.localQueues = s, &sh.localQueues
+	return sh
+}}
+
+func sharedOf(s *session.Session) *shared { return sharedSlot.Of(s) }
 
 // leaseTotals has the number of leases of each semaphore that is in use. Two lock
 // objects that state it differently would not exclude each other.

@@ -26,22 +26,18 @@ func (l *laptop) Since(t time.Time) time.Duration { return l.Now().Sub(t) }
 
 func (l *laptop) sleep(d time.Duration) { l.slept.Add(int64(d)) }
 
-func onLaptop(t *testing.T) *laptop {
-	t.Helper()
-	l := &laptop{}
-	before := session.NewClock
-	session.NewClock = func() session.Clock { return l }
-	t.Cleanup(func() { session.NewClock = before })
-	return l
+// config is a configuration of a client on it.
+func (l *laptop) config(cfg *framework.Config) {
+	*cfg = cfg.WithSeams(session.Key{}, session.Seams{Clock: l})
 }
 
 func TestLeaseEndsWhileTheMachineSleeps(t *testing.T) {
 	for name, change := range map[string]func(*framework.Config){"by server": byServer, "by quorum": func(*framework.Config) {}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				machine := onLaptop(t)
+				machine := new(laptop)
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(20*time.Millisecond))
-				c := connect(t, srv, change)
+				c := connect(t, srv, change, machine.config)
 				asked, err := locks.NewInterProcessMutex(c, "/asked").Acquire(t.Context())
 				require.NoError(t, err)
 				time.Sleep(time.Minute)
@@ -80,8 +76,8 @@ func TestNobodyEntersAgainAfterSleep(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				machine := onLaptop(t)
-				c := connect(t, zktest.Start(t, zktest.InMemory()))
+				machine := new(laptop)
+				c := connect(t, zktest.Start(t, zktest.InMemory()), machine.config)
 				l := lock(c)
 				h, err := l.Acquire(t.Context())
 				require.NoError(t, err)

@@ -27,23 +27,23 @@ type Transaction struct {
 // which the lock is ours, or not at all.
 func (h *Hold) Transaction() *Transaction {
 	t := &Transaction{hold: h}
-	if first := h.firstContender(); first != nil {
-		t.Ops, _ = first.scope.Begin().(framework.Ops)
+	if first := h.first(); first != nil {
+		t.Ops = first.queue.client.Transaction().Ops
 	}
 	return t
 }
 
-// firstContender is the first node that a hold stands on.
-func (h *Hold) firstContender() *contender {
+// first is the first ownership under a hold that stands on a node, nil for none.
+func (h *Hold) first() *ownership {
 	if h.ownership == nil {
 		return nil
 	}
-	if h.ownership.contender != nil {
-		return h.ownership.contender
+	if h.ownership.queue != nil {
+		return h.ownership
 	}
 	for _, m := range h.members() {
-		if p := m.firstContender(); p != nil {
-			return p
+		if o := m.first(); o != nil {
+			return o
 		}
 	}
 	return nil
@@ -51,8 +51,8 @@ func (h *Hold) firstContender() *contender {
 
 // node is the full path of the first node that a hold stands on, "" for none.
 func (h *Hold) node() string {
-	if p := h.firstContender(); p != nil {
-		return p.node()
+	if o := h.first(); o != nil {
+		return o.nodePath()
 	}
 	return ""
 }
@@ -188,8 +188,8 @@ func (t *Transaction) end(leaves []*Hold, err error) {
 
 // conn is the present connection of a hold that stands on one node.
 func (h *Hold) conn() *transport.Conn {
-	p := h.ownership.contender
-	c, err := p.scope.Session.Current(p.session)
+	node := h.ownership.Node()
+	c, err := node.Session().Current(node.ID())
 	if err != nil {
 		return nil
 	}
@@ -214,7 +214,7 @@ func (t *Transaction) leaves() ([]*Hold, error) {
 		return nil, t.refused(ErrReleased)
 	}
 	for _, leaf := range leaves {
-		if leaf.ownership.contender.scope.Session != leaves[0].ownership.contender.scope.Session {
+		if leaf.ownership.session() != leaves[0].ownership.session() {
 			return nil, t.refused(fmt.Errorf("%w: its locks are of several clients", ErrNoFence))
 		}
 	}
@@ -225,7 +225,7 @@ func (h *Hold) collect(leaves *[]*Hold) error {
 	switch {
 	case h.State() == Released:
 		return nil
-	case h.ownership.contender != nil:
+	case h.ownership.queue != nil:
 		*leaves = append(*leaves, h)
 		return nil
 	case len(h.members()) == 0:
@@ -257,11 +257,10 @@ func (t *Transaction) send(ctx context.Context, leaves []*Hold, d *pendingReleas
 		}
 	}
 	for i, leaf := range leaves {
-		p := leaf.ownership.contender
-		guards[i] = session.Guard{Path: p.node(), Delete: going[leaf.ownership], Exclusive: p.exclusive}
+		o := leaf.ownership
+		guards[i] = session.Guard{Path: o.nodePath(), Delete: going[o], Exclusive: o.queue.exclusive}
 	}
-	tx, _ := leaves[0].ownership.contender.scope.Guarded(t.Ops, guards).(*framework.Transaction)
-	results, err := tx.Commit(ctx, opts...)
+	results, err := t.Guarded(session.Key{}, guards).Commit(ctx, opts...)
 	var guard *session.GuardError
 	var unsettled *session.UnsettledError
 	switch {
@@ -279,8 +278,8 @@ func (t *Transaction) noteGone(guard *session.GuardError, leaves []*Hold) {
 		return
 	}
 	for _, leaf := range leaves {
-		if p := leaf.ownership.contender; p.node() == guard.Path {
-			p.scope.Session.Deleted(leaf.ownership.tracked)
+		if o := leaf.ownership; o.nodePath() == guard.Path {
+			o.node.Deleted()
 		}
 	}
 }

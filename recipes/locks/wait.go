@@ -9,8 +9,7 @@ import (
 
 	"github.com/paddock-zk/paddock/internal/foreign"
 	"github.com/paddock-zk/paddock/internal/session"
-	"github.com/paddock-zk/paddock/internal/transport"
-	"github.com/paddock-zk/paddock/internal/wire"
+	"github.com/paddock-zk/paddock/recipes/internal/acquire"
 )
 
 // WaitError says why Acquire or TryAcquire gave up waiting, and what it knew of
@@ -70,23 +69,13 @@ func (e *WaitError) Error() string {
 // Unwrap gives Err.
 func (e *WaitError) Unwrap() error { return e.Err }
 
-// obstacle is who was in the way of an acquisition, nil if nobody was seen. It is
-// made only for an error.
-type obstacle struct {
-	lock    string // in full
-	node    string // at the front of the queue, in full, "" if it is not known
-	session int64  // of that node, 0 if it is not known
-	ahead   int    // how many nodes stand before ours
-	local   bool   // the node is this client's
-}
-
 // ending is how an acquisition ended without a hold.
 type ending struct {
 	ctx, limited context.Context // the caller's, and the one that the wait is limited by
 	tries        bool            // it is TryAcquire
 	lock         string          // in full
 	waited       time.Duration
-	obstacle     *obstacle
+	obstacle     *acquire.Obstacle
 }
 
 // verdict says why: the end of the caller's context, the end of the wait with or
@@ -117,61 +106,16 @@ func (e *ending) verdict(s *session.Session, err error) error {
 	}
 	told := &WaitError{Lock: e.lock, Waited: e.waited, Err: why}
 	if in := e.obstacle; in != nil {
-		told.Lock, told.Ahead, told.Holder, told.HolderSession = in.lock, in.ahead, in.node, in.session
-		told.Local = in.local || in.session != 0 && in.session == s.ID()
+		told.Lock, told.Ahead, told.Holder, told.HolderSession = in.Lock, in.Ahead, in.Node, in.Session
+		told.Local = in.Local || in.Session != 0 && in.Session == s.ID()
 	}
 	return told
 }
 
-// nodeName is the name of a node. It has room for those of ours, so that it costs
-// no memory while somebody waits.
-type nodeName struct {
-	long string // if there is no room
-	n    int
-	room [64]byte
-}
-
-func (n *nodeName) set(name []byte) {
-	n.long, n.n = "", len(name)
-	if copy(n.room[:], name) < len(name) {
-		n.long = string(name)
+// obstacleOf is who was in the way of an attempt for a lock, nil if nobody was seen.
+func obstacleOf(a *acquire.Attempt, lock string) *acquire.Obstacle {
+	if in := a.Obstacle(); in != nil || !a.Behind() {
+		return in
 	}
-}
-
-// String returns the name.
-func (n *nodeName) String() string {
-	if n.long != "" {
-		return n.long
-	}
-	return string(n.room[:n.n])
-}
-
-// obstacleIn is what a view says of who is in the way.
-func (q *queue) obstacleIn(v *position) *obstacle {
-	in := &obstacle{lock: q.lock, ahead: v.at, session: v.owner}
-	switch {
-	case v.front.n > 0:
-		in.node = session.Below(q.path, v.front.String())
-	case v.ahead != "":
-		in.node = session.Below(q.path, v.ahead)
-	}
-	return in
-}
-
-// ownerOfRead is the session of a node that a request has read, 0 if it cannot be
-// told.
-func ownerOfRead(read *transport.Call) int64 {
-	var resp wire.GetDataResponse
-	if read.Err() != nil || read.Code() != wire.CodeOK || read.Decode(&resp) != nil {
-		return 0
-	}
-	return resp.Stat.EphemeralOwner
-}
-
-// seenAhead is who was seen ahead of a contender, nil for nobody.
-func (p *contender) seenAhead() *obstacle {
-	if p.obstacle == nil && p.behind {
-		return &obstacle{lock: p.lock}
-	}
-	return p.obstacle
+	return &acquire.Obstacle{Lock: lock}
 }

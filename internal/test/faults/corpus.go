@@ -2,47 +2,57 @@ package main
 
 // The files that bugs are planted into.
 const (
-	burst          = "internal/session/burst.go"
-	calls          = "internal/session/calls.go"
-	tracked        = "internal/session/tracked.go"
-	clock          = "internal/session/clock.go"
-	conn           = "internal/transport/conn.go"
-	events         = "internal/session/events.go"
-	foreign        = "internal/foreign/foreign.go"
-	group          = "recipes/locks/group.go"
-	handshake      = "internal/transport/handshake.go"
-	hold           = "recipes/locks/hold.go"
-	hosts          = "internal/transport/hosts.go"
-	holdContext    = "recipes/locks/context.go"
-	jobs           = "internal/session/jobs.go"
-	leaseFile      = "internal/session/lease/lease.go"
-	loop           = "internal/session/loop.go"
-	multilock      = "recipes/locks/multilock.go"
-	mutex          = "recipes/locks/mutex.go"
-	names          = "recipes/locks/names.go"
-	localQueue     = "recipes/locks/localqueue.go"
-	snapshot       = "recipes/locks/snapshot.go"
-	transportFile  = "internal/transport/transport.go"
-	longwait       = "recipes/locks/longwait.go"
-	lookup         = "internal/transport/lookup.go"
-	multiAttempt   = "recipes/locks/multilockattempt.go"
-	nodeName       = "internal/session/nodename.go"
-	queue          = "recipes/locks/queue.go"
-	removal        = "internal/session/removal.go"
-	schedule       = "internal/session/lease/schedule.go"
-	semaphore      = "recipes/locks/semaphore.go"
-	sessionFile    = "internal/session/session.go"
-	socket         = "internal/transport/rawsocket/rawsocket.go"
-	sweeps         = "internal/session/sweep.go"
-	ownership      = "recipes/locks/ownership.go"
-	createTogether = "recipes/locks/createtogether.go"
-	transaction    = "recipes/locks/transaction.go"
-	usercode       = "internal/transport/usercode.go"
-	transcript     = "testing/transcript.go"
-	treeData       = "testing/internal/tree/data.go"
-	watches        = "internal/session/watches.go"
-	watchTable     = "testing/watchtable.go"
-	window         = "internal/session/window.go"
+	burst         = "internal/session/burst.go"
+	calls         = "internal/session/calls.go"
+	tracked       = "internal/session/tracked.go"
+	clock         = "internal/session/clock.go"
+	conn          = "internal/transport/conn.go"
+	events        = "internal/session/events.go"
+	foreign       = "internal/foreign/foreign.go"
+	group         = "recipes/locks/group.go"
+	handshake     = "internal/transport/handshake.go"
+	hold          = "recipes/locks/hold.go"
+	hosts         = "internal/transport/hosts.go"
+	holdContext   = "recipes/locks/context.go"
+	jobs          = "internal/session/jobs.go"
+	leaseFile     = "internal/session/lease/lease.go"
+	loop          = "internal/session/loop.go"
+	multilock     = "recipes/locks/multilock.go"
+	mutex         = "recipes/locks/mutex.go"
+	localQueue    = "recipes/locks/localqueue.go"
+	transportFile = "internal/transport/transport.go"
+	longwait      = "recipes/locks/longwait.go"
+	lookup        = "internal/transport/lookup.go"
+	nodeName      = "internal/session/nodename.go"
+	removal       = "internal/session/removal.go"
+	schedule      = "internal/session/lease/schedule.go"
+	sessionFile   = "internal/session/session.go"
+	socket        = "internal/transport/rawsocket/rawsocket.go"
+	sweeps        = "internal/session/sweep.go"
+	ownership     = "recipes/locks/ownership.go"
+	acquireQueue  = "recipes/internal/acquire/queue.go"
+	attempt       = "recipes/internal/acquire/attempt.go"
+	backoff       = "recipes/internal/acquire/backoff.go"
+	contender     = "recipes/internal/acquire/contender.go"
+	create        = "recipes/internal/acquire/create.go"
+	exchange      = "recipes/internal/acquire/exchange.go"
+	kind          = "recipes/internal/znode/kind.go"
+	multi         = "recipes/internal/acquire/multi.go"
+	position      = "recipes/internal/acquire/position.go"
+	predecessor   = "recipes/internal/acquire/predecessor.go"
+	rule          = "recipes/internal/znode/rule.go"
+	semaphore     = "recipes/internal/acquire/semaphore.go"
+	single        = "recipes/internal/acquire/single.go"
+	snapshot      = "recipes/internal/znode/snapshot.go"
+	wait          = "recipes/internal/acquire/wait.go"
+	yield         = "recipes/internal/acquire/yield.go"
+	transaction   = "recipes/locks/transaction.go"
+	usercode      = "internal/transport/usercode.go"
+	transcript    = "testing/transcript.go"
+	treeData      = "testing/internal/tree/data.go"
+	watches       = "internal/session/watches.go"
+	watchTable    = "testing/watchtable.go"
+	window        = "internal/session/window.go"
 )
 
 // The packages whose tests look for them.
@@ -57,6 +67,7 @@ const (
 	locks        = "recipes/locks"
 	session      = "internal/session"
 	zktest       = "testing"
+	acquirePkg   = "recipes/internal/acquire"
 )
 
 // corpus has the failures that locks on ZooKeeper are known for, in rows 1 to
@@ -68,12 +79,12 @@ var corpus = []row{
 	{number: 1, failure: "a node was created and the reply lost", faults: []fault{
 		{
 			"a mutex forgets a creation without a reply",
-			[]swap{{queue, "if !framework.Ambiguous(err) {\n\t\tp.unknown = nil", "if err != nil {\n\t\tp.unknown = nil"}},
+			[]swap{{create, "\tcase errors.Is(err, session.ErrOutcomeUnknown):\n\t\treturn 0, err\n\tcase err != nil:\n\t\tm.refused()", "\tcase err != nil:\n\t\tm.refused()"}},
 			locks, "TestEachRequestFails/cut_after/mutex_taken=false",
 		},
 		{
 			"a MultiLock forgets a creation without a reply",
-			[]swap{{createTogether, "if framework.Ambiguous(err) {\n\t\treturn err\n\t}\n\tsettled(made)", "settled(made)"}},
+			[]swap{{create, "results, err := a.results(ctx, c, m.call, len(m.of))\n\tif errors.Is(err, session.ErrOutcomeUnknown) {", "results, err := a.results(ctx, c, m.call, len(m.of))\n\tif false {"}},
 			locks, "TestReplyLostBesideAnotherOfTheSession/multi",
 		},
 	}},
@@ -88,24 +99,24 @@ var corpus = []row{
 		},
 		{
 			"a MultiLock lists its queues without a write before",
-			[]swap{{multiAttempt, "case doubt:\n\t\tcalls", "case false:\n\t\tcalls"}},
+			[]swap{{exchange, "case a.any((*contender).unknown):", "case false:"}},
 			locks, "TestSearchComesBehindAWrite/multi",
 		},
 	}},
 	{number: 3, failure: "the session expires while waiting", faults: []fault{
 		{
 			"a mutex goes on in the next session as in its own",
-			[]swap{{queue, "if p.session != c.Session() {", "if p.session == 0 {"}},
+			[]swap{{attempt, "if a.id != c.Session() {", "if a.id == 0 {"}},
 			locks, "TestExpiredAtAnyMoment/mutex_taken=true",
 		},
 		{
 			"a MultiLock goes on in the next session as in its own",
-			[]swap{{multiAttempt, "if a.session != c.Session() {", "if a.session == 0 {"}},
+			[]swap{{attempt, "if a.id != c.Session() {", "if a.id == 0 {"}},
 			locks, "TestExpiredAtAnyMoment/multi_taken=true",
 		},
 		{
 			"FailOnSessionLoss is not heeded",
-			[]swap{{queue, "if p.session != 0 && p.opts.failOnLoss {", "if false {"}},
+			[]swap{{attempt, "if a.id != 0 && a.failOnLoss() {", "if false {"}},
 			conformance, "TestInProcess/lock/waiter-expired",
 		},
 	}},
@@ -117,7 +128,7 @@ var corpus = []row{
 		},
 		{
 			"whose node was found is not asked",
-			[]swap{{queue, "case stat.EphemeralOwner != c.Session():", "case false:"}},
+			[]swap{{attempt, "case errors.Is(err, zk.ErrNoNode), err == nil && stat.EphemeralOwner != a.id:", "case errors.Is(err, zk.ErrNoNode):"}},
 			locks, "TestNodeOfAnotherUnderOurName",
 		},
 	}},
@@ -131,43 +142,43 @@ var corpus = []row{
 	{number: 6, failure: "the one ahead is a waiter and dies", faults: []fault{
 		{
 			"to be woken is to be granted",
-			[]swap{{queue, "return false, p.await(ctx, c, &pw.position)", "err = p.await(ctx, c, &pw.position)\n\treturn err == nil, err"}},
+			[]swap{{single, "return false, a.waitFor(ctx, c, k, &s.position)", "err := a.waitFor(ctx, c, k, &s.position)\n\treturn err == nil, err"}},
 			locks, "TestNodeAheadIsNotTheHolder/mutex",
 		},
 	}},
 	{number: 7, failure: "the one ahead goes before it is watched", faults: []fault{
 		{
 			"a mutex fails when there is nothing to watch",
-			[]swap{{"recipes/locks/lookahead.go", "return false, nil // somebody has gone", "return false, err // somebody has gone"}},
+			[]swap{{predecessor, "return false, nil // somebody has gone", "return false, err // somebody has gone"}},
 			locks, "TestNodeAheadGoesBeforeItIsWatched/mutex",
 		},
 		{
 			"a MultiLock waits where there is nothing to watch",
-			[]swap{{"recipes/locks/multilockyield.go", "again, err = true, nil", "err = nil"}},
+			[]swap{{yield, "again, err = true, nil", "err = nil"}},
 			locks, "TestNodeAheadGoesBeforeItIsWatched/multi",
 		},
 	}},
 	{number: 8, failure: "a waiter's node is deleted by somebody", faults: []fault{
 		{
 			"a mutex that is not in the list is not behind anybody",
-			[]swap{{queue, "if v.at < 0 {\n\t\tp.deletions.note()", "if false {\n\t\tp.deletions.note()"}},
+			[]swap{{position, "if p.At = snap.Find(k.name()); p.At < 0 {", "if p.At = snap.Find(k.name()); p.At < 0 && !k.yields {\n\t\tp.At = 0\n\t}\n\tif p.At < 0 {"}},
 			locks, "TestWaiterWhoseNodeIsDeleted/mutex",
 		},
 		{
 			"a MultiLock that is not in the list is first",
-			[]swap{{multiAttempt, "if m.at = m.snapshot.find(m.name); m.at < 0 {", "if m.at = max(0, m.snapshot.find(m.name)); m.at < 0 {"}},
+			[]swap{{position, "if p.At = snap.Find(k.name()); p.At < 0 {", "if p.At = snap.Find(k.name()); p.At < 0 && k.yields {\n\t\tp.At = 0\n\t}\n\tif p.At < 0 {"}},
 			locks, "TestWaiterWhoseNodeIsDeleted/multi",
 		},
 	}},
 	{number: 9, failure: "the parent is deleted", faults: []fault{
 		{
 			"a parent that was made is not used",
-			[]swap{{queue, "return ensure(ctx, c, p)", "_ = ensure(ctx, c, p)"}},
+			[]swap{{create, "\t\terr = a.ensure(ctx, c, parentless)\n", "\t\t_ = a.ensure(ctx, c, parentless)\n\t\terr = zk.ErrNoNode\n"}},
 			locks, "TestParentGoesAgainAndAgain/mutex",
 		},
 		{
 			"a MultiLock gives up without its parents",
-			[]swap{{createTogether, "return ensure(ctx, c, made[refused.at:]...)", "_ = ensure(ctx, c, made[refused.at:]...)"}},
+			[]swap{{create, "parentless = append(parentless, m.of[at:]...)\n", "if parentless = append(parentless, m.of[at:]...); m.joint {\n\t\t\t\terr = e\n\t\t\t}\n"}},
 			locks, "TestParentGoesAgainAndAgain/multi",
 		},
 	}},
@@ -186,17 +197,17 @@ var corpus = []row{
 	{number: 11, failure: "sequence numbers overflow", faults: []fault{
 		{
 			"numbers near their end are taken",
-			[]swap{{names, "if seq >= seqLimit {", "if seq < 0 {"}},
+			[]swap{{kind, "if seq >= seqLimit {", "if seq < 0 {"}},
 			locks, "TestNumbersAtTheirEnd/near",
 		},
 		{
 			"two nodes of one number have an order",
-			[]swap{{snapshot, "if snap.kinds[s.kind()] != readName {", "if snap.kinds[s.kind()] != readName && false {"}},
+			[]swap{{snapshot, "if snap.kinds[s.kind()] != Read {", "if snap.kinds[s.kind()] != Read && false {"}},
 			locks, "TestNumbersAtTheirEnd/tied",
 		},
 		{
 			"negative numbers are passed over",
-			[]swap{{names, "err == nil && n < 0 {", "err == nil && n == 0 {"}},
+			[]swap{{kind, "err == nil && n < 0 {", "err == nil && n == 0 {"}},
 			locks, "TestNumbersAtTheirEnd/negative",
 		},
 	}},
@@ -220,31 +231,31 @@ var corpus = []row{
 	{number: 13, failure: "the directory has children that are none of ours", faults: []fault{
 		{
 			"a name need only end in ten digits",
-			[]swap{{names, "ok && len(digits) == sequenceDigits {", "ok {"}},
+			[]swap{{kind, "ok && len(number) == digits {", "ok {"}},
 			locks, "TestForeignChildren",
 		},
 	}},
 	{number: 14, failure: "an acquisition fails and leaves its node", faults: []fault{
 		{
 			"a mutex that fails does not leave",
-			[]swap{{localQueue, "if p != nil {\n\t\t\tp.leave()", "if false {\n\t\t\tp.leave()"}},
+			[]swap{{localQueue, "if a != nil {\n\t\t\ta.Leave()", "if false {\n\t\t\ta.Leave()"}},
 			locks, "TestEachRequestFails/code_-102/mutex_taken=true",
 		},
 		{
 			"a semaphore that fails keeps its leases",
-			[]swap{{semaphore, "if won == nil { // also if a method", "if false { // also if a method"}},
+			[]swap{{attempt, "\tif !a.resumable {\n\t\ta.Leave()\n\t}\n\ta.policy", "\tif !a.resumable && *err == nil {\n\t\ta.Leave()\n\t}\n\ta.policy"}},
 			locks, "TestEachRequestFails/code_-102/semaphore_taken=true",
 		},
 		{
 			"a MultiLock that fails does not leave",
-			[]swap{{multiAttempt, "if won == nil { // also if a function", "if false { // also if a function"}},
+			[]swap{{attempt, "\tif !a.resumable {\n\t\ta.Leave()\n\t}\n\ta.policy", "\tif !a.resumable && *err == nil {\n\t\ta.Leave()\n\t}\n\ta.policy"}},
 			locks, "TestEachRequestFails/code_-102/multi_taken=true",
 		},
 	}},
 	{number: 15, failure: "the caller gives up, at any point", faults: []fault{
 		{
 			"a creation on its way is left to itself",
-			[]swap{{queue, "s.RemoveDoubtful(p.session, p.unknown, p.path, p.protection)", "_ = s"}},
+			[]swap{{contender, "\t\tcase creating:\n\t\t\ts.RemoveDoubtful(id, k.request, k.queue.Path, k.prefix)\n", "\t\tcase creating:\n"}},
 			locks, "TestCancelledAtAnyMoment/mutex_taken=false",
 		},
 		{
@@ -256,7 +267,7 @@ var corpus = []row{
 	{number: 16, failure: "the wait ends as the lock is granted", faults: []fault{
 		{
 			"what was granted too late is an error and a hold",
-			[]swap{{mutex, "hold, err := m.hold(ctx, o)\n", "hold, err := m.hold(ctx, o)\n\tif err == nil && ctx.Err() != nil {\n\t\treturn hold, opError(\"acquire\", m.path, ctx.Err())\n\t}\n"}},
+			[]swap{{mutex, "hold, err := m.queue.hold(ctx, o)\n", "hold, err := m.queue.hold(ctx, o)\n\tif err == nil && ctx.Err() != nil {\n\t\treturn hold, opError(\"acquire\", m.path, ctx.Err())\n\t}\n"}},
 			locks, "TestCancelledAtEachLookAtTheContext/mutex",
 		},
 	}},
@@ -268,7 +279,7 @@ var corpus = []row{
 		},
 		{
 			"a MultiLock stops no watch",
-			[]swap{{multiAttempt, "defer a.unwatch()", "defer func() {}()"}},
+			[]swap{{attempt, "\ta.policy.unwatch(a)\n\tfor i := range a.contenders {", "\tif a.resumable {\n\t\ta.policy.unwatch(a)\n\t}\n\tfor i := range a.contenders {"}},
 			locks, "TestGivingUpLeavesNoWatch/multi",
 		},
 	}},
@@ -488,47 +499,47 @@ var corpus = []row{
 		},
 		{
 			"a MultiLock never yields",
-			[]swap{{"recipes/locks/multilockyield.go", "a.looking = true", "a.looking = false"}},
+			[]swap{{yield, "a.looking = true", "a.looking = false"}},
 			locks, "TestNesting/nesters/2ms_clients=own",
 		},
 		{
 			"a look passes over locks that are not queued for yet",
-			[]swap{{multiAttempt, "m.unknown != nil || a.looking ||", "m.unknown != nil ||"}},
+			[]swap{{multi, "m.phase != absent || a.looking ||", "m.phase != absent ||"}},
 			locks, "TestOrderedMultiLockYieldsToOwnersOfLaterLocks",
 		},
 		{
 			"MultiLocks of one client yield to each other for whatever is held there",
-			[]swap{{"recipes/locks/multilockyield.go", "differ && (n.yields || other.yields)", "differ && n.yields && other.yields"}},
+			[]swap{{yield, "differ && (n.yields || other.yields)", "differ && n.yields && other.yields"}},
 			locks, "TestMultiLocksOfOneClientKeepTheirPlaces",
 		},
 		{
 			"a MultiLock that has waited for long yields as soon as one that has not",
-			[]swap{{"recipes/locks/backoff.go", ", min(waited/stallShare, mostStall))", ")"}},
+			[]swap{{backoff, ", min(waited/stallShare, mostStall))", ")"}},
 			locks, "TestPatienceGrowsWithTheWait/old",
 		},
 		{
 			"a look comes long after patience has ended",
-			[]swap{{"recipes/locks/multilockyield.go", "next = min(next, left+chance.Below(stall/stallJitter))", "_ = left"}},
-			locks, "TestLookWhenPatienceEnds",
+			[]swap{{yield, "next = min(next, left+chance.Below(stall/stallJitter))", "_ = left"}},
+			acquirePkg, "TestLookWhenPatienceEnds",
 		},
 		{
 			"what was waited through a fault makes it patient",
-			[]swap{{multiAttempt, "a.conn, a.stall.waiting = c, time.Now()", "a.conn, _ = c, time.Now()"}},
+			[]swap{{multi, "a.stall.conn, a.stall.waiting = a.conn, time.Now()", "a.stall.conn, _ = a.conn, time.Now()"}},
 			locks, "TestPatienceGrowsWithTheWait/after_a_fault",
 		},
 		{
 			"patience does not learn that it pays",
-			[]swap{{"recipes/locks/backoff.go", "p.most, p.paid = min(2*p.most, endless), true", "_ = endless"}},
-			locks, "TestPatience",
+			[]swap{{backoff, "p.most, p.paid = min(2*p.most, endless), true", "_ = endless"}},
+			acquirePkg, "TestPatience",
 		},
 		{
 			"a line hands over what a MultiLock waits for",
-			[]swap{{localQueue, "p.opts.revocable || p.multiLocks ||", "p.opts.revocable ||"}},
+			[]swap{{localQueue, "opts.Revocable || o.node.SawMulti() ||", "opts.Revocable ||"}},
 			locks, "TestMultiLocksComeBetween",
 		},
 		{
 			"an owner of other locks waits where nobody sees it",
-			[]swap{{localQueue, "localQueueKey{q.path, inherited(ctx)}", "localQueueKey{path: q.path}"}},
+			[]swap{{localQueue, "localQueueKey{q.Path, inherited(ctx)}", "localQueueKey{path: q.Path}"}},
 			locks, "TestOneLineForEachOwner",
 		},
 	}},
@@ -549,7 +560,7 @@ var corpus = []row{
 	{number: 36, failure: "somebody overtakes", faults: []fault{
 		{
 			"readers see only a writer at the head",
-			[]swap{{queue, "if snap.kind(i) == writeName && !own {", "if snap.kind(i) == writeName && !own && i == 0 {"}},
+			[]swap{{rule, "if snap.Kind(i) == Write && !own {", "if snap.Kind(i) == Write && !own && i == 0 {"}},
 			conformance, "TestInProcess/read-write/fair",
 		},
 		{
@@ -559,14 +570,14 @@ var corpus = []row{
 		},
 		{
 			"everybody waits for the head of the queue",
-			[]swap{{queue, "return at - 1, at > 0", "return 0, at > 0"}},
+			[]swap{{rule, "return at - 1, at > 0", "return 0, at > 0"}},
 			locks, "TestWakeUps",
 		},
 	}},
 	{number: 37, failure: "a semaphore lends more than it has", faults: []fault{
 		{
 			"one lease more",
-			[]swap{{semaphore, "return 0, at >= s.total", "return 0, at > s.total"}},
+			[]swap{{rule, "return 0, at >= n", "return 0, at > n"}},
 			conformance, "TestInProcess/semaphore/leases",
 		},
 		{
@@ -578,12 +589,12 @@ var corpus = []row{
 	{number: 38, failure: "who is being served by a semaphore dies", faults: []fault{
 		{
 			"its turn stays",
-			[]swap{{semaphore, "a.turn.leave()\n\t\tif won", "if won"}},
+			[]swap{{attempt, "if !a.resumable {\n\t\ta.Leave()", "if !a.resumable && (*err != nil || len(a.policy.won(a)) == len(a.contenders)) {\n\t\ta.Leave()"}},
 			locks, "TestCancelledAtAnyMoment/semaphore_taken=true",
 		},
 		{
 			"nodes outlive their session",
-			[]swap{{queue, "Flags: wire.FlagEphemeralSequence", "Flags: wire.FlagSequence"}},
+			[]swap{{contender, "Flags: wire.FlagEphemeralSequence", "Flags: wire.FlagSequence"}},
 			locks, "TestExpiredAtAnyMoment/semaphore_taken=true",
 		},
 	}},
@@ -595,7 +606,7 @@ var corpus = []row{
 		},
 		{
 			"a semaphore does not look for another kind of lock on its path",
-			[]swap{{createTogether, "parseOtherKind(name, nil); ok {", "parseOtherKind(name, nil); ok && path == \"\" {"}},
+			[]swap{{create, "if znode.IsContender(name) {", "if znode.IsContender(name) && path == \"\" {"}},
 			locks, "TestTwoKindsOfLockOnOnePath/mutex,_then_semaphore",
 		},
 		{
@@ -605,7 +616,7 @@ var corpus = []row{
 		},
 		{
 			"a late contender of another kind stops the right ones",
-			[]swap{{snapshot, "o.seq < snap.seq(0))", "o.seq != snap.seq(0))"}},
+			[]swap{{snapshot, "o.seq < snap.Seq(0))", "o.seq != snap.Seq(0))"}},
 			locks, "TestTheWrongKindHarmsNobody/mutex_and_write",
 		},
 	}, reason: "that a mutex came to a path where a semaphore has had both its folders is seen by the mutex alone: the semaphore lists its folders and not the path"},
@@ -648,12 +659,12 @@ var corpus = []row{
 	{number: 43, failure: "writes of a former owner", faults: []fault{
 		{
 			"a transaction goes without its proof",
-			[]swap{{"recipes/locks/transaction.go", "Guarded(t.Ops, guards)", "Guarded(t.Ops, guards[:0])"}},
+			[]swap{{"recipes/locks/transaction.go", "Guarded(session.Key{}, guards)", "Guarded(session.Key{}, guards[:0])"}},
 			locks, "TestStaleWrites",
 		},
 		{
 			"tokens do not rise",
-			[]swap{{mutex, "o.token = p.czxid", "o.token = -p.czxid"}},
+			[]swap{{mutex, "o.token = node.Token()", "o.token = -node.Token()"}},
 			locks, "TestStaleWrites",
 		},
 		{
@@ -675,7 +686,7 @@ var corpus = []row{
 		},
 		{
 			"a node may have any name",
-			[]swap{{queue, "parent != p.path || !strings.HasPrefix(name, p.protection)", "len(name) <= own || parent == \"\""}},
+			[]swap{{contender, "path[:max(at, 0)] != k.queue.Path || !ok || !strings.HasPrefix(number, string(k.queue.Kind))", "len(path) <= len(k.prefix) && ok && number == \"\""}},
 			locks, "TestNodesOfOtherNames",
 		},
 		{
@@ -897,7 +908,7 @@ var corpus = []row{
 		},
 		{
 			"a MultiLock does not watch again what was written to",
-			[]swap{{"recipes/locks/multilockyield.go", " && !m.fired.Load()", ""}},
+			[]swap{{yield, " && !m.fired.Load()", ""}},
 			locks, "TestMultiLockBehindANodeThatIsWritten",
 		},
 	}},
@@ -1099,7 +1110,7 @@ var corpus = []row{
 	{number: 63, failure: "a wait that ended does not say what for", faults: []fault{
 		{
 			"nobody says who was in the way",
-			[]swap{{queue, "p.obstacle = p.obstacleIn(&pw.position)", "_ = pw.position"}},
+			[]swap{{attempt, "a.obstacle = a.policy.obstacle(a)", "_ = a.policy.obstacle(a)"}},
 			locks, "TestWhoWasInTheWay/no_line",
 		},
 		{
@@ -1114,7 +1125,7 @@ var corpus = []row{
 		},
 		{
 			"a MultiLock names its first member",
-			[]swap{{multiAttempt, "if m.name == \"\" || !m.waits || m.snapshot == nil {", "if m.snapshot == nil {"}},
+			[]swap{{multi, "\t\tif m.waits() {\n\t\t\tv := ", "\t\tif m.snapshot != nil {\n\t\t\tv := "}},
 			locks, "TestMemberThatCouldNotBeHad",
 		},
 	}},
@@ -1126,7 +1137,7 @@ var corpus = []row{
 		},
 		{
 			"a lost hold names its node without chroot and namespace",
-			[]swap{{"recipes/locks/ownership.go", "o.endLocked(Lost, lostError(o.node(), reason))", "o.endLocked(Lost, lostError(o.path, reason))"}},
+			[]swap{{ownership, "o.endLocked(Lost, lostError(o.nodePath(), reason))", "o.endLocked(Lost, lostError(o.path, reason))"}},
 			locks, "TestPathsOfLostHoldsAreInFull/mutex",
 		},
 		{
@@ -1353,7 +1364,7 @@ var corpus = []row{
 		},
 		{
 			"who may hold a lease with others is alone",
-			[]swap{{"recipes/locks/transaction.go", "Exclusive: p.exclusive}", "Exclusive: p.exclusive || p.kind == leaseName}"}},
+			[]swap{{transaction, "Exclusive: o.queue.exclusive}", "Exclusive: o.queue.exclusive || o.queue.Kind == \"lease-\"}"}},
 			locks, "TestCommitWithoutAReply/the_same_work_of_another_holder_of_a_lease",
 		},
 		{
@@ -1443,7 +1454,7 @@ var corpus = []row{
 	{number: 92, failure: "functions of users panic or end the goroutine while they use a lock", faults: []fault{
 		{
 			"the local queue of a mutex has no leader then",
-			[]swap{{localQueue, "if o == nil {\n\t\t\tlq.stepDown(p)", "if o == nil && err != nil {\n\t\t\tlq.stepDown(p)"}},
+			[]swap{{localQueue, "if o == nil {\n\t\t\tlq.stepDown(a)", "if o == nil && err != nil {\n\t\t\tlq.stepDown(a)"}},
 			locks, "TestUserCodeFailsAtAnyCall/mutex,_acquire,_taken",
 		},
 		{
@@ -1453,12 +1464,12 @@ var corpus = []row{
 		},
 		{
 			"the leases of a semaphore stay",
-			[]swap{{semaphore, "if won == nil { // also if a method", "if won == nil && err != nil { // also if a method"}},
+			[]swap{{attempt, "\tif !a.resumable {\n\t\ta.Leave()\n\t}\n\ta.policy", "\tif !a.resumable && *err != nil {\n\t\ta.Leave()\n\t}\n\ta.policy"}},
 			locks, "TestUserCodeFailsAtAnyCall/semaphore,_acquire,_taken_here",
 		},
 		{
 			"the nodes of a MultiLock stay",
-			[]swap{{multiAttempt, "if won == nil { // also if a function", "if won == nil && err != nil { // also if a function"}},
+			[]swap{{attempt, "\tif !a.resumable {\n\t\ta.Leave()\n\t}\n\ta.policy", "\tif !a.resumable && *err != nil {\n\t\ta.Leave()\n\t}\n\ta.policy"}},
 			locks, "TestUserCodeFailsAtAnyCall/multi,_acquire,_taken_here",
 		},
 		{
@@ -1475,29 +1486,29 @@ var corpus = []row{
 	{number: 93, failure: "a lock is deleted with its parent", faults: []fault{
 		{
 			"a waiter for a mutex fails",
-			[]swap{{queue, "return v, p.deleted()", "return v, err"}},
+			[]swap{{exchange, "\t\tcase errors.Is(err, zk.ErrNoNode):\n\t\t\tchildren = wire.Names{}", "\t\tcase errors.Is(err, zk.ErrNoNode) && !a.resumable:\n\t\t\tchildren = wire.Names{}"}},
 			locks, "TestCrowdWhoseQueueIsDeleted/mutex",
 		},
 		{
 			"a waiter for a semaphore fails",
-			[]swap{{semaphore, "return false, a.deleted()", "return false, err"}},
+			[]swap{{exchange, "\t\tcase errors.Is(err, zk.ErrNoNode):\n\t\t\tchildren = wire.Names{}", "\t\tcase errors.Is(err, zk.ErrNoNode) && a.resumable:\n\t\t\tchildren = wire.Names{}"}},
 			locks, "TestCrowdWhoseQueueIsDeleted/semaphore",
 		},
 		{
 			"a waiter asks without a pause while it is deleted over and over",
-			[]swap{{queue, "max(failures, p.deletions.inARow)", "failures"}},
+			[]swap{{attempt, "max(failures, a.deletions.inARow)", "failures"}},
 			locks, "TestWaiterDeletedOverAndOver/mutex",
 		},
 		{
 			"a parent that cannot be made for long ends the wait",
-			[]swap{{"recipes/locks/errors.go", " ||\n\t\terrors.Is(err, session.ErrKeepsVanishing)", ""}},
+			[]swap{{acquireQueue, " ||\n\t\terrors.Is(err, session.ErrKeepsVanishing)", ""}},
 			locks, "TestQueueDeletedOverAndOver/made/mutex",
 		},
 	}},
 	{number: 94, failure: "several locks are tried without waiting", faults: []fault{
 		{
 			"each queue is looked at with a request of its own",
-			[]swap{{multiAttempt, "lists := s.NewLists(pathsOf(a.members), a.apart)\n\tsync", "lists := s.NewLists(pathsOf(a.members), true)\n\tsync"}},
+			[]swap{{multi, "err := a.listBefore(ctx, c, all)\n", "a.apart = true\n\terr := a.listBefore(ctx, c, all)\n"}},
 			locks, "TestRoundTripsOfTryingAMultiLock",
 		},
 	}},

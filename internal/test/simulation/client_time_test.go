@@ -80,8 +80,7 @@ func (s *slot) client() *framework.Client {
 func (w *world) client(name string, rate float64, s *slot) *framework.Client {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name))
-	random.New = func() *random.Source { return random.Seeded(w.seed ^ h.Sum64()) }
-	session.NewClock = func() session.Clock { return &drifting{base: time.Now(), rate: rate} }
+	seams := session.Seams{Clock: &drifting{base: time.Now(), rate: rate}, Random: random.Seeded(w.seed ^ h.Sum64())}
 	dial := w.cluster.Dialer(name)
 	cfg := framework.Config{
 		ConnectString: w.cluster.ConnectString(), SessionTimeout: w.timeout, Retry: retry.NTimes(3, 50*time.Millisecond),
@@ -102,7 +101,7 @@ func (w *world) client(name string, rate float64, s *slot) *framework.Client {
 	if w.oneName {
 		w.nameAll(&cfg)
 	}
-	c, err := framework.Start(cfg)
+	c, err := framework.Start(cfg.WithSeams(session.Key{}, seams))
 	if err != nil {
 		panic(err)
 	}

@@ -14,9 +14,7 @@ import (
 	"time"
 
 	"github.com/paddock-zk/paddock/framework"
-	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/test/check"
-	"github.com/paddock-zk/paddock/internal/transport/random"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
@@ -120,8 +118,6 @@ func run(t *testing.T, seed uint64, schedule []fault, p plant) *result {
 	if schedule == nil {
 		schedule = scheduleOf(seed)
 	}
-	chanceBefore, clockBefore := random.New, session.NewClock
-	defer func() { random.New, session.NewClock = chanceBefore, clockBefore }()
 	var virtual time.Duration
 	synctest.Test(t, func(t *testing.T) {
 		w.live(t, schedule)

@@ -21,9 +21,6 @@ type Source struct {
 	named map[string]*Source
 }
 
-// New makes the source of each session. Tests put another one here.
-var New = func() *Source { return nil }
-
 // Seeded draws the same for the same seed, if it is asked in the same order.
 func Seeded(seed uint64) *Source {
 	return &Source{seed: seed, r: rand.New(rand.NewPCG(seed, 0)), named: make(map[string]*Source)}

@@ -1,4 +1,4 @@
-package locks
+package znode
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 )
 
 // What a look at a long queue costs, from the reply's bytes on.
-func BenchmarkReadSnapshot(b *testing.B) {
+func BenchmarkParse(b *testing.B) {
 	for _, n := range []int{1, 32, 128, 1000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			names := make([]string, n)
@@ -22,11 +22,11 @@ func BenchmarkReadSnapshot(b *testing.B) {
 			for b.Loop() {
 				var list wire.Names
 				list.Decode(wire.NewDecoder(e.B))
-				snap, err := readSnapshot(list, []string{lockName}, true)
-				if err != nil || snap.find(names[0]) < 0 {
+				snap, err := Parse(list, []Kind{Lock}, true)
+				if err != nil || snap.Find(names[0]) < 0 {
 					b.Fatal(err)
 				}
-				snap.free()
+				snap.Free()
 			}
 		})
 	}

@@ -10,30 +10,29 @@ import (
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
-// Scope is what recipes need of a client: its session, and how it sees paths
-// and makes nodes.
-type Scope struct {
-	Session *Session
+// Key opens what a client has for the recipes of this module. Nobody outside can name
+// its type.
+type Key struct{ _ struct{} }
+
+// Core is what recipes need of a client: its session, and how it sees paths and makes
+// nodes.
+type Core interface {
+	Session() *Session
 	// Full turns a path of the caller's into one of the servers', or says what
 	// is wrong with it.
-	Full func(path string) (string, error)
+	Full(path string) (string, error)
 	// Relative is the way back.
-	Relative func(full string) string
+	Relative(full string) string
 	// ACL is the access list of a node to be made.
-	ACL func(full string) []wire.ACL
+	ACL(full string) []wire.ACL
 	// Data is what is written for nil data.
-	Data func(c *transport.Conn) []byte
+	Data(c *transport.Conn) []byte
 	// Read runs a read on a path by the client's retry policy, each attempt on the
 	// connection that there is. Its error is what calls of the client return.
-	Read func(ctx context.Context, name, full string, attempt func(context.Context, *transport.Conn) error) error
-	// Begin is an empty framework.Ops.
-	Begin func() any
-	// Guarded is a *framework.Transaction of a framework.Ops, applied only if the
-	// guards hold. A guard that does not is a *GuardError.
-	Guarded func(ops any, guards []Guard) any
+	Read(ctx context.Context, name, full string, attempt func(context.Context, *transport.Conn) error) error
 	// Ensure makes paths and what is missing above them. Its error matches
 	// ErrKeepsVanishing if others delete them as often as they are made.
-	Ensure func(ctx context.Context, c *transport.Conn, parents Parents) error
+	Ensure(ctx context.Context, c *transport.Conn, parents Parents) error
 }
 
 // Parents are nodes to be made, in full, and what is to be looked at meanwhile.
@@ -60,11 +59,6 @@ func (p *Parents) Look(of string, list *transport.Call, err error) error {
 	}
 	return err
 }
-
-// ScopeOf returns the scope of a *framework.Client, nil if that is nil or zero.
-// Package framework sets it: this is the one door between it and the recipes
-// that is not part of its API.
-var ScopeOf func(client any) *Scope
 
 // Guard is the condition that a node exists, at any version, which it may
 // delete.

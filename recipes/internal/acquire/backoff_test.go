@@ -1,4 +1,4 @@
-package locks
+package acquire
 
 import (
 	"testing"
@@ -8,7 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/wire"
+	"github.com/paddock-zk/paddock/recipes/internal/znode"
 )
+
+// listed is the queue that a list of these names shows.
+func listed(names ...string) (*znode.Snapshot, error) {
+	return znode.Parse(wire.NamesOf(names), []znode.Kind{znode.Lock}, true)
+}
 
 func TestPatience(t *testing.T) {
 	p := newBackoffs(time.Now()).sure
@@ -27,12 +34,12 @@ func TestPatience(t *testing.T) {
 
 	p.worth()
 	assert.False(t, p.paid, "to have waited for a millisecond says nothing about half a second")
-	for p.time() < mostBackoff/4 {
+	for p.time() < mostPatience/4 {
 		p.yielded()
 	}
 	p.worth()
 	assert.True(t, p.paid)
-	assert.Equal(t, 2*mostBackoff, p.time(), "where it was")
+	assert.Equal(t, 2*mostPatience, p.time(), "where it was")
 	begins()
 	assert.Equal(t, 10, begins(), "yields up to 900 ms, in larger steps")
 	for range 100 {
@@ -80,16 +87,14 @@ func TestLookWhenPatienceEnds(t *testing.T) {
 		"over":         {stood: waited, earliest: mostLook / 2, least: mostLook, most: mostLook * 3 / 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			snap, err := lineOf([]string{"lock-0000000001", "lock-0000000002"}, lockName)
+			snap, err := listed("lock-0000000001", "lock-0000000002")
 			require.NoError(t, err)
-			scope := &session.Scope{Session: new(session.Session)}
 			now := time.Now()
 			var latest time.Duration
 			for range 1000 {
-				a := &attempt{scope: scope, members: []*member{{
-					contender: &contender{queue: &queue{scope: scope}, name: "lock-0000000002"}, snapshot: snap, at: 1, waits: true,
-					headSince: headSince{since: now.Add(-c.stood)},
-				}}}
+				k := &contender{queue: new(Queue), phase: queued, path: "/l/lock-0000000002", snapshot: snap}
+				a := &Multi{members: []*member{{contender: k, at: 1, headSince: headSince{since: now.Add(-c.stood)}}}}
+				a.session = new(session.Session)
 				a.backoffs = newBackoffs(now.Add(-waited))
 				a.lookIn = mostLook
 				next := a.untilLook(now)
@@ -104,15 +109,15 @@ func TestLookWhenPatienceEnds(t *testing.T) {
 
 // What has come of suspicions says whether backoff pays.
 func TestPatienceLearns(t *testing.T) {
-	queue := func(names ...string) *snapshot {
-		snap, err := lineOf(names, lockName)
+	queue := func(names ...string) *znode.Snapshot {
+		snap, err := listed(names...)
 		require.NoError(t, err)
 		return snap
 	}
 	const own, waits, has, other, another = "lock-0000000001", "lock-0000000002", "lock-0000000003", "lock-0000000004", "lock-0000000005"
 	const none, paid, kept = 0, 1, 2
 	for name, c := range map[string]struct {
-		at, of *snapshot
+		at, of *znode.Snapshot
 		own    string
 		stale  bool
 		want   int
@@ -127,9 +132,9 @@ func TestPatienceLearns(t *testing.T) {
 		"gone with both before it was its turn": {queue(own), queue(other), own, false, none},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &backoff{first: mostBackoff / 4, most: mostBackoff}
-			at := &member{contender: &contender{name: c.own}, snapshot: c.at, seen: 1}
-			of := &member{contender: &contender{name: "ours"}, snapshot: c.of, seen: 1, waits: true}
+			p := &backoff{first: mostPatience / 4, most: mostPatience}
+			at := &member{contender: &contender{phase: queued, path: "/l/" + c.own, first: true, snapshot: c.at}, seen: 1}
+			of := &member{contender: &contender{phase: queued, path: "/l/ours", snapshot: c.of}, seen: 1}
 			g := backoffs{rounds: 1}
 			if c.stale {
 				of.seen = 0

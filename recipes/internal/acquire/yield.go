@@ -1,4 +1,4 @@
-package locks
+package acquire
 
 import (
 	"context"
@@ -7,11 +7,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/paddock-zk/paddock/framework"
+	"github.com/go-zookeeper/zk"
+
 	"github.com/paddock-zk/paddock/internal/foreign"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
+	"github.com/paddock-zk/paddock/recipes/internal/znode"
 )
 
 // A MultiLock can deadlock with an owner that takes the same locks one after
@@ -49,10 +51,10 @@ type headSince struct {
 	since time.Time
 }
 
-func (a *attempt) sawHead(m *member) {
+func (a *Multi) sawHead(m *member) {
 	head := ""
 	if holders := m.holders(); len(holders) > 0 {
-		head = holders[0].name
+		head = holders[0].Name
 	}
 	if m.head != head {
 		m.head, m.since = head, time.Now()
@@ -60,23 +62,25 @@ func (a *attempt) sawHead(m *member) {
 }
 
 // begin sets out, at first or in another session.
-func (a *attempt) begin(ordered bool) {
-	a.ordered = ordered
+func (a *Multi) begin(*Attempt) {
 	a.lookIn = firstLook
 	a.backoffs = newBackoffs(time.Now())
+	a.stall.conn = a.conn
 	a.owners = nil
 	a.reach = len(a.members)
 	for _, m := range a.members {
-		m.optimistic = m.turn != nil && !ordered && !m.contended.Load()
+		m.unwatch()
+		m.at, m.ahead = 0, ""
+		m.optimistic = m.turn != nil && !a.ordered && !m.contended.Load()
 	}
-	if ordered {
+	if a.ordered {
 		a.reach = 0
 		a.extend()
 	}
 }
 
 // extend lets the next lock be queued for: one more member, with its lease.
-func (a *attempt) extend() {
+func (a *Multi) extend() {
 	a.reach++
 	if a.reach < len(a.members) && a.members[a.reach].turn != nil {
 		a.reach++
@@ -85,17 +89,23 @@ func (a *attempt) extend() {
 
 // wait returns when something has happened to a node ahead, or it is time to
 // look whether we are in the way.
-func (a *attempt) wait(ctx context.Context, c *transport.Conn) error {
+func (a *Multi) wait(ctx context.Context, _ *Attempt, c *transport.Conn) (first bool, err error) {
+	if a.looking {
+		a.looking = false
+		if yielded, err := a.lookAround(ctx, c); yielded || err != nil {
+			return false, err
+		}
+	}
 	if again, err := a.watchAhead(ctx, c); again || err != nil {
-		return err
+		return false, err
 	}
 	for _, m := range a.members {
 		switch {
-		case !m.waits:
+		case !m.waits():
 		case m.turn != nil: // turn and lease are one acquisition
-			m.turn.beginWait()
+			a.tell(Event{Kind: Wait, Queue: m.turn.queue})
 		default:
-			m.beginWait()
+			a.tell(Event{Kind: Wait, Queue: m.queue})
 		}
 	}
 	var look <-chan time.Time
@@ -106,12 +116,12 @@ func (a *attempt) wait(ctx context.Context, c *transport.Conn) error {
 	}
 	select {
 	case <-a.woken:
-		return nil
+		return false, nil
 	case <-ctx.Done():
-		return foreign.ContextEnd(ctx)
+		return false, foreign.ContextEnd(ctx)
 	case <-look:
 		a.looking = true
-		return nil
+		return false, nil
 	}
 }
 
@@ -119,8 +129,8 @@ func (a *attempt) wait(ctx context.Context, c *transport.Conn) error {
 // have stood for as long as our backoff, and otherwise, or if that is far off,
 // less and less often, as somebody may have come behind us. It is no later than
 // the end of the backoff with those of whom nothing shows.
-func (a *attempt) untilLook(now time.Time) time.Duration {
-	chance := a.scope.Session.RandomOf(a.members[0].tag)
+func (a *Multi) untilLook(now time.Time) time.Duration {
+	chance := a.session.RandomOf(a.members[0].tag)
 	next := a.lookIn/2 + chance.Below(a.lookIn)
 	stall := a.stall.time(now)
 	for _, m := range a.members {
@@ -142,26 +152,26 @@ func (a *attempt) untilLook(now time.Time) time.Duration {
 }
 
 // inTheWay is whether we may be holding somebody up.
-func (a *attempt) inTheWay() bool { return slices.ContainsFunc(a.members, (*member).inTheWay) }
+func (a *Multi) inTheWay() bool { return slices.ContainsFunc(a.members, (*member).inTheWay) }
 
 // inTheWay is whether somebody may be waiting for this contender: a lease holds nobody
 // up, as who wants it waits for our turn.
-func (m *member) inTheWay() bool { return m.turn == nil && m.first() }
+func (m *member) inTheWay() bool { return m.turn == nil && m.isFirst() }
 
 // mostSettings bounds the requests on their way that set watches.
 const mostSettings = session.MostAhead
 
 // watchAhead sees to it that the node ahead is watched wherever we wait. It
 // reports true if one has gone meanwhile.
-func (a *attempt) watchAhead(ctx context.Context, c *transport.Conn) (again bool, err error) {
-	s := a.scope.Session
+func (a *Multi) watchAhead(ctx context.Context, c *transport.Conn) (again bool, err error) {
+	s := a.session
 	type setting struct {
 		st   *member
 		call *transport.Call
 	}
 	var set []setting
 	for _, m := range a.members {
-		if !m.waits || m.name == "" {
+		if !m.waits() {
 			m.unwatch()
 			continue
 		}
@@ -170,7 +180,7 @@ func (a *attempt) watchAhead(ctx context.Context, c *transport.Conn) (again bool
 		}
 		m.unwatch()
 		fired := new(atomic.Bool)
-		call, watch, err := s.WatchData(ctx, c, session.Below(m.path, m.ahead), a.wakes(fired))
+		call, watch, err := s.WatchData(ctx, c, session.Below(m.queue.Path, m.ahead), a.wakes(fired))
 		if err != nil {
 			return false, err
 		}
@@ -181,13 +191,13 @@ func (a *attempt) watchAhead(ctx context.Context, c *transport.Conn) (again bool
 	}
 	for _, w := range set {
 		err := s.Await(ctx, c, w.call, false)
-		if errors.Is(err, framework.ErrNoAuth) {
+		if errors.Is(err, zk.ErrNoAuth) {
 			w.st.unwatch()
 			fired := new(atomic.Bool)
-			w.st.watch, err = w.st.watchUnreadable(ctx, c, w.st.ahead, a.wakes(fired))
+			w.st.watch, err = a.watchUnreadable(ctx, c, w.st.queue, w.st.ahead, a.wakes(fired))
 			w.st.watched, w.st.fired = w.st.ahead, fired
 		}
-		if errors.Is(err, framework.ErrNoNode) {
+		if errors.Is(err, zk.ErrNoNode) {
 			again, err = true, nil
 			w.st.unwatch()
 		}
@@ -201,7 +211,7 @@ func (a *attempt) watchAhead(ctx context.Context, c *transport.Conn) (again bool
 
 // wakes returns a function for a watch on a node ahead, which is over with its
 // first event: the node may have been written to.
-func (a *attempt) wakes(fired *atomic.Bool) func(session.Event) {
+func (a *Multi) wakes(fired *atomic.Bool) func(session.Event) {
 	return func(session.Event) {
 		fired.Store(true)
 		select {
@@ -213,19 +223,19 @@ func (a *attempt) wakes(fired *atomic.Bool) func(session.Event) {
 
 func (m *member) unwatch() {
 	if m.watch != nil {
-		m.scope.Session.StopWatch(m.watch)
+		m.queue.Core.Session().StopWatch(m.watch)
 	}
 	m.watch, m.watched, m.fired = nil, "", nil
 }
 
-func (a *attempt) unwatch() {
+func (a *Multi) unwatch(*Attempt) {
 	for _, m := range a.members {
 		m.unwatch()
 	}
 }
 
-// look yields where we are in the way, by the lists that were just taken.
-func (a *attempt) look(ctx context.Context, c *transport.Conn) (yielded bool, err error) {
+// lookAround yields where we are in the way, by the lists that were just taken.
+func (a *Multi) lookAround(ctx context.Context, c *transport.Conn) (yielded bool, err error) {
 	if err := a.askOwners(ctx, c); err != nil {
 		return false, err
 	}
@@ -245,39 +255,39 @@ func (a *attempt) look(ctx context.Context, c *transport.Conn) (yielded bool, er
 
 // holders are the nodes that have the lock which a member waits for, or will:
 // where we have no node yet, those that were there at the last look.
-func (m *member) holders() []entry {
+func (m *member) holders() []znode.Entry {
 	before := m.at
 	switch {
-	case m.name != "" && m.waits:
-	case m.name == "":
-		if _, waits := m.queue.ahead(m.snapshot, m.snapshot.len()); !waits {
+	case m.waits():
+	case m.phase != queued:
+		if _, waits := m.queue.Rule(m.snapshot, m.snapshot.Len()); !waits {
 			return nil
 		}
-		before = m.snapshot.len()
+		before = m.snapshot.Len()
 	default:
 		return nil
 	}
 	n := min(1, before)
-	for n > 0 && n < before && n < mostOwners && m.snapshot.kind(0) == readName && m.snapshot.kind(n) == readName {
+	for n > 0 && n < before && n < mostOwners && m.snapshot.Kind(0) == znode.Read && m.snapshot.Kind(n) == znode.Read {
 		n++
 	}
-	return m.snapshot.span(0, n)
+	return m.snapshot.Entries(0, n)
 }
 
 // followers are those behind a member that is first.
-func (m *member) followers() []entry {
+func (m *member) followers() []znode.Entry {
 	from := m.at + 1
-	return m.snapshot.span(from, min(m.snapshot.len(), from+mostOwners))
+	return m.snapshot.Entries(from, min(m.snapshot.Len(), from+mostOwners))
 }
 
 // askOwners learns whose the nodes are that matter, each once.
-func (a *attempt) askOwners(ctx context.Context, c *transport.Conn) error {
-	s := a.scope.Session
+func (a *Multi) askOwners(ctx context.Context, c *transport.Conn) error {
+	s := a.session
 	var paths []string
 	var calls []*transport.Call
-	ask := func(m *member, nodes []entry) {
+	ask := func(m *member, nodes []znode.Entry) {
 		for _, c := range nodes {
-			path := session.Below(m.path, c.name)
+			path := session.Below(m.queue.Path, c.Name)
 			if _, known := a.owners[path]; !known && !slices.Contains(paths, path) {
 				paths = append(paths, path)
 				calls = append(calls, transport.NewCall(wire.OpExists, &wire.PathWatchRequest{Path: path}))
@@ -306,8 +316,8 @@ func (a *attempt) askOwners(ctx context.Context, c *transport.Conn) error {
 			err = call.Decode(&resp)
 		}
 		switch {
-		case errors.Is(err, framework.ErrNoNode):
-		case errors.Is(err, framework.ErrNoAuth): // ZooKeeper 3.9 does not say whose it is
+		case errors.Is(err, zk.ErrNoNode):
+		case errors.Is(err, zk.ErrNoAuth): // ZooKeeper 3.9 does not say whose it is
 		case err != nil:
 			return err
 		default:
@@ -323,11 +333,6 @@ type owned struct {
 	session int64
 	tag     string // "" if it says none
 	yields  bool
-}
-
-// isMultiLock is whether a node is of a MultiLock.
-func (c entry) isMultiLock() bool {
-	return session.Yields(c.name)
 }
 
 // ownerMatch is how likely two nodes are of one owner.
@@ -356,11 +361,11 @@ func (n owned) match(other owned) ownerMatch {
 }
 
 // known are the owners of nodes that were there to be asked for.
-func (a *attempt) known(m *member, nodes []entry) (all []owned) {
+func (a *Multi) known(m *member, nodes []znode.Entry) (all []owned) {
 	for _, c := range nodes {
-		if owner, known := a.owners[session.Below(m.path, c.name)]; known {
-			tag, yields := session.TagOf(c.name)
-			all = append(all, owned{c.name, owner, tag, yields})
+		if owner, known := a.owners[session.Below(m.queue.Path, c.Name)]; known {
+			tag, yields := session.TagOf(c.Name)
+			all = append(all, owned{c.Name, owner, tag, yields})
 		}
 	}
 	return all
@@ -368,7 +373,7 @@ func (a *attempt) known(m *member, nodes []entry) (all []owned) {
 
 // toYield picks where to yield, and whose backoff is due: nil for that with a
 // stall.
-func (a *attempt) toYield(now time.Time) (yield []*member, due *backoff) {
+func (a *Multi) toYield(now time.Time) (yield []*member, due *backoff) {
 	held, crowds := a.held(), a.perSession()
 	var sure, unsure, crowded []*member
 	for _, m := range a.members {
@@ -400,7 +405,7 @@ type holder struct {
 	in *member
 }
 
-func (a *attempt) held() (all []holder) {
+func (a *Multi) held() (all []holder) {
 	for _, m := range a.members {
 		for _, n := range a.known(m, m.holders()) {
 			all = append(all, holder{n, m})
@@ -411,7 +416,7 @@ func (a *attempt) held() (all []holder) {
 
 // suspect looks for somebody behind a member who has what we wait for, and says
 // whose backoff with that is over, if any.
-func (a *attempt) suspect(m *member, held []holder, crowds map[int64]int, now time.Time) (due *backoff) {
+func (a *Multi) suspect(m *member, held []holder, crowds map[int64]int, now time.Time) (due *backoff) {
 	for _, waits := range a.known(m, m.followers()) {
 		for _, has := range held {
 			var p *backoff
@@ -423,7 +428,7 @@ func (a *attempt) suspect(m *member, held []holder, crowds map[int64]int, now ti
 			default:
 				continue
 			}
-			a.remember(suspectedCycle{backoff: p, at: m, own: m.name, waits: waits.name, of: has.in, has: has.name}, waits.yields)
+			a.remember(suspectedCycle{backoff: p, at: m, own: m.name(), waits: waits.name, of: has.in, has: has.name}, waits.yields)
 			if now.Sub(has.in.since) >= p.time() && due != &a.sure {
 				due = p
 			}
@@ -435,12 +440,12 @@ func (a *attempt) suspect(m *member, held []holder, crowds map[int64]int, now ti
 // onlyMultiLocks is whether nobody but MultiLocks waits behind the members.
 func onlyMultiLocks(crowded []*member) bool {
 	return !slices.ContainsFunc(crowded, func(m *member) bool {
-		return slices.ContainsFunc(m.followers(), func(c entry) bool { return !c.isMultiLock() })
+		return slices.ContainsFunc(m.followers(), func(c znode.Entry) bool { return !c.Yields() })
 	})
 }
 
 // stalled is whether the backoff with those is over of whom nothing shows.
-func (a *attempt) stalled(now time.Time) bool {
+func (a *Multi) stalled(now time.Time) bool {
 	patience := a.stall.time(now)
 	return slices.ContainsFunc(a.members, func(m *member) bool {
 		return len(m.holders()) > 0 && now.Sub(m.since) >= patience
@@ -449,7 +454,7 @@ func (a *attempt) stalled(now time.Time) bool {
 
 // perSession is how many of each session wait for us. An owner waits at one place at
 // a time, so more than one are different owners.
-func (a *attempt) perSession() map[int64]int {
+func (a *Multi) perSession() map[int64]int {
 	waiting := make(map[int64]int)
 	for _, m := range a.members {
 		if m.inTheWay() {
@@ -463,79 +468,70 @@ func (a *attempt) perSession() map[int64]int {
 
 // defers is whether we yield to an owner: of two that would both, only one does.
 func (m *member) defers(to owned) bool {
-	own, _ := session.TagOf(m.name)
+	own, _ := session.TagOf(m.name())
 	return !to.yields || own > to.tag
 }
 
-// yield puts our nodes in some queues to their ends, in one transaction.
-func (a *attempt) yield(ctx context.Context, c *transport.Conn, stands []*member) error {
+// yield puts our nodes in some queues to their ends, in one transaction. The lease of
+// a turn goes with it.
+func (a *Multi) yield(ctx context.Context, c *transport.Conn, members []*member) error {
+	var gone, replaced []*contender
+	for _, m := range members {
+		if m.lease != nil && m.lease.phase == queued {
+			gone = append(gone, m.lease.contender)
+		}
+		gone, replaced = append(gone, m.contender), append(replaced, m.contender)
+		a.tell(Event{Kind: Yield, Queue: m.queue})
+	}
 	req := &wire.MultiRequest{}
-	remove := func(m *member) {
-		req.Ops = append(req.Ops, wire.MultiOp{Op: wire.OpDelete, Request: &wire.PathVersionRequest{Path: m.node(), Version: -1}})
+	for _, k := range gone {
+		req.Ops = append(req.Ops, wire.MultiOp{Op: wire.OpDelete, Request: &wire.PathVersionRequest{Path: k.path, Version: -1}})
+		k.sweep(a.id)
+		k.prefix = a.session.Protection(k.tag, k.yields)
 	}
-	var gone []*member
-	for _, m := range stands {
-		if m.lease != nil && m.lease.name != "" {
-			gone = append(gone, m.lease)
-		}
-		gone = append(gone, m)
-	}
-	for _, m := range gone {
-		remove(m)
-	}
-	deletes := len(req.Ops)
-	for _, m := range gone {
-		m.old, m.name = m.name, ""
-		m.sweep()
-		m.protection = m.scope.Session.Protection(m.tag, m.yields)
-	}
-	for _, m := range stands {
-		req.Ops = append(req.Ops, m.creationOp(c))
-	}
-	undo := func() {
-		for _, m := range gone {
-			m.unknown, m.name, m.old = nil, m.old, ""
-		}
+	for _, k := range replaced {
+		req.Ops = append(req.Ops, wire.MultiOp{Op: wire.OpCreate, Request: k.creation(c)})
 	}
 	call, err := transaction(req)
 	if err == nil {
-		err = a.scope.Session.Send(ctx, c, call)
+		err = a.session.Send(ctx, c, call)
 	}
 	if err != nil {
-		undo()
 		return err
 	}
-	outcomeUnknown(contendersOf(gone), call)
-	err = a.scope.Session.Await(ctx, c, call, true)
-	var resp wire.MultiResponse
+	for _, k := range gone {
+		k.phase, k.request = replacing, call
+	}
+	results, err := a.results(ctx, c, call, len(req.Ops))
+	if errors.Is(err, session.ErrOutcomeUnknown) {
+		return err
+	}
 	if err == nil {
-		if err = call.Decode(&resp); err != nil || len(resp.Results) != len(req.Ops) {
-			err = errors.Join(framework.ErrOutcomeUnknown, err)
-		}
-	}
-	if framework.Ambiguous(err) {
-		return err
+		_, _, err = refusal(results)
 	}
 	if err != nil {
-		undo()
-		return err
-	}
-	if _, _, err := firstRefusal(resp.Results); err != nil {
-		undo()
-		if errors.Is(err, framework.ErrNoNode) {
+		for _, k := range gone {
+			k.phase, k.request = queued, nil
+		}
+		if errors.Is(err, zk.ErrNoNode) {
 			return nil // somebody deleted one, which the next round sees
 		}
 		return err
 	}
-	for _, m := range gone {
-		m.unknown, m.old, m.czxid, m.waits, m.snapshot = nil, "", 0, false, nil
+	for _, m := range members {
 		m.unwatch()
-	}
-	for i, m := range stands {
-		if e := m.named(resp.Results[deletes+i].Path, call.Zxid()); e != nil {
-			m.unknown = call
-			err = errors.Join(err, e)
+		if m.lease != nil {
+			m.lease.unwatch()
 		}
+	}
+	for _, k := range gone {
+		k.drop()
+		k.refused()
+		k.path, k.czxid, k.first = "", 0, false
+	}
+	for i, k := range replaced {
+		k.sent(call)
+		err = errors.Join(err, k.made(results[len(gone)+i].Path, call.Zxid()))
 	}
 	return err
 }

@@ -1,9 +1,11 @@
-package locks
+package acquire
 
 import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/paddock-zk/paddock/internal/transport"
 )
 
 // backoff is for how long somebody has to have been in our way before a MultiLock
@@ -19,10 +21,10 @@ type backoff struct {
 }
 
 const (
-	firstSure   = time.Millisecond
-	firstUnsure = 2 * time.Millisecond
-	mostBackoff = 450 * time.Millisecond
-	endless     = time.Hour
+	firstSure    = time.Millisecond
+	firstUnsure  = 2 * time.Millisecond
+	mostPatience = 450 * time.Millisecond
+	endless      = time.Hour
 )
 
 // backoffs are those of one MultiLock, and what shows whether they pay.
@@ -36,8 +38,8 @@ type backoffs struct {
 
 func newBackoffs(now time.Time) backoffs {
 	return backoffs{
-		sure:   backoff{first: firstSure, most: mostBackoff},
-		unsure: backoff{first: firstUnsure, most: mostBackoff},
+		sure:   backoff{first: firstSure, most: mostPatience},
+		unsure: backoff{first: firstUnsure, most: mostPatience},
 		stall:  stallTimeout{waiting: now},
 	}
 }
@@ -86,6 +88,7 @@ func (p *backoff) worth() {
 // that waits for somebody who holds a lock for hours.
 type stallTimeout struct {
 	waiting time.Time // since when, on this connection
+	conn    *transport.Conn
 	yields  int
 	last    time.Time // that we yielded
 }
@@ -146,11 +149,11 @@ func (g *backoffs) learn() {
 		if s.at.seen != g.rounds || s.of.seen != g.rounds {
 			return false
 		}
-		waits, has := s.at.snapshot.find(s.waits) >= 0, s.of.snapshot.find(s.has) >= 0
+		waits, has := s.at.snapshot.Find(s.waits) >= 0, s.of.snapshot.Find(s.has) >= 0
 		switch {
 		case waits && has:
 			return false
-		case waits, has && s.at.first() && s.at.name == s.own:
+		case waits, has && s.at.isFirst() && s.at.name() == s.own:
 			s.worth()
 		}
 		return true

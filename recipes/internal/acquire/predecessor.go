@@ -1,4 +1,4 @@
-package locks
+package acquire
 
 import (
 	"context"
@@ -6,7 +6,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/paddock-zk/paddock/framework"
+	"github.com/go-zookeeper/zk"
+
 	"github.com/paddock-zk/paddock/internal/foreign"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/transport"
@@ -14,7 +15,7 @@ import (
 )
 
 // A contender that is next watches the node ahead and its own. With LookAhead every
-// place does, and the node two ahead, whoever is between. When that has gone, a
+// contender does, and the node two ahead, whoever is between. When that has gone, a
 // list shows whether ours is next, at a time when the one between still has the
 // lock or is about to get it. If so, the lock is ours by nothing but the event
 // that the head has gone, provided that
@@ -35,10 +36,9 @@ import (
 
 // predecessorWatch is what a contender has prepared for its turn: the zero value nothing.
 type predecessorWatch struct {
-	position position // the latest that showed somebody ahead
-	s        *session.Session
-	events   *predecessorEvents
-	won      *predecessorEvents // that made us first, if they did
+	s      *session.Session
+	events *predecessorEvents
+	won    *predecessorEvents // that made us first, if they did
 	// On the node ahead and on ours, nil if they are not wanted any more.
 	watches [2]*session.Watch
 }
@@ -46,10 +46,11 @@ type predecessorWatch struct {
 // predecessorEvents are what happened to the node ahead and to ours. The callbacks run in the
 // goroutine that reads the connection.
 type predecessorEvents struct {
-	p     *contender
+	s     *session.Session
 	c     *transport.Conn
+	queue string // the parent of both
 	ahead string
-	own   string
+	own   string        // in full
 	owner int64         // the session of the node ahead
 	woken chan struct{} // closed when something has happened to the node ahead
 
@@ -68,7 +69,7 @@ func (e *predecessorEvents) ownEvent(ev session.Event) {
 	node := e.tracked
 	e.mu.Unlock()
 	if gone && node != nil {
-		e.p.scope.Session.Vanished(node)
+		e.s.Vanished(node)
 	}
 }
 
@@ -83,12 +84,12 @@ func (e *predecessorEvents) track(node *session.TrackedNode) {
 	gone := e.gone
 	e.mu.Unlock()
 	if gone {
-		e.p.scope.Session.Vanished(node)
+		e.s.Vanished(node)
 	}
 }
 
 func (e *predecessorEvents) aheadEvent(ev session.Event) {
-	now, _ := e.p.scope.Session.Current(e.c.Session())
+	now, _ := e.s.Current(e.c.Session())
 	e.mu.Lock()
 	e.deleted = ev.Type == wire.EventNodeDeleted && !e.disturbed && now == e.c
 	e.err = ev.Err
@@ -103,77 +104,74 @@ func (pw *predecessorWatch) stop() {
 			pw.s.StopWatch(w)
 		}
 	}
-	pw.watches, pw.events = [2]*session.Watch{}, nil
+	pw.watches, pw.events, pw.won = [2]*session.Watch{}, nil, nil
 }
 
-// grantedByEvent ends the preparations of who is first. The watch on our node goes with
+// granted ends the preparations of a contender that is first. The watch on our node goes with
 // it: to remove it would take a request.
-func (pw *predecessorWatch) grantedByEvent() {
+func (pw *predecessorWatch) granted() {
 	pw.watches[1] = nil
 	pw.stop()
 }
 
-// pass waits for what brings us nearer to the lock, by the list that was just
+// wait waits for what brings us nearer to the lock, by the list that was just
 // taken, and reports whether it is ours.
-func (p *contender) pass(ctx context.Context, c *transport.Conn, pw *predecessorWatch) (first bool, err error) {
-	s, v := p.scope.Session, &pw.position
+func (pw *predecessorWatch) wait(ctx context.Context, a *Attempt, c *transport.Conn, k *contender, p *Position) (first bool, err error) {
 	e := pw.events
 	over := e != nil && e.over() // asked once, as the event may come now
-	if over && e.c == c && e.ahead == v.ahead {
+	if over && e.c == c && e.ahead == p.Ahead {
 		// The list shows it, so its event has come after that.
-		if first, err := e.won(v.at); first || err != nil {
+		if first, err := e.won(p.At); first || err != nil {
 			return pw.grantByEvent(first), err
 		}
 	}
 	// Another one is ahead than before only if that has gone, which ends the watch.
-	if e == nil || over || e.c != c || e.own != p.name {
+	if e == nil || over || e.c != c || e.own != k.path {
 		pw.stop()
-		e = &predecessorEvents{p: p, c: c, ahead: v.ahead, own: p.name, woken: make(chan struct{})}
-		pw.s, pw.events = s, e
+		e = &predecessorEvents{s: a.session, c: c, queue: k.queue.Path, ahead: p.Ahead, own: k.path, woken: make(chan struct{})}
+		pw.s, pw.events = a.session, e
 	}
 	var two chan error // tells of the node two ahead
 	var calls []*transport.Call
-	if v.next != "" {
+	if p.next != "" {
 		two = make(chan error, 1)
-		call, watch, err := s.WatchData(ctx, c, session.Below(p.path, v.next), func(ev session.Event) { two <- ev.Err })
+		call, watch, err := a.session.WatchData(ctx, c, session.Below(k.queue.Path, p.next), func(ev session.Event) { two <- ev.Err })
 		if err != nil {
 			return false, err
 		}
-		defer s.StopWatch(watch)
+		defer a.session.StopWatch(watch)
 		calls = append(calls, call)
 	}
 	if err := pw.settle(ctx, calls); err != nil {
 		pw.stop()
 		switch {
-		case errors.Is(err, framework.ErrNoNode):
+		case errors.Is(err, zk.ErrNoNode):
 			return false, nil // somebody has gone by now, perhaps we
-		case errors.Is(err, framework.ErrNoAuth): // to read one of the nodes
-			return false, p.await(ctx, c, v)
+		case errors.Is(err, zk.ErrNoAuth): // to read one of the nodes
+			return false, a.waitFor(ctx, c, k, p)
 		}
 		return false, err
 	}
 	select {
 	case <-e.woken:
-		first, err := e.won(v.at)
+		first, err := e.won(p.At)
 		return pw.grantByEvent(first), err
 	case err = <-two:
 	case <-ctx.Done():
-		if v.front.n == 0 {
-			v.owner = e.owner
+		if p.Front.n == 0 {
+			p.owner = e.owner
 		}
 		return false, foreign.ContextEnd(ctx)
 	}
-	if errors.Is(err, framework.ErrSessionExpired) {
-		err = session.ErrSessionOver
-	}
-	return false, err
+	return false, ofSession(err)
 }
 
 // grantByEvent ends the preparations if we are first.
 func (pw *predecessorWatch) grantByEvent(first bool) bool {
 	if first {
-		pw.won = pw.events
-		pw.grantedByEvent()
+		events := pw.events
+		pw.granted()
+		pw.won = events
 	}
 	return first
 }
@@ -187,7 +185,7 @@ func (pw *predecessorWatch) settle(ctx context.Context, others []*transport.Call
 		for i, set := range []struct {
 			path string
 			fn   func(session.Event)
-		}{{session.Below(e.p.path, e.ahead), e.aheadEvent}, {e.p.node(), e.ownEvent}} {
+		}{{session.Below(e.queue, e.ahead), e.aheadEvent}, {e.own, e.ownEvent}} {
 			call, watch, err := s.WatchData(ctx, e.c, set.path, set.fn)
 			if err != nil {
 				return err
@@ -229,7 +227,7 @@ func (e *predecessorEvents) over() bool {
 func (e *predecessorEvents) won(at int) (bool, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if errors.Is(e.err, framework.ErrSessionExpired) {
+	if errors.Is(e.err, zk.ErrSessionExpired) {
 		return false, session.ErrSessionOver
 	}
 	return at == 1 && e.deleted && !e.disturbed && e.owner != e.c.Session(), e.err

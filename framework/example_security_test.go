@@ -1,0 +1,76 @@
+package framework_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/paddock-zk/paddock/framework"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// Connections are encrypted, and nodes are for those who know the password alone.
+func ExampleConfig_security() {
+	certificate, pool := selfSigned()
+	srv, err := zktest.New(zktest.TLS(&tls.Config{Certificates: []tls.Certificate{certificate}}))
+	if err != nil {
+		panic(err)
+	}
+	defer srv.Close()
+
+	ctx := context.Background()
+	cfg := framework.Config{
+		ConnectString: srv.ConnectString(),
+		TLS:           &tls.Config{RootCAs: pool}, // host names are verified as written in ConnectString
+		Auth:          []framework.Auth{{Scheme: "digest", Data: []byte("orders:secret")}},
+		ACL:           func(string) []framework.ACL { return zk.AuthACL(zk.PermAll) }, // for the identities of Auth
+	}
+	ours, err := framework.Connect(ctx, cfg)
+	if err != nil {
+		panic(err)
+	}
+	defer ours.Close()
+	if _, err := ours.Create(ctx, "/orders", []byte("42"), framework.Persistent); err != nil {
+		panic(err)
+	}
+
+	cfg.Auth = nil
+	stranger, err := framework.Connect(ctx, cfg)
+	if err != nil {
+		panic(err)
+	}
+	defer stranger.Close()
+	_, _, err = stranger.Get(ctx, "/orders")
+	fmt.Println(errors.Is(err, framework.ErrNoAuth), err)
+	// Output: true get /orders: zk: not authenticated: READ on /orders is needed (credentials given: none)
+}
+
+// selfSigned is a certificate for this machine, and who vouches for it.
+func selfSigned() (tls.Certificate, *x509.CertPool) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		panic(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		panic(err)
+	}
+	parsed, err := x509.ParseCertificate(der)
+	if err != nil {
+		panic(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(parsed)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
+}

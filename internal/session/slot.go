@@ -1,0 +1,22 @@
+package session
+
+// Slot is a place for something that a package keeps for each client. It is a variable
+// of the package.
+type Slot[T any] struct {
+	// New makes it, when it is asked for first. It must not ask for it.
+	New func(*Session) *T
+}
+
+// Of returns what is kept for a client.
+func (slot *Slot[T]) Of(s *Session) *T {
+	kept, ok := s.slots.Load(slot)
+	if !ok {
+		s.slotsMu.Lock()
+		defer s.slotsMu.Unlock()
+		if kept, ok = s.slots.Load(slot); !ok {
+			kept = slot.New(s)
+			s.slots.Store(slot, kept)
+		}
+	}
+	return kept.(*T) //nolint:forcetypeassert // nobody else has this key
+}

@@ -1,0 +1,356 @@
+package acquire
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/paddock-zk/paddock/internal/foreign"
+	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/transport"
+)
+
+// Attempt is one acquisition: contenders in one queue or several, until all that are
+// wanted are first. It is made as Single, Semaphore or Multi, and is for one goroutine
+// at a time.
+type Attempt struct {
+	session    *session.Session
+	contenders []contender
+	policy     policy
+	host       Host
+	observer   Observer // nil for none
+
+	once bool // not to wait for others
+	look bool // before anything is made, to see whether there is any use in it
+
+	id        int64           // of the session that the contenders belong to, 0 before the first
+	conn      *transport.Conn // that has shown all that we know
+	behind    bool            // somebody was seen ahead
+	apart     bool            // each queue is listed with a request of its own, as one reply for all is too large
+	resumable bool            // another goroutine may go on after Run has failed
+	wantMulti bool            // to note nodes of MultiLocks
+	sawMulti  bool            // one was seen in the queue
+	deletions deletions
+	obstacle  *Obstacle // that was in the way when Run failed, nil if none was seen
+}
+
+// Host takes the nodes that an attempt has got.
+type Host interface {
+	// Own makes the owner of a node that is first; i counts those that were asked for.
+	// The session may tell it of the node before Run returns.
+	Own(i int, node Node) Owner
+	// Withdrawn says that an owner has not got its node after all.
+	Withdrawn(Owner)
+}
+
+// Owner is what a node belongs to.
+type Owner interface {
+	// Node is where the owner keeps its node.
+	Node() *Node
+	// NodeChanged hears of the node, from the goroutine that reads the connection
+	// or from the session's run loop. It must not block.
+	NodeChanged(node *session.TrackedNode, state session.TrackedState, reason error)
+}
+
+// policy is what differs between the locks. It decides, and the attempt acts.
+type policy interface {
+	// begin sets out, at first or in another session: every contender is absent.
+	begin(a *Attempt)
+	// look judges an attempt before it has made anything. The error is ErrNotAcquired if
+	// there is no use in going on.
+	look(ctx context.Context, a *Attempt, c *transport.Conn) error
+	// plan picks what the next round makes and lists.
+	plan(a *Attempt) plan
+	// failed takes in that what was planned could not be done. It returns why, or
+	// errMore if something else can be done at once.
+	failed(err error) error
+	// judge says how the attempt stands after a round.
+	judge(a *Attempt) (step, error)
+	// wait returns when something may have changed. granted is whether that has made
+	// all contenders first.
+	wait(ctx context.Context, a *Attempt, c *transport.Conn) (granted bool, err error)
+	// won are the contenders whose nodes are wanted, in the order in which they were
+	// asked for.
+	won(a *Attempt) []*contender
+	// tracked says that the session answers for a node that was won.
+	tracked(node *session.TrackedNode)
+	// unwatch gives up what wait has prepared.
+	unwatch(a *Attempt)
+	// obstacle is who was in the way, nil if it is not known.
+	obstacle(a *Attempt) *Obstacle
+}
+
+// plan is what a round does, in one round trip.
+type plan struct {
+	create []*contender // that get a node
+	list   []*contender // whose queues are listed
+	split  bool         // create may take several transactions
+	joint  bool         // create is a transaction also for one
+	plain  bool         // two lists are requests of their own
+	watch  *childWatch  // of the one queue that is listed, nil for none
+}
+
+// step is how an attempt stands.
+type step int
+
+const (
+	again   step = iota // another round is needed at once
+	waiting             // somebody is ahead
+	granted             // all contenders are first
+)
+
+func (a *Attempt) init(contenders []contender, host Host, observer Observer, p policy) {
+	a.session, a.contenders, a.policy = contenders[0].queue.Core.Session(), contenders, p
+	a.host, a.observer = host, observer
+}
+
+// Run gets all nodes to the front of their queues and hands them to the host. With
+// once it does not wait for others.
+//
+// A failure that may pass is followed by another round: on the next connection, or
+// after a pause if this one stands. Errors are ErrNotAcquired with once; the end of
+// ctx; ErrInvalidLock, znode.ErrSequenceExhausted, zk.ErrSessionExpired with
+// FailOnLoss, and refusals of the servers. After an error the contenders have left, but
+// for those of Single: they stand as they are.
+func (a *Attempt) Run(ctx context.Context, once bool) (err error) {
+	a.once, a.look = once, once
+	defer a.end(&err)
+	for failures := 0; ; {
+		err := a.round(ctx)
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, errMore):
+			continue
+		case errors.Is(err, errChanged):
+			failures = 0
+			continue
+		case ctx.Err() != nil || !passing(err):
+			return err
+		}
+		a.tell(Event{Kind: Retry, Err: err})
+		failures++
+		if err := pause(ctx, max(failures, a.deletions.inARow)); err != nil {
+			return err
+		}
+	}
+}
+
+// Both say that nothing has failed, and that another round is needed. Only after a
+// wait are earlier failures forgotten: to look again may work while the next step fails.
+var (
+	errMore    = errors.New("there is more to do")
+	errChanged = errors.New("something may have changed")
+)
+
+// end is deferred: it ends the watches, and gives up what nobody can go on with, also
+// if a function of the caller's panics.
+func (a *Attempt) end(err *error) {
+	if *err != nil {
+		a.obstacle = a.policy.obstacle(a)
+	}
+	if !a.resumable {
+		a.Leave()
+	}
+	a.policy.unwatch(a)
+	for i := range a.contenders {
+		a.contenders[i].drop()
+	}
+	a.tell(Event{Kind: End, Err: *err})
+}
+
+// round makes and lists what the policy has planned and, unless that shows all
+// contenders to be first, waits for a change. All but the waiting is one round trip.
+func (a *Attempt) round(ctx context.Context) error {
+	c, err := a.session.Conn(ctx, true)
+	if err != nil {
+		return err
+	}
+	if a.id != c.Session() {
+		if err := a.begin(c); err != nil {
+			return err
+		}
+	}
+	if a.look {
+		a.look = false
+		if err := a.policy.look(ctx, a, c); err != nil {
+			return err
+		}
+	}
+	if err := a.exchange(ctx, c, a.policy.plan(a)); err != nil {
+		return a.policy.failed(err)
+	}
+	s, err := a.policy.judge(a)
+	switch {
+	case err != nil:
+		return err
+	case s == again:
+		return errMore
+	case s == waiting:
+		if first, err := a.policy.wait(ctx, a, c); err != nil {
+			return err
+		} else if !first {
+			return errChanged
+		}
+	}
+	return a.track(ctx, c)
+}
+
+// begin sets out in a session.
+func (a *Attempt) begin(c *transport.Conn) error {
+	a.tell(Event{Kind: Begin, Session: c.Session()})
+	if a.id != 0 && a.failOnLoss() {
+		return zk.ErrSessionExpired
+	}
+	a.id, a.conn, a.sawMulti = c.Session(), c, false
+	for i := range a.contenders {
+		k := &a.contenders[i]
+		k.late = false // what may come late is of a session that is over
+		k.forget(a.id)
+	}
+	a.policy.begin(a)
+	return nil
+}
+
+func (a *Attempt) failOnLoss() bool {
+	for i := range a.contenders {
+		if a.contenders[i].queue.FailOnLoss {
+			return true
+		}
+	}
+	return false
+}
+
+// track makes the session answer for the nodes, each with its owner. If it cannot, no
+// owner has one.
+func (a *Attempt) track(ctx context.Context, c *transport.Conn) (err error) {
+	won := a.policy.won(a)
+	var one [1]Owner
+	owners := one[:0]
+	done := false
+	defer func() {
+		if !done { // also if a function of the caller's panics
+			for _, o := range owners {
+				a.session.Untrack(o.Node().tracked)
+				a.host.Withdrawn(o)
+			}
+		}
+	}()
+	for i, k := range won {
+		if err := a.date(ctx, c, k); err != nil {
+			return err
+		}
+		o := a.host.Own(i, a.node(k))
+		n := o.Node()
+		if n.tracked, err = a.session.Track(ctx, a.id, n.path, o.NodeChanged); err != nil {
+			a.host.Withdrawn(o)
+			return err
+		}
+		owners = append(owners, o)
+		a.policy.tracked(n.tracked)
+	}
+	done = true
+	for i, k := range won {
+		k.late, k.phase = false, givenAway // the node looks for a second one when it goes
+		a.tell(Event{Kind: Granted, Queue: k.queue, Owner: owners[i]})
+	}
+	a.policy.unwatch(a)
+	return nil
+}
+
+// date learns the czxid of a node whose creation had its reply lost.
+func (a *Attempt) date(ctx context.Context, c *transport.Conn, k *contender) error {
+	if k.czxid != 0 {
+		return nil
+	}
+	stat, err := a.session.Stat(ctx, c, k.path)
+	switch {
+	case errors.Is(err, zk.ErrNoNode), err == nil && stat.EphemeralOwner != a.id:
+		k.forget(a.id)
+		return errAgain
+	case err != nil:
+		return err
+	}
+	k.czxid = stat.Czxid
+	return nil
+}
+
+// deleted begins again after somebody has deleted nodes of ours.
+func (a *Attempt) deleted(gone ...*contender) error {
+	a.deletions.note()
+	for _, k := range gone {
+		k.forget(a.id)
+	}
+	return errAgain
+}
+
+// Leave gives up every contender that has not become a node of an owner.
+func (a *Attempt) Leave() {
+	var room [4]*contender
+	all := room[:0]
+	for i := range a.contenders {
+		if k := &a.contenders[i]; k.phase != givenAway {
+			all = append(all, k)
+		}
+	}
+	leave(a.session, a.id, all...)
+}
+
+// Empty is whether there is nothing to be left.
+func (a *Attempt) Empty() bool {
+	for i := range a.contenders {
+		if k := &a.contenders[i]; k.phase != absent || k.late {
+			return false
+		}
+	}
+	return true
+}
+
+// Session is the one that the contenders belong to, 0 before the first.
+func (a *Attempt) Session() int64 { return a.id }
+
+// NoteMulti makes the nodes of an attempt remember whether a MultiLock was seen in
+// the queue.
+func (a *Attempt) NoteMulti() { a.wantMulti = true }
+
+// Behind is whether somebody was seen ahead.
+func (a *Attempt) Behind() bool { return a.behind }
+
+// deletions counts how often in a row others have deleted our nodes, so that somebody
+// who deletes them over and over does not make us ask over and over.
+type deletions struct {
+	inARow int
+	last   time.Time
+}
+
+func (d *deletions) note() {
+	now := time.Now()
+	if now.Sub(d.last) > 2*mostPause {
+		d.inARow = 0
+	}
+	d.inARow++
+	d.last = now
+}
+
+const (
+	firstPause = 5 * time.Millisecond
+	mostPause  = time.Second
+)
+
+// pause keeps failures that follow each other from being a tight loop. The first
+// few cost nothing: a reconnect takes its time by itself.
+func pause(ctx context.Context, failures int) error {
+	if failures < 3 {
+		return nil
+	}
+	t := time.NewTimer(min(mostPause, firstPause<<min(failures-3, 10)))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return foreign.ContextEnd(ctx)
+	}
+}

@@ -1,0 +1,152 @@
+package acquire
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/transport"
+	"github.com/paddock-zk/paddock/internal/wire"
+	"github.com/paddock-zk/paddock/recipes/internal/znode"
+)
+
+// phase is how far a contender has come. Whether it is first is no phase: a list says
+// so each time.
+type phase uint8
+
+const (
+	absent    phase = iota // it has no node
+	creating               // a request that makes its node has no known outcome
+	queued                 // its node stands in the queue
+	replacing              // a transaction that puts a new node in the place of its node has no known outcome
+	givenAway              // its node belongs to an owner
+)
+
+// contender is one node in a queue, from the request that makes it until it is
+// first or has left.
+//
+// It belongs to the session that its attempt is in. If that ends, the contender is
+// absent again. A node of the former session that is still to be seen is about to go.
+type contender struct {
+	queue  *Queue
+	phase  phase
+	yields bool        // its owner gives its place to others rather than be in their way
+	late   bool        // a creation was not found to have happened, and may still happen; no phase: another node may be queued meanwhile
+	first  bool        // the latest list showed nobody ahead; no phase: each list says it anew
+	tag    session.Tag // whose it is
+
+	prefix  string          // of the name of its node
+	path    string          // of its node, in full; of the former one while replacing
+	czxid   int64           // of its node, 0 if it is not known
+	request *transport.Call // creating and replacing: that has no known outcome
+
+	snapshot *znode.Snapshot // of the queue, as the latest list showed it
+	list     *transport.Call // whose reply that lies in, nil if others share it
+}
+
+// unknown is whether a request for the contender has no known outcome.
+func (k *contender) unknown() bool { return k.phase == creating || k.phase == replacing }
+
+// name is that of its node.
+func (k *contender) name() string { return k.path[strings.LastIndexByte(k.path, '/')+1:] }
+
+// creation is what makes its node.
+func (k *contender) creation(c *transport.Conn) *wire.CreateRequest {
+	path := session.Below(k.queue.Path, k.prefix+string(k.queue.Kind))
+	return &wire.CreateRequest{Path: path, Data: k.queue.Data(c), ACL: k.queue.Core.ACL(path), Flags: wire.FlagEphemeralSequence}
+}
+
+// sent notes that a request is on its way that makes its node.
+func (k *contender) sent(request *transport.Call) { k.phase, k.request = creating, request }
+
+// refused notes that the request has made nothing.
+func (k *contender) refused() { k.phase, k.request = absent, nil }
+
+// made takes in what the server has called its node: what was asked for, and a number.
+// Anything else leaves open what the server has made.
+func (k *contender) made(path string, czxid int64) error {
+	at := strings.LastIndexByte(path, '/')
+	if number, ok := strings.CutPrefix(path[at+1:], k.prefix); path[:max(at, 0)] != k.queue.Path || !ok || !strings.HasPrefix(number, string(k.queue.Kind)) {
+		return fmt.Errorf("%w: the server says it made %q instead of %s and a number", session.ErrOutcomeUnknown,
+			path, session.Below(k.queue.Path, k.prefix+string(k.queue.Kind)))
+	}
+	k.phase, k.path, k.czxid, k.request = queued, path, czxid, nil
+	k.prefix = k.name()[:len(k.prefix)] // what lasts shares one string
+	return nil
+}
+
+// find settles by a list whether a request of unknown outcome was applied. Its session
+// is the same, so a node with its prefix is its own.
+func (k *contender) find(children wire.Names) {
+	former, found := k.name(), ""
+	stands := false
+	for _, name := range children.All() {
+		if bytes.HasPrefix(name, []byte(k.prefix)) {
+			found = string(name)
+		}
+		stands = stands || k.phase == replacing && string(name) == former
+	}
+	switch {
+	case found != "":
+		k.phase, k.path, k.czxid, k.request = queued, session.Below(k.queue.Path, found), 0, nil
+	case stands: // it was not replaced
+		k.phase, k.request, k.late = queued, nil, true
+	default:
+		// A server that had read the request when the connection was lost might apply
+		// it only now. Nobody has seen that happen; it costs one look when we leave.
+		k.phase, k.path, k.czxid, k.request, k.late = absent, "", 0, nil, true
+	}
+}
+
+// forget makes it absent, because its node is gone: by its session, or by somebody's
+// hand.
+func (k *contender) forget(id int64) {
+	k.sweep(id)
+	k.drop()
+	k.phase, k.path, k.czxid, k.request, k.first = absent, "", 0, nil, false
+	k.prefix = k.queue.Core.Session().Protection(k.tag, k.yields)
+}
+
+// sweep looks for a second node, made by a creation that was applied late.
+func (k *contender) sweep(id int64) {
+	if k.late {
+		k.late = false
+		k.queue.Core.Session().Sweep(id, k.queue.Path, k.prefix)
+	}
+}
+
+// drop gives back the memory of the latest list.
+func (k *contender) drop() {
+	if k.list != nil {
+		k.snapshot.Free()
+		k.list.Free()
+	}
+	k.snapshot, k.list = nil, nil
+}
+
+// leave gives up contenders of one client: in the background, if need be, until their
+// nodes are known to be gone or the session is. They are absent afterwards, and have
+// to get a new prefix before they queue again.
+func leave(s *session.Session, id int64, all ...*contender) {
+	var nodes []string
+	for _, k := range all {
+		switch k.phase {
+		case queued:
+			nodes = append(nodes, k.path)
+		case replacing: // either of the two nodes may be there
+			nodes = append(nodes, k.path)
+			s.RemoveDoubtful(id, k.request, k.queue.Path, k.prefix)
+		case creating:
+			s.RemoveDoubtful(id, k.request, k.queue.Path, k.prefix)
+		}
+		k.sweep(id)
+		k.drop()
+		if k.phase != givenAway {
+			k.phase, k.path, k.czxid, k.request, k.first = absent, "", 0, nil, false
+		}
+	}
+	if len(nodes) > 0 {
+		s.RemoveAll(id, nodes)
+	}
+}

@@ -1,0 +1,202 @@
+package acquire
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/transport"
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+// exchange makes nodes and lists queues, in one round trip. The server answers in
+// order, so each list shows our node and every older one that is left: a list that is
+// out of date can show too many of them and never too few.
+//
+// After a creation without a known outcome, a barrier comes first, and the lists show
+// what it has made. On another connection than before a sync comes first, as the
+// server may be behind the one that we heard of our nodes from.
+func (a *Attempt) exchange(ctx context.Context, c *transport.Conn, p plan) error {
+	var room [4]*transport.Call
+	calls := room[:0]
+	first := a.contenders[0].queue.Path
+	switch {
+	case a.any((*contender).unknown):
+		calls = append(calls, session.Barrier(first))
+	case a.conn != c && a.any(func(k *contender) bool { return k.phase == queued }):
+		calls = append(calls, transport.NewCall(wire.OpSync, &wire.PathRequest{Path: first}))
+	}
+	front := calls
+	var made [1]creation
+	creations, err := a.creations(c, p, made[:0])
+	if err != nil {
+		return err
+	}
+	for _, m := range creations {
+		calls = append(calls, m.call)
+	}
+	lists := listing{of: p.list}
+	if p.watch == nil {
+		calls = lists.ask(a, p, calls)
+	}
+	if err := a.send(ctx, c, calls, creations); err != nil {
+		return err
+	}
+	if p.watch != nil {
+		if err := lists.askWatched(ctx, a, c, p.watch); err != nil {
+			return errors.Join(a.created(ctx, c, creations), err)
+		}
+		calls = append(calls, lists.plain[0])
+	}
+	a.session.Settle(ctx, calls[len(calls)-1])
+	// First what may have made nodes: whatever ends the waiting, it must be known.
+	if err := a.created(ctx, c, creations); err != nil {
+		return err
+	}
+	for _, call := range front {
+		if err := a.session.AwaitBarrier(ctx, c, call); err != nil {
+			return err
+		}
+	}
+	if err := lists.read(ctx, a, c); err != nil {
+		return err
+	}
+	a.conn = c
+	return nil
+}
+
+// any is whether something holds for one of the contenders.
+func (a *Attempt) any(holds func(*contender) bool) bool {
+	for i := range a.contenders {
+		if holds(&a.contenders[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// send sends calls, of which some make nodes. After an error it is known which of
+// those were sent.
+func (a *Attempt) send(ctx context.Context, c *transport.Conn, calls []*transport.Call, creations []creation) error {
+	switch {
+	case len(calls) == 0:
+		return nil
+	case len(calls) <= 3 && len(creations) <= 1:
+		err := a.session.Send(ctx, c, calls...)
+		if err == nil {
+			for _, m := range creations {
+				m.sent()
+			}
+		}
+		return err
+	}
+	for _, m := range creations {
+		m.sent() // each call ends, and then it is known
+	}
+	err := a.session.SendAll(ctx, c, calls)
+	if err != nil {
+		_ = a.created(ctx, c, creations)
+	}
+	return err
+}
+
+// listing is what lists queues in a round.
+type listing struct {
+	of    []*contender
+	plain [2]*transport.Call // for one queue, or for two with a request for each
+	many  *session.Lists     // for several
+}
+
+// ask adds the requests.
+func (l *listing) ask(a *Attempt, p plan, calls []*transport.Call) []*transport.Call {
+	if n := len(l.of); n < 2 || p.plain && n == len(l.plain) {
+		for i, k := range l.of {
+			l.plain[i] = session.NewList(k.queue.Path)
+			calls = append(calls, l.plain[i])
+		}
+		return calls
+	}
+	paths := make([]string, len(l.of))
+	for i, k := range l.of {
+		paths[i] = k.queue.Path
+	}
+	l.many = a.session.NewLists(paths, a.apart)
+	return append(calls, l.many.Calls...)
+}
+
+// read takes in the lists. It settles what creations of unknown outcome have made.
+func (l *listing) read(ctx context.Context, a *Attempt, c *transport.Conn) error {
+	for i, k := range l.of {
+		children, err := l.children(ctx, a, c, i)
+		switch {
+		case errors.Is(err, session.ErrApart):
+			a.apart = true
+			return errAgain
+		case errors.Is(err, zk.ErrNoNode):
+			children = wire.Names{}
+			a.removeIn(k.queue) // not to rest on what only the parent's absence says
+		case err != nil:
+			return err
+		}
+		for j := range a.contenders {
+			if other := &a.contenders[j]; other.queue == k.queue && other.unknown() {
+				other.find(children)
+			}
+		}
+		k.drop()
+		if k.snapshot, err = k.queue.Parse(children); err != nil {
+			return err
+		}
+		if l.many == nil {
+			k.list = l.plain[i]
+		}
+	}
+	return nil
+}
+
+// children are those that a list has shown.
+func (l *listing) children(ctx context.Context, a *Attempt, c *transport.Conn, i int) (wire.Names, error) {
+	if l.many == nil {
+		return a.session.List(ctx, c, l.plain[i])
+	}
+	return a.session.Listed(ctx, c, l.many, i)
+}
+
+// removeIn deletes the nodes in one queue.
+func (a *Attempt) removeIn(q *Queue) {
+	for i := range a.contenders {
+		if k := &a.contenders[i]; k.queue == q && k.phase == queued {
+			a.session.Remove(a.id, k.path)
+		}
+	}
+}
+
+// childWatch tells of the next change in a queue.
+type childWatch struct {
+	changed chan error // of one: why the watch has ended, nil for a change
+	watch   *session.Watch
+}
+
+// askWatched asks for a single queue, and to be told of its next change.
+func (l *listing) askWatched(ctx context.Context, a *Attempt, c *transport.Conn, w *childWatch) (err error) {
+	changed := w.changed
+	l.plain[0], w.watch, err = a.session.WatchChildren(ctx, c, l.of[0].queue.Path, func(ev session.Event) { changed <- ev.Err })
+	return err
+}
+
+// listBefore lists queues before anything is made. A sync comes first, not to judge by
+// what is over.
+func (a *Attempt) listBefore(ctx context.Context, c *transport.Conn, of []*contender) error {
+	lists := listing{of: of}
+	calls := lists.ask(a, plan{}, []*transport.Call{transport.NewCall(wire.OpSync, &wire.PathRequest{Path: of[0].queue.Path})})
+	if err := a.session.SendAll(ctx, c, calls); err != nil {
+		return err
+	}
+	a.session.Settle(ctx, calls[len(calls)-1])
+	if err := a.session.Await(ctx, c, calls[0], false); err != nil {
+		return err
+	}
+	return lists.read(ctx, a, c)
+}

@@ -1,0 +1,256 @@
+package acquire
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/transport"
+)
+
+// Multi is an attempt to take several locks of one client at once: one transaction puts
+// a node into each queue, so that any two MultiLocks meet in the same order everywhere
+// and cannot deadlock, in whatever order their locks were named. It has the locks when
+// it is first in all queues.
+//
+// Against owners that take the locks one after another this is not enough, see
+// yield.go.
+//
+// Each round lists all queues in one go, so that what a grant rests on was true
+// at one time: the nodes were there and first, all of them.
+type Multi struct {
+	Attempt
+	members []*member     // in the order of their paths, a lease behind its turn
+	wanted  []*contender  // the nodes that the locks are
+	created []*member     // in the latest round
+	listed  []*member     // in the latest round
+	reach   int           // how many of them may have a node
+	woken   chan struct{} // something has happened to a node ahead
+	before  Position      // who was ahead of the first node that was looked for
+	beforeQ *Queue        // there
+	yieldState
+}
+
+// Member is a lock of a MultiLock: a queue, or the two of a semaphore with one lease.
+type Member struct {
+	Queue     *Queue
+	Turns     *Queue       // nil for a lock without leases
+	Contended *atomic.Bool // with Turns: whether somebody was in the way the last time
+}
+
+// member is our place in one of the queues.
+type member struct {
+	*contender
+	turn       *member      // of a lease: our place among those who are being served
+	lease      *member      // of a turn: the lease
+	contended  *atomic.Bool // of a lease: see Member
+	optimistic bool         // the lease is made with the turn, see Semaphore
+	behind     bool         // somebody was seen ahead
+	at         int          // our place in the snapshot
+	seen       int          // the round of that list
+	ahead      string       // the node that it waits for, "" for none
+	watch      *session.Watch
+	watched    string       // the node that watch is on
+	fired      *atomic.Bool // whether it has told its one event
+	headSince
+}
+
+// NewMulti sets out to get nodes for locks of one client, which are in the order of their
+// paths. With ordered they are taken one after another.
+func NewMulti(locks []Member, ordered bool, tag session.Tag, host Host) *Multi {
+	a := &Multi{woken: make(chan struct{}, 1)}
+	a.ordered = ordered
+	all := make([]contender, 0, 2*len(locks))
+	add := func(q *Queue) *member {
+		all = append(all, contender{queue: q, tag: tag, yields: true})
+		m := &member{contender: &all[len(all)-1]}
+		a.members = append(a.members, m)
+		return m
+	}
+	for _, l := range locks {
+		if l.Turns == nil {
+			a.wanted = append(a.wanted, add(l.Queue).contender)
+			continue
+		}
+		turn := add(l.Turns)
+		turn.lease = add(l.Queue)
+		turn.lease.turn, turn.lease.contended = turn, l.Contended
+		a.wanted = append(a.wanted, turn.lease.contender)
+	}
+	observer, _ := host.(Observer)
+	a.init(all, host, observer, a)
+	return a
+}
+
+// Ahead is who was seen ahead in the first queue in which we are not first, when Run
+// failed. It is nil if nobody is known.
+func (a *Multi) obstacle(*Attempt) *Obstacle {
+	if a.beforeQ != nil {
+		return a.before.obstacle(a.beforeQ)
+	}
+	for _, m := range a.members {
+		if m.waits() {
+			v := Position{At: m.at, Ahead: m.snapshot.Name(0)}
+			v.owner = a.owners[session.Below(m.queue.Path, v.Ahead)]
+			return v.obstacle(m.queue)
+		}
+	}
+	return nil
+}
+
+// look refuses if others are ahead anywhere.
+func (a *Multi) look(ctx context.Context, _ *Attempt, c *transport.Conn) error {
+	all := contendersOf(a.members)
+	err := a.listBefore(ctx, c, all)
+	if errors.Is(err, errAgain) { // once more, with a request for each queue
+		err = a.listBefore(ctx, c, all)
+	}
+	if err != nil {
+		return err
+	}
+	for _, k := range all {
+		p, err := a.mayBeFirst(k)
+		if err != nil {
+			if p.Ahead != "" {
+				a.before, a.beforeQ = p, k.queue
+				a.blocked(k, &p)
+			}
+			return err
+		}
+	}
+	for _, k := range all {
+		k.drop()
+	}
+	return nil
+}
+
+// plan makes the nodes that are wanted and lists the queues in which we have one, or
+// may have. A look lists all others too: who has what we shall want next may be
+// waiting for us.
+func (a *Multi) plan(*Attempt) plan {
+	unknown := a.any((*contender).unknown)
+	a.created, a.listed = a.missing(unknown), nil
+	for _, m := range a.members {
+		if m.phase != absent || a.looking || slices.Contains(a.created, m) {
+			a.listed = append(a.listed, m)
+		}
+	}
+	return plan{create: contendersOf(a.created), joint: true, list: contendersOf(a.listed)}
+}
+
+// missing are the members that are to get a node now.
+func (a *Multi) missing(unknown bool) []*member {
+	if unknown {
+		return nil
+	}
+	var missing []*member
+	for _, m := range a.members[:a.reach] {
+		if m.phase == absent && (m.turn == nil || m.optimistic || m.turn.isFirst()) {
+			missing = append(missing, m)
+		}
+	}
+	return missing
+}
+
+// failed keeps trying leases together with their turns only if parents were missing.
+func (a *Multi) failed(err error) error {
+	for _, m := range a.created {
+		m.optimistic = m.optimistic && errors.Is(err, errAgain) && m.phase == absent
+	}
+	return err
+}
+
+// judge says how we stand after a round.
+func (a *Multi) judge(*Attempt) (step, error) {
+	_ = a.failed(nil)
+	if err := a.locateAll(); err != nil {
+		return again, err
+	}
+	a.learn()
+	a.retract()
+	if len(a.missing(false)) > 0 {
+		return again, nil
+	}
+	for _, m := range a.members[:a.reach] {
+		if !m.isFirst() {
+			a.behind = true
+			if a.once {
+				return waiting, ErrNotAcquired
+			}
+			return waiting, nil
+		}
+	}
+	if a.reach < len(a.members) {
+		a.extend()
+		return again, nil
+	}
+	return granted, nil
+}
+
+// locateAll reads where we stand in the queues that were listed.
+func (a *Multi) locateAll() error {
+	a.rounds++
+	if a.stall.conn != a.conn {
+		a.stall.conn, a.stall.waiting = a.conn, time.Now()
+	}
+	for _, m := range a.listed {
+		m.seen = a.rounds
+		if m.phase != queued {
+			a.sawHead(m)
+			continue
+		}
+		before := m.isFirst()
+		p, err := a.locate(m.contender)
+		if err != nil {
+			return err
+		}
+		m.at, m.ahead = p.At, p.Ahead
+		m.behind = m.behind || p.Ahead != ""
+		if !before && m.isFirst() {
+			a.lookIn = firstLook // there may be others behind us now
+		}
+		a.sawHead(m)
+	}
+	return nil
+}
+
+// retract gives back the leases for which it is not our turn: who has it would
+// wait for them.
+func (a *Multi) retract() {
+	for _, m := range a.members {
+		if m.turn != nil && m.phase == queued && !m.turn.isFirst() {
+			leave(a.session, a.id, m.contender)
+			m.forget(a.id)
+			m.unwatch()
+		}
+	}
+}
+
+func (a *Multi) tracked(*session.TrackedNode) {}
+
+// won are the nodes that the locks are.
+func (a *Multi) won(*Attempt) []*contender {
+	for _, m := range a.members {
+		if m.lease != nil {
+			m.lease.contended.Store(m.behind || m.lease.behind)
+		}
+	}
+	return a.wanted
+}
+
+// isFirst is whether we were seen to have a node with nobody ahead.
+func (m *member) isFirst() bool { return m.phase == queued && m.snapshot != nil && m.first }
+
+// waits is whether we were seen to have a node with somebody ahead.
+func (m *member) waits() bool { return m.phase == queued && m.snapshot != nil && !m.first }
+
+func contendersOf(members []*member) []*contender {
+	all := make([]*contender, len(members))
+	for i, m := range members {
+		all[i] = m.contender
+	}
+	return all
+}

@@ -1,0 +1,127 @@
+package acquire
+
+import (
+	"strings"
+
+	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/recipes/internal/znode"
+)
+
+// Node is a node that was first in its queue. It lasts as long as the hold that stands
+// on it. The session answers for it, and tells its owner. It is not for use by several
+// goroutines at once, except for State, Path, Token and what only reads.
+type Node struct {
+	queue    *Queue
+	id       int64 // of its session
+	path     string
+	czxid    int64
+	tracked  *session.TrackedNode
+	tag      session.Tag
+	late     bool // a second one may have been made
+	sawMulti bool
+}
+
+// node is the node of a contender.
+func (a *Attempt) node(k *contender) Node {
+	return Node{queue: k.queue, id: a.id, path: k.path, czxid: k.czxid, tag: k.tag, late: k.late, sawMulti: a.sawMulti}
+}
+
+// Path is the node's, in full.
+func (n *Node) Path() string { return n.path }
+
+// Kind is what kind of node it is.
+func (n *Node) Kind() znode.Kind { return n.queue.Kind }
+
+// Token is the transaction that has made the node. It grows from holder to holder.
+func (n *Node) Token() int64 { return n.czxid }
+
+// Tag says whose node it is.
+func (n *Node) Tag() session.Tag { return n.tag }
+
+// Digits is the number in the node's name, as text.
+func (n *Node) Digits() string { return znode.Digits(n.path, n.queue.Kind) }
+
+// Session is the client's, and ID the number of the one that the node belongs to.
+func (n *Node) Session() *session.Session { return n.queue.Core.Session() }
+
+// ID is the number of the session that the node belongs to.
+func (n *Node) ID() int64 { return n.id }
+
+// SawMulti is whether a MultiLock was seen in the queue, if that was asked for.
+func (n *Node) SawMulti() bool { return n.sawMulti }
+
+// State is how sure it is that the node exists and that its session has not ended.
+func (n *Node) State() (session.TrackedState, error) { return n.Session().TrackedState(n.tracked) }
+
+// IsTracked is whether the session answers for it.
+func (n *Node) IsTracked() bool { return n.tracked != nil }
+
+// Untrack ends that. The node has to be removed then.
+func (n *Node) Untrack() { n.Session().Untrack(n.tracked) }
+
+// Deleted tells the session that the node is gone.
+func (n *Node) Deleted() { n.Session().Deleted(n.tracked) }
+
+// Remove deletes the node, in the background if need be.
+func (n *Node) Remove() *session.Removal {
+	r := n.Session().Remove(n.id, n.path)
+	n.Sweep()
+	return r
+}
+
+// Sweep looks for a second node, made by a creation that was applied late.
+func (n *Node) Sweep() {
+	if n.late {
+		n.late = false
+		n.Session().Sweep(n.id, n.queue.Path, n.prefix())
+	}
+}
+
+// prefix is what the node's name begins with, before its kind.
+func (n *Node) prefix() string {
+	name := n.path[strings.LastIndexByte(n.path, '/')+1:]
+	return name[:strings.LastIndex(name, string(n.queue.Kind))]
+}
+
+// In is the node for an owner that asked with another queue, which makes the same node.
+func (n *Node) In(q *Queue) Node {
+	other := *n
+	other.queue = q
+	return other
+}
+
+// Pass makes another owner be told of the node, which that has already. It fails, and
+// changes nothing, unless the node is sure to be ours for some time.
+func (n *Node) Pass(to Owner) error {
+	if err := n.Session().PassTracked(n.tracked, to.NodeChanged); err != nil {
+		return err
+	}
+	n.late = false // the other one looks for a second node
+	return nil
+}
+
+// Observe calls fn with the node's data, now and after each change, until it is stopped
+// or the session is over.
+func (n *Node) Observe(fn func(data []byte)) (stop func()) {
+	return n.Session().Observe(n.id, n.path, fn)
+}
+
+// RemoveAll deletes the nodes of owners of one client together.
+func RemoveAll(nodes []*Node) {
+	var id int64
+	var paths []string
+	flush := func() {
+		if len(paths) > 0 {
+			nodes[0].Session().RemoveAll(id, paths)
+		}
+	}
+	for _, n := range nodes {
+		if n.id != id {
+			flush()
+			id, paths = n.id, nil
+		}
+		paths = append(paths, n.path)
+		n.Sweep()
+	}
+	flush()
+}

@@ -1,0 +1,35 @@
+package acquire
+
+// Observer hears of the turning points of an attempt, in the goroutine that runs it. It
+// must not block.
+type Observer interface{ Observe(Event) }
+
+// Event is a turning point of an attempt.
+type Event struct {
+	Kind     EventKind
+	Session  int64     // Begin: in which
+	Queue    *Queue    // Blocked, Wait, Granted, Yield: in which
+	Position *Position // Blocked: behind whom; it must not be kept
+	Owner    Owner     // Granted: of the node
+	Err      error     // Retry: what has failed; End: why the attempt ended, nil with all nodes
+}
+
+// EventKind is what has happened.
+type EventKind int
+
+// The turning points of an attempt.
+const (
+	Begin   EventKind = iota + 1 // it sets out in a session, the first one or another
+	Blocked                      // a list showed somebody ahead
+	Wait                         // it begins to wait for others, or goes on to
+	Granted                      // a node was first and has an owner
+	Yield                        // it gives up its place in a queue
+	Retry                        // a failure that may pass
+	End                          // Run returns
+)
+
+func (a *Attempt) tell(e Event) {
+	if a.observer != nil {
+		a.observer.Observe(e)
+	}
+}

@@ -1,0 +1,131 @@
+package acquire
+
+import (
+	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/transport"
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+// Position is where a contender stands in its queue.
+type Position struct {
+	At    int      // the place in the queue
+	Ahead string   // the node that it waits for, "" for none
+	Front nodeName // the first of the queue, if that is not the one that it waits for
+	next  string   // the node before the one that it waits for, with LookAhead
+	owner int64    // the session of the first one, if it is known
+}
+
+// Only is the node that a contender waits for if that is the first of its queue, and
+// else "".
+func (p *Position) Only() string {
+	if p.Front.n > 0 {
+		return ""
+	}
+	return p.Ahead
+}
+
+// nodeName is the name of a node. It has room for those of ours, so that it costs
+// no memory while somebody waits.
+type nodeName struct {
+	long string // if there is no room
+	n    int
+	room [64]byte
+}
+
+func (n *nodeName) set(name []byte) {
+	n.long, n.n = "", len(name)
+	if copy(n.room[:], name) < len(name) {
+		n.long = string(name)
+	}
+}
+
+// String returns the name.
+func (n *nodeName) String() string {
+	if n.long != "" {
+		return n.long
+	}
+	return string(n.room[:n.n])
+}
+
+// locate reads from the latest list where a contender stands. The error is errAgain if
+// its node has gone, which then is absent, or that of Queue.Check.
+func (a *Attempt) locate(k *contender) (p Position, err error) {
+	snap := k.snapshot
+	if p.At = snap.Find(k.name()); p.At < 0 {
+		return p, a.deleted(k)
+	}
+	if err := k.queue.Check(snap); err != nil {
+		return p, err
+	}
+	a.sawMulti = a.sawMulti || a.wantMulti && snap.HasYielding()
+	ahead, waits := k.queue.Rule(snap, p.At)
+	if k.first = !waits; k.first {
+		return p, nil
+	}
+	p.Ahead = snap.Name(ahead)
+	if ahead > 0 {
+		p.Front.set(snap.Bytes(0))
+		if k.queue.LookAhead {
+			p.next = snap.Name(ahead - 1)
+		}
+	}
+	return p, nil
+}
+
+// mayBeFirst is nil if a contender that is made now would be first. If others would be
+// ahead, it says whom and returns ErrNotAcquired.
+func (a *Attempt) mayBeFirst(k *contender) (p Position, err error) {
+	snap := k.snapshot
+	if err := k.queue.Check(snap); err != nil {
+		return p, err
+	}
+	if _, waits := k.queue.Rule(snap, snap.Len()); !waits {
+		return p, nil
+	}
+	return Position{At: snap.Len(), Ahead: snap.Name(0)}, ErrNotAcquired
+}
+
+// blocked notes that somebody is ahead of a contender.
+func (a *Attempt) blocked(k *contender, p *Position) {
+	a.behind = true
+	a.tell(Event{Kind: Blocked, Queue: k.queue, Position: p})
+}
+
+// Obstacle is who was in the way of an attempt. It is made only for an error.
+type Obstacle struct {
+	Lock    string // the path of the lock, in full
+	Node    string // at the front of the queue, in full, "" if it is not known
+	Session int64  // of that node, 0 if it is not known
+	Ahead   int    // how many nodes stand before ours
+	Local   bool   // the node is this client's
+}
+
+// Obstacle is who was in the way when Run failed, nil if nobody was seen.
+func (a *Attempt) Obstacle() *Obstacle {
+	if a.obstacle == nil && a.behind {
+		return &Obstacle{Lock: a.contenders[0].queue.Lock}
+	}
+	return a.obstacle
+}
+
+// obstacle is what a position says of who is in the way.
+func (p *Position) obstacle(q *Queue) *Obstacle {
+	in := &Obstacle{Lock: q.Lock, Ahead: p.At, Session: p.owner}
+	switch {
+	case p.Front.n > 0:
+		in.Node = session.Below(q.Path, p.Front.String())
+	case p.Ahead != "":
+		in.Node = session.Below(q.Path, p.Ahead)
+	}
+	return in
+}
+
+// ownerOfRead is the session of a node that a request has read, 0 if it cannot be
+// told.
+func ownerOfRead(read *transport.Call) int64 {
+	var resp wire.GetDataResponse
+	if read.Err() != nil || read.Code() != wire.CodeOK || read.Decode(&resp) != nil {
+		return 0
+	}
+	return resp.Stat.EphemeralOwner
+}

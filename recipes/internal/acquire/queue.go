@@ -1,0 +1,88 @@
+// Package acquire gets nodes to the front of their queues. It is the only code that
+// creates contenders, lists their queues and watches the nodes ahead.
+//
+// An Attempt has contenders in one queue or in several. Its loop is the same for every
+// lock: make what is missing and list the queues in one round trip, judge, wait,
+// begin again. What differs is a policy: single for mutexes and the sides of a
+// read/write lock, semaphore for leases, multi for several locks at once.
+package acquire
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/paddock-zk/paddock/internal/foreign"
+	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/transport"
+	"github.com/paddock-zk/paddock/internal/wire"
+	"github.com/paddock-zk/paddock/recipes/internal/znode"
+)
+
+// Queue is where nodes of one kind wait in order, and whom each waits for.
+type Queue struct {
+	Core  session.Core
+	Lock  string       // the path of the lock, in full
+	Path  string       // the parent of the nodes, in full
+	Kind  znode.Kind   // of the nodes that are made
+	Kinds []znode.Kind // that count
+	Rule  znode.Rule
+	// Data is what a node of ours is made with.
+	Data func(*transport.Conn) []byte
+	// EventGrants is whether the event of the node ahead can be enough to be first.
+	// LookAhead lets every waiter watch for that, and the node two ahead.
+	EventGrants bool
+	LookAhead   bool
+	// FailOnLoss ends an attempt whose session ends with an error, instead of
+	// beginning again in the next session.
+	FailOnLoss bool
+}
+
+var (
+	// ErrNotAcquired reports that somebody else has the lock.
+	ErrNotAcquired = errors.New("lock not acquired")
+	// ErrInvalidLock reports a lock that cannot be used, such as one on a path that a
+	// lock of another kind uses.
+	ErrInvalidLock = errors.New("invalid lock")
+
+	// errAgain says that what was found does not hold any more.
+	errAgain = errors.New("begin again")
+)
+
+func init() { foreign.Reserve(ErrNotAcquired, ErrInvalidLock) }
+
+// passing is whether an attempt goes on after a failure.
+func passing(err error) bool {
+	return session.Passing(err) || errors.Is(err, session.ErrSessionOver) || errors.Is(err, errAgain) ||
+		errors.Is(err, session.ErrKeepsVanishing)
+}
+
+// isPart is whether the lock has other parts, of which each has a queue.
+func (q *Queue) isPart() bool { return q.Path != q.Lock }
+
+// Holders is the parent of the nodes that hold the lock.
+func (q *Queue) Holders() string {
+	if q.isPart() {
+		return session.Below(q.Lock, znode.Leases)
+	}
+	return q.Path
+}
+
+// Parse reads a list of the queue's children. The error is znode.ErrSequenceExhausted.
+func (q *Queue) Parse(children wire.Names) (*znode.Snapshot, error) {
+	return znode.Parse(children, q.Kinds, !q.isPart())
+}
+
+// Check refuses to go on in a queue that belongs to a lock of another kind. The error
+// matches ErrInvalidLock.
+func (q *Queue) Check(snap *znode.Snapshot) error {
+	if other := snap.Other(); other != "" {
+		return otherKind(q.Path, other)
+	}
+	return nil
+}
+
+// otherKind refuses a path where another kind of lock was seen.
+func otherKind(path, child string) error {
+	return fmt.Errorf("%w: %s is used by a lock of another kind, which has the node %s there: give each lock a path of its own, "+
+		"or delete that node if its lock is no longer in use", ErrInvalidLock, path, child)
+}

@@ -1,0 +1,367 @@
+package acquire
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/paddock-zk/paddock/internal/foreign"
+	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/transport"
+	"github.com/paddock-zk/paddock/internal/wire"
+	"github.com/paddock-zk/paddock/recipes/internal/znode"
+)
+
+// Semaphore is an attempt to get leases. A contender in the queue of turns is served
+// when it is first there. Then it makes its leases, and has them when all are among
+// the first.
+//
+// Where nobody is in the way, this costs one round trip: one transaction makes the
+// turn and the leases, with both lists right behind it on the same connection. The
+// leases are ours if
+//
+//   - our turn is first: nobody is overtaken who came before us;
+//   - all leases are among the first: that is what a lease means to everybody,
+//     whoever has the turn, so there are never more owners than leases;
+//   - the leases go at once if our turn is not first: Curator's peers count all
+//     leases that there are, so one that we keep while we wait for our turn would
+//     block the owner of the turn for ever.
+//
+// In the last case a peer that waits for a lease may wake up for nothing. So this is
+// done only if nobody was in the way the last time.
+type Semaphore struct {
+	Attempt
+	n, total int
+	all      []*contender // the turn and the leases
+	turn     *contender
+	leases   []*contender
+	stage    stage // of the round
+
+	optimistic bool // the leases are made with the turn
+	served     bool // the turn was seen to be first
+	full       bool // no lease was seen to be free
+
+	turnPosition  Position // the latest that showed somebody ahead of the turn
+	leasePosition Position // the same for the first lease that has to wait
+	children      childWatch
+	backoff       time.Duration // before it looks whether to yield; 0 before the first time
+}
+
+// stage is what a round of a semaphore is for.
+type stage int
+
+const (
+	finding  stage = iota // what creations of unknown outcome have made
+	together              // to make turn and leases in one step
+	queueing              // to get the turn
+	lending               // to get the leases
+)
+
+// NewSemaphore sets out to get n leases of a semaphore with a total. contended is
+// whether somebody was in the way of the semaphore the last time.
+func NewSemaphore(turns, leases *Queue, n, total int, tag session.Tag, contended *atomic.Bool, host Host) *Semaphore {
+	s := &Semaphore{n: n, total: total, optimistic: !contended.Load() && n < session.MostOperations}
+	all := make([]contender, 1+n)
+	s.all = make([]*contender, 1+n)
+	for i := range all {
+		all[i] = contender{queue: leases, tag: tag}
+		s.all[i] = &all[i]
+	}
+	all[0].queue = turns
+	s.turn, s.leases = s.all[0], s.all[1:]
+	observer, _ := host.(Observer)
+	s.init(all, host, observer, s)
+	return s
+}
+
+func (s *Semaphore) begin(*Attempt) { s.served = false }
+
+// look refuses if there are not enough leases. It does not refuse because others are
+// just being served.
+func (s *Semaphore) look(ctx context.Context, a *Attempt, c *transport.Conn) error {
+	snap, err := s.leases[0].queue.List(ctx, c)
+	if err != nil {
+		return err
+	}
+	if err := s.leases[0].queue.Check(snap); err != nil {
+		return err
+	}
+	if snap.Len()+s.n <= s.total {
+		return nil
+	}
+	s.stage, s.full = lending, true
+	s.leasePosition = Position{At: snap.Len(), Ahead: snap.Name(0)}
+	return ErrNotAcquired
+}
+
+func (s *Semaphore) plan(a *Attempt) plan {
+	s.unwatch(a)
+	switch turn, both := s.all[:1], s.all[:2]; {
+	case a.any((*contender).unknown):
+		s.stage = finding
+		return plan{list: both, plain: true}
+	case s.turn.phase == absent && s.optimistic: // and so are the leases
+		s.stage = together
+		return plan{create: s.all, list: both, plain: true}
+	case s.turn.phase == absent:
+		s.stage, s.served = queueing, false
+		return plan{create: turn, list: turn}
+	case !s.served:
+		s.stage = queueing
+		return plan{list: turn}
+	default:
+		s.stage = lending
+		s.children = childWatch{changed: make(chan error, 1)}
+		missing := slices.DeleteFunc(slices.Clone(s.leases), func(k *contender) bool { return k.phase != absent })
+		return plan{create: missing, split: true, list: s.leases[:1], watch: &s.children}
+	}
+}
+
+// failed looks for the turn again. It goes on with one step after the other, unless only
+// parents were missing.
+func (s *Semaphore) failed(err error) error {
+	s.served = false
+	if s.stage != together || errors.Is(err, errAgain) {
+		return err
+	}
+	s.optimistic = false
+	if errors.Is(err, session.ErrTooLarge) {
+		return errMore
+	}
+	return err
+}
+
+func (s *Semaphore) judge(a *Attempt) (step, error) {
+	switch s.stage {
+	case finding:
+		s.optimistic = false
+		s.turn.drop()
+		s.leases[0].drop()
+		if s.turn.phase == absent {
+			s.giveBack(a)
+		}
+		return again, nil
+	case lending:
+		return s.judgeLeases(a)
+	}
+	s.optimistic = false
+	p, err := a.locate(s.turn)
+	s.turn.drop()
+	switch {
+	case err != nil: // who loses its turn goes to the end, where it must not have leases
+		s.giveBack(a)
+		return again, err
+	case p.Ahead != "":
+		s.turnPosition = p
+		a.blocked(s.turn, &s.turnPosition)
+		s.giveBack(a)
+		return waiting, nil
+	case s.stage == queueing:
+		s.served = true
+		return again, nil
+	}
+	// What the transaction has not given is asked for with a watch.
+	if st, err := s.judgeLeases(a); st == granted || err != nil {
+		return st, err
+	}
+	return again, nil
+}
+
+// judgeLeases is whether all of our leases are among the first.
+func (s *Semaphore) judgeLeases(a *Attempt) (step, error) {
+	q, snap := s.leases[0].queue, s.leases[0].snapshot
+	defer s.leases[0].drop()
+	if err := q.Check(snap); err != nil {
+		return again, err
+	}
+	s.full = false
+	var gone []*contender
+	for i, k := range s.leases {
+		at := snap.Find(k.name())
+		if at < 0 {
+			gone = append(gone, k)
+			continue
+		}
+		if _, waits := q.Rule(snap, at); waits && !s.full {
+			s.full, a.behind = true, true
+			s.leasePosition = Position{At: at - i} // our own before it were made in this order
+			s.leasePosition.Front.set(snap.Bytes(0))
+		}
+	}
+	switch {
+	case gone != nil:
+		s.served = false // the turn may have been deleted as well
+		return again, a.deleted(gone...)
+	case !s.full:
+		return granted, nil
+	case s.stage == lending && a.once:
+		return waiting, ErrNotAcquired
+	}
+	return waiting, nil
+}
+
+// giveBack gives up the leases.
+func (s *Semaphore) giveBack(a *Attempt) {
+	leave(a.session, a.id, s.leases...)
+	for _, k := range s.leases {
+		k.forget(a.id)
+	}
+}
+
+func (s *Semaphore) wait(ctx context.Context, a *Attempt, c *transport.Conn) (bool, error) {
+	a.tell(Event{Kind: Wait, Queue: s.turn.queue})
+	if s.stage != lending {
+		return false, a.waitFor(ctx, c, s.turn, &s.turnPosition)
+	}
+	late, stop := s.stalled()
+	defer stop()
+	select {
+	case err := <-s.children.changed:
+		return false, ofSession(err)
+	case <-ctx.Done():
+		return false, foreign.ContextEnd(ctx)
+	case <-late:
+		return false, s.yieldIfNeeded(ctx, a, c)
+	}
+}
+
+func (s *Semaphore) tracked(*session.TrackedNode) {}
+
+func (s *Semaphore) won(*Attempt) []*contender { return s.leases }
+
+func (s *Semaphore) unwatch(a *Attempt) {
+	if s.children.watch != nil {
+		a.session.StopWatch(s.children.watch)
+	}
+	s.children = childWatch{}
+}
+
+func (s *Semaphore) obstacle(*Attempt) *Obstacle {
+	switch {
+	case s.stage == lending && s.full:
+		return s.leasePosition.obstacle(s.leases[0].queue)
+	case s.turnPosition.Ahead != "":
+		return s.turnPosition.obstacle(s.turn.queue)
+	}
+	return nil
+}
+
+// Curator takes several leases one after another, and holds those it has while
+// it queues for the next. Two that have one lease each of three and want two,
+// behind somebody at the head of the queue who wants two at once, wait for each
+// other for ever: they for their turn, and the head for a lease. So an attempt for
+// several gives its turn up when nothing moves and somebody behind it has a lease
+// already, and queues again at the end.
+//
+// Its backoff doubles each time, so that owners who merely take long, in
+// processes that want more leases meanwhile, do not starve it.
+const (
+	firstBackoff = 250 * time.Millisecond
+	mostBackoff  = 4 * time.Second // without having yielded
+)
+
+// stalled is the time after which to look whether to yield; nil for never.
+func (s *Semaphore) stalled() (<-chan time.Time, func()) {
+	if s.n < 2 {
+		return nil, func() {}
+	}
+	if s.backoff == 0 {
+		s.backoff = firstBackoff
+	}
+	t := time.NewTimer(s.backoff)
+	return t.C, func() { t.Stop() }
+}
+
+// yieldIfNeeded gives the turn and the leases to those behind, if one of them has a
+// lease.
+func (s *Semaphore) yieldIfNeeded(ctx context.Context, a *Attempt, c *transport.Conn) error {
+	inTheWay, err := s.inTheWay(ctx, c)
+	if !inTheWay {
+		if s.backoff < mostBackoff {
+			s.backoff *= 2
+		}
+		return err
+	}
+	a.tell(Event{Kind: Yield, Queue: s.turn.queue})
+	s.backoff *= 2
+	s.giveBack(a)
+	leave(a.session, a.id, s.turn)
+	s.turn.forget(a.id)
+	s.served = false
+	return nil
+}
+
+// inTheWay is whether somebody who waits for a turn behind ours has a lease.
+func (s *Semaphore) inTheWay(ctx context.Context, c *transport.Conn) (bool, error) {
+	snap, err := s.turn.queue.List(ctx, c)
+	at := snap.Find(s.turn.name())
+	if err != nil || at < 0 || at == snap.Len()-1 {
+		return false, err
+	}
+	leases, err := s.leases[0].queue.List(ctx, c)
+	if err != nil {
+		return false, err
+	}
+	has := make(map[int64]bool)
+	err = s.leases[0].queue.owners(ctx, c, s.withoutOurs(leases.Entries(0, leases.Len())), func(session int64) bool {
+		has[session] = true
+		return true
+	})
+	if err != nil || len(has) == 0 {
+		return false, err
+	}
+	found := false
+	err = s.turn.queue.owners(ctx, c, snap.Entries(at+1, snap.Len()), func(session int64) bool {
+		found = has[session]
+		return !found
+	})
+	return found, err
+}
+
+// withoutOurs are the leases that this attempt has not made.
+func (s *Semaphore) withoutOurs(leases []znode.Entry) []znode.Entry {
+	ours := make(map[string]bool, len(s.leases))
+	for _, k := range s.leases {
+		ours[k.name()] = true
+	}
+	return slices.DeleteFunc(leases, func(l znode.Entry) bool { return ours[l.Name] })
+}
+
+// List lists the queue. One that does not exist is empty.
+func (q *Queue) List(ctx context.Context, c *transport.Conn) (*znode.Snapshot, error) {
+	var names wire.Names
+	err := q.Core.Session().Round(ctx, c, wire.OpGetChildren, false, &wire.PathWatchRequest{Path: q.Path}, &names)
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return nil, err
+	}
+	return q.Parse(names)
+}
+
+// owners tells in which sessions nodes are, until yield returns false.
+func (q *Queue) owners(ctx context.Context, c *transport.Conn, nodes []znode.Entry, yield func(session int64) bool) error {
+	errEnough := errors.New("enough")
+	request := func(i int) *transport.Call {
+		return transport.NewCall(wire.OpExists, &wire.PathWatchRequest{Path: session.Below(q.Path, nodes[i].Name)})
+	}
+	err := q.Core.Session().Each(ctx, c, false, len(nodes), request, func(_ int, call *transport.Call, err error) error {
+		var resp wire.StatResponse
+		if err == nil {
+			err = call.Decode(&resp)
+		}
+		switch {
+		case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrNoAuth): // hidden from us, with ZooKeeper 3.9
+			return nil
+		case err == nil && !yield(resp.Stat.EphemeralOwner):
+			return errEnough
+		}
+		return err
+	})
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,34 @@
+// Package lockopt has the options of locks as a value, so that recipes which stand on
+// locks can set what is no option of users.
+package lockopt
+
+import (
+	"time"
+
+	"github.com/paddock-zk/paddock/recipes/internal/znode"
+)
+
+// Options are how one lock object acquires.
+type Options struct {
+	Kind           znode.Kind // of a mutex's nodes
+	Data           []byte     // of the nodes, with HasData
+	HasData        bool       // else they are made with the client's default
+	EndOnSuspended bool
+	FailOnLoss     bool // of the session, instead of queueing again
+	Revocable      bool
+	LookAhead      bool
+	ReleaseWait    time.Duration
+	Handovers      int           // of one node among goroutines, in a row
+	Burst          time.Duration // for which the lock is handed over however often that is
+}
+
+// Defaults are the options of a lock that was given none.
+func Defaults() Options {
+	return Options{Kind: znode.Lock, ReleaseWait: time.Second, Handovers: 16, Burst: 10 * time.Millisecond}
+}
+
+// Set changes options.
+type Set func(*Options)
+
+// Apply changes options.
+func (s Set) Apply(o *Options) { s(o) }

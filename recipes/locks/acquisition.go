@@ -1,0 +1,106 @@
+package locks
+
+import (
+	"context"
+	"slices"
+
+	"github.com/paddock-zk/paddock/recipes/internal/acquire"
+)
+
+// acquisition is one that asks the servers for the node of a mutex.
+type acquisition struct {
+	acquire.Single
+	mutex *InterProcessMutex
+	local *localQueue // those of this process who wait behind it, nil if each has a contender
+	owned *ownership  // what came of it
+	wait  *wait       // once it waits for others
+}
+
+func (m *InterProcessMutex) newAcquisition(ctx context.Context, local *localQueue) *acquisition {
+	a := &acquisition{mutex: m, local: local}
+	a.Init(&m.queue.Queue, tagOf(ctx, m.queue.Core.Session()), a, a)
+	if local != nil {
+		a.NoteMulti()
+	}
+	return a
+}
+
+// run returns the ownership, or an error and who was in the way. After an error somebody
+// has to leave the attempt, or to go on with it.
+func (a *acquisition) run(ctx context.Context, once bool) (*ownership, *acquire.Obstacle, error) {
+	if err := a.Run(ctx, once); err != nil {
+		return nil, obstacleOf(&a.Attempt, a.mutex.queue.Lock), err
+	}
+	return a.owned, nil, nil
+}
+
+// adopt goes on for another lock object, which makes the same node.
+func (a *acquisition) adopt(m *InterProcessMutex) {
+	a.mutex, a.owned = m, nil
+	a.Adopt(&m.queue.Queue, a, a)
+}
+
+// Own makes the ownership. The local queue knows it before the session can tell of its
+// node.
+func (a *acquisition) Own(_ int, node acquire.Node) acquire.Owner {
+	a.owned = a.mutex.own(node)
+	a.owned.local = a.local
+	a.local.taken(a.owned)
+	return a.owned
+}
+
+// Withdrawn says that the ownership has not got its node.
+func (a *acquisition) Withdrawn(acquire.Owner) {
+	a.owned = nil
+	a.local.taken(nil)
+}
+
+// Observe tells the local queue and the log of waits.
+func (a *acquisition) Observe(e acquire.Event) {
+	switch e.Kind {
+	case acquire.Begin:
+		a.local.moved(e.Session)
+	case acquire.Blocked:
+		a.local.sawAhead(e.Position)
+	case acquire.Wait:
+		if a.wait == nil {
+			a.wait = sharedOf(e.Queue.Core.Session()).waitLog.begin(e.Queue, 0)
+		}
+	case acquire.End:
+		a.wait.end()
+		a.wait = nil
+	}
+}
+
+// nodes are what an attempt for several nodes gets.
+type nodes struct {
+	own   func(i int, node acquire.Node) *ownership
+	owned []*ownership
+	waits []*wait
+	spare int // leases of a semaphore that it does not need
+}
+
+// Own makes one of the ownerships.
+func (n *nodes) Own(i int, node acquire.Node) acquire.Owner {
+	o := n.own(i, node)
+	n.owned = append(n.owned[:i], o)
+	return o
+}
+
+// Withdrawn says that an ownership has not got its node.
+func (n *nodes) Withdrawn(acquire.Owner) { n.owned = nil }
+
+// Observe tells the log of waits.
+func (n *nodes) Observe(e acquire.Event) {
+	switch e.Kind {
+	case acquire.Wait:
+		if !slices.ContainsFunc(n.waits, func(w *wait) bool { return w.queue == e.Queue }) {
+			n.waits = append(n.waits, sharedOf(e.Queue.Core.Session()).waitLog.begin(e.Queue, n.spare))
+		}
+	case acquire.End:
+		for _, w := range n.waits {
+			w.end()
+		}
+		n.waits = nil
+	}
+}

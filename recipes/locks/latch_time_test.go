@@ -1,0 +1,59 @@
+package locks_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/recipes/internal/lockopt"
+	"github.com/paddock-zk/paddock/recipes/locks"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// latch is an election as Curator's LeaderLatch holds it: the lock's engine with nodes of
+// another kind, which have the candidate's id as data. It shows what recipes can be
+// built upon, and is not one.
+type latch struct{ lock *locks.InterProcessMutex }
+
+func newLatch(c *framework.Client, path, id string) *latch {
+	return &latch{locks.NewInterProcessMutex(c, path, lockopt.Set(func(o *lockopt.Options) {
+		o.Kind, o.Data, o.HasData, o.Handovers = "latch-", []byte(id), true, 0
+	}))}
+}
+
+func (l *latch) await(ctx context.Context) (*locks.Hold, error) { return l.lock.Acquire(ctx) }
+
+func (l *latch) candidates(ctx context.Context) (ids []string, err error) {
+	all, err := l.lock.Participants(ctx)
+	for _, p := range all {
+		ids = append(ids, string(p.Data))
+	}
+	return ids, err
+}
+
+func TestElectionBuiltUponALock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		a, b := newLatch(connect(t, srv), "/leader", "a"), newLatch(connect(t, srv), "/leader", "b")
+		leads, err := a.await(t.Context())
+		require.NoError(t, err)
+		assert.Regexp(t, `^/leader/_c_[-0-9a-f]{36}-latch-0000000000$`, leads.Path())
+		next := make(chan *locks.Hold, 1)
+		go func() {
+			hold, err := b.await(t.Context())
+			assert.NoError(t, err)
+			next <- hold
+		}()
+		time.Sleep(time.Minute)
+		ids, err := b.candidates(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, []string{"a", "b"}, ids)
+		require.NoError(t, leads.Release())
+		require.NoError(t, (<-next).Release())
+	})
+}
