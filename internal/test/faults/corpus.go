@@ -32,7 +32,10 @@ const (
 	ownership     = "recipes/locks/ownership.go"
 	acquireQueue  = "recipes/internal/acquire/queue.go"
 	attempt       = "recipes/internal/acquire/attempt.go"
-	backoff       = "recipes/internal/acquire/backoff.go"
+	backoff       = "recipes/internal/deadlock/backoff.go"
+	decide        = "recipes/internal/deadlock/decide.go"
+	history       = "recipes/internal/deadlock/history.go"
+	view          = "recipes/internal/deadlock/view.go"
 	contender     = "recipes/internal/acquire/contender.go"
 	create        = "recipes/internal/acquire/create.go"
 	exchange      = "recipes/internal/acquire/exchange.go"
@@ -67,7 +70,7 @@ const (
 	locks        = "recipes/locks"
 	session      = "internal/session"
 	zktest       = "testing"
-	acquirePkg   = "recipes/internal/acquire"
+	deadlockPkg  = "recipes/internal/deadlock"
 )
 
 // corpus has the failures that locks on ZooKeeper are known for, in rows 1 to
@@ -509,7 +512,7 @@ var corpus = []row{
 		},
 		{
 			"MultiLocks of one client yield to each other for whatever is held there",
-			[]swap{{yield, "differ && (n.yields || other.yields)", "differ && n.yields && other.yields"}},
+			[]swap{{view, "differ && (n.Yields || other.Yields)", "differ && n.Yields && other.Yields"}},
 			locks, "TestMultiLocksOfOneClientKeepTheirPlaces",
 		},
 		{
@@ -519,18 +522,18 @@ var corpus = []row{
 		},
 		{
 			"a look comes long after patience has ended",
-			[]swap{{yield, "next = min(next, left+chance.Below(stall/stallJitter))", "_ = left"}},
-			acquirePkg, "TestLookWhenPatienceEnds",
+			[]swap{{decide, "next = min(next, left+below(stall/stallJitter))", "_ = left"}},
+			deadlockPkg, "TestLookWhenPatienceEnds",
 		},
 		{
 			"what was waited through a fault makes it patient",
-			[]swap{{multi, "a.stall.conn, a.stall.waiting = a.conn, time.Now()", "a.stall.conn, _ = a.conn, time.Now()"}},
+			[]swap{{history, "func (h *History) Connected(now time.Time) { h.stall.waiting = now }", "func (h *History) Connected(time.Time) {}"}},
 			locks, "TestPatienceGrowsWithTheWait/after_a_fault",
 		},
 		{
 			"patience does not learn that it pays",
-			[]swap{{backoff, "p.most, p.paid = min(2*p.most, endless), true", "_ = endless"}},
-			acquirePkg, "TestPatience",
+			[]swap{{backoff, "b.most, b.paid = min(2*b.most, endless), true", "_ = endless"}},
+			deadlockPkg, "TestBackoff",
 		},
 		{
 			"a line hands over what a MultiLock waits for",

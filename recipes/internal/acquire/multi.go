@@ -17,7 +17,7 @@ import (
 // it is first in all queues.
 //
 // Against owners that take the locks one after another this is not enough, see
-// yield.go.
+// package deadlock.
 //
 // Each round lists all queues in one go, so that what a grant rests on was true
 // at one time: the nodes were there and first, all of them.
@@ -55,7 +55,6 @@ type member struct {
 	watch      *session.Watch
 	watched    string       // the node that watch is on
 	fired      *atomic.Bool // whether it has told its one event
-	headSince
 }
 
 // NewMulti sets out to get nodes for locks of one client, which are in the order of their
@@ -169,7 +168,9 @@ func (a *Multi) judge(*Attempt) (step, error) {
 	if err := a.locateAll(); err != nil {
 		return again, err
 	}
-	a.learn()
+	if a.history.Suspects() {
+		a.history.Learn(a.view(time.Now()))
+	}
 	a.retract()
 	if len(a.missing(false)) > 0 {
 		return again, nil
@@ -193,13 +194,18 @@ func (a *Multi) judge(*Attempt) (step, error) {
 // locateAll reads where we stand in the queues that were listed.
 func (a *Multi) locateAll() error {
 	a.rounds++
-	if a.stall.conn != a.conn {
-		a.stall.conn, a.stall.waiting = a.conn, time.Now()
+	now := time.Now()
+	if a.connectedOn != a.conn {
+		a.connectedOn = a.conn
+		a.history.Connected(now)
 	}
-	for _, m := range a.listed {
+	for i, m := range a.members {
+		if !slices.Contains(a.listed, m) {
+			continue
+		}
 		m.seen = a.rounds
 		if m.phase != queued {
-			a.sawHead(m)
+			a.sawHead(i, m, now)
 			continue
 		}
 		before := m.isFirst()
@@ -210,9 +216,9 @@ func (a *Multi) locateAll() error {
 		m.at, m.ahead = p.At, p.Ahead
 		m.behind = m.behind || p.Ahead != ""
 		if !before && m.isFirst() {
-			a.lookIn = firstLook // there may be others behind us now
+			a.history.CameFirst()
 		}
-		a.sawHead(m)
+		a.sawHead(i, m, now)
 	}
 	return nil
 }

@@ -13,59 +13,68 @@ import (
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
+	"github.com/paddock-zk/paddock/recipes/internal/deadlock"
 	"github.com/paddock-zk/paddock/recipes/internal/znode"
 )
 
-// A MultiLock can deadlock with an owner that takes the same locks one after
-// another, in whatever order: our node in queue i stands ahead of theirs, while
-// in queue j theirs stands ahead of ours. So while it is not whole, a MultiLock that
-// is first in queue i and waits in queue j looks from time to time whether the
-// one that has j is the one that waits behind us in i: whether their nodes are
-// of one session. If so, it yields: its node in i goes to the end of the queue,
-// and every other place is kept. Cycles of three or more show no such match, so
-// without one the same is done after a longer time.
-//
-// Nodes of ours say whose they are, so that many owners can share a session (see
-// session.Tag). Those of other libraries may match for no reason, and an owner
-// may give up waiting by itself. What tells them apart is time: who waits for us
-// does not give back what we wait for. So the head of j has to have stood for as
-// long as our backoff, see backoff.go.
-const (
-	firstLook  = time.Millisecond
-	mostLook   = 256 * time.Millisecond
-	mostOwners = 8 // that are asked for in one queue
-)
+// A MultiLock yields by the rules of package deadlock. This file shows that what the
+// lists and the owners of nodes say, and does what it decides.
+
+// mostOwners is how many are asked for in one queue.
+const mostOwners = 8
 
 // yieldState is what a MultiLock knows about standing in others' way.
 type yieldState struct {
-	ordered bool          // makes its nodes one by one
-	looking bool          // the next round is a look
-	lookIn  time.Duration // how long until the next look
-	backoffs
-	owners map[string]int64
+	ordered     bool // makes its nodes one by one
+	looking     bool // the next round is a look
+	rounds      int  // of lists
+	history     deadlock.History
+	connectedOn *transport.Conn  // that the wait counts from
+	owners      map[string]int64 // the sessions of nodes, by their paths
 }
 
-// headSince is since when the same node was seen at the head of a queue.
-type headSince struct {
-	head  string
-	since time.Time
-}
-
-func (a *Multi) sawHead(m *member) {
+// sawHead notes who has what we wait for in a queue.
+func (a *Multi) sawHead(i int, m *member, now time.Time) {
 	head := ""
 	if holders := m.holders(); len(holders) > 0 {
 		head = holders[0].Name
 	}
-	if m.head != head {
-		m.head, m.since = head, time.Now()
+	a.history.SawHolder(i, head, now)
+}
+
+// view is what the latest lists have shown.
+func (a *Multi) view(now time.Time) *deadlock.View {
+	v := &deadlock.View{Now: now, Queues: make([]deadlock.Queue, len(a.members))}
+	for i, m := range a.members {
+		q := &v.Queues[i]
+		q.Listed, q.First, q.Lease = m.seen == a.rounds, m.isFirst(), m.turn != nil
+		q.Own = m.name()
+		q.OwnTag, _ = session.TagOf(q.Own)
+		q.Holders = a.nodes(m, m.holders())
+		if m.inTheWay() {
+			q.Followers = a.nodes(m, m.followers())
+		}
+		q.Has = func(name string) bool { return m.snapshot.Find(name) >= 0 }
 	}
+	return v
+}
+
+// nodes are entries with what is known of their owners.
+func (a *Multi) nodes(m *member, entries []znode.Entry) []deadlock.Node {
+	all := make([]deadlock.Node, len(entries))
+	for i, e := range entries {
+		n := &all[i]
+		n.Name = e.Name
+		n.Session, n.Known = a.owners[session.Below(m.queue.Path, e.Name)]
+		n.Tag, n.Yields = session.TagOf(e.Name)
+	}
+	return all
 }
 
 // begin sets out, at first or in another session.
 func (a *Multi) begin(*Attempt) {
-	a.lookIn = firstLook
-	a.backoffs = newBackoffs(time.Now())
-	a.stall.conn = a.conn
+	a.history.Begin(len(a.members), time.Now())
+	a.connectedOn = a.conn
 	a.owners = nil
 	a.reach = len(a.members)
 	for _, m := range a.members {
@@ -125,30 +134,10 @@ func (a *Multi) wait(ctx context.Context, _ *Attempt, c *transport.Conn) (first 
 	}
 }
 
-// untilLook is the time to the next look: when an owner that waits for us would
-// have stood for as long as our backoff, and otherwise, or if that is far off,
-// less and less often, as somebody may have come behind us. It is no later than
-// the end of the backoff with those of whom nothing shows.
+// untilLook is the time to the next look.
 func (a *Multi) untilLook(now time.Time) time.Duration {
-	chance := a.session.RandomOf(a.members[0].tag)
-	next := a.lookIn/2 + chance.Below(a.lookIn)
-	stall := a.stall.time(now)
-	for _, m := range a.members {
-		if len(m.holders()) == 0 {
-			continue
-		}
-		for _, patience := range []time.Duration{a.sure.time(), a.unsure.time()} {
-			if left := m.since.Add(patience).Sub(now); left > 0 && left <= mostLook {
-				a.lookIn = firstLook
-				return left + chance.Below(patience/2)
-			}
-		}
-		if left := m.since.Add(stall).Sub(now); left > 0 {
-			next = min(next, left+chance.Below(stall/stallJitter))
-		}
-	}
-	a.lookIn = min(2*a.lookIn, mostLook)
-	return next
+	waits := func(i int) bool { return len(a.members[i].holders()) > 0 }
+	return a.history.Next(now, waits, a.session.RandomOf(a.members[0].tag).Below)
 }
 
 // inTheWay is whether we may be holding somebody up.
@@ -239,17 +228,13 @@ func (a *Multi) lookAround(ctx context.Context, c *transport.Conn) (yielded bool
 	if err := a.askOwners(ctx, c); err != nil {
 		return false, err
 	}
-	now := time.Now()
-	yield, due := a.toYield(now)
-	switch {
-	case len(yield) == 0:
-		return false, nil
-	case due == nil:
-		a.stall.yielded(now)
-	default:
-		due.yielded()
+	var yield []*member
+	for _, i := range a.history.Decide(a.view(time.Now())) {
+		yield = append(yield, a.members[i])
 	}
-	a.lookIn = firstLook
+	if len(yield) == 0 {
+		return false, nil
+	}
 	return true, a.yield(ctx, c, yield)
 }
 
@@ -325,151 +310,6 @@ func (a *Multi) askOwners(ctx context.Context, c *transport.Conn) error {
 		}
 	}
 	return nil
-}
-
-// owned is what tells owners apart.
-type owned struct {
-	name    string
-	session int64
-	tag     string // "" if it says none
-	yields  bool
-}
-
-// ownerMatch is how likely two nodes are of one owner.
-type ownerMatch int
-
-const (
-	unlike  ownerMatch = iota
-	perhaps            // of one session, and no more is known
-	alike
-)
-
-// match compares two nodes. Nodes that say nothing, as those of other libraries,
-// are told apart by their sessions. Of those that do, who nests locks may have
-// forgotten to pass on the context, and so have different tags. A MultiLock is
-// not suspected of that, or those of one session would yield to each other for
-// whatever anybody there holds.
-func (n owned) match(other owned) ownerMatch {
-	differ := n.tag != other.tag && n.tag != "" && other.tag != ""
-	switch {
-	case n.session != other.session, differ && (n.yields || other.yields):
-		return unlike
-	case differ:
-		return perhaps
-	}
-	return alike
-}
-
-// known are the owners of nodes that were there to be asked for.
-func (a *Multi) known(m *member, nodes []znode.Entry) (all []owned) {
-	for _, c := range nodes {
-		if owner, known := a.owners[session.Below(m.queue.Path, c.Name)]; known {
-			tag, yields := session.TagOf(c.Name)
-			all = append(all, owned{c.Name, owner, tag, yields})
-		}
-	}
-	return all
-}
-
-// toYield picks where to yield, and whose backoff is due: nil for that with a
-// stall.
-func (a *Multi) toYield(now time.Time) (yield []*member, due *backoff) {
-	held, crowds := a.held(), a.perSession()
-	var sure, unsure, crowded []*member
-	for _, m := range a.members {
-		if !m.inTheWay() || len(m.followers()) == 0 {
-			continue
-		}
-		crowded = append(crowded, m)
-		switch a.suspect(m, held, crowds, now) {
-		case &a.sure:
-			sure = append(sure, m)
-		case &a.unsure:
-			unsure = append(unsure, m)
-		}
-	}
-	switch {
-	case len(sure) > 0:
-		return sure, &a.sure
-	case len(unsure) > 0:
-		return unsure, &a.unsure
-	case len(crowded) > 0 && a.stalled(now) && (!onlyMultiLocks(crowded) || !a.stall.rests(now)):
-		return crowded, nil
-	}
-	return nil, nil
-}
-
-// holder is a node that has what we wait for in a member.
-type holder struct {
-	owned
-	in *member
-}
-
-func (a *Multi) held() (all []holder) {
-	for _, m := range a.members {
-		for _, n := range a.known(m, m.holders()) {
-			all = append(all, holder{n, m})
-		}
-	}
-	return all
-}
-
-// suspect looks for somebody behind a member who has what we wait for, and says
-// whose backoff with that is over, if any.
-func (a *Multi) suspect(m *member, held []holder, crowds map[int64]int, now time.Time) (due *backoff) {
-	for _, waits := range a.known(m, m.followers()) {
-		for _, has := range held {
-			var p *backoff
-			switch l := has.match(waits); {
-			case l == alike && m.defers(waits):
-				p = &a.sure
-			case l == perhaps && crowds[waits.session] == 1:
-				p = &a.unsure
-			default:
-				continue
-			}
-			a.remember(suspectedCycle{backoff: p, at: m, own: m.name(), waits: waits.name, of: has.in, has: has.name}, waits.yields)
-			if now.Sub(has.in.since) >= p.time() && due != &a.sure {
-				due = p
-			}
-		}
-	}
-	return due
-}
-
-// onlyMultiLocks is whether nobody but MultiLocks waits behind the members.
-func onlyMultiLocks(crowded []*member) bool {
-	return !slices.ContainsFunc(crowded, func(m *member) bool {
-		return slices.ContainsFunc(m.followers(), func(c znode.Entry) bool { return !c.Yields() })
-	})
-}
-
-// stalled is whether the backoff with those is over of whom nothing shows.
-func (a *Multi) stalled(now time.Time) bool {
-	patience := a.stall.time(now)
-	return slices.ContainsFunc(a.members, func(m *member) bool {
-		return len(m.holders()) > 0 && now.Sub(m.since) >= patience
-	})
-}
-
-// perSession is how many of each session wait for us. An owner waits at one place at
-// a time, so more than one are different owners.
-func (a *Multi) perSession() map[int64]int {
-	waiting := make(map[int64]int)
-	for _, m := range a.members {
-		if m.inTheWay() {
-			for _, n := range a.known(m, m.followers()) {
-				waiting[n.session]++
-			}
-		}
-	}
-	return waiting
-}
-
-// defers is whether we yield to an owner: of two that would both, only one does.
-func (m *member) defers(to owned) bool {
-	own, _ := session.TagOf(m.name())
-	return !to.yields || own > to.tag
 }
 
 // yield puts our nodes in some queues to their ends, in one transaction. The lease of

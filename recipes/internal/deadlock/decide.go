@@ -1,0 +1,149 @@
+package deadlock
+
+import "time"
+
+// Decide says in which queues to yield now, by a view that has all owners that matter. It
+// counts the yield.
+func (h *History) Decide(v *View) (yield []int) {
+	held, crowds := v.held(), v.perSession()
+	var certain, uncertain, crowded []int
+	for i := range v.Queues {
+		q := &v.Queues[i]
+		if !q.inTheWay() || len(q.Followers) == 0 {
+			continue
+		}
+		crowded = append(crowded, i)
+		switch h.suspect(v, i, held, crowds) {
+		case sure:
+			certain = append(certain, i)
+		case unsure:
+			uncertain = append(uncertain, i)
+		}
+	}
+	switch {
+	case len(certain) > 0:
+		h.sure.yielded()
+		yield = certain
+	case len(uncertain) > 0:
+		h.unsure.yielded()
+		yield = uncertain
+	case len(crowded) > 0 && h.stalled(v) && (!v.onlyMultiLocks(crowded) || !h.stall.rests(v.Now)):
+		h.stall.yielded(v.Now)
+		yield = crowded
+	default:
+		return nil
+	}
+	h.lookIn = firstLook
+	return yield
+}
+
+// holder is a node that has what we wait for in a queue.
+type holder struct {
+	*Node
+	queue int
+}
+
+func (v *View) held() (all []holder) {
+	for i := range v.Queues {
+		for j := range v.Queues[i].Holders {
+			if n := &v.Queues[i].Holders[j]; n.Known {
+				all = append(all, holder{n, i})
+			}
+		}
+	}
+	return all
+}
+
+// perSession is how many of each session wait for us. An owner waits at one place at a
+// time, so more than one are different owners.
+func (v *View) perSession() map[int64]int {
+	waiting := make(map[int64]int)
+	for i := range v.Queues {
+		if q := &v.Queues[i]; q.inTheWay() {
+			for _, n := range q.Followers {
+				if n.Known {
+					waiting[n.Session]++
+				}
+			}
+		}
+	}
+	return waiting
+}
+
+// suspect looks for somebody behind us in a queue who has what we wait for, and says
+// whose backoff with that is over, if any.
+func (h *History) suspect(v *View, at int, held []holder, crowds map[int64]int) (due grade) {
+	q := &v.Queues[at]
+	for i := range q.Followers {
+		waits := &q.Followers[i]
+		if !waits.Known {
+			continue
+		}
+		for _, has := range held {
+			var g grade
+			switch m := has.match(waits); {
+			case m == alike && q.defers(waits):
+				g = sure
+			case m == perhaps && crowds[waits.Session] == 1:
+				g = unsure
+			default:
+				continue
+			}
+			h.remember(suspectedCycle{grade: g, at: at, own: q.Own, waits: waits.Name, of: has.queue, has: has.Name}, waits.Yields)
+			if v.Now.Sub(h.heads[has.queue].since) >= h.of(g).time() {
+				due = max(due, g)
+			}
+		}
+	}
+	return due
+}
+
+// onlyMultiLocks is whether nobody but MultiLocks waits behind us in these queues.
+func (v *View) onlyMultiLocks(queues []int) bool {
+	for _, i := range queues {
+		for _, n := range v.Queues[i].Followers {
+			if !n.Yields {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// stalled is whether the backoff with those is over of whom nothing shows.
+func (h *History) stalled(v *View) bool {
+	patience := h.stall.time(v.Now)
+	for i := range v.Queues {
+		if len(v.Queues[i].Holders) > 0 && v.Now.Sub(h.heads[i].since) >= patience {
+			return true
+		}
+	}
+	return false
+}
+
+// Next is the time to the next look: when an owner that waits for us would have had what
+// we wait for as long as our backoff, and otherwise, or if that is far off, less and less
+// often, as somebody may have come behind us. It is no later than the end of the backoff
+// with those of whom nothing shows. waits is whether somebody has what we wait for in a
+// queue. below draws from 0 up to a limit.
+func (h *History) Next(now time.Time, waits func(queue int) bool, below func(time.Duration) time.Duration) time.Duration {
+	next := h.lookIn/2 + below(h.lookIn)
+	stall := h.stall.time(now)
+	for i := range h.heads {
+		if !waits(i) {
+			continue
+		}
+		since := h.heads[i].since
+		for _, patience := range []time.Duration{h.sure.time(), h.unsure.time()} {
+			if left := since.Add(patience).Sub(now); left > 0 && left <= mostLook {
+				h.lookIn = firstLook
+				return left + below(patience/2)
+			}
+		}
+		if left := since.Add(stall).Sub(now); left > 0 {
+			next = min(next, left+below(stall/stallJitter))
+		}
+	}
+	h.lookIn = min(2*h.lookIn, mostLook)
+	return next
+}

@@ -1,0 +1,193 @@
+package deadlock
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// begun is the history of a MultiLock that has just begun.
+func begun(queues int) *History {
+	h := new(History)
+	h.Begin(queues, start)
+	return h
+}
+
+// of is a node of somebody's, in a session, with a tag or without, of a MultiLock if the
+// tag begins with an M.
+func of(name string, session int64, tag string) Node {
+	return Node{Name: name, Known: true, Session: session, Tag: tag, Yields: tag != "" && tag[0] == 'M'}
+}
+
+// We are first in queue 0, where some wait behind us, and somebody has what we want in
+// queue 1.
+func blocked(after time.Duration, has Node, behind ...Node) *View {
+	listed := func(q Queue, names ...string) Queue {
+		q.Listed, q.Has = true, func(name string) bool { return slices.Contains(names, name) }
+		return q
+	}
+	names := []string{"ours0"}
+	for _, n := range behind {
+		names = append(names, n.Name)
+	}
+	return &View{Now: start.Add(after), Queues: []Queue{
+		listed(Queue{First: true, Own: "ours0", OwnTag: "Mm", Followers: behind}, names...),
+		listed(Queue{Own: "ours1", OwnTag: "Mm", Holders: []Node{has}}, has.Name, "ours1"),
+	}}
+}
+
+func TestDecide(t *testing.T) {
+	const soon, later = firstSure, leastStall
+	unknown := of("b0", 1, "x")
+	unknown.Known = false
+	for name, c := range map[string]struct {
+		after time.Duration
+		has   Node
+		wait  []Node // behind us
+		want  []int
+	}{
+		"nobody behind us":                       {later, of("a1", 1, "x"), nil, nil},
+		"the owner waits behind us":              {soon, of("a1", 1, "x"), []Node{of("a0", 1, "x")}, []int{0}},
+		"the owner, sooner than the backoff":     {soon - 1, of("a1", 1, "x"), []Node{of("a0", 1, "x")}, nil},
+		"an owner without a tag, of the session": {soon, of("a1", 1, ""), []Node{of("a0", 1, "")}, []int{0}},
+		"of another session":                     {later - 1, of("a1", 1, "x"), []Node{of("b0", 2, "x")}, nil},
+		"of another session, and a stall":        {later, of("a1", 1, "x"), []Node{of("b0", 2, "x")}, []int{0}},
+		"another tag of the session":             {firstUnsure, of("a1", 1, "x"), []Node{of("b0", 1, "y")}, []int{0}},
+		"the same, too soon":                     {firstUnsure - 1, of("a1", 1, "x"), []Node{of("b0", 1, "y")}, nil},
+		"two of the session wait":                {later - 1, of("a1", 1, "x"), []Node{of("b0", 1, "y"), of("c0", 1, "z")}, nil},
+		"another tag, but a MultiLock":           {later - 1, of("a1", 1, "x"), []Node{of("b0", 1, "My")}, nil},
+		"a MultiLock with a lesser tag":          {soon, of("a1", 1, "Ma"), []Node{of("a0", 1, "Ma")}, []int{0}},
+		"a MultiLock with a greater tag":         {later - 1, of("a1", 1, "Mz"), []Node{of("a0", 1, "Mz")}, nil},
+		"nobody knows whose it is":               {later - 1, of("a1", 1, "x"), []Node{unknown}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := begun(2)
+			h.SawHolder(1, c.has.Name, start)
+			assert.Equal(t, c.want, h.Decide(blocked(c.after, c.has, c.wait...)))
+		})
+	}
+}
+
+// A lease holds nobody up.
+func TestLeasesDoNotYield(t *testing.T) {
+	v := blocked(time.Hour, of("a1", 1, "x"), of("a0", 1, "x"))
+	v.Queues[0].Lease = true
+	assert.Nil(t, begun(2).Decide(v))
+}
+
+// Beside MultiLocks alone it rests after many yields, and beside others it does not.
+func TestRestsAmongMultiLocks(t *testing.T) {
+	for tag, want := range map[string][]int{"Mz": nil, "z": {0}} {
+		h := begun(2)
+		h.SawHolder(1, "a1", start)
+		for h.stall.yields <= hasty {
+			h.stall.yielded(start.Add(time.Minute))
+		}
+		v := blocked(time.Minute, of("a1", 1, "x"), of("b0", 2, tag))
+		assert.Equal(t, want, h.Decide(v), tag)
+	}
+}
+
+// Looks become rare with time, but there is one when the backoff with those ends
+// of whom nothing shows.
+func TestLookWhenPatienceEnds(t *testing.T) {
+	const waited, patience = 2 * time.Second, 2 * time.Second / stallShare
+	for name, c := range map[string]struct {
+		stood          time.Duration // who has what we wait for
+		earliest, most time.Duration
+	}{
+		"about to end": {stood: patience / 2, earliest: patience / 2, most: patience/2 + patience/stallJitter},
+		"over":         {stood: waited, earliest: mostLook / 2, most: mostLook * 3 / 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			next := func(draw func(time.Duration) time.Duration) time.Duration {
+				now := start.Add(waited)
+				h := begun(1)
+				h.lookIn = mostLook
+				h.SawHolder(0, "a", now.Add(-c.stood))
+				return h.Next(now, func(int) bool { return true }, draw)
+			}
+			assert.Equal(t, c.earliest, next(func(time.Duration) time.Duration { return 0 }))
+			assert.Equal(t, c.most, next(func(d time.Duration) time.Duration { return d }))
+		})
+	}
+}
+
+// The time to the next look follows the owner whose backoff ends next.
+func TestNextLook(t *testing.T) {
+	least := func(time.Duration) time.Duration { return 0 }
+	all := func(int) bool { return true }
+	h := begun(1)
+	h.SawHolder(0, "a", start)
+	assert.Equal(t, firstSure, h.Next(start, all, least), "when it is sure")
+	assert.Equal(t, firstLook/2, h.Next(start, func(int) bool { return false }, least), "nobody has anything")
+	assert.Equal(t, 2*firstLook, h.lookIn)
+	h.CameFirst()
+	assert.Equal(t, firstLook, h.lookIn)
+	for range 20 {
+		h.Next(start, func(int) bool { return false }, least)
+	}
+	assert.Equal(t, mostLook, h.lookIn)
+}
+
+// What has come of suspicions says whether backoff pays.
+func TestLearn(t *testing.T) {
+	queue := func(names ...string) []string { return names }
+	const own, waits, has, other, another = "own", "waits", "has", "other", "another"
+	const none, paid, kept = "none", "paid", "kept"
+	for name, c := range map[string]struct {
+		at, of []string
+		own    string
+		stale  bool
+		want   string
+	}{
+		"both still there":                      {queue(own, waits), queue(has), own, false, kept},
+		"not listed again":                      {queue(own), queue(), own, true, kept},
+		"gave it back while it waited":          {queue(own, waits), queue(other), own, false, paid},
+		"gave it back while it had the other":   {queue(waits, another), queue(other), another, false, paid},
+		"tired of waiting":                      {queue(own), queue(has), own, false, paid},
+		"let pass, and has given that back":     {queue(another), queue(has), another, false, none},
+		"let pass, and has given back both":     {queue(another), queue(other), another, false, none},
+		"gone with both before it was its turn": {queue(own), queue(other), own, false, none},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := begun(2)
+			h.sure.first = mostBackoff / 4
+			s := suspectedCycle{grade: sure, at: 0, own: own, waits: waits, of: 1, has: has}
+			h.remember(s, true)
+			assert.False(t, h.Suspects(), "other MultiLocks are none")
+			h.remember(s, false)
+			h.remember(s, false)
+			assert.Len(t, h.cycles, 1)
+			h.Learn(&View{Queues: []Queue{
+				{Listed: true, First: true, Own: c.own, Has: func(name string) bool { return slices.Contains(c.at, name) }},
+				{Listed: !c.stale, Has: func(name string) bool { return slices.Contains(c.of, name) }},
+			}})
+			got := none
+			switch {
+			case h.sure.paid:
+				got = paid
+			case h.Suspects():
+				got = kept
+			}
+			assert.Equal(t, c.want, got)
+		})
+	}
+}
+
+// A session that ends takes what was learned with it, and not who was seen.
+func TestBeginAgain(t *testing.T) {
+	h := begun(1)
+	h.SawHolder(0, "a", start)
+	h.sure.yielded()
+	h.Begin(1, start.Add(time.Second))
+	assert.Zero(t, h.sure.yields)
+	assert.Equal(t, fmt.Sprint([]head{{"a", start}}), fmt.Sprint(h.heads))
+	h.Connected(start.Add(time.Minute))
+	assert.Equal(t, leastStall, h.stall.time(start.Add(time.Minute)), "a wait through a fault does not count")
+}

@@ -1,0 +1,114 @@
+package deadlock
+
+import (
+	"slices"
+	"time"
+)
+
+// History is what a MultiLock has learned while it waits. It is a value: a copy goes its
+// own way, apart from the queues' heads and the suspicions, which it shares.
+type History struct {
+	sure   backoff       // with an owner that waits for us
+	unsure backoff       // with one that may
+	stall  stallTimeout  // with any other
+	lookIn time.Duration // until the next look, if nothing else is due
+	heads  []head        // by queue
+	cycles []suspectedCycle
+}
+
+// head is since when the same node was seen to have what we wait for in a queue.
+type head struct {
+	name  string
+	since time.Time
+}
+
+// grade is whose backoff it is.
+type grade int
+
+const (
+	none grade = iota
+	unsure
+	sure
+)
+
+// suspectedCycle is that somebody who has what we wait for waits behind us.
+type suspectedCycle struct {
+	grade grade
+	at    int    // the queue where we were first
+	own   string // our node there
+	waits string // theirs
+	of    int    // the queue that we wait in
+	has   string // their node there
+}
+
+const (
+	firstLook = time.Millisecond
+	mostLook  = 256 * time.Millisecond
+)
+
+// Begin sets out, at first or in another session, with a number of queues.
+func (h *History) Begin(queues int, now time.Time) {
+	heads := h.heads
+	if heads == nil {
+		heads = make([]head, queues)
+	}
+	*h = History{
+		sure:   backoff{first: firstSure, most: mostBackoff},
+		unsure: backoff{first: firstUnsure, most: mostBackoff},
+		stall:  stallTimeout{waiting: now},
+		lookIn: firstLook,
+		heads:  heads,
+	}
+}
+
+// Connected says that a connection has replaced another.
+func (h *History) Connected(now time.Time) { h.stall.waiting = now }
+
+// CameFirst says that our node has become first in a queue: there may be others behind
+// it now.
+func (h *History) CameFirst() { h.lookIn = firstLook }
+
+// SawHolder says which node has what we wait for in a queue, "" for none.
+func (h *History) SawHolder(queue int, name string, now time.Time) {
+	if at := &h.heads[queue]; at.name != name {
+		*at = head{name, now}
+	}
+}
+
+// Suspects is whether there is something to learn from a view.
+func (h *History) Suspects() bool { return len(h.cycles) > 0 }
+
+// Learn looks what has come of suspicions. An owner that gave back what we wait for while
+// still waiting had not waited for us. One that no longer waits although we never let it
+// pass was tired of it. With either, backoff has paid or would have.
+func (h *History) Learn(v *View) {
+	h.cycles = slices.DeleteFunc(h.cycles, func(c suspectedCycle) bool {
+		at, of := &v.Queues[c.at], &v.Queues[c.of]
+		if !at.Listed || !of.Listed {
+			return false
+		}
+		waits, has := at.Has(c.waits), of.Has(c.has)
+		switch {
+		case waits && has:
+			return false
+		case waits, has && at.First && at.Own == c.own:
+			h.of(c.grade).worth()
+		}
+		return true
+	})
+}
+
+func (h *History) of(g grade) *backoff {
+	if g == sure {
+		return &h.sure
+	}
+	return &h.unsure
+}
+
+// remember keeps a suspicion until it has turned out right or wrong. Other MultiLocks are
+// none of it: their nodes go when they yield as well.
+func (h *History) remember(c suspectedCycle, multi bool) {
+	if !multi && !slices.Contains(h.cycles, c) {
+		h.cycles = append(h.cycles, c)
+	}
+}
