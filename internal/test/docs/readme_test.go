@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -13,42 +14,62 @@ import (
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
-// The first program of the README is looked through by vet, and run, in a module of
-// its own.
-func TestFirstProgram(t *testing.T) {
-	read := func(name string) string {
-		t.Helper()
-		text, err := os.ReadFile(filepath.Join(root, name))
-		require.NoError(t, err)
-		return string(text)
+// blocks are the complete Go files that a page shows, in order.
+func blocks(t *testing.T, page string) []string {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	require.NoError(t, err)
+	var found []string
+	for i, part := range strings.Split(string(text), "\n```") {
+		if code, isGo := strings.CutPrefix(part, "go\n"); i%2 == 1 && isGo && strings.HasPrefix(code, "package ") {
+			found = append(found, code+"\n")
+		}
 	}
-	_, program, found := strings.Cut(read("README.md"), "```go\n")
-	require.True(t, found)
-	program, _, _ = strings.Cut(program, "```")
-	require.True(t, strings.HasPrefix(program, "package main\n"), "a complete program")
-	const servers = "zk1:2181,zk2:2181,zk3:2181"
-	require.Contains(t, program, servers)
+	return found
+}
 
+// TestReadme vets and runs the program that the README begins with, on the
+// in-process server, and then its test.
+func TestReadme(t *testing.T) {
+	files := blocks(t, filepath.Join(root, "README.md"))
+	require.Len(t, files, 2, "a program, and a test")
+
+	const servers = "localhost:2181"
+	require.Equal(t, 1, strings.Count(files[0], servers))
 	srv := zktest.Start(t)
+	out := goTool(t, "main.go", strings.Replace(files[0], servers, srv.ConnectString(), 1), "run")
+	assert.Contains(t, out, "we have the lock")
+	assert.Empty(t, srv.Sessions(), "the program has closed its client")
+
+	assert.Contains(t, goTool(t, "orders_test.go", files[1], "test", "-count=1"), "ok")
+}
+
+// goTool vets one file as a module of its own, which uses this one, and then runs
+// another command of the go tool on it.
+func goTool(t *testing.T, name, text string, command ...string) string {
+	t.Helper()
+	const ours = "github.com/paddock-zk/paddock"
 	module, err := filepath.Abs(root)
 	require.NoError(t, err)
-	const ours = "github.com/paddock-zk/paddock"
+	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	require.NoError(t, err)
+	sum, err := os.ReadFile(filepath.Join(root, "go.sum"))
+	require.NoError(t, err)
+	_, requirements, _ := strings.Cut(string(mod), "\n")
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"main.go": strings.Replace(program, servers, srv.ConnectString(), 1),
-		"go.sum":  read("go.sum"),
-		"go.mod":  strings.Replace(read("go.mod"), "module "+ours, "module first", 1) + "\nrequire " + ours + " v0.1.0\nreplace " + ours + " => " + module + "\n",
+		name:     text,
+		"go.mod": "module shown\n" + requirements + "require " + ours + " v0.0.0\nreplace " + ours + " => " + strconv.Quote(module) + "\n",
+		"go.sum": string(sum),
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	tool := func(command string) string {
-		t.Helper()
-		cmd := exec.CommandContext(t.Context(), "go", command, "-mod=mod", ".")
+	var out []byte
+	for _, args := range [][]string{{"vet"}, command} {
+		cmd := exec.CommandContext(t.Context(), "go", append(args, "-mod=mod", ".")...)
 		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOWORK=off")
-		out, err := cmd.CombinedOutput()
-		require.NoError(t, err, "%s", out)
-		return string(out)
+		out, err = cmd.CombinedOutput()
+		require.NoError(t, err, "go %s: %s", args[0], out)
 	}
-	tool("vet")
-	assert.Contains(t, tool("run"), "nobody else has the orders")
+	return string(out)
 }
