@@ -8,16 +8,17 @@ import (
 	"github.com/paddock-zk/paddock/retry"
 )
 
-// CircuitBreaker passes connection states on and keeps short outages that
-// follow each other from being told one by one: for who tears much down on
-// SUSPENDED. Closed, it passes every state. The first state without a connection
-// is passed and opens it, if the policy has a delay. Open, it passes nothing but
-// one LOST after a SUSPENDED. At the end of each delay it closes if there is a
-// connection, and else asks the policy for another delay; it also closes when
-// there is none. Closing passes the state of that moment, if it is another one
-// than the last that was passed.
+// CircuitBreaker passes connection states on and hides a series of short
+// outages. Use it where SUSPENDED triggers expensive work.
 //
-// Holds of locks do not go by it: they always know at once.
+// Closed, it passes every state. The first state without a connection is passed
+// and opens it, if the policy has a delay. Open, it passes nothing but one LOST
+// after a SUSPENDED. At the end of each delay it closes if the client is
+// connected, and otherwise asks the policy for another delay. It also closes
+// when the policy has none. When it closes, it passes the present state, unless
+// that is the last state that it passed.
+//
+// Holds of locks do not depend on it: they always know at once.
 //
 // Source: Curator's CircuitBreakingConnectionStateListener. Differs: after the
 // policy has given up it compares with the last state that was passed instead of
@@ -31,10 +32,10 @@ type CircuitBreaker struct {
 	done   chan struct{}
 }
 
-// NewCircuitBreaker breaks the states of a source, such as Client.States, until
-// Close, or until the source ends: that of a client with its Close. policy gives
-// the delays, counted from when the breaker opens; the zero Policy and
-// retry.None never open it.
+// NewCircuitBreaker breaks the states of a source, such as Client.States. It
+// ends with its Close, or when the source ends, which that of a client does with
+// the client's Close. policy gives the delays, counted from when the breaker
+// opens. The zero Policy and retry.None never open it.
 func NewCircuitBreaker(states listeners.Source[listeners.State], policy retry.Policy) *CircuitBreaker {
 	b := &CircuitBreaker{source: states.Subscribe(), policy: policy, stop: make(chan struct{}), done: make(chan struct{})}
 	b.out.ReplayLast = true

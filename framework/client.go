@@ -104,9 +104,11 @@ var errNotOwner = errors.New("close: this client shares its session: close the o
 
 func (c *Client) unusable() bool { return c == nil || c.scope == nil }
 
-// BlockUntilConnected returns nil once a session is up, or says that ctx ended
-// (ErrNotConnected and ctx.Err(), with the reason), that the client was closed
-// (ErrClosed), or that the credentials were refused (ErrAuthFailed).
+// BlockUntilConnected waits for a session and returns nil once it is up.
+//
+// Errors: ErrNotConnected together with ctx.Err() if ctx ended, with the reason
+// why there is no connection; ErrClosed if the client was closed; ErrAuthFailed
+// if the credentials were refused.
 func (c *Client) BlockUntilConnected(ctx context.Context) error {
 	switch {
 	case c.unusable():

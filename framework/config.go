@@ -149,8 +149,9 @@ func (cfg Config) WithSeams(_ session.Key, seams session.Seams) Config {
 }
 
 // Auth is one credential, such as {"digest", []byte("user:password")}. It is
-// printed and encoded as text without the data, also inside a Config; but
-// package fmt does not ask what is in an unexported field of a struct of yours.
+// printed and encoded as text without the data, also inside a Config. Package
+// fmt does not ask it, and prints the data, if it stands in an unexported field
+// of your struct.
 type Auth struct {
 	Scheme string
 	Data   []byte
@@ -165,19 +166,20 @@ func (a Auth) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, a.String())
 // MarshalText returns the scheme, for JSON, and so for structured logs.
 func (a Auth) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
-// SessionLease says how a client knows that the servers have not ended its session,
-// and so that nobody else can have its locks. The ownership chapter of the guide
+// SessionLease says how a client knows that the servers have not ended its
+// session, and so that no other client can have its locks. docs/locks.md
 // explains it.
 type SessionLease int
 
 // The kinds of session lease.
 const (
 	// LeaseByQuorum trusts what a committed write has confirmed. It holds for
-	// ensembles and for standalone servers. While a lock is held and little else is
-	// sent, it costs four to six small writes and about eight syncs in each session
-	// timeout, more if round trips are long. A client that has made a lock object
-	// and holds nothing sends about five syncs, so that the next lock takes one
-	// round trip.
+	// ensembles and for standalone servers.
+	//
+	// While a lock is held and little else is sent, it costs four to six small
+	// writes and about eight syncs in each session timeout. It costs more if round
+	// trips are long. A client that has made a lock object and holds nothing sends
+	// about five syncs, so that the next lock takes one round trip.
 	LeaseByQuorum SessionLease = iota
 	// LeaseByServer trusts every reply of the server that the client is connected
 	// to, and sends nothing besides pings. It is exact for a standalone server and

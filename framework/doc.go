@@ -8,15 +8,18 @@
 // call on a path is an *OpError; the Err values of this package can be found in
 // it with errors.Is.
 //
-// What is guaranteed: a call that returned nil was answered by the ensemble; a
-// write whose reply was lost is never reported as a success or a failure but as
-// ErrOutcomeUnknown, unless an option settles it; a connection state is never
-// dropped, and Lost comes before the servers can have given away what the
-// session held, as far as the rates of clocks differ by 1 % at most; Close joins every
-// goroutine that the client has started.
+// The client guarantees:
 //
-// What is not: reads may be stale by what the server lags behind, as always in
-// ZooKeeper; Sync before them makes them current.
+//   - A call that returned nil was answered by the ensemble.
+//   - A write whose reply was lost is ErrOutcomeUnknown, and never a success or a
+//     failure, unless an option settles it.
+//   - No connection state is dropped.
+//   - Lost comes before the servers can give away what the session held, as long
+//     as the rates of clocks differ by 1 % at most.
+//   - Close joins every goroutine that the client has started.
+//
+// Reads may be stale by what the server lags behind, as always in ZooKeeper.
+// Sync before a read makes it current.
 //
 // Locks are in package recipes/locks, a server for tests in package zktest.
 package framework

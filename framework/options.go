@@ -61,10 +61,10 @@ func (f deleteOption) delete(o *deleteOptions) { f(o) }
 // the access list that Config.ACL gives each.
 func Parents() CreateOption { return createOption(func(o *createOptions) { o.parents = true }) }
 
-// Protected marks the name with "_c_" and a UUID, so that a node whose reply
-// was lost is found, not made twice or forgotten: within the call it is looked
-// for before another one is made, and if the call fails, what it may have made
-// is deleted in the background.
+// Protected marks the name with "_c_" and a UUID. So a node whose reply was lost
+// is found, and neither made twice nor forgotten. Within the call it is looked
+// for before another one is made. If the call fails, the node that it may have
+// made is deleted in the background.
 //
 // Source: Curator's withProtection; names are the same.
 func Protected() CreateOption { return createOption(func(o *createOptions) { o.protected = true }) }
@@ -85,9 +85,10 @@ func TTL(d time.Duration) CreateOption {
 // OrSet sets the data if the node exists, whatever its version and mode.
 func OrSet() CreateOption { return createOption(func(o *createOptions) { o.orSet = true }) }
 
-// Guaranteed goes on in the background, until done or closed, if the call
-// itself fails in a way that may pass or its ctx has ended; the error still
-// says so. In the background any version is deleted.
+// Guaranteed goes on in the background if the call itself fails in a way that
+// may pass, or if its ctx has ended. The call still returns the error. The
+// background work deletes any version. It ends when the node is gone, when the
+// servers refuse for good, or when the client is closed.
 func Guaranteed() DeleteOption { return deleteOption(func(o *deleteOptions) { o.guaranteed = true }) }
 
 // Recursive deletes what is below as well. The version is that of path alone.
@@ -99,12 +100,17 @@ func IfExists() DeleteOption { return deleteOption(func(o *deleteOptions) { o.if
 // IdempotentOption may be given to every call that writes.
 type IdempotentOption struct{}
 
-// Idempotent settles a lost reply by reading back, and counts what already is
-// as intended as success: for Create a node with this data that was never
-// changed, for Set a node with this data at the version after the given one,
-// for Delete an absent node, for Commit all of its operations. It needs exact
-// versions; with AnyVersion a repeated write may overwrite somebody else's.
-// Under a lock, Commit does not take the work of another owner for its own.
+// Idempotent settles a lost reply by reading back. The call succeeds if the
+// nodes are as intended:
+//
+//   - for Create, a node with this data that was never changed;
+//   - for Set, a node with this data at the version after the given one;
+//   - for Delete, an absent node;
+//   - for Commit, all of its operations.
+//
+// It needs exact versions: with AnyVersion a repeated write may overwrite the
+// write of another client. Under a lock, Commit does not take the work of
+// another owner for its own.
 func Idempotent() IdempotentOption { return IdempotentOption{} }
 
 func (IdempotentOption) create(o *createOptions) { o.idempotent = true }

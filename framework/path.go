@@ -12,9 +12,9 @@ const MaxPathLength = 4096
 // ValidatePath says what is wrong with an absolute path, wrapping
 // ErrInvalidPath, or returns nil.
 //
-// A path begins with a slash and does not end with one, save the root; its
-// elements are neither empty nor "." nor ".."; it is UTF-8 without control
-// characters, surrogates, private-use characters and U+FFF0 to U+FFFF, and is
+// A path begins with a slash and, except for the root, does not end with one. Its
+// elements are neither empty nor "." nor "..". It is UTF-8 without control
+// characters, surrogates, private-use characters and U+FFF0 to U+FFFF. It is
 // shorter than MaxPathLength.
 //
 // Source: ZooKeeper's PathUtils and Curator's ZKPaths. Differs: the length, and

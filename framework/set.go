@@ -14,9 +14,10 @@ import (
 // empty.
 //
 // Errors: ErrNoNode, ErrBadVersion, ErrNoAuth, ErrTooLarge, ErrNotConnected, and
-// ErrOutcomeUnknown unless Idempotent is given; with it, if the reply was lost
-// and the repetition is refused, the error matches both: somebody may have
-// changed the node in between.
+// ErrOutcomeUnknown if a reply was lost and Idempotent does not settle it. With
+// Idempotent the repetition may be refused, since another client has changed the
+// node in between. The error is then ErrOutcomeUnknown alone, with the refusal
+// in its text.
 func (c *Client) Set(ctx context.Context, path string, data []byte, version int32, opts ...SetOption) (*Stat, error) {
 	o, options, err := c.beginSet(ctx, "set", path, version, opts)
 	if err != nil {

@@ -141,15 +141,17 @@ func (e *TransactionError) Error() string {
 // Unwrap gives the reason.
 func (e *TransactionError) Unwrap() error { return e.Err }
 
-// Commit sends it, once, whatever Config.Retry says. Nil says that this transaction was applied. If an
-// operation is refused the error is a *TransactionError, and nothing was applied;
-// if the reply is lost, ErrOutcomeUnknown, and nothing else is said.
+// Commit sends the transaction once, whatever Config.Retry says. A nil error
+// means that this transaction was applied. If an operation is refused, the error
+// is a *TransactionError, and nothing was applied. If the reply is lost, the
+// error is ErrOutcomeUnknown and matches no refusal.
 //
-// With Idempotent what the operations were to do is read back, and the
-// transaction sent again if it has not been done. Nil then says that all is as
-// it was to be. With Receipt it is found out whether it was applied. Either can
-// still end in ErrOutcomeUnknown, in text with what was refused later, since
-// somebody may have changed the nodes in between.
+// With Idempotent a lost reply is settled by reading the nodes back, and the
+// transaction is sent again if its operations are not done. A nil error then
+// means that all nodes are as intended. With Receipt a node of the transaction's
+// own shows whether it was applied. Either can still end in ErrOutcomeUnknown,
+// since another client may have changed the nodes in between. A later refusal is
+// in the text.
 //
 // A transaction of checks alone is repeated as a read is. An empty one is
 // ErrInvalidArgument.

@@ -13,13 +13,13 @@ const (
 	Latent State = iota
 	// Connected is the first connection, once per client.
 	Connected
-	// Suspended means that no server hears us. Holds are uncertain.
+	// Suspended means that there is no connection to a server. Holds are uncertain.
 	Suspended
 	// Reconnected means connected again; it is the same session if no Lost came
 	// in between.
 	Reconnected
-	// Lost means that the session can no longer be vouched for. All its holds
-	// have ended.
+	// Lost means that the session has expired, or may expire now since no server has
+	// answered in time. All its holds have ended.
 	Lost
 	// ReadOnly means connected to a server that is cut off from the majority.
 	ReadOnly

@@ -6,8 +6,7 @@ import "sync"
 //
 // A reader that goes away must call Stop. Otherwise the queue keeps growing
 // until the hub is closed, and one goroutine waits with the next event even
-// after that: closing the hub cannot tell a reader that is late from one that
-// has gone.
+// after that. The hub cannot tell a late reader from one that has gone.
 type Subscription[E any] struct {
 	// C delivers the events. It is closed after Stop, and by the hub's Close
 	// once drained.
