@@ -4,9 +4,9 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-GOLANGCI_VERSION := 2.15.0
-GOVULNCHECK_VERSION := 1.1.4
-BENCHSTAT_VERSION := v0.0.0-20260908200009-22c9c6c9d4da
+# The tools have modules of their own, so that what they need is no dependency of ours.
+TOOL := go tool -modfile=$(CURDIR)/tools/go.mod
+LINT := go tool -modfile=$(CURDIR)/tools/lint/go.mod golangci-lint
 
 BENCH ?= full
 FUZZTIME ?= 1m
@@ -22,11 +22,10 @@ BENCHTIME ?= 200ms
 # The race detector needs a C compiler; go turns cgo off where there is none.
 RACE ?= $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
-GOLANGCI := bin/golangci-lint-$(GOLANGCI_VERSION)
 # Packages with tests that carry the build tag realzk.
 ZK_PACKAGES = $(sort $(dir $(shell grep -rlE '^//go:build .*\brealzk\b' --include='*_test.go' .)))
 
-.PHONY: help demo test test-noraw sim mutants test-zk break test-interop test-examples lint fmt cover bench fuzz vuln tidy check linters sweeps nesting test-secrets compare mixed
+.PHONY: help demo test test-noraw sim mutants test-zk break test-interop test-examples lint fmt cover bench fuzz vuln tidy check sweeps nesting test-secrets compare mixed
 
 help: ## list targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,28 +55,32 @@ sim: ## clients, faults and judges in virtual time, SEEDS=1000 of them (SEED=n t
 BREAKING := ^(TestMargin|TestHoldsAtADistance|TestNestingProcesses|TestBreak)$$
 
 test-zk: ## on real ZooKeepers, one and three, which the tests start (needs Java)
-	@go test -tags realzk $(RACE) -skip '$(BREAKING)' -shuffle=on -count=1 -p 1 -timeout 30m -json $(ZK_PACKAGES) | go run ./internal/test/testsum
+	@SUITES='TestInProcess TestInProcessAs39 TestStandalone TestEnsemble' .ci/gotest \
+		-tags realzk $(RACE) -skip '$(BREAKING)' -shuffle=on -count=1 -p 1 -timeout 30m $(ZK_PACKAGES)
 
 break: ## break real ensembles under processes for BREAK (1m); TRIALS (1) of when holds end; holds behind delays; crowds for NEST (2s) each
 	@go test -tags realzk $(RACE) -count=1 -timeout 0 -parallel 8 -v -run '$(BREAKING)' ./internal/test/robustness \
 		-args -break $(BREAK) -trials $(TRIALS) -nest $(NEST)
 
 test-interop: ## in one queue with Curator, kazoo and zk.Lock (needs a JDK, libcurator-recipes-java, python3-kazoo)
-	@go test -tags interop $(RACE) -count=1 -timeout 10m -json ./internal/test/interop | go run ./internal/test/testsum -suites ''
+	@.ci/gotest -tags interop $(RACE) -count=1 -timeout 10m ./internal/test/interop
 
 # A module of its own, so that a database driver is no dependency of ours.
-test-examples: $(GOLANGCI) ## locks that protect data in a database and in an object store (fetches modules)
-	@cd examples/fencing && go mod tidy -diff && $(CURDIR)/$(GOLANGCI) run
+test-examples: ## locks that protect data in a database and in an object store (fetches modules)
+	@cd examples/fencing && go mod tidy -diff && $(LINT) run
 	@cd examples/fencing && go test $(RACE) -shuffle=on ./...
 
 mutants: ## plant bugs, one at a time: the tests must find each (ONLY=row or part of a name, PART=1/3)
 	@go run ./internal/test/faults -part $(PART) $(if $(ONLY),-only '$(ONLY)')
 
+# What these tests print is their result.
+SHOW := grep -E '^ *(sweep|nesting): |^(ok|FAIL|panic)|--- FAIL|Error:|Messages:'
+
 sweeps: ## every failure at every request of every call, with the counts
-	@go test -count=1 -timeout 20m -run '^(TestEachRequestOfEachCallFails|TestEachRequestFails.*|TestUserCodeFailsAtAnyCall)$$' -v ./framework ./recipes/locks -sweeps | awk '/sweep: /{sub(/^.*sweep: /, "sweep: "); print} /^(ok|FAIL|panic)/ || /--- FAIL/'
+	@go test -count=1 -timeout 20m -run '^(TestEachRequestOfEachCallFails|TestEachRequestFails.*|TestUserCodeFailsAtAnyCall)$$' -v ./framework ./recipes/locks -sweeps | $(SHOW)
 
 nesting: ## all mixtures of MultiLocks with owners who take the same locks one after another, with their rounds (PART=1/3)
-	@go test -count=1 -timeout 30m -run '^TestNesting$$' -v ./recipes/locks -nesting $(PART) | awk '/^=== RUN/{name=$$3} /: rounds /{sub(/^.*: /, ""); print name ": " $$0} /^(ok|FAIL|panic)/ || /--- FAIL|Error:|Messages:/'
+	@go test -count=1 -timeout 30m -run '^TestNesting$$' -v ./recipes/locks -nesting $(PART) | $(SHOW)
 
 test-secrets: ## every case with a marked password, everything logged: it is told nowhere
 	@out=$$(mktemp); trap 'rm -f "$$out"' EXIT; \
@@ -87,19 +90,18 @@ test-secrets: ## every case with a marked password, everything logged: it is tol
 	if grep -qi canaryofthewhole "$$out"; then echo "the tests themselves print the password"; exit 1; fi; \
 	grep '^secrets: ' "$$out"
 
-lint: $(GOLANGCI) ## format, vet and .golangci.yml
-	@$(GOLANGCI) config verify
-	@$(GOLANGCI) fmt --diff
-	@$(GOLANGCI) run
-	@cd internal/test/simulation && $(CURDIR)/$(GOLANGCI) fmt --diff && $(CURDIR)/$(GOLANGCI) run
+lint: ## format, vet and .golangci.yml
+	@$(LINT) config verify
+	@$(LINT) fmt --diff
+	@$(LINT) run
+	@cd internal/test/simulation && $(LINT) fmt --diff && $(LINT) run
 
-fmt: $(GOLANGCI) ## format all files
-	@$(GOLANGCI) fmt
-	@cd internal/test/simulation && $(CURDIR)/$(GOLANGCI) fmt
+fmt: ## format all files
+	@$(LINT) fmt
+	@cd internal/test/simulation && $(LINT) fmt
 
-cover: ## coverage of each package by all tests that need only Go: of the locks and framework 95 % at least
-	@go test -coverpkg=./... -coverprofile=cover.out -json ./... | go run ./internal/test/testsum -suites ''
-	@go run ./internal/test/coverage -least 95 -of recipes/locks,framework cover.out
+cover: ## coverage of each package by all tests that need only Go: of framework and of each package of recipes 95 % at least
+	@.ci/cover 95 framework recipes/...
 
 bench: ## locks next to zk.Lock and raw create+delete, into docs/bench.* (BENCH=quick or ONLY=expression print only; needs Java)
 	@go run ./internal/test/bench $(if $(filter quick,$(BENCH)),-quick,-out docs) $(if $(ONLY),-only '$(ONLY)')
@@ -114,7 +116,7 @@ compare: ## benchmarks of the commit OLD and of what is here, in turns, ROUNDS (
 			bin/$$which.test -test.run '^$$' -test.bench '$(or $(ONLY),.)' -test.benchtime $(BENCHTIME) | sed '/^pkg: /d' >>bin/$$which.txt; \
 		done; \
 	done
-	@go run golang.org/x/perf/cmd/benchstat@$(BENCHSTAT_VERSION) bin/old.txt bin/new.txt
+	@$(TOOL) benchstat bin/old.txt bin/new.txt
 
 mixed: ## processes of the commit OLD and of what is here share locks on real ZooKeepers, which break for BREAK (1m) (needs Java)
 	@.ci/old-test '$(OLD)' endurance bin/old.test realzk
@@ -125,25 +127,10 @@ fuzz: ## each fuzz target for FUZZTIME (1m)
 	@.ci/fuzz $(FUZZTIME)
 
 vuln: ## known vulnerabilities (needs the network)
-	@go run golang.org/x/vuln/cmd/govulncheck@v$(GOVULNCHECK_VERSION) -test ./...
+	@$(TOOL) govulncheck -test ./...
 
 tidy: ## whether go.mod and go.sum are tidy
 	@go mod tidy -diff
-	@cd internal/test/simulation && go mod tidy -diff
+	@for module in internal/test/simulation tools tools/lint; do go -C $$module mod tidy -diff; done
 
 check: tidy lint test ## what each commit must pass
-
-linters: $(GOLANGCI) ## what lint and fmt run, into bin/
-
-# Building it takes minutes, so one of the right version that is there is used.
-$(GOLANGCI):
-	@mkdir -p bin; \
-	for there in "$$(command -v golangci-lint)" "$$(go env GOPATH)/bin/golangci-lint"; do \
-		if [[ -x $$there && $$("$$there" version --short) == $(GOLANGCI_VERSION) ]]; then \
-			ln -s "$$there" $@; exit; \
-		fi; \
-	done; \
-	echo "building golangci-lint $(GOLANGCI_VERSION)"; \
-	GOBIN=$(CURDIR)/bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v$(GOLANGCI_VERSION) \
-		2> >(grep -v '^go: downloading ' >&2); \
-	mv bin/golangci-lint $@

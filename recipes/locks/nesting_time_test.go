@@ -332,7 +332,7 @@ func TestNesting(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("%s/%v", name, in), func(t *testing.T) {
 				s := runCrowd(t, actors, in)
-				t.Logf("rounds %v, longest wait %v, stall %v, %.1f lists per round", s.rounds, s.longest, s.stall, s.lists)
+				_, _ = fmt.Fprintf(t.Output(), "nesting: %s: rounds %v, longest wait %v, stall %v, %.1f lists per round\n", t.Name(), s.rounds, s.longest, s.stall, s.lists)
 				s.check(t, actors, in)
 			})
 		}

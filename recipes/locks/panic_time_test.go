@@ -19,7 +19,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
-	"github.com/paddock-zk/paddock/internal/test/counts"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	"github.com/paddock-zk/paddock/retry"
 	zktest "github.com/paddock-zk/paddock/testing"
@@ -237,7 +236,7 @@ var failures = map[string]func(){"panic": func() { panic("user code") }, "goexit
 // no node, no watch and no place stays.
 func TestUserCodeFailsAtAnyCall(t *testing.T) {
 	t.Parallel()
-	where := make(counts.Tally)
+	where := make(map[[2]string]int)
 	for kind, lock := range failingLocks() {
 		for usage := range usages(nil) {
 			for situation := range situations {
@@ -258,7 +257,7 @@ func TestUserCodeFailsAtAnyCall(t *testing.T) {
 							if failed == "" {
 								break
 							}
-							where.Add(failed, kind, 1)
+							where[[2]string{failed, kind}]++
 							require.Less(t, n, 200)
 						}
 					}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
-	"github.com/paddock-zk/paddock/internal/test/counts"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -270,12 +270,18 @@ func countedAt(cause string) func(zktest.Request) bool {
 	}
 }
 
-// table prints what was tried; a leak would have failed the test.
-func table(t *testing.T, title string, tried counts.Tally) {
+// table prints what was tried, a line for each row; a leak would have failed the test.
+func table(t *testing.T, title string, tried map[[2]string]int) {
 	t.Helper()
-	for _, line := range tried.Lines(title) {
-		t.Log(line)
+	total, last := 0, ""
+	for _, key := range slices.SortedFunc(maps.Keys(tried), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
+		if key[0] != last {
+			_, _ = fmt.Fprintf(t.Output(), "\nsweep: %s: %-18s", title, key[0])
+		}
+		_, _ = fmt.Fprintf(t.Output(), "  %s %d", key[1], tried[key])
+		total, last = total+tried[key], key[0]
 	}
+	_, _ = fmt.Fprintf(t.Output(), "\nsweep: %s: %d in all, 0 leaks\n", title, total)
 }
 
 // everySweep has sweeps try every cause at every call, which takes minutes.
@@ -298,7 +304,7 @@ func picked(cause, kind, usage string) bool {
 // lock and every call, until there is none left.
 func TestEachRequestFails(t *testing.T) {
 	t.Parallel()
-	awaits, tried := make(counts.Tally), make(counts.Tally)
+	awaits, tried := make(map[[2]string]int), make(map[[2]string]int)
 	for name, happens := range causes() {
 		tries := countedAt(name)
 		t.Run(name, func(t *testing.T) {
@@ -317,9 +323,9 @@ func TestEachRequestFails(t *testing.T) {
 						}
 						t.Run(sub, func(t *testing.T) {
 							n := sweepRequests(t, taken, lock, call, tries, happens)
-							tried.Add(name, kind, n)
+							tried[[2]string{name, kind}] += n
 							if name == "cut before" {
-								awaits.Add(kind, fmt.Sprintf("%s%s", usage, map[bool]string{true: " (taken)"}[taken]), n)
+								awaits[[2]string{kind, fmt.Sprintf("%s%s", usage, map[bool]string{true: " (taken)"}[taken])}] += n
 							}
 						})
 					}
@@ -385,7 +391,7 @@ func TestEachRequestFailsWhileYielding(t *testing.T) {
 			then:  func(c *framework.Client) locks.Lock { return locks.NewInterProcessSemaphore(c, "/l/s", 2) },
 		},
 	}
-	awaits, tried := make(counts.Tally), make(counts.Tally)
+	awaits, tried := make(map[[2]string]int), make(map[[2]string]int)
 	for name, happens := range causes() {
 		if !*everySweep && !slices.Contains([]string{"cut after", "code -102", "nodes deleted"}, name) {
 			continue
@@ -399,9 +405,9 @@ func TestEachRequestFailsWhileYielding(t *testing.T) {
 					require.False(t, t.Failed(), "%s, at request %d", kind, n+1)
 					require.Less(t, n, 90)
 				}
-				tried.Add(name, kind, n-1)
+				tried[[2]string{name, kind}] += n - 1
 				if name == "cut before" {
-					awaits.Add("yielding", kind, n-1)
+					awaits[[2]string{"yielding", kind}] += n - 1
 				}
 			}
 		})

@@ -32,13 +32,20 @@ type backend interface {
 	watches(t testing.TB, below string) []string
 }
 
-// run runs every case, each below a node of its own.
-func run(t *testing.T, b backend) {
+// run runs every case, each below a node of its own, and prints how many passed
+// on the server. The gates of CI look for that line.
+func run(t *testing.T, server string, b backend) {
 	admin, err := framework.Connect(t.Context(), framework.Config{ConnectString: b.hosts(), DialContext: b.dial})
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, admin.Close()) }()
+	passed := 0
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
+			defer func() {
+				if !t.Failed() && !t.Skipped() {
+					passed++
+				}
+			}()
 			e := &env{T: t, b: b, admin: admin, chroot: fmt.Sprintf("/case-%d-%s", time.Now().UnixNano(), strings.ReplaceAll(c.name, "/", "-"))}
 			_, err := admin.Create(t.Context(), e.chroot, nil, framework.Persistent)
 			require.NoError(t, err)
@@ -46,6 +53,7 @@ func run(t *testing.T, b backend) {
 			c.fn(e)
 		})
 	}
+	_, _ = fmt.Fprintf(t.Output(), "%d cases passed on %s (%s)\n", passed, server, t.Name())
 }
 
 // env is what a case works with.

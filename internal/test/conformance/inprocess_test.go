@@ -31,19 +31,19 @@ func (b inProcess) watches(_ testing.TB, below string) []string {
 
 func TestInProcess(t *testing.T) {
 	srv := zktest.Start(t, zktest.Tick(200*time.Millisecond), zktest.Superuser(superDigest))
-	run(t, inProcess{srv})
+	run(t, "the in-process server", inProcess{srv})
 	tell(srv)
 }
 
 func TestInProcessAs39(t *testing.T) {
 	srv := zktest.Start(t, zktest.Version("3.9"), zktest.Tick(200*time.Millisecond), zktest.Superuser(superDigest))
-	run(t, inProcess{srv})
+	run(t, "the in-process server as ZooKeeper 3.9", inProcess{srv})
 	tell(srv)
 }
 
 func TestInProcessCluster(t *testing.T) {
 	cluster := zktest.StartCluster(t, 3, zktest.Tick(200*time.Millisecond), zktest.SyncLimit(100), zktest.Superuser(superDigest))
-	run(t, inProcess{&cluster.Server})
+	run(t, "an in-process cluster of three", inProcess{&cluster.Server})
 	tell(&cluster.Server)
 }
 

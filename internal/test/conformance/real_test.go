@@ -44,9 +44,9 @@ func (b realZooKeeper) watches(t testing.TB, below string) []string {
 }
 
 func TestStandalone(t *testing.T) {
-	run(t, realZooKeeper{realzk.StartT(t, realzk.Options{Tick: 200 * time.Millisecond, SuperPassword: superPassword})})
+	run(t, "one real ZooKeeper", realZooKeeper{realzk.StartT(t, realzk.Options{Tick: 200 * time.Millisecond, SuperPassword: superPassword})})
 }
 
 func TestEnsemble(t *testing.T) {
-	run(t, realZooKeeper{realzk.StartT(t, realzk.Options{Servers: 3, Tick: 200 * time.Millisecond, SuperPassword: superPassword})})
+	run(t, "a real three-node ensemble", realZooKeeper{realzk.StartT(t, realzk.Options{Servers: 3, Tick: 200 * time.Millisecond, SuperPassword: superPassword})})
 }
