@@ -1,5 +1,3 @@
-// Package imports holds the test that keeps imports running downwards: which
-// of our packages, and which other modules, each package may import outside
-// its tests. The table in rules_test.go is the rule; .golangci.yml repeats the
-// parts of it that an editor should show at once.
+// Package imports tests what depguard cannot see: what the packages that we
+// import bring with them. Our own imports have rules in .golangci.yml.
 package imports

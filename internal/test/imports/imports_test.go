@@ -1,0 +1,38 @@
+package imports
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A program that uses one of our packages gets no test code by it, and a program
+// that uses no lock gets no go-zookeeper.
+func TestNothingIsBroughtAlong(t *testing.T) {
+	for _, file := range []string{"go.mod", ".golangci.yml"} { // or go test takes a success from its cache
+		_, err := os.Stat("../../../" + file)
+		require.NoError(t, err)
+	}
+	const module, zk = "github.com/paddock-zk/paddock/", "github.com/go-zookeeper/zk"
+	unwanted := []string{"testing", "github.com/stretchr/testify", "go.uber.org/goleak", "github.com/anishathalye/porcupine"}
+	for pattern, alsoUnwanted := range map[string][]string{
+		"retry/...":     {zk},
+		"listeners/...": {zk, "go.uber.org/zap"},
+		"testing/...":   {zk},
+		"framework/...": nil,
+		"recipes/...":   nil,
+		"examples/...":  nil,
+	} {
+		out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", module+pattern).Output()
+		require.NoError(t, err)
+		for path := range strings.FieldsSeq(string(out)) {
+			for _, tree := range append(alsoUnwanted, unwanted...) {
+				assert.False(t, path == tree || strings.HasPrefix(path, tree+"/"), "%s brings %s", pattern, path)
+			}
+		}
+	}
+}
