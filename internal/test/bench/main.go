@@ -6,7 +6,7 @@
 // drawn again from the data.
 //
 // `make bench` runs it. Allocations are for `go test -bench . ./internal/test/bench`,
-// and so are comparisons with an older commit: `make compare OLD=commit`.
+// and so are comparisons with an older commit: `make bench OLD=commit`.
 package main
 
 import (

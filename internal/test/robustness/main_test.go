@@ -33,7 +33,7 @@ var roles = map[string]func(ctx context.Context, args []string) error{
 	"use":   use,
 }
 
-// older is for runs with processes of two versions: `make mixed`.
+// older is for runs with processes of two versions: `make break OLD=commit`.
 var older = flag.String("old", "", "test binary of another commit, which every second process runs; what a role is told must mean the same there")
 
 var started atomic.Int64
