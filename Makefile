@@ -119,7 +119,8 @@ break: ## break real ensembles under processes for TIME (1m), every second one o
 
 bench: ## locks next to zk.Lock and raw create+delete, ONLY some (needs Java); or, in turns, the benchmarks of the commit OLD and ours
 ifndef OLD
-	@go run ./internal/test/bench $(if $(ONLY),-only '$(ONLY)') $(ARGS)
+	@mkdir -p bin && go run ./internal/test/bench $(if $(ONLY),-only '$(ONLY)') $(ARGS) >bin/bench.txt
+	@$(TOOL) benchstat -table server,group -row /clients -col /of bin/bench.txt
 else # in process, or ZK_CONNECT=host:port; the server's allocations are among them
 	@rm -f bin/old.txt bin/new.txt
 	@.ci/old-test '$(OLD)' bench bin/old.test

@@ -86,8 +86,8 @@ func contend(ctx context.Context, p plan, s server, with contest) (_ []result, e
 	cycles := make([][]cycle, len(cands))
 	rates, delays := make([]result, len(cands)), make([]result, len(cands))
 	for i, cand := range cands {
-		rates[i] = result{Server: s.name, Group: "hand-offs, " + with.where, Name: fmt.Sprintf("%s, %d clients", cand.name, with.n), Unit: "/s"}
-		delays[i] = result{Server: s.name, Group: "hand-off time, " + with.where, Name: rates[i].Name, Unit: "us"}
+		rates[i] = result{server: s.name, group: "hand-offs, " + with.where, name: cand.name, clients: with.n, unit: "hand-offs/s"}
+		delays[i] = result{server: s.name, group: "hand-off time, " + with.where, name: cand.name, clients: with.n, unit: "ns/op"}
 		var c *client
 		for range with.n {
 			if c == nil || !with.shared {
@@ -108,7 +108,7 @@ func contend(ctx context.Context, p plan, s server, with contest) (_ []result, e
 		for range p.contend / with.turn {
 			for _, i := range anyOrder(len(cands)) {
 				if err := goRound(ctx, with.turn, with.work, cycles[i], &laps[i]); err != nil {
-					return nil, fmt.Errorf("%s: %w", rates[i].Name, err)
+					return nil, fmt.Errorf("%s: %w", rates[i].name, err)
 				}
 			}
 		}
@@ -116,8 +116,8 @@ func contend(ctx context.Context, p plan, s server, with contest) (_ []result, e
 			continue
 		}
 		for i := range cands {
-			rates[i].add(laps[i].rate(), laps[0].rate())
-			delays[i].add(laps[i].delay(), laps[0].delay())
+			rates[i].values = append(rates[i].values, laps[i].rate())
+			delays[i].values = append(delays[i].values, laps[i].delay())
 		}
 	}
 	return append(rates, delays...), nil
@@ -130,7 +130,7 @@ type lap struct {
 }
 
 func (l *lap) rate() float64  { return float64(len(l.handOffs)) / l.took.Seconds() }
-func (l *lap) delay() float64 { return micros(quantile(l.handOffs, 0.5)) }
+func (l *lap) delay() float64 { return nanos(quantile(l.handOffs, 0.5)) }
 
 // goRound lets the lock go round for a while, and to everybody once at least, and
 // adds what it sees to l.

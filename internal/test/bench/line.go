@@ -27,7 +27,7 @@ func inLine(ctx context.Context, p plan, s server) (all []result, err error) {
 			{"16 times in a row", []locks.Option{locks.LocalHandovers(16)}},
 			{"a second in a row", []locks.Option{locks.LocalHandovers(math.MaxInt)}},
 		} {
-			r := result{Server: s.name, Group: "hand-offs in line", Name: fmt.Sprintf("%d goroutines, %s", n, bound.name), Unit: "/s"}
+			r := result{server: s.name, group: "hand-offs in line", name: bound.name, clients: n, unit: "hand-offs/s"}
 			lock := locks.NewInterProcessMutex(c, fmt.Sprintf("/bench-line-%d-%d", n, i), append(bound.opts, patient)...)
 			cycles := make([]cycle, n)
 			for i := range cycles {
@@ -36,10 +36,10 @@ func inLine(ctx context.Context, p plan, s server) (all []result, err error) {
 			for round := -1; round < p.rounds; round++ {
 				var l lap
 				if err := goRound(ctx, p.contend, 0, cycles, &l); err != nil {
-					return nil, fmt.Errorf("%s: %w", r.Name, err)
+					return nil, fmt.Errorf("%s: %w", r.name, err)
 				}
 				if round >= 0 {
-					r.add(l.rate(), 0)
+					r.values = append(r.values, l.rate())
 				}
 			}
 			all = append(all, r)
@@ -50,7 +50,7 @@ func inLine(ctx context.Context, p plan, s server) (all []result, err error) {
 
 // lineMemory measures what a goroutine takes that stands in line.
 func lineMemory(ctx context.Context, p plan, s server) (_ []result, err error) {
-	r := result{Server: s.name, Group: "memory", Name: "goroutine in line", Unit: "bytes"}
+	r := result{server: s.name, group: "memory", name: "goroutine in line", unit: "B"}
 	c, err := connect(ctx, s)
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func lineMemory(ctx context.Context, p plan, s server) (_ []result, err error) {
 			})
 		}
 		err = pause(ctx, settling)
-		r.add(float64(inUse()-before)/float64(p.line), 0)
+		r.values = append(r.values, float64(inUse()-before)/float64(p.line))
 		cancel()
 		wg.Wait()
 		if released := h.Release(); err == nil {

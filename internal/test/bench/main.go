@@ -1,9 +1,8 @@
 // Command bench measures the locks next to go-zookeeper's own and to the create
 // and delete without which there is none, in one run and in turns, so that
 // ratios mean something on a machine that does other things as well. It does so
-// on a real ZooKeeper, which it starts, and on the in-process server; prints
-// tables, and with -out keeps them with the data and a plot. The plot can be
-// drawn again from the data.
+// on a real ZooKeeper, which it starts, and on the in-process server. It prints
+// Go's benchmark format, a line for each candidate and round, for benchstat.
 //
 // `make bench` runs it. Allocations are for `go test -bench . ./internal/test/bench`,
 // and so are comparisons with an older commit: `make bench OLD=commit`.
@@ -11,13 +10,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"time"
@@ -46,14 +43,12 @@ func (p plan) wants(server, group string) bool {
 
 var (
 	full  = plan{rounds: 11, turns: 30, turn: 10 * time.Millisecond, contend: 500 * time.Millisecond, crowded: 41, clients: []int{2, 8, 32, 128}, locks: 2000, line: 10_000, warm: 15 * time.Second}
-	brief = plan{rounds: 3, turns: 20, turn: 10 * time.Millisecond, contend: 500 * time.Millisecond, crowded: 3, clients: []int{2, 8}, locks: 500, line: 10_000, warm: 3 * time.Second}
+	brief = plan{rounds: 6, turns: 20, turn: 10 * time.Millisecond, contend: 500 * time.Millisecond, crowded: 6, clients: []int{2, 8}, locks: 500, line: 10_000, warm: 3 * time.Second}
 )
 
 func main() {
-	quick := flag.Bool("quick", false, "measure less, in about a minute")
-	out := flag.String("out", "", "folder to keep bench.json, bench.md and bench.svg in")
-	only := flag.String("only", "", "print only groups whose title in the tables matches this expression, and keep nothing")
-	from := flag.String("from", "", "draw from this bench.json instead of measuring")
+	quick := flag.Bool("quick", false, "measure less, in a few minutes")
+	only := flag.String("only", "", "only groups whose title matches this `expression`, such as 'in process: uncontended'")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -64,10 +59,9 @@ func main() {
 	var err error
 	if *only != "" {
 		p.only, err = regexp.Compile(*only)
-		*out = "" // what is kept is all of it
 	}
 	if err == nil {
-		err = run(ctx, p, *from, *out, os.Stdout)
+		err = run(ctx, p, os.Stdout)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -75,46 +69,15 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, p plan, from, out string, w io.Writer) error {
-	var all []result
-	var err error
-	if from != "" {
-		all, err = load(from)
-	} else {
-		all, err = measure(ctx, p)
-	}
+func run(ctx context.Context, p plan, w io.Writer) error {
+	all, err := measure(ctx, p)
 	if err != nil {
 		return err
 	}
-	if len(all) == 0 && p.only != nil {
+	if len(all) == 0 {
 		return fmt.Errorf("there is no group whose title matches %q", p.only)
 	}
-	text := tables(all)
-	if _, err := io.WriteString(w, text); err != nil || out == "" {
-		return err
-	}
-	return keep(out, all, text)
-}
-
-func load(from string) (all []result, err error) {
-	data, err := os.ReadFile(from)
-	if err != nil {
-		return nil, err
-	}
-	return all, json.Unmarshal(data, &all)
-}
-
-func keep(out string, all []result, text string) error {
-	data, err := json.MarshalIndent(all, "", " ")
-	if err != nil {
-		return err
-	}
-	for name, content := range map[string]string{"bench.json": string(data) + "\n", "bench.md": page(text), "bench.svg": plot(all)} {
-		if err := os.WriteFile(filepath.Join(out, name), []byte(content), 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
+	return write(w, all)
 }
 
 func measure(ctx context.Context, p plan) (_ []result, err error) {

@@ -15,9 +15,9 @@ import (
 // of one session: of the heap and of stacks, after a collection. The servers are
 // in other processes, or their share would be counted.
 func memory(ctx context.Context, p plan, s server) ([]result, error) {
-	held := result{Server: s.name, Group: "memory", Name: "held lock", Unit: "bytes"}
-	waiter := result{Server: s.name, Group: "memory", Name: "waiter", Unit: "bytes"}
-	conn := result{Server: s.name, Group: "memory", Name: "client", Unit: "bytes"}
+	held := result{server: s.name, group: "memory", name: "held lock", unit: "B"}
+	waiter := result{server: s.name, group: "memory", name: "waiter", unit: "B"}
+	conn := result{server: s.name, group: "memory", name: "client", unit: "B"}
 	for range min(p.rounds, 3) {
 		if err := memoryRound(ctx, p, s, &held, &waiter, &conn); err != nil {
 			return nil, err
@@ -61,7 +61,7 @@ func memoryRound(ctx context.Context, p plan, s server, held, waiter, conn *resu
 	}
 	clear(holds)
 	idle := inUse()
-	conn.add(float64(idle-empty)/2, 0)
+	conn.values = append(conn.values, float64(idle-empty)/2)
 	for i, l := range lockSet {
 		if holds[i], err = l.Acquire(ctx); err != nil {
 			return err
@@ -71,7 +71,7 @@ func memoryRound(ctx context.Context, p plan, s server, held, waiter, conn *resu
 		return err
 	}
 	withHolds := inUse()
-	held.add(float64(withHolds-idle)/float64(n), 0)
+	held.values = append(held.values, float64(withHolds-idle)/float64(n))
 
 	waits, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
@@ -86,7 +86,7 @@ func memoryRound(ctx context.Context, p plan, s server, held, waiter, conn *resu
 	withWaiters := inUse()
 	cancel()
 	wg.Wait()
-	waiter.add(float64(withWaiters-withHolds)/float64(n), 0)
+	waiter.values = append(waiter.values, float64(withWaiters-withHolds)/float64(n))
 	runtime.KeepAlive(lockSet)
 	for _, h := range holds {
 		if releaseErr := h.Release(); releaseErr != nil {

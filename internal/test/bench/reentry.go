@@ -10,7 +10,7 @@ import (
 // reentry measures acquire and release by who has the lock already, which asks
 // no server.
 func reentry(ctx context.Context, p plan, s server) (_ result, err error) {
-	r := result{Server: "no server", Group: "re-entry", Name: "acquire and release", Unit: "ns"}
+	r := result{server: "no server", group: "re-entry", name: "acquire and release", unit: "ns/op"}
 	c, err := connect(ctx, s)
 	if err != nil {
 		return r, err
@@ -30,7 +30,7 @@ func reentry(ctx context.Context, p plan, s server) (_ result, err error) {
 				return r, err
 			}
 		}
-		r.add(float64(time.Since(began))/times, 0)
+		r.values = append(r.values, float64(time.Since(began))/times)
 	}
 	return r, outer.Release()
 }

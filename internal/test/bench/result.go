@@ -2,7 +2,9 @@ package main
 
 import (
 	"errors"
-	"math"
+	"fmt"
+	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -10,38 +12,34 @@ import (
 
 // result is what was measured of one candidate in one situation.
 type result struct {
-	Server string    `json:"server"`
-	Group  string    `json:"group"`
-	Name   string    `json:"name"`
-	Unit   string    `json:"unit"`
-	Values []float64 `json:"values"`           // one a round
-	Ratios []float64 `json:"ratios,omitempty"` // to the first of the group in the same round
-	Tail   []float64 `json:"tail,omitempty"`   // the 99th percentile of each round
+	server, group, name string
+	clients             int       // that contend; 0 is one alone
+	unit                string    // as package testing writes units
+	values              []float64 // one a round
+	tail                []float64 // the 99th percentile of each round, if there is one
 }
 
-// add takes in a round's value, and that of the group's first.
-func (r *result) add(value, base float64) {
-	r.Values = append(r.Values, round(value))
-	if base > 0 {
-		r.Ratios = append(r.Ratios, round(value/base))
+// write prints results in Go's benchmark format. The order of candidates stays,
+// so that benchstat compares with the first of each group.
+func write(w io.Writer, all []result) error {
+	_, err := fmt.Fprintf(w, "goos: %s\ngoarch: %s\nUnit hand-offs/s better=higher\n", runtime.GOOS, runtime.GOARCH)
+	for _, r := range all {
+		_, printErr := fmt.Fprintf(w, "server: %s\ngroup: %s\n", r.server, r.group)
+		err = errors.Join(err, printErr)
+		name := "BenchmarkLock/of=" + strings.NewReplacer(", ", "_", " ", "_").Replace(r.name) // what follows a last hyphen is GOMAXPROCS
+		if r.clients > 0 {
+			name += fmt.Sprintf("/clients=%d", r.clients)
+		}
+		for i, value := range r.values {
+			line := fmt.Sprintf("%s 1 %g %s", name, value, r.unit)
+			if i < len(r.tail) {
+				line += fmt.Sprintf(" %g p99-%s", r.tail[i], r.unit)
+			}
+			_, printErr := fmt.Fprintln(w, line)
+			err = errors.Join(err, printErr)
+		}
 	}
-}
-
-// round keeps four digits, which is more than there is to the measurements.
-func round(v float64) float64 {
-	if v == 0 || math.IsInf(v, 0) || math.IsNaN(v) {
-		return 0
-	}
-	scale := math.Pow(10, 3-math.Floor(math.Log10(math.Abs(v))))
-	return math.Round(v*scale) / scale
-}
-
-func median(v []float64) float64 {
-	if len(v) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(v))
-	return sorted[len(sorted)/2]
+	return err
 }
 
 func quantile(d []time.Duration, q float64) time.Duration {
@@ -52,7 +50,7 @@ func quantile(d []time.Duration, q float64) time.Duration {
 	return d[min(len(d)-1, int(q*float64(len(d))))]
 }
 
-func micros(d time.Duration) float64 { return round(float64(d) / float64(time.Microsecond)) }
+func nanos(d time.Duration) float64 { return float64(d.Nanoseconds()) }
 
 func pathName(s string) string { return strings.ReplaceAll(strings.ReplaceAll(s, " ", "-"), "/", "-") }
 

@@ -28,7 +28,7 @@ func uncontended(ctx context.Context, p plan, s server, group string, cands []ca
 	}
 	results := make([]result, len(cands))
 	for i, cand := range cands {
-		results[i] = result{Server: s.name, Group: group, Name: cand.name, Unit: "us"}
+		results[i] = result{server: s.name, group: group, name: cand.name, unit: "ns/op"}
 	}
 	for round := -1; round < p.rounds; round++ { // the first one warms up
 		samples := make([][]time.Duration, len(cands))
@@ -48,8 +48,8 @@ func uncontended(ctx context.Context, p plan, s server, group string, cands []ca
 			continue
 		}
 		for i := range cands {
-			results[i].add(micros(quantile(samples[i], 0.5)), micros(quantile(samples[0], 0.5)))
-			results[i].Tail = append(results[i].Tail, micros(quantile(samples[i], 0.99)))
+			results[i].values = append(results[i].values, nanos(quantile(samples[i], 0.5)))
+			results[i].tail = append(results[i].tail, nanos(quantile(samples[i], 0.99)))
 		}
 	}
 	return results, nil
