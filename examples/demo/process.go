@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bytes"
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,118 +9,106 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strings"
+	"sync/atomic"
 	"time"
 )
 
-// assignmentVariable is the environment variable that makes a process a worker
-// and holds its assignment.
-const assignmentVariable = "PADDOCK_DEMO_ASSIGNMENT"
-
-// assignment is what a worker has to know, as JSON.
-type assignment struct {
-	Number         int
-	ConnectString  string
-	SessionTimeout time.Duration
-	Accounts       int
-	Unlocked       bool
-	Seed           uint64
-}
-
-// Orders are lines on a worker's standard input. Its end says that the parent
-// has died.
-const (
-	orderPause = "pause" // wait within the next transfer, to be killed
-	orderStop  = "stop"  // end what you are at, and then yourself
-)
-
-// report is a line of JSON on a worker's standard output. One field is set.
-type report struct {
-	State    string `json:",omitempty"` // the connection's new one
-	Moved    *move  `json:",omitempty"` // a transfer that is done
-	Doubtful *move  `json:",omitempty"` // one that may be done: its reply was lost
-	Paused   []int  `json:",omitempty"` // the accounts whose locks it holds, waiting to be killed
-}
-
-type move struct{ From, To, Amount int }
-
-// process is a worker as its parent sees it. All but the parent's loop leave it
-// alone.
+// process is a worker as its parent sees it.
 type process struct {
-	number int
-	pid    int
 	cmd    *exec.Cmd
-	orders io.WriteCloser
-
-	state  string // of its connection
-	moved  int    // transfers done
-	paused []int  // it waits to be killed while it holds these
-	killed bool   // by us
-	ended  bool
-	status error // once ended
+	orders io.WriteCloser // its standard input; the end of it means to stop
+	moved  atomic.Int64   // transfers
+	held   chan [2]int    // the accounts whose locks it holds on to
+	ended  chan error     // of one: how it ended
+	killed bool
 }
 
-// launch starts a worker. What it reports goes to told, line by line, and how
-// it ended to over, both called from a goroutine of its own. The worker is
-// killed when ctx ends.
-func launch(ctx context.Context, a assignment, told func(*process, report), over func(*process, error)) (*process, error) {
-	program, err := os.Executable()
+// startWorker starts this program as a worker.
+func (d *demo) startWorker() error {
+	settings, err := json.Marshal(settings{Servers: d.servers, SessionTimeout: d.sessionTimeout, Accounts: d.accounts, Unlocked: d.unlocked})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	text, err := json.Marshal(a)
+	p := &process{cmd: exec.Command(os.Args[0]), held: make(chan [2]int, 1), ended: make(chan error, 1)} //nolint:noctx // it is stopped by stopAll or killed
+	p.cmd.Env = append(os.Environ(), workerVariable+"="+string(settings))
+	p.cmd.Stderr = os.Stderr
+	if p.orders, err = p.cmd.StdinPipe(); err != nil {
+		return err
+	}
+	reports, err := p.cmd.StdoutPipe()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var complaints bytes.Buffer
-	cmd := exec.CommandContext(ctx, program)
-	cmd.Env = append(os.Environ(), assignmentVariable+"="+string(text))
-	cmd.Stderr = &complaints
-	orders, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
+	if err := p.cmd.Start(); err != nil {
+		return err
 	}
-	reports, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	p := &process{number: a.Number, pid: cmd.Process.Pid, cmd: cmd, orders: orders}
+	d.workers = append(d.workers, p)
 	go func() {
-		// An error here is the end of the output, or a line cut off by a kill.
-		for lines := json.NewDecoder(reports); ; {
-			var r report
-			if lines.Decode(&r) != nil {
-				break
-			}
-			told(p, r)
-		}
-		_, _ = io.Copy(io.Discard, reports) // a worker must not block on us
-		err := cmd.Wait()
-		if words := strings.TrimSpace(complaints.String()); err != nil && words != "" {
-			err = fmt.Errorf("%w: %s", err, words)
-		}
-		over(p, err)
+		p.read(reports)
+		p.ended <- p.cmd.Wait()
 	}()
-	return p, nil
+	return nil
 }
 
-// order tells the worker to do something. One that has died does not hear it.
-func (p *process) order(line string) { _, _ = io.WriteString(p.orders, line+"\n") }
+// read takes in what a worker reports, until it has ended.
+func (p *process) read(reports io.Reader) {
+	for lines := bufio.NewScanner(reports); lines.Scan(); {
+		var held [2]int
+		if n, _ := fmt.Sscanf(lines.Text(), "held %d %d", &held[0], &held[1]); n == 2 {
+			p.held <- held
+			continue
+		}
+		p.moved.Add(1)
+	}
+}
 
-// kill ends the worker by SIGKILL: it has no chance to give anything back.
+// holdOn makes a worker keep the next locks that it takes, and returns their accounts.
+func (p *process) holdOn(ctx context.Context) (held [2]int, err error) {
+	if _, err := fmt.Fprintln(p.orders, "hold"); err != nil {
+		return held, err
+	}
+	select {
+	case held := <-p.held:
+		return held, nil
+	case <-time.After(10 * time.Second):
+		return held, errors.New("a worker did not come to hold its locks")
+	case <-ctx.Done():
+		return held, context.Cause(ctx)
+	}
+}
+
+// kill ends a worker without giving it a chance to clean up.
 func (p *process) kill() error {
 	p.killed = true
 	return p.cmd.Process.Kill()
 }
 
-// dead is whether the worker was killed, by us or by somebody else.
-func (p *process) dead() bool { return p.killed || slain(p.status) }
+// stopAll lets the workers end, and notes those that do not end cleanly.
+func (d *demo) stopAll() {
+	for _, p := range d.workers {
+		_ = p.orders.Close()
+	}
+	late := time.After(d.sessionTimeout + 10*time.Second)
+	for i, p := range d.workers {
+		select {
+		case err := <-p.ended:
+			p.ended <- err
+			if err != nil && !p.killed {
+				d.failed = true
+				d.say("worker %d ended badly: %v", i+1, err)
+			}
+		case <-late:
+			d.failed = true
+			d.say("worker %d did not end", i+1)
+			return
+		}
+	}
+}
 
-// slain is whether a process was killed, by whomever, and did not end by itself.
-func slain(status error) bool {
-	var exit *exec.ExitError
-	return errors.As(status, &exit) && !exit.Exited()
+// killAll ends what is left of the workers, and waits for them.
+func (d *demo) killAll() {
+	for _, p := range d.workers {
+		_ = p.cmd.Process.Kill()
+		<-p.ended
+	}
 }

@@ -94,10 +94,7 @@ var corpus = []row{
 	{number: 2, failure: "the search for it asks a server that lags behind", faults: []fault{
 		{
 			"the search is not preceded by a write",
-			[]swap{
-				{nodeName, "s.Send(ctx, c, barrier, list)", "s.Send(ctx, c, list)"},
-				{nodeName, "err := s.AwaitBarrier(ctx, c, barrier); err != nil", "err := error(nil); barrier == nil"},
-			},
+			[]swap{{exchange, "case a.any((*contender).unknown):", "case false:"}},
 			locks, "TestSearchComesBehindAWrite/mutex",
 		},
 		{
