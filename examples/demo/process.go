@@ -109,6 +109,6 @@ func (d *demo) stopAll() {
 func (d *demo) killAll() {
 	for _, p := range d.workers {
 		_ = p.cmd.Process.Kill()
-		<-p.ended
+		<-p.ended //nolint:errcheck // it was noted
 	}
 }

@@ -107,5 +107,5 @@ func (w *worker) transfer(ctx context.Context, from, to int) error {
 		<-w.stop // or to be killed
 		return nil
 	}
-	return w.bank.move(hold.Context(), hold.Transaction(), from, to)
+	return w.bank.move(hold.Context(), hold.Transaction(), from, to) //nolint:contextcheck // it is a child of ctx
 }

@@ -1,16 +1,19 @@
-// Command mutants plants bugs, one at a time, and looks whether the tests find
+// Command faults plants bugs, one at a time, and looks whether the tests find
 // them:
 //
-//	mutants              all of them
-//	mutants -only 23     those whose row or name contains this
-//	mutants -part 1/3    the first, fourth, seventh ... of them
-//	mutants -list        the table without running anything
+//	faults              all of them
+//	faults -only 23     those of row 23, or whose name contains this
+//	faults -part 1/3    the first, fourth, seventh ... of them
+//	faults -list        the table without running anything
 //
-// Each is one of the failures that locks on ZooKeeper are known for (corpus.go),
-// planted into a copy of a file that the compiler is given in place of the true
-// one, so that the tree is never touched. Only the tests named are run, first
-// once on the true code, where all must pass. A bug that no test finds fails the
-// run: a test is missing.
+// Each is one of the failures that locks on ZooKeeper are known for: a patch file
+// beside this one, whose header names the tests that must find it. It is planted
+// into copies of files that the compiler is given in place of the true ones, so
+// that the tree is never touched. Only the tests named are run, first once on the
+// true code, where all must pass. A bug that no test finds fails the run: a test
+// is missing.
+//
+// `git apply` takes the same files, to look at a planted bug in the tree.
 package main
 
 import (
@@ -33,7 +36,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx, *only, *part, *list, *jobs); err != nil {
-		fmt.Fprintln(os.Stderr, "mutants:", err)
+		fmt.Fprintln(os.Stderr, "faults:", err)
 		os.Exit(1)
 	}
 }
@@ -43,12 +46,14 @@ func run(ctx context.Context, only, part string, list bool, jobs int) error {
 	if err != nil {
 		return err
 	}
+	all, err := corpus(root)
+	if err != nil {
+		return err
+	}
 	var planted []plant
-	for _, r := range corpus {
-		for _, m := range r.faults {
-			if only == "" || fmt.Sprint(r.number) == only || strings.Contains(m.name, only) {
-				planted = append(planted, plant{row: r, fault: m})
-			}
+	for _, m := range all {
+		if only == "" || strings.TrimLeft(m.row(), "0") == strings.TrimLeft(only, "0") || m.id == only || strings.Contains(m.name, only) {
+			planted = append(planted, plant{fault: m})
 		}
 	}
 	if len(planted) == 0 {
@@ -62,11 +67,11 @@ func run(ctx context.Context, only, part string, list bool, jobs int) error {
 		for i := range planted {
 			planted[i].show(os.Stdout)
 		}
-		showReasons(os.Stdout)
+		showReasons(os.Stdout, planted)
 		return nil
 	}
 	began := time.Now()
-	work, err := os.MkdirTemp("", "mutants-")
+	work, err := os.MkdirTemp("", "faults-")
 	if err != nil {
 		return err
 	}
@@ -79,7 +84,7 @@ func run(ctx context.Context, only, part string, list bool, jobs int) error {
 	head(os.Stdout)
 	t.all(ctx, planted, func(p *plant) { p.show(os.Stdout) })
 	if only == "" {
-		showReasons(os.Stdout)
+		showReasons(os.Stdout, planted)
 	}
 	return verdict(os.Stdout, planted, time.Since(began))
 }

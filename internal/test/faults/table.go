@@ -9,7 +9,7 @@ import (
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
 
-const line = "%3v  %-52s  %-66s %7s\n"
+const line = "%4v  %-52s  %-66s %7s\n"
 
 func head(w io.Writer) { _, _ = fmt.Fprintf(w, line, "row", "planted", "found by", "time") }
 
@@ -24,34 +24,34 @@ func (p *plant) show(w io.Writer) {
 	case found == "":
 		found = p.tests
 	}
-	_, _ = fmt.Fprintf(w, line, p.number, p.name, found, seconds(p.took))
+	_, _ = fmt.Fprintf(w, line, p.id, p.name, found, seconds(p.took))
 }
 
-// showReasons prints the rows that say why something is not planted.
-func showReasons(w io.Writer) {
-	for _, r := range corpus {
-		if r.reason != "" {
-			_, _ = fmt.Fprintf(w, "%3d  not planted: %s: %s\n", r.number, r.failure, r.reason)
+// showReasons says what of some rows is not planted.
+func showReasons(w io.Writer, planted []plant) {
+	for _, p := range planted {
+		if p.reason != "" {
+			_, _ = fmt.Fprintf(w, "%4s  not planted: %s: %s\n", p.row(), p.failure, p.reason)
 		}
 	}
 }
 
 // verdict counts, and fails unless every bug was found.
 func verdict(w io.Writer, planted []plant, took time.Duration) error {
-	rows := make(map[int]bool)
+	rows := make(map[string]bool)
 	var errs []error
 	found := 0
 	for _, p := range planted {
-		rows[p.number] = true
+		rows[p.row()] = true
 		switch {
 		case p.err != nil:
-			errs = append(errs, fmt.Errorf("row %d, %s: %w", p.number, p.name, p.err))
+			errs = append(errs, fmt.Errorf("%s, %s: %w", p.id, p.name, p.err))
 		case p.foundBy == "":
-			errs = append(errs, fmt.Errorf("row %d, %s: not found by %s in %s", p.number, p.name, p.tests, p.pkg))
+			errs = append(errs, fmt.Errorf("%s, %s: not found by %s in %s", p.id, p.name, p.tests, p.pkg))
 		default:
 			found++
 		}
 	}
-	_, _ = fmt.Fprintf(w, "mutants: %d of %d found, in %d rows, %s\n", found, len(planted), len(rows), seconds(took))
+	_, _ = fmt.Fprintf(w, "faults: %d of %d found, in %d rows, %s\n", found, len(planted), len(rows), seconds(took))
 	return errors.Join(errs...)
 }

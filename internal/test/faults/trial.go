@@ -16,23 +16,22 @@ import (
 	"time"
 )
 
-// plant is a mutant in its row, and what came of it.
+// plant is a fault, and what came of it.
 type plant struct {
-	row
 	fault
 	foundBy string
 	took    time.Duration
 	err     error // it could not be tried
 }
 
-// trial runs tests on mutants.
+// trial runs tests on planted bugs.
 type trial struct {
 	root string
 	work string // for what is built
 	jobs int
 }
 
-// mostTime bounds the tests of one mutant: many make something wait for ever.
+// mostTime bounds the tests of one planted bug: many make something wait for ever.
 const mostTime = time.Minute
 
 // each calls fn for 0 to n-1, some at a time.
@@ -96,7 +95,7 @@ func runs(out []byte, name string) bool {
 	return regexp.MustCompile(`(?m)^=== RUN +` + pattern + `$`).Match(out)
 }
 
-// all tries every mutant, and passes each to done in the order of the table.
+// all plants every bug, and passes each to done in the order of the table.
 func (t *trial) all(ctx context.Context, planted []plant, done func(*plant)) {
 	var mu sync.Mutex // guards the fields below, and calls of done
 	tried := make([]bool, len(planted))
