@@ -34,7 +34,7 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, mode Mode
 	cr := &creation{op: o, opts: options, mode: mode, given: path, data: data, target: o.path}
 	if cr.opts.protected {
 		parent, node := PathAndNode(o.path)
-		cr.parent, cr.protection = parent, o.session.NewProtection()
+		cr.parent, cr.protection = parent, session.NewProtection(o.session)
 		cr.target = session.Below(parent, cr.protection+node)
 	}
 	o.idempotent = cr.opts.protected || cr.opts.idempotent

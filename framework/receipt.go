@@ -40,7 +40,7 @@ type receipt struct {
 func (t *Ops) newReceipt(parent string) (*receipt, error) {
 	full, err := t.scope.full(parent, false)
 	if err == nil {
-		path := session.Below(full, t.scope.session.NewProtection()+"receipt")
+		path := session.Below(full, session.NewProtection(t.scope.session)+"receipt")
 		if err = ValidatePath(path); err == nil {
 			return &receipt{parent: full, path: path}, nil
 		}

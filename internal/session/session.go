@@ -172,9 +172,6 @@ func (s *Session) Log() *zap.Logger { return s.log }
 // Transport is the connection underneath.
 func (s *Session) Transport() *transport.Transport { return s.transport }
 
-// RandomOf is what is drawn from for an owner.
-func (s *Session) RandomOf(t Tag) *random.Source { return s.random.For(t[:]) }
-
 // State is the connection's state now.
 func (s *Session) State() listeners.State {
 	s.mu.Lock()

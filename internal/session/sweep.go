@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/paddock-zk/paddock/internal/session/nodename"
 )
 
 // swept is where sweeps look: below one parent, for nodes of one session.
@@ -91,7 +93,7 @@ func (s *Session) sweepOnce(ctx context.Context, where swept, wanted map[string]
 		return err
 	}
 	names, err := s.findOwn(ctx, c, where.parent, func(name []byte) bool {
-		return isProtected(name) && wanted[string(name[:protectedLen])]
+		return wanted[string(nodename.Protection(name))]
 	})
 	if len(names) > 0 {
 		for i, name := range names {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/session/nodename"
 	"github.com/paddock-zk/paddock/recipes/internal/znode"
 )
 
@@ -17,16 +18,16 @@ type holdChainKey struct{}
 
 // tagOf is what the nodes of one owner have in common, whatever they stand for:
 // it is made for the first hold and kept for those acquired under it.
-func tagOf(ctx context.Context, s *session.Session) session.Tag {
-	if tag := inherited(ctx); tag != (session.Tag{}) {
+func tagOf(ctx context.Context, s *session.Session) nodename.Tag {
+	if tag := inherited(ctx); tag != (nodename.Tag{}) {
 		return tag
 	}
-	return s.NewTag()
+	return session.NewTag(s)
 }
 
 // inherited is the tag of the holds that a context comes from, zero if there are
 // none.
-func inherited(ctx context.Context) (tag session.Tag) {
+func inherited(ctx context.Context) (tag nodename.Tag) {
 	for chain := holdChainOf(ctx); chain != nil; chain = chain.outer {
 		if o := chain.hold.first(); o != nil {
 			tag = o.node.Tag()

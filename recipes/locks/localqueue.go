@@ -8,6 +8,7 @@ import (
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/foreign"
 	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/session/nodename"
 	"github.com/paddock-zk/paddock/recipes/internal/acquire"
 )
 
@@ -21,8 +22,8 @@ import (
 // the lock over, node and all, or deletes the node, and then the next in the local queue
 // leads, with a new one. See pass for when which.
 type localQueue struct {
-	q   *queue      // of who founded it, as all are alike in what the node shows
-	tag session.Tag // of its key
+	q   *queue       // of who founded it, as all are alike in what the node shows
+	tag nodename.Tag // of its key
 
 	// The fields below are guarded by the local queues' mu.
 	behind      bool          // others were seen ahead
@@ -41,7 +42,7 @@ type localQueue struct {
 // they hold may be what it waits for.
 type localQueueKey struct {
 	path string
-	tag  session.Tag
+	tag  nodename.Tag
 }
 
 // waiter is a goroutine in a local queue. It is small, as there may be thousands.

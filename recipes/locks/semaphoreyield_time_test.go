@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
-	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/session/nodename"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -36,7 +36,7 @@ func TestAcquireNKeepsItsTagWhenItYields(t *testing.T) {
 		tags := make(map[string]bool)
 		look := func() {
 			for _, node := range srv.Ephemerals(c.SessionID()) {
-				tag, _ := session.TagOf(path.Base(node))
+				tag, _ := nodename.TagOf(path.Base(node))
 				tags[tag] = true
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/session/nodename"
 	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
 	"github.com/paddock-zk/paddock/recipes/internal/znode"
@@ -31,10 +32,10 @@ const (
 type contender struct {
 	queue  *Queue
 	phase  phase
-	yields bool        // its owner gives its place to others rather than be in their way
-	late   bool        // a creation was not found to have happened, and may still happen; no phase: another node may be queued meanwhile
-	first  bool        // the latest list showed nobody ahead; no phase: each list says it anew
-	tag    session.Tag // whose it is
+	yields bool         // its owner gives its place to others rather than be in their way
+	late   bool         // a creation was not found to have happened, and may still happen; no phase: another node may be queued meanwhile
+	first  bool         // the latest list showed nobody ahead; no phase: each list says it anew
+	tag    nodename.Tag // whose it is
 
 	prefix  string          // of the name of its node
 	path    string          // of its node, in full; of the former one while replacing
@@ -105,7 +106,7 @@ func (k *contender) forget(id int64) {
 	k.sweep(id)
 	k.drop()
 	k.phase, k.path, k.czxid, k.request, k.first = absent, "", 0, nil, false
-	k.prefix = k.queue.Core.Session().Protection(k.tag, k.yields)
+	k.prefix = session.Protection(k.queue.Core.Session(), k.tag, k.yields)
 }
 
 // sweep looks for a second node, made by a creation that was applied late.

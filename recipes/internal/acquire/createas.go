@@ -18,7 +18,7 @@ import (
 // path is.
 func CreateAs(ctx context.Context, q *Queue, held *Node) (Node, error) {
 	s := q.Core.Session()
-	k := &contender{queue: q, tag: held.tag, prefix: s.Protection(held.tag, false)}
+	k := &contender{queue: q, tag: held.tag, prefix: session.Protection(s, held.tag, false)}
 	path := session.Below(q.Path, k.prefix+string(q.Kind)+held.Digits())
 	node := Node{queue: q, id: held.id, path: path, tag: held.tag}
 	made := false

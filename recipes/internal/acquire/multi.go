@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/session/nodename"
 	"github.com/paddock-zk/paddock/internal/transport"
 )
 
@@ -59,7 +60,7 @@ type member struct {
 
 // NewMulti sets out to get nodes for locks of one client, which are in the order of their
 // paths. With ordered they are taken one after another.
-func NewMulti(locks []Member, ordered bool, tag session.Tag, host Host) *Multi {
+func NewMulti(locks []Member, ordered bool, tag nodename.Tag, host Host) *Multi {
 	a := &Multi{woken: make(chan struct{}, 1)}
 	a.ordered = ordered
 	all := make([]contender, 0, 2*len(locks))

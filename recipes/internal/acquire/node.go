@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/session/nodename"
 	"github.com/paddock-zk/paddock/recipes/internal/znode"
 )
 
@@ -16,7 +17,7 @@ type Node struct {
 	path     string
 	czxid    int64
 	tracked  *session.TrackedNode
-	tag      session.Tag
+	tag      nodename.Tag
 	late     bool // a second one may have been made
 	sawMulti bool
 }
@@ -36,7 +37,7 @@ func (n *Node) Kind() znode.Kind { return n.queue.Kind }
 func (n *Node) Token() int64 { return n.czxid }
 
 // Tag says whose node it is.
-func (n *Node) Tag() session.Tag { return n.tag }
+func (n *Node) Tag() nodename.Tag { return n.tag }
 
 // Digits is the number in the node's name, as text.
 func (n *Node) Digits() string { return znode.Digits(n.path, n.queue.Kind) }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/paddock-zk/paddock/internal/foreign"
 	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/session/nodename"
 	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
 	"github.com/paddock-zk/paddock/recipes/internal/znode"
@@ -63,7 +64,7 @@ const (
 
 // NewSemaphore sets out to get n leases of a semaphore with a total. contended is
 // whether somebody was in the way of the semaphore the last time.
-func NewSemaphore(turns, leases *Queue, n, total int, tag session.Tag, contended *atomic.Bool, host Host) *Semaphore {
+func NewSemaphore(turns, leases *Queue, n, total int, tag nodename.Tag, contended *atomic.Bool, host Host) *Semaphore {
 	s := &Semaphore{n: n, total: total, optimistic: !contended.Load() && n < session.MostOperations}
 	all := make([]contender, 1+n)
 	s.all = make([]*contender, 1+n)

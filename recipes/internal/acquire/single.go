@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/session/nodename"
 	"github.com/paddock-zk/paddock/internal/transport"
 )
 
@@ -19,7 +20,7 @@ type Single struct {
 }
 
 // Init sets out to get a node with a tag.
-func (s *Single) Init(q *Queue, tag session.Tag, host Host, observer Observer) {
+func (s *Single) Init(q *Queue, tag nodename.Tag, host Host, observer Observer) {
 	s.contender[0] = contender{queue: q, tag: tag}
 	s.wanted[0] = &s.contender[0]
 	s.init(s.contender[:], host, observer, s)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/paddock-zk/paddock/internal/foreign"
 	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/session/nodename"
 	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
 	"github.com/paddock-zk/paddock/recipes/internal/deadlock"
@@ -49,7 +50,7 @@ func (a *Multi) view(now time.Time) *deadlock.View {
 		q := &v.Queues[i]
 		q.Listed, q.First, q.Lease = m.seen == a.rounds, m.isFirst(), m.turn != nil
 		q.Own = m.name()
-		q.OwnTag, _ = session.TagOf(q.Own)
+		q.OwnTag, _ = nodename.TagOf(q.Own)
 		q.Holders = a.nodes(m, m.holders())
 		if m.inTheWay() {
 			q.Followers = a.nodes(m, m.followers())
@@ -66,7 +67,7 @@ func (a *Multi) nodes(m *member, entries []znode.Entry) []deadlock.Node {
 		n := &all[i]
 		n.Name = e.Name
 		n.Session, n.Known = a.owners[session.Below(m.queue.Path, e.Name)]
-		n.Tag, n.Yields = session.TagOf(e.Name)
+		n.Tag, n.Yields = nodename.TagOf(e.Name)
 	}
 	return all
 }
@@ -137,7 +138,7 @@ func (a *Multi) wait(ctx context.Context, _ *Attempt, c *transport.Conn) (first 
 // untilLook is the time to the next look.
 func (a *Multi) untilLook(now time.Time) time.Duration {
 	waits := func(i int) bool { return len(a.members[i].holders()) > 0 }
-	return a.history.Next(now, waits, a.session.RandomOf(a.members[0].tag).Below)
+	return a.history.Next(now, waits, session.RandomOf(a.session, a.members[0].tag).Below)
 }
 
 // inTheWay is whether we may be holding somebody up.
@@ -327,7 +328,7 @@ func (a *Multi) yield(ctx context.Context, c *transport.Conn, members []*member)
 	for _, k := range gone {
 		req.Ops = append(req.Ops, wire.MultiOp{Op: wire.OpDelete, Request: &wire.PathVersionRequest{Path: k.path, Version: -1}})
 		k.sweep(a.id)
-		k.prefix = a.session.Protection(k.tag, k.yields)
+		k.prefix = session.Protection(a.session, k.tag, k.yields)
 	}
 	for _, k := range replaced {
 		req.Ops = append(req.Ops, wire.MultiOp{Op: wire.OpCreate, Request: k.creation(c)})

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/session/nodename"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
@@ -42,7 +42,7 @@ type Entry struct {
 }
 
 // Yields is whether the node is of an owner that yields: of a MultiLock.
-func (e Entry) Yields() bool { return session.Yields(e.Name) }
+func (e Entry) Yields() bool { return nodename.Yields(e.Name) }
 
 var snapshots = sync.Pool{New: func() any { return new(Snapshot) }}
 
@@ -175,5 +175,5 @@ func (snap *Snapshot) Find(name string) int {
 
 // HasYielding is whether a node of a MultiLock is among them.
 func (snap *Snapshot) HasYielding() bool {
-	return slices.ContainsFunc(snap.entries, func(s packedEntry) bool { return session.Yields(snap.names.At(s.where())) })
+	return slices.ContainsFunc(snap.entries, func(s packedEntry) bool { return nodename.Yields(snap.names.At(s.where())) })
 }

@@ -3,100 +3,16 @@ package session
 import (
 	"bytes"
 	"context"
-	"encoding/hex"
 	"errors"
 	"math"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/paddock-zk/paddock/internal/session/nodename"
 	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
-
-// A protected node has a name that nobody else gives: the mark, a UUID and a
-// dash before the name asked for. If the reply to its creation is lost, it is
-// found by that.
-//
-// Source: Curator's ProtectedUtils; the form is the same, so Java's helpers
-// recognise it.
-const (
-	protectedMark = "_c_"
-	protectedLen  = len(protectedMark) + 36 + 1
-)
-
-// NewProtection returns a prefix for the name of one protected node.
-func (s *Session) NewProtection() string {
-	var u [16]byte
-	s.random.Fill(u[:])
-	u[6] = u[6]&0x0f | 0x40
-	return protection(u)
-}
-
-func protection(u [16]byte) string {
-	u[8] = u[8]&0x3f | 0x80
-	name := append(make([]byte, 0, protectedLen), protectedMark...)
-	from := 0
-	for _, to := range [...]int{4, 6, 8, 10, len(u)} {
-		name = append(hex.AppendEncode(name, u[from:to]), '-')
-		from = to
-	}
-	return string(name)
-}
-
-// Tag tells the owners of nodes apart that share a session. It stands in the
-// last part of a UUID of version 8, which leaves its content to whoever makes
-// it; those of other libraries are of version 4.
-type Tag [6]byte
-
-// NewTag returns another one than all others.
-func (s *Session) NewTag() (t Tag) {
-	s.random.Fill(t[:])
-	return t
-}
-
-// Protection is NewProtection for a node of the owner with that tag. yields says that the owner
-// gives its place to others rather than be in their way.
-func (s *Session) Protection(t Tag, yields bool) string {
-	var u [16]byte
-	s.random.For(t[:]).Fill(u[:10])
-	u[6] = u[6]&0x0f | 0x80
-	if u[0] &= 0x7f; yields {
-		u[0] |= 0x80
-	}
-	copy(u[10:], t[:])
-	return protection(u)
-}
-
-// TagOf returns the tag in a name, as text, "" if there is none, and whether its
-// owner yields.
-func TagOf(name string) (tag string, yields bool) {
-	if !isTagged(name) {
-		return "", false
-	}
-	return name[len(protectedMark)+24 : protectedLen-1], Yields(name)
-}
-
-// Yields is whether the owner of a node with that name yields.
-func Yields[N string | []byte](name N) bool {
-	return isTagged(name) && name[len(protectedMark)] >= '8'
-}
-
-func isTagged[N string | []byte](name N) bool {
-	return isProtected(name) && name[len(protectedMark)+14] == '8'
-}
-
-func isProtected[N string | []byte](name N) bool {
-	return len(name) > protectedLen && string(name[:len(protectedMark)]) == protectedMark && name[protectedLen-1] == '-'
-}
-
-// Unprotected returns a name without its protection, and whether it had one.
-func Unprotected(name string) (string, bool) {
-	if !isProtected(name) {
-		return name, false
-	}
-	return name[protectedLen:], true
-}
 
 // Barrier is a request behind which reads, on the same connection, show every
 // write that any server took in before. It is a write that changes nothing: a
@@ -154,7 +70,7 @@ func (s *Session) findOwn(ctx context.Context, c *transport.Conn, parent string,
 	if !errors.Is(err, ErrReplyTooLarge) || s.ephemeralsLost.Load() >= mostEphemeralsLost {
 		return found, err
 	}
-	own := transport.NewCall(wire.OpGetEphemerals, &wire.PathRequest{Path: Below(parent, protectedMark)})
+	own := transport.NewCall(wire.OpGetEphemerals, &wire.PathRequest{Path: Below(parent, nodename.Mark)})
 	own.OnReply = func(call *transport.Call) { s.learnEphemerals(c, call) }
 	if err := s.Send(ctx, c, own); err != nil {
 		return nil, err

@@ -1,0 +1,92 @@
+// Package nodename is how nodes are named that a client must find again, or whose
+// owner must be told from others. It is pure: its caller draws the random bytes.
+//
+// A protected node has a name that nobody else gives: the mark, a UUID and a
+// dash before the name asked for. If the reply to its creation is lost, it is
+// found by that.
+//
+// Source: Curator's ProtectedUtils; the form is the same, so Java's helpers
+// recognise it.
+package nodename
+
+import "encoding/hex"
+
+// Mark is how each protected name begins.
+const Mark = "_c_"
+
+// prefixLen is how long a protection is.
+const prefixLen = len(Mark) + 36 + 1
+
+// Tag tells the owners of nodes apart that share a session. It stands in the
+// last part of a UUID of version 8, which leaves its content to whoever makes
+// it; those of other libraries are of version 4.
+type Tag [6]byte
+
+// Random returns the protection that those random bytes make: a prefix for the
+// name of one node.
+func Random(rnd [16]byte) string {
+	rnd[6] = rnd[6]&0x0f | 0x40
+	return protection(rnd)
+}
+
+// Owned is Random for a node of the owner with that tag. yields says that the owner
+// gives its place to others rather than be in their way.
+func Owned(rnd [10]byte, t Tag, yields bool) string {
+	var u [16]byte
+	copy(u[:], rnd[:])
+	u[6] = u[6]&0x0f | 0x80
+	if u[0] &= 0x7f; yields {
+		u[0] |= 0x80
+	}
+	copy(u[10:], t[:])
+	return protection(u)
+}
+
+func protection(u [16]byte) string {
+	u[8] = u[8]&0x3f | 0x80
+	name := append(make([]byte, 0, prefixLen), Mark...)
+	from := 0
+	for _, to := range [...]int{4, 6, 8, 10, len(u)} {
+		name = append(hex.AppendEncode(name, u[from:to]), '-')
+		from = to
+	}
+	return string(name)
+}
+
+// TagOf returns the tag in a name, as text, "" if there is none, and whether its
+// owner yields.
+func TagOf(name string) (tag string, yields bool) {
+	if !isTagged(name) {
+		return "", false
+	}
+	return name[len(Mark)+24 : prefixLen-1], Yields(name)
+}
+
+// Yields is whether the owner of a node with that name yields.
+func Yields[N string | []byte](name N) bool {
+	return isTagged(name) && name[len(Mark)] >= '8'
+}
+
+func isTagged[N string | []byte](name N) bool {
+	return isProtected(name) && name[len(Mark)+14] == '8'
+}
+
+func isProtected[N string | []byte](name N) bool {
+	return len(name) > prefixLen && string(name[:len(Mark)]) == Mark && name[prefixLen-1] == '-'
+}
+
+// Protection returns what protects a name, nothing if it has none.
+func Protection[N string | []byte](name N) (prefix N) {
+	if isProtected(name) {
+		prefix = name[:prefixLen]
+	}
+	return prefix
+}
+
+// Unprotected returns a name without its protection, and whether it had one.
+func Unprotected(name string) (string, bool) {
+	if !isProtected(name) {
+		return name, false
+	}
+	return name[prefixLen:], true
+}
