@@ -44,7 +44,7 @@ func (s events) Up(c *transport.Conn) {
 	}
 
 	// Before anybody can use the connection: what is set up again comes first.
-	s.watches.begin(c, s.transport.LastZxid())
+	s.watches.Begin(c, s.transport.LastZxid())
 
 	s.mu.Lock()
 	if !fresh && (s.id != c.Session() || s.overdueLocked(s.clock.Now())) {
@@ -130,11 +130,11 @@ func reply(a transport.Ack) lease.Reply {
 }
 
 // Event passes an event to the watches.
-func (s events) Event(_ *transport.Conn, ev wire.WatcherEvent) { s.watches.fire(ev) }
+func (s events) Event(_ *transport.Conn, ev wire.WatcherEvent) { s.watches.Fire(ev) }
 
 // Down makes everything uncertain.
 func (s events) Down(c *transport.Conn, err error) {
-	s.watches.down()
+	s.watches.Down()
 	s.mu.Lock()
 	if s.conn != c {
 		s.mu.Unlock()
@@ -272,7 +272,7 @@ func (s *Session) lose(reason error) {
 	s.mu.Unlock()
 	if !closed { // otherwise Close does all this
 		s.transport.Abandon(id)
-		s.watches.end(zk.ErrSessionExpired, false)
+		s.watches.End(zk.ErrSessionExpired, false)
 		s.log.Warn("session lost", zap.String("session", hexID(id)), zap.Error(reason))
 	}
 	s.mu.Lock()

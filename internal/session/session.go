@@ -5,7 +5,7 @@
 //
 // The transport says what happens to the connection (events.go). One goroutine minds
 // the clock (loop.go). Requests go straight from the caller to the connection
-// (calls.go), watches through the registry (watches.go).
+// (calls.go), watches through their registry (package watch).
 package session
 
 import (
@@ -19,6 +19,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/paddock-zk/paddock/internal/session/lease"
+	"github.com/paddock-zk/paddock/internal/session/watch"
 	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/transport/random"
 	"github.com/paddock-zk/paddock/listeners"
@@ -57,7 +58,7 @@ type Session struct {
 	log       *zap.Logger
 	states    listeners.Hub[listeners.State]
 	errors    listeners.Hub[error]
-	watches   *watches
+	watches   *watch.Registry
 	window    *window       // of requests on their way
 	wake      chan struct{} // wakes the run loop
 	life      context.Context
@@ -123,7 +124,7 @@ func Open(cfg Config) (*Session, error) {
 		clock:    cfg.Clock,
 		random:   cfg.Random,
 		log:      cfg.Logger,
-		watches:  newWatches(cfg.Transport.MaxRequest),
+		watches:  watch.New(cfg.Transport.MaxRequest),
 		window:   newWindow(),
 		wake:     make(chan struct{}, 1),
 		tracked:  newTrackedNodes(),
@@ -240,7 +241,7 @@ func (s *Session) Close() error {
 		<-losing
 	}
 	s.stop(ErrClosed)
-	s.watches.end(ErrClosed, true)
+	s.watches.End(ErrClosed, true)
 	s.jobs.Wait()
 
 	err := s.transport.Close(s.cfg.CloseTimeout)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/paddock-zk/paddock/internal/session/lease"
+	"github.com/paddock-zk/paddock/internal/session/watch"
 	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
@@ -443,7 +444,7 @@ func (s *Session) watchTracked(c *transport.Conn, node *TrackedNode) {
 			s.seen(c, node, call.Code())
 		}
 	}
-	watch, err := s.watches.set(c, call, watchData, node.path, func(ev Event) {
+	set, err := s.watches.Set(c, call, watch.Data, node.path, func(ev Event) {
 		switch {
 		case ev.Err != nil: // the session has ended, which ends the tracked node
 		case ev.Type == wire.EventNodeDeleted:
@@ -461,7 +462,7 @@ func (s *Session) watchTracked(c *transport.Conn, node *TrackedNode) {
 	alive := s.tracked.has(node)
 	s.mu.Unlock()
 	if !alive {
-		s.watches.stop(watch)
+		s.watches.Stop(set)
 	}
 }
 

@@ -1,0 +1,366 @@
+// Package watch keeps the watches of one session on its servers: which stand, who
+// waits for each, and which are to be set again on the next connection. It sends its
+// requests by itself, and has a mutex of its own.
+package watch
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/paddock-zk/paddock/internal/transport"
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+// Event is what happened to a watched node. Its type is 0 if the watch ended
+// without one, and Err says why.
+type Event struct {
+	Type wire.EventType
+	Path string
+	Err  error
+}
+
+// Watch is one subscription to the next event of a node.
+type Watch struct {
+	key   watched
+	fn    func(Event)
+	phase phase  // guarded by the registry's mu, like next
+	next  *Watch // on the same node
+}
+
+type phase int8
+
+const (
+	phaseSetting phase = iota // the request is on its way
+	phaseSet
+	phaseOver
+)
+
+// Kind is what a watch sees.
+type Kind int8
+
+// The kinds of a watch.
+const (
+	Data   Kind = iota // a node that is there
+	Exists             // a node that is not
+	Children
+)
+
+// watched is what a watch is set on.
+type watched struct {
+	path string
+	kind Kind
+}
+
+// Registry shares what stands on the server between all who watch a node: the
+// server keeps one watch per session, node and kind however often it was
+// asked, and one that nobody waits for any more is removed there.
+//
+// Requests that set a watch and those that remove one are queued under mu, so
+// that they reach the server in the order in which the registry decided. Events
+// and replies come in the order of the wire. Setters counts the requests on
+// their way, during which nothing is removed.
+//
+// Lock order: mu, then the connection's. Callbacks are called without.
+type Registry struct {
+	mostBytes int // in a request that sets several
+
+	mu      sync.Mutex         // guards the fields below
+	conn    *transport.Conn    // nil while not connected
+	subs    map[watched]*Watch // the latest on each node, the others behind it
+	setters map[watched]int
+	owed    map[standing]bool // to be removed once no setter is on its way, or it is their turn
+	late    []standing        // owed, or no more, because too many removals are on their way
+	removes int               // removals on their way
+	ended   error             // set at close
+}
+
+// standing is a watch as the server knows it: it sees no difference between
+// watching data and existence.
+type standing struct {
+	path  string
+	child bool
+}
+
+func (k watched) standing() standing { return standing{k.path, k.kind == Children} }
+
+func (st standing) kinds() []Kind {
+	if st.child {
+		return []Kind{Children}
+	}
+	return []Kind{Data, Exists}
+}
+
+// New is a registry whose requests are that long at most.
+func New(mostBytes int) *Registry {
+	return &Registry{
+		mostBytes: min(mostBytes, setWatchesSize),
+		subs:      make(map[watched]*Watch), setters: make(map[watched]int), owed: make(map[standing]bool),
+	}
+}
+
+// Set sends a request that sets a watch. fn gets the one event, in the
+// goroutine that reads the connection; it must not block. The error is that of End, or
+// a *transport.LostError.
+func (w *Registry) Set(c *transport.Conn, call *transport.Call, kind Kind, path string, fn func(Event)) (*Watch, error) {
+	sub := &Watch{key: watched{path, kind}, fn: fn}
+	before := call.OnReply
+	call.OnReply = func(call *transport.Call) {
+		w.answered(sub, call)
+		if before != nil {
+			before(call)
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ended != nil {
+		return nil, w.ended
+	}
+	if err := c.Send(call); err != nil {
+		return nil, err
+	}
+	w.setters[sub.key]++
+	return sub, nil
+}
+
+// answered settles what a request to set a watch has done.
+func (w *Registry) answered(sub *Watch, call *transport.Call) {
+	if ended := w.settle(sub, call); ended != nil {
+		// Whoever waits for the reply learns that the watch stands, and so waits
+		// for its event too.
+		sub.fn(Event{Path: sub.key.path, Err: ended})
+	}
+}
+
+// settle returns an error if the watch was set when the registry had ended.
+func (w *Registry) settle(sub *Watch, call *transport.Call) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	asked := sub.key
+	if w.setters[asked]--; w.setters[asked] == 0 {
+		delete(w.setters, asked)
+	}
+	isSet := call.Replied() && call.Code() == wire.CodeOK
+	if asked.kind == Exists {
+		switch {
+		case isSet: // the node is there, so the server watches its data
+			sub.key.kind = Data
+		case call.Err() == nil && call.Code() == wire.CodeNoNode:
+			isSet = true
+		}
+	}
+	switch {
+	case sub.phase == phaseSetting && isSet && w.ended != nil:
+		sub.phase = phaseOver
+		return w.ended
+	case sub.phase == phaseSetting && isSet:
+		sub.phase = phaseSet
+		sub.next = w.subs[sub.key]
+		w.subs[sub.key] = sub
+	case isSet || w.owed[sub.key.standing()]:
+		sub.phase = phaseOver
+		w.releaseLocked(sub.key.standing())
+	default:
+		sub.phase = phaseOver
+	}
+	return nil
+}
+
+// Stop gives a watch up. Its callback may be running, or about to.
+func (w *Registry) Stop(sub *Watch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	was := sub.phase
+	sub.phase = phaseOver
+	if was != phaseSet {
+		return
+	}
+	w.takeOutLocked(sub)
+	w.releaseLocked(sub.key.standing())
+}
+
+func (w *Registry) takeOutLocked(sub *Watch) {
+	first := w.subs[sub.key]
+	if first == sub {
+		if sub.next == nil {
+			delete(w.subs, sub.key)
+		} else {
+			w.subs[sub.key] = sub.next
+		}
+		return
+	}
+	for at := first; at != nil; at = at.next {
+		if at.next == sub {
+			at.next = sub.next
+			return
+		}
+	}
+}
+
+// releaseLocked removes a watch from the server if nobody waits for it. While a
+// setter is on its way it is only remembered: should that fail, the watch would
+// stay otherwise.
+func (w *Registry) releaseLocked(st standing) {
+	delete(w.owed, st)
+	for _, kind := range st.kinds() {
+		k := watched{st.path, kind}
+		switch {
+		case w.subs[k] != nil:
+			return
+		case w.setters[k] > 0:
+			w.owed[st] = true
+		}
+	}
+	if w.owed[st] || w.conn == nil {
+		return // the server forgets its watches with the connection
+	}
+	if w.removes == mostRemoves {
+		w.owed[st] = true
+		w.late = append(w.late, st)
+		return
+	}
+	typ := wire.WatchData
+	if st.child {
+		typ = wire.WatchChildren
+	}
+	// If it cannot be sent the connection is gone, and the watch with it. If the
+	// server refuses, the watch has just fired.
+	call := transport.NewCall(wire.OpRemoveWatches, &wire.WatchesRequest{Path: st.path, Type: typ})
+	call.OnReply = func(*transport.Call) { w.removed() }
+	if w.conn.Send(call) == nil {
+		w.removes++
+	}
+}
+
+// mostRemoves bounds the removals on their way, since thousands of watches may be
+// given up at once.
+const mostRemoves = 256
+
+// removed says that a removal was answered: another one has its turn.
+func (w *Registry) removed() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.removes--
+	for len(w.late) > 0 && w.removes < mostRemoves {
+		st := w.late[0]
+		w.late = w.late[1:]
+		if w.owed[st] {
+			w.releaseLocked(st)
+		}
+	}
+}
+
+// Fire passes an event to those who wait for it.
+func (w *Registry) Fire(ev wire.WatcherEvent) {
+	var kinds []Kind
+	switch ev.Type {
+	case wire.EventNodeCreated, wire.EventNodeDataChanged:
+		kinds = []Kind{Data, Exists}
+	case wire.EventNodeChildrenChanged:
+		kinds = []Kind{Children}
+	case wire.EventNodeDeleted:
+		kinds = []Kind{Data, Exists, Children}
+	default:
+		return // the removal of a watch, which we asked for
+	}
+	var fired []*Watch
+	w.mu.Lock()
+	for _, kind := range kinds {
+		key := watched{ev.Path, kind}
+		from := len(fired)
+		for sub := w.subs[key]; sub != nil; sub = sub.next {
+			sub.phase = phaseOver
+			fired = append(fired, sub)
+		}
+		slices.Reverse(fired[from:]) // the first to ask is told first
+		delete(w.subs, key)
+	}
+	w.mu.Unlock()
+	for _, sub := range fired {
+		sub.fn(Event{Type: ev.Type, Path: ev.Path})
+	}
+}
+
+// setWatchesSize bounds one request that sets watches, besides what servers accept,
+// and setWatchesFrame is what it has besides the paths.
+const (
+	setWatchesSize  = 128 << 10
+	setWatchesFrame = 8 + 8 + 3*4
+)
+
+// Begin sets every watch again on a new connection of the same session. The
+// server answers with the events that were missed since it had the state seen.
+func (w *Registry) Begin(c *transport.Conn, seen int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.conn = c
+	req := &wire.SetWatchesRequest{RelativeZxid: seen}
+	size := 0
+	flush := func() {
+		if size == 0 {
+			return
+		}
+		call := transport.NewCall(wire.OpSetWatches, req)
+		call.OnReply = func(call *transport.Call) {
+			if call.Err() == nil && call.Code() != wire.CodeOK {
+				// Without this the watches would be waited for and never fire.
+				// Told, and not to be matched: it answers none of the requests that end
+				// with the connection.
+				c.Kill(fmt.Errorf("watches are not set again: %s", call.Code()))
+			}
+		}
+		_ = c.Send(call) // if the connection is gone, the next one does it
+		req, size = &wire.SetWatchesRequest{RelativeZxid: seen}, 0
+	}
+	keys := slices.SortedFunc(maps.Keys(w.subs), func(a, b watched) int {
+		return cmp.Or(strings.Compare(a.path, b.path), cmp.Compare(a.kind, b.kind))
+	})
+	for _, key := range keys {
+		more := len(key.path) + 4
+		if size+more > w.mostBytes-setWatchesFrame {
+			flush()
+		}
+		size += more
+		switch key.kind {
+		case Data:
+			req.Data = append(req.Data, key.path)
+		case Exists:
+			req.Exist = append(req.Exist, key.path)
+		case Children:
+			req.Child = append(req.Child, key.path)
+		}
+	}
+	flush()
+}
+
+// Down says that the connection has ended.
+func (w *Registry) Down() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.conn, w.late = nil, nil
+	clear(w.owed)
+}
+
+// End ends every watch, and with last no more can be set.
+func (w *Registry) End(err error, last bool) {
+	w.mu.Lock()
+	all := w.subs
+	w.subs = make(map[watched]*Watch)
+	if last {
+		w.ended = err
+	}
+	for _, first := range all {
+		for sub := first; sub != nil; sub = sub.next {
+			sub.phase = phaseOver
+		}
+	}
+	w.mu.Unlock()
+	for key, first := range all {
+		for sub := first; sub != nil; sub = sub.next {
+			sub.fn(Event{Path: key.path, Err: err})
+		}
+	}
+}
