@@ -90,7 +90,7 @@ func (h *History) suspect(v *View, at int, held []holder, crowds map[int64]int) 
 				continue
 			}
 			h.remember(suspectedCycle{grade: g, at: at, own: q.Own, waits: waits.Name, of: has.queue, has: has.Name}, waits.Yields)
-			if v.Now.Sub(h.heads[has.queue].since) >= h.of(g).time() {
+			if v.Now.Sub(h.since(has.queue)) >= h.of(g).time() {
 				due = max(due, g)
 			}
 		}
@@ -114,7 +114,7 @@ func (v *View) onlyMultiLocks(queues []int) bool {
 func (h *History) stalled(v *View) bool {
 	patience := h.stall.time(v.Now)
 	for i := range v.Queues {
-		if len(v.Queues[i].Holders) > 0 && v.Now.Sub(h.heads[i].since) >= patience {
+		if len(v.Queues[i].Holders) > 0 && v.Now.Sub(h.since(i)) >= patience {
 			return true
 		}
 	}
@@ -133,7 +133,7 @@ func (h *History) Next(now time.Time, waits func(queue int) bool, below func(tim
 		if !waits(i) {
 			continue
 		}
-		since := h.heads[i].since
+		since := h.since(i)
 		for _, patience := range []time.Duration{h.sure.time(), h.unsure.time()} {
 			if left := since.Add(patience).Sub(now); left > 0 && left <= mostLook {
 				h.lookIn = firstLook

@@ -191,3 +191,23 @@ func TestBeginAgain(t *testing.T) {
 	h.Connected(start.Add(time.Minute))
 	assert.Equal(t, leastStall, h.stall.time(start.Add(time.Minute)), "a wait through a fault does not count")
 }
+
+// A MultiLock that finds all of its queues free remembers nobody, and allocates nothing
+// for that.
+func TestFreeMultiLockAllocatesNothing(t *testing.T) {
+	var h History
+	assert.Zero(t, testing.AllocsPerRun(100, func() {
+		h = History{}
+		h.Begin(3, start)
+		for i := range 3 {
+			h.SawHolder(i, "", start)
+		}
+	}))
+	nobody := func(int) bool { return false }
+	assert.Equal(t, firstLook/2, h.Next(start, nobody, func(time.Duration) time.Duration { return 0 }))
+}
+
+// Whoever was there before the first look that counted has been there for ever.
+func TestHolderThatWasNotSeen(t *testing.T) {
+	assert.Equal(t, []int{0}, begun(2).Decide(blocked(0, of("a1", 1, "x"), of("a0", 1, "x"))))
+}

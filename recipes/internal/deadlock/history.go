@@ -12,7 +12,8 @@ type History struct {
 	unsure backoff       // with one that may
 	stall  stallTimeout  // with any other
 	lookIn time.Duration // until the next look, if nothing else is due
-	heads  []head        // by queue
+	queues int
+	heads  []head // by queue; nil until a holder is seen, so that a free MultiLock allocates none
 	cycles []suspectedCycle
 }
 
@@ -48,16 +49,13 @@ const (
 
 // Begin sets out, at first or in another session, with a number of queues.
 func (h *History) Begin(queues int, now time.Time) {
-	heads := h.heads
-	if heads == nil {
-		heads = make([]head, queues)
-	}
 	*h = History{
 		sure:   backoff{first: firstSure, most: mostBackoff},
 		unsure: backoff{first: firstUnsure, most: mostBackoff},
 		stall:  stallTimeout{waiting: now},
 		lookIn: firstLook,
-		heads:  heads,
+		queues: queues,
+		heads:  h.heads,
 	}
 }
 
@@ -70,9 +68,23 @@ func (h *History) CameFirst() { h.lookIn = firstLook }
 
 // SawHolder says which node has what we wait for in a queue, "" for none.
 func (h *History) SawHolder(queue int, name string, now time.Time) {
+	if h.heads == nil && name == "" {
+		return
+	}
+	if h.heads == nil {
+		h.heads = make([]head, h.queues)
+	}
 	if at := &h.heads[queue]; at.name != name {
 		*at = head{name, now}
 	}
+}
+
+// since is from when on the holder in a queue was seen there: for ever, if it was not seen.
+func (h *History) since(queue int) time.Time {
+	if h.heads == nil {
+		return time.Time{}
+	}
+	return h.heads[queue].since
 }
 
 // Suspects is whether there is something to learn from a view.
