@@ -14,6 +14,7 @@ import (
 	"github.com/paddock-zk/paddock/internal/session/nodename"
 	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
+	"github.com/paddock-zk/paddock/recipes/internal/deadlock"
 	"github.com/paddock-zk/paddock/recipes/internal/znode"
 )
 
@@ -49,7 +50,7 @@ type Semaphore struct {
 	turnPosition  Position // the latest that showed somebody ahead of the turn
 	leasePosition Position // the same for the first lease that has to wait
 	children      childWatch
-	backoff       time.Duration // before it looks whether to yield; 0 before the first time
+	keeps         deadlock.Turn
 }
 
 // stage is what a round of a semaphore is for.
@@ -251,29 +252,13 @@ func (s *Semaphore) obstacle(*Attempt) *Obstacle {
 	return nil
 }
 
-// Curator takes several leases one after another, and holds those it has while
-// it queues for the next. Two that have one lease each of three and want two,
-// behind somebody at the head of the queue who wants two at once, wait for each
-// other for ever: they for their turn, and the head for a lease. So an attempt for
-// several gives its turn up when nothing moves and somebody behind it has a lease
-// already, and queues again at the end.
-//
-// Its backoff doubles each time, so that owners who merely take long, in
-// processes that want more leases meanwhile, do not starve it.
-const (
-	firstBackoff = 250 * time.Millisecond
-	mostBackoff  = 4 * time.Second // without having yielded
-)
-
 // stalled is the time after which to look whether to yield; nil for never.
 func (s *Semaphore) stalled() (<-chan time.Time, func()) {
-	if s.n < 2 {
+	d, yields := s.keeps.Next(s.n)
+	if !yields {
 		return nil, func() {}
 	}
-	if s.backoff == 0 {
-		s.backoff = firstBackoff
-	}
-	t := time.NewTimer(s.backoff)
+	t := time.NewTimer(d)
 	return t.C, func() { t.Stop() }
 }
 
@@ -281,14 +266,11 @@ func (s *Semaphore) stalled() (<-chan time.Time, func()) {
 // lease.
 func (s *Semaphore) yieldIfNeeded(ctx context.Context, a *Attempt, c *transport.Conn) error {
 	inTheWay, err := s.inTheWay(ctx, c)
+	s.keeps.Looked(inTheWay)
 	if !inTheWay {
-		if s.backoff < mostBackoff {
-			s.backoff *= 2
-		}
 		return err
 	}
 	a.tell(Event{Kind: Yield, Queue: s.turn.queue})
-	s.backoff *= 2
 	s.giveBack(a)
 	leave(a.session, a.id, s.turn)
 	s.turn.forget(a.id)

@@ -1,5 +1,6 @@
 // Package deadlock decides when a MultiLock yields: when it gives up its place in a queue,
-// because whoever waits behind it there may have what it waits for elsewhere. It is pure
+// because whoever waits behind it there may have what it waits for elsewhere. It also
+// decides how long an attempt for several leases keeps its turn, see [Turn]. It is pure
 // and knows no ZooKeeper.
 //
 // A MultiLock can wait in a circle with an owner that takes the same locks one after
