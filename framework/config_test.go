@@ -198,6 +198,19 @@ func TestValidatePath(t *testing.T) {
 	}
 }
 
+func TestErrorsQuotePathsThatNoPathMayBe(t *testing.T) {
+	for path, want := range map[string]string{
+		"/a/b":             "get /a/b: ",
+		"/a b":             "get /a b: ",
+		"/a\nERROR forged": `get "/a\nERROR forged": `,
+		"/a\x1b[2J":        `get "/a\x1b[2J": `,
+		"/a\u0085b":        `get "/a\u0085b": `,
+	} {
+		err := &OpError{Op: "get", Path: path, Err: ErrInvalidPath}
+		assert.Equal(t, want+ErrInvalidPath.Error(), err.Error())
+	}
+}
+
 func TestMakePath(t *testing.T) {
 	for _, tc := range []struct {
 		want  string

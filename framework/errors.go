@@ -3,6 +3,8 @@ package framework
 import (
 	"context"
 	"errors"
+	"strconv"
+	"strings"
 
 	"github.com/go-zookeeper/zk"
 
@@ -27,8 +29,15 @@ type OpError struct {
 	Err  error
 }
 
-// Error implements error.
-func (e *OpError) Error() string { return e.Op + " " + e.Path + ": " + e.Err.Error() }
+// Error implements error. A path with a line break or another character that no
+// path may have is quoted, so that it cannot begin a line of a log.
+func (e *OpError) Error() string {
+	path := e.Path
+	if strings.ContainsFunc(path, forbidden) {
+		path = strconv.Quote(path)
+	}
+	return e.Op + " " + path + ": " + e.Err.Error()
+}
 
 // Unwrap gives the reason.
 func (e *OpError) Unwrap() error { return e.Err }
