@@ -84,6 +84,17 @@ func makeKinds() map[wire.Op]kind {
 	}
 }
 
+// requestNames are the names that a rule can be asked about.
+var requestNames = makeRequestNames()
+
+func makeRequestNames() []string {
+	names := []string{opConnect, opUnknown}
+	for op := range kinds {
+		names = append(names, op.String())
+	}
+	return names
+}
+
 // handle takes one frame. An error ends the connection.
 func (c *conn) handle(frame []byte) error {
 	d := wire.NewDecoder(frame)

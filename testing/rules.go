@@ -147,10 +147,11 @@ type Rule struct {
 
 // On applies a fault to each request that matches, until the rule is removed.
 // Of several rules that match, the older ones come first; after a fault that
-// cuts or fails, the others are not asked. It panics on a malformed pattern.
+// cuts or fails, the others are not asked. It panics on a malformed pattern, and
+// on the name of an operation that no request has.
 func (s *Server) On(m Match, f Fault) *Rule {
-	if _, err := path.Match(m.Path, ""); err != nil {
-		panic("zktest: Match.Path: " + err.Error())
+	if err := m.check(); err != nil {
+		panic("zktest: " + err.Error())
 	}
 	r := &Rule{e: s.e, match: m, fault: f, random: rand.New(rand.NewPCG(f.seed, 0))}
 	s.e.mu.Lock()
@@ -159,10 +160,19 @@ func (s *Server) On(m Match, f Fault) *Rule {
 	return r
 }
 
-// ValidMatch reports whether On takes a match.
-func ValidMatch(m Match) bool {
-	_, err := path.Match(m.Path, "")
-	return err == nil
+// ValidMatch reports whether On takes a match: Path is a pattern, and Op is the
+// name of an operation.
+func ValidMatch(m Match) bool { return m.check() == nil }
+
+// check says which field On does not take.
+func (m Match) check() error {
+	if m.Op != "" && !slices.Contains(requestNames, m.Op) {
+		return fmt.Errorf("Match.Op: unknown operation %q; see Match for their names", m.Op)
+	}
+	if _, err := path.Match(m.Path, ""); err != nil {
+		return fmt.Errorf("Match.Path: %w", err)
+	}
+	return nil
 }
 
 // Fired returns how often the fault happened.

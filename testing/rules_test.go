@@ -140,6 +140,18 @@ func TestMatchSelects(t *testing.T) {
 	})
 }
 
+func TestRulesThatCouldNeverFireAreRefused(t *testing.T) {
+	srv := zktest.Start(t)
+	for _, op := range []string{"", "create", "getData", "multiRead", "deleteContainer", "ping", "connect", "sasl", "unknown"} {
+		assert.True(t, zktest.ValidMatch(zktest.Match{Op: op}), op)
+	}
+	for _, m := range []zktest.Match{{Op: "get"}, {Op: "Create"}, {Op: "op 12"}, {Path: "["}} {
+		assert.False(t, zktest.ValidMatch(m), "%+v", m)
+		assert.Panics(t, func() { srv.On(m, zktest.CutBefore()) }, "%+v", m)
+	}
+	assert.PanicsWithValue(t, `zktest: Match.Op: unknown operation "get"; see Match for their names`, func() { srv.On(zktest.Match{Op: "get"}, zktest.CutBefore()) })
+}
+
 func TestConnectFaults(t *testing.T) {
 	srv := zktest.Start(t, zktest.InMemory())
 	a := begin(t, srv, 10*time.Second)

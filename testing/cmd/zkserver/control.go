@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -93,7 +96,7 @@ func (c *control) command() {
 			p.server().Stall(p.session(), d)
 		}
 	}))
-	c.post("/unstall", "end that", do(func(p *params) { p.server().Unstall(p.session()) }))
+	c.post("/unstall", "end that: session=id or everybody's", do(func(p *params) { p.server().Unstall(p.session()) }))
 	c.post("/sweep", "remove empty containers and nodes past their time to live", do(func(p *params) { p.server().SweepContainers() }))
 	c.post("/advance", "let time pass at once: by=30s", do(func(p *params) {
 		d := p.by()
@@ -156,7 +159,10 @@ func (c *control) commandRules() {
 		"fault=cut-before, cut-after, cut-reply (bytes=7), delay (by=1s) or fail (code=-4)", func(p *params) any {
 		m := zktest.Match{Op: p.Get("op"), Path: p.Get("path"), Session: p.session(), Nth: int(p.number("nth"))}
 		f := p.fault()
-		if p.err == nil && !zktest.ValidMatch(m) {
+		if !zktest.ValidMatch(zktest.Match{Op: m.Op}) {
+			p.fail("op", fmt.Errorf("unknown operation %q", m.Op))
+		}
+		if !zktest.ValidMatch(zktest.Match{Path: m.Path}) {
 			p.fail("path", errors.New("malformed pattern"))
 		}
 		if p.err != nil {
@@ -203,18 +209,27 @@ func (c *control) post(path, what string, fn func(*params) error) {
 	})
 }
 
-// handle serves one command.
+// parameter finds the parameters that a command's help names.
+var parameter = regexp.MustCompile(`\b([a-z]+)=`)
+
+// handle serves one command. It takes the parameters that its help names, and
+// member.
 func (c *control) handle(method, path, what string, fn func(*params) any) {
 	c.help = append(c.help, method+" "+path+": "+what)
 	pattern := method + " " + path
 	if path == "/" {
 		pattern = "GET /{$}"
 	}
+	known := map[string]bool{"member": true}
+	for _, name := range parameter.FindAllStringSubmatch(what, -1) {
+		known[name[1]] = true
+	}
 	c.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		p := &params{c: c}
 		r.Body = http.MaxBytesReader(w, r.Body, 1<<20)
 		p.err = r.ParseForm()
 		p.Values = r.Form
+		p.refuseUnknown(known)
 		var answer any
 		if p.err == nil {
 			p.server() // a wrong member is an error of every command
@@ -246,6 +261,16 @@ func (c *control) handle(method, path, what string, fn func(*params) any) {
 func (p *params) fail(name string, err error) {
 	if p.err == nil {
 		p.err = fmt.Errorf("%s: %w", name, err)
+	}
+}
+
+// refuseUnknown fails for a parameter that the command does not have. Passed
+// over, a name that is misspelt would do something else than was meant.
+func (p *params) refuseUnknown(known map[string]bool) {
+	for _, name := range slices.Sorted(maps.Keys(p.Values)) {
+		if !known[name] {
+			p.fail(name, errors.New("unknown parameter"))
+		}
 	}
 }
 

@@ -186,6 +186,8 @@ func TestControl(t *testing.T) {
 		"/expire?session=1": "no such session", "/expire": "session:", "/rules?fault=x": "fault:", "/rules?fault=delay": "by:",
 		"/rules?fault=cut-before&path=[": "path:", "/stall?direction=up": "direction:", "/advance?by=-1s": "by:", "/freeze?member=1": "member:",
 		"/rules/remove?id=9": "no rule", "/sequence?parent=/": "next:", "/lag?member=0": "by:",
+		"/disconnect?sesion=1": "sesion: unknown parameter", "/rules?fault=cut-before&patch=/a": "patch: unknown parameter",
+		"/stop?session=1": "session: unknown parameter", "/rules?fault=cut-before&op=get": `op: unknown operation \"get\"`,
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), "POST", control+path, nil)
 		require.NoError(t, err)
