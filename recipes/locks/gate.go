@@ -17,9 +17,9 @@ type Gate struct {
 	highest int64
 }
 
-// Admit raises the gate to a holder's token and returns nil, or returns
-// ErrFenced if it has seen a higher one or token is not above 0, as that of a
-// hold which is over.
+// Admit raises the gate to a holder's token and returns nil. It returns ErrFenced
+// if it has seen a higher token, or if token is not above 0. The token of a hold
+// that is over is 0.
 func (g *Gate) Admit(token int64) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

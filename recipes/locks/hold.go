@@ -43,10 +43,11 @@ func newHold(ctx context.Context, o *ownership) (*Hold, error) {
 	return h, nil
 }
 
-// NewHold makes the hold of a Lock of your own; ctx is the one Acquire was
-// given; nil is the same as context.Background. release is called once, by the hold's
-// Release, whose error it gives; nil does nothing.
-// Call lost when ownership can no longer be vouched for; the hold then ends
+// NewHold makes the hold of a Lock of your own. ctx is the one that Acquire was
+// given; nil is the same as context.Background. The hold's Release calls release
+// once and returns its error; a nil release does nothing.
+//
+// Call lost when ownership can no longer be vouched for. The hold then ends
 // with a *LostError around cause, and release is not called.
 func NewHold(ctx context.Context, release func() error) (hold *Hold, lost func(cause error)) { //nolint:contextcheck // a nil context has nothing to pass on
 	o := newOwnership(lockKey{}, "")
@@ -141,17 +142,20 @@ func (h *Hold) rejoin(resume bool) {
 	}
 }
 
-// Release gives the lock back. It returns nil when the servers have confirmed,
-// when the lock was handed over to another goroutine of this client (see
-// LocalHandovers), or if another hold of this owner keeps it; ErrReleasePending when that
-// was not to be had within ReleaseWait, and deleting goes on in the background;
-// an error that matches ErrLockLost if the lock was gone before; or ErrReleased
-// the second time. In each case the hold has ended here, and it is safe to defer.
-// Its contexts end before anything else happens, unless another hold is held that
-// was acquired under this one: they end when that is released.
-// A refusal by the servers (framework.ErrNoAuth) is returned as it is: the node
-// then stays until they let us delete it, which is tried again in the
-// background, or the session ends.
+// Release gives the lock back. In each case the hold has ended when it returns,
+// and it is safe to defer. It returns:
+//   - nil: the servers have confirmed, or the lock went to another goroutine of
+//     this client (see LocalHandovers), or another hold of this owner keeps it.
+//   - ErrReleasePending: the servers have not confirmed within ReleaseWait, and
+//     deleting goes on in the background.
+//   - an error that matches ErrLockLost: the lock was gone before.
+//   - ErrReleased: it was released before.
+//   - a refusal by the servers, such as framework.ErrNoAuth. The node stays until
+//     they let us delete it, which is tried again in the background, or the
+//     session ends.
+//
+// The hold's contexts end before anything else happens. If another hold is held
+// that was acquired under this one, they end when that is released.
 func (h *Hold) Release() error {
 	if h.ownership == nil {
 		return ErrReleased
@@ -247,11 +251,13 @@ func (h *Hold) members() []*Hold {
 	return h.ownership.backing.members
 }
 
-// FencingToken rises from holder to holder, for the life of the ensemble (it is
-// the node's czxid). Once it was asked for, the next holder gets another node and
-// so another token, see LocalHandovers. 0, which every Gate refuses, means that
-// there is none: a read side, a lease, a lock of yours, members that differ (ask
-// Members), or a hold that is over.
+// FencingToken rises from holder to holder, for the life of the ensemble. It is
+// the node's czxid. Once it was called, the next holder gets another node and so
+// another token, see LocalHandovers.
+//
+// 0 means that there is no token, and every Gate refuses it. A read side, a
+// lease, a lock of yours and a hold that is over have none. Neither has a
+// MultiLock whose members' tokens differ; ask Members.
 func (h *Hold) FencingToken() int64 {
 	if _, err := h.status(); err != nil {
 		return 0

@@ -13,20 +13,25 @@ import (
 // a type of yours, with NewHold.
 type Lock interface {
 	// Acquire waits in the queue until the lock is ours or ctx ends. It returns
-	// a hold or an error, never both; after an error nothing is left behind that
+	// a hold or an error, never both. After an error, nothing is left behind that
 	// is not being cleaned up. ctx bounds the wait and becomes the parent of
-	// Hold.Context; to limit the wait only, use TryAcquire. If ctx ends the wait, the
-	// error matches ctx.Err() and is a *WaitError, which says who was in the way; it
-	// also matches framework.ErrNotConnected if no server could be asked.
+	// Hold.Context. To limit the wait only, use TryAcquire.
+	//
+	// If ctx ends the wait, the error matches ctx.Err() and is a *WaitError, which
+	// says who was in the way. It also matches framework.ErrNotConnected if no
+	// server could be asked.
 	Acquire(ctx context.Context) (*Hold, error)
 
-	// TryAcquire waits at most wait, also while no server answers.
-	// ErrNotAcquired says that somebody else holds the lock;
-	// framework.ErrNotConnected that nobody could be asked in time; ctx.Err() that
-	// ctx ended. No error matches two of the three. Each is a *WaitError, which says
-	// who was in the way. With wait <= 0 it asks once and does not queue. That takes
-	// as long as the server takes to answer, two thirds of the session timeout at
-	// most; use a small wait to be told earlier. While not connected it does not ask.
+	// TryAcquire waits at most wait, also while no server answers. It returns one
+	// of three errors if it does not get the lock in time, each a *WaitError:
+	//   - ErrNotAcquired: somebody else holds the lock.
+	//   - framework.ErrNotConnected: no server could be asked in time.
+	//   - an error that matches ctx.Err(): ctx ended.
+	//
+	// No error matches two of the three. With wait <= 0 it asks once and does not
+	// queue; while not connected it does not ask. Asking takes as long as the server
+	// takes to answer, two thirds of the session timeout at most. Use a small wait
+	// to be told earlier.
 	TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error)
 }
 

@@ -29,11 +29,12 @@ type InterProcessMultiLock struct {
 
 // NewInterProcessMultiLock is the locks given as one. Mutexes, sides of
 // read/write locks and semaphore mutexes of one client are taken together: one
-// transaction puts a node into each queue, so that no two MultiLocks can
-// deadlock, in whatever order they name their members. Against owners that take
-// the same locks one after another it gives way: while it is not whole, it yields
-// its place to an owner behind it that it waits for elsewhere, so that nobody is
-// blocked for ever by a MultiLock that does not hold.
+// transaction puts a node into each queue. So no two MultiLocks can deadlock, in
+// whatever order they name their members.
+//
+// To owners that take the same locks one after another it gives way. While it
+// does not have all members, it yields its place to an owner behind it that it
+// waits for elsewhere. So a MultiLock that does not hold blocks nobody for ever.
 //
 // All other locks follow: those of this package in the order of their paths, then
 // those of yours in the order given. If one cannot be had, those taken are given
@@ -156,9 +157,9 @@ func (m *InterProcessMultiLock) Ordered() *InterProcessMultiLock {
 // in giving others back are joined.
 //
 // Cost: one round trip for any number of members of one client that are free
-// and whose parents are there; one more if somebody was in the way of a semaphore
-// mutex the last time. To release, one. On servers before 3.6 the first MultiLock
-// of each client costs it its connection.
+// and whose parents are there, and one to release. It is one more if somebody was
+// in the way of a semaphore mutex the last time. On servers before 3.6 the first
+// MultiLock of each client costs it its connection.
 func (m *InterProcessMultiLock) Acquire(ctx context.Context) (*Hold, error) {
 	return m.take(ctx, noLimit)
 }

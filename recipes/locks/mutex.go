@@ -75,27 +75,30 @@ func parts(c *framework.Client, path string, opts []Option) (session.Core, strin
 }
 
 // Acquire waits until the lock is ours or ctx ends. Called with the context of
-// a hold of this lock it returns at once, without asking a server, with another
-// hold of the same ownership; the lock is given back with the last of them.
+// a hold of this lock, it re-enters: it returns another hold of the same
+// ownership at once, without asking a server. The lock is given back with the
+// last of these holds.
 //
-// A connection that is lost meanwhile costs nothing but time: the contender in the
-// queue is kept as long as the session lives. If the session ends, a new contender
-// is taken at the end of the queue, or framework.ErrSessionExpired returned with
-// FailOnSessionLoss.
+// A lost connection costs nothing but time: the place in the queue is kept as
+// long as the session lives. If the session ends, the caller queues again at the
+// end. With FailOnSessionLoss it gets framework.ErrSessionExpired instead.
 //
-// Errors are *framework.OpError. They match ctx.Err() if ctx ended, and then are a
-// *WaitError if there was a wait; ErrInvalidLock; ErrDeadlock; ErrLockLost if ctx
-// comes from a hold of this lock that was lost and goes on by itself, as with
-// context.WithoutCancel; ErrSequenceExhausted; framework.ErrTimeoutTooShort;
-// framework.ErrNoAuth and other refusals; framework.ErrClosed.
+// Errors are *framework.OpError. They match one of these:
+//   - ctx.Err(), if ctx ended; after a wait the error is also a *WaitError.
+//   - ErrInvalidLock, if the lock was made from something wrong.
+//   - ErrDeadlock, if only the caller could end the wait.
+//   - ErrLockLost, if ctx comes from a hold of this lock that was lost, and goes
+//     on by itself, as with context.WithoutCancel.
+//   - ErrSequenceExhausted, framework.ErrTimeoutTooShort, framework.ErrClosed.
+//   - framework.ErrNoAuth and other refusals by the servers.
 //
 // Goroutines of one client wait in the local queue behind one node, and hand the lock over
 // among themselves a number of times, see LocalHandovers.
 //
-// Cost: one round trip if the lock is free and its parent there. Behind others
-// one more to watch the node ahead, and one to look again after its event; none
-// for who came second in a mutex's queue.
-// Behind another goroutine of this client none, if it hands the lock over.
+// Cost: one round trip if the lock is free and its parent there. Behind others,
+// one more to watch the node ahead, and one to look again after its event. The
+// second in a mutex's queue needs no look. Behind another goroutine of this
+// client there is no round trip, if that hands the lock over.
 func (m *InterProcessMutex) Acquire(ctx context.Context) (*Hold, error) {
 	hold, err := m.begin(ctx)
 	if hold == nil && err == nil {

@@ -48,37 +48,34 @@ func ReleaseWait(d time.Duration) Option {
 // Hold.Revoked. NodeData is not written then, as in Curator.
 func Revocable() Option { return lockopt.Set(func(o *lockopt.Options) { o.Revocable = true }) }
 
-// LocalHandovers bounds how often in a row the lock passes between goroutines
-// of this client, without asking the servers, before others get their turn; 0
-// switches it off. The default is 16 times, or for 10 ms if that is longer: on a
-// lock that is held for a few microseconds, a round trip after each 16 would be
-// most of the time. It is for mutexes and write sides.
+// LocalHandovers sets how often in a row the lock passes between goroutines of
+// this client before other clients get their turn. The default is 16 times, or
+// for 10 ms if that is longer. 0 gives each goroutine a node of its own; they are
+// then served in the order of the servers. It is for mutexes and write sides.
 //
-// Goroutines of one client that wait for one lock stand in one local queue behind one
-// node, through however many lock objects, as long as these would write the
-// same NodeData and their callers come from the same holds, if any. Release
-// hands the lock to the next in the local queue and returns at once. Behind the bound, or a
-// second after the node was first in its queue, it goes back to the servers, and
-// the local queue begins again at the end of the queue.
+// Goroutines of one client wait in one local queue behind one node, through
+// however many lock objects. They share it if they would write the same NodeData
+// and come from the same holds, if any. Release hands the lock to the next one
+// and returns at once. Behind the bound, or a second after the node was first in
+// its queue, the node is deleted. The local queue then begins again at the end.
 //
-// It also goes back to the servers, rather than to the next in the local queue, if a
-// MultiLock was seen in the queue, which then comes after one holder; if the hold
-// has shown its FencingToken, so that no two show the same; if a transaction of
-// it is on its way, or was and has no known outcome; if a read side was taken
-// under it, or a MultiLock; if it is uncertain, or nothing has confirmed the
-// session lately; and if it is Revocable.
-//
-// With 0 each goroutine has a node of its own, and waits in the order of the
-// servers.
+// Release also deletes the node in these cases:
+//   - A MultiLock was seen in the queue. It then comes after one holder.
+//   - The hold has shown its FencingToken. No two holders show the same one.
+//   - A transaction of the hold is on its way, or has no known outcome.
+//   - A read side, or a MultiLock, was taken under the hold.
+//   - The hold is uncertain, or nothing has confirmed the session lately.
+//   - The hold is Revocable.
 func LocalHandovers(most int) Option {
 	return lockopt.Set(func(o *lockopt.Options) { o.Handovers, o.Burst = most, 0 })
 }
 
-// LookAhead makes hand-offs faster behind a far network: a waiter gets the lock
-// with the event of its predecessor's release, half a round trip after the
-// servers have applied it, instead of listing the queue first. Who came second in
-// the queue does so in any case; with LookAhead, everybody. A hand-off costs two
-// watches and an event more, at a time when nobody waits for them, and each
-// release tells two waiters instead of one. It is for mutexes, and without effect
-// on others.
+// LookAhead makes hand-offs faster behind a far network. A waiter gets the lock
+// with the event of its predecessor's release, without listing the queue first.
+// That is half a round trip after the servers have applied the release. The
+// second in the queue does so in any case; with LookAhead, every waiter does.
+//
+// A hand-off costs the servers two watches and an event more, at a time when
+// nobody waits for them. Each release tells two waiters instead of one. It is for
+// mutexes, and has no effect on other locks.
 func LookAhead() Option { return lockopt.Set(func(o *lockopt.Options) { o.LookAhead = true }) }

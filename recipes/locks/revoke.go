@@ -8,8 +8,8 @@ import (
 )
 
 // AttemptRevoke asks the participant at path, as Participants gives it, to give
-// way; an absent one is a success. Whether it does is up to it: it must have
-// been made Revocable.
+// way. If there is none at path, it succeeds. A participant hears of it if its
+// lock was made Revocable, and decides by itself.
 //
 // Source: Curator's Revoker.
 func AttemptRevoke(ctx context.Context, c *framework.Client, path string) error {

@@ -13,9 +13,14 @@ import (
 	"github.com/paddock-zk/paddock/recipes/internal/znode"
 )
 
-// InterProcessSemaphore has a number of leases, which all processes must state
-// alike. Those who want one are served in the order in which they asked, except
-// that several goroutines of one process may overtake each other in asking.
+// InterProcessSemaphore has a number of leases. Callers are served in the order
+// in which they asked, except that several goroutines of one process may overtake
+// each other in asking.
+//
+// All processes must state the same number. Lock objects of one client that are
+// in use with another number return ErrInvalidLock. Nothing compares the numbers
+// of two clients: each goes by its own, so as many leases as the largest number
+// says can be held.
 //
 // Source: Curator's InterProcessSemaphoreV2.
 type InterProcessSemaphore struct {
@@ -61,8 +66,8 @@ func (s *InterProcessSemaphore) Acquire(ctx context.Context) (*Hold, error) {
 	return s.take(ctx, 1, noLimit)
 }
 
-// TryAcquire waits at most wait; see Lock. With wait <= 0 it is not waited for
-// others to return a lease, but still for those who are just being given one.
+// TryAcquire waits at most wait; see Lock. With wait <= 0 it does not wait for
+// others to return a lease, but for callers that are just being given one.
 func (s *InterProcessSemaphore) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
 	return s.take(ctx, 1, limit{bounded: true, wait: wait})
 }
@@ -70,10 +75,10 @@ func (s *InterProcessSemaphore) TryAcquire(ctx context.Context, wait time.Durati
 // AcquireN takes n leases as one hold, all or none; Members can be released one
 // by one. n below one or above the number of leases is ErrInvalidLock at once.
 //
-// If nothing moves for a quarter of a second and more, and somebody who waits
-// behind it has a lease already, it gives up its turn and queues again at the
-// end: owners who take leases one after another, as Curator does, and it would
-// wait for each other for ever.
+// Owners that take leases one after another, as Curator does, could wait for it
+// while it waits for them. So it gives up its turn and queues again at the end
+// if nothing moves for a quarter of a second or more, and somebody behind it has
+// a lease already.
 func (s *InterProcessSemaphore) AcquireN(ctx context.Context, n int) (*Hold, error) {
 	return s.take(ctx, n, noLimit)
 }

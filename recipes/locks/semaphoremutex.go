@@ -10,8 +10,8 @@ import (
 )
 
 // InterProcessSemaphoreMutex is a lock for one owner at a time that is not
-// reentrant: waiting for oneself is ErrDeadlock at once. Otherwise it is like
-// InterProcessMutex. It is a semaphore with one lease.
+// reentrant: an owner that asks for it again gets ErrDeadlock at once. Otherwise
+// it is like InterProcessMutex. It is a semaphore with one lease.
 //
 // Source: Curator's InterProcessSemaphoreMutex.
 type InterProcessSemaphoreMutex struct{ semaphore *InterProcessSemaphore }
@@ -59,9 +59,10 @@ func (m *InterProcessSemaphoreMutex) Participants(ctx context.Context) ([]Partic
 	return m.semaphore.Participants(ctx)
 }
 
-// Participants lists the leases, those that are held first, and then those who
-// wait to be served, in order, in two round trips. Who is just being served may
-// appear twice: with a lease that it waits for, and first among those who wait.
+// Participants lists the leases, those that are held first, and then the callers
+// that wait to be served, in order, in two round trips. A caller that is being
+// served may appear twice: with a lease that it waits for, and first among those
+// that wait.
 func (s *InterProcessSemaphore) Participants(ctx context.Context) ([]Participant, error) {
 	if s.isZero() {
 		return nil, opError("participants", "", ErrInvalidLock)

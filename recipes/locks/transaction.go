@@ -63,15 +63,19 @@ func (h *Hold) node() string {
 // Nil says that this transaction was applied. With framework.Idempotent it says
 // that the data is as it was to be, and that nobody else who held the lock did it.
 //
-// framework.ErrOutcomeUnknown says that the reply was lost, so that it was applied
-// or not; it never comes together with one of the others. framework.Receipt finds
-// out in most cases. framework.Idempotent does as long as the lock's node is there,
-// and not where others hold the lock at the same time and all is as it was to be.
-// After any other error nothing was written: ErrFenced, which also matches
-// ErrLockLost here, says that the lock is gone; ErrReleased that it was given back
-// before; a *framework.TransactionError that an operation of yours was refused;
-// ErrNoFence that the hold has no node, a node that may not be read, or nodes of
-// several clients. Others are as from framework.Transaction.Commit.
+// framework.ErrOutcomeUnknown says that the reply was lost: the transaction was
+// applied, or not. It never comes together with one of the errors below.
+// framework.Receipt finds out in most cases. framework.Idempotent finds out as
+// long as the lock's node is there. It does not where others hold the lock at
+// the same time and all is as it was to be.
+//
+// After any other error nothing was written:
+//   - ErrFenced: the lock is gone. It also matches ErrLockLost here.
+//   - ErrReleased: the hold was given back before.
+//   - a *framework.TransactionError: an operation of yours was refused.
+//   - ErrNoFence: the hold has no node, a node that may not be read, or nodes of
+//     several clients.
+//   - others as from framework.Transaction.Commit.
 func (t *Transaction) Commit(ctx context.Context, opts ...framework.CommitOption) ([]framework.Result, error) {
 	leaves, err := t.leaves()
 	if err != nil {
@@ -94,15 +98,18 @@ func (t *Transaction) Commit(ctx context.Context, opts ...framework.CommitOption
 // framework.Receipt does without.
 //
 // The contexts of the hold end before the transaction is sent, with a cause that
-// matches ErrReleased, unless another hold is held that was acquired under this
-// one: then they end when that is released. They stay ended whatever comes of it.
+// matches ErrReleased. If another hold is held that was acquired under this one,
+// they end when that is released. They stay ended whatever comes of it.
+//
 // After ErrOutcomeUnknown the hold is over and cleaned up as by Release, which is
 // not waited for once ctx has ended. After any other error, also if nothing was
-// sent, the lock is held as before and the hold is still to be released; Bind
-// gives a new context for it. Where the error says that the hold could not have
-// committed anything, as ErrNoFence without a node or ErrReleased, its contexts go
-// on. While it runs, the lock cannot be re-entered under this hold, and what Bind
-// gives has ended: the error is context.Canceled, and the cause matches ErrReleased.
+// sent, the lock is held as before. The hold is still to be released, and Bind
+// gives a new context for it. The contexts go on where the error says that the
+// hold could not have committed anything: ErrNoFence without a node, ErrReleased.
+//
+// While it runs, the lock cannot be re-entered under this hold. What Bind gives
+// meanwhile has ended: the error is context.Canceled, and the cause matches
+// ErrReleased.
 func (t *Transaction) CommitAndRelease(ctx context.Context, opts ...framework.CommitOption) ([]framework.Result, error) {
 	leaves, err := t.leaves()
 	if err != nil {
