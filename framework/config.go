@@ -179,7 +179,7 @@ const (
 	// While a lock is held and little else is sent, it costs four to six small
 	// writes and about eight syncs in each session timeout. It costs more if round
 	// trips are long. A client that has made a lock object and holds nothing sends
-	// about five syncs, so that the next lock takes one round trip.
+	// about six syncs, so that the next lock takes one round trip.
 	LeaseByQuorum SessionLease = iota
 	// LeaseByServer trusts every reply of the server that the client is connected
 	// to, and sends nothing besides pings. It is exact for a standalone server and
