@@ -12,10 +12,11 @@ func NewProtection(s *Session) string {
 	return nodename.Random(u)
 }
 
-// NewTag returns another one than all others.
-func NewTag(s *Session) (t nodename.Tag) {
-	s.random.Fill(t[:])
-	return t
+// NewTag returns the tag of an owner that begins now.
+func NewTag(s *Session) nodename.Tag {
+	var rnd [3]byte
+	s.random.Fill(rnd[:])
+	return nodename.NewTag(s.transport.LastZxid(), rnd)
 }
 
 // Protection is NewProtection for a node of the owner with that tag, who yields or not.

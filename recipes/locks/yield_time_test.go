@@ -2,6 +2,8 @@ package locks_test
 
 import (
 	"context"
+	"path"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/session/nodename"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -71,6 +74,50 @@ func TestMultiLocksOfOneClientKeepTheirPlaces(t *testing.T) {
 			require.NoError(t, (<-got).Release())
 		}
 	})
+}
+
+// Of two MultiLocks that wait for each other the younger yields, whatever process it is in:
+// else one could yield to all that come after it.
+func TestTheYoungerOfTwoMultiLocksYields(t *testing.T) {
+	for name, tc := range map[string]struct {
+		writes int64 // since the other began; less than 0 if it begins later
+		yields bool
+	}{
+		"the other is older":   {1000, true},
+		"the other is younger": {-1000, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(near))
+				other, c := connect(t, srv), connect(t, srv)
+				var now *framework.Stat
+				for range 2000 {
+					var err error
+					now, err = c.Set(t.Context(), "/", nil, -1)
+					require.NoError(t, err)
+				}
+				tag := nodename.NewTag(now.Mzxid-tc.writes, [3]byte{0x80, 0x80, 0x80})
+				queue := func(path string) string {
+					created, err := other.Create(t.Context(), path+"/"+nodename.Owned([10]byte{}, tag, true)+"lock-", nil, framework.EphemeralSequential, framework.Parents())
+					require.NoError(t, err)
+					return created
+				}
+				queue("/b")
+				multi := acquiring(t, locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, "/a"), locks.NewInterProcessMutex(c, "/b")))
+				require.NoError(t, srv.WaitChildren(t.Context(), "/b", 2))
+				theirs := path.Base(queue("/a"))
+				time.Sleep(15 * time.Millisecond) // before it would yield to anybody
+				ours, _, err := other.Children(t.Context(), "/a")
+				require.NoError(t, err)
+				ours = slices.DeleteFunc(ours, func(name string) bool { return name == theirs })
+				require.Len(t, ours, 1)
+				number := func(name string) string { return name[len(name)-10:] }
+				assert.Equal(t, tc.yields, number(ours[0]) > number(theirs), "behind them")
+				require.NoError(t, other.Close())
+				require.NoError(t, (<-multi).Release())
+			})
+		})
+	}
 }
 
 // Patience with those of whom nothing shows grows with what a MultiLock has

@@ -9,7 +9,10 @@
 // recognise it.
 package nodename
 
-import "encoding/hex"
+import (
+	"encoding/hex"
+	"strconv"
+)
 
 // Mark is how each protected name begins.
 const Mark = "_c_"
@@ -20,7 +23,35 @@ const prefixLen = len(Mark) + 36 + 1
 // Tag tells the owners of nodes apart that share a session. It stands in the
 // last part of a UUID of version 8, which leaves its content to whoever makes
 // it; those of other libraries are of version 4.
+//
+// Its first half says when the owner began, by the servers' transactions. The
+// clocks of processes differ, and their transactions do not. The second half is random.
 type Tag [6]byte
+
+// NewTag returns the tag of an owner that begins when its client has seen a transaction,
+// with some random bytes.
+func NewTag(zxid int64, rnd [3]byte) Tag {
+	const leader, some = 1 << 20, 1 << 8 // by how much another leader raises it, and how many transactions raise it by one
+	epoch, count := uint64(zxid)>>32, uint64(zxid)&0xffffffff
+	began := epoch*leader + count/some
+	return Tag{byte(began >> 16), byte(began >> 8), byte(began), rnd[0], rnd[1], rnd[2]}
+}
+
+// beganLen is how many digits of a tag say when its owner began.
+const beganLen = 6
+
+// Younger is whether the owner with a tag, as text, began after another. One of two
+// different tags always is. The numbers come round after four billion transactions, and after
+// 16 changes of the leader. So younger is the one that is less than half a round ahead.
+func Younger(tag, than string) bool {
+	t, errT := strconv.ParseUint(tag[:min(len(tag), beganLen)], 16, 32)
+	o, errO := strconv.ParseUint(than[:min(len(than), beganLen)], 16, 32)
+	const round = 1 << (4 * beganLen)
+	if ahead := (t - o) % round; errT == nil && errO == nil && ahead != 0 && ahead != round/2 {
+		return ahead < round/2
+	}
+	return tag > than
+}
 
 // Random returns the protection that those random bytes make: a prefix for the
 // name of one node.

@@ -48,3 +48,38 @@ func TestNamesOfOthers(t *testing.T) {
 		assert.Equal(t, name, rest)
 	}
 }
+
+func TestTagsSayWhoBeganFirst(t *testing.T) {
+	const write, epoch = 1 << 8, 1 << 32 // what a tag tells apart
+	text := func(zxid int64, last byte) string {
+		tag, _ := TagOf(Owned([10]byte{}, NewTag(zxid, [3]byte{0, 0, last}), true) + "lock-0000000001")
+		return tag
+	}
+	for name, c := range map[string]struct {
+		older, younger   int64
+		oldLast, newLast byte
+	}{
+		"some transactions":              {5 * write, 6 * write, 0xff, 0},
+		"the same, by chance":            {5 * write, 5*write + 1, 1, 2},
+		"another leader":                 {3*epoch + 900*write, 4*epoch + write, 0xff, 0},
+		"transactions that came round":   {1<<28 - write, 1 << 28, 0xff, 0},
+		"leaders that came round":        {16*epoch - write, 17 * epoch, 0xff, 0},
+		"nothing seen yet":               {0, epoch + write, 0xff, 0},
+		"as far as can be, then by text": {0, 8 * epoch, 1, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			older, younger := text(c.older, c.oldLast), text(c.younger, c.newLast)
+			assert.True(t, Younger(younger, older))
+			assert.False(t, Younger(older, younger))
+			assert.False(t, Younger(older, older))
+		})
+	}
+}
+
+// A tag of another form is compared as text.
+func TestTagsOfAnotherForm(t *testing.T) {
+	for _, c := range [][2]string{{"", "000000"}, {"abc", "x"}, {"000000", "x00000000000"}} {
+		assert.True(t, Younger(c[1], c[0]), c)
+		assert.False(t, Younger(c[0], c[1]), c)
+	}
+}

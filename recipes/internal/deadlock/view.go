@@ -18,7 +18,11 @@
 // that for as long as our backoff.
 package deadlock
 
-import "time"
+import (
+	"time"
+
+	"github.com/paddock-zk/paddock/internal/session/nodename"
+)
 
 // View is what a MultiLock sees of its queues, all of them in each view, in one order.
 type View struct {
@@ -75,5 +79,6 @@ func (n *Node) match(other *Node) ownerMatch {
 	return alike
 }
 
-// defers is whether we yield to an owner: of two that would both, only one does.
-func (q *Queue) defers(to *Node) bool { return !to.Yields || q.OwnTag > to.Tag }
+// defers is whether we yield to an owner. Of two that would both, only the younger does:
+// otherwise a MultiLock would yield over and over to those that came after it.
+func (q *Queue) defers(to *Node) bool { return !to.Yields || nodename.Younger(q.OwnTag, to.Tag) }
