@@ -2,6 +2,7 @@ package locks_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -130,7 +131,7 @@ func TestDowngradeThatIsRefused(t *testing.T) {
 		lock := locks.NewInterProcessReadWriteLock(c, "/rw")
 		w, err := lock.WriteLock().Acquire(t.Context())
 		require.NoError(t, err)
-		rule := srv.On(zktest.Match{Session: c.SessionID(), Op: "create2"}, zktest.Fail(-102))
+		rule := srv.On(zktest.Match{Session: c.SessionID(), Op: "multi"}, zktest.Fail(-102))
 		_, err = lock.ReadLock().Acquire(w.Context())
 		require.ErrorIs(t, err, framework.ErrNoAuth)
 		require.ErrorContains(t, err, "downgrade")
@@ -139,7 +140,7 @@ func TestDowngradeThatIsRefused(t *testing.T) {
 		assert.Len(t, srv.Ephemerals(0), 1)
 
 		// Its session ends before the node of the read side can be made.
-		srv.On(zktest.Match{Session: c.SessionID(), Op: "create2"}, zktest.Call(func(r zktest.Request) { _ = srv.ExpireSession(r.Session) }))
+		srv.On(zktest.Match{Session: c.SessionID(), Op: "multi"}, zktest.Call(func(r zktest.Request) { _ = srv.ExpireSession(r.Session) }))
 		_, err = lock.ReadLock().Acquire(w.Context())
 		require.ErrorIs(t, err, locks.ErrLockLost)
 		require.ErrorIs(t, err, framework.ErrSessionExpired)
@@ -149,6 +150,36 @@ func TestDowngradeThatIsRefused(t *testing.T) {
 		next, err := locks.NewInterProcessReadWriteLock(other, "/rw").ReadLock().Acquire(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, next.Release())
+	})
+}
+
+// Somebody deletes the node of the write side, and another writer has the lock already. A
+// node of the read side with the same number would stand before that writer.
+func TestDowngradeOfADeletedNode(t *testing.T) {
+	const near = time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(near))
+		c, other, operator := connect(t, srv), connect(t, srv), connect(t, srv)
+		lock := locks.NewInterProcessReadWriteLock(c, "/rw")
+		w, err := lock.WriteLock().Acquire(t.Context())
+		require.NoError(t, err)
+		node := srv.Ephemerals(0)[0]
+		next := acquiring(t, locks.NewInterProcessReadWriteLock(other, "/rw").WriteLock())
+		require.NoError(t, srv.WaitChildren(t.Context(), "/rw", 2))
+		deleted := make(chan error, 1)
+		go func() { deleted <- operator.Delete(context.Background(), node, -1) }()
+		time.Sleep(near * 3 / 2) // it is gone, and the news is on its way
+		require.NoError(t, w.Err())
+		_, err = lock.ReadLock().Acquire(w.Context())
+		require.ErrorIs(t, err, locks.ErrNodeDeleted)
+		require.NoError(t, <-deleted)
+		h := <-next
+		assert.Len(t, srv.Ephemerals(0), 1, "the other writer's")
+		for _, tx := range srv.Transactions() {
+			assert.NotContains(t, fmt.Sprint(tx), "__READ__")
+		}
+		require.NoError(t, h.Release())
+		require.ErrorIs(t, w.Release(), locks.ErrLockLost)
 	})
 }
 

@@ -130,7 +130,7 @@ func (a *Attempt) answered(ctx context.Context, c *transport.Conn, m creation) (
 
 // answeredTogether takes in the reply to a transaction.
 func (a *Attempt) answeredTogether(ctx context.Context, c *transport.Conn, m creation) (at int, err error) {
-	results, err := a.results(ctx, c, m.call, len(m.of))
+	results, err := results(ctx, a.session, c, m.call, len(m.of))
 	if errors.Is(err, session.ErrOutcomeUnknown) {
 		return 0, err
 	}
@@ -156,8 +156,8 @@ func (a *Attempt) answeredTogether(ctx context.Context, c *transport.Conn, m cre
 }
 
 // results are those of a transaction of n operations.
-func (a *Attempt) results(ctx context.Context, c *transport.Conn, call *transport.Call, n int) ([]wire.MultiResult, error) {
-	if err := a.session.Await(ctx, c, call, true); err != nil {
+func results(ctx context.Context, s *session.Session, c *transport.Conn, call *transport.Call, n int) ([]wire.MultiResult, error) {
+	if err := s.Await(ctx, c, call, true); err != nil {
 		return nil, err
 	}
 	var resp wire.MultiResponse

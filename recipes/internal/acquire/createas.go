@@ -13,9 +13,9 @@ import (
 
 // CreateAs makes a node in a queue that has the number, the tag and the session of a
 // node that is held: without a contest. It is tried again until the node is known to
-// have been made, or the session is over, which is session.ErrSessionOver. After an
-// error nothing is left that is not being cleaned up; the node then only says what its
-// path is.
+// have been made, or the session is over, which is session.ErrSessionOver. If the node
+// that is held has gone, the error is zk.ErrNoNode. After an error nothing is left that
+// is not being cleaned up; the node then only says what its path is.
 func CreateAs(ctx context.Context, q *Queue, held *Node) (Node, error) {
 	s := q.Core.Session()
 	k := &contender{queue: q, tag: held.tag, prefix: session.Protection(s, held.tag, false)}
@@ -32,11 +32,14 @@ func CreateAs(ctx context.Context, q *Queue, held *Node) (Node, error) {
 		if err != nil {
 			return node, err
 		}
-		create := transport.NewCall(wire.OpCreate2, &wire.CreateRequest{Path: path, Data: q.Data(c), ACL: q.Core.ACL(path), Flags: wire.FlagEphemeral})
+		create, err := createBeside(c, q, path, held)
+		if err != nil {
+			return node, err
+		}
 		if err = s.Send(ctx, c, create); err == nil {
 			before := *k
 			k.sent(create)
-			if err = s.Await(ctx, c, create, true); !errors.Is(err, session.ErrOutcomeUnknown) {
+			if err = besideCreated(ctx, c, q, path, create); !errors.Is(err, session.ErrOutcomeUnknown) {
 				k.phase, k.request = before.phase, before.request
 			}
 		}
@@ -51,6 +54,30 @@ func CreateAs(ctx context.Context, q *Queue, held *Node) (Node, error) {
 			return node, err
 		}
 	}
+}
+
+// createBeside is the transaction that makes a node beside one that is held. It makes
+// nothing if that has gone: somebody else may be first then, and a node with the same
+// number would stand before them.
+func createBeside(c *transport.Conn, q *Queue, path string, held *Node) (*transport.Call, error) {
+	return transaction(&wire.MultiRequest{Ops: []wire.MultiOp{
+		{Op: wire.OpCheck, Request: &wire.PathVersionRequest{Path: held.path, Version: -1}},
+		{Op: wire.OpCreate, Request: &wire.CreateRequest{Path: path, Data: q.Data(c), ACL: q.Core.ACL(path), Flags: wire.FlagEphemeral}},
+	}})
+}
+
+// besideCreated takes in the reply to that.
+func besideCreated(ctx context.Context, c *transport.Conn, q *Queue, path string, create *transport.Call) error {
+	s := q.Core.Session()
+	results, err := results(ctx, s, c, create, 2)
+	if err != nil {
+		return err
+	}
+	at, code, err := refusal(results)
+	if err != nil && at > 0 && code != wire.CodeOK {
+		return s.Refusal(wire.OpCreate, path, code)
+	}
+	return err
 }
 
 // Track makes the session answer for the node of an owner. The error is that of

@@ -343,7 +343,7 @@ func (a *Multi) yield(ctx context.Context, c *transport.Conn, members []*member)
 	for _, k := range gone {
 		k.phase, k.request = replacing, call
 	}
-	results, err := a.results(ctx, c, call, len(req.Ops))
+	results, err := results(ctx, a.session, c, call, len(req.Ops))
 	if errors.Is(err, session.ErrOutcomeUnknown) {
 		return err
 	}
