@@ -2,6 +2,7 @@ package locks
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -211,10 +212,14 @@ func (m *InterProcessMutex) refused(ctx, limited context.Context, tries bool, in
 	return opError("acquire", m.path, e.verdict(m.queue.Core.Session(), err))
 }
 
-// conclude makes a hold of what was won.
+// conclude makes a hold of what was won. It returns neither hold nor error if somebody
+// has deleted the node meanwhile: as nobody has had the lock, it is acquired once more.
 func (m *InterProcessMutex) conclude(ctx context.Context, o *ownership) (*Hold, error) {
 	hold, err := m.queue.hold(ctx, o)
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrNodeDeleted):
+		return nil, nil
+	case err != nil:
 		return nil, opError("acquire", m.path, err)
 	}
 	return hold, nil
