@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
 	"github.com/paddock-zk/paddock/retry"
@@ -166,7 +167,7 @@ func (o *op) on(path string) *op {
 func (o *op) background(name string, work func(ctx context.Context) error) {
 	s := o.session
 	s.Go(func(ctx context.Context) {
-		err := s.RetryUntilDone(ctx, work)
+		err := session.RetryUntilDone(ctx, s, work)
 		if err != nil && ctx.Err() == nil {
 			s.Report(&OpError{Op: name, Path: o.path, Err: err})
 		}

@@ -233,7 +233,7 @@ func (cr *creation) accept(ctx context.Context, c *transport.Conn, exists error)
 // find looks for what an earlier attempt has made. A node of a session that is
 // over is not ours any more, and is deleted.
 func (cr *creation) find(ctx context.Context, c *transport.Conn) (string, error) {
-	names, err := cr.session.Find(ctx, c, cr.parent, cr.protection)
+	names, err := session.Find(ctx, cr.session, c, cr.parent, cr.protection)
 	if errors.Is(err, ErrNoNode) {
 		return "", nil
 	}
@@ -243,7 +243,7 @@ func (cr *creation) find(ctx context.Context, c *transport.Conn) (string, error)
 			return path, nil
 		}
 		var stat wire.Stat
-		stat, err = cr.session.Stat(ctx, c, path)
+		stat, err = session.Stat(ctx, cr.session, c, path)
 		switch {
 		case errors.Is(err, ErrNoNode):
 			err = nil
@@ -271,7 +271,7 @@ func (cr *creation) forget() {
 		if cr.mode.ephemeral() && c.Session() != cr.madeIn {
 			return nil // it went with its session
 		}
-		names, err := cr.session.Find(ctx, c, cr.parent, cr.protection)
+		names, err := session.Find(ctx, cr.session, c, cr.parent, cr.protection)
 		if errors.Is(err, ErrNoNode) {
 			return nil
 		}

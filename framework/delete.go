@@ -68,7 +68,7 @@ func (o *op) deleteOne(ctx context.Context, c *transport.Conn, version int32) er
 // deleted as well, for a few turns.
 func (o *op) deleteTree(ctx context.Context, c *transport.Conn, version int32) error {
 	if version != AnyVersion {
-		stat, err := o.session.Stat(ctx, c, o.path)
+		stat, err := session.Stat(ctx, o.session, c, o.path)
 		if err != nil {
 			return err
 		}

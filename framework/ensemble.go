@@ -33,7 +33,7 @@ func (sc *scope) followEnsemble() {
 	sc.session.Go(func(ctx context.Context) {
 		for ctx.Err() == nil {
 			var changed <-chan struct{}
-			err := o.session.RetryUntilDone(ctx, func(ctx context.Context) (err error) {
+			err := session.RetryUntilDone(ctx, o.session, func(ctx context.Context) (err error) {
 				changed, err = o.learnServers(ctx)
 				return err
 			})
@@ -58,7 +58,7 @@ func (o *op) learnServers(ctx context.Context) (changed <-chan struct{}, err err
 		return nil, err
 	}
 	event := make(chan struct{}, 1)
-	call, watch, err := o.session.WatchData(ctx, c, configNode, func(session.Event) { event <- struct{}{} })
+	call, watch, err := session.WatchData(ctx, o.session, c, configNode, func(session.Event) { event <- struct{}{} })
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (o *op) learnServers(ctx context.Context) (changed <-chan struct{}, err err
 		err = call.Decode(&resp)
 	}
 	if err != nil {
-		o.session.StopWatch(watch)
+		session.StopWatch(o.session, watch)
 		return nil, err
 	}
 	servers, err := parseEnsemble(string(resp.Data))

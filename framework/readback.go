@@ -101,7 +101,7 @@ func (t *commitment) readBehind(ctx context.Context, nodes []pendingOp, read wir
 	if err := t.session.Send(ctx, c, calls...); err != nil {
 		return nil, nil, err
 	}
-	return c, calls[1:], t.session.AwaitBarrier(ctx, c, calls[0])
+	return c, calls[1:], session.AwaitBarrier(ctx, t.session, c, calls[0])
 }
 
 // verdict is what the nodes of a lock say about a transaction without a reply.

@@ -66,7 +66,7 @@ func (w *Watch) Stop() {
 	if w == nil || w.session == nil {
 		return
 	}
-	w.session.StopWatch(w.inner)
+	session.StopWatch(w.session, w.inner)
 	w.once.Do(func() { close(w.c) })
 }
 
@@ -85,7 +85,7 @@ func (c *Client) GetW(ctx context.Context, path string, opts ...GetOption) ([]by
 		return nil, nil, nil, err
 	}
 	var resp wire.GetDataResponse
-	w, _, err := o.readW(ctx, (*session.Session).WatchData, &resp)
+	w, _, err := o.readW(ctx, session.WatchData, &resp)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -102,7 +102,7 @@ func (c *Client) GetW(ctx context.Context, path string, opts ...GetOption) ([]by
 // the client may not read.
 func (c *Client) ExistsW(ctx context.Context, path string) (bool, *Stat, *Watch, error) {
 	var resp wire.StatResponse
-	w, there, err := c.readW(ctx, existsW, path, (*session.Session).WatchExists, &resp)
+	w, there, err := c.readW(ctx, existsW, path, session.WatchExists, &resp)
 	switch {
 	case err != nil:
 		return false, nil, nil, err
@@ -116,7 +116,7 @@ func (c *Client) ExistsW(ctx context.Context, path string) (bool, *Stat, *Watch,
 // After an error there is no watch.
 func (c *Client) ChildrenW(ctx context.Context, path string) ([]string, *Stat, *Watch, error) {
 	var resp wire.GetChildren2Response
-	w, _, err := c.readW(ctx, "children with watch", path, (*session.Session).WatchChildren, &resp)
+	w, _, err := c.readW(ctx, "children with watch", path, session.WatchChildren, &resp)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -126,7 +126,7 @@ func (c *Client) ChildrenW(ctx context.Context, path string) ([]string, *Stat, *
 // existsW leaves a watch also if there is no node.
 const existsW = "exists with watch"
 
-type setWatch func(*session.Session, context.Context, *transport.Conn, string, func(session.Event)) (*transport.Call, *session.Watch, error)
+type setWatch func(context.Context, *session.Session, *transport.Conn, string, func(session.Event)) (*transport.Call, *session.Watch, error)
 
 // readW reads with a watch. The result there is false for a watch on a node
 // that does not exist.
@@ -156,7 +156,7 @@ func (o *op) attemptW(ctx context.Context, set setWatch, resp wire.Record) (*Wat
 	}
 	ch := make(chan Event, 1)
 	w := &Watch{C: ch, c: ch, session: o.session}
-	call, inner, err := set(o.session, ctx, c, o.path, func(ev session.Event) { w.fire(o.event(ev)) })
+	call, inner, err := set(ctx, o.session, c, o.path, func(ev session.Event) { w.fire(o.event(ev)) })
 	if err != nil {
 		return nil, false, err
 	}

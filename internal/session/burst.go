@@ -15,13 +15,13 @@ import (
 // batchCalls and batchBytes bound one batch. A request that is larger than
 // batchBytes is a batch of its own.
 //
-// batchesAhead is how many batches of one burst are on their way: the server works
+// BatchesAhead is how many batches of one burst are on their way: the server works
 // on one while the other travels. MostAhead is how many requests that may be.
 const (
 	batchCalls   = 128
 	batchBytes   = 128 << 10
-	batchesAhead = 2
-	MostAhead    = batchesAhead * batchCalls
+	BatchesAhead = 2
+	MostAhead    = BatchesAhead * batchCalls
 )
 
 // burst sends batches on one connection.
@@ -32,10 +32,10 @@ type burst struct {
 }
 
 // mostCalls is how large the next batch may be.
-func (b *burst) mostCalls() int { return min(batchCalls, b.session.window.most()/batchesAhead) }
+func (b *burst) mostCalls() int { return min(batchCalls, b.session.window.most()/BatchesAhead) }
 
 // hasRoom is whether the next batch can be sent without waiting for another.
-func (b *burst) hasRoom() bool { return len(b.ends) < batchesAhead }
+func (b *burst) hasRoom() bool { return len(b.ends) < BatchesAhead }
 
 // send sends one batch, back to back.
 func (b *burst) send(ctx context.Context, batch []*transport.Call) error {

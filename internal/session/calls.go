@@ -57,24 +57,16 @@ func (s *Session) ConnIn(ctx context.Context, session int64) (*transport.Conn, e
 	}
 }
 
-// Failure is why there is no connection, nil if there is one or nothing has
-// been tried yet.
-func (s *Session) Failure() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.conn != nil {
-		return nil
-	}
-	return s.failure
-}
-
 // NotConnected is ErrNotConnected with the reason, if there is one, or ErrClosed. For
 // how long that was follows the words "not connected".
 func (s *Session) NotConnected(howLong string) error {
 	if s.life.Err() != nil {
 		return ErrClosed
 	}
-	if failure := s.Failure(); failure != nil {
+	s.mu.Lock()
+	c, failure := s.conn, s.failure
+	s.mu.Unlock()
+	if c == nil && failure != nil {
 		return fmt.Errorf("%w%s: %w", ErrNotConnected, howLong, failure)
 	}
 	return fmt.Errorf("%w%s", ErrNotConnected, howLong)
@@ -122,28 +114,18 @@ func (s *Session) admit(ctx context.Context, calls ...*transport.Call) error {
 	return ErrClosed
 }
 
-// sendAtOnce queues calls to leave c back to back. They take slots, and wait for none.
-func (s *Session) sendAtOnce(c *transport.Conn, calls ...*transport.Call) error {
+// SendAtOnce queues calls to leave c back to back. They take slots, and wait for none.
+// After an error none will leave.
+func (s *Session) SendAtOnce(c *transport.Conn, calls ...*transport.Call) error {
 	last := calls[len(calls)-1]
 	s.window.take(len(calls))
 	last.Occupy(s.window, len(calls))
-	err := c.Send(calls...)
-	if err != nil {
+	if err := c.Send(calls...); err != nil {
 		last.Discard()
+		return lostError(err, false)
 	}
-	return err
+	return nil
 }
-
-// MostOperations and mostInTransaction bound a transaction where several will do as
-// well, as a server does nothing else meanwhile.
-const (
-	MostOperations    = 500
-	mostInTransaction = 512 << 10
-)
-
-// MostInTransaction is the size that a transaction may have, also where a larger
-// request is allowed.
-func (s *Session) MostInTransaction() int { return min(mostInTransaction, s.cfg.Transport.MaxRequest) }
 
 // Send queues calls to leave c back to back. After an error none will. For more
 // than a few there are SendAll and Each.
@@ -177,7 +159,7 @@ func (s *Session) Await(ctx context.Context, c *transport.Conn, call *transport.
 	var err error
 	select {
 	case <-call.Done():
-		return s.ended(call, write)
+		return s.Ended(call, write)
 	case <-ctx.Done():
 		err = s.contextEnd(ctx)
 	case <-s.life.Done():
@@ -188,14 +170,14 @@ func (s *Session) Await(ctx context.Context, c *transport.Conn, call *transport.
 	}
 	select {
 	case <-call.Done(): // in the meantime
-		return s.ended(call, write)
+		return s.Ended(call, write)
 	default:
 		return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 	}
 }
 
-// ended says how a call that has ended went.
-func (s *Session) ended(call *transport.Call, write bool) error {
+// Ended says how a call that has ended went.
+func (s *Session) Ended(call *transport.Call, write bool) error {
 	if call.Replied() {
 		op, path := call.Refused()
 		err := s.Refusal(op, path, call.Code())

@@ -59,27 +59,28 @@ func (s *Session) joinAside() bool {
 	}
 }
 
+// What fails is tried again after pauses that double from the first to the longest.
 const (
-	firstAgain = 50 * time.Millisecond
-	mostAgain  = 5 * time.Second
+	FirstPause = 50 * time.Millisecond
+	MostPause  = 5 * time.Second
 )
 
 // RetryUntilDone repeats work until it succeeds, ctx ends, or the failure is one that
 // repeating cannot cure, which is returned. The pauses double up to 5 seconds.
-func (s *Session) RetryUntilDone(ctx context.Context, work func(ctx context.Context) error) error {
-	for pause := firstAgain; ; pause = min(2*pause, mostAgain) {
+func RetryUntilDone(ctx context.Context, s *Session, work func(ctx context.Context) error) error {
+	for pause := FirstPause; ; pause = min(2*pause, MostPause) {
 		err := work(ctx)
 		if err == nil || ctx.Err() != nil || !Passing(err) {
 			return err
 		}
-		if err := s.pause(ctx, pause); err != nil {
+		if err := Pause(ctx, s, pause); err != nil {
 			return err
 		}
 	}
 }
 
-// pause waits for about so long, or until ctx ends.
-func (s *Session) pause(ctx context.Context, d time.Duration) error {
+// Pause waits for about so long, or until ctx ends.
+func Pause(ctx context.Context, s *Session, d time.Duration) error {
 	t := time.NewTimer(d/2 + s.random.Below(d/2+1))
 	defer t.Stop()
 	select {

@@ -16,7 +16,7 @@ func NewList(path string) *transport.Call {
 
 // List waits for the children that NewList, or a request for a Stat as well, asked
 // for. They share the call's memory.
-func (s *Session) List(ctx context.Context, c *transport.Conn, list *transport.Call) (names wire.Names, err error) {
+func List(ctx context.Context, s *Session, c *transport.Conn, list *transport.Call) (names wire.Names, err error) {
 	if err := s.Await(ctx, c, list, false); err != nil {
 		return wire.Names{}, err
 	}
@@ -50,7 +50,7 @@ const (
 )
 
 // NewLists makes the requests. With apart there is one for each node.
-func (s *Session) NewLists(paths []string, apart bool) *Lists {
+func NewLists(s *Session, paths []string, apart bool) *Lists {
 	if apart || len(paths) < 2 || s.reads.Load() == readsApart {
 		l := &Lists{Calls: make([]*transport.Call, len(paths))}
 		for i, path := range paths {
@@ -61,7 +61,7 @@ func (s *Session) NewLists(paths []string, apart bool) *Lists {
 	l := &Lists{paths: paths}
 	for from := 0; from < len(paths); {
 		req := &wire.MultiRequest{}
-		room := s.MostInTransaction() - transactionSize
+		room := MostInTransaction(s) - transactionSize
 		n := from
 		for ; n < len(paths); n++ {
 			if room -= listingSize + len(paths[n]); room < 0 && n > from {
@@ -99,9 +99,9 @@ var ErrApart = errors.New("not to be read together")
 // Listed waits for the list of a node, by its place among those asked for. One
 // that is missing, or that may not be read, does not harm the others. After
 // ErrApart there is none.
-func (s *Session) Listed(ctx context.Context, c *transport.Conn, l *Lists, i int) (none wire.Names, err error) {
+func Listed(ctx context.Context, s *Session, c *transport.Conn, l *Lists, i int) (none wire.Names, err error) {
 	if l.first == nil {
-		return s.List(ctx, c, l.Calls[i])
+		return List(ctx, s, c, l.Calls[i])
 	}
 	for l.decoded < len(l.first) && l.first[l.decoded] <= i {
 		if err := s.decodeLists(ctx, c, l); err != nil {

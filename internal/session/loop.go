@@ -48,7 +48,7 @@ func (s *Session) tend(now time.Time) time.Time {
 	s.mu.Lock()
 	s.wakeAt = time.Time{} // what comes while we look must wake us again
 	s.mu.Unlock()
-	return lease.Sooner(s.tendSession(now), s.endWaits(now))
+	return lease.Sooner(s.tendSession(now), s.deadlines.Expire(now))
 }
 
 // tendSession does what is due for the session and its tracked nodes.

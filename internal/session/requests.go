@@ -25,7 +25,7 @@ func Barrier(path string) *transport.Call {
 
 // AwaitBarrier waits for it. That its node is not there, or not for our eyes,
 // does not matter.
-func (s *Session) AwaitBarrier(ctx context.Context, c *transport.Conn, barrier *transport.Call) error {
+func AwaitBarrier(ctx context.Context, s *Session, c *transport.Conn, barrier *transport.Call) error {
 	err := s.Await(ctx, c, barrier, false)
 	if errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNoAuth) {
 		return nil
@@ -35,7 +35,7 @@ func (s *Session) AwaitBarrier(ctx context.Context, c *transport.Conn, barrier *
 
 // Stat describes a node. Where the server refuses that for want of the right to
 // read, which it does from 3.9 on, the right to administer will do as well.
-func (s *Session) Stat(ctx context.Context, c *transport.Conn, path string) (wire.Stat, error) {
+func Stat(ctx context.Context, s *Session, c *transport.Conn, path string) (wire.Stat, error) {
 	var there wire.StatResponse
 	err := s.Round(ctx, c, wire.OpExists, false, &wire.PathWatchRequest{Path: path}, &there)
 	if !errors.Is(err, zk.ErrNoAuth) {
@@ -48,24 +48,20 @@ func (s *Session) Stat(ctx context.Context, c *transport.Conn, path string) (wir
 
 // Find lists what stands under parent with a protection, made by a request that
 // a server had read before the connection was lost.
-func (s *Session) Find(ctx context.Context, c *transport.Conn, parent, protection string) ([]string, error) {
+func Find(ctx context.Context, s *Session, c *transport.Conn, parent, protection string) ([]string, error) {
 	return s.find(ctx, c, parent, has(protection))
-}
-
-// FindOwn is Find for ephemeral nodes of the session that c belongs to. Where the
-// list is longer than we accept, servers from 3.6 on are asked for the session's
-// own nodes instead.
-//
-// Source: ZooKeeper's FinalRequestProcessor, getEphemerals.
-func (s *Session) FindOwn(ctx context.Context, c *transport.Conn, parent, protection string) ([]string, error) {
-	return s.findOwn(ctx, c, parent, has(protection))
 }
 
 func has(protection string) func(name []byte) bool {
 	return func(name []byte) bool { return bytes.HasPrefix(name, []byte(protection)) }
 }
 
-func (s *Session) findOwn(ctx context.Context, c *transport.Conn, parent string, match func(name []byte) bool) ([]string, error) {
+// FindOwn is Find for names that match, of ephemeral nodes of the session that c
+// belongs to. Where the list is longer than we accept, servers from 3.6 on are asked
+// for the session's own nodes instead.
+//
+// Source: ZooKeeper's FinalRequestProcessor, getEphemerals.
+func FindOwn(ctx context.Context, s *Session, c *transport.Conn, parent string, match func(name []byte) bool) ([]string, error) {
 	found, err := s.find(ctx, c, parent, match)
 	if !errors.Is(err, ErrReplyTooLarge) || s.ephemeralsLost.Load() >= mostEphemeralsLost {
 		return found, err
@@ -116,10 +112,10 @@ func (s *Session) find(ctx context.Context, c *transport.Conn, parent string, ma
 	if err := s.Send(ctx, c, barrier, list); err != nil {
 		return nil, err
 	}
-	if err := s.AwaitBarrier(ctx, c, barrier); err != nil {
+	if err := AwaitBarrier(ctx, s, c, barrier); err != nil {
 		return nil, err
 	}
-	children, err := s.List(ctx, c, list)
+	children, err := List(ctx, s, c, list)
 	if err != nil {
 		return nil, err
 	}
@@ -135,11 +131,11 @@ func (s *Session) find(ctx context.Context, c *transport.Conn, parent string, ma
 
 // Observe calls fn with a node's data, now and after each change, until it is
 // stopped or the node or the session is gone.
-func (s *Session) Observe(session int64, path string, fn func(data []byte)) (stop func()) {
+func Observe(s *Session, session int64, path string, fn func(data []byte)) (stop func()) {
 	life, cancel := context.WithCancel(s.life)
 	s.Go(func(context.Context) {
 		defer cancel()
-		_ = s.RetryUntilDone(life, func(ctx context.Context) error {
+		_ = RetryUntilDone(life, s, func(ctx context.Context) error {
 			for {
 				if err := s.observeOnce(ctx, session, path, fn); err != nil {
 					return err // whoever needs to know has a tracked node on the node
@@ -157,11 +153,11 @@ func (s *Session) observeOnce(ctx context.Context, session int64, path string, f
 		return err
 	}
 	changed := make(chan error, 1)
-	call, watch, err := s.WatchData(ctx, c, path, func(ev Event) { changed <- ev.Err })
+	call, watch, err := WatchData(ctx, s, c, path, func(ev Event) { changed <- ev.Err })
 	if err != nil {
 		return err
 	}
-	defer s.StopWatch(watch)
+	defer StopWatch(s, watch)
 	if err := s.Await(ctx, c, call, false); err != nil {
 		return err
 	}

@@ -1,7 +1,7 @@
 // Package session is one client's session with an ensemble, across
-// connections: its states, the session lease, the tracked nodes that rest on it, its
-// watches, its requests and its work in the background. It speaks of full paths
-// only; namespaces, retries and options are the framework's.
+// connections: its states, the session lease, the tracked nodes that rest on it, and
+// its requests. It speaks of full paths only; namespaces, retries and options are the
+// framework's.
 //
 // The transport says what happens to the connection (events.go). One goroutine minds
 // the clock (loop.go). Requests go straight from the caller to the connection
@@ -18,6 +18,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/paddock-zk/paddock/internal/session/deadline"
 	"github.com/paddock-zk/paddock/internal/session/lease"
 	"github.com/paddock-zk/paddock/internal/session/watch"
 	"github.com/paddock-zk/paddock/internal/transport"
@@ -47,6 +48,9 @@ type Config struct {
 
 // Session is safe for use by many goroutines.
 //
+// One mutex decides over connection, session lease and tracked nodes. What has changed
+// is told without it.
+//
 // Lock order: none. mu, the registry's mutex and a connection's are never held
 // together, save that the registry queues requests under its own.
 type Session struct {
@@ -59,6 +63,7 @@ type Session struct {
 	states    listeners.Hub[listeners.State]
 	errors    listeners.Hub[error]
 	watches   *watch.Registry
+	deadlines *deadline.List
 	window    *window       // of requests on their way
 	wake      chan struct{} // wakes the run loop
 	life      context.Context
@@ -79,32 +84,30 @@ type Session struct {
 
 	mu          sync.Mutex // guards the fields below
 	state       listeners.State
-	served      bool            // has been connected to a server with a majority
+	served      bool            // a server with a majority was connected, ever: no state lasts that long
 	conn        *transport.Conn // nil while not connected
 	id          int64           // 0 without a session, or once it is given up
 	lease       lease.Lease
-	ready       bool          // tracked nodes are likely to be made, see KeepReady
-	warned      bool          // of the lease on this connection
-	overdue     bool          // the deadline was seen to have passed
+	ready       bool          // see KeepReady: a wish of the user's, in any state
+	warned      bool          // of the lease on this connection: only the log goes by it
+	overdue     bool          // the deadline was seen to have passed. The state is LOST only once tracked nodes are told
 	losing      chan struct{} // closed when the session has been given up; nil while nobody is about to
 	givenUp     int64         // the session that was given up last
 	downAt      time.Time     // when the connection was lost; zero while there is one
 	tracked     *trackedNodes
-	waits       waitList
-	everTracked bool // a tracked node was made since the run loop looked
+	everTracked bool // a tracked node was made since the run loop looked: only when to look next goes by it
 	watching    int  // requests on their way that set watches on tracked nodes
 	gone        gone
 	whenGone    map[int64][]func() // what is to be done when a session is known to be gone
-	sweeps      map[swept][]string // protections that a job is to look for; an entry says that it runs
 	checks      lease.Backoff      // of checks that verify tracked nodes, once some were refused
 	heldLook    time.Time          // when to look next for nodes that are there for long
 	wakeAt      time.Time          // when the run loop will look again by itself; zero for never, and while it looks
 	failure     error              // why there is no connection
 	outage      outage             // how long there has been none, for the log
-	closed      bool
-	asideOver   bool          // nothing more is called aside
-	changed     chan struct{} // closed and replaced when conn, failure or closed change
-	done        chan struct{} // closed when Close has finished
+	closed      bool               // Close has begun. The state is LOST only once tracked nodes and servers are told
+	asideOver   bool               // nothing more is called aside. It follows closed, as Close still calls some aside
+	changed     chan struct{}      // closed and replaced when conn, failure or closed change
+	done        chan struct{}      // closed when Close has finished
 	closeErr    error
 }
 
@@ -129,10 +132,10 @@ func Open(cfg Config) (*Session, error) {
 		wake:     make(chan struct{}, 1),
 		tracked:  newTrackedNodes(),
 		whenGone: make(map[int64][]func()),
-		sweeps:   make(map[swept][]string),
 		changed:  make(chan struct{}),
 		done:     make(chan struct{}),
 	}
+	s.deadlines = deadline.New(s.clock.Now, s.wakeBefore)
 	s.opened = s.clock.Now()
 	s.outage.since = s.opened
 	s.states.ReplayLast = true
@@ -208,6 +211,25 @@ func (s *Session) setStateLocked(to listeners.State) {
 func (s *Session) tellLocked() {
 	close(s.changed)
 	s.changed = make(chan struct{})
+}
+
+// Deadlines are the limits of waits, which the run loop ends.
+func (s *Session) Deadlines() *deadline.List { return s.deadlines }
+
+// Done is closed when the session begins to close.
+func (s *Session) Done() <-chan struct{} { return s.life.Done() }
+
+// wakeBefore wakes the run loop unless it looks by then. What is due was noted before.
+func (s *Session) wakeBefore(due time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wakeBeforeLocked(due)
+}
+
+func (s *Session) wakeBeforeLocked(due time.Time) {
+	if s.wakeAt.IsZero() || due.Before(s.wakeAt) {
+		s.wakeLocked()
+	}
 }
 
 // wakeLocked wakes the run loop.

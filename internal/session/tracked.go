@@ -31,8 +31,9 @@ const (
 // seen again, and lost for good once the session lease has ended, the session has
 // or the node is gone.
 type TrackedNode struct {
-	path  string
-	since time.Duration // the session object was opened
+	session *Session
+	path    string
+	since   time.Duration // the session object was opened
 
 	// The fields below are guarded by the session's mu.
 	tell    func(*TrackedNode, TrackedState, error) // nil if it was lost before it was granted
@@ -62,7 +63,7 @@ func (s *Session) KeepReady() {
 // nothing: ErrSessionOver also if the node is gone, ErrNotConnected,
 // ErrTimeoutTooShort, ErrClosed, or the end of ctx.
 func (s *Session) Track(ctx context.Context, session int64, path string, tell func(*TrackedNode, TrackedState, error)) (*TrackedNode, error) {
-	node := &TrackedNode{path: path, tell: tell}
+	node := &TrackedNode{session: s, path: path, tell: tell}
 	s.mu.Lock()
 	now := s.clock.Now()
 	if err := s.deniedLocked(session, now); err != nil {
@@ -122,9 +123,7 @@ func (s *Session) grantLocked(node *TrackedNode, now time.Time) {
 		node.settled = nil
 	}
 	// The run loop need not be woken by each of many short tracked nodes.
-	if due := earlier(now.Add(watchAfter), s.limitLocked()); s.wakeAt.IsZero() || due.Before(s.wakeAt) {
-		s.wakeLocked()
-	}
+	s.wakeBeforeLocked(earlier(now.Add(watchAfter), s.limitLocked()))
 }
 
 // grantWaitingLocked grants the tracked nodes that wait, if the session lease allows it.
@@ -149,11 +148,12 @@ func (s *Session) deniedLocked(session int64, now time.Time) error {
 	return nil
 }
 
-// PassTracked gives a tracked node to another of this process: tell hears of each change
+// Pass gives a tracked node to another of this process: tell hears of each change
 // from now on, and the former one of those before. It fails, and changes nothing,
 // unless the tracked node is held, a connection is up, and nothing but the servers can
 // end the session for a quarter of its timeout.
-func (s *Session) PassTracked(node *TrackedNode, tell func(*TrackedNode, TrackedState, error)) error {
+func (node *TrackedNode) Pass(tell func(*TrackedNode, TrackedState, error)) error {
+	s := node.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock.Now()
@@ -171,15 +171,17 @@ func (s *Session) PassTracked(node *TrackedNode, tell func(*TrackedNode, Tracked
 
 // Untrack ends a tracked node without telling it. The caller deletes its node, and the
 // watch on that goes with it.
-func (s *Session) Untrack(node *TrackedNode) {
+func (node *TrackedNode) Untrack() {
+	s := node.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tracked.remove(node)
 }
 
-// TrackedState says how sure a tracked node is now, with the reason once it is lost. It
+// State says how sure a tracked node is now, with the reason once it is lost. It
 // looks at the clock, as the timer that ends tracked nodes may be late.
-func (s *Session) TrackedState(node *TrackedNode) (TrackedState, error) {
+func (node *TrackedNode) State() (TrackedState, error) {
+	s := node.session
 	// In this order: when sure is the next session's, no tracked node of this one is held.
 	if int64(s.clock.Since(s.opened)) < s.sure.Load() && node.held.Load() {
 		return NodeHeld, nil
@@ -197,7 +199,7 @@ func (s *Session) TrackedState(node *TrackedNode) (TrackedState, error) {
 
 // TrackedBelow tells since when nodes right below some parents are tracked. The parents
 // are the keys of the map.
-func (s *Session) TrackedBelow(parents map[string][]time.Time) {
+func TrackedBelow(s *Session, parents map[string][]time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, node := range s.tracked.all() {
@@ -262,29 +264,6 @@ func (s *Session) loseLocked(node *TrackedNode, reason error) []change {
 	return []change{node.news()}
 }
 
-// room is what there is room for in a transaction, each operation of which names a
-// node and no more.
-type room struct{ ops, bytes int }
-
-const (
-	// pathOpSize is what an operation takes that names a node, without its path: its
-	// header, the length of the path, and a version.
-	pathOpSize = 9 + 4 + 4
-	// transactionSize is what a transaction takes without operations.
-	transactionSize = 8 + 9
-)
-
-// room is that of an empty transaction: without the header of the request, and the
-// end of the transaction.
-func (s *Session) room() room { return room{MostOperations, s.MostInTransaction() - transactionSize} }
-
-// take reports whether there is room for one more operation.
-func (r *room) take(path string) bool {
-	r.ops--
-	r.bytes -= pathOpSize + len(path)
-	return r.ops >= 0 && r.bytes >= 0
-}
-
 // check is a write that changes nothing: a transaction of checks that nodes of ours
 // exist. It goes through the leader and a majority, so it confirms the session
 // lease, and finds nodes that are gone. After a reconnect it verifies the tracked nodes.
@@ -298,7 +277,7 @@ type check struct {
 // not read is left to lookAt, unless there is no other: the refusal is logged by
 // the leader as well and proves as much of the session.
 func (s *Session) nextCheckLocked(verify bool) *check {
-	picked := s.tracked.pick(s.room(), verify)
+	picked := s.tracked.pick(RoomOf(s), verify)
 	if len(picked) == 0 {
 		return nil
 	}
@@ -375,7 +354,7 @@ func (s *Session) lookAt(c *transport.Conn, node *TrackedNode) {
 			s.seen(c, node, call.Code())
 		}
 	}
-	_ = s.sendAtOnce(c, transport.NewCall(wire.OpSync, &wire.PathRequest{Path: node.path}), exists)
+	_ = s.SendAtOnce(c, transport.NewCall(wire.OpSync, &wire.PathRequest{Path: node.path}), exists)
 }
 
 // seen takes in whether a tracked node's node exists.
@@ -448,7 +427,7 @@ func (s *Session) watchTracked(c *transport.Conn, node *TrackedNode) {
 		switch {
 		case ev.Err != nil: // the session has ended, which ends the tracked node
 		case ev.Type == wire.EventNodeDeleted:
-			s.Vanished(node)
+			node.Vanished()
 		default:
 			s.unwatched(node) // somebody wrote to it
 		}
@@ -477,7 +456,8 @@ func (s *Session) unwatched(node *TrackedNode) {
 }
 
 // Vanished ends a tracked node whose node was seen to be gone, for whatever reason.
-func (s *Session) Vanished(node *TrackedNode) {
+func (node *TrackedNode) Vanished() {
+	s := node.session
 	var changes []change
 	s.mu.Lock()
 	if s.tracked.has(node) {
@@ -489,7 +469,8 @@ func (s *Session) Vanished(node *TrackedNode) {
 }
 
 // Deleted ends a tracked node whose node was deleted, as a write of the session has shown.
-func (s *Session) Deleted(node *TrackedNode) {
+func (node *TrackedNode) Deleted() {
+	s := node.session
 	var changes []change
 	s.mu.Lock()
 	if s.tracked.has(node) {

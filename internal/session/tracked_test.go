@@ -19,7 +19,7 @@ func claimedSession(timeout time.Duration) (*Session, *TrackedNode, *handClock) 
 	clock := &handClock{now: time.Now()}
 	s := &Session{clock: clock, opened: clock.now, tracked: newTrackedNodes(), id: 1}
 	s.lease.Begin(byServer(timeout), clock.now, clock.now, true)
-	node := &TrackedNode{state: NodeHeld, tell: func(*TrackedNode, TrackedState, error) {}}
+	node := &TrackedNode{session: s, state: NodeHeld, tell: func(*TrackedNode, TrackedState, error) {}}
 	s.tracked.add(node)
 	return s, node, clock
 }
@@ -28,8 +28,8 @@ func byServer(timeout time.Duration) lease.Terms {
 	return lease.Terms{Rule: lease.ByServer, Timeout: timeout}
 }
 
-func stateOf(s *Session, node *TrackedNode) TrackedState {
-	state, _ := s.TrackedState(node)
+func stateOf(node *TrackedNode) TrackedState {
+	state, _ := node.State()
 	return state
 }
 
@@ -37,42 +37,42 @@ func stateOf(s *Session, node *TrackedNode) TrackedState {
 func TestClaimStateIsAsTheClockSays(t *testing.T) {
 	const long, short = 40 * time.Second, 4 * time.Second
 
-	s, node, clock := claimedSession(long)
-	assert.Equal(t, NodeHeld, stateOf(s, node))
+	_, node, clock := claimedSession(long)
+	assert.Equal(t, NodeHeld, stateOf(node))
 	clock.now = clock.now.Add(byServer(long).Span() - 1)
-	assert.Equal(t, NodeHeld, stateOf(s, node), "before the deadline")
+	assert.Equal(t, NodeHeld, stateOf(node), "before the deadline")
 	clock.now = clock.now.Add(1)
-	assert.Equal(t, NodeLost, stateOf(s, node), "at the deadline, which no timer has told of")
+	assert.Equal(t, NodeLost, stateOf(node), "at the deadline, which no timer has told of")
 
-	s, node, clock = claimedSession(long)
-	assert.Equal(t, NodeHeld, stateOf(s, node))
+	s, node, clock := claimedSession(long)
+	assert.Equal(t, NodeHeld, stateOf(node))
 	s.lease.Replied(lease.Reply{Sent: clock.now.Add(long / 2)})
 	clock.now = clock.now.Add(long)
-	assert.Equal(t, NodeHeld, stateOf(s, node), "a later reply")
+	assert.Equal(t, NodeHeld, stateOf(node), "a later reply")
 
 	s, node, clock = claimedSession(long)
-	assert.Equal(t, NodeHeld, stateOf(s, node))
+	assert.Equal(t, NodeHeld, stateOf(node))
 	tell(s.doubtTrackedLocked())
-	assert.Equal(t, NodeUncertain, stateOf(s, node), "without a connection")
+	assert.Equal(t, NodeUncertain, stateOf(node), "without a connection")
 	s.lease.Begin(byServer(short), clock.now, clock.now, false) // by the next server
 	tell(s.confirmLocked(node))
-	assert.Equal(t, NodeHeld, stateOf(s, node))
+	assert.Equal(t, NodeHeld, stateOf(node))
 	clock.now = clock.now.Add(short)
-	assert.Equal(t, NodeLost, stateOf(s, node), "another server grants less")
+	assert.Equal(t, NodeLost, stateOf(node), "another server grants less")
 
 	s, node, clock = claimedSession(long)
-	assert.Equal(t, NodeHeld, stateOf(s, node))
+	assert.Equal(t, NodeHeld, stateOf(node))
 	tell(s.loseTrackedLocked(ErrNotConnected))
-	assert.Equal(t, NodeLost, stateOf(s, node))
+	assert.Equal(t, NodeLost, stateOf(node))
 	s.id = 2
 	s.lease.Begin(byServer(short), clock.now, clock.now, true)
-	next := &TrackedNode{state: NodeHeld}
+	next := &TrackedNode{session: s, state: NodeHeld}
 	s.tracked.add(next)
 	clock.now = clock.now.Add(short)
-	assert.Equal(t, NodeLost, stateOf(s, next), "the next session")
+	assert.Equal(t, NodeLost, stateOf(next), "the next session")
 
 	s, node, _ = claimedSession(long)
-	assert.Equal(t, NodeHeld, stateOf(s, node))
+	assert.Equal(t, NodeHeld, stateOf(node))
 	tell(s.loseLocked(node, ErrSessionOver))
-	assert.Equal(t, NodeLost, stateOf(s, node), "its node is gone")
+	assert.Equal(t, NodeLost, stateOf(node), "its node is gone")
 }

@@ -139,7 +139,7 @@ func (c *trackedNodes) grade(node *TrackedNode, state TrackedState, blind bool) 
 // pick returns tracked nodes to check, those in doubt first and, unless verify is set,
 // others. What is picked comes last the next time. Only if there is no other it is
 // one that is being checked, or cannot be.
-func (c *trackedNodes) pick(most room, verify bool) []*TrackedNode {
+func (c *trackedNodes) pick(most Room, verify bool) []*TrackedNode {
 	lists := []*trackedList{&c.doubted, &c.waiting, &c.sure}
 	if verify {
 		lists = lists[:1]
@@ -148,7 +148,7 @@ func (c *trackedNodes) pick(most room, verify bool) []*TrackedNode {
 	for _, l := range lists {
 		for range l.n {
 			node := l.first
-			if !most.take(node.path) && len(picked) > 0 {
+			if !most.Take(node.path) && len(picked) > 0 {
 				return picked
 			}
 			drop(node, linkState)

@@ -7,9 +7,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-
-	"github.com/paddock-zk/paddock/internal/transport"
-	"github.com/paddock-zk/paddock/internal/wire"
 )
 
 func after(seconds int) time.Duration { return time.Duration(seconds) * time.Second }
@@ -27,7 +24,7 @@ func someClaims(n int) (*trackedNodes, []*TrackedNode) {
 
 func TestClaimsAreCheckedInTurn(t *testing.T) {
 	set, all := someClaims(5)
-	three := room{3, 1000}
+	three := Room{3, 1000}
 	assert.Empty(t, set.pick(three, true), "nothing to verify")
 	assert.Equal(t, all[:3], set.pick(three, false))
 	assert.Equal(t, []*TrackedNode{all[3], all[4], all[0]}, set.pick(three, false), "those that were not checked for longest")
@@ -123,20 +120,4 @@ func TestClaimListOrder(t *testing.T) {
 	assert.Same(t, c, a.links[0].next)
 	assert.Same(t, a, c.links[0].prev)
 	assert.Equal(t, 2, l.n)
-}
-
-// What is counted of a request is what the codec writes.
-func TestRoomInATransaction(t *testing.T) {
-	for _, n := range []int{1, 7, 400} {
-		req, bytes := &wire.MultiRequest{}, 0
-		for i := range n {
-			path := fmt.Sprint("/a/node/", i)
-			req.Ops = append(req.Ops, wire.MultiOp{Op: wire.OpCheck, Request: &wire.PathVersionRequest{Path: path, Version: -1}})
-			empty := room{MostOperations, 0}
-			empty.take(path)
-			bytes -= empty.bytes
-		}
-		s := &Session{cfg: Config{Transport: transport.Config{MaxRequest: transport.NewCall(wire.OpMulti, req).Size()}}}
-		assert.Equal(t, bytes, s.room().bytes)
-	}
 }

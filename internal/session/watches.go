@@ -16,17 +16,17 @@ type Event = watch.Event
 type Watch = watch.Watch
 
 // WatchData reads a node with a watch. A node that is not there is not watched.
-func (s *Session) WatchData(ctx context.Context, c *transport.Conn, path string, fn func(Event)) (*transport.Call, *Watch, error) {
+func WatchData(ctx context.Context, s *Session, c *transport.Conn, path string, fn func(Event)) (*transport.Call, *Watch, error) {
 	return s.setWatch(ctx, c, wire.OpGetData, watch.Data, path, fn)
 }
 
 // WatchExists asks for a node with a watch, which stands also if there is none.
-func (s *Session) WatchExists(ctx context.Context, c *transport.Conn, path string, fn func(Event)) (*transport.Call, *Watch, error) {
+func WatchExists(ctx context.Context, s *Session, c *transport.Conn, path string, fn func(Event)) (*transport.Call, *Watch, error) {
 	return s.setWatch(ctx, c, wire.OpExists, watch.Exists, path, fn)
 }
 
 // WatchChildren lists a node's children with a watch.
-func (s *Session) WatchChildren(ctx context.Context, c *transport.Conn, path string, fn func(Event)) (*transport.Call, *Watch, error) {
+func WatchChildren(ctx context.Context, s *Session, c *transport.Conn, path string, fn func(Event)) (*transport.Call, *Watch, error) {
 	return s.setWatch(ctx, c, wire.OpGetChildren2, watch.Children, path, fn)
 }
 
@@ -49,4 +49,4 @@ func (s *Session) setWatch(ctx context.Context, c *transport.Conn, op wire.Op, k
 
 // StopWatch gives a watch up and removes it from the server if nobody else
 // waits for it. Its callback may be running, or about to.
-func (s *Session) StopWatch(w *Watch) { s.watches.Stop(w) }
+func StopWatch(s *Session, w *Watch) { s.watches.Stop(w) }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/session/cleanup"
 )
 
 // newGroup makes one hold of several: lost as soon as one of them is, released
@@ -163,7 +164,7 @@ func (r *releaseResult) giveBack(departures []*pendingRelease) {
 	}
 	until := time.Now().Add(longest)
 	for from, owns := range of {
-		removals := from.RemoveAll(from.id, paths[from])
+		removals := cleanup.RemoveAll(from.Session, from.id, paths[from])
 		for i, o := range owns {
 			o.removed(removals[i])
 			o.node.Sweep()

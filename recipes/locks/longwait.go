@@ -178,7 +178,7 @@ func (wl *waitLog) heldHere(waits map[string]*longestWait, now time.Time) map[st
 		}
 	}
 	if len(held) > 0 {
-		wl.session.TrackedBelow(held)
+		session.TrackedBelow(wl.session, held)
 	}
 	return held
 }

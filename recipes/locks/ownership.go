@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/session/cleanup"
 	"github.com/paddock-zk/paddock/listeners"
 	"github.com/paddock-zk/paddock/recipes/internal/acquire"
 	"github.com/paddock-zk/paddock/recipes/internal/znode"
@@ -40,7 +41,7 @@ type ownership struct {
 	hurried   bool                      // who gives it back will not wait
 	kept      bool                      // the node is to go with the ownership
 	writes    int32                     // transactions on their way
-	removal   *session.Removal          // is waited for
+	removal   *cleanup.Removal          // is waited for
 	missed    error                     // why the node was seen to be gone meanwhile
 }
 
@@ -340,7 +341,7 @@ func (o *ownership) hurry() {
 
 // awaits notes which removal is waited for, for so long at most, and returns
 // for how long it may be.
-func (o *ownership) awaits(r *session.Removal, limit time.Duration) time.Duration {
+func (o *ownership) awaits(r *cleanup.Removal, limit time.Duration) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.removal = r; o.hurried {

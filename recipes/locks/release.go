@@ -6,6 +6,7 @@ import (
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/session/cleanup"
 )
 
 // revokeData is what a participant writes into another's node to ask for the
@@ -60,8 +61,8 @@ func (o *ownership) NodeChanged(node *session.TrackedNode, state session.Tracked
 		if o.queue.opts.EndOnSuspended {
 			o.lose(framework.ErrNotConnected)
 			// Nobody believes in the node any more, so it has to go.
-			o.node.Session().Untrack(node)
-			o.removed(o.node.Session().Remove(o.node.ID(), o.node.Path()))
+			node.Untrack()
+			o.removed(cleanup.Remove(o.node.Session(), o.node.ID(), o.node.Path()))
 			o.local.vacate(o)
 		}
 	case session.NodeLost:
@@ -72,7 +73,7 @@ func (o *ownership) NodeChanged(node *session.TrackedNode, state session.Tracked
 }
 
 // removed tells the ownership when its node is gone.
-func (o *ownership) removed(r *session.Removal) { r.Then(o.nodeGone) }
+func (o *ownership) removed(r *cleanup.Removal) { r.Then(o.nodeGone) }
 
 // nodeGone takes in that the node is gone, or will be with the session.
 func (o *ownership) nodeGone(reason error) {
@@ -97,13 +98,13 @@ func (o *ownership) giveBack() error {
 
 // given waits for a node to be deleted, for so long at most, and returns what
 // Release shall.
-func (o *ownership) given(removal *session.Removal, limit time.Duration) error {
+func (o *ownership) given(removal *cleanup.Removal, limit time.Duration) error {
 	switch err := removal.Wait(o.awaits(removal, limit)); {
 	case err == nil:
 		return nil
 	case errors.Is(err, framework.ErrNoNode):
 		return lostError(o.nodePath(), ErrNodeDeleted)
-	case errors.Is(err, session.ErrLate), errors.Is(err, session.ErrSessionOver), errors.Is(err, session.ErrClosed):
+	case errors.Is(err, cleanup.ErrLate), errors.Is(err, session.ErrSessionOver), errors.Is(err, session.ErrClosed):
 		return ErrReleasePending
 	default:
 		return opError("release", o.nodePath(), err)

@@ -233,7 +233,7 @@ func (a *Attempt) track(ctx context.Context, c *transport.Conn) (err error) {
 	defer func() {
 		if !done { // also if a function of the caller's panics
 			for _, o := range owners {
-				a.session.Untrack(o.Node().tracked)
+				o.Node().tracked.Untrack()
 				a.host.Withdrawn(o)
 			}
 		}
@@ -265,7 +265,7 @@ func (a *Attempt) date(ctx context.Context, c *transport.Conn, k *contender) err
 	if k.czxid != 0 {
 		return nil
 	}
-	stat, err := a.session.Stat(ctx, c, k.path)
+	stat, err := session.Stat(ctx, a.session, c, k.path)
 	switch {
 	case errors.Is(err, zk.ErrNoNode), err == nil && stat.EphemeralOwner != a.id:
 		k.forget(a.id)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/session/cleanup"
 	"github.com/paddock-zk/paddock/internal/session/nodename"
 	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
@@ -113,7 +114,7 @@ func (k *contender) forget(id int64) {
 func (k *contender) sweep(id int64) {
 	if k.late {
 		k.late = false
-		k.queue.Core.Session().Sweep(id, k.queue.Path, k.prefix)
+		cleanup.Sweep(k.queue.Core.Session(), id, k.queue.Path, k.prefix)
 	}
 }
 
@@ -137,9 +138,9 @@ func leave(s *session.Session, id int64, all ...*contender) {
 			nodes = append(nodes, k.path)
 		case replacing: // either of the two nodes may be there
 			nodes = append(nodes, k.path)
-			s.RemoveDoubtful(id, k.request, k.queue.Path, k.prefix)
+			cleanup.RemoveDoubtful(s, id, k.request, k.queue.Path, k.prefix)
 		case creating:
-			s.RemoveDoubtful(id, k.request, k.queue.Path, k.prefix)
+			cleanup.RemoveDoubtful(s, id, k.request, k.queue.Path, k.prefix)
 		}
 		k.sweep(id)
 		k.drop()
@@ -148,6 +149,6 @@ func leave(s *session.Session, id int64, all ...*contender) {
 		}
 	}
 	if len(nodes) > 0 {
-		s.RemoveAll(id, nodes)
+		cleanup.RemoveAll(s, id, nodes)
 	}
 }

@@ -60,7 +60,7 @@ func (a *Attempt) creations(c *transport.Conn, p plan, all []creation) ([]creati
 
 // tooLarge is whether several transactions would be better.
 func (a *Attempt) tooLarge(call *transport.Call, err error) bool {
-	return errors.Is(err, session.ErrTooLarge) || err == nil && call.Size() > a.session.MostInTransaction()
+	return errors.Is(err, session.ErrTooLarge) || err == nil && call.Size() > session.MostInTransaction(a.session)
 }
 
 // mostBytes bounds a transaction. Servers cut the connection when one is larger

@@ -7,6 +7,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/session/cleanup"
 	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
@@ -56,7 +57,7 @@ func (a *Attempt) exchange(ctx context.Context, c *transport.Conn, p plan) error
 		return err
 	}
 	for _, call := range front {
-		if err := a.session.AwaitBarrier(ctx, c, call); err != nil {
+		if err := session.AwaitBarrier(ctx, a.session, c, call); err != nil {
 			return err
 		}
 	}
@@ -122,7 +123,7 @@ func (l *listing) ask(a *Attempt, p plan, calls []*transport.Call) []*transport.
 	for i, k := range l.of {
 		paths[i] = k.queue.Path
 	}
-	l.many = a.session.NewLists(paths, a.apart)
+	l.many = session.NewLists(a.session, paths, a.apart)
 	return append(calls, l.many.Calls...)
 }
 
@@ -159,16 +160,16 @@ func (l *listing) read(ctx context.Context, a *Attempt, c *transport.Conn) error
 // children are those that a list has shown.
 func (l *listing) children(ctx context.Context, a *Attempt, c *transport.Conn, i int) (wire.Names, error) {
 	if l.many == nil {
-		return a.session.List(ctx, c, l.plain[i])
+		return session.List(ctx, a.session, c, l.plain[i])
 	}
-	return a.session.Listed(ctx, c, l.many, i)
+	return session.Listed(ctx, a.session, c, l.many, i)
 }
 
 // removeIn deletes the nodes in one queue.
 func (a *Attempt) removeIn(q *Queue) {
 	for i := range a.contenders {
 		if k := &a.contenders[i]; k.queue == q && k.phase == queued {
-			a.session.Remove(a.id, k.path)
+			cleanup.Remove(a.session, a.id, k.path)
 		}
 	}
 }
@@ -182,7 +183,7 @@ type childWatch struct {
 // askWatched asks for a single queue, and to be told of its next change.
 func (l *listing) askWatched(ctx context.Context, a *Attempt, c *transport.Conn, w *childWatch) (err error) {
 	changed := w.changed
-	l.plain[0], w.watch, err = a.session.WatchChildren(ctx, c, l.of[0].queue.Path, func(ev session.Event) { changed <- ev.Err })
+	l.plain[0], w.watch, err = session.WatchChildren(ctx, a.session, c, l.of[0].queue.Path, func(ev session.Event) { changed <- ev.Err })
 	return err
 }
 

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/session/cleanup"
 	"github.com/paddock-zk/paddock/internal/session/nodename"
 	"github.com/paddock-zk/paddock/recipes/internal/znode"
 )
@@ -52,20 +53,20 @@ func (n *Node) ID() int64 { return n.id }
 func (n *Node) SawMulti() bool { return n.sawMulti }
 
 // State is how sure it is that the node exists and that its session has not ended.
-func (n *Node) State() (session.TrackedState, error) { return n.Session().TrackedState(n.tracked) }
+func (n *Node) State() (session.TrackedState, error) { return n.tracked.State() }
 
 // IsTracked is whether the session answers for it.
 func (n *Node) IsTracked() bool { return n.tracked != nil }
 
 // Untrack ends that. The node has to be removed then.
-func (n *Node) Untrack() { n.Session().Untrack(n.tracked) }
+func (n *Node) Untrack() { n.tracked.Untrack() }
 
 // Deleted tells the session that the node is gone.
-func (n *Node) Deleted() { n.Session().Deleted(n.tracked) }
+func (n *Node) Deleted() { n.tracked.Deleted() }
 
 // Remove deletes the node, in the background if need be.
-func (n *Node) Remove() *session.Removal {
-	r := n.Session().Remove(n.id, n.path)
+func (n *Node) Remove() *cleanup.Removal {
+	r := cleanup.Remove(n.Session(), n.id, n.path)
 	n.Sweep()
 	return r
 }
@@ -74,7 +75,7 @@ func (n *Node) Remove() *session.Removal {
 func (n *Node) Sweep() {
 	if n.late {
 		n.late = false
-		n.Session().Sweep(n.id, n.queue.Path, n.prefix())
+		cleanup.Sweep(n.Session(), n.id, n.queue.Path, n.prefix())
 	}
 }
 
@@ -94,7 +95,7 @@ func (n *Node) In(q *Queue) Node {
 // Pass makes another owner be told of the node, which that has already. It fails, and
 // changes nothing, unless the node is sure to be ours for some time.
 func (n *Node) Pass(to Owner) error {
-	if err := n.Session().PassTracked(n.tracked, to.NodeChanged); err != nil {
+	if err := n.tracked.Pass(to.NodeChanged); err != nil {
 		return err
 	}
 	n.late = false // the other one looks for a second node
@@ -104,7 +105,7 @@ func (n *Node) Pass(to Owner) error {
 // Observe calls fn with the node's data, now and after each change, until it is stopped
 // or the session is over.
 func (n *Node) Observe(fn func(data []byte)) (stop func()) {
-	return n.Session().Observe(n.id, n.path, fn)
+	return session.Observe(n.Session(), n.id, n.path, fn)
 }
 
 // RemoveAll deletes the nodes of owners of one client together.
@@ -113,7 +114,7 @@ func RemoveAll(nodes []*Node) {
 	var paths []string
 	flush := func() {
 		if len(paths) > 0 {
-			nodes[0].Session().RemoveAll(id, paths)
+			cleanup.RemoveAll(nodes[0].Session(), id, paths)
 		}
 	}
 	for _, n := range nodes {

@@ -69,7 +69,7 @@ func (e *predecessorEvents) ownEvent(ev session.Event) {
 	node := e.tracked
 	e.mu.Unlock()
 	if gone && node != nil {
-		e.s.Vanished(node)
+		node.Vanished()
 	}
 }
 
@@ -84,7 +84,7 @@ func (e *predecessorEvents) track(node *session.TrackedNode) {
 	gone := e.gone
 	e.mu.Unlock()
 	if gone {
-		e.s.Vanished(node)
+		node.Vanished()
 	}
 }
 
@@ -101,7 +101,7 @@ func (e *predecessorEvents) aheadEvent(ev session.Event) {
 func (pw *predecessorWatch) stop() {
 	for _, w := range pw.watches {
 		if w != nil {
-			pw.s.StopWatch(w)
+			session.StopWatch(pw.s, w)
 		}
 	}
 	pw.watches, pw.events, pw.won = [2]*session.Watch{}, nil, nil
@@ -135,11 +135,11 @@ func (pw *predecessorWatch) wait(ctx context.Context, a *Attempt, c *transport.C
 	var calls []*transport.Call
 	if p.next != "" {
 		two = make(chan error, 1)
-		call, watch, err := a.session.WatchData(ctx, c, session.Below(k.queue.Path, p.next), func(ev session.Event) { two <- ev.Err })
+		call, watch, err := session.WatchData(ctx, a.session, c, session.Below(k.queue.Path, p.next), func(ev session.Event) { two <- ev.Err })
 		if err != nil {
 			return false, err
 		}
-		defer a.session.StopWatch(watch)
+		defer session.StopWatch(a.session, watch)
 		calls = append(calls, call)
 	}
 	if err := pw.settle(ctx, calls); err != nil {
@@ -186,7 +186,7 @@ func (pw *predecessorWatch) settle(ctx context.Context, others []*transport.Call
 			path string
 			fn   func(session.Event)
 		}{{session.Below(e.queue, e.ahead), e.aheadEvent}, {e.own, e.ownEvent}} {
-			call, watch, err := s.WatchData(ctx, e.c, set.path, set.fn)
+			call, watch, err := session.WatchData(ctx, s, e.c, set.path, set.fn)
 			if err != nil {
 				return err
 			}

@@ -237,7 +237,7 @@ func (s *Semaphore) won(*Attempt) []*contender { return s.leases }
 
 func (s *Semaphore) unwatch(a *Attempt) {
 	if s.children.watch != nil {
-		a.session.StopWatch(s.children.watch)
+		session.StopWatch(a.session, s.children.watch)
 	}
 	s.children = childWatch{}
 }

@@ -26,17 +26,17 @@ func (a *Attempt) waitFor(ctx context.Context, c *transport.Conn, k *contender, 
 	}
 	// Reading leaves no watch behind if the node is gone by now, as asking for
 	// its existence would. But it needs the right to read.
-	call, watch, err := s.WatchData(ctx, c, session.Below(k.queue.Path, p.Ahead), fn)
+	call, watch, err := session.WatchData(ctx, s, c, session.Below(k.queue.Path, p.Ahead), fn)
 	if err != nil {
 		return err
 	}
-	defer s.StopWatch(watch)
+	defer session.StopWatch(s, watch)
 	err = s.Await(ctx, c, call, false)
 	if errors.Is(err, zk.ErrNoAuth) {
 		var folder *session.Watch
 		folder, err = a.watchUnreadable(ctx, c, k.queue, p.Ahead, fn)
 		if folder != nil {
-			defer s.StopWatch(folder)
+			defer session.StopWatch(s, folder)
 		}
 	}
 	switch {
@@ -61,7 +61,7 @@ func (a *Attempt) waitFor(ctx context.Context, c *transport.Conn, k *contender, 
 // watches it. So the queue's folder is watched, which every change in the queue
 // ends. The result is ErrNoNode if the node is gone.
 func (a *Attempt) watchUnreadable(ctx context.Context, c *transport.Conn, q *Queue, name string, fn func(session.Event)) (*session.Watch, error) {
-	call, watch, err := a.session.WatchChildren(ctx, c, q.Path, fn)
+	call, watch, err := session.WatchChildren(ctx, a.session, c, q.Path, fn)
 	if err != nil {
 		return nil, err
 	}

@@ -170,7 +170,7 @@ func (a *Multi) watchAhead(ctx context.Context, c *transport.Conn) (again bool, 
 		}
 		m.unwatch()
 		fired := new(atomic.Bool)
-		call, watch, err := s.WatchData(ctx, c, session.Below(m.queue.Path, m.ahead), a.wakes(fired))
+		call, watch, err := session.WatchData(ctx, s, c, session.Below(m.queue.Path, m.ahead), a.wakes(fired))
 		if err != nil {
 			return false, err
 		}
@@ -213,7 +213,7 @@ func (a *Multi) wakes(fired *atomic.Bool) func(session.Event) {
 
 func (m *member) unwatch() {
 	if m.watch != nil {
-		m.queue.Core.Session().StopWatch(m.watch)
+		session.StopWatch(m.queue.Core.Session(), m.watch)
 	}
 	m.watch, m.watched, m.fired = nil, "", nil
 }

@@ -1,4 +1,7 @@
-package session
+// Package cleanup deletes nodes of a session that have to go: at once, and in the
+// background if that fails, until they are known to be gone or their session is over.
+// Close of the session waits for its work.
+package cleanup
 
 import (
 	"context"
@@ -9,6 +12,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/session/deadline"
 	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
@@ -19,22 +24,22 @@ var ErrLate = errors.New("not answered in time")
 // Removal is the deletion of an ephemeral node of ours, which goes on until the
 // node is gone or its session is over.
 type Removal struct {
-	session  *Session
+	session  *session.Session
 	path     string
 	answered chan struct{}
 	reported bool // to the error listeners; written before a job has it, and by that
 	doubtful bool // an attempt may have deleted the node; written likewise
-	wait     waitLink
+	limit    deadline.Entry
 
 	mu   sync.Mutex // guards the fields below
 	told bool       // answered is closed
+	over bool       // nothing more will be done
 	err  error
-	over bool // nothing more will be done
 	last error
 	then func(error)
 }
 
-func (s *Session) newRemoval(path string) *Removal {
+func newRemoval(s *session.Session, path string) *Removal {
 	return &Removal{session: s, path: path, answered: make(chan struct{})}
 }
 
@@ -45,10 +50,10 @@ func (s *Session) newRemoval(path string) *Removal {
 // ErrLate; after the last two it is tried again in the background. It is called
 // once.
 func (r *Removal) Wait(limit time.Duration) error {
-	r.session.expect(r, limit)
+	r.expect(limit)
 	select {
 	case <-r.answered:
-	case <-r.session.life.Done():
+	case <-r.session.Done():
 		r.waitClosing(limit)
 	}
 	r.mu.Lock()
@@ -64,8 +69,20 @@ func (r *Removal) waitClosing(limit time.Duration) {
 	select {
 	case <-r.answered:
 	case <-t.C:
-		r.tell(ErrLate)
+		r.GiveUp()
 		<-r.answered
+	}
+}
+
+// expect sees to it that the removal is answered within the limit.
+func (r *Removal) expect(limit time.Duration) {
+	if limit <= 0 {
+		r.GiveUp()
+		return
+	}
+	r.session.Deadlines().Add(&r.limit, r, limit)
+	if r.isTold() { // before it was waited for
+		r.session.Deadlines().Remove(&r.limit)
 	}
 }
 
@@ -93,7 +110,7 @@ func (r *Removal) tell(err error) {
 	}
 	r.mu.Unlock()
 	if first {
-		r.session.forget(r)
+		r.session.Deadlines().Remove(&r.limit)
 		close(r.answered)
 	}
 }
@@ -117,18 +134,17 @@ func (r *Removal) end(err error) {
 
 // Remove deletes a node that was created in the session given: at once, and in
 // the background if that fails. It does not block.
-func (s *Session) Remove(session int64, path string) *Removal {
-	r := s.newRemoval(path)
-	c, err := s.Current(session)
+func Remove(s *session.Session, id int64, path string) *Removal {
+	r := newRemoval(s, path)
+	c, err := s.Current(id)
 	if err == nil {
 		call := deletion(path)
-		call.OnReply = func(call *transport.Call) { s.removed(r, session, s.ended(call, true)) }
-		if err = s.sendAtOnce(c, call); err == nil {
+		call.OnReply = func(call *transport.Call) { r.attempted(id, s.Ended(call, true)) }
+		if err = s.SendAtOnce(c, call); err == nil {
 			return r
 		}
-		err = lostError(err, false)
 	}
-	s.removed(r, session, err)
+	r.attempted(id, err)
 	return r
 }
 
@@ -136,27 +152,27 @@ func deletion(path string) *transport.Call {
 	return transport.NewCall(wire.OpDelete, &wire.PathVersionRequest{Path: path, Version: -1})
 }
 
-// removed takes in how the first attempt went.
-func (s *Session) removed(r *Removal, session int64, err error) {
+// attempted takes in how the first attempt went.
+func (r *Removal) attempted(id int64, err error) {
 	if r.ends(err) {
 		return
 	}
 	left := []*Removal{r}
-	if !Passing(err) {
-		s.refused(left, err)
+	if !session.Passing(err) {
+		refused(r.session, left, err)
 	}
-	s.removeLater(session, left)
+	removeLater(r.session, id, left)
 }
 
 // ends takes in how an attempt went, and reports whether it was the last one.
 func (r *Removal) ends(err error) bool {
 	switch {
-	case errors.Is(err, ErrOutcomeUnknown):
+	case errors.Is(err, session.ErrOutcomeUnknown):
 		r.doubtful = true
 	case errors.Is(err, zk.ErrNoNode) && r.doubtful:
 		err = nil
 	}
-	if err != nil && !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, ErrSessionOver) && !errors.Is(err, ErrClosed) {
+	if err != nil && !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, session.ErrSessionOver) && !errors.Is(err, session.ErrClosed) {
 		return false
 	}
 	r.end(err)
@@ -165,7 +181,7 @@ func (r *Removal) ends(err error) bool {
 
 // refused reports to the waiters of removals, and to the error listeners, that the
 // servers refuse them for now.
-func (s *Session) refused(all []*Removal, err error) {
+func refused(s *session.Session, all []*Removal, err error) {
 	for _, r := range all {
 		r.reported = true
 		r.tell(err)
@@ -178,20 +194,20 @@ func (s *Session) refused(all []*Removal, err error) {
 
 // removeLater deletes nodes in the background, until all are known to be gone or
 // their session is over.
-func (s *Session) removeLater(session int64, left []*Removal) {
+func removeLater(s *session.Session, id int64, left []*Removal) {
 	started := s.Go(func(ctx context.Context) {
-		for pause := firstAgain; ; pause = min(2*pause, mostAgain) {
-			if left = s.removeEach(ctx, session, left); len(left) == 0 || s.pause(ctx, pause) != nil {
+		for pause := session.FirstPause; ; pause = min(2*pause, session.MostPause) {
+			if left = removeEach(ctx, s, id, left); len(left) == 0 || session.Pause(ctx, s, pause) != nil {
 				break
 			}
 		}
 		for _, r := range left {
-			r.end(ErrClosed)
+			r.end(session.ErrClosed)
 		}
 	})
 	if !started {
 		for _, r := range left {
-			r.end(ErrClosed)
+			r.end(session.ErrClosed)
 		}
 	}
 }
@@ -199,15 +215,15 @@ func (s *Session) removeLater(session int64, left []*Removal) {
 // removeEach tries once to delete nodes, and returns those that are left. A node
 // that we are not let delete is tried again as well: it stands in the way of
 // everybody.
-func (s *Session) removeEach(ctx context.Context, session int64, all []*Removal) (left []*Removal) {
-	c, err := s.ConnIn(ctx, session)
+func removeEach(ctx context.Context, s *session.Session, id int64, all []*Removal) (left []*Removal) {
+	c, err := s.ConnIn(ctx, id)
 	if err != nil {
 		for _, r := range all {
 			r.end(err)
 		}
 		return nil
 	}
-	var refused []*Removal
+	var denied []*Removal
 	var why error
 	tried := 0
 	request := func(i int) *transport.Call { return deletion(all[i].path) }
@@ -217,14 +233,14 @@ func (s *Session) removeEach(ctx context.Context, session int64, all []*Removal)
 		switch {
 		case r.ends(err):
 			return nil
-		case !Passing(err) && !r.reported:
-			refused, why = append(refused, r), err
+		case !session.Passing(err) && !r.reported:
+			denied, why = append(denied, r), err
 		}
 		left = append(left, r)
 		return nil
 	})
-	if len(refused) > 0 {
-		s.refused(refused, why)
+	if len(denied) > 0 {
+		refused(s, denied, why)
 	}
 	return append(left, all[tried:]...) // the connection is gone, or the session is being closed
 }
@@ -232,21 +248,21 @@ func (s *Session) removeEach(ctx context.Context, session int64, all []*Removal)
 // RemoveAll is Remove for several nodes, in transactions that servers take: one,
 // unless there are many. If a transaction is refused, because a node of it is
 // gone, say, its nodes are deleted each for itself.
-func (s *Session) RemoveAll(session int64, paths []string) []*Removal {
+func RemoveAll(s *session.Session, id int64, paths []string) []*Removal {
 	if len(paths) == 1 {
-		return []*Removal{s.Remove(session, paths[0])}
+		return []*Removal{Remove(s, id, paths[0])}
 	}
 	all := make([]*Removal, len(paths))
 	for i, path := range paths {
-		all[i] = s.newRemoval(path)
+		all[i] = newRemoval(s, path)
 	}
-	c, err := s.Current(session)
+	c, err := s.Current(id)
 	if err != nil {
-		s.removeLater(session, all)
+		removeLater(s, id, all)
 		return all
 	}
-	b := &removals{session: s, conn: c, id: session, left: all}
-	for range batchesAhead {
+	b := &removals{session: s, conn: c, id: id, left: all}
+	for range session.BatchesAhead {
 		b.next()
 	}
 	return all
@@ -254,7 +270,7 @@ func (s *Session) RemoveAll(session int64, paths []string) []*Removal {
 
 // removals are those of one RemoveAll. The reply to one transaction sends the next.
 type removals struct {
-	session *Session
+	session *session.Session
 	conn    *transport.Conn
 	id      int64 // of the session that the nodes were created in
 
@@ -282,27 +298,27 @@ func (b *removals) next() {
 			for _, r := range batch {
 				r.doubtful = !call.Replied()
 			}
-			b.session.removeLater(b.id, batch)
+			removeLater(b.session, b.id, batch)
 		}
 		b.next()
 	}
-	if b.session.sendAtOnce(b.conn, call) != nil {
-		b.session.removeLater(b.id, append(batch, b.takeAll()...))
+	if b.session.SendAtOnce(b.conn, call) != nil {
+		removeLater(b.session, b.id, append(batch, b.takeAll()...))
 	}
 }
 
 // done is whether a transaction has deleted all of its nodes.
 func (b *removals) done(call *transport.Call, n int) bool {
 	var resp wire.MultiResponse
-	return b.session.ended(call, true) == nil && call.Decode(&resp) == nil && len(resp.Results) == n && resp.Results[0].Op != wire.OpError
+	return b.session.Ended(call, true) == nil && call.Decode(&resp) == nil && len(resp.Results) == n && resp.Results[0].Op != wire.OpError
 }
 
 // take takes out what fits into one transaction.
 func (b *removals) take() []*Removal {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	room, n := b.session.room(), 0
-	for n < len(b.left) && (room.take(b.left[n].path) || n == 0) {
+	room, n := session.RoomOf(b.session), 0
+	for n < len(b.left) && (room.Take(b.left[n].path) || n == 0) {
 		n++
 	}
 	batch := b.left[:n:n]
@@ -320,7 +336,7 @@ func (b *removals) takeAll() []*Removal {
 
 // RemoveDoubtful sees to it that a protected ephemeral node goes whose creation
 // has no known outcome. The call is waited for, then the node looked for.
-func (s *Session) RemoveDoubtful(session int64, call *transport.Call, parent, protection string) {
+func RemoveDoubtful(s *session.Session, id int64, call *transport.Call, parent, protection string) {
 	doubtful := func() bool {
 		var lost *transport.LostError
 		refused := call.Replied() && call.Code() != wire.CodeOK
@@ -329,7 +345,7 @@ func (s *Session) RemoveDoubtful(session int64, call *transport.Call, parent, pr
 	select {
 	case <-call.Done():
 		if doubtful() {
-			s.Sweep(session, parent, protection)
+			Sweep(s, id, parent, protection)
 		}
 		return
 	default:
@@ -338,7 +354,7 @@ func (s *Session) RemoveDoubtful(session int64, call *transport.Call, parent, pr
 		select {
 		case <-call.Done():
 			if doubtful() {
-				s.Sweep(session, parent, protection)
+				Sweep(s, id, parent, protection)
 			}
 		case <-ctx.Done(): // the session is being closed
 		}

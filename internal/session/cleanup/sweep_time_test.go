@@ -1,0 +1,34 @@
+package cleanup
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/internal/session"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+func TestSweepDeletesWhatHasTheProtection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := open(t, zktest.Start(t, zktest.InMemory()))
+		ours, kept := session.NewProtection(s), session.NewProtection(s)
+		require.NoError(t, create(t.Context(), s, "/"+ours+"a"))
+		require.NoError(t, create(t.Context(), s, "/"+kept+"a"))
+		Sweep(s, s.ID(), "/", ours)
+		synctest.Wait()
+		c, err := s.Conn(t.Context(), true)
+		require.NoError(t, err)
+		_, err = session.Stat(t.Context(), s, c, "/"+ours+"a")
+		require.ErrorIs(t, err, zk.ErrNoNode)
+		_, err = session.Stat(t.Context(), s, c, "/"+kept+"a")
+		require.NoError(t, err)
+		assert.Empty(t, sweepsSlot.Of(s).wanted)
+		require.NoError(t, s.Close())
+		Sweep(s, s.ID(), "/", ours)
+		assert.Empty(t, sweepsSlot.Of(s).wanted, "no job can run any more")
+	})
+}

@@ -1,0 +1,35 @@
+package session
+
+// MostOperations and mostInTransaction bound a transaction where several will do as
+// well, as a server does nothing else meanwhile.
+const (
+	MostOperations    = 500
+	mostInTransaction = 512 << 10
+)
+
+// MostInTransaction is the size that a transaction may have, also where a larger
+// request is allowed.
+func MostInTransaction(s *Session) int { return min(mostInTransaction, s.cfg.Transport.MaxRequest) }
+
+// Room is what there is room for in a transaction, each operation of which names a
+// node and no more.
+type Room struct{ ops, bytes int }
+
+const (
+	// pathOpSize is what an operation takes that names a node, without its path: its
+	// header, the length of the path, and a version.
+	pathOpSize = 9 + 4 + 4
+	// transactionSize is what a transaction takes without operations.
+	transactionSize = 8 + 9
+)
+
+// RoomOf is that of an empty transaction: without the header of the request, and the
+// end of the transaction.
+func RoomOf(s *Session) Room { return Room{MostOperations, MostInTransaction(s) - transactionSize} }
+
+// Take reports whether there is room for one more operation.
+func (r *Room) Take(path string) bool {
+	r.ops--
+	r.bytes -= pathOpSize + len(path)
+	return r.ops >= 0 && r.bytes >= 0
+}

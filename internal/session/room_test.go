@@ -1,0 +1,27 @@
+package session
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/paddock-zk/paddock/internal/transport"
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+// What is counted of a request is what the codec writes.
+func TestRoomInATransaction(t *testing.T) {
+	for _, n := range []int{1, 7, 400} {
+		req, bytes := &wire.MultiRequest{}, 0
+		for i := range n {
+			path := fmt.Sprint("/a/node/", i)
+			req.Ops = append(req.Ops, wire.MultiOp{Op: wire.OpCheck, Request: &wire.PathVersionRequest{Path: path, Version: -1}})
+			empty := Room{MostOperations, 0}
+			empty.Take(path)
+			bytes -= empty.bytes
+		}
+		s := &Session{cfg: Config{Transport: transport.Config{MaxRequest: transport.NewCall(wire.OpMulti, req).Size()}}}
+		assert.Equal(t, bytes, RoomOf(s).bytes)
+	}
+}
