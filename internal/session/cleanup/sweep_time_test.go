@@ -32,3 +32,22 @@ func TestSweepDeletesWhatHasTheProtection(t *testing.T) {
 		assert.Empty(t, sweepsSlot.Of(s).wanted, "no job can run any more")
 	})
 }
+
+// The request whose reply was lost is applied late: after the session has come back,
+// and before its next write. So a list without a write before would not show the node.
+func TestSweepComesBehindAWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		s, _ := open(t, srv)
+		late, _ := open(t, srv)
+		ours := session.NewProtection(s)
+		srv.On(zktest.Match{Op: "multi", Session: s.ID(), Nth: 1}, zktest.Call(func(zktest.Request) {
+			assert.NoError(t, create(t.Context(), late, "/"+ours+"a"))
+		}))
+		Sweep(s, s.ID(), "/", ours)
+		synctest.Wait()
+		assert.Equal(t, 1, srv.Requests()["create2"])
+		assert.Equal(t, 1, srv.Requests()["delete"])
+		assert.Empty(t, srv.Ephemerals(0))
+	})
+}
