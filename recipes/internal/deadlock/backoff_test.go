@@ -15,23 +15,23 @@ func TestBackoff(t *testing.T) {
 		}
 		return after
 	}
-	assert.Equal(t, firstSure, p.time())
+	assert.Equal(t, firstBackoff, p.time())
 	p.yielded()
-	assert.Equal(t, firstSure*5/4, p.time())
+	assert.Equal(t, firstBackoff*5/4, p.time())
 	begins()
-	assert.Equal(t, firstSure, p.time())
+	assert.Equal(t, firstBackoff, p.time())
 	assert.Equal(t, 28, begins(), "yields up to 450 ms")
 
 	p.worth()
-	assert.False(t, p.paid, "to have waited for a millisecond says nothing about half a second")
+	assert.Equal(t, mostBackoff, p.most, "to have waited for a millisecond says nothing about half a second")
 	for p.time() < mostBackoff/4 {
 		p.yielded()
 	}
 	p.worth()
-	assert.True(t, p.paid)
-	assert.Equal(t, 2*mostBackoff, p.time(), "where it was")
+	assert.Equal(t, 2*mostBackoff, p.most)
+	assert.Less(t, p.time(), mostBackoff, "where it was")
 	begins()
-	assert.Equal(t, 10, begins(), "yields up to 900 ms, in larger steps")
+	assert.Equal(t, 31, begins(), "yields up to 900 ms")
 	for range 100 {
 		for p.time() < p.most/4 {
 			p.yielded()
@@ -56,10 +56,4 @@ func TestStallTimeout(t *testing.T) {
 	s.yielded(began)
 	assert.True(t, s.rests(began.Add(leastStall/2-1)))
 	assert.False(t, s.rests(began.Add(leastStall/2)))
-
-	assert.Equal(t, leastStall*3125/1024, (&stallTimeout{waiting: began, yields: 5}).time(began.Add(400*time.Millisecond)), "by yields")
-	assert.Equal(t, 250*time.Millisecond, after(time.Second), "a quarter of the wait at most")
-	s.yields = 100
-	assert.Equal(t, mostGrown, after(3*time.Second))
-	assert.Equal(t, 2*mostGrown, after(10*time.Second), "a tenth again")
 }

@@ -42,7 +42,7 @@ func blocked(after time.Duration, has Node, behind ...Node) *View {
 }
 
 func TestDecide(t *testing.T) {
-	const soon, later = firstSure, leastStall
+	const soon, later = firstBackoff, leastStall
 	unknown := of("b0", 1, "x")
 	unknown.Known = false
 	for name, c := range map[string]struct {
@@ -57,8 +57,8 @@ func TestDecide(t *testing.T) {
 		"an owner without a tag, of the session": {soon, of("a1", 1, ""), []Node{of("a0", 1, "")}, []int{0}},
 		"of another session":                     {later - 1, of("a1", 1, "x"), []Node{of("b0", 2, "x")}, nil},
 		"of another session, and a stall":        {later, of("a1", 1, "x"), []Node{of("b0", 2, "x")}, []int{0}},
-		"another tag of the session":             {firstUnsure, of("a1", 1, "x"), []Node{of("b0", 1, "y")}, []int{0}},
-		"the same, too soon":                     {firstUnsure - 1, of("a1", 1, "x"), []Node{of("b0", 1, "y")}, nil},
+		"another tag of the session":             {firstBackoff, of("a1", 1, "x"), []Node{of("b0", 1, "y")}, []int{0}},
+		"the same, too soon":                     {firstBackoff - 1, of("a1", 1, "x"), []Node{of("b0", 1, "y")}, nil},
 		"two of the session wait":                {later - 1, of("a1", 1, "x"), []Node{of("b0", 1, "y"), of("c0", 1, "z")}, nil},
 		"another tag, but a MultiLock":           {later - 1, of("a1", 1, "x"), []Node{of("b0", 1, "My")}, nil},
 		"a MultiLock with a lesser tag":          {soon, of("a1", 1, "Ma"), []Node{of("a0", 1, "Ma")}, []int{0}},
@@ -124,7 +124,7 @@ func TestNextLook(t *testing.T) {
 	all := func(int) bool { return true }
 	h := begun(1)
 	h.SawHolder(0, "a", start)
-	assert.Equal(t, firstSure, h.Next(start, all, least), "when it is sure")
+	assert.Equal(t, firstBackoff, h.Next(start, all, least), "when it is sure")
 	assert.Equal(t, firstLook/2, h.Next(start, func(int) bool { return false }, least), "nobody has anything")
 	assert.Equal(t, 2*firstLook, h.lookIn)
 	h.CameFirst()
@@ -157,7 +157,7 @@ func TestLearn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := begun(2)
-			h.sure.first = mostBackoff / 4
+			h.sure.yields = 25 // of 28 up to its most
 			s := suspectedCycle{grade: sure, at: 0, own: own, waits: waits, of: 1, has: has}
 			h.remember(s, true)
 			assert.False(t, h.Suspects(), "other MultiLocks are none")
@@ -170,7 +170,7 @@ func TestLearn(t *testing.T) {
 			}})
 			got := none
 			switch {
-			case h.sure.paid:
+			case h.sure.most > mostBackoff:
 				got = paid
 			case h.Suspects():
 				got = kept

@@ -50,8 +50,8 @@ const (
 // Begin sets out, at first or in another session, with a number of queues.
 func (h *History) Begin(queues int, now time.Time) {
 	*h = History{
-		sure:   backoff{first: firstSure, most: mostBackoff},
-		unsure: backoff{first: firstUnsure, most: mostBackoff},
+		sure:   backoff{most: mostBackoff},
+		unsure: backoff{most: mostBackoff},
 		stall:  stallTimeout{waiting: now},
 		lookIn: firstLook,
 		queues: queues,
