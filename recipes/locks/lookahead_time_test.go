@@ -78,8 +78,8 @@ func TestLookAheadBehindADowngrade(t *testing.T) {
 	})
 }
 
-// heirTo is who waits with look-ahead behind a holder, at the second place.
-type heirTo struct {
+// nextOwner waits with look-ahead behind a holder, at the second place.
+type nextOwner struct {
 	srv    *zktest.Server
 	holder *locks.Hold
 	client *framework.Client // the next owner's
@@ -89,44 +89,44 @@ type heirTo struct {
 
 // Each condition for having the lock without a look is missing once; the next owner
 // has to look then. The last resort is always a list.
-func TestHeirLooksWhenInDoubt(t *testing.T) {
-	release := func(t *testing.T, h *heirTo) { require.NoError(t, h.holder.Release()) }
+func TestNextOwnerLooksWhenInDoubt(t *testing.T) {
+	release := func(t *testing.T, h *nextOwner) { require.NoError(t, h.holder.Release()) }
 	for name, tc := range map[string]struct {
 		own    bool // the holder is of the next owner's session
-		meddle func(t *testing.T, h *heirTo)
+		meddle func(t *testing.T, h *nextOwner)
 		lists  int
 	}{
 		"nothing":  {false, release, 0},
 		"own head": {true, release, 1},
-		"written to the head": {false, func(t *testing.T, h *heirTo) {
+		"written to the head": {false, func(t *testing.T, h *nextOwner) {
 			require.NoError(t, locks.AttemptRevoke(t.Context(), h.other, h.holder.Path()))
 			time.Sleep(time.Second)
 			release(t, h)
 		}, 1},
-		"written to its own node": {false, func(t *testing.T, h *heirTo) {
+		"written to its own node": {false, func(t *testing.T, h *nextOwner) {
 			require.NoError(t, locks.AttemptRevoke(t.Context(), h.other, h.node))
 			time.Sleep(time.Second)
 			release(t, h)
 		}, 1},
-		"own node deleted before": {false, func(t *testing.T, h *heirTo) {
+		"own node deleted before": {false, func(t *testing.T, h *nextOwner) {
 			require.NoError(t, h.other.Delete(t.Context(), h.node, framework.AnyVersion))
 			release(t, h)
 		}, 2}, // not there any more, and the new place
-		"own node deleted together": {false, func(t *testing.T, h *heirTo) {
+		"own node deleted together": {false, func(t *testing.T, h *nextOwner) {
 			tx := h.other.Transaction()
 			tx.Delete(h.node, framework.AnyVersion)
 			tx.Delete(h.holder.Path(), framework.AnyVersion)
 			_, err := tx.Commit(t.Context())
 			require.NoError(t, err)
 		}, 2},
-		"cut": {false, func(t *testing.T, h *heirTo) {
+		"cut": {false, func(t *testing.T, h *nextOwner) {
 			require.NoError(t, h.srv.Disconnect(h.client.SessionID()))
 			release(t, h)
 		}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := &heirTo{srv: zktest.Start(t, zktest.InMemory(), zktest.Latency(d))}
+				h := &nextOwner{srv: zktest.Start(t, zktest.InMemory(), zktest.Latency(d))}
 				h.client, h.other = connect(t, h.srv), connect(t, h.srv)
 				by := h.other
 				if tc.own {

@@ -60,7 +60,7 @@ const (
 	finding  stage = iota // what creations of unknown outcome have made
 	together              // to make turn and leases in one step
 	queueing              // to get the turn
-	lending               // to get the leases
+	leasing               // to get the leases
 )
 
 // NewSemaphore sets out to get n leases of a semaphore with a total. contended is
@@ -95,7 +95,7 @@ func (s *Semaphore) look(ctx context.Context, a *Attempt, c *transport.Conn) err
 	if snap.Len()+s.n <= s.total {
 		return nil
 	}
-	s.stage, s.full = lending, true
+	s.stage, s.full = leasing, true
 	s.leasePosition = Position{At: snap.Len(), Ahead: snap.Name(0)}
 	return ErrNotAcquired
 }
@@ -116,7 +116,7 @@ func (s *Semaphore) plan(a *Attempt) plan {
 		s.stage = queueing
 		return plan{list: turn}
 	default:
-		s.stage = lending
+		s.stage = leasing
 		s.children = childWatch{changed: make(chan error, 1)}
 		missing := slices.DeleteFunc(slices.Clone(s.leases), func(k *contender) bool { return k.phase != absent })
 		return plan{create: missing, split: true, list: s.leases[:1], watch: &s.children}
@@ -147,7 +147,7 @@ func (s *Semaphore) judge(a *Attempt) (step, error) {
 			s.giveBack(a)
 		}
 		return again, nil
-	case lending:
+	case leasing:
 		return s.judgeLeases(a)
 	}
 	s.optimistic = false
@@ -200,7 +200,7 @@ func (s *Semaphore) judgeLeases(a *Attempt) (step, error) {
 		return again, a.deleted(gone...)
 	case !s.full:
 		return granted, nil
-	case s.stage == lending && a.once:
+	case s.stage == leasing && a.once:
 		return waiting, ErrNotAcquired
 	}
 	return waiting, nil
@@ -216,7 +216,7 @@ func (s *Semaphore) giveBack(a *Attempt) {
 
 func (s *Semaphore) wait(ctx context.Context, a *Attempt, c *transport.Conn) (bool, error) {
 	a.tell(Event{Kind: Wait, Queue: s.turn.queue})
-	if s.stage != lending {
+	if s.stage != leasing {
 		return false, a.waitFor(ctx, c, s.turn, &s.turnPosition)
 	}
 	late, stop := s.stalled()
@@ -244,7 +244,7 @@ func (s *Semaphore) unwatch(a *Attempt) {
 
 func (s *Semaphore) obstacle(*Attempt) *Obstacle {
 	switch {
-	case s.stage == lending && s.full:
+	case s.stage == leasing && s.full:
 		return s.leasePosition.obstacle(s.leases[0].queue)
 	case s.turnPosition.Ahead != "":
 		return s.turnPosition.obstacle(s.turn.queue)
