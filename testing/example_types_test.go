@@ -61,8 +61,19 @@ func ExampleSession() {
 	// Output: true 10s true
 }
 
-func serverAndConn() (srv *zktest.Server, conn *zk.Conn, stop func()) {
-	srv, err := zktest.New()
+// A server of a test for limits takes less than a real one would.
+func ExampleLimits() {
+	srv, conn, stop := serverAndConn(zktest.WithLimits(zktest.Limits{Watches: 1}))
+	defer stop()
+
+	_, _, _, first := conn.GetW("/")
+	_, _, _, second := conn.ChildrenW("/")
+	fmt.Println(first, second, srv.Counters().Watches)
+	// Output: <nil> unknown error: -125 1
+}
+
+func serverAndConn(opts ...zktest.Option) (srv *zktest.Server, conn *zk.Conn, stop func()) {
+	srv, err := zktest.New(opts...)
 	if err != nil {
 		log.Fatal(err)
 	}
