@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/recipes/leader"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	"github.com/paddock-zk/paddock/retry"
 	zktest "github.com/paddock-zk/paddock/testing"
@@ -30,6 +31,7 @@ var texts = map[string]error{
 	"locks.ErrLockLost": locks.ErrLockLost, "locks.ErrNodeDeleted": locks.ErrNodeDeleted, "locks.ErrNotAcquired": locks.ErrNotAcquired, "locks.ErrDeadlock": locks.ErrDeadlock,
 	"locks.ErrReleased": locks.ErrReleased, "locks.ErrReleasePending": locks.ErrReleasePending, "locks.ErrInvalidLock": locks.ErrInvalidLock,
 	"locks.ErrSequenceExhausted": locks.ErrSequenceExhausted, "locks.ErrFenced": locks.ErrFenced, "locks.ErrNoFence": locks.ErrNoFence,
+	"leader.ErrLeave": leader.ErrLeave, "leader.ErrSteppedDown": leader.ErrSteppedDown, "leader.ErrUnhealthy": leader.ErrUnhealthy, "leader.ErrExited": leader.ErrExited,
 	"retry.ErrExhausted": retry.ErrExhausted, "retry.ErrStopped": retry.ErrStopped, "retry.ErrUnsure": retry.ErrUnsure, "retry.ErrNoBudget": retry.ErrNoBudget,
 	"zktest.ErrNoSession": zktest.ErrNoSession, "zktest.ErrClosed": zktest.ErrClosed,
 }

@@ -24,7 +24,8 @@ func TestNothingIsBroughtAlong(t *testing.T) {
 		"listeners/...": {zk, "go.uber.org/zap"},
 		"testing/...":   {zk},
 		"framework/...": nil,
-		"recipes/...":   nil,
+		"recipes/...":   {module + "testing"},
+		"recipes/locks": {module + "recipes/leader"},
 		"examples/...":  nil,
 	} {
 		out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", module+pattern).Output()

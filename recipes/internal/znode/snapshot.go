@@ -177,3 +177,19 @@ func (snap *Snapshot) Find(name string) int {
 func (snap *Snapshot) HasYielding() bool {
 	return slices.ContainsFunc(snap.entries, func(s packedEntry) bool { return nodename.Yields(snap.names.At(s.where())) })
 }
+
+// First is the name of the node of one kind that stands first, "" if there is none. The
+// error is ErrSequenceExhausted.
+func First(names []string, kind Kind) (first string, err error) {
+	var lowest int32
+	for _, name := range names {
+		seq, _, ok, err := parseName([]byte(name), []Kind{kind})
+		if err != nil {
+			return "", err
+		}
+		if ok && (first == "" || seq < lowest) {
+			first, lowest = name, seq
+		}
+	}
+	return first, nil
+}

@@ -71,3 +71,20 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestFirst(t *testing.T) {
+	for _, tc := range []struct {
+		names []string
+		first string
+		err   error
+	}{
+		{nil, "", nil},
+		{[]string{"x", "lock-0000000001", "_c_x-latch-000000001"}, "", nil},
+		{[]string{"b-latch-0000000012", "c-latch-0000000003", "a-latch-0000000004"}, "c-latch-0000000003", nil},
+		{[]string{"a-latch-0000000004", "a-latch--2147483648"}, "", ErrSequenceExhausted},
+	} {
+		first, err := First(tc.names, Latch)
+		require.ErrorIs(t, err, tc.err)
+		assert.Equal(t, tc.first, first)
+	}
+}

@@ -1,0 +1,197 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/recipes/internal/lockopt"
+	"github.com/paddock-zk/paddock/recipes/internal/znode"
+	"github.com/paddock-zk/paddock/recipes/locks"
+)
+
+// Latch is a candidate in an election on the layout of Curator's LeaderLatch. Make it
+// with NewLatch. It may be used by any number of goroutines.
+//
+// Source: Curator's LeaderLatch. Differs: the leader watches its own node, so a node that
+// somebody deletes ends the term; a refusal by the servers is returned instead of logged;
+// a lost connection alone does not end a term, see EndOnSuspended.
+type Latch struct{ election }
+
+// NewLatch is a candidate in the election at path, which belongs to it alone. It sends
+// nothing and cannot fail: a nil client, a bad path or a bad option is returned by every
+// call as locks.ErrInvalidLock. It does not stand yet; Await, Run and Terms do.
+func NewLatch(c *framework.Client, path string, opts ...Option) *Latch {
+	l := new(Latch)
+	l.init(c, path, znode.Latch, opts)
+	return l
+}
+
+// Selector is a candidate in an election on the layout of Curator's LeaderSelector, which
+// is that of locks.InterProcessMutex: a mutex at the path is in the same queue. Make it
+// with NewSelector. It may be used by any number of goroutines.
+//
+// Source: Curator's LeaderSelector. Differs: each failure of the function is reported,
+// and without an ID it writes one that tells processes apart.
+type Selector struct{ election }
+
+// NewSelector is NewLatch on the other layout.
+func NewSelector(c *framework.Client, path string, opts ...Option) *Selector {
+	s := new(Selector)
+	s.init(c, path, znode.Lock, opts)
+	return s
+}
+
+// election is a candidate, whose nodes are of one kind.
+type election struct {
+	client  *framework.Client
+	session *session.Session
+	path    string // as given
+	kind    znode.Kind
+	lock    *locks.InterProcessMutex
+	opts    options
+	err     error // what is wrong with how it was made
+
+	relative string // the path as the client knows paths
+
+	mu      sync.Mutex // guards the fields below
+	terms   []*Term    // that are not released, in the order of their beginning
+	overrun int        // functions that were reported and go on
+}
+
+func (e *election) init(c *framework.Client, path string, kind znode.Kind, opts []Option) {
+	e.client, e.path, e.kind = c, path, kind
+	if e.opts, e.err = optionsOf(opts); e.err != nil {
+		return
+	}
+	core := c.Core(session.Key{})
+	if core == nil {
+		e.err = fmt.Errorf("%w: no client", locks.ErrInvalidLock)
+		return
+	}
+	full, err := core.Full(path)
+	if err == nil && path == "/" {
+		err = errors.New("the root belongs to no election alone")
+	}
+	if err != nil {
+		e.err = fmt.Errorf("%w: %w", locks.ErrInvalidLock, err)
+		return
+	}
+	e.session, e.relative = core.Session(), core.Relative(full)
+	e.lock = locks.NewInterProcessMutex(c, path, lockopt.Set(func(o *lockopt.Options) {
+		o.Kind, o.Data, o.HasData = kind, []byte(e.opts.id), true
+		// Each candidate has a node of its own: a term is never handed over with its node.
+		o.Handovers, o.ReleaseWait = 0, e.opts.releaseWait
+	}))
+}
+
+// ID is what others know the candidate by.
+func (e *election) ID() string { return e.opts.id }
+
+// Path is the path of the election, as it was given.
+func (e *election) Path() string { return e.path }
+
+// usable says what is wrong with how the candidate was made, or with ctx.
+func (e *election) usable(ctx context.Context, op string) error {
+	switch {
+	case e.err != nil:
+		return &framework.OpError{Op: op, Path: e.path, Err: e.err}
+	case e.lock == nil:
+		return &framework.OpError{Op: op, Path: e.path, Err: fmt.Errorf("%w: use NewLatch or NewSelector", locks.ErrInvalidLock)}
+	case ctx == nil:
+		return &framework.OpError{Op: op, Path: e.path, Err: framework.ErrNilContext}
+	}
+	return nil
+}
+
+// Await stands in the election and waits until this candidate leads, or ctx ends. ctx
+// bounds the wait and becomes the parent of Term.Context. The term is to be released.
+// Each call stands with a node of its own. After an error nothing is left behind that is
+// not being cleaned up.
+//
+// A lost connection costs nothing but time: the place in the queue is kept as long as the
+// session lives. If the session ends, the candidate stands again, at the end.
+//
+// Errors are *framework.OpError. They match one of these:
+//   - ctx.Err(), if ctx ended; after a wait the error is also a *locks.WaitError, which
+//     says who leads.
+//   - locks.ErrInvalidLock, if the candidate was made from something wrong, or the path
+//     is that of something else.
+//   - locks.ErrDeadlock, if ctx comes from a term of this candidate.
+//   - locks.ErrLockLost, if the term was lost before Await could return it.
+//   - locks.ErrSequenceExhausted, framework.ErrTimeoutTooShort, framework.ErrClosed.
+//   - framework.ErrNoAuth and other refusals by the servers.
+//
+// Cost: one round trip if nobody leads and the path is there. The second in line leads
+// with the event of the leader's end, without asking a server.
+func (e *election) Await(ctx context.Context) (*Term, error) {
+	if err := e.usable(ctx, "await leadership"); err != nil {
+		return nil, err
+	}
+	if e.lock.HeldBy(ctx) {
+		err := fmt.Errorf("%w: the context is that of a term in this election", locks.ErrDeadlock)
+		return nil, &framework.OpError{Op: "await leadership", Path: e.path, Err: err}
+	}
+	parent, end := context.WithCancelCause(ctx)
+	granted := false
+	defer func() {
+		if !granted { // also if a method of ctx has panicked
+			end(nil)
+		}
+	}()
+	hold, err := e.lock.Acquire(parent)
+	if err != nil {
+		return nil, e.failed("await leadership", err)
+	}
+	number := hold.FencingToken()
+	if lost := hold.Err(); lost != nil {
+		_ = hold.Release() // says the same
+		return nil, e.failed("await leadership", lost)
+	}
+	granted = true
+	t := &Term{election: e, hold: hold, number: number, end: end}
+	if e.opts.endOnSuspended {
+		t.endOnSuspended()
+	}
+	e.began(t)
+	return t, nil
+}
+
+func (e *election) began(t *Term) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.terms = append(e.terms, t)
+}
+
+func (e *election) ended(t *Term) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.terms = slices.DeleteFunc(e.terms, func(other *Term) bool { return other == t })
+}
+
+// Term is the term in which this candidate leads now. It is nil while it does not: also
+// once the term's context has ended.
+func (e *election) Term() *Term {
+	e.mu.Lock()
+	terms := slices.Clone(e.terms)
+	e.mu.Unlock()
+	for _, t := range terms {
+		if t.Err() == nil && t.Context().Err() == nil {
+			return t
+		}
+	}
+	return nil
+}
+
+// Overrun reports whether a function that Run called goes on although the context of its
+// term ended longer than Grace ago. Nobody can lead meanwhile, unless the session is
+// over. What helps is to end the process.
+func (e *election) Overrun() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.overrun > 0
+}

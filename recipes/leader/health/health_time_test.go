@@ -1,0 +1,68 @@
+package health_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/recipes/leader"
+	"github.com/paddock-zk/paddock/recipes/leader/health"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func ask(t *testing.T, h http.Handler) (int, string) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
+	return w.Code, w.Body.String()
+}
+
+func TestProbes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c, err := framework.Connect(t.Context(), framework.Config{ConnectString: srv.ConnectString(), DialContext: srv.DialContext})
+		require.NoError(t, err)
+		defer c.Close()
+		latch := leader.NewLatch(c, "/e", leader.ID("a"))
+		live, leads := health.Live(latch), health.Leading(latch)
+		code, body := ask(t, live)
+		assert.Equal(t, http.StatusOK, code)
+		assert.Equal(t, "a: does not lead\n", body)
+		code, body = ask(t, leads)
+		assert.Equal(t, http.StatusServiceUnavailable, code)
+		assert.Equal(t, "a: does not lead\n", body)
+		ctx, cancel := context.WithCancel(t.Context())
+		release, ran := make(chan struct{}), make(chan error, 1)
+		go func() {
+			ran <- latch.Run(ctx, func(context.Context, *leader.Term) error { <-release; return nil })
+		}()
+		synctest.Wait()
+		for _, h := range []http.Handler{live, leads} {
+			code, body = ask(t, h)
+			assert.Equal(t, http.StatusOK, code)
+			assert.Contains(t, body, "a: leads, term 0x")
+		}
+		cancel()
+		time.Sleep(time.Second)
+		code, _ = ask(t, live)
+		assert.Equal(t, http.StatusOK, code)
+		code, _ = ask(t, leads)
+		assert.Equal(t, http.StatusServiceUnavailable, code)
+		time.Sleep(time.Minute)
+		code, body = ask(t, live)
+		assert.Equal(t, http.StatusServiceUnavailable, code)
+		assert.Contains(t, body, "goes on after the end of its term")
+		close(release)
+		require.ErrorIs(t, <-ran, context.Canceled)
+	})
+}

@@ -1,0 +1,211 @@
+package leader_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/recipes/leader"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// observed is what Observe yields, in order.
+type observed struct {
+	mu   sync.Mutex
+	all  []leader.Observation
+	err  error
+	over chan struct{}
+}
+
+// observe observes in a goroutine, which calls body for each observation.
+func observe(ctx context.Context, latch *leader.Latch, body func(leader.Observation)) *observed {
+	o := &observed{over: make(chan struct{})}
+	go func() {
+		defer close(o.over)
+		for now, err := range latch.Observe(ctx) {
+			o.mu.Lock()
+			if o.err = err; err == nil {
+				o.all = append(o.all, now)
+			}
+			o.mu.Unlock()
+			if err == nil {
+				body(now)
+			}
+		}
+	}()
+	return o
+}
+
+func (o *observed) ids() (ids []string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, one := range o.all {
+		switch {
+		case !one.Known:
+			ids = append(ids, "not known")
+		case one.Leader == nil:
+			ids = append(ids, "nobody")
+		default:
+			ids = append(ids, one.Leader.ID)
+		}
+	}
+	return ids
+}
+
+func (o *observed) last() leader.Observation {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.all[len(o.all)-1]
+}
+
+func TestObserving(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := connect(t, srv)
+		ctx, cancel := context.WithCancel(t.Context())
+		o := observe(ctx, leader.NewLatch(c, "/app/e"), func(leader.Observation) {})
+		synctest.Wait()
+		assert.Equal(t, []string{"nobody"}, o.ids(), "the path is not there")
+		other := connect(t, srv)
+		require.NoError(t, other.EnsurePath(t.Context(), "/app/e"))
+		time.Sleep(time.Minute)
+		a, err := leader.NewLatch(other, "/app/e", leader.ID("a")).Await(t.Context())
+		require.NoError(t, err)
+		synctest.Wait()
+		assert.Equal(t, []string{"nobody", "a"}, o.ids())
+		assert.Equal(t, a.Number(), o.last().Leader.Number)
+		assert.Equal(t, other.SessionID(), o.last().Leader.Session)
+		assert.Equal(t, a.Path(), o.last().Leader.Path)
+		assert.True(t, o.last().Leader.Leads)
+		assert.WithinDuration(t, time.Now(), o.last().Since, time.Second)
+		assert.Contains(t, o.last().String(), "a leads")
+		b := stands(t.Context(), t, leader.NewLatch(connect(t, srv), "/app/e", leader.ID("b")))
+		synctest.Wait()
+		before := srv.Counters().Notifications
+		for range 10 { // candidates behind the leader
+			ctx, cancel := context.WithCancel(t.Context())
+			behind := leader.NewLatch(connect(t, srv), "/app/e")
+			go func() { _, _ = behind.Await(ctx) }()
+			synctest.Wait()
+			cancel()
+			synctest.Wait()
+		}
+		assert.Equal(t, []string{"nobody", "a"}, o.ids())
+		assert.Zero(t, srv.Counters().Notifications-before, "nobody is told of who stands behind")
+		require.NoError(t, a.Release())
+		next := <-b
+		synctest.Wait()
+		require.NoError(t, next.Release())
+		synctest.Wait()
+		assert.Equal(t, []string{"nobody", "a", "b", "nobody"}, o.ids())
+		cancel()
+		<-o.over
+		require.ErrorIs(t, o.err, context.Canceled)
+		synctest.Wait()
+		assert.Empty(t, srv.Watches())
+	})
+}
+
+// An observer says that it does not know, and finds what has changed meanwhile.
+func TestObservingThroughAnOutage(t *testing.T) {
+	for name, expires := range map[string]bool{"same session": false, "another session": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
+				c, other := connect(t, srv), connect(t, srv)
+				a, err := leader.NewLatch(other, "/e", leader.ID("a")).Await(t.Context())
+				require.NoError(t, err)
+				o := observe(t.Context(), leader.NewLatch(c, "/e"), func(leader.Observation) {})
+				time.Sleep(time.Second)
+				session := c.SessionID()
+				srv.Stall(session, zktest.BothWays)
+				time.Sleep(sessionTimeout * 7 / 10)
+				assert.Equal(t, []string{"a", "not known"}, o.ids())
+				assert.Equal(t, "not known", o.last().String())
+				require.NoError(t, a.Release())
+				b, err := leader.NewLatch(other, "/e", leader.ID("b")).Await(t.Context())
+				require.NoError(t, err)
+				if expires {
+					require.NoError(t, srv.ExpireSession(session))
+				}
+				srv.Unstall(session)
+				time.Sleep(sessionTimeout)
+				assert.Equal(t, []string{"a", "not known", "b"}, o.ids())
+				require.NoError(t, b.Release())
+				time.Sleep(time.Second)
+				assert.Equal(t, []string{"a", "not known", "b", "nobody"}, o.ids())
+				require.NoError(t, c.Close())
+				<-o.over
+				require.ErrorIs(t, o.err, framework.ErrClosed)
+			})
+		})
+	}
+}
+
+// An observer that is slow misses states, but never the last one.
+func TestASlowObserver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		ctx, cancel := context.WithCancel(t.Context())
+		o := observe(ctx, leader.NewLatch(connect(t, srv), "/e"), func(leader.Observation) { time.Sleep(time.Minute) })
+		c := connect(t, srv)
+		for range 200 {
+			time.Sleep(700 * time.Millisecond)
+			term, err := leader.NewLatch(c, "/e").Await(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, term.Release())
+		}
+		last, err := leader.NewLatch(c, "/e", leader.ID("last")).Await(t.Context())
+		require.NoError(t, err)
+		time.Sleep(3 * time.Minute)
+		assert.Less(t, len(o.ids()), 10)
+		assert.Equal(t, "last", o.last().Leader.ID)
+		cancel()
+		<-o.over
+		require.NoError(t, last.Release())
+	})
+}
+
+// The leader goes between the list and the look at its node: the next one is found.
+func TestObservingALeaderThatGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
+		other := connect(t, srv)
+		a, err := leader.NewLatch(other, "/e", leader.ID("a")).Await(t.Context())
+		require.NoError(t, err)
+		b := stands(t.Context(), t, leader.NewLatch(connect(t, srv), "/e", leader.ID("b")))
+		time.Sleep(time.Second)
+		c := connect(t, srv)
+		srv.On(zktest.Match{Session: c.SessionID(), Op: "getData", Nth: 1}, zktest.Delay(time.Second))
+		o := observe(t.Context(), leader.NewLatch(c, "/e"), func(leader.Observation) {})
+		time.Sleep(100 * time.Millisecond)
+		require.NoError(t, a.Release())
+		term := <-b
+		time.Sleep(2 * time.Second)
+		assert.Equal(t, []string{"b"}, o.ids())
+		require.NoError(t, term.Release())
+		require.NoError(t, c.Close())
+		<-o.over
+	})
+}
+
+// A refusal ends the observation with its error.
+func TestObservingWithoutRights(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := connect(t, srv)
+		_, err := c.Create(t.Context(), "/e", nil, framework.Persistent, framework.ACLs(zk.WorldACL(zk.PermCreate)...))
+		require.NoError(t, err)
+		o := observe(t.Context(), leader.NewLatch(c, "/e"), func(leader.Observation) {})
+		<-o.over
+		require.ErrorIs(t, o.err, framework.ErrNoAuth)
+		assert.Empty(t, o.ids())
+	})
+}

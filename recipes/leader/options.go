@@ -1,0 +1,154 @@
+package leader
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"time"
+	"unicode/utf8"
+
+	"github.com/paddock-zk/paddock/recipes/locks"
+	"github.com/paddock-zk/paddock/retry"
+)
+
+// Option changes how one Latch or Selector stands. Options are made by the functions of
+// this package.
+type Option interface{ apply(*options) error }
+
+type option func(*options) error
+
+func (o option) apply(opts *options) error { return o(opts) }
+
+// options are how an election is stood in.
+type options struct {
+	id             string
+	releaseWait    time.Duration
+	endOnSuspended bool
+	grace          time.Duration
+	backOff        retry.Policy
+	check          func(context.Context) error // nil for none
+	checkEvery     time.Duration
+}
+
+func optionsOf(given []Option) (options, error) {
+	o := options{
+		releaseWait: time.Second,
+		grace:       10 * time.Second,
+		backOff:     retry.BoundedExponentialBackoff(time.Second, time.Minute, math.MaxInt),
+	}
+	for _, opt := range given {
+		if opt == nil {
+			return o, fmt.Errorf("%w: option is nil", locks.ErrInvalidLock)
+		}
+		if err := opt.apply(&o); err != nil {
+			return o, fmt.Errorf("%w: %w", locks.ErrInvalidLock, err)
+		}
+	}
+	if o.id == "" {
+		o.id = defaultID()
+	}
+	return o, nil
+}
+
+// defaultID tells two processes of one host apart, and two candidates of one process.
+func defaultID() string {
+	host, err := os.Hostname()
+	if err != nil || !utf8.ValidString(host) {
+		host = "unknown"
+	}
+	var random [4]byte
+	_, _ = rand.Read(random[:]) // never fails
+	return fmt.Sprintf("%s-%d-%s", host, os.Getpid(), hex.EncodeToString(random[:]))
+}
+
+// ID is what others know the candidate by. It is the data of its node, as in Curator,
+// and must be UTF-8 text that is not empty. Defaults to the host's name, the number of
+// the process and eight random digits.
+func ID(id string) Option {
+	return option(func(o *options) error {
+		switch {
+		case id == "":
+			return errors.New("ID is empty: leave the option out to get one of its own")
+		case !utf8.ValidString(id):
+			return fmt.Errorf("ID %q is not UTF-8 text", id)
+		}
+		o.id = id
+		return nil
+	})
+}
+
+// EndOnSuspended ends the context of a term as soon as the connection is suspended, with
+// a cause that matches ErrSteppedDown and framework.ErrNotConnected. By default a term
+// goes on while it is uncertain: it ends only when another candidate may lead.
+//
+// The candidate's node stays until the term is released. Run and Terms stand again after
+// that, at the end.
+//
+// Source: Curator's StandardConnectionStateErrorPolicy. Its LeaderLatch keeps its place
+// and may lead again with the same node. Here a term that has ended stays so.
+func EndOnSuspended() Option {
+	return option(func(o *options) error { o.endOnSuspended = true; return nil })
+}
+
+// ReleaseWait bounds how long the end of a term waits for the servers to delete the
+// node. It is deleted in the background after that. Defaults to 1 second; 0 does not
+// wait.
+func ReleaseWait(d time.Duration) Option {
+	return option(func(o *options) error {
+		if d < 0 {
+			return fmt.Errorf("ReleaseWait is %v: it must not be negative", d)
+		}
+		o.releaseWait = d
+		return nil
+	})
+}
+
+// Grace is how long a function that Run called may go on after the context of its term
+// has ended, before it is reported as an *OverrunError. Defaults to 10 seconds.
+func Grace(d time.Duration) Option {
+	return option(func(o *options) error {
+		if d <= 0 {
+			return fmt.Errorf("Grace is %v: it must be above 0", d)
+		}
+		o.grace = d
+		return nil
+	})
+}
+
+// BackOff is how long Run waits before it stands again, after the function has failed
+// in one term or in several one after another. Once the policy gives up, Run returns the
+// function's error. Only delays and limits of the policy count. Defaults to 1 second,
+// which grows to 1 minute at random, without end.
+func BackOff(policy retry.Policy) Option {
+	return option(func(o *options) error {
+		if policy.IsZero() {
+			return errors.New("BackOff is the zero policy: use retry.None to end Run with the first failure")
+		}
+		o.backOff = policy
+		return nil
+	})
+}
+
+// HealthCheck has Run and Terms call check while this candidate leads, at the beginning
+// of a term and then once every so often. If check fails, the term's context ends with a
+// cause that matches ErrSteppedDown, ErrUnhealthy and the error. The candidate stands
+// again once check has succeeded. It does not stand before check has succeeded once.
+//
+// The context of check ends after every, or with the term. A check is never called by
+// two goroutines of one Run at once. A term is not given back before check has returned.
+func HealthCheck(every time.Duration, check func(ctx context.Context) error) Option {
+	return option(func(o *options) error {
+		switch {
+		case check == nil:
+			return errors.New("HealthCheck has no check")
+		case every <= 0:
+			return fmt.Errorf("HealthCheck is to be called every %v: it must be above 0", every)
+		}
+		o.check, o.checkEvery = check, every
+		return nil
+	})
+}

@@ -1,0 +1,247 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/foreign"
+	"github.com/paddock-zk/paddock/recipes/locks"
+)
+
+// standAgain is how long Terms waits after a term that was lost before it could begin.
+const standAgain = time.Second
+
+// Terms stands again and again, and yields each term in which this candidate leads. The
+// term lasts as long as the body of the loop, and is released when that ends in any way.
+// The body has to return soon after Term.Context has ended. Leaving the loop is leaving
+// the election.
+//
+// The last pair has an error and no term. The error is one of Await, except for
+// locks.ErrLockLost: the candidate then stands again.
+func (e *election) Terms(ctx context.Context) iter.Seq2[*Term, error] {
+	return func(yield func(*Term, error) bool) {
+		if err := e.usable(ctx, "await leadership"); err != nil {
+			yield(nil, err)
+			return
+		}
+		for {
+			pause, err := e.healthy(ctx), error(nil)
+			if pause == nil {
+				var term *Term
+				if term, err = e.Await(ctx); err == nil {
+					if !e.serve(term, yield) { //nolint:contextcheck // the term's context is ctx's child
+						return
+					}
+					pause = wait(ctx, term.pausing())
+				} else if errors.Is(err, locks.ErrLockLost) {
+					pause, err = wait(ctx, standAgain), nil
+				}
+			}
+			if err == nil && pause != nil {
+				err = &framework.OpError{Op: "await leadership", Path: e.path, Err: pause}
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+		}
+	}
+}
+
+// serve yields one term, and releases it.
+func (e *election) serve(term *Term, yield func(*Term, error) bool) bool {
+	join := e.guard(term)
+	defer func() {
+		term.end(locks.ErrReleased) // and the health check with it
+		join()
+		_ = term.Release() // a deletion that is not confirmed goes on in the background
+	}()
+	return yield(term, nil)
+}
+
+// wait returns nil after d, or the end of ctx.
+func wait(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return foreign.ContextEnd(ctx)
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return foreign.ContextEnd(ctx)
+	}
+}
+
+// healthy returns nil once the health check has succeeded, or the end of ctx.
+func (e *election) healthy(ctx context.Context) error {
+	if e.opts.check == nil {
+		return nil
+	}
+	for e.checkOnce(ctx) != nil {
+		if err := wait(ctx, e.opts.checkEvery); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *election) checkOnce(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, e.opts.checkEvery)
+	defer cancel()
+	return e.opts.check(ctx)
+}
+
+// guard ends a term when the health check fails. join returns once that is over, after
+// the term's context has ended.
+func (e *election) guard(term *Term) (join func()) {
+	if e.opts.check == nil {
+		return func() {}
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		ctx := term.Context()
+		for ctx.Err() == nil {
+			err := e.checkOnce(ctx)
+			switch {
+			case err != nil && ctx.Err() == nil:
+				term.end(fmt.Errorf("%w: %w: %w", ErrSteppedDown, ErrUnhealthy, foreign.Wrap(err)))
+			case wait(ctx, e.opts.checkEvery) != nil:
+				return
+			}
+		}
+	})
+	return wg.Wait
+}
+
+// Run stands again and again, and calls lead in each term in which this candidate leads,
+// in a goroutine of its own, with the term's context. When lead returns, the term is
+// released, and the candidate stands again, at the end. What lead returns decides:
+//
+//   - nil, or the end of its context: it stands again at once.
+//   - ErrLeave: Run returns nil.
+//   - any other error: it is reported as a *FunctionError to the listeners of
+//     framework.Client.Errors, and the candidate stands again after a pause, see BackOff.
+//     If the policy gives up, Run returns the *FunctionError.
+//
+// Run also returns when ctx ends, with an error that matches ctx.Err(), and with the
+// other errors of Await, except for locks.ErrLockLost. It never returns before lead has.
+// If lead panics, the term is released and Run panics with the same value.
+//
+// A lead that goes on after its context has ended is reported after a while as an
+// *OverrunError, see Grace. Its node is kept until it has returned or the session is over.
+// To delete the node would let the next leader begin while this one still works. End the
+// process to end such a term: its session ends then, and another candidate leads.
+func (e *election) Run(ctx context.Context, lead func(ctx context.Context, term *Term) error) error {
+	if err := e.usable(ctx, "run"); err != nil {
+		return err
+	}
+	if lead == nil {
+		return &framework.OpError{Op: "run", Path: e.path, Err: fmt.Errorf("%w: lead is nil", framework.ErrInvalidArgument)}
+	}
+	var failed failures
+	for term, err := range e.Terms(ctx) { //nolint:contextcheck // the term's context is ctx's child
+		if err != nil {
+			return err
+		}
+		err := e.call(term, lead)
+		switch {
+		case errors.Is(err, ErrLeave):
+			return nil
+		case err == nil, endedBy(term, err):
+			failed = failures{}
+			continue
+		}
+		failure := &FunctionError{Path: e.path, Number: term.Number(), Err: err}
+		e.session.Report(failure)
+		pause, again := failed.next(&e.opts)
+		if !again {
+			return failure
+		}
+		term.GiveWay(pause)
+	}
+	return nil // not reached: the last pair has an error
+}
+
+// endedBy is whether a function returned an error because its context had ended.
+func endedBy(term *Term, err error) bool {
+	ctx := term.Context()
+	return ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)))
+}
+
+// failures are those of a function in terms one after another.
+type failures struct {
+	count int
+	since time.Time
+}
+
+func (f *failures) next(o *options) (pause time.Duration, again bool) {
+	if f.count == 0 {
+		f.since = time.Now()
+	}
+	pause, again = o.backOff.Next(f.count, time.Since(f.since))
+	f.count++
+	return pause, again
+}
+
+// outcome is how a function ended.
+type outcome struct {
+	err      error
+	panicked bool
+	value    any // that it panicked with
+}
+
+// call calls lead in a goroutine and waits for it. It reports a function that goes on
+// without its context.
+func (e *election) call(term *Term, lead func(context.Context, *Term) error) error {
+	done := make(chan outcome, 1)
+	go func() {
+		out := outcome{err: ErrExited}
+		returned := false
+		defer func() {
+			if value := recover(); value != nil && !returned {
+				out = outcome{panicked: true, value: value}
+			}
+			done <- out
+		}()
+		out.err = lead(term.Context(), term)
+		returned = true
+	}()
+	out := e.await(term, done)
+	if out.panicked {
+		panic(out.value)
+	}
+	return out.err
+}
+
+func (e *election) await(term *Term, done <-chan outcome) outcome {
+	ctx := term.Context()
+	select {
+	case out := <-done:
+		return out
+	case <-ctx.Done():
+	}
+	grace := time.NewTimer(e.opts.grace)
+	defer grace.Stop()
+	select {
+	case out := <-done:
+		return out
+	case <-grace.C:
+	}
+	e.overran(1)
+	defer e.overran(-1)
+	e.session.Report(&OverrunError{Path: e.path, Number: term.Number(), Limit: e.opts.grace, Cause: context.Cause(ctx)})
+	return <-done
+}
+
+func (e *election) overran(by int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.overrun += by
+}

@@ -1,0 +1,123 @@
+package leader
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/recipes/locks"
+)
+
+// Term is one term of leadership. Any goroutine may use and release it. The zero and the
+// nil Term are over.
+type Term struct {
+	election *election
+	hold     *locks.Hold // nil for the zero Term
+	number   int64
+	end      context.CancelCauseFunc // of the hold's parent
+	unlisten func()                  // to the hold's states; nil without EndOnSuspended
+
+	mu    sync.Mutex // guards the fields below
+	pause time.Duration
+}
+
+// Hold is the hold of the election's lock, for what a Term has no method for: Bind,
+// Listen and Gone. Release the term and not the hold.
+func (t *Term) Hold() *locks.Hold {
+	if t == nil || t.hold == nil {
+		return new(locks.Hold)
+	}
+	return t.hold
+}
+
+// Context is a child of the context given to Await, Run or Terms. It ends
+//
+//   - with its parent; the term goes on until it is released;
+//   - with a cause that matches locks.ErrLockLost, before the servers can let another
+//     candidate lead;
+//   - with a cause that matches ErrSteppedDown, as this candidate ends the term itself;
+//   - with a cause that matches locks.ErrReleased, before Release gives the node back.
+//
+// It never begins again.
+func (t *Term) Context() context.Context { return t.Hold().Context() }
+
+// Number is the number of the term, which rises from leader to leader for the life of the
+// ensemble. It is the czxid of the candidate's node, and so the fencing token of the term.
+// It stays the same when the term is over.
+func (t *Term) Number() int64 {
+	if t == nil {
+		return 0
+	}
+	return t.number
+}
+
+// State is the state now, without asking a server: locks.Held, Uncertain, Lost or
+// Released. It is the node's. A context that has ended by GiveWay does not change it.
+func (t *Term) State() locks.HoldState { return t.Hold().State() }
+
+// Err is nil while the state is Held or Uncertain, then a *locks.LostError or
+// locks.ErrReleased.
+func (t *Term) Err() error { return t.Hold().Err() }
+
+// Path is the candidate's node, as the client knows paths.
+func (t *Term) Path() string { return t.Hold().Path() }
+
+// Transaction begins writes that the servers apply only while this term lasts. See
+// locks.Hold.Transaction.
+func (t *Term) Transaction() *locks.Transaction { return t.Hold().Transaction() }
+
+// String is the number, the state and the node, for logs.
+func (t *Term) String() string { return fmt.Sprintf("term %#x %v", t.Number(), t.Hold()) }
+
+// GiveWay ends the context of the term with a cause that matches ErrSteppedDown. Run and
+// Terms release the term as soon as the work has returned, and stand again, at the end,
+// after pause. The candidate does not leave the election. If it stands alone, nobody
+// leads during the pause. A pause of 0 or less is none.
+//
+// A term that Await returned is to be released after GiveWay.
+func (t *Term) GiveWay(pause time.Duration) {
+	if t == nil || t.hold == nil {
+		return
+	}
+	t.mu.Lock()
+	t.pause = max(t.pause, pause)
+	t.mu.Unlock()
+	t.end(fmt.Errorf("%w: GiveWay was called", ErrSteppedDown))
+}
+
+// Release gives leadership back: it ends the context and deletes the node. The context
+// ends first, also while locks are held that were acquired under it. It is safe to call
+// more than once, and returns what locks.Hold.Release does. Run and Terms release their
+// terms themselves.
+func (t *Term) Release() error {
+	if t == nil || t.hold == nil {
+		return locks.ErrReleased
+	}
+	if t.unlisten != nil {
+		t.unlisten()
+	}
+	// First: locks that are held under the term keep the hold's context, and the next
+	// leader must not begin beside it.
+	t.end(locks.ErrReleased)
+	err := t.hold.Release()
+	t.election.ended(t)
+	return err
+}
+
+// pausing is for how long the candidate shall not stand after the term.
+func (t *Term) pausing() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.pause
+}
+
+// endOnSuspended ends the context as soon as the node is uncertain.
+func (t *Term) endOnSuspended() {
+	t.unlisten = t.hold.Listen(func(s locks.HoldState) {
+		if s == locks.Uncertain {
+			t.end(fmt.Errorf("%w: %w", ErrSteppedDown, framework.ErrNotConnected))
+		}
+	})
+}
