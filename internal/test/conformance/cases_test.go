@@ -122,4 +122,9 @@ var cases = []struct {
 	{"multi/opposite", multiOpposite},
 	{"multi/total-wait", multiTotalWait},
 	{"multi/token", multiToken},
+	{"leader/terms", leaderTerms},
+	{"leader/lost", leaderLost},
+	{"leader/reply-lost", leaderReplyLost},
+	{"leader/run", leaderRun},
+	{"leader/observed", leaderObserved},
 }
