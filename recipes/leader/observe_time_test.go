@@ -2,6 +2,7 @@ package leader_test
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -194,6 +195,39 @@ func TestObservingALeaderThatGoes(t *testing.T) {
 		require.NoError(t, c.Close())
 		<-o.over
 	})
+}
+
+// Somebody begins to stand between the look at an election without candidates and the watch
+// on it: before the watch stands, or before its parent is there.
+func TestObservingACandidateThatComes(t *testing.T) {
+	for _, op := range []string{"getChildren2", "exists"} {
+		t.Run(op, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
+				c, other := connect(t, srv), connect(t, srv)
+				if op != "exists" {
+					require.NoError(t, c.EnsurePath(t.Context(), "/e"))
+				}
+				n := 0
+				asked := srv.On(zktest.Match{Session: c.SessionID(), Path: "/e", Func: func(r zktest.Request) bool {
+					if strings.HasPrefix(r.Op, "getChildren") {
+						n++
+						return op != "exists" && n == 2
+					}
+					return r.Op == op
+				}}, zktest.Call(func(zktest.Request) {
+					_, err := leader.NewLatch(other, "/e", leader.ID("a")).Await(t.Context())
+					assert.NoError(t, err)
+				}))
+				o := observe(t.Context(), leader.NewLatch(c, "/e"), func(leader.Observation) {})
+				time.Sleep(time.Minute)
+				assert.Equal(t, 1, asked.Fired())
+				assert.Equal(t, []string{"a"}, o.ids())
+				require.NoError(t, c.Close())
+				<-o.over
+			})
+		})
+	}
 }
 
 // A refusal ends the observation with its error.

@@ -169,7 +169,7 @@ func TestAFunctionThatDoesNotReturn(t *testing.T) {
 			_ = latch.Run(t.Context(), func(context.Context, *leader.Term) error { panic("oh") })
 		})
 		synctest.Wait()
-		assert.Empty(t, srv.Ephemerals(0))
+		require.Empty(t, srv.Ephemerals(0))
 		err := latch.Run(t.Context(), func(context.Context, *leader.Term) error { runtime.Goexit(); return nil })
 		require.ErrorIs(t, err, leader.ErrExited)
 		synctest.Wait()
@@ -216,7 +216,7 @@ func TestGivingWay(t *testing.T) {
 // A failing health check ends the term, and keeps the candidate from standing.
 func TestHealthCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory())
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
 		var sick atomic.Bool
 		sick.Store(true)
 		var checking atomic.Int32
