@@ -230,6 +230,26 @@ func TestObservingACandidateThatComes(t *testing.T) {
 	}
 }
 
+// The path of an election is one of the client's namespace.
+func TestObservingInANamespace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		root := connect(t, srv)
+		c := root.UsingNamespace("ns")
+		term, err := leader.NewLatch(c, "/e", leader.ID("a")).Await(t.Context())
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		o := observe(ctx, leader.NewLatch(c, "/e"), func(leader.Observation) {})
+		synctest.Wait()
+		require.Equal(t, []string{"a"}, o.ids())
+		assert.Equal(t, term.Path(), o.last().Leader.Path)
+		assert.Equal(t, []string{"/ns" + term.Path()}, srv.Ephemerals(0))
+		cancel()
+		<-o.over
+		require.NoError(t, term.Release())
+	})
+}
+
 // A refusal ends the observation with its error.
 func TestObservingWithoutRights(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
