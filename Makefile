@@ -77,10 +77,12 @@ test-zk: ## on real ZooKeepers, one and three, which the tests start (needs Java
 test-interop: ## in one queue with Curator, kazoo and zk.Lock (needs a JDK, libcurator-recipes-java, python3-kazoo)
 	@.ci/gotest -tags interop $(RACE) -count=1 -timeout 10m ./internal/test/interop
 
-# A module of its own, so that a database driver is no dependency of ours.
-test-examples: ## locks that protect data in a database and in an object store (fetches modules)
+# Modules of their own, so that a database driver and a scheduler are no dependencies of ours.
+test-examples: ## data in a database and in an object store, and the jobs of a scheduler (fetches modules)
 	@cd examples/fencing && go mod tidy -diff && $(LINT) run
 	@cd examples/fencing && go test $(RACE) -shuffle=on ./...
+	@cd examples/gocron && go mod tidy -diff && $(LINT) run
+	@cd examples/gocron && go test $(RACE) -shuffle=on ./...
 
 test-secrets: ## every case with a marked password, everything logged: it is told nowhere
 	@out=$$(mktemp); trap 'rm -f "$$out"' EXIT; \
