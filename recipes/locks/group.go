@@ -47,7 +47,7 @@ func newGroup(ctx context.Context, members []*Hold) (_ *Hold, err error) {
 		m.ownership.group(o)
 		m.ownership.thenGone(func() {
 			if left.Add(-1) == 0 {
-				o.isGone()
+				o.markGone()
 			}
 		})
 	}

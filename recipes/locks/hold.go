@@ -52,7 +52,7 @@ func newHold(ctx context.Context, o *ownership) (*Hold, error) {
 func NewHold(ctx context.Context, release func() error) (hold *Hold, lost func(cause error)) { //nolint:contextcheck // a nil context has nothing to pass on
 	o := newOwnership(lockKey{}, "")
 	o.backing = &backing{give: func() error {
-		defer o.isGone()
+		defer o.markGone()
 		if release == nil {
 			return nil
 		}
@@ -65,7 +65,7 @@ func NewHold(ctx context.Context, release func() error) (hold *Hold, lost func(c
 	hold, _ = newHold(ctx, o)
 	return hold, func(cause error) {
 		o.lose(cause)
-		o.isGone()
+		o.markGone()
 	}
 }
 

@@ -475,7 +475,7 @@ func (lq *localQueue) pass(o *ownership) bool {
 		return false
 	}
 	w.told.Done()
-	o.isGone()
+	o.markGone()
 	return true
 }
 

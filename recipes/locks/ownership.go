@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/session/cleanup"
 	"github.com/paddock-zk/paddock/listeners"
@@ -350,7 +351,7 @@ func (o *ownership) awaits(r *cleanup.Removal, limit time.Duration) time.Duratio
 	return limit
 }
 
-func (o *ownership) isGone() {
+func (o *ownership) markGone() {
 	o.mu.Lock()
 	o.gone.send()
 	then := o.then
@@ -438,5 +439,52 @@ func (o *ownership) decline() {
 	if !lost {
 		o.hurry()
 		_ = o.give() // goes on in the background
+	}
+}
+
+// nodeState is how sure the node of an ownership is.
+func (o *ownership) nodeState() (HoldState, error) {
+	state, reason := o.node.State()
+	switch state {
+	case session.NodeLost:
+		return Lost, reason
+	case session.NodeUncertain:
+		return Uncertain, nil
+	}
+	return Held, nil
+}
+
+// NodeChanged takes in what the session has to say about the node.
+func (o *ownership) NodeChanged(node *session.TrackedNode, state session.TrackedState, reason error) {
+	switch state {
+	case session.NodeHeld:
+		o.trust()
+	case session.NodeUncertain:
+		o.doubt()
+		if o.queue.opts.EndOnSuspended {
+			o.lose(framework.ErrNotConnected)
+			// Nobody believes in the node any more, so it has to go.
+			node.Untrack()
+			o.removed(cleanup.Remove(o.node.Session(), o.node.ID(), o.node.Path()))
+			o.local.vacate(o)
+		}
+	case session.NodeLost:
+		o.lose(reason)
+		o.nodeGone(reason)
+		o.local.vacate(o)
+	}
+}
+
+// removed tells the ownership when its node is gone.
+func (o *ownership) removed(r *cleanup.Removal) { r.Then(o.nodeGone) }
+
+// nodeGone takes in that the node is gone, or will be with the session.
+func (o *ownership) nodeGone(reason error) {
+	switch {
+	case reason == nil, session.IsGone(reason), errors.Is(reason, framework.ErrNoNode):
+		o.markGone()
+	case errors.Is(reason, framework.ErrSessionExpired), errors.Is(reason, framework.ErrNotConnected),
+		errors.Is(reason, session.ErrSessionOver), errors.Is(reason, session.ErrClosed):
+		o.node.Session().AfterGone(o.node.ID(), o.markGone)
 	}
 }

@@ -132,7 +132,7 @@ func (d *pendingRelease) done() {
 		o.quit()
 		o.node.Sweep()
 		o.local.vacate(o)
-		o.isGone()
+		o.markGone()
 	}
 }
 

@@ -15,18 +15,6 @@ import (
 // Source: Curator's LockInternals.REVOKE_MESSAGE.
 const revokeData = "__REVOKE__"
 
-// nodeState is how sure the node of an ownership is.
-func (o *ownership) nodeState() (HoldState, error) {
-	state, reason := o.node.State()
-	switch state {
-	case session.NodeLost:
-		return Lost, reason
-	case session.NodeUncertain:
-		return Uncertain, nil
-	}
-	return Held, nil
-}
-
 // give hands the lock over, or gives it back, once. It returns what Release shall.
 func (o *ownership) give() error {
 	if o.queue == nil {
@@ -49,41 +37,6 @@ func (o *ownership) quit() {
 		stop()
 	}
 	o.node.Untrack()
-}
-
-// NodeChanged takes in what the session has to say about the node.
-func (o *ownership) NodeChanged(node *session.TrackedNode, state session.TrackedState, reason error) {
-	switch state {
-	case session.NodeHeld:
-		o.trust()
-	case session.NodeUncertain:
-		o.doubt()
-		if o.queue.opts.EndOnSuspended {
-			o.lose(framework.ErrNotConnected)
-			// Nobody believes in the node any more, so it has to go.
-			node.Untrack()
-			o.removed(cleanup.Remove(o.node.Session(), o.node.ID(), o.node.Path()))
-			o.local.vacate(o)
-		}
-	case session.NodeLost:
-		o.lose(reason)
-		o.nodeGone(reason)
-		o.local.vacate(o)
-	}
-}
-
-// removed tells the ownership when its node is gone.
-func (o *ownership) removed(r *cleanup.Removal) { r.Then(o.nodeGone) }
-
-// nodeGone takes in that the node is gone, or will be with the session.
-func (o *ownership) nodeGone(reason error) {
-	switch {
-	case reason == nil, session.IsGone(reason), errors.Is(reason, framework.ErrNoNode):
-		o.isGone()
-	case errors.Is(reason, framework.ErrSessionExpired), errors.Is(reason, framework.ErrNotConnected),
-		errors.Is(reason, session.ErrSessionOver), errors.Is(reason, session.ErrClosed):
-		o.node.Session().AfterGone(o.node.ID(), o.isGone)
-	}
 }
 
 // giveBack deletes the node of an ownership that is over. Who is next in the local queue here

@@ -85,7 +85,7 @@ func NewMulti(locks []Member, ordered bool, tag nodename.Tag, host Host) *Multi 
 	return a
 }
 
-// Ahead is who was seen ahead in the first queue in which we are not first, when Run
+// obstacle is who was seen ahead in the first queue in which we are not first, when Run
 // failed. It is nil if nobody is known.
 func (a *Multi) obstacle(*Attempt) *Obstacle {
 	if a.beforeQ != nil {
