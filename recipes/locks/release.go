@@ -15,6 +15,14 @@ import (
 // Source: Curator's LockInternals.REVOKE_MESSAGE.
 const revokeData = "__REVOKE__"
 
+// What a release does, in this order:
+//
+//  1. Hold.Release ends the contexts of the hold.
+//  2. ownership.leave takes the hold away. After the last one it ends the ownership, and give begins.
+//  3. localQueue.pass hands it to a goroutine of this client, with the node, or
+//  4. quit stops watching the node, and giveBack deletes it.
+//  5. given waits until the servers have confirmed that, for ReleaseWait at most.
+
 // give hands the lock over, or gives it back, once. It returns what Release shall.
 func (o *ownership) give() error {
 	if o.queue == nil {
