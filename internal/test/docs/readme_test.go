@@ -32,14 +32,16 @@ func blocks(t *testing.T, page string) []string {
 // in-process server, and then its test.
 func TestReadme(t *testing.T) {
 	files := blocks(t, filepath.Join(root, "README.md"))
-	require.Len(t, files, 2, "a program, and a test")
+	require.Len(t, files, 3, "two programs, and a test between them")
 
 	const servers = "localhost:2181"
-	require.Equal(t, 1, strings.Count(files[0], servers))
 	srv := zktest.Start(t)
-	out := goTool(t, "main.go", strings.Replace(files[0], servers, srv.ConnectString(), 1), "run")
-	assert.Contains(t, out, "we have the lock")
-	assert.Empty(t, srv.Sessions(), "the program has closed its client")
+	for i, says := range map[int]string{0: "we have the lock", 2: "we lead"} {
+		require.Equal(t, 1, strings.Count(files[i], servers))
+		out := goTool(t, "main.go", strings.Replace(files[i], servers, srv.ConnectString(), 1), "run")
+		assert.Contains(t, out, says)
+		assert.Empty(t, srv.Sessions(), "the program has closed its client")
+	}
 
 	assert.Contains(t, goTool(t, "orders_test.go", files[1], "test", "-count=1"), "ok")
 }
