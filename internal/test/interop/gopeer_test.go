@@ -32,6 +32,7 @@ type goPeer struct {
 	actors  map[string]*actor
 	loads   map[string]*load
 	revoked map[string]bool // paths whose mutexes are made revocable
+	stands  map[string]*standing
 }
 
 // actor is somebody who owns locks: the commands of one run one after another,
@@ -50,7 +51,7 @@ func runGoPeer(witness string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	p := &goPeer{ctx: ctx, witness: witness, clients: make(map[string]*framework.Client), actors: make(map[string]*actor),
-		loads: make(map[string]*load), revoked: make(map[string]bool)}
+		loads: make(map[string]*load), revoked: make(map[string]bool), stands: make(map[string]*standing)}
 	p.say("ready")
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		p.command(strings.Fields(in.Text()))
@@ -121,6 +122,17 @@ func (p *goPeer) step(verb string, c []string) (string, error) {
 		return "", nil
 	case "revoke":
 		return "", locks.AttemptRevoke(p.ctx, p.client(c[0]), c[1])
+	case "stand":
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.stands[c[0]] = begin(p.ctx, newCandidate(p.clients[c[1]], c[2], c[3], c[0]))
+		return "", nil
+	case "led":
+		return "", p.standing(c[0]).led()
+	case "ids":
+		return p.standing(c[0]).ids(p.ctx)
+	case "leave":
+		return "", p.standing(c[0]).leave()
 	case "put":
 		_, err := p.client(c[0]).Create(p.ctx, c[1], []byte(c[2]), framework.Persistent, framework.OrSet(), framework.Compressed())
 		return "", err
@@ -380,6 +392,12 @@ func (p *goPeer) round(client, recipe, path string, odd bool, w *line) error {
 		return read(p.ctx, c, path, visit(w, "shared", path))
 	case "multi":
 		return multi(p.ctx, c, paths[0], paths[1], alone)
+	case "latch", "selector":
+		term, err := newCandidate(c, recipe, path, "go").Await(p.ctx)
+		if err != nil {
+			return err
+		}
+		return errors.Join(alone(term.Context()), term.Release())
 	case "go-zookeeper":
 		return older(p.ctx, c, path, alone)
 	}

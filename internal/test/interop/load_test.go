@@ -37,6 +37,8 @@ func TestLoads(t *testing.T) {
 		{"semaphore-mutex", 400, nil},
 		{"semaphore", 400, nil},
 		{"read-write", 400, nil},
+		{"latch", 1000, nil},
+		{"selector", 1000, nil},
 		{"multi", 400, map[string]string{"go": "/a,/b", "java": "/a,/b"}},
 		// Each has to give way to the other here, which takes its time.
 		{"multi", 100, map[string]string{"go": "/a,/b", "java": "/b,/a"}},

@@ -42,6 +42,7 @@ public final class Peer {
     private final Map<String, Object> locks = new ConcurrentHashMap<>();
     private final Map<String, Actor> actors = new ConcurrentHashMap<>();
     private final Map<String, Load> loads = new ConcurrentHashMap<>();
+    private final Map<String, Election> elections = new ConcurrentHashMap<>();
     private final ExecutorService pool = Executors.newCachedThreadPool();
 
     private Peer(String witness) {
@@ -114,6 +115,23 @@ public final class Peer {
             case "revoke":
                 return () -> {
                     Revoker.attemptRevoke(client(c[2]), c[3]);
+                    return "";
+                };
+            case "stand":
+                return () -> {
+                    elections.put(c[2], Election.stand(client(c[3]), c[4], c[5], c[2]));
+                    return "";
+                };
+            case "led":
+                return () -> {
+                    elections.get(c[2]).led();
+                    return "";
+                };
+            case "ids":
+                return () -> elections.get(c[2]).ids();
+            case "leave":
+                return () -> {
+                    elections.remove(c[2]).leave();
                     return "";
                 };
             case "put":
@@ -324,6 +342,16 @@ public final class Peer {
                     Snippets.write(c, path, alone);
                 } else {
                     Snippets.read(c, path, shared);
+                }
+                break;
+            case "latch":
+            case "selector":
+                Election election = Election.stand(c, recipe, path, "java");
+                try {
+                    election.led();
+                    alone.run();
+                } finally {
+                    election.leave();
                 }
                 break;
             case "multi":
