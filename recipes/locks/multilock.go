@@ -207,6 +207,15 @@ func (m *InterProcessMultiLock) takeAll(ctx context.Context, lim limit, holds []
 			return err
 		}
 	}
+	if err := m.takeOthers(ctx, lim, until, holds); err != nil {
+		return err
+	}
+	whole = true
+	return nil
+}
+
+// takeOthers takes the members of which there is no hold yet, one after another.
+func (m *InterProcessMultiLock) takeOthers(ctx context.Context, lim limit, until time.Time, holds []*Hold) error {
 	for i, lock := range m.members {
 		if holds[i] != nil {
 			continue
@@ -220,7 +229,6 @@ func (m *InterProcessMultiLock) takeAll(ctx context.Context, lim limit, holds []
 		}
 		holds[i] = hold
 	}
-	whole = true
 	return nil
 }
 
@@ -286,12 +294,7 @@ func (m *InterProcessMultiLock) takeJointly(ctx context.Context, lim limit, join
 		return err
 	}
 	s, label := of(lockSet[0]), pathsOf(lockSet)
-	members := make([]acquire.Member, len(lockSet))
-	for i, lock := range lockSet {
-		members[i] = memberOf(lock)
-	}
-	got := &nodes{own: func(i int, node acquire.Node) *ownership { return own(lockSet[i], node) }}
-	a := acquire.NewMulti(members, m.ordered, tagOf(ctx, s), got)
+	a, got := m.jointAttempt(ctx, lockSet)
 	began := time.Now()
 	limited, cancel, err := lim.begin(ctx, s)
 	if err != nil {
@@ -299,10 +302,23 @@ func (m *InterProcessMultiLock) takeJointly(ctx context.Context, lim limit, join
 	}
 	defer cancel()
 	if err := a.Run(limited, lim.once()); err != nil {
-		e := &ending{ctx: ctx, limited: limited, tries: lim.bounded, lock: label, waited: time.Since(began), obstacle: obstacleOf(&a.Attempt, label)}
-		return opError("acquire", label, e.verdict(s, err))
+		return opError("acquire", label, lim.verdict(ctx, limited, &a.Attempt, label, began, err))
 	}
-	won := got.owned
+	return m.holdJointly(ctx, got.owned, joint, holds)
+}
+
+// jointAttempt sets out to get the nodes of locks in one step.
+func (m *InterProcessMultiLock) jointAttempt(ctx context.Context, lockSet []Lock) (*acquire.Multi, *nodes) {
+	members := make([]acquire.Member, len(lockSet))
+	for i, lock := range lockSet {
+		members[i] = memberOf(lock)
+	}
+	got := &nodes{own: func(i int, node acquire.Node) *ownership { return own(lockSet[i], node) }}
+	return acquire.NewMulti(members, m.ordered, tagOf(ctx, of(lockSet[0])), got), got
+}
+
+// holdJointly makes a hold of each node that was won.
+func (m *InterProcessMultiLock) holdJointly(ctx context.Context, won []*ownership, joint []int, holds []*Hold) (err error) {
 	defer func() { unclaimAll(won) }()
 	for _, i := range joint {
 		q := won[0].queue

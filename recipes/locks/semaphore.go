@@ -144,8 +144,7 @@ func (s *InterProcessSemaphore) queueUp(ctx context.Context, n int, lim limit) (
 	err = a.Run(limited, lim.once())
 	s.contended.Store(a.Behind())
 	if err != nil {
-		e := &ending{ctx: ctx, limited: limited, tries: lim.bounded, lock: s.path, waited: time.Since(began), obstacle: obstacleOf(&a.Attempt, s.path)}
-		return nil, e.verdict(s.turns.Core.Session(), err)
+		return nil, lim.verdict(ctx, limited, &a.Attempt, s.path, began, err)
 	}
 	if hold, err = s.hold(ctx, got.owned); err == nil {
 		s.inUse(got.owned...)

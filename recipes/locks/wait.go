@@ -112,6 +112,12 @@ func (e *ending) verdict(s *session.Session, err error) error {
 	return told
 }
 
+// verdict says why an attempt for a lock has failed.
+func (l limit) verdict(ctx, limited context.Context, a *acquire.Attempt, lock string, began time.Time, err error) error {
+	e := &ending{ctx: ctx, limited: limited, tries: l.bounded, lock: lock, waited: time.Since(began), obstacle: obstacleOf(a, lock)}
+	return e.verdict(a.Client(), err)
+}
+
 // obstacleOf is who was in the way of an attempt for a lock, nil if nobody was seen.
 func obstacleOf(a *acquire.Attempt, lock string) *acquire.Obstacle {
 	if in := a.Obstacle(); in != nil || !a.Behind() {

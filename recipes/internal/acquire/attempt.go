@@ -32,8 +32,8 @@ type Attempt struct {
 	resumable bool            // another goroutine may go on after Run has failed
 	wantMulti bool            // to note nodes of MultiLocks
 	sawMulti  bool            // one was seen in the queue
-	deletions deletions
-	obstacle  *Obstacle // that was in the way when Run failed, nil if none was seen
+	deletions *deletions      // of our nodes, nil for none
+	obstacle  *Obstacle       // that was in the way when Run failed, nil if none was seen
 }
 
 // Host takes the nodes that an attempt has got.
@@ -130,12 +130,17 @@ func (a *Attempt) Run(ctx context.Context, once bool) (err error) {
 		case ctx.Err() != nil || !passing(err):
 			return err
 		}
-		a.tell(Event{Kind: Retry, Err: err})
 		failures++
-		if err := pause(ctx, max(failures, a.deletions.inARow)); err != nil {
+		if err := a.rest(ctx, failures, err); err != nil {
 			return err
 		}
 	}
+}
+
+// rest is the time between a failure that may pass and the next round.
+func (a *Attempt) rest(ctx context.Context, failures int, err error) error {
+	a.tell(Event{Kind: Retry, Err: err})
+	return pause(ctx, max(failures, a.deletions.count()))
 }
 
 // Both say that nothing has failed, and that another round is needed. Only after a
@@ -179,7 +184,8 @@ func (a *Attempt) round(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := a.exchange(ctx, c, a.policy.plan(a)); err != nil {
+	p := a.policy.plan(a)
+	if err := a.exchange(ctx, c, &p); err != nil {
 		return a.policy.failed(err)
 	}
 	s, err := a.policy.judge(a)
@@ -279,6 +285,9 @@ func (a *Attempt) date(ctx context.Context, c *transport.Conn, k *contender) err
 
 // deleted begins again after somebody has deleted nodes of ours.
 func (a *Attempt) deleted(gone ...*contender) error {
+	if a.deletions == nil {
+		a.deletions = new(deletions)
+	}
 	a.deletions.note()
 	for _, k := range gone {
 		k.forget(a.id)
@@ -308,6 +317,9 @@ func (a *Attempt) Empty() bool {
 	return true
 }
 
+// Client is the session of the client whose attempt it is.
+func (a *Attempt) Client() *session.Session { return a.session }
+
 // Session is the one that the contenders belong to, 0 before the first.
 func (a *Attempt) Session() int64 { return a.id }
 
@@ -332,6 +344,14 @@ func (d *deletions) note() {
 	}
 	d.inARow++
 	d.last = now
+}
+
+// count is how many came in a row.
+func (d *deletions) count() int {
+	if d == nil {
+		return 0
+	}
+	return d.inARow
 }
 
 const (

@@ -35,7 +35,7 @@ func (m *creation) refused() {
 
 // creations are the requests that make what is planned: create2 for a single node,
 // whose reply also shows its czxid, and a transaction for several.
-func (a *Attempt) creations(c *transport.Conn, p plan, all []creation) ([]creation, error) {
+func (a *Attempt) creations(c *transport.Conn, p *plan, all []creation) ([]creation, error) {
 	for n, left := len(p.create), p.create; len(left) > 0; {
 		if p.split {
 			n = min(n, session.MostOperations)
@@ -138,12 +138,9 @@ func (a *Attempt) answeredTogether(ctx context.Context, c *transport.Conn, m cre
 		m.refused()
 		return 0, err
 	}
-	if at, code, err := refusal(results); err != nil {
+	if at, err := a.refusedTogether(m, results); err != nil {
 		m.refused()
-		if code != wire.CodeOK {
-			err = a.session.Refusal(wire.OpCreate, session.Below(m.of[at].queue.Path, string(m.of[at].queue.Kind)), code)
-		}
-		return at, fmt.Errorf("%s: %w", m.of[at].queue.Path, err)
+		return at, err
 	}
 	// Whatever the operation, a transaction's result of a creation has no Stat. But
 	// the reply to a write carries its own zxid: servers apply one at a time.
@@ -153,6 +150,19 @@ func (a *Attempt) answeredTogether(ctx context.Context, c *transport.Conn, m cre
 		err = errors.Join(err, k.made(results[i].Path, m.call.Zxid()))
 	}
 	return 0, err
+}
+
+// refusedTogether is the contender that stopped a transaction, and why.
+func (a *Attempt) refusedTogether(m creation, results []wire.MultiResult) (at int, err error) {
+	at, code, err := refusal(results)
+	if err == nil {
+		return 0, nil
+	}
+	q := m.of[at].queue
+	if code != wire.CodeOK {
+		err = a.session.Refusal(wire.OpCreate, session.Below(q.Path, string(q.Kind)), code)
+	}
+	return at, fmt.Errorf("%s: %w", q.Path, err)
 }
 
 // results are those of a transaction of n operations.

@@ -19,52 +19,77 @@ import (
 // After a creation without a known outcome, a barrier comes first, and the lists show
 // what it has made. On another connection than before a sync comes first, as the
 // server may be behind the one that we heard of our nodes from.
-func (a *Attempt) exchange(ctx context.Context, c *transport.Conn, p plan) error {
-	var room [4]*transport.Call
-	calls := room[:0]
-	first := a.contenders[0].queue.Path
-	switch {
-	case a.any((*contender).unknown):
-		calls = append(calls, session.Barrier(first))
-	case a.conn != c && a.any(func(k *contender) bool { return k.phase == queued }):
-		calls = append(calls, transport.NewCall(wire.OpSync, &wire.PathRequest{Path: first}))
-	}
-	front := calls
-	var made [1]creation
-	creations, err := a.creations(c, p, made[:0])
+func (a *Attempt) exchange(ctx context.Context, c *transport.Conn, p *plan) error {
+	var room [1]creation
+	x := requests{lists: listing{of: p.list}}
+	creations, err := x.send(ctx, a, c, p, room[:0])
 	if err != nil {
 		return err
 	}
-	for _, m := range creations {
-		calls = append(calls, m.call)
-	}
-	lists := listing{of: p.list}
-	if p.watch == nil {
-		calls = lists.ask(a, p, calls)
-	}
-	if err := a.send(ctx, c, calls, creations); err != nil {
-		return err
-	}
-	if p.watch != nil {
-		if err := lists.askWatched(ctx, a, c, p.watch); err != nil {
-			return errors.Join(a.created(ctx, c, creations), err)
-		}
-		calls = append(calls, lists.plain[0])
-	}
-	a.session.Settle(ctx, calls[len(calls)-1])
+	a.session.Settle(ctx, x.last)
 	// First what may have made nodes: whatever ends the waiting, it must be known.
 	if err := a.created(ctx, c, creations); err != nil {
 		return err
 	}
-	for _, call := range front {
-		if err := session.AwaitBarrier(ctx, a.session, c, call); err != nil {
+	if x.front != nil {
+		if err := session.AwaitBarrier(ctx, a.session, c, x.front); err != nil {
 			return err
 		}
 	}
-	if err := lists.read(ctx, a, c); err != nil {
+	if err := x.lists.read(ctx, a, c); err != nil {
 		return err
 	}
 	a.conn = c
+	return nil
+}
+
+// requests are those of a round.
+type requests struct {
+	front *transport.Call // that has to come before the others, nil for none
+	lists listing
+	last  *transport.Call
+}
+
+// send sends them and returns those that make nodes. After an error it is known which of
+// these were sent.
+func (x *requests) send(ctx context.Context, a *Attempt, c *transport.Conn, p *plan, creations []creation) ([]creation, error) {
+	var room [4]*transport.Call
+	calls := room[:0]
+	if x.front = a.front(c); x.front != nil {
+		calls = append(calls, x.front)
+	}
+	creations, err := a.creations(c, p, creations)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range creations {
+		calls = append(calls, m.call)
+	}
+	if p.watch == nil {
+		calls = x.lists.ask(a, p, calls)
+	}
+	if err := a.send(ctx, c, calls, creations); err != nil {
+		return nil, err
+	}
+	if p.watch != nil {
+		if err := x.lists.askWatched(ctx, a, c, p.watch); err != nil {
+			return nil, errors.Join(a.created(ctx, c, creations), err)
+		}
+		calls = append(calls, x.lists.plain[0])
+	}
+	x.last = calls[len(calls)-1]
+	return creations, nil
+}
+
+// front is the request that has to come before the others of a round, nil for none.
+func (a *Attempt) front(c *transport.Conn) *transport.Call {
+	first := a.contenders[0].queue.Path
+	switch {
+	case a.any((*contender).unknown):
+		return session.Barrier(first)
+	case a.conn != c && a.any(func(k *contender) bool { return k.phase == queued }):
+		return transport.NewCall(wire.OpSync, &wire.PathRequest{Path: first})
+	}
 	return nil
 }
 
@@ -111,7 +136,7 @@ type listing struct {
 }
 
 // ask adds the requests.
-func (l *listing) ask(a *Attempt, p plan, calls []*transport.Call) []*transport.Call {
+func (l *listing) ask(a *Attempt, p *plan, calls []*transport.Call) []*transport.Call {
 	if n := len(l.of); n < 2 || p.plain && n == len(l.plain) {
 		for i, k := range l.of {
 			l.plain[i] = session.NewList(k.queue.Path)
@@ -191,7 +216,7 @@ func (l *listing) askWatched(ctx context.Context, a *Attempt, c *transport.Conn,
 // what is over.
 func (a *Attempt) listBefore(ctx context.Context, c *transport.Conn, of []*contender) error {
 	lists := listing{of: of}
-	calls := lists.ask(a, plan{}, []*transport.Call{transport.NewCall(wire.OpSync, &wire.PathRequest{Path: of[0].queue.Path})})
+	calls := lists.ask(a, &plan{}, []*transport.Call{transport.NewCall(wire.OpSync, &wire.PathRequest{Path: of[0].queue.Path})})
 	if err := a.session.SendAll(ctx, c, calls); err != nil {
 		return err
 	}

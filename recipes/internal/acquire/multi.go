@@ -88,7 +88,7 @@ func NewMulti(locks []Member, ordered bool, tag nodename.Tag, host Host) *Multi 
 // obstacle is who was seen ahead in the first queue in which we are not first, when Run
 // failed. It is nil if nobody is known.
 func (a *Multi) obstacle(*Attempt) *Obstacle {
-	if a.beforeQ != nil {
+	if a.before.Ahead != "" {
 		return a.before.obstacle(a.beforeQ)
 	}
 	for _, m := range a.members {
@@ -112,12 +112,8 @@ func (a *Multi) look(ctx context.Context, _ *Attempt, c *transport.Conn) error {
 		return err
 	}
 	for _, k := range all {
-		p, err := a.mayBeFirst(k)
-		if err != nil {
-			if p.Ahead != "" {
-				a.before, a.beforeQ = p, k.queue
-				a.blocked(k, &p)
-			}
+		a.beforeQ = k.queue
+		if err := a.mayBeFirst(k, &a.before); err != nil {
 			return err
 		}
 	}
@@ -210,12 +206,14 @@ func (a *Multi) locateAll() error {
 			continue
 		}
 		before := m.isFirst()
-		p, err := a.locate(m.contender)
+		at, ahead, err := a.locate(m.contender)
 		if err != nil {
 			return err
 		}
-		m.at, m.ahead = p.At, p.Ahead
-		m.behind = m.behind || p.Ahead != ""
+		m.at, m.ahead = at, ""
+		if ahead >= 0 {
+			m.ahead, m.behind = m.snapshot.Name(ahead), true
+		}
 		if !before && m.isFirst() {
 			a.history.CameFirst()
 		}

@@ -28,13 +28,13 @@ func (p *Position) Only() string {
 // no memory while somebody waits.
 type nodeName struct {
 	long string // if there is no room
-	n    int
-	room [64]byte
+	n    uint8  // bytes in room
+	room [63]byte
 }
 
 func (n *nodeName) set(name []byte) {
-	n.long, n.n = "", len(name)
-	if copy(n.room[:], name) < len(name) {
+	n.long, n.n = "", uint8(copy(n.room[:], name)) //nolint:gosec // room is small
+	if int(n.n) < len(name) {
 		n.long = string(name)
 	}
 }
@@ -47,42 +47,50 @@ func (n *nodeName) String() string {
 	return string(n.room[:n.n])
 }
 
-// locate reads from the latest list where a contender stands. The error is errAgain if
-// its node has gone, which then is absent, or that of Queue.Check.
-func (a *Attempt) locate(k *contender) (p Position, err error) {
+// locate reads from the latest list where a contender stands: its place, and that of the
+// node it waits for, -1 for none. The error is errAgain if its node has gone, which then
+// is absent, or that of Queue.Check.
+func (a *Attempt) locate(k *contender) (at, ahead int, err error) {
 	snap := k.snapshot
-	if p.At = snap.Find(k.name()); p.At < 0 {
-		return p, a.deleted(k)
+	if at = snap.Find(k.name()); at < 0 {
+		return at, -1, a.deleted(k)
 	}
 	if err := k.queue.Check(snap); err != nil {
-		return p, err
+		return at, -1, err
 	}
 	a.sawMulti = a.sawMulti || a.wantMulti && snap.HasYielding()
-	ahead, waits := k.queue.Rule(snap, p.At)
+	ahead, waits := k.queue.Rule(snap, at)
 	if k.first = !waits; k.first {
-		return p, nil
+		ahead = -1
 	}
-	p.Ahead = snap.Name(ahead)
-	if ahead > 0 {
-		p.Front.set(snap.Bytes(0))
-		if k.queue.LookAhead {
-			p.next = snap.Name(ahead - 1)
-		}
+	return at, ahead, nil
+}
+
+// set takes in where locate has found a contender that waits.
+func (p *Position) set(k *contender, at, ahead int) {
+	p.At, p.Ahead, p.next, p.owner = at, k.snapshot.Name(ahead), "", 0
+	if p.Front.set(nil); ahead == 0 {
+		return
 	}
-	return p, nil
+	p.Front.set(k.snapshot.Bytes(0))
+	if k.queue.LookAhead {
+		p.next = k.snapshot.Name(ahead - 1)
+	}
 }
 
 // mayBeFirst is nil if a contender that is made now would be first. If others would be
-// ahead, it says whom and returns ErrNotAcquired.
-func (a *Attempt) mayBeFirst(k *contender) (p Position, err error) {
+// ahead, it returns ErrNotAcquired, and the position says whom.
+func (a *Attempt) mayBeFirst(k *contender, p *Position) error {
 	snap := k.snapshot
 	if err := k.queue.Check(snap); err != nil {
-		return p, err
+		return err
 	}
 	if _, waits := k.queue.Rule(snap, snap.Len()); !waits {
-		return p, nil
+		return nil
 	}
-	return Position{At: snap.Len(), Ahead: snap.Name(0)}, ErrNotAcquired
+	*p = Position{At: snap.Len(), Ahead: snap.Name(0)}
+	a.blocked(k, p)
+	return ErrNotAcquired
 }
 
 // blocked notes that somebody is ahead of a contender.

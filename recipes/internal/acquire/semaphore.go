@@ -40,7 +40,6 @@ type Semaphore struct {
 	n, total int
 	all      []*contender // the turn and the leases
 	turn     *contender
-	leases   []*contender
 	stage    stage // of the round
 
 	optimistic bool // the leases are made with the turn
@@ -54,7 +53,7 @@ type Semaphore struct {
 }
 
 // stage is what a round of a semaphore is for.
-type stage int
+type stage uint8
 
 const (
 	finding  stage = iota // what creations of unknown outcome have made
@@ -74,22 +73,24 @@ func NewSemaphore(turns, leases *Queue, n, total int, tag nodename.Tag, contende
 		s.all[i] = &all[i]
 	}
 	all[0].queue = turns
-	s.turn, s.leases = s.all[0], s.all[1:]
+	s.turn = s.all[0]
 	observer, _ := host.(Observer)
 	s.init(all, host, observer, s)
 	return s
 }
+
+func (s *Semaphore) leases() []*contender { return s.all[1:] }
 
 func (s *Semaphore) begin(*Attempt) { s.served = false }
 
 // look refuses if there are not enough leases. It does not refuse because others are
 // just being served.
 func (s *Semaphore) look(ctx context.Context, a *Attempt, c *transport.Conn) error {
-	snap, err := s.leases[0].queue.List(ctx, c)
+	snap, err := s.leases()[0].queue.List(ctx, c)
 	if err != nil {
 		return err
 	}
-	if err := s.leases[0].queue.Check(snap); err != nil {
+	if err := s.leases()[0].queue.Check(snap); err != nil {
 		return err
 	}
 	if snap.Len()+s.n <= s.total {
@@ -118,8 +119,8 @@ func (s *Semaphore) plan(a *Attempt) plan {
 	default:
 		s.stage = leasing
 		s.children = childWatch{changed: make(chan error, 1)}
-		missing := slices.DeleteFunc(slices.Clone(s.leases), func(k *contender) bool { return k.phase != absent })
-		return plan{create: missing, split: true, list: s.leases[:1], watch: &s.children}
+		missing := slices.DeleteFunc(slices.Clone(s.leases()), func(k *contender) bool { return k.phase != absent })
+		return plan{create: missing, split: true, list: s.leases()[:1], watch: &s.children}
 	}
 }
 
@@ -142,7 +143,7 @@ func (s *Semaphore) judge(a *Attempt) (step, error) {
 	case finding:
 		s.optimistic = false
 		s.turn.drop()
-		s.leases[0].drop()
+		s.leases()[0].drop()
 		if s.turn.phase == absent {
 			s.giveBack(a)
 		}
@@ -151,14 +152,14 @@ func (s *Semaphore) judge(a *Attempt) (step, error) {
 		return s.judgeLeases(a)
 	}
 	s.optimistic = false
-	p, err := a.locate(s.turn)
-	s.turn.drop()
+	defer s.turn.drop()
+	at, ahead, err := a.locate(s.turn)
 	switch {
 	case err != nil: // who loses its turn goes to the end, where it must not have leases
 		s.giveBack(a)
 		return again, err
-	case p.Ahead != "":
-		s.turnPosition = p
+	case ahead >= 0:
+		s.turnPosition.set(s.turn, at, ahead)
 		a.blocked(s.turn, &s.turnPosition)
 		s.giveBack(a)
 		return waiting, nil
@@ -175,14 +176,14 @@ func (s *Semaphore) judge(a *Attempt) (step, error) {
 
 // judgeLeases is whether all of our leases are among the first.
 func (s *Semaphore) judgeLeases(a *Attempt) (step, error) {
-	q, snap := s.leases[0].queue, s.leases[0].snapshot
-	defer s.leases[0].drop()
+	q, snap := s.leases()[0].queue, s.leases()[0].snapshot
+	defer s.leases()[0].drop()
 	if err := q.Check(snap); err != nil {
 		return again, err
 	}
 	s.full = false
 	var gone []*contender
-	for i, k := range s.leases {
+	for i, k := range s.leases() {
 		at := snap.Find(k.name())
 		if at < 0 {
 			gone = append(gone, k)
@@ -208,8 +209,8 @@ func (s *Semaphore) judgeLeases(a *Attempt) (step, error) {
 
 // giveBack gives up the leases.
 func (s *Semaphore) giveBack(a *Attempt) {
-	leave(a.session, a.id, s.leases...)
-	for _, k := range s.leases {
+	leave(a.session, a.id, s.leases()...)
+	for _, k := range s.leases() {
 		k.forget(a.id)
 	}
 }
@@ -233,7 +234,7 @@ func (s *Semaphore) wait(ctx context.Context, a *Attempt, c *transport.Conn) (bo
 
 func (s *Semaphore) tracked(*session.TrackedNode) {}
 
-func (s *Semaphore) won(*Attempt) []*contender { return s.leases }
+func (s *Semaphore) won(*Attempt) []*contender { return s.leases() }
 
 func (s *Semaphore) unwatch(a *Attempt) {
 	if s.children.watch != nil {
@@ -245,7 +246,7 @@ func (s *Semaphore) unwatch(a *Attempt) {
 func (s *Semaphore) obstacle(*Attempt) *Obstacle {
 	switch {
 	case s.stage == leasing && s.full:
-		return s.leasePosition.obstacle(s.leases[0].queue)
+		return s.leasePosition.obstacle(s.leases()[0].queue)
 	case s.turnPosition.Ahead != "":
 		return s.turnPosition.obstacle(s.turn.queue)
 	}
@@ -285,12 +286,12 @@ func (s *Semaphore) inTheWay(ctx context.Context, c *transport.Conn) (bool, erro
 	if err != nil || at < 0 || at == snap.Len()-1 {
 		return false, err
 	}
-	leases, err := s.leases[0].queue.List(ctx, c)
+	leases, err := s.leases()[0].queue.List(ctx, c)
 	if err != nil {
 		return false, err
 	}
 	has := make(map[int64]bool)
-	err = s.leases[0].queue.owners(ctx, c, s.withoutOurs(leases.Entries(0, leases.Len())), func(session int64) bool {
+	err = s.leases()[0].queue.owners(ctx, c, s.withoutOurs(leases.Entries(0, leases.Len())), func(session int64) bool {
 		has[session] = true
 		return true
 	})
@@ -307,8 +308,8 @@ func (s *Semaphore) inTheWay(ctx context.Context, c *transport.Conn) (bool, erro
 
 // withoutOurs are the leases that this attempt has not made.
 func (s *Semaphore) withoutOurs(leases []znode.Entry) []znode.Entry {
-	ours := make(map[string]bool, len(s.leases))
-	for _, k := range s.leases {
+	ours := make(map[string]bool, len(s.leases()))
+	for _, k := range s.leases() {
 		ours[k.name()] = true
 	}
 	return slices.DeleteFunc(leases, func(l znode.Entry) bool { return ours[l.Name] })

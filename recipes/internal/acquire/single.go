@@ -29,16 +29,13 @@ func (s *Single) Init(q *Queue, tag nodename.Tag, host Host, observer Observer) 
 
 func (s *Single) begin(*Attempt) {}
 
-func (s *Single) look(ctx context.Context, a *Attempt, c *transport.Conn) (err error) {
+func (s *Single) look(ctx context.Context, a *Attempt, c *transport.Conn) error {
 	if err := a.listBefore(ctx, c, s.wanted[:]); err != nil {
 		return err
 	}
 	k := s.wanted[0]
 	defer k.drop()
-	if s.position, err = a.mayBeFirst(k); s.position.Ahead != "" {
-		a.blocked(k, &s.position)
-	}
-	return err
+	return a.mayBeFirst(k, &s.position)
 }
 
 func (s *Single) plan(*Attempt) plan {
@@ -57,16 +54,16 @@ func (s *Single) judge(a *Attempt) (step, error) {
 		k.drop()
 		return again, nil
 	}
-	p, err := a.locate(k)
-	k.drop()
+	defer k.drop()
+	at, ahead, err := a.locate(k)
 	switch {
 	case err != nil:
 		return again, err
-	case p.Ahead == "":
+	case ahead < 0:
 		s.predecessor.granted()
 		return granted, nil
 	}
-	s.position = p
+	s.position.set(k, at, ahead)
 	a.blocked(k, &s.position)
 	if a.once {
 		return waiting, ErrNotAcquired
