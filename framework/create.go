@@ -39,7 +39,7 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, mode Mode
 	}
 	o.idempotent = cr.opts.protected || cr.opts.idempotent
 	var made string
-	var before doubt
+	var before ambiguity
 	err = o.do(ctx, func(ctx context.Context) (err error) {
 		made, err = cr.attempt(ctx)
 		return before.note(err)

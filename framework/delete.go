@@ -36,7 +36,7 @@ func (c *Client) Delete(ctx context.Context, path string, version int32, opts ..
 	}
 	absentIsFine := options.ifExists || options.idempotent
 	o.idempotent = absentIsFine
-	var before doubt
+	var before ambiguity
 	err = o.do(ctx, func(ctx context.Context) error {
 		c, err := o.conn(ctx)
 		if err != nil {

@@ -16,13 +16,13 @@ import (
 type commitment struct {
 	*op
 	*Ops
-	receipt *receipt // nil without
-	doubt   doubt
-	askedIn int64 // the session of the attempts without a reply, 0 for several
+	receipt *receipt  // nil without
+	before  ambiguity // whether an attempt had no reply
+	askedIn int64     // the session of the attempts without a reply, 0 for several
 }
 
 func (t *commitment) attempt(ctx context.Context) ([]Result, error) {
-	if t.doubt {
+	if t.before {
 		if !t.idempotent { // a classifier of the caller's has it repeated
 			return nil, unsettled("the reply was lost, and without Idempotent or Receipt it is sent once", nil)
 		}
@@ -31,29 +31,29 @@ func (t *commitment) attempt(ctx context.Context) ([]Result, error) {
 		}
 	}
 	results, in, err := t.sendWhole(ctx)
-	if bool(t.doubt) && isRefusal(err) {
+	if bool(t.before) && isRefusal(err) {
 		return nil, unsettled("sent again, it was refused", err)
 	}
 	if Ambiguous(err) {
-		if t.doubt && in != t.askedIn {
+		if t.before && in != t.askedIn {
 			in = 0
 		}
 		t.askedIn = in
 	}
-	return results, t.doubt.note(err)
+	return results, t.before.note(err)
 }
 
 // settle looks whether the attempts without a reply were applied. Results say
 // that they were, no error that the transaction can be sent again.
 func (t *commitment) settle(ctx context.Context) ([]Result, error) {
-	results, err := t.look(ctx)
+	results, err := t.readBack(ctx)
 	if isRefusal(err) && !Ambiguous(err) {
 		return nil, unsettled("reading back", err)
 	}
 	return results, err
 }
 
-func (t *commitment) look(ctx context.Context) ([]Result, error) {
+func (t *commitment) readBack(ctx context.Context) ([]Result, error) {
 	if t.receipt != nil {
 		return t.findReceipt(ctx)
 	}
@@ -76,7 +76,7 @@ func (t *commitment) look(ctx context.Context) ([]Result, error) {
 	switch {
 	case verdict == neverApplied:
 		// In its own session, and behind a barrier, it cannot be applied any more.
-		t.doubt = t.doubt && doubt(c.Session() != t.askedIn)
+		t.before = t.before && ambiguity(c.Session() != t.askedIn)
 		return nil, nil
 	case err != nil || !done:
 		return nil, err
@@ -170,20 +170,20 @@ func unsettled(why string, refused error) error {
 	return retry.Mark(&session.UnsettledError{Why: why, Refused: refused}, retry.Stop)
 }
 
-// doubt is whether an attempt of a call had no reply, so that it may have taken
+// ambiguity is whether an attempt of a call had no reply, so that it may have taken
 // effect.
-type doubt bool
+type ambiguity bool
 
 // note takes in how an attempt went.
-func (d *doubt) note(err error) error {
-	*d = *d || doubt(Ambiguous(err))
+func (d *ambiguity) note(err error) error {
+	*d = *d || ambiguity(Ambiguous(err))
 	return err
 }
 
 // end is the error of the call. After an attempt without a reply the outcome is
 // unknown, whatever came later: a refusal may be about what the attempt has done, or
 // about what somebody has made of it since.
-func (d *doubt) end(o *op, err error) error {
+func (d *ambiguity) end(o *op, err error) error {
 	if err == nil || !bool(*d) || Ambiguous(err) {
 		return err
 	}

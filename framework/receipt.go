@@ -90,7 +90,7 @@ func (t *commitment) findReceipt(ctx context.Context) ([]Result, error) {
 	}
 	switch {
 	case errors.Is(err, ErrNoNode) && c.Session() == t.askedIn: // behind the barrier nothing of before can be applied any more
-		t.doubt = false
+		t.before = false
 		return nil, nil
 	case errors.Is(err, ErrNoNode):
 		return nil, unsettled("the session has ended, and its receipts with it", nil)

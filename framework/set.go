@@ -32,7 +32,7 @@ func (c *Client) Set(ctx context.Context, path string, data []byte, version int3
 		}
 	}
 	var resp wire.StatResponse
-	var before doubt
+	var before ambiguity
 	err = o.do(ctx, func(ctx context.Context) error {
 		err := o.round(ctx, wire.OpSetData, &wire.SetDataRequest{Path: o.path, Data: data, Version: version}, &resp)
 		if errors.Is(err, ErrBadVersion) && options.idempotent {
@@ -98,7 +98,7 @@ func (c *Client) SetACL(ctx context.Context, path string, acl []ACL, version int
 	}
 	list := wireACL(acl)
 	var resp wire.StatResponse
-	var before doubt
+	var before ambiguity
 	err = o.do(ctx, func(ctx context.Context) error {
 		err := o.round(ctx, wire.OpSetACL, &wire.SetACLRequest{Path: o.path, ACL: list, Version: version}, &resp)
 		if errors.Is(err, ErrBadVersion) && options.idempotent {

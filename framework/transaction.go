@@ -176,11 +176,11 @@ func (t *Transaction) Commit(ctx context.Context, opts ...CommitOption) ([]Resul
 		results, err = attempts.attempt(ctx)
 		return err
 	})
-	if err == nil || bool(attempts.doubt) {
+	if err == nil || bool(attempts.before) {
 		attempts.receipt.remove(o)
 	}
 	if err != nil {
-		return nil, attempts.doubt.end(o, err)
+		return nil, attempts.before.end(o, err)
 	}
 	return results, nil
 }

@@ -144,7 +144,7 @@ func (s events) Down(c *transport.Conn, err error) {
 	s.outage.since = s.downAt
 	var changes []change
 	if !s.closed && s.id != 0 {
-		changes = s.doubtTrackedLocked()
+		changes = s.makeUncertainLocked()
 		s.setStateLocked(listeners.Suspended)
 	}
 	s.tellLocked()
@@ -218,9 +218,9 @@ func (s events) Expired(session int64) {
 	}
 }
 
-// AfterGone calls fn when the servers are known to have ended a session, at
+// WhenGone calls fn when the servers are known to have ended a session, at
 // once if it is not one that may still be there. It must not block.
-func (s *Session) AfterGone(session int64, fn func()) {
+func (s *Session) WhenGone(session int64, fn func()) {
 	s.mu.Lock()
 	waiting, recorded := s.whenGone[session]
 	alive := s.id == session || recorded

@@ -18,7 +18,7 @@ func (s *Session) run() {
 	timer.Stop()
 	defer timer.Stop()
 	for s.life.Err() == nil {
-		next := s.tend(s.clock.Now())
+		next := s.maintain(s.clock.Now())
 		s.mu.Lock()
 		s.wakeAt = next
 		s.mu.Unlock()
@@ -42,17 +42,17 @@ func (s *Session) run() {
 // deadline a context may end that was waited for then.
 const lookAgain = time.Second
 
-// tend does what is due and returns when to look again, the zero time for
+// maintain does what is due and returns when to look again, the zero time for
 // never unless woken.
-func (s *Session) tend(now time.Time) time.Time {
+func (s *Session) maintain(now time.Time) time.Time {
 	s.mu.Lock()
 	s.wakeAt = time.Time{} // what comes while we look must wake us again
 	s.mu.Unlock()
-	return lease.Sooner(s.tendSession(now), s.deadlines.Expire(now))
+	return lease.Sooner(s.maintainSession(now), s.deadlines.Expire(now))
 }
 
-// tendSession does what is due for the session and its tracked nodes.
-func (s *Session) tendSession(now time.Time) time.Time {
+// maintainSession does what is due for the session and its tracked nodes.
+func (s *Session) maintainSession(now time.Time) time.Time {
 	s.mu.Lock()
 	if s.id == 0 || s.closed {
 		s.mu.Unlock()
@@ -143,7 +143,7 @@ func (s *Session) useLocked() lease.Use {
 // renewLocked makes the requests that are due on c: those that renew the session
 // lease, and those that verify tracked nodes. It says when to ask again.
 func (s *Session) renewLocked(c *transport.Conn, now time.Time) (calls []*transport.Call, next time.Time) {
-	if s.tracked.doubt() {
+	if s.tracked.hasUncertain() {
 		if until := s.checks.Until(); now.Before(until) {
 			next = until
 		} else {

@@ -226,8 +226,8 @@ func tell(changes []change) {
 	}
 }
 
-// doubtTrackedLocked makes every tracked node uncertain.
-func (s *Session) doubtTrackedLocked() []change {
+// makeUncertainLocked makes every tracked node uncertain.
+func (s *Session) makeUncertainLocked() []change {
 	s.sure.Store(0)
 	var changes []change
 	for _, node := range s.tracked.all() {

@@ -52,7 +52,7 @@ func TestClaimStateIsAsTheClockSays(t *testing.T) {
 
 	s, node, clock = claimedSession(long)
 	assert.Equal(t, NodeHeld, stateOf(node))
-	tell(s.doubtTrackedLocked())
+	tell(s.makeUncertainLocked())
 	assert.Equal(t, NodeUncertain, stateOf(node), "without a connection")
 	s.lease.Begin(byServer(short), clock.now, clock.now, false) // by the next server
 	tell(s.confirmLocked(node))

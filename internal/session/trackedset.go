@@ -10,7 +10,7 @@ import "time"
 // until somebody sets a watch on its node.
 type trackedNodes struct {
 	sure      trackedList // held; those that were not checked for longest first
-	doubted   trackedList // uncertain
+	uncertain trackedList
 	asked     trackedList // uncertain, with a check on its way
 	blind     trackedList // held, and we may not read the node
 	unseen    trackedList // uncertain, and we may not read the node
@@ -84,7 +84,7 @@ func drop(node *TrackedNode, link int) {
 // all are every tracked node.
 func (c *trackedNodes) all() []*TrackedNode {
 	all := make([]*TrackedNode, 0, c.len())
-	for _, l := range []*trackedList{&c.sure, &c.blind, &c.doubted, &c.asked, &c.unseen, &c.waiting} {
+	for _, l := range []*trackedList{&c.sure, &c.blind, &c.uncertain, &c.asked, &c.unseen, &c.waiting} {
 		for node := l.first; node != nil; node = node.links[linkState].next {
 			all = append(all, node)
 		}
@@ -96,13 +96,13 @@ func (c *trackedNodes) len() int { return c.granted() + c.waiting.n }
 
 // granted is how many are or were held.
 func (c *trackedNodes) granted() int {
-	return c.sure.n + c.doubted.n + c.asked.n + c.blind.n + c.unseen.n
+	return c.sure.n + c.uncertain.n + c.asked.n + c.blind.n + c.unseen.n
 }
 
 func (c *trackedNodes) has(node *TrackedNode) bool { return node.links[linkState].in != nil }
 
-// doubt is whether a tracked node waits to be checked, which is not put off.
-func (c *trackedNodes) doubt() bool { return c.doubted.n > 0 }
+// hasUncertain is whether a tracked node waits to be checked, which is not put off.
+func (c *trackedNodes) hasUncertain() bool { return c.uncertain.n > 0 }
 
 // add takes in a tracked node that is held.
 func (c *trackedNodes) add(node *TrackedNode) {
@@ -128,7 +128,7 @@ func (c *trackedNodes) grade(node *TrackedNode, state TrackedState, blind bool) 
 	case state == NodeUncertain && blind:
 		c.unseen.push(node)
 	case state == NodeUncertain:
-		c.doubted.push(node)
+		c.uncertain.push(node)
 	case blind:
 		c.blind.push(node)
 	default:
@@ -140,7 +140,7 @@ func (c *trackedNodes) grade(node *TrackedNode, state TrackedState, blind bool) 
 // others. What is picked comes last the next time. Only if there is no other it is
 // one that is being checked, or cannot be.
 func (c *trackedNodes) pick(most Room, verify bool) []*TrackedNode {
-	lists := []*trackedList{&c.doubted, &c.waiting, &c.sure}
+	lists := []*trackedList{&c.uncertain, &c.waiting, &c.sure}
 	if verify {
 		lists = lists[:1]
 	}
@@ -152,7 +152,7 @@ func (c *trackedNodes) pick(most Room, verify bool) []*TrackedNode {
 				return picked
 			}
 			drop(node, linkState)
-			if l == &c.doubted {
+			if l == &c.uncertain {
 				c.asked.push(node)
 			} else {
 				l.push(node)
@@ -176,7 +176,7 @@ func (c *trackedNodes) unasked(all []*TrackedNode) {
 	for _, node := range all {
 		if node.links[linkState].in == &c.asked {
 			drop(node, linkState)
-			c.doubted.push(node)
+			c.uncertain.push(node)
 		}
 	}
 }

@@ -30,9 +30,9 @@ func TestClaimsAreCheckedInTurn(t *testing.T) {
 	assert.Equal(t, []*TrackedNode{all[3], all[4], all[0]}, set.pick(three, false), "those that were not checked for longest")
 	set.grade(all[2], NodeUncertain, false)
 	set.grade(all[0], NodeUncertain, true)
-	assert.True(t, set.doubt())
+	assert.True(t, set.hasUncertain())
 	assert.Equal(t, []*TrackedNode{all[2], all[1], all[3]}, set.pick(three, false), "those in doubt first, and none that cannot be checked")
-	assert.False(t, set.doubt(), "it is being checked")
+	assert.False(t, set.hasUncertain(), "it is being checked")
 	assert.NotContains(t, set.pick(three, false), all[2])
 	set.unasked(all)
 	assert.Equal(t, all[2:3], set.pick(three, true), "the check did not tell")
@@ -41,7 +41,7 @@ func TestClaimsAreCheckedInTurn(t *testing.T) {
 	for _, node := range all[1:] {
 		set.remove(node)
 	}
-	assert.False(t, set.doubt())
+	assert.False(t, set.hasUncertain())
 	assert.Equal(t, all[:1], set.pick(three, false), "unless there is no other")
 	assert.Equal(t, 1, set.len())
 	set.remove(all[0])
@@ -93,7 +93,7 @@ func BenchmarkClaims(b *testing.B) {
 			for b.Loop() {
 				node := &TrackedNode{state: NodeHeld, since: now}
 				set.add(node)
-				if set.doubt() || set.len() != n+1 {
+				if set.hasUncertain() || set.len() != n+1 {
 					b.Fatal("wrong count")
 				}
 				if _, _, more := set.lasted(now-watchAfter, 1000); !more {

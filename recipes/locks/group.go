@@ -168,7 +168,7 @@ func (r *releaseResult) giveBack(departures []*pendingRelease) {
 		for i, o := range owns {
 			o.removed(removals[i])
 			o.node.Sweep()
-			o.local.vacate(o)
+			o.local.ownershipOver(o)
 		}
 		for i, o := range owns {
 			r.take(o.given(removals[i], time.Until(until)))
@@ -196,6 +196,6 @@ func (o *ownership) group(g *ownership) {
 	case Lost:
 		g.lose(err)
 	case Uncertain:
-		g.doubt()
+		g.markUncertain()
 	}
 }

@@ -314,12 +314,12 @@ func (lq *localQueue) stepDown(a *acquisition) {
 	if a != nil && a.Empty() {
 		a = nil
 	}
-	lq.promote(a)
+	lq.passLead(a)
 }
 
-// promote lets the next in the local queue lead, with an attempt or without. If nobody is
+// passLead lets the next in the local queue lead, with an attempt or without. If nobody is
 // there, the attempt is left and the local queue over.
-func (lq *localQueue) promote(a *acquisition) {
+func (lq *localQueue) passLead(a *acquisition) {
 	lqs := lq.queues()
 	lqs.mu.Lock()
 	w := lq.first
@@ -415,9 +415,9 @@ func (lq *localQueue) moved(to int64) {
 	}
 }
 
-// vacate says that an ownership is over and its node gone or on its way out: the
+// ownershipOver says that an ownership is over and its node gone or on its way out: the
 // next one leads.
-func (lq *localQueue) vacate(o *ownership) {
+func (lq *localQueue) ownershipOver(o *ownership) {
 	if lq == nil {
 		return
 	}
@@ -429,7 +429,7 @@ func (lq *localQueue) vacate(o *ownership) {
 	}
 	lqs.mu.Unlock()
 	if was {
-		lq.promote(nil)
+		lq.passLead(nil)
 	}
 }
 

@@ -155,9 +155,9 @@ func (o *ownership) over(h *Hold) bool {
 	return o.state == Released || o.state == Lost && !slices.Contains(o.holds, h)
 }
 
-// doubt and trust switch between Held and Uncertain.
-func (o *ownership) doubt() { o.become(Held, Uncertain) }
-func (o *ownership) trust() { o.become(Uncertain, Held) }
+// markUncertain and markHeld switch between Held and Uncertain.
+func (o *ownership) markUncertain() { o.become(Held, Uncertain) }
+func (o *ownership) markHeld()      { o.become(Uncertain, Held) }
 
 func (o *ownership) become(from, to HoldState) {
 	o.mu.Lock()
@@ -458,20 +458,20 @@ func (o *ownership) nodeState() (HoldState, error) {
 func (o *ownership) NodeChanged(node *session.TrackedNode, state session.TrackedState, reason error) {
 	switch state {
 	case session.NodeHeld:
-		o.trust()
+		o.markHeld()
 	case session.NodeUncertain:
-		o.doubt()
+		o.markUncertain()
 		if o.queue.opts.EndOnSuspended {
 			o.lose(framework.ErrNotConnected)
 			// Nobody believes in the node any more, so it has to go.
 			node.Untrack()
 			o.removed(cleanup.Remove(o.node.Session(), o.node.ID(), o.node.Path()))
-			o.local.vacate(o)
+			o.local.ownershipOver(o)
 		}
 	case session.NodeLost:
 		o.lose(reason)
 		o.nodeGone(reason)
-		o.local.vacate(o)
+		o.local.ownershipOver(o)
 	}
 }
 
@@ -485,6 +485,6 @@ func (o *ownership) nodeGone(reason error) {
 		o.markGone()
 	case errors.Is(reason, framework.ErrSessionExpired), errors.Is(reason, framework.ErrNotConnected),
 		errors.Is(reason, session.ErrSessionOver), errors.Is(reason, session.ErrClosed):
-		o.node.Session().AfterGone(o.node.ID(), o.markGone)
+		o.node.Session().WhenGone(o.node.ID(), o.markGone)
 	}
 }

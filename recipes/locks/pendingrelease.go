@@ -131,7 +131,7 @@ func (d *pendingRelease) done() {
 		}
 		o.quit()
 		o.node.Sweep()
-		o.local.vacate(o)
+		o.local.ownershipOver(o)
 		o.markGone()
 	}
 }

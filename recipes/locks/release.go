@@ -53,7 +53,7 @@ func (o *ownership) quit() {
 func (o *ownership) giveBack() error {
 	removal := o.node.Remove()
 	o.removed(removal)
-	o.local.vacate(o)
+	o.local.ownershipOver(o)
 	return o.given(removal, o.queue.opts.ReleaseWait)
 }
 

@@ -22,8 +22,8 @@ type Attempt struct {
 	host       Host
 	observer   Observer // nil for none
 
-	once bool // not to wait for others
-	look bool // before anything is made, to see whether there is any use in it
+	once      bool // not to wait for others
+	unchecked bool // it is still to be seen, before anything is made, whether there is any use in it
 
 	id        int64           // of the session that the contenders belong to, 0 before the first
 	conn      *transport.Conn // that has shown all that we know
@@ -58,9 +58,9 @@ type Owner interface {
 type policy interface {
 	// begin sets out, at first or in another session: every contender is absent.
 	begin(a *Attempt)
-	// look judges an attempt before it has made anything. The error is ErrNotAcquired if
+	// precheck judges an attempt before it has made anything. The error is ErrNotAcquired if
 	// there is no use in going on.
-	look(ctx context.Context, a *Attempt, c *transport.Conn) error
+	precheck(ctx context.Context, a *Attempt, c *transport.Conn) error
 	// plan picks what the next round makes and lists.
 	plan(a *Attempt) plan
 	// failed takes in that what was planned could not be done. It returns why, or
@@ -115,7 +115,7 @@ func (a *Attempt) init(contenders []contender, host Host, observer Observer, p p
 // FailOnLoss, and refusals of the servers. After an error the contenders have left, but
 // for those of Single: they stand as they are.
 func (a *Attempt) Run(ctx context.Context, once bool) (err error) {
-	a.once, a.look = once, once
+	a.once, a.unchecked = once, once
 	defer a.end(&err)
 	for failures := 0; ; {
 		err := a.round(ctx)
@@ -178,9 +178,9 @@ func (a *Attempt) round(ctx context.Context) error {
 			return err
 		}
 	}
-	if a.look {
-		a.look = false
-		if err := a.policy.look(ctx, a, c); err != nil {
+	if a.unchecked {
+		a.unchecked = false
+		if err := a.policy.precheck(ctx, a, c); err != nil {
 			return err
 		}
 	}

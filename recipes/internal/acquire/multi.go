@@ -101,8 +101,8 @@ func (a *Multi) obstacle(*Attempt) *Obstacle {
 	return nil
 }
 
-// look refuses if others are ahead anywhere.
-func (a *Multi) look(ctx context.Context, _ *Attempt, c *transport.Conn) error {
+// precheck refuses if others are ahead anywhere.
+func (a *Multi) precheck(ctx context.Context, _ *Attempt, c *transport.Conn) error {
 	all := contendersOf(a.members)
 	err := a.listBefore(ctx, c, all)
 	if errors.Is(err, errAgain) { // once more, with a request for each queue
@@ -124,13 +124,13 @@ func (a *Multi) look(ctx context.Context, _ *Attempt, c *transport.Conn) error {
 }
 
 // plan makes the nodes that are wanted and lists the queues in which we have one, or
-// may have. A look lists all others too: who has what we shall want next may be
+// may have. A check for a deadlock lists all others too: who has what we shall want next may be
 // waiting for us.
 func (a *Multi) plan(*Attempt) plan {
 	unknown := a.any((*contender).unknown)
 	a.created, a.listed = a.missing(unknown), nil
 	for _, m := range a.members {
-		if m.phase != absent || a.looking || slices.Contains(a.created, m) {
+		if m.phase != absent || a.checking || slices.Contains(a.created, m) {
 			a.listed = append(a.listed, m)
 		}
 	}

@@ -83,9 +83,9 @@ func (s *Semaphore) leases() []*contender { return s.all[1:] }
 
 func (s *Semaphore) begin(*Attempt) { s.served = false }
 
-// look refuses if there are not enough leases. It does not refuse because others are
+// precheck refuses if there are not enough leases. It does not refuse because others are
 // just being served.
-func (s *Semaphore) look(ctx context.Context, a *Attempt, c *transport.Conn) error {
+func (s *Semaphore) precheck(ctx context.Context, a *Attempt, c *transport.Conn) error {
 	snap, err := s.leases()[0].queue.List(ctx, c)
 	if err != nil {
 		return err
@@ -267,7 +267,7 @@ func (s *Semaphore) stalled() (<-chan time.Time, func()) {
 // lease.
 func (s *Semaphore) yieldIfNeeded(ctx context.Context, a *Attempt, c *transport.Conn) error {
 	inTheWay, err := s.inTheWay(ctx, c)
-	s.keeps.Looked(inTheWay)
+	s.keeps.Checked(inTheWay)
 	if !inTheWay {
 		return err
 	}

@@ -29,7 +29,7 @@ func (s *Single) Init(q *Queue, tag nodename.Tag, host Host, observer Observer) 
 
 func (s *Single) begin(*Attempt) {}
 
-func (s *Single) look(ctx context.Context, a *Attempt, c *transport.Conn) error {
+func (s *Single) precheck(ctx context.Context, a *Attempt, c *transport.Conn) error {
 	if err := a.listBefore(ctx, c, s.wanted[:]); err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ const mostOwners = 8
 // yieldState is what a MultiLock knows about standing in others' way.
 type yieldState struct {
 	ordered     bool // makes its nodes one by one
-	looking     bool // the next round is a look
+	checking    bool // the next round lists all queues, to see whether it is in the way
 	rounds      int  // of lists
 	history     deadlock.History
 	connectedOn *transport.Conn  // that the wait counts from
@@ -98,11 +98,11 @@ func (a *Multi) extend() {
 }
 
 // wait returns when something has happened to a node ahead, or it is time to
-// look whether we are in the way.
+// check whether we are in the way.
 func (a *Multi) wait(ctx context.Context, _ *Attempt, c *transport.Conn) (first bool, err error) {
-	if a.looking {
-		a.looking = false
-		if yielded, err := a.lookAround(ctx, c); yielded || err != nil {
+	if a.checking {
+		a.checking = false
+		if yielded, err := a.checkDeadlock(ctx, c); yielded || err != nil {
 			return false, err
 		}
 	}
@@ -118,25 +118,25 @@ func (a *Multi) wait(ctx context.Context, _ *Attempt, c *transport.Conn) (first 
 			a.tell(Event{Kind: Wait, Queue: m.queue})
 		}
 	}
-	var look <-chan time.Time
+	var check <-chan time.Time
 	if a.inTheWay() {
-		timer := time.NewTimer(a.untilLook(time.Now()))
+		timer := time.NewTimer(a.untilCheck(time.Now()))
 		defer timer.Stop()
-		look = timer.C
+		check = timer.C
 	}
 	select {
 	case <-a.woken:
 		return false, nil
 	case <-ctx.Done():
 		return false, foreign.ContextEnd(ctx)
-	case <-look:
-		a.looking = true
+	case <-check:
+		a.checking = true
 		return false, nil
 	}
 }
 
-// untilLook is the time to the next look.
-func (a *Multi) untilLook(now time.Time) time.Duration {
+// untilCheck is the time to the next check for a deadlock.
+func (a *Multi) untilCheck(now time.Time) time.Duration {
 	waits := func(i int) bool { return len(a.members[i].holders()) > 0 }
 	return a.history.Next(now, waits, session.RandomOf(a.session, a.members[0].tag).Below)
 }
@@ -224,8 +224,8 @@ func (a *Multi) unwatch(*Attempt) {
 	}
 }
 
-// lookAround yields where we are in the way, by the lists that were just taken.
-func (a *Multi) lookAround(ctx context.Context, c *transport.Conn) (yielded bool, err error) {
+// checkDeadlock yields where we are in the way, by the lists that were just taken.
+func (a *Multi) checkDeadlock(ctx context.Context, c *transport.Conn) (yielded bool, err error) {
 	if err := a.askOwners(ctx, c); err != nil {
 		return false, err
 	}

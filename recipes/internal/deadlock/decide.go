@@ -33,7 +33,7 @@ func (h *History) Decide(v *View) (yield []int) {
 	default:
 		return nil
 	}
-	h.lookIn = firstLook
+	h.checkIn = firstCheck
 	return yield
 }
 
@@ -121,13 +121,13 @@ func (h *History) stalled(v *View) bool {
 	return false
 }
 
-// Next is the time to the next look: when an owner that waits for us would have had what
+// Next is the time to the next check: when an owner that waits for us would have had what
 // we wait for as long as our backoff, and otherwise, or if that is far off, less and less
 // often, as somebody may have come behind us. It is no later than the end of the backoff
 // with those of whom nothing shows. waits is whether somebody has what we wait for in a
 // queue. below draws from 0 up to a limit.
 func (h *History) Next(now time.Time, waits func(queue int) bool, below func(time.Duration) time.Duration) time.Duration {
-	next := h.lookIn/2 + below(h.lookIn)
+	next := h.checkIn/2 + below(h.checkIn)
 	stall := h.stall.time(now)
 	for i := range h.heads {
 		if !waits(i) {
@@ -135,8 +135,8 @@ func (h *History) Next(now time.Time, waits func(queue int) bool, below func(tim
 		}
 		since := h.since(i)
 		for _, patience := range []time.Duration{h.sure.time(), h.unsure.time()} {
-			if left := since.Add(patience).Sub(now); left > 0 && left <= mostLook {
-				h.lookIn = firstLook
+			if left := since.Add(patience).Sub(now); left > 0 && left <= mostCheck {
+				h.checkIn = firstCheck
 				return left + below(patience/2)
 			}
 		}
@@ -144,6 +144,6 @@ func (h *History) Next(now time.Time, waits func(queue int) bool, below func(tim
 			next = min(next, left+below(stall/stallJitter))
 		}
 	}
-	h.lookIn = min(2*h.lookIn, mostLook)
+	h.checkIn = min(2*h.checkIn, mostCheck)
 	return next
 }

@@ -102,13 +102,13 @@ func TestLookWhenPatienceEnds(t *testing.T) {
 		earliest, most time.Duration
 	}{
 		"about to end": {stood: patience / 2, earliest: patience / 2, most: patience/2 + patience/stallJitter},
-		"over":         {stood: waited, earliest: mostLook / 2, most: mostLook * 3 / 2},
+		"over":         {stood: waited, earliest: mostCheck / 2, most: mostCheck * 3 / 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			next := func(draw func(time.Duration) time.Duration) time.Duration {
 				now := start.Add(waited)
 				h := begun(1)
-				h.lookIn = mostLook
+				h.checkIn = mostCheck
 				h.SawHolder(0, "a", now.Add(-c.stood))
 				return h.Next(now, func(int) bool { return true }, draw)
 			}
@@ -125,14 +125,14 @@ func TestNextLook(t *testing.T) {
 	h := begun(1)
 	h.SawHolder(0, "a", start)
 	assert.Equal(t, firstBackoff, h.Next(start, all, least), "when it is sure")
-	assert.Equal(t, firstLook/2, h.Next(start, func(int) bool { return false }, least), "nobody has anything")
-	assert.Equal(t, 2*firstLook, h.lookIn)
+	assert.Equal(t, firstCheck/2, h.Next(start, func(int) bool { return false }, least), "nobody has anything")
+	assert.Equal(t, 2*firstCheck, h.checkIn)
 	h.CameFirst()
-	assert.Equal(t, firstLook, h.lookIn)
+	assert.Equal(t, firstCheck, h.checkIn)
 	for range 20 {
 		h.Next(start, func(int) bool { return false }, least)
 	}
-	assert.Equal(t, mostLook, h.lookIn)
+	assert.Equal(t, mostCheck, h.checkIn)
 }
 
 // What has come of suspicions says whether backoff pays.
@@ -204,7 +204,7 @@ func TestFreeMultiLockAllocatesNothing(t *testing.T) {
 		}
 	}))
 	nobody := func(int) bool { return false }
-	assert.Equal(t, firstLook/2, h.Next(start, nobody, func(time.Duration) time.Duration { return 0 }))
+	assert.Equal(t, firstCheck/2, h.Next(start, nobody, func(time.Duration) time.Duration { return 0 }))
 }
 
 // Whoever was there before the first look that counted has been there for ever.

@@ -8,13 +8,13 @@ import (
 // History is what a MultiLock has learned while it waits. It is a value: a copy goes its
 // own way, apart from the queues' heads and the suspicions, which it shares.
 type History struct {
-	sure   backoff       // with an owner that waits for us
-	unsure backoff       // with one that may
-	stall  stallTimeout  // with any other
-	lookIn time.Duration // until the next look, if nothing else is due
-	queues int
-	heads  []head // by queue; nil until a holder is seen, so that a free MultiLock allocates none
-	cycles []suspectedCycle
+	sure    backoff       // with an owner that waits for us
+	unsure  backoff       // with one that may
+	stall   stallTimeout  // with any other
+	checkIn time.Duration // until the next check, if nothing else is due
+	queues  int
+	heads   []head // by queue; nil until a holder is seen, so that a free MultiLock allocates none
+	cycles  []suspectedCycle
 }
 
 // head is since when the same node was seen to have what we wait for in a queue.
@@ -43,19 +43,19 @@ type suspectedCycle struct {
 }
 
 const (
-	firstLook = time.Millisecond
-	mostLook  = 256 * time.Millisecond
+	firstCheck = time.Millisecond
+	mostCheck  = 256 * time.Millisecond
 )
 
 // Begin sets out, at first or in another session, with a number of queues.
 func (h *History) Begin(queues int, now time.Time) {
 	*h = History{
-		sure:   backoff{most: mostBackoff},
-		unsure: backoff{most: mostBackoff},
-		stall:  stallTimeout{waiting: now},
-		lookIn: firstLook,
-		queues: queues,
-		heads:  h.heads,
+		sure:    backoff{most: mostBackoff},
+		unsure:  backoff{most: mostBackoff},
+		stall:   stallTimeout{waiting: now},
+		checkIn: firstCheck,
+		queues:  queues,
+		heads:   h.heads,
 	}
 }
 
@@ -64,7 +64,7 @@ func (h *History) Connected(now time.Time) { h.stall.waiting = now }
 
 // CameFirst says that our node has become first in a queue: there may be others behind
 // it now.
-func (h *History) CameFirst() { h.lookIn = firstLook }
+func (h *History) CameFirst() { h.checkIn = firstCheck }
 
 // SawHolder says which node has what we wait for in a queue, "" for none.
 func (h *History) SawHolder(queue int, name string, now time.Time) {

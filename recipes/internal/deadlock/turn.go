@@ -17,7 +17,7 @@ const (
 	mostTurn  = 4 * time.Second // without having yielded
 )
 
-// Next is the time to the next look. yields is whether there is one: an attempt for one
+// Next is the time to the next check. yields is whether there is one: an attempt for one
 // lease never yields.
 func (t *Turn) Next(leases int) (_ time.Duration, yields bool) {
 	if t.backoff == 0 {
@@ -26,10 +26,10 @@ func (t *Turn) Next(leases int) (_ time.Duration, yields bool) {
 	return t.backoff, leases > 1
 }
 
-// Looked counts a look, which has shown or not that somebody behind the turn has a lease.
+// Checked counts a check, which has shown or not that somebody behind the turn has a lease.
 // The backoff doubles with each yield, so that owners who merely take long, in processes
 // that want more leases meanwhile, do not starve the attempt.
-func (t *Turn) Looked(inTheWay bool) {
+func (t *Turn) Checked(inTheWay bool) {
 	if inTheWay || t.backoff < mostTurn {
 		t.backoff *= 2
 	}

@@ -17,12 +17,12 @@ func TestTurn(t *testing.T) {
 	assert.Equal(t, firstTurn, next())
 	assert.Equal(t, firstTurn, next(), "to ask changes nothing")
 	for range 10 {
-		turn.Looked(false)
+		turn.Checked(false)
 	}
 	assert.Equal(t, mostTurn, next(), "it does not look for ever less often")
-	turn.Looked(true)
+	turn.Checked(true)
 	assert.Equal(t, 2*mostTurn, next(), "it keeps its turn for longer with each yield")
-	turn.Looked(false)
+	turn.Checked(false)
 	assert.Equal(t, 2*mostTurn, next())
 }
 
