@@ -180,23 +180,6 @@ func TestReentryTakesOneAllocation(t *testing.T) {
 	require.NoError(t, outer.Release())
 }
 
-// registering counts who wants to be told of a context's end.
-type registering struct {
-	context.Context
-	n atomic.Int32
-}
-
-func (*registering) Value(any) any { return nil }
-
-func (c *registering) AfterFunc(fn func()) func() bool {
-	c.n.Add(1)
-	stop := context.AfterFunc(c.Context, fn)
-	return func() bool {
-		c.n.Add(-1)
-		return stop()
-	}
-}
-
 // A parent does not remember the contexts of holds that are over.
 func TestParentForgetsContexts(t *testing.T) {
 	for name, end := range map[string]func(h *locks.Hold, lose func(error)){

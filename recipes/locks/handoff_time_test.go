@@ -14,15 +14,6 @@ import (
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
-// next is one who waits second in a queue.
-type next struct {
-	t        *testing.T
-	srv      *zktest.Server
-	c, other *framework.Client
-	first    *locks.Hold
-	waits    string // our node
-}
-
 // handOff lets waiter wait behind holder, does something, lets the holder's node
 // go, and returns how many lists that has cost, and the waiter's hold.
 func handOff(t *testing.T, holder, waiter func(c *framework.Client) locks.Lock, before func(n *next)) (lists int, _ *locks.Hold) {
@@ -48,9 +39,11 @@ func handOff(t *testing.T, holder, waiter func(c *framework.Client) locks.Lock, 
 }
 
 func mutexOf(c *framework.Client) locks.Lock { return locks.NewInterProcessMutex(c, "/l") }
+
 func readOf(c *framework.Client) locks.Lock {
 	return locks.NewInterProcessReadWriteLock(c, "/l").ReadLock()
 }
+
 func writeOf(c *framework.Client) locks.Lock {
 	return locks.NewInterProcessReadWriteLock(c, "/l").WriteLock()
 }

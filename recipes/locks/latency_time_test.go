@@ -13,15 +13,9 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/paddock-zk/paddock/framework"
-	"github.com/paddock-zk/paddock/listeners"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
-
-// within sets the session timeout, and states the servers' tick if it is not 0.
-func within(timeout, tick time.Duration) func(*framework.Config) {
-	return func(cfg *framework.Config) { cfg.SessionTimeout, cfg.ServerTick = timeout, tick }
-}
 
 // lasts reports whether a hold is held for so long, and when it ended if not.
 func lasts(h *locks.Hold, d time.Duration) (bool, time.Duration) {
@@ -32,13 +26,6 @@ func lasts(h *locks.Hold, d time.Duration) (bool, time.Duration) {
 	case <-time.After(d):
 		return true, 0
 	}
-}
-
-// changesOf counts the states of a client from now on, the present one included.
-func changesOf(c *framework.Client) *int {
-	n := new(int)
-	c.States().Listen(func(listeners.State) { *n++ })
-	return n
 }
 
 // Round trips that are long, and stay so, are no reason to lose a hold.
@@ -204,34 +191,6 @@ func TestHoldStandsAnElection(t *testing.T) {
 	}
 }
 
-// One name may stand for an ensemble: a service name, or a balancer.
-func TestOneNameForAnEnsemble(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		cl := zktest.StartCluster(t, 3, zktest.InMemory(), zktest.Tick(500*time.Millisecond), zktest.SyncLimit(20))
-		member := func(i int) func(*framework.Config) {
-			return func(cfg *framework.Config) {
-				cfg.ConnectString, cfg.SessionTimeout = cl.Member(i).ConnectString(), 2*time.Second
-			}
-		}
-		follower := (cl.Leader() + 1) % 3
-		a, b := connect(t, &cl.Server, member(follower)), connect(t, &cl.Server, member(cl.Leader()))
-		h, err := locks.NewInterProcessMutex(a, "/l").Acquire(t.Context())
-		require.NoError(t, err)
-		held := h.Context()
-		next := acquiring(t, locks.NewInterProcessMutex(b, "/l"))
-		time.Sleep(5 * time.Second)
-		cl.Partition([]int{follower}, []int{(follower + 1) % 3, (follower + 2) % 3})
-		<-held.Done()
-		ended := time.Now()
-		assert.Empty(t, next, "the hold has ended first")
-		n := <-next
-		t.Logf("ended %v before the grant", time.Since(ended))
-		assert.Positive(t, time.Since(ended))
-		require.NoError(t, n.Release())
-		cl.Heal()
-	})
-}
-
 // A session timeout that leaves no time for anything is told of.
 func TestSessionTimeoutThatIsTooShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -332,22 +291,6 @@ func TestRenewalsHeedTheFrameLimit(t *testing.T) {
 	}
 }
 
-// More leases are given back than fit into one request.
-func TestReleaseHeedsTheFrameLimit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const frame, leases = 16 << 10, 300
-		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond), zktest.MaxFrame(frame))
-		c := connect(t, srv, func(cfg *framework.Config) { cfg.MaxRequest = frame })
-		changes := changesOf(c)
-		h, err := locks.NewInterProcessSemaphore(c, "/s", leases).AcquireN(t.Context(), leases)
-		require.NoError(t, err)
-		require.NoError(t, h.Release())
-		assert.Empty(t, srv.Ephemerals(0))
-		synctest.Wait()
-		assert.Equal(t, 1, *changes, "the connection stands")
-	})
-}
-
 // A server that refuses gets a request now and then, not one for each round trip.
 func TestRefusedRenewalsArePaced(t *testing.T) {
 	for name, change := range map[string]func(*framework.Config){"by quorum": within(4*time.Second, 0), "by server, after a reconnect": byServer} {
@@ -390,27 +333,9 @@ func errorsOf(err error) error {
 	}
 }
 
-// However long a client has held nothing, a free lock takes one round trip.
-func TestFirstLockAfterIdling(t *testing.T) {
-	for _, idle := range []time.Duration{0, time.Second, 10 * time.Second, 29 * time.Second, time.Minute, time.Hour} {
-		t.Run(idle.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-				c := connect(t, srv)
-				m := locks.NewInterProcessMutex(c, "/l")
-				_, err := c.Create(t.Context(), "/l", nil, framework.Persistent)
-				require.NoError(t, err)
-				before := srv.Requests()
-				time.Sleep(idle)
-				syncs := srv.Requests()["sync"] - before["sync"]
-				assert.LessOrEqual(t, syncs, 1+int(6.2*idle.Seconds()/30))
-				assert.Equal(t, before["multi"], srv.Requests()["multi"])
-				began := time.Now()
-				h, err := m.Acquire(t.Context())
-				require.NoError(t, err)
-				assert.Equal(t, 2*d, time.Since(began))
-				require.NoError(t, h.Release())
-			})
-		})
-	}
-}
+// refusing is a compression that fails.
+type refusing struct{ err error }
+
+func (r refusing) Compress(string, []byte) ([]byte, error) { return nil, r.err }
+
+func (r refusing) Decompress(string, []byte) ([]byte, error) { return nil, r.err }

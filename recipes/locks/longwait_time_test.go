@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
@@ -17,14 +16,6 @@ import (
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
-
-// logged makes a client keep its log lines about locks.
-func logged(t *testing.T, srv *zktest.Server, change ...func(*framework.Config)) (*framework.Client, *observer.ObservedLogs) {
-	t.Helper()
-	core, logs := observer.New(zapcore.InfoLevel)
-	c := connect(t, srv, append(change, func(cfg *framework.Config) { cfg.Logger = zap.New(core) })...)
-	return c, logs
-}
 
 // aboutLocks are the fields of the lines of a level that have a "path".
 func aboutLocks(logs *observer.ObservedLogs, level zapcore.Level) (all []map[string]any) {

@@ -30,21 +30,12 @@ type actor struct {
 }
 
 func multi(paths ...string) actor { return actor{kind: fmt.Sprint("multi ", paths), paths: paths} }
-func nester(paths ...string) actor {
-	return actor{kind: fmt.Sprint("nester ", paths), paths: paths, nest: true}
-}
+
 func plain(path string) actor { return actor{kind: "plain " + path, paths: []string{path}, nest: true} }
 
 func timed(a actor) actor {
 	a.kind, a.timed = "timed "+a.kind, 100*time.Millisecond
 	return a
-}
-
-func alike(actors ...actor) []actor {
-	for i := range actors {
-		actors[i].like = fmt.Sprint("one of ", len(actors), " sets")
-	}
-	return actors
 }
 
 func ordered(a actor) actor {
@@ -62,23 +53,6 @@ func times(n int, a actor) (all []actor) {
 }
 
 func crowd(groups ...[]actor) []actor { return slices.Concat(groups...) }
-
-// crowds are mixtures of MultiLocks with owners that take the same locks one
-// after another.
-var crowds = map[string][]actor{
-	"nesters":              crowd(times(1, multi("a", "b")), times(2, nester("a", "b"))),
-	"reverse":              crowd(times(1, multi("a", "b")), times(2, nester("b", "a"))),
-	"both, timed":          crowd(times(1, multi("a", "b")), times(1, timed(nester("a", "b"))), times(1, timed(nester("b", "a")))),
-	"plain":                crowd(times(1, multi("a", "b")), times(2, plain("a")), times(2, plain("b"))),
-	"overlaps":             {multi("a", "b", "c"), multi("c", "d", "b"), multi("d", "a", "c"), multi("e", "d", "a")},
-	"reverse and plain":    crowd(times(2, multi("a", "b")), times(2, nester("b", "a")), times(1, plain("a")), times(1, plain("b"))),
-	"three sets":           crowd(alike(multi("a", "b"), multi("b", "c"), multi("c", "a")), times(2, nester("b", "a")), times(2, nester("c", "b")), times(2, nester("c", "a"))),
-	"many":                 crowd(times(6, multi("a", "b")), times(4, nester("b", "a"))),
-	"cycle of three":       {multi("c", "a"), nester("a", "b"), nester("b", "c")},
-	"some ordered":         {ordered(multi("a", "c")), multi("b", "c"), ordered(multi("b", "d")), multi("a", "d")},
-	"only multi-locks":     crowd(times(3, multi("a", "b")), times(3, multi("b", "a"))),
-	"with semaphore mutex": crowd(times(2, multi("a", "s", "b")), times(2, nester("s", "a")), times(1, nester("b", "s")), times(1, plain("s"))),
-}
 
 // setting is what else there is to a crowd.
 type setting struct {

@@ -1,6 +1,8 @@
 package locks_test
 
 import (
+	"context"
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,9 +11,107 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/listeners"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
+
+// The server we are on is cut off from the majority. It counts no session, so
+// no lock can be had there, and none that was held lasts for longer.
+func TestReadOnlyServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.StartCluster(t, 3, zktest.InMemory(), zktest.ReadOnlyMode())
+		minority := (srv.Leader() + 1) % 3
+		c := connect(t, &srv.Server, func(cfg *framework.Config) {
+			cfg.CanBeReadOnly, cfg.SessionLease, cfg.ConnectString = true, framework.LeaseByServer, srv.Member(minority).ConnectString()
+		})
+		held, err := locks.NewInterProcessMutex(c, "/held").Acquire(t.Context())
+		require.NoError(t, err)
+		began := time.Now()
+		srv.Partition([]int{minority}, []int{(minority + 1) % 3, (minority + 2) % 3})
+		states := c.States().Subscribe()
+		defer states.Stop()
+		for s := range states.C {
+			if s == listeners.ReadOnly {
+				break
+			}
+		}
+		assert.NotEqual(t, locks.Held, held.State(), "not by what this server says")
+		before := srv.Requests()
+		asking := time.Now()
+		_, err = locks.NewInterProcessMutex(c, "/l").TryAcquire(t.Context(), 0)
+		require.ErrorIs(t, err, framework.ErrNotConnected)
+		assert.Zero(t, time.Since(asking))
+		_, err = locks.NewInterProcessMutex(c, "/l").TryAcquire(t.Context(), time.Second)
+		require.ErrorIs(t, err, framework.ErrNotConnected)
+		a := acquire(t, mutexAt("/l")(c))
+		require.True(t, a.waits())
+		for _, op := range []string{"create2", "getChildren"} {
+			assert.Equal(t, before[op], srv.Requests()[op], "this server is not asked: %s", op)
+		}
+		assert.Equal(t, locks.Lost, held.State())
+		select {
+		case <-held.Context().Done():
+		default:
+			assert.Fail(t, "after a session timeout its work ends", "%v", time.Since(began))
+		}
+		srv.Heal()
+		require.NoError(t, a.soon().Release())
+	})
+}
+
+// One name may stand for an ensemble: a service name, or a balancer.
+func TestOneNameForAnEnsemble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cl := zktest.StartCluster(t, 3, zktest.InMemory(), zktest.Tick(500*time.Millisecond), zktest.SyncLimit(20))
+		member := func(i int) func(*framework.Config) {
+			return func(cfg *framework.Config) {
+				cfg.ConnectString, cfg.SessionTimeout = cl.Member(i).ConnectString(), 2*time.Second
+			}
+		}
+		follower := (cl.Leader() + 1) % 3
+		a, b := connect(t, &cl.Server, member(follower)), connect(t, &cl.Server, member(cl.Leader()))
+		h, err := locks.NewInterProcessMutex(a, "/l").Acquire(t.Context())
+		require.NoError(t, err)
+		held := h.Context()
+		next := acquiring(t, locks.NewInterProcessMutex(b, "/l"))
+		time.Sleep(5 * time.Second)
+		cl.Partition([]int{follower}, []int{(follower + 1) % 3, (follower + 2) % 3})
+		<-held.Done()
+		ended := time.Now()
+		assert.Empty(t, next, "the hold has ended first")
+		n := <-next
+		t.Logf("ended %v before the grant", time.Since(ended))
+		assert.Positive(t, time.Since(ended))
+		require.NoError(t, n.Release())
+		cl.Heal()
+	})
+}
+
+// However long a client has held nothing, a free lock takes one round trip.
+func TestFirstLockAfterIdling(t *testing.T) {
+	for _, idle := range []time.Duration{0, time.Second, 10 * time.Second, 29 * time.Second, time.Minute, time.Hour} {
+		t.Run(idle.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
+				c := connect(t, srv)
+				m := locks.NewInterProcessMutex(c, "/l")
+				_, err := c.Create(t.Context(), "/l", nil, framework.Persistent)
+				require.NoError(t, err)
+				before := srv.Requests()
+				time.Sleep(idle)
+				syncs := srv.Requests()["sync"] - before["sync"]
+				assert.LessOrEqual(t, syncs, 1+int(6.2*idle.Seconds()/30))
+				assert.Equal(t, before["multi"], srv.Requests()["multi"])
+				began := time.Now()
+				h, err := m.Acquire(t.Context())
+				require.NoError(t, err)
+				assert.Equal(t, 2*d, time.Since(began))
+				require.NoError(t, h.Release())
+			})
+		})
+	}
+}
 
 // Holder and waiter both come through a stop and a restart of the server that
 // is shorter than their sessions.
@@ -53,23 +153,26 @@ func TestLockThroughARestart(t *testing.T) {
 	})
 }
 
-// The parents that a lock has made are containers, which the server removes.
-func TestParentsGoWithTheLock(t *testing.T) {
+// The limit on dialing was a context as well, so that nobody who could be asked
+// looked like the end of the caller's context.
+func TestTryAcquireWhileDialingHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, srv)
-		for range 2 {
-			h, err := locks.NewInterProcessSemaphoreMutex(c, "/app/locks/l").Acquire(t.Context())
-			require.NoError(t, err)
-			srv.SweepContainers()
-			require.NoError(t, h.Err(), "not while it is held")
-			require.NoError(t, h.Release())
-			for range 4 {
-				srv.SweepContainers() // one level at a time
-			}
-			there, _, err := c.Exists(t.Context(), "/app")
-			require.NoError(t, err)
-			assert.False(t, there)
+		c, err := framework.Start(framework.Config{ConnectString: "127.0.0.1:1", DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}})
+		require.NoError(t, err)
+		defer func() { _ = c.Close() }()
+		for _, wait := range []time.Duration{0, 20 * time.Second} {
+			_, err = locks.NewInterProcessMutex(c, "/l").TryAcquire(t.Context(), wait)
+			require.ErrorIs(t, err, framework.ErrNotConnected)
+			require.NotErrorIs(t, err, context.DeadlineExceeded)
+			assert.NotErrorIs(t, err, locks.ErrNotAcquired)
 		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = locks.NewInterProcessMutex(c, "/l").TryAcquire(ctx, 20*time.Second)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.NotErrorIs(t, err, framework.ErrNotConnected)
 	})
 }

@@ -2,7 +2,6 @@ package locks_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +13,61 @@ import (
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
+
+func TestParticipantsThatComeAndGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const forbidden = -102
+		srv := zktest.Start(t, zktest.InMemory())
+		c, other := connect(t, srv), connect(t, srv)
+		for _, lock := range []listable{
+			locks.NewInterProcessMutex(c, "/m"), locks.NewInterProcessSemaphoreMutex(c, "/s"), locks.NewInterProcessSemaphore(c, "/p", 2),
+		} {
+			var theirs locks.Lock = locks.NewInterProcessMutex(other, "/m", locks.NodeData([]byte("them")))
+			switch lock.(type) {
+			case *locks.InterProcessSemaphoreMutex:
+				theirs = locks.NewInterProcessSemaphoreMutex(other, "/s", locks.NodeData([]byte("them")))
+			case *locks.InterProcessSemaphore:
+				theirs = locks.NewInterProcessSemaphore(other, "/p", 2, locks.NodeData([]byte("them")))
+			}
+			h, err := theirs.Acquire(t.Context())
+			require.NoError(t, err)
+			time.Sleep(time.Second) // the contender in the queue of a semaphore goes
+			ask := func(op string, code int32) ([]locks.Participant, error) {
+				rule := srv.On(zktest.Match{Session: c.SessionID(), Op: op, Nth: 1}, zktest.Fail(code))
+				defer rule.Remove()
+				all, err := lock.Participants(t.Context())
+				synctest.Wait() // answers that were not waited for any more
+				assert.Equal(t, 1, rule.Fired())
+				return all, err
+			}
+			all, err := ask("exists", noNode)
+			require.NoError(t, err)
+			assert.Empty(t, all, "it has gone since it was listed")
+			all, err = ask("getData", forbidden)
+			require.NoError(t, err)
+			require.Len(t, all, 1)
+			assert.Nil(t, all[0].Data, "nobody may read it")
+			assert.True(t, all[0].Holds)
+			all, err = ask("exists", forbidden)
+			require.NoError(t, err)
+			require.Len(t, all, 1)
+			assert.Zero(t, all[0].Session, "nor what it is")
+			assert.Equal(t, h.Path(), all[0].Path)
+			require.NoError(t, h.Release())
+		}
+		require.NoError(t, c.Close())
+		_, err := locks.NewInterProcessMutex(c, "/m").Participants(t.Context())
+		require.ErrorIs(t, err, framework.ErrClosed)
+		_, err = locks.NewInterProcessSemaphore(c, "/p", 2).Participants(t.Context())
+		require.ErrorIs(t, err, framework.ErrClosed)
+	})
+	var none *locks.InterProcessSemaphoreMutex
+	_, err := none.Participants(t.Context())
+	require.ErrorIs(t, err, locks.ErrInvalidLock)
+	_, err = new(locks.InterProcessSemaphore).Participants(t.Context())
+	require.ErrorIs(t, err, locks.ErrInvalidLock)
+	assert.False(t, none.HeldBy(t.Context()))
+}
 
 // listable is a lock that tells who is there.
 type listable interface {
@@ -104,111 +158,4 @@ func participants(t *testing.T, lock func(c *framework.Client, data string) list
 	}
 	_, err = lock(nil, "x").Participants(t.Context())
 	require.ErrorIs(t, err, locks.ErrInvalidLock)
-}
-
-func TestHoldThatIsNone(t *testing.T) {
-	var h locks.Hold
-	assert.Empty(t, h.Path())
-	assert.Empty(t, h.Members())
-	assert.Zero(t, h.FencingToken())
-	assert.ErrorIs(t, h.Err(), locks.ErrReleased)
-	assert.Nil(t, h.Revoked())
-	h.Listen(func(locks.HoldState) { t.Error("there is no state to tell") })()
-	bound, cancel := h.Bind(t.Context())
-	defer cancel()
-	assert.ErrorIs(t, context.Cause(bound), locks.ErrReleased)
-	<-h.Gone()
-	assert.Equal(t, "RELEASED", h.State().String())
-	for state, text := range map[locks.HoldState]string{locks.Held: "HELD", locks.Uncertain: "UNCERTAIN", locks.Lost: "LOST", 0: "NONE"} {
-		assert.Equal(t, text, state.String())
-	}
-}
-
-func TestDowngradeThatIsRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory())
-		c, other := connect(t, srv), connect(t, srv)
-		lock := locks.NewInterProcessReadWriteLock(c, "/rw")
-		w, err := lock.WriteLock().Acquire(t.Context())
-		require.NoError(t, err)
-		rule := srv.On(zktest.Match{Session: c.SessionID(), Op: "multi"}, zktest.Fail(-102))
-		_, err = lock.ReadLock().Acquire(w.Context())
-		require.ErrorIs(t, err, framework.ErrNoAuth)
-		require.ErrorContains(t, err, "downgrade")
-		rule.Remove()
-		require.NoError(t, w.Err(), "the write side goes on")
-		assert.Len(t, srv.Ephemerals(0), 1)
-
-		// Its session ends before the node of the read side can be made.
-		srv.On(zktest.Match{Session: c.SessionID(), Op: "multi"}, zktest.Call(func(r zktest.Request) { _ = srv.ExpireSession(r.Session) }))
-		_, err = lock.ReadLock().Acquire(w.Context())
-		require.ErrorIs(t, err, locks.ErrLockLost)
-		require.ErrorIs(t, err, framework.ErrSessionExpired)
-		require.ErrorIs(t, w.Release(), locks.ErrLockLost)
-		_, err = lock.ReadLock().Acquire(context.WithoutCancel(w.Context()))
-		require.NoError(t, err, "who comes from a hold that was released is nobody special")
-		next, err := locks.NewInterProcessReadWriteLock(other, "/rw").ReadLock().Acquire(t.Context())
-		require.NoError(t, err)
-		require.NoError(t, next.Release())
-	})
-}
-
-// Somebody deletes the node of the write side, and another writer has the lock already. A
-// node of the read side with the same number would stand before that writer.
-func TestDowngradeOfADeletedNode(t *testing.T) {
-	const near = time.Millisecond
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(near), zktest.TransactionLog())
-		c, other, operator := connect(t, srv), connect(t, srv), connect(t, srv)
-		lock := locks.NewInterProcessReadWriteLock(c, "/rw")
-		w, err := lock.WriteLock().Acquire(t.Context())
-		require.NoError(t, err)
-		node := srv.Ephemerals(0)[0]
-		next := acquiring(t, locks.NewInterProcessReadWriteLock(other, "/rw").WriteLock())
-		require.NoError(t, srv.WaitChildren(t.Context(), "/rw", 2))
-		deleted := make(chan error, 1)
-		go func() { deleted <- operator.Delete(context.Background(), node, -1) }()
-		time.Sleep(near * 3 / 2) // it is gone, and the news is on its way
-		require.NoError(t, w.Err())
-		_, err = lock.ReadLock().Acquire(w.Context())
-		require.ErrorIs(t, err, locks.ErrNodeDeleted)
-		require.NoError(t, <-deleted)
-		h := <-next
-		assert.Len(t, srv.Ephemerals(0), 1, "the other writer's")
-		log := fmt.Sprint(srv.Transactions())
-		assert.Contains(t, log, "__WRIT__")
-		assert.NotContains(t, log, "__READ__")
-		require.NoError(t, h.Release())
-		require.ErrorIs(t, w.Release(), locks.ErrLockLost)
-	})
-}
-
-// The session is given up while the reply is awaited: no write is answered any
-// more, though pings are.
-func TestDowngradeWithoutReply(t *testing.T) {
-	for name, from := range map[string]func(*locks.Hold) context.Context{
-		"its context":              (*locks.Hold).Context,
-		"one that does not end it": func(h *locks.Hold) context.Context { return context.WithoutCancel(h.Context()) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				srv := zktest.Start(t, zktest.InMemory())
-				c := connect(t, srv)
-				lock := locks.NewInterProcessReadWriteLock(c, "/rw")
-				w, err := lock.WriteLock().Acquire(t.Context())
-				require.NoError(t, err)
-				for _, op := range []string{"create2", "multi"} {
-					srv.On(zktest.Match{Session: c.SessionID(), Op: op}, zktest.Delay(time.Hour))
-				}
-				_, err = lock.ReadLock().Acquire(from(w))
-				require.ErrorIs(t, err, locks.ErrLockLost)
-				require.NotErrorIs(t, err, framework.ErrOutcomeUnknown)
-				require.ErrorIs(t, w.Release(), locks.ErrLockLost)
-				r, err := lock.ReadLock().Acquire(t.Context())
-				require.NoError(t, err)
-				assert.Len(t, srv.Ephemerals(0), 1, "nothing is left of the other")
-				require.NoError(t, r.Release())
-			})
-		})
-	}
 }

@@ -16,6 +16,59 @@ import (
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
+// A server that is overwhelmed, or that the session has left, refuses a request:
+// it is sent again.
+func TestRefusalsThatPass(t *testing.T) {
+	for name, code := range map[string]int32{"connection loss": -4, "operation timeout": -7, "request timeout": -122, "throttled": -127, "session moved": -118, "not read only": -119} {
+		t.Run(name, func(t *testing.T) {
+			eachLock(t, func(t *testing.T, lock func(*framework.Client) locks.Lock) {
+				for nth := 1; ; nth++ {
+					srv := zktest.Start(t, zktest.InMemory())
+					c := connect(t, srv)
+					rule := srv.On(zktest.Match{Session: c.SessionID(), Nth: nth}, zktest.Fail(code))
+					h, err := lock(c).Acquire(t.Context())
+					require.NoError(t, err, "at request %d", nth)
+					require.NoError(t, h.Err())
+					hit := rule.Fired() > 0
+					rule.Remove()
+					require.NoError(t, h.Release())
+					time.Sleep(time.Minute)
+					assert.Empty(t, srv.Ephemerals(0))
+					if !hit {
+						require.Greater(t, nth, 2)
+						return
+					}
+				}
+			})
+		})
+	}
+}
+
+// A node that its own client may not read proves nothing.
+func TestNodeThatMayNotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := connect(t, srv, func(cfg *framework.Config) {
+			cfg.ACL = func(path string) []framework.ACL {
+				if path == "/m" || path == "/data" {
+					return zk.WorldACL(zk.PermAll)
+				}
+				return zk.WorldACL(zk.PermAll &^ zk.PermRead)
+			}
+		})
+		_, err := c.Create(t.Context(), "/data", nil, framework.Persistent)
+		require.NoError(t, err)
+		h, err := locks.NewInterProcessMutex(c, "/m").Acquire(t.Context())
+		require.NoError(t, err)
+		tx := h.Transaction()
+		tx.Set("/data", []byte("x"), framework.AnyVersion)
+		_, err = tx.Commit(t.Context())
+		require.ErrorIs(t, err, locks.ErrNoFence)
+		require.ErrorIs(t, err, framework.ErrNoAuth)
+		require.NoError(t, h.Release())
+	})
+}
+
 // Somebody may write to the node ahead, as revocation does, any number of times.
 func TestMultiLockBehindANodeThatIsWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -109,32 +162,6 @@ func TestNodesThatNobodyMayRead(t *testing.T) {
 	}
 }
 
-// The reply to the creation of a node was lost, and the node may not be read: who
-// may administer it asks for the access list instead.
-func TestLostReplyAboutANodeThatNobodyMayRead(t *testing.T) {
-	for _, version := range []string{"3.8", "3.9"} {
-		for _, perms := range []int32{0, zk.PermAdmin} {
-			synctest.Test(t, func(t *testing.T) {
-				srv := zktest.Start(t, zktest.InMemory(), zktest.Version(version))
-				c := connect(t, srv, unreadable(perms))
-				require.NoError(t, c.EnsurePath(t.Context(), "/l"))
-				rule := srv.On(zktest.Match{Session: c.SessionID(), Op: "create2", Nth: 1}, zktest.CutAfter())
-				h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
-				assert.Equal(t, 1, rule.Fired())
-				if version == "3.9" && perms == 0 {
-					require.ErrorIs(t, err, framework.ErrNoAuth)
-				} else {
-					require.NoError(t, err)
-					assert.NotZero(t, h.FencingToken())
-					require.NoError(t, h.Release())
-				}
-				time.Sleep(time.Minute)
-				assert.Empty(t, srv.Ephemerals(0))
-			})
-		}
-	}
-}
-
 // What is there above a node may be hidden.
 func TestParentsThatNobodyMayRead(t *testing.T) {
 	for _, version := range []string{"3.8", "3.9"} {
@@ -160,6 +187,37 @@ func TestParentsThatNobodyMayRead(t *testing.T) {
 				require.NoError(t, err)
 				assert.True(t, there)
 			}
+		})
+	}
+}
+
+// A refusal of the servers says which right is missing, and on which node.
+func TestRefusedAccessToALock(t *testing.T) {
+	for name, want := range map[string]string{
+		"mutex":           "acquire /l/m: zk: not authenticated: CREATE on /l/m is needed (credentials given: none)",
+		"read":            "acquire /l/rw: zk: not authenticated: CREATE on /l/rw is needed (credentials given: none)",
+		"semaphore mutex": "acquire /l/s: /l/s/locks: zk: not authenticated: CREATE on /l/s/locks is needed (credentials given: none)",
+		"multi":           "acquire /l/a, /l/b, /l/s: /l/a: zk: not authenticated: CREATE on /l/a is needed (credentials given: none)",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Start(t, zktest.InMemory())
+			admin := connect(t, srv)
+			closed := framework.ACLs(zk.WorldACL(zk.PermRead)...)
+			for _, path := range []string{"/l", "/l/m", "/l/rw", "/l/s", "/l/a", "/l/b"} {
+				_, err := admin.Create(t.Context(), path, nil, framework.Persistent)
+				require.NoError(t, err)
+			}
+			for _, path := range []string{"/l/s/locks", "/l/s/leases"} {
+				_, err := admin.Create(t.Context(), path, nil, framework.Persistent, closed)
+				require.NoError(t, err)
+			}
+			for _, path := range []string{"/l/m", "/l/rw", "/l/a"} {
+				_, err := admin.SetACL(t.Context(), path, zk.WorldACL(zk.PermRead), framework.AnyVersion)
+				require.NoError(t, err)
+			}
+			_, err := swept[name](connect(t, srv)).Acquire(t.Context())
+			require.ErrorIs(t, err, framework.ErrNoAuth, name)
+			assert.EqualError(t, err, want)
 		})
 	}
 }

@@ -1,7 +1,6 @@
 package locks_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -14,24 +13,6 @@ import (
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
-
-// d is what a message takes each way: a round trip is 2d, exactly.
-const d = 5 * time.Millisecond
-
-// took is how many round trips fn takes.
-func took(t *testing.T, fn func() error) float64 {
-	t.Helper()
-	began := time.Now()
-	require.NoError(t, fn())
-	return float64(time.Since(began)) / float64(2*d)
-}
-
-func hold(lock locks.Lock, h **locks.Hold) func() error {
-	return func() (err error) {
-		*h, err = lock.Acquire(context.Background())
-		return err
-	}
-}
 
 func TestRoundTrips(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -201,66 +182,6 @@ func TestWakeUps(t *testing.T) {
 		}
 		require.NoError(t, h.Release())
 		assert.Empty(t, srv.Watches())
-	})
-}
-
-func TestReadersWaitForTheLastWriterAhead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory())
-		writer, reader := connect(t, srv), connect(t, srv)
-		var writers []<-chan *locks.Hold
-		acquire := func(m *locks.InterProcessMutex) <-chan *locks.Hold {
-			got := make(chan *locks.Hold, 1)
-			go func() {
-				h, err := m.Acquire(t.Context())
-				assert.NoError(t, err)
-				got <- h
-			}()
-			synctest.Wait()
-			return got
-		}
-		for range 3 {
-			writers = append(writers, acquire(locks.NewInterProcessReadWriteLock(writer, "/l", locks.LocalHandovers(0)).WriteLock()))
-		}
-		one := acquire(locks.NewInterProcessReadWriteLock(reader, "/l").ReadLock())
-		two := acquire(locks.NewInterProcessReadWriteLock(reader, "/l").ReadLock())
-		for i, w := range writers {
-			before := srv.Requests()["getChildren"]
-			require.NoError(t, (<-w).Release())
-			synctest.Wait()
-			// The next writer looks once; the readers only after the last one.
-			want := 1
-			if i == len(writers)-1 {
-				want = 2
-			}
-			assert.Equal(t, want, srv.Requests()["getChildren"]-before, "writer %d", i)
-		}
-		require.NoError(t, (<-one).Release())
-		require.NoError(t, (<-two).Release())
-		assert.Empty(t, srv.Watches())
-	})
-}
-
-func TestNodesAreWatchedOnlyWhenTheyLast(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, srv)
-		m := locks.NewInterProcessMutex(c, "/l")
-		for range 100 {
-			require.NoError(t, locks.Do(t.Context(), m, func(context.Context) error {
-				time.Sleep(time.Millisecond)
-				return nil
-			}))
-		}
-		assert.Zero(t, srv.Requests()["getData"], "short holds cost nothing")
-		h, err := m.Acquire(t.Context())
-		require.NoError(t, err)
-		time.Sleep(time.Second)
-		assert.Len(t, srv.Watches(), 1)
-		require.NoError(t, h.Release())
-		synctest.Wait()
-		assert.Empty(t, srv.Watches())
-		assert.Empty(t, srv.Ephemerals(0))
 	})
 }
 

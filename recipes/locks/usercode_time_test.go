@@ -18,6 +18,23 @@ import (
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
+// registering counts who wants to be told of a context's end.
+type registering struct {
+	context.Context
+	n atomic.Int32
+}
+
+func (*registering) Value(any) any { return nil }
+
+func (c *registering) AfterFunc(fn func()) func() bool {
+	c.n.Add(1)
+	stop := context.AfterFunc(c.Context, fn)
+	return func() bool {
+		c.n.Add(-1)
+		return stop()
+	}
+}
+
 // blocking is a context whose methods block between block and unblock, as those of
 // a type of users may.
 type blocking struct {
@@ -32,7 +49,8 @@ func newBlocking(ctx context.Context, method string) *blocking {
 	return &blocking{Context: ctx, method: method, gate: make(chan struct{})}
 }
 
-func (b *blocking) block()   { b.on.Store(true) }
+func (b *blocking) block() { b.on.Store(true) }
+
 func (b *blocking) unblock() { b.once.Do(func() { close(b.gate) }) }
 
 func (b *blocking) called(method string) {
@@ -41,9 +59,12 @@ func (b *blocking) called(method string) {
 	}
 }
 
-func (b *blocking) Done() <-chan struct{}       { b.called("Done"); return b.Context.Done() }
-func (b *blocking) Err() error                  { b.called("Err"); return b.Context.Err() }
-func (b *blocking) Value(key any) any           { b.called("Value"); return b.Context.Value(key) }
+func (b *blocking) Done() <-chan struct{} { b.called("Done"); return b.Context.Done() }
+
+func (b *blocking) Err() error { b.called("Err"); return b.Context.Err() }
+
+func (b *blocking) Value(key any) any { b.called("Value"); return b.Context.Value(key) }
+
 func (b *blocking) Deadline() (time.Time, bool) { b.called("Deadline"); return b.Context.Deadline() }
 
 // eachBlocking runs a test for each method that can block.
@@ -58,27 +79,6 @@ func eachBlocking(t *testing.T, fn func(t *testing.T, ctx *blocking)) {
 				fn(t, ctx)
 			})
 		})
-	}
-}
-
-// shown are contexts of a hold: its own, one that Bind made, and a child of each.
-func shown(t *testing.T, h *locks.Hold) (all []context.Context) {
-	t.Helper()
-	bound, cancel := h.Bind(t.Context())
-	t.Cleanup(cancel)
-	for _, ctx := range []context.Context{h.Context(), bound} {
-		child, cancel := context.WithCancel(ctx)
-		t.Cleanup(cancel)
-		all = append(all, ctx, child)
-	}
-	return all
-}
-
-// assertEnded says of contexts that have not ended which they are.
-func assertEnded(t *testing.T, all []context.Context, what string) {
-	t.Helper()
-	for i, ctx := range all {
-		assert.Error(t, ctx.Err(), "%s: %s", what, []string{"own", "child of own", "bound", "child of bound"}[i%4])
 	}
 }
 

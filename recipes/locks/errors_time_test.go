@@ -2,7 +2,6 @@ package locks_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
@@ -84,61 +82,6 @@ func TestPathsOfLostHoldsAreInFull(t *testing.T) {
 	}
 }
 
-// A refusal of the servers says which right is missing, and on which node.
-func TestRefusedAccessToALock(t *testing.T) {
-	for name, want := range map[string]string{
-		"mutex":           "acquire /l/m: zk: not authenticated: CREATE on /l/m is needed (credentials given: none)",
-		"read":            "acquire /l/rw: zk: not authenticated: CREATE on /l/rw is needed (credentials given: none)",
-		"semaphore mutex": "acquire /l/s: /l/s/locks: zk: not authenticated: CREATE on /l/s/locks is needed (credentials given: none)",
-		"multi":           "acquire /l/a, /l/b, /l/s: /l/a: zk: not authenticated: CREATE on /l/a is needed (credentials given: none)",
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			srv := zktest.Start(t, zktest.InMemory())
-			admin := connect(t, srv)
-			closed := framework.ACLs(zk.WorldACL(zk.PermRead)...)
-			for _, path := range []string{"/l", "/l/m", "/l/rw", "/l/s", "/l/a", "/l/b"} {
-				_, err := admin.Create(t.Context(), path, nil, framework.Persistent)
-				require.NoError(t, err)
-			}
-			for _, path := range []string{"/l/s/locks", "/l/s/leases"} {
-				_, err := admin.Create(t.Context(), path, nil, framework.Persistent, closed)
-				require.NoError(t, err)
-			}
-			for _, path := range []string{"/l/m", "/l/rw", "/l/a"} {
-				_, err := admin.SetACL(t.Context(), path, zk.WorldACL(zk.PermRead), framework.AnyVersion)
-				require.NoError(t, err)
-			}
-			_, err := swept[name](connect(t, srv)).Acquire(t.Context())
-			require.ErrorIs(t, err, framework.ErrNoAuth, name)
-			assert.EqualError(t, err, want)
-		})
-	}
-}
-
-// kept keeps what is logged, as text.
-type kept struct {
-	zapcore.Core
-	mu    *sync.Mutex
-	lines *[]string
-}
-
-func (k kept) Enabled(zapcore.Level) bool        { return true }
-func (k kept) With([]zapcore.Field) zapcore.Core { return k }
-func (k kept) Check(e zapcore.Entry, c *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	return c.AddCore(e, k)
-}
-
-func (k kept) Write(e zapcore.Entry, fields []zapcore.Field) error {
-	enc := zapcore.NewMapObjectEncoder()
-	for _, f := range fields {
-		f.AddTo(enc)
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	*k.lines = append(*k.lines, fmt.Sprint(e.Level, e.Message, enc.Fields))
-	return nil
-}
-
 // Servers, their logs and their tools write session ids in hexadecimal.
 func TestSessionsAreToldInHexadecimal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -173,31 +116,3 @@ func TestSessionsAreToldInHexadecimal(t *testing.T) {
 		}
 	})
 }
-
-// What Do cannot work with is an error, and the lock is not taken.
-func TestDoWithoutLockOrWork(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory())
-		lock := locks.NewInterProcessMutex(connect(t, srv), "/l")
-		before := len(srv.Ephemerals(0))
-		for _, err := range []error{locks.Do(t.Context(), lock, nil), locks.TryDo(t.Context(), lock, 0, nil)} {
-			require.ErrorIs(t, err, framework.ErrInvalidArgument)
-			require.EqualError(t, err, "invalid argument: work is nil")
-		}
-		work := func(context.Context) error { return errors.New("called") }
-		for _, err := range []error{locks.Do(t.Context(), nil, work), locks.TryDo(t.Context(), nil, 0, work)} {
-			require.ErrorIs(t, err, locks.ErrInvalidLock)
-		}
-		require.ErrorIs(t, locks.Do(t.Context(), empty{}, work), locks.ErrInvalidLock, "neither a hold nor an error")
-		assert.Len(t, srv.Ephemerals(0), before)
-
-		hold, _ := locks.NewHold(t.Context(), nil)
-		require.NoError(t, hold.Release())
-	})
-}
-
-// empty is a lock that says nothing.
-type empty struct{}
-
-func (empty) Acquire(context.Context) (*locks.Hold, error)                   { return nil, nil }
-func (empty) TryAcquire(context.Context, time.Duration) (*locks.Hold, error) { return nil, nil }

@@ -1,8 +1,6 @@
 package locks_test
 
 import (
-	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -16,29 +14,6 @@ import (
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
-
-// fill makes n ephemeral nodes in a queue, whose names begin with name.
-func fill(t *testing.T, c *framework.Client, queue, name string, n int) {
-	t.Helper()
-	require.NoError(t, c.EnsurePath(t.Context(), queue))
-	for n > 0 {
-		tx := c.Transaction()
-		for range min(n, 1000) {
-			tx.Create(queue+"/"+name, []byte{}, framework.EphemeralSequential)
-		}
-		_, err := tx.Commit(t.Context())
-		require.NoError(t, err)
-		n -= min(n, 1000)
-	}
-}
-
-// slow is a server that needs its time for each request of a kind. All that a
-// session has sent waits behind it, heartbeats too.
-func slow(srv *zktest.Server, session int64, needs time.Duration, ops ...string) {
-	for _, op := range ops {
-		srv.On(zktest.Match{Session: session, Op: op}, zktest.Delay(needs))
-	}
-}
 
 // steady fails the test if the client's connection changes its state, or a lock
 // that it holds elsewhere is lost, before the function returned is called.
@@ -291,57 +266,5 @@ func TestSweepsShareTheirLists(t *testing.T) {
 		h, err = s.AcquireN(t.Context(), n)
 		require.NoError(t, err)
 		require.NoError(t, h.Release())
-	})
-}
-
-// A MultiLock of many members gives up its contenders together.
-func TestMultiLockOfManyMembers(t *testing.T) {
-	const n = 1500
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-		c, other := connect(t, srv, shortSession), connect(t, srv)
-		lock := multiOf(c, n)
-		before := srv.Requests()
-		h, err := lock.Acquire(t.Context())
-		require.NoError(t, err)
-		assert.Less(t, srv.Requests()["multi"]-before["multi"], 5)
-		require.NoError(t, h.Release())
-		taken, err := locks.NewInterProcessMutex(other, "/l/7").Acquire(t.Context())
-		require.NoError(t, err)
-		done := steady(t, c)
-		slow(srv, c.SessionID(), 4*time.Millisecond, "delete", "getData", "removeWatches", "exists")
-		_, err = lock.TryAcquire(t.Context(), time.Second)
-		require.ErrorIs(t, err, locks.ErrNotAcquired)
-		time.Sleep(20 * time.Second)
-		assert.Len(t, srv.Ephemerals(0), 2, "that of the other and that of elsewhere")
-		done()
-		require.NoError(t, taken.Release())
-	})
-}
-
-// Paths are so long that one request for all queues is more than may be sent.
-func TestOrderedMultiLockWithLongPaths(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond), zktest.MaxFrame(64<<10))
-		c := connect(t, srv, func(cfg *framework.Config) { cfg.MaxRequest = 64 << 10 })
-		const n = 60
-		members := make([]locks.Lock, n)
-		for i := range members {
-			members[i] = locks.NewInterProcessMutex(c, fmt.Sprintf("/%d/%s", i, strings.Repeat("x", 3700)))
-		}
-		lock := locks.NewInterProcessMultiLock(members...)
-		_, err := lock.Acquire(t.Context())
-		require.ErrorIs(t, err, framework.ErrTooLarge)
-		for range 2 {
-			h, err := lock.Ordered().Acquire(t.Context())
-			require.NoError(t, err)
-			assert.Len(t, srv.Ephemerals(c.SessionID()), n)
-			require.NoError(t, h.Release())
-		}
-		h, err := lock.Ordered().TryAcquire(t.Context(), 0)
-		require.NoError(t, err)
-		require.NoError(t, h.Release())
-		assert.Equal(t, 1, srv.Requests()["connect"], "no request was too large")
-		assert.Empty(t, srv.Ephemerals(0))
 	})
 }

@@ -1,7 +1,6 @@
 package locks_test
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,25 +14,10 @@ import (
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
-// latch is an election as Curator's LeaderLatch holds it: the lock's engine with nodes of
-// another kind, which have the candidate's id as data. It shows what recipes can be
-// built upon, and is not one.
-type latch struct{ lock *locks.InterProcessMutex }
-
 func newLatch(c *framework.Client, path, id string) *latch {
 	return &latch{locks.NewInterProcessMutex(c, path, lockopt.Set(func(o *lockopt.Options) {
 		o.Kind, o.Data, o.HasData, o.Handovers = "latch-", []byte(id), true, 0
 	}))}
-}
-
-func (l *latch) await(ctx context.Context) (*locks.Hold, error) { return l.lock.Acquire(ctx) }
-
-func (l *latch) candidates(ctx context.Context) (ids []string, err error) {
-	all, err := l.lock.Participants(ctx)
-	for _, p := range all {
-		ids = append(ids, string(p.Data))
-	}
-	return ids, err
 }
 
 func TestElectionBuiltUponALock(t *testing.T) {

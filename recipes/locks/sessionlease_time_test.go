@@ -2,7 +2,12 @@ package locks_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/listeners"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
@@ -278,6 +284,273 @@ func TestWaiterIsServedOnAnotherConnection(t *testing.T) {
 				h, err = lock(waiter).Acquire(ctx)
 				require.NoError(t, err)
 				require.NoError(t, h.Release())
+			})
+		})
+	}
+}
+
+// A crowd of goroutines writes as fast as it can through the client that holds a lock,
+// on servers that take a while for each write. The hold stays, and the servers are
+// kept as busy as they would be without a bound.
+func TestOwnLoadLosesNoHold(t *testing.T) {
+	const timeout, span = 2 * time.Second, 6 * time.Second
+	crowds := []int{2048}
+	if *everySweep {
+		crowds = []int{512, 2048, 4000}
+	}
+	for _, crowd := range crowds {
+		for _, takes := range []time.Duration{300 * time.Microsecond, time.Millisecond} {
+			for _, trip := range []time.Duration{time.Millisecond, 50 * time.Millisecond} {
+				t.Run(fmt.Sprintf("%d goroutines, writes of %v, round trips of %v", crowd, takes, trip), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(timeout/10), zktest.Latency(trip/2))
+						c := connect(t, srv, within(timeout, 0))
+						h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
+						require.NoError(t, err)
+						_, err = c.Create(t.Context(), "/x", nil, framework.Persistent)
+						require.NoError(t, err)
+						srv.On(zktest.Match{Op: "setData"}, zktest.Delay(takes))
+						ctx, stop := context.WithTimeout(t.Context(), span)
+						defer stop()
+						var done atomic.Int64
+						var wg sync.WaitGroup
+						for range crowd {
+							wg.Go(func() {
+								for ctx.Err() == nil {
+									if _, err := c.Set(ctx, "/x", nil, framework.AnyVersion); err == nil {
+										done.Add(1)
+									}
+								}
+							})
+						}
+						<-ctx.Done()
+						require.NoError(t, h.Err())
+						possible := min(float64(span/takes), float64(crowd)*float64(span/(trip+takes)))
+						t.Logf("%d writes, %.0f %% of what is possible", done.Load(), float64(done.Load())*100/possible)
+						assert.Greater(t, float64(done.Load()), 0.9*possible)
+						wg.Wait()
+						time.Sleep(time.Second)
+						require.NoError(t, h.Release())
+					})
+				})
+			}
+		}
+	}
+}
+
+var manyHolds = flag.Int("holds", 1_000, "how many holds TestManyHoldsAreLost loses at once")
+
+// holdMany makes one client hold many locks over TCP, and another wait for fifty of
+// them, which give makes it get. It returns the least time from the end of a hold's
+// context, or a little after that, to the grant to the other client.
+func holdMany(t *testing.T, give func(srv *zktest.Server, c *framework.Client)) (least time.Duration) {
+	t.Helper()
+	srv := zktest.Start(t)
+	dial := func(timeout time.Duration) *framework.Client {
+		c, err := framework.Connect(t.Context(), framework.Config{
+			ConnectString: srv.ConnectString(), SessionTimeout: timeout,
+		})
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	c, other := dial(3*time.Second), dial(30*time.Second)
+	holds := make([]*locks.Hold, *manyHolds)
+	var acquiring sync.WaitGroup
+	for part := range 16 {
+		acquiring.Go(func() {
+			for i := part; i < len(holds); i += 16 {
+				h, err := locks.NewInterProcessMutex(c, fmt.Sprint("/many/", i)).Acquire(t.Context())
+				if !assert.NoError(t, err) {
+					return
+				}
+				holds[i] = h
+			}
+		})
+	}
+	acquiring.Wait()
+	require.False(t, t.Failed())
+	contexts := make([]context.Context, len(holds))
+	for i, h := range holds {
+		contexts[i] = h.Context()
+	}
+	margins := make([]time.Duration, 50)
+	var waiting sync.WaitGroup
+	for n := range margins {
+		i := n * len(holds) / len(margins)
+		ended := make(chan time.Time, 1)
+		context.AfterFunc(contexts[i], func() { ended <- time.Now() })
+		waiting.Go(func() {
+			next, err := locks.NewInterProcessMutex(other, fmt.Sprint("/many/", i)).Acquire(t.Context())
+			granted := time.Now()
+			assert.Error(t, contexts[i].Err(), "the context of lock %d", i)
+			margins[n] = granted.Sub(<-ended)
+			if assert.NoError(t, err) {
+				assert.NoError(t, next.Release())
+			}
+		})
+	}
+	require.NoError(t, srv.WaitChildren(t.Context(), "/many/0", 2))
+	give(srv, c)
+	waiting.Wait()
+	for i, h := range holds {
+		assert.ErrorIs(t, h.Release(), locks.ErrLockLost, "hold %d", i)
+	}
+	return slices.Min(margins)
+}
+
+// However many holds a client has, all contexts have ended when somebody else gets
+// the first of the locks.
+func TestManyHoldsAreLost(t *testing.T) {
+	for name, give := range map[string]func(srv *zktest.Server, c *framework.Client){
+		// The server is there all the time, so the session is closed at once.
+		"no renewal": func(srv *zktest.Server, c *framework.Client) {
+			srv.On(zktest.Match{Op: "multi", Session: c.SessionID()}, zktest.Fail(-127))
+		},
+		"silence": func(srv *zktest.Server, c *framework.Client) {
+			srv.On(zktest.Match{Session: c.SessionID()}, zktest.Delay(time.Hour))
+		},
+		"close": func(_ *zktest.Server, c *framework.Client) { assert.NoError(t, c.Close()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // they wait most of the time
+			t.Logf("least margin %v", holdMany(t, give))
+		})
+	}
+}
+
+// broken is a cluster while it is being broken, and who is connected to it.
+type broken struct {
+	*zktest.Cluster
+	*rand.Rand
+	leader, follower int // the latter serves the holder
+}
+
+// between is a time chosen at random, in parts of the session timeout.
+func (b *broken) between(least, most float64) time.Duration {
+	return time.Duration((least + (most-least)*b.Float64()) * float64(marginTimeout))
+}
+
+// stall makes the leader stand still for a while.
+func (b *broken) stall(least, most float64) {
+	b.Member(b.leader).Freeze()
+	time.Sleep(b.between(least, most))
+	b.Member(b.leader).Thaw()
+}
+
+// cutOff parts the follower from the others.
+func (b *broken) cutOff() {
+	third := 3 - b.leader - b.follower
+	b.Partition([]int{b.follower}, []int{b.leader, third})
+}
+
+// loseAnswers loses what the follower says to the leader.
+func (b *broken) loseAnswers() { b.PartitionOneWay(b.follower, b.leader) }
+
+// soon is a moment after a stall, while the leader catches up.
+func (b *broken) soon() { time.Sleep(time.Duration(b.Int64N(int64(15 * time.Millisecond)))) }
+
+func nester(paths ...string) actor {
+	return actor{kind: fmt.Sprint("nester ", paths), paths: paths, nest: true}
+}
+
+func alike(actors ...actor) []actor {
+	for i := range actors {
+		actors[i].like = fmt.Sprint("one of ", len(actors), " sets")
+	}
+	return actors
+}
+
+// crowds are mixtures of MultiLocks with owners that take the same locks one
+// after another.
+var crowds = map[string][]actor{
+	"nesters":              crowd(times(1, multi("a", "b")), times(2, nester("a", "b"))),
+	"reverse":              crowd(times(1, multi("a", "b")), times(2, nester("b", "a"))),
+	"both, timed":          crowd(times(1, multi("a", "b")), times(1, timed(nester("a", "b"))), times(1, timed(nester("b", "a")))),
+	"plain":                crowd(times(1, multi("a", "b")), times(2, plain("a")), times(2, plain("b"))),
+	"overlaps":             {multi("a", "b", "c"), multi("c", "d", "b"), multi("d", "a", "c"), multi("e", "d", "a")},
+	"reverse and plain":    crowd(times(2, multi("a", "b")), times(2, nester("b", "a")), times(1, plain("a")), times(1, plain("b"))),
+	"three sets":           crowd(alike(multi("a", "b"), multi("b", "c"), multi("c", "a")), times(2, nester("b", "a")), times(2, nester("c", "b")), times(2, nester("c", "a"))),
+	"many":                 crowd(times(6, multi("a", "b")), times(4, nester("b", "a"))),
+	"cycle of three":       {multi("c", "a"), nester("a", "b"), nester("b", "c")},
+	"some ordered":         {ordered(multi("a", "c")), multi("b", "c"), ordered(multi("b", "d")), multi("a", "d")},
+	"only multi-locks":     crowd(times(3, multi("a", "b")), times(3, multi("b", "a"))),
+	"with semaphore mutex": crowd(times(2, multi("a", "s", "b")), times(2, nester("s", "a")), times(1, nester("b", "s")), times(1, plain("s"))),
+}
+
+// laptop is a clock whose machine sleeps when it is told to: then no timer of
+// the process runs, while the servers' go on.
+type laptop struct{ slept atomic.Int64 }
+
+func (l *laptop) Now() time.Time { return time.Now().Add(time.Duration(l.slept.Load())) }
+
+func (l *laptop) Since(t time.Time) time.Duration { return l.Now().Sub(t) }
+
+func (l *laptop) sleep(d time.Duration) { l.slept.Add(int64(d)) }
+
+// config is a configuration of a client on it.
+func (l *laptop) config(cfg *framework.Config) {
+	*cfg = cfg.WithSeams(session.Key{}, session.Seams{Clock: l})
+}
+
+func TestLeaseEndsWhileTheMachineSleeps(t *testing.T) {
+	for name, change := range map[string]func(*framework.Config){"by server": byServer, "by quorum": func(*framework.Config) {}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				machine := new(laptop)
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(20*time.Millisecond))
+				c := connect(t, srv, change, machine.config)
+				asked, err := locks.NewInterProcessMutex(c, "/asked").Acquire(t.Context())
+				require.NoError(t, err)
+				time.Sleep(time.Minute)
+
+				machine.sleep(5 * time.Second)
+				assert.Equal(t, locks.Held, asked.State(), "a nap")
+				time.Sleep(time.Minute)
+				require.NoError(t, asked.Err())
+				require.NoError(t, asked.Context().Err())
+
+				machine.sleep(30 * time.Second)
+				require.ErrorIs(t, asked.Err(), locks.ErrLockLost, "who asks is told at once")
+				waited, err := locks.NewInterProcessMutex(c, "/waited").Acquire(t.Context())
+				require.NoError(t, err, "in a new session")
+				time.Sleep(time.Minute)
+				require.NoError(t, waited.Err())
+
+				machine.sleep(time.Hour)
+				woke := time.Now()
+				<-waited.Context().Done()
+				assert.LessOrEqual(t, time.Since(woke), time.Second, "who waits, soon")
+				require.ErrorIs(t, context.Cause(waited.Context()), locks.ErrLockLost)
+			})
+		})
+	}
+}
+
+// No timer has told of the deadline yet when the machine wakes up.
+func TestNobodyEntersAgainAfterSleep(t *testing.T) {
+	for name, lock := range map[string]func(*framework.Client) locks.Lock{
+		"mutex": mutexAt("/l"),
+		"read side": func(c *framework.Client) locks.Lock {
+			return locks.NewInterProcessReadWriteLock(c, "/l").ReadLock()
+		},
+		"MultiLock": multiAt("/l"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				machine := new(laptop)
+				c := connect(t, zktest.Start(t, zktest.InMemory()), machine.config)
+				l := lock(c)
+				h, err := l.Acquire(t.Context())
+				require.NoError(t, err)
+				again, err := l.Acquire(h.Context())
+				require.NoError(t, err)
+
+				machine.sleep(time.Minute)
+				_, err = l.Acquire(again.Context())
+				require.ErrorIs(t, err, locks.ErrLockLost)
+				require.ErrorIs(t, again.Release(), locks.ErrLockLost)
+				require.ErrorIs(t, h.Release(), locks.ErrLockLost)
 			})
 		})
 	}

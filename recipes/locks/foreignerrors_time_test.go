@@ -85,8 +85,10 @@ type endable struct {
 	connects bool // it waits for a connection, and there is none
 }
 
-func of2[A any](_ A, err error) error                 { return err }
-func of3[A, B any](_ A, _ B, err error) error         { return err }
+func of2[A any](_ A, err error) error { return err }
+
+func of3[A, B any](_ A, _ B, err error) error { return err }
+
 func of4[A, B, C any](_ A, _ B, _ C, err error) error { return err }
 
 // endables are all calls that take a context and return an error, by the name
@@ -277,46 +279,6 @@ func triesAt(name string) endable {
 type carrier struct{ error }
 
 func (c *carrier) Unwrap() error { return c.error }
-
-// A context can end for any reason: an errgroup's ends with the first error of
-// the group, and a hold's says how it was lost. No call may take the reason for
-// what a server has said, nor tell it to its caller as that.
-func TestEndOfAContextIsNoAnswer(t *testing.T) {
-	t.Parallel()
-	tried, missing, wrong := 0, 0, 0
-	for _, name := range slices.Sorted(maps.Keys(endables)) {
-		e := endables[name]
-		for _, when := range []string{"before", "in flight", "not connected"} {
-			t.Run(name+", "+when, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					for cause, err := range e.endFor(t, when) {
-						tried++
-						if !assert.Error(t, err, "cause %s", cause) {
-							missing++
-							continue
-						}
-						assert.ErrorIs(t, err, context.Canceled)
-						for target, one := range meant {
-							if errors.Is(err, one) && !e.mayMatch(when, one) {
-								wrong++
-								assert.Fail(t, "wrong match", "cause %s: %v matches %s", cause, err, target)
-							}
-						}
-						for _, typ := range []any{new(*carrier), new(*locks.LostError), new(*framework.TransactionError), new(*framework.ConfigError)} {
-							if errors.As(err, typ) {
-								wrong++
-								assert.Fail(t, "wrong type", "cause %s: %v is a %T", cause, err, typ)
-							}
-						}
-						assert.ErrorContains(t, err, "(cause: "+meant[cause].Error()+")")
-					}
-				})
-			})
-		}
-	}
-	t.Logf("%d calls, %d causes, before, in flight and not connected: %d ends; %d without an error, %d wrong matches",
-		len(endables), len(meant), tried, missing, wrong)
-}
 
 // mayMatch is whether an error is true of a call that ended so.
 func (e endable) mayMatch(when string, target error) bool {
@@ -576,12 +538,6 @@ func (e endable) failFor(t *testing.T, when string, own error) error {
 	fail()
 	return <-said
 }
-
-// refusing is a compression that fails.
-type refusing struct{ err error }
-
-func (r refusing) Compress(string, []byte) ([]byte, error)   { return nil, r.err }
-func (r refusing) Decompress(string, []byte) ([]byte, error) { return nil, r.err }
 
 func TestErrorsOfTheCallersCompressionAreNoAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

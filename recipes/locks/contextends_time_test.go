@@ -29,20 +29,6 @@ func allShown(t *testing.T, h *locks.Hold) []context.Context {
 	return all
 }
 
-// endedWhenGiven lets contexts be looked at when the servers have the first request
-// that deletes nodes of a session. It returns how often they were.
-func endedWhenGiven(t *testing.T, srv *zktest.Server, session int64, all []context.Context) (looked *atomic.Int32) {
-	t.Helper()
-	synctest.Wait() // what acquiring has left to be done is on its way
-	looked = new(atomic.Int32)
-	giving := func(r zktest.Request) bool { return r.Op == "delete" || r.Op == "multi" || r.Op == "closeSession" }
-	srv.On(zktest.Match{Session: session, Func: giving, Nth: 1}, zktest.Call(func(r zktest.Request) {
-		looked.Add(1)
-		assertEnded(t, all, r.Op)
-	}))
-	return looked
-}
-
 // When the servers hear that a lock is given back, the contexts of the hold have
 // ended, with whatever is below them.
 func TestContextsEndBeforeTheLockIsGivenBack(t *testing.T) {
@@ -235,18 +221,6 @@ func TestContextsEndBeforeAHandover(t *testing.T) {
 			}
 		}
 	})
-}
-
-// answers are what can become of a transaction that gives a lock back.
-var answers = map[string]struct {
-	fault zktest.Fault // of its request
-	want  error
-	keeps bool // the lock is held as before
-}{
-	"done":    {fault: zktest.Call(func(zktest.Request) {})},
-	"refused": {fault: zktest.Call(func(zktest.Request) {}), want: framework.ErrNoNode, keeps: true},
-	"unknown": {fault: zktest.CutAfter(), want: framework.ErrOutcomeUnknown},
-	"lost":    {fault: zktest.CutBefore(), want: framework.ErrOutcomeUnknown},
 }
 
 // CommitAndRelease ends the contexts before the servers have the transaction,

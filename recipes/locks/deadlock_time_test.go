@@ -17,10 +17,6 @@ import (
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
-// near is how far away a server is, each way, whose round trips are short next to
-// what a MultiLock waits before it yields.
-const near = 200 * time.Microsecond
-
 // An ordered MultiLock sees that it is in the way of who has a lock that it has
 // not come to yet.
 func TestOrderedMultiLockYieldsToOwnersOfLaterLocks(t *testing.T) {

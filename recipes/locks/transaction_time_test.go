@@ -260,3 +260,185 @@ func TestCommitSaysWhatHappened(t *testing.T) {
 		}
 	}
 }
+
+// What is committed while the node goes with it cannot be begun twice, and
+// nobody can re-enter.
+func TestWhileCommitAndReleaseIsOnItsWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := connect(t, srv)
+		a, b := locks.NewInterProcessMutex(c, "/a"), locks.NewInterProcessMutex(c, "/b")
+		for _, lock := range []locks.Lock{a, locks.NewInterProcessMultiLock(a, b)} {
+			h, err := lock.Acquire(t.Context())
+			require.NoError(t, err)
+			rule := srv.On(zktest.Match{Session: c.SessionID(), Op: "multi"}, zktest.Delay(2*time.Second))
+			done := make(chan error, 1)
+			go func() {
+				_, err := h.Transaction().CommitAndRelease(t.Context())
+				done <- err
+			}()
+			time.Sleep(time.Second)
+			_, err = h.Transaction().CommitAndRelease(t.Context())
+			require.ErrorIs(t, err, locks.ErrReleased)
+			_, err = a.Acquire(h.Context())
+			require.ErrorIs(t, err, context.Canceled)
+			require.ErrorIs(t, context.Cause(h.Context()), locks.ErrReleased)
+			require.NoError(t, <-done)
+			rule.Remove()
+			require.ErrorIs(t, h.Release(), locks.ErrReleased)
+		}
+		assert.Empty(t, srv.Ephemerals(c.SessionID()))
+	})
+}
+
+// The reply to a write is lost and, before it can be sent again, the lock as
+// well: then nobody knows whether it was done.
+func TestCommitOfUnknownOutcomeMeetsTheFence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
+		c := connect(t, srv, func(cfg *framework.Config) { cfg.Retry = retry.NTimes(3, time.Second) })
+		operator := connect(t, srv)
+		_, err := operator.Create(t.Context(), "/data", nil, framework.Persistent)
+		require.NoError(t, err)
+		for nth, fault := range []zktest.Fault{zktest.CutBefore(), zktest.CutAfter()} {
+			h, err := locks.NewInterProcessMutex(c, fmt.Sprint("/m", nth)).Acquire(t.Context())
+			require.NoError(t, err)
+			srv.On(zktest.Match{Session: c.SessionID(), Op: "multi", Nth: 1}, fault)
+			tx := h.Transaction()
+			tx.Set("/data", []byte("x"), 0)
+			time.AfterFunc(500*time.Millisecond, func() { _ = operator.Delete(context.Background(), h.Path(), framework.AnyVersion) })
+			_, err = tx.Commit(t.Context(), framework.Idempotent())
+			require.ErrorIs(t, err, framework.ErrOutcomeUnknown)
+			require.NotErrorIs(t, err, locks.ErrFenced)
+			require.NotErrorIs(t, err, locks.ErrLockLost)
+			require.NotErrorIs(t, err, framework.ErrNoNode)
+			require.ErrorIs(t, h.Release(), locks.ErrLockLost)
+		}
+	})
+}
+
+// A caller who does not want to wait any more does not wait for the release
+// either, which goes on in the background.
+func TestCancelledCommitAndReleaseReturnsAtOnce(t *testing.T) {
+	for name, lock := range swept {
+		for _, lost := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, connection lost first: %v", name, lost), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
+					c := connect(t, srv)
+					h, err := lock(c).Acquire(t.Context())
+					require.NoError(t, err)
+					// The reply is lost first in one case, and then the release waits.
+					if lost {
+						srv.On(zktest.Match{Op: "multi", Nth: 1}, zktest.Call(func(zktest.Request) {
+							_ = srv.Disconnect(c.SessionID())
+							srv.Stall(c.SessionID(), zktest.BothWays)
+						}))
+					} else {
+						srv.Stall(c.SessionID(), zktest.BothWays)
+					}
+					ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+					defer cancel()
+					began := time.Now()
+					_, err = h.Transaction().CommitAndRelease(ctx)
+					require.ErrorIs(t, err, framework.ErrOutcomeUnknown)
+					assert.Less(t, time.Since(began), 101*time.Millisecond)
+					assert.Equal(t, locks.Released, h.State())
+					srv.Unstall(c.SessionID())
+					time.Sleep(time.Minute)
+					assert.Empty(t, srv.Ephemerals(0))
+				})
+			})
+		}
+	}
+}
+
+// While a hold is being given back by a transaction, those acquired under it may
+// go, and the lock is held as before if the transaction is refused.
+func TestInnerHoldGoesDuringCommitAndRelease(t *testing.T) {
+	for _, refused := range []bool{false, true} {
+		t.Run(fmt.Sprintf("refused: %v", refused), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
+				c := connect(t, srv)
+				lock := func(path string) locks.Lock { return locks.NewInterProcessMutex(c, path) }
+				outer, err := lock("/a").Acquire(t.Context())
+				require.NoError(t, err)
+				middle, err := lock("/b").Acquire(outer.Context())
+				require.NoError(t, err)
+				inner, _ := holdUnder(middle.Context())
+				tx := middle.Transaction()
+				if refused {
+					tx.Delete("/nobody-has-made-it", framework.AnyVersion)
+				}
+				srv.Stall(c.SessionID(), zktest.BothWays)
+				committed := make(chan error)
+				go func() {
+					_, err := tx.CommitAndRelease(t.Context())
+					committed <- err
+				}()
+				synctest.Wait()
+				require.NoError(t, inner.Release())
+				srv.Unstall(c.SessionID())
+				err = <-committed
+				if refused {
+					require.Error(t, err)
+					require.ErrorIs(t, context.Cause(middle.Context()), locks.ErrReleased, "nothing kept it")
+					bound, cancel := middle.Bind(t.Context())
+					defer cancel()
+					require.NoError(t, bound.Err())
+					require.NoError(t, outer.Context().Err())
+					require.NoError(t, middle.Release())
+					require.Error(t, bound.Err())
+				} else {
+					require.NoError(t, err)
+				}
+				require.ErrorIs(t, context.Cause(middle.Context()), locks.ErrReleased)
+				require.NoError(t, outer.Context().Err())
+				require.NoError(t, outer.Release())
+				require.ErrorIs(t, context.Cause(outer.Context()), locks.ErrReleased)
+			})
+		})
+	}
+}
+
+// The other hold of a lock goes while a transaction gives one back that was not
+// the last when it began: then that is the last, and the node goes as well.
+func TestOtherHoldGoesDuringCommitAndRelease(t *testing.T) {
+	for _, inLine := range []bool{false, true} {
+		t.Run(fmt.Sprintf("somebody in line: %v", inLine), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
+				c := connect(t, srv)
+				m := locks.NewInterProcessMutex(c, "/l")
+				outer, err := m.Acquire(t.Context())
+				require.NoError(t, err)
+				inner, err := m.Acquire(outer.Context())
+				require.NoError(t, err)
+				srv.Stall(c.SessionID(), zktest.BothWays)
+				committed := make(chan error)
+				go func() {
+					_, err := inner.Transaction().CommitAndRelease(t.Context())
+					committed <- err
+				}()
+				synctest.Wait()
+				require.NoError(t, outer.Release())
+				require.Equal(t, locks.Released, outer.State())
+				srv.Unstall(c.SessionID())
+				if inLine {
+					next, err := m.TryAcquire(t.Context(), time.Minute)
+					require.NoError(t, err)
+					require.NoError(t, next.Release())
+				}
+				require.NoError(t, <-committed)
+				time.Sleep(time.Second)
+				assert.Empty(t, srv.Ephemerals(0))
+				select {
+				case <-inner.Gone():
+				default:
+					assert.Fail(t, "not said to be gone")
+				}
+			})
+		})
+	}
+}

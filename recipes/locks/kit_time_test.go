@@ -1,0 +1,371 @@
+package locks_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/recipes/locks"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// attempt is an Acquire in a goroutine of its own.
+type attempt struct {
+	t    *testing.T
+	done chan struct{}
+	hold *locks.Hold
+	err  error
+}
+
+func acquire(t *testing.T, lock locks.Lock) *attempt {
+	a := &attempt{t: t, done: make(chan struct{})}
+	go func() {
+		defer close(a.done)
+		a.hold, a.err = lock.Acquire(t.Context())
+	}()
+	return a
+}
+
+// waits reports that it has not been granted, a while from now.
+func (a *attempt) waits() bool {
+	time.Sleep(time.Minute)
+	select {
+	case <-a.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// soon is the hold, which must come within a session timeout.
+func (a *attempt) soon() *locks.Hold {
+	a.t.Helper()
+	select {
+	case <-a.done:
+	case <-time.After(time.Minute):
+		require.Fail(a.t, "waited for nothing")
+	}
+	require.NoError(a.t, a.err)
+	return a.hold
+}
+
+// standsOn is whether a hold's node is there, of the session given.
+func standsOn(t *testing.T, admin *framework.Client, h *locks.Hold, owner int64) {
+	t.Helper()
+	members := h.Members()
+	if members == nil {
+		members = []*locks.Hold{h}
+	}
+	for _, m := range members {
+		there, stat, err := admin.Exists(t.Context(), m.Path())
+		require.NoError(t, err)
+		if assert.True(t, there, "%s is gone", m.Path()) {
+			assert.Equal(t, owner, stat.EphemeralOwner)
+		}
+	}
+}
+
+// eachLock runs a part of a test for every way to take a lock.
+func eachLock(t *testing.T, fn func(t *testing.T, lock func(*framework.Client) locks.Lock)) {
+	for name, lock := range swept {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { fn(t, lock) })
+		})
+	}
+}
+
+func mutexAt(p string) func(*framework.Client) locks.Lock {
+	return func(c *framework.Client) locks.Lock { return locks.NewInterProcessMutex(c, p) }
+}
+
+func multiAt(p string) func(*framework.Client) locks.Lock {
+	return func(c *framework.Client) locks.Lock {
+		return locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, p+"/a"), locks.NewInterProcessMutex(c, p+"/b"))
+	}
+}
+
+// queues are locks whose nodes stand in one queue or more, and where.
+var queues = map[string]struct {
+	lock  func(*framework.Client) locks.Lock
+	queue string
+}{
+	"mutex": {mutexAt("/l"), "/l"},
+	"multi": {multiAt("/l"), "/l/b"},
+}
+
+// fill makes n ephemeral nodes in a queue, whose names begin with name.
+func fill(t *testing.T, c *framework.Client, queue, name string, n int) {
+	t.Helper()
+	require.NoError(t, c.EnsurePath(t.Context(), queue))
+	for n > 0 {
+		tx := c.Transaction()
+		for range min(n, 1000) {
+			tx.Create(queue+"/"+name, []byte{}, framework.EphemeralSequential)
+		}
+		_, err := tx.Commit(t.Context())
+		require.NoError(t, err)
+		n -= min(n, 1000)
+	}
+}
+
+// slow is a server that needs its time for each request of a kind. All that a
+// session has sent waits behind it, heartbeats too.
+func slow(srv *zktest.Server, session int64, needs time.Duration, ops ...string) {
+	for _, op := range ops {
+		srv.On(zktest.Match{Session: session, Op: op}, zktest.Delay(needs))
+	}
+}
+
+// endedWhenGiven lets contexts be looked at when the servers have the first request
+// that deletes nodes of a session. It returns how often they were.
+func endedWhenGiven(t *testing.T, srv *zktest.Server, session int64, all []context.Context) (looked *atomic.Int32) {
+	t.Helper()
+	synctest.Wait() // what acquiring has left to be done is on its way
+	looked = new(atomic.Int32)
+	giving := func(r zktest.Request) bool { return r.Op == "delete" || r.Op == "multi" || r.Op == "closeSession" }
+	srv.On(zktest.Match{Session: session, Func: giving, Nth: 1}, zktest.Call(func(r zktest.Request) {
+		looked.Add(1)
+		assertEnded(t, all, r.Op)
+	}))
+	return looked
+}
+
+// answers are what can become of a transaction that gives a lock back.
+var answers = map[string]struct {
+	fault zktest.Fault // of its request
+	want  error
+	keeps bool // the lock is held as before
+}{
+	"done":    {fault: zktest.Call(func(zktest.Request) {})},
+	"refused": {fault: zktest.Call(func(zktest.Request) {}), want: framework.ErrNoNode, keeps: true},
+	"unknown": {fault: zktest.CutAfter(), want: framework.ErrOutcomeUnknown},
+	"lost":    {fault: zktest.CutBefore(), want: framework.ErrOutcomeUnknown},
+}
+
+// next is one who waits second in a queue.
+type next struct {
+	t        *testing.T
+	srv      *zktest.Server
+	c, other *framework.Client
+	first    *locks.Hold
+	waits    string // our node
+}
+
+// kinds are all locks at one path. Those of one kind stand in one queue.
+var kinds = map[string]struct {
+	kind string
+	lock func(*framework.Client) locks.Lock
+	java string // what Curator's lock of that kind makes, below the path
+}{
+	"mutex": {"mutex", func(c *framework.Client) locks.Lock { return locks.NewInterProcessMutex(c, "/x/y") }, "_c_d5d8a4a8-2a4b-4c7e-9a0b-5a1c3f0d8b11-lock-"},
+	"read": {"read/write", func(c *framework.Client) locks.Lock {
+		return locks.NewInterProcessReadWriteLock(c, "/x/y").ReadLock()
+	}, "_c_d5d8a4a8-2a4b-4c7e-9a0b-5a1c3f0d8b11-__READ__"},
+	"write": {"read/write", func(c *framework.Client) locks.Lock {
+		return locks.NewInterProcessReadWriteLock(c, "/x/y").WriteLock()
+	}, "_c_d5d8a4a8-2a4b-4c7e-9a0b-5a1c3f0d8b11-__WRIT__"},
+	"semaphore":       {"semaphore", func(c *framework.Client) locks.Lock { return locks.NewInterProcessSemaphore(c, "/x/y", 3) }, "leases/_c_d5d8a4a8-2a4b-4c7e-9a0b-5a1c3f0d8b11-lease-"},
+	"semaphore mutex": {"semaphore", func(c *framework.Client) locks.Lock { return locks.NewInterProcessSemaphoreMutex(c, "/x/y") }, "leases/lease-"},
+	"mutex in a MultiLock": {"mutex", func(c *framework.Client) locks.Lock {
+		return locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, "/x/y"), locks.NewInterProcessMutex(c, "/z"))
+	}, ""},
+	"semaphore mutex in a MultiLock": {"semaphore", func(c *framework.Client) locks.Lock {
+		return locks.NewInterProcessMultiLock(locks.NewInterProcessSemaphoreMutex(c, "/x/y"), locks.NewInterProcessMutex(c, "/z"))
+	}, ""},
+}
+
+// refused uses a lock whose path is another's.
+func refused(t *testing.T, srv *zktest.Server, c *framework.Client, lock locks.Lock) {
+	t.Helper()
+	for range 2 {
+		_, err := lock.Acquire(t.Context())
+		require.ErrorIs(t, err, locks.ErrInvalidLock)
+		require.ErrorContains(t, err, "/x/y")
+		require.ErrorContains(t, err, "another kind")
+		_, err = lock.TryAcquire(t.Context(), time.Second)
+		require.ErrorIs(t, err, locks.ErrInvalidLock)
+	}
+	time.Sleep(time.Minute)
+	assert.Empty(t, srv.Ephemerals(c.SessionID()))
+}
+
+// within sets the session timeout, and states the servers' tick if it is not 0.
+func within(timeout, tick time.Duration) func(*framework.Config) {
+	return func(cfg *framework.Config) { cfg.SessionTimeout, cfg.ServerTick = timeout, tick }
+}
+
+// inLine makes n goroutines wait for a lock, one after another; each tells its
+// hold to got and releases when it has returned.
+func inLine(t *testing.T, n int, lock func(i int) locks.Lock, got func(i int, h *locks.Hold)) *sync.WaitGroup {
+	t.Helper()
+	var wg sync.WaitGroup
+	for i := range n {
+		l := lock(i)
+		wg.Go(func() {
+			h, err := l.Acquire(t.Context())
+			if !assert.NoError(t, err, "waiter %d", i) {
+				return
+			}
+			got(i, h)
+			assert.NoError(t, h.Release(), "waiter %d", i)
+		})
+		synctest.Wait()
+	}
+	return &wg
+}
+
+// always is the same lock for everybody.
+func sameLock(l locks.Lock) func(int) locks.Lock { return func(int) locks.Lock { return l } }
+
+// exclusively are the locks that have a local queue.
+var exclusively = map[string]func(c *framework.Client, opts ...locks.Option) locks.Lock{
+	"mutex": func(c *framework.Client, opts ...locks.Option) locks.Lock {
+		return locks.NewInterProcessMutex(c, "/l", opts...)
+	},
+	"write side": func(c *framework.Client, opts ...locks.Option) locks.Lock {
+		return locks.NewInterProcessReadWriteLock(c, "/l", opts...).WriteLock()
+	},
+}
+
+// after does something at a moment of half a millisecond.
+func after(moment int, fn func()) { time.AfterFunc(time.Duration(moment)*time.Millisecond/2, fn) }
+
+// logged makes a client keep its log lines about locks.
+func logged(t *testing.T, srv *zktest.Server, change ...func(*framework.Config)) (*framework.Client, *observer.ObservedLogs) {
+	t.Helper()
+	core, logs := observer.New(zapcore.InfoLevel)
+	c := connect(t, srv, append(change, func(cfg *framework.Config) { cfg.Logger = zap.New(core) })...)
+	return c, logs
+}
+
+// The worst that is allowed: ticks of half of the session timeout, and sessions that
+// end exactly one timeout after the leader has heard of them last.
+const (
+	marginTimeout = 4 * time.Second
+	marginTick    = marginTimeout / 2
+)
+
+// busy reads and writes now and then, until the hold ends.
+func busy(ctx context.Context, c *framework.Client, seed uint64) {
+	random := rand.New(rand.NewPCG(seed, 2))
+	for ctx.Err() == nil {
+		ctx, cancel := context.WithTimeout(ctx, marginTimeout/4)
+		if random.IntN(3) == 0 {
+			_, _ = c.Create(ctx, "/x", nil, framework.Persistent, framework.OrSet())
+		} else {
+			_, _, _ = c.Exists(ctx, "/x")
+		}
+		cancel()
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Duration(random.Int64N(int64(marginTimeout / 4)))):
+		}
+	}
+}
+
+// d is what a message takes each way: a round trip is 2d, exactly.
+const d = 5 * time.Millisecond
+
+// took is how many round trips fn takes.
+func took(t *testing.T, fn func() error) float64 {
+	t.Helper()
+	began := time.Now()
+	require.NoError(t, fn())
+	return float64(time.Since(began)) / float64(2*d)
+}
+
+func hold(lock locks.Lock, h **locks.Hold) func() error {
+	return func() (err error) {
+		*h, err = lock.Acquire(context.Background())
+		return err
+	}
+}
+
+// kept keeps what is logged, as text.
+type kept struct {
+	zapcore.Core
+	mu    *sync.Mutex
+	lines *[]string
+}
+
+func (k kept) Enabled(zapcore.Level) bool { return true }
+
+func (k kept) With([]zapcore.Field) zapcore.Core { return k }
+
+func (k kept) Check(e zapcore.Entry, c *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	return c.AddCore(e, k)
+}
+
+func (k kept) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	enc := zapcore.NewMapObjectEncoder()
+	for _, f := range fields {
+		f.AddTo(enc)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	*k.lines = append(*k.lines, fmt.Sprint(e.Level, e.Message, enc.Fields))
+	return nil
+}
+
+// put makes a node as a peer of another library would.
+func put(t *testing.T, c *framework.Client, path string) (node string) {
+	t.Helper()
+	node, err := c.Create(t.Context(), path, nil, framework.EphemeralSequential, framework.Protected(), framework.Parents())
+	require.NoError(t, err)
+	return node
+}
+
+func children(t *testing.T, c *framework.Client, path string) []string {
+	t.Helper()
+	names, _, err := c.Children(t.Context(), path)
+	require.NoError(t, err)
+	return names
+}
+
+func acquiring(t *testing.T, lock locks.Lock) <-chan *locks.Hold {
+	t.Helper()
+	got := make(chan *locks.Hold, 1)
+	go func() {
+		h, err := lock.Acquire(t.Context())
+		assert.NoError(t, err)
+		got <- h
+	}()
+	return got
+}
+
+// shown are contexts of a hold: its own, one that Bind made, and a child of each.
+func shown(t *testing.T, h *locks.Hold) (all []context.Context) {
+	t.Helper()
+	bound, cancel := h.Bind(t.Context())
+	t.Cleanup(cancel)
+	for _, ctx := range []context.Context{h.Context(), bound} {
+		child, cancel := context.WithCancel(ctx)
+		t.Cleanup(cancel)
+		all = append(all, ctx, child)
+	}
+	return all
+}
+
+// assertEnded says of contexts that have not ended which they are.
+func assertEnded(t *testing.T, all []context.Context, what string) {
+	t.Helper()
+	for i, ctx := range all {
+		assert.Error(t, ctx.Err(), "%s: %s", what, []string{"own", "child of own", "bound", "child of bound"}[i%4])
+	}
+}
+
+// near is how far away a server is, each way, whose round trips are short next to
+// what a MultiLock waits before it yields.
+const near = 200 * time.Microsecond

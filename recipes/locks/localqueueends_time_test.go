@@ -1,0 +1,299 @@
+package locks_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/recipes/locks"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+func TestLineOutlivesItsSession(t *testing.T) {
+	for _, held := range []bool{true, false} {
+		for _, end := range []string{"expired", "silent"} {
+			t.Run(fmt.Sprint(end, held), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
+					c, other := connect(t, srv), connect(t, srv)
+					m := locks.NewInterProcessMutex(c, "/l")
+					holder := m
+					if !held {
+						holder = locks.NewInterProcessMutex(other, "/l")
+					}
+					h, err := holder.Acquire(t.Context())
+					require.NoError(t, err)
+					taken := 0
+					wg := inLine(t, 5, sameLock(m), func(_ int, next *locks.Hold) {
+						assert.NotEqual(t, locks.Held, h.State())
+						taken++
+					})
+					var failed atomic.Int32
+					failing := locks.NewInterProcessMutex(c, "/l", locks.FailOnSessionLoss())
+					for range 5 {
+						wg.Go(func() {
+							h, err := failing.Acquire(t.Context())
+							if assert.ErrorIs(t, err, framework.ErrSessionExpired) {
+								failed.Add(1)
+							} else if err == nil {
+								_ = h.Release()
+							}
+						})
+						synctest.Wait()
+					}
+					time.Sleep(time.Second)
+					switch end {
+					case "expired":
+						require.NoError(t, srv.ExpireSession(c.SessionID()))
+					case "silent":
+						srv.Freeze()
+						time.Sleep(time.Minute)
+						srv.Thaw()
+						time.Sleep(10 * time.Second)
+					}
+					time.Sleep(time.Second)
+					assert.Equal(t, int32(5), failed.Load(), "at once, not when it is their turn")
+					_ = h.Release()
+					wg.Wait()
+					assert.Equal(t, 5, taken, "the others queue again")
+					time.Sleep(time.Minute)
+					assert.Empty(t, srv.Ephemerals(0))
+					assert.Empty(t, srv.Watches())
+				})
+			})
+		}
+	}
+}
+
+// The node is deleted by somebody: who leads makes another, who holds has lost.
+func TestNodeOfALineIsDeleted(t *testing.T) {
+	for _, held := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
+			c, other := connect(t, srv), connect(t, srv)
+			m := locks.NewInterProcessMutex(c, "/l")
+			holder := m
+			if !held {
+				holder = locks.NewInterProcessMutex(other, "/l")
+			}
+			h, err := holder.Acquire(t.Context())
+			require.NoError(t, err)
+			var taken atomic.Int32
+			wg := inLine(t, 5, sameLock(m), func(int, *locks.Hold) {
+				assert.NotEqual(t, locks.Held, h.State())
+				taken.Add(1)
+			})
+			time.Sleep(time.Second)
+			node := srv.Ephemerals(c.SessionID())
+			require.Len(t, node, 1)
+			require.NoError(t, other.Delete(t.Context(), node[0], framework.AnyVersion))
+			time.Sleep(time.Second)
+			assert.Equal(t, held, h.State() == locks.Lost)
+			assert.Equal(t, held, taken.Load() == 5)
+			_ = h.Release()
+			wg.Wait()
+			assert.Equal(t, int32(5), taken.Load())
+			synctest.Wait()
+			assert.Empty(t, srv.Ephemerals(0))
+		})
+	}
+}
+
+// Who begins to wait while there is no session has lost none.
+func TestInLineWithoutSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := connect(t, srv)
+		m := locks.NewInterProcessMutex(c, "/l", locks.FailOnSessionLoss())
+		srv.Refuse()
+		require.NoError(t, srv.Disconnect(c.SessionID()))
+		time.Sleep(time.Minute)
+		assert.Zero(t, c.SessionID())
+		wg := inLine(t, 3, sameLock(m), func(int, *locks.Hold) {})
+		srv.Accept()
+		wg.Wait()
+	})
+}
+
+func TestClosedWithALine(t *testing.T) {
+	for _, held := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Start(t, zktest.InMemory())
+			c, other := connect(t, srv), connect(t, srv)
+			m := locks.NewInterProcessMutex(c, "/l")
+			holder := m
+			if !held {
+				holder = locks.NewInterProcessMutex(other, "/l")
+			}
+			_, err := holder.Acquire(t.Context())
+			require.NoError(t, err)
+			var wg sync.WaitGroup
+			for range 100 {
+				wg.Go(func() {
+					_, err := m.Acquire(t.Context())
+					assert.ErrorIs(t, err, framework.ErrClosed)
+				})
+			}
+			synctest.Wait()
+			id := c.SessionID()
+			require.NoError(t, c.Close())
+			wg.Wait()
+			assert.Empty(t, srv.Ephemerals(id))
+		})
+	}
+}
+
+func TestSuspendedHoldsEndInLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := connect(t, srv)
+		m := locks.NewInterProcessMutex(c, "/l", locks.EndOnSuspended())
+		h, err := m.Acquire(t.Context())
+		require.NoError(t, err)
+		held := make(chan *locks.Hold)
+		go func() {
+			for range 2 {
+				h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
+				assert.NoError(t, err)
+				held <- h
+			}
+		}()
+		synctest.Wait()
+		require.NoError(t, srv.Disconnect(c.SessionID()))
+		next := <-held
+		assert.Equal(t, locks.Lost, h.State())
+		require.NoError(t, srv.Disconnect(c.SessionID()))
+		synctest.Wait()
+		assert.NotEqual(t, locks.Lost, next.State(), "its own option counts")
+		_ = next.Release()
+		_ = (<-held).Release()
+	})
+}
+
+// sweepLine does one thing at every moment of several goroutines taking a lock
+// in turn, in line with each other, while another client wants it too, and looks
+// whether two had it at once and whether anything is left behind. It is not exact
+// if servers do what they do not do: then only holds of one client exclude each
+// other.
+func sweepLine(t *testing.T, moments int, exact bool, meddle func(moment int, srv *zktest.Server, c *framework.Client, cancels []context.CancelFunc)) {
+	for name, lock := range exclusively {
+		t.Run(name, func(t *testing.T) {
+			for moment := range moments {
+				synctest.Test(t, func(t *testing.T) {
+					srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
+					c, other := connect(t, srv), connect(t, srv)
+					require.NoError(t, c.EnsurePath(t.Context(), "/l"))
+					var mu sync.Mutex
+					var last *locks.Hold
+					var lastOf *framework.Client
+					var wg sync.WaitGroup
+					var cancels []context.CancelFunc
+					for i, of := range []*framework.Client{c, c, c, c, other} {
+						ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+						cancels = append(cancels, cancel)
+						wg.Go(func() {
+							time.Sleep(time.Duration(i) * time.Millisecond / 4)
+							for range 2 {
+								h, err := lock(of, locks.LocalHandovers(3)).Acquire(ctx)
+								assert.True(t, (h == nil) != (err == nil), "a hold or an error, never both: %v, %v", h, err)
+								if err != nil {
+									assert.NotErrorIs(t, err, context.DeadlineExceeded, "waited for nothing")
+									continue
+								}
+								mu.Lock()
+								if last != nil && (exact || lastOf == of) {
+									assert.Contains(t, []locks.HoldState{locks.Lost, locks.Released}, last.State())
+								}
+								last, lastOf = h, of
+								mu.Unlock()
+								select {
+								case <-time.After(2 * time.Millisecond):
+								case <-h.Context().Done():
+								}
+								_ = h.Release()
+							}
+						})
+					}
+					meddle(moment, srv, c, cancels)
+					wg.Wait()
+					for _, cancel := range cancels {
+						cancel()
+					}
+					time.Sleep(45 * time.Second)
+					assert.Empty(t, srv.Ephemerals(0), "nodes left")
+					assert.Empty(t, srv.Watches(), "watches left")
+					h, err := lock(other).Acquire(t.Context())
+					require.NoError(t, err)
+					require.NoError(t, h.Release())
+				})
+				if t.Failed() {
+					t.Fatalf("at moment %d", moment)
+				}
+			}
+		})
+	}
+}
+
+func TestLineCancelledAtAnyMoment(t *testing.T) {
+	t.Parallel()
+	for i := range 4 {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			sweepLine(t, 60, true, func(moment int, _ *zktest.Server, _ *framework.Client, cancels []context.CancelFunc) {
+				after(moment, cancels[i])
+			})
+		})
+	}
+	t.Run("all", func(t *testing.T) {
+		sweepLine(t, 60, true, func(moment int, _ *zktest.Server, _ *framework.Client, cancels []context.CancelFunc) {
+			after(moment, func() {
+				for _, cancel := range cancels {
+					cancel()
+				}
+			})
+		})
+	})
+}
+
+func TestLineClosedAtAnyMoment(t *testing.T) {
+	t.Parallel()
+	sweepLine(t, 60, true, func(moment int, _ *zktest.Server, c *framework.Client, _ []context.CancelFunc) {
+		after(moment, func() { _ = c.Close() })
+	})
+}
+
+func TestLineDisconnectedAtAnyMoment(t *testing.T) {
+	t.Parallel()
+	sweepLine(t, 60, true, func(moment int, srv *zktest.Server, c *framework.Client, _ []context.CancelFunc) {
+		id := c.SessionID()
+		after(moment, func() { _ = srv.Disconnect(id) })
+	})
+}
+
+func TestLineExpiredAtAnyMoment(t *testing.T) {
+	t.Parallel()
+	sweepLine(t, 60, false, func(moment int, srv *zktest.Server, c *framework.Client, _ []context.CancelFunc) {
+		id := c.SessionID()
+		after(moment, func() { _ = srv.ExpireSession(id) })
+	})
+}
+
+func TestEachRequestOfALineFails(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]zktest.Fault{
+		"cut before": zktest.CutBefore(), "cut after": zktest.CutAfter(), "overwhelmed": zktest.Fail(-127), "no auth": zktest.Fail(-102),
+	} {
+		t.Run(name, func(t *testing.T) {
+			sweepLine(t, 30, true, func(moment int, srv *zktest.Server, c *framework.Client, _ []context.CancelFunc) {
+				srv.On(zktest.Match{Session: c.SessionID(), Nth: moment + 1}, fault)
+			})
+		})
+	}
+}

@@ -1,0 +1,333 @@
+package locks_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/recipes/locks"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// A directory full of what others have put there.
+func TestForeignChildren(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := connect(t, srv)
+		names := []string{"!x", "~", "0", "_c_", "_c_x", "lock-", "lock-x", "-lock-0", "lock-00000000000", "lock-x0000000000", "lock-+000000001",
+			"lock-99999999999", "lock-000000000", "lock-0000000000x", "LOCK-0000000000", "write-0000000000", "lease-1", "lease-00000000001", "__READ__x", "__WRIT__", "locks"}
+		for i := len(names); i < 200; i++ {
+			names = append(names, fmt.Sprintf("n%03d-%c", i, rune(' '+i%90)))
+		}
+		for _, below := range []string{"/l/m", "/l/rw", "/l/a", "/l/b", "/l/s/locks", "/l/s/leases"} {
+			for _, name := range names {
+				if name[len(name)-1] == '/' {
+					continue
+				}
+				_, err := c.Create(t.Context(), below+"/"+name, nil, framework.Persistent, framework.Parents())
+				require.NoError(t, err, "%q", name)
+			}
+		}
+		for name, lock := range swept {
+			h, err := lock(c).TryAcquire(t.Context(), time.Minute)
+			require.NoError(t, err, name)
+			require.NoError(t, h.Release())
+		}
+	})
+}
+
+// Numbers whose order means nothing are refused, and our node goes.
+func TestNumbersAtTheirEnd(t *testing.T) {
+	for name, nodes := range map[string][]string{
+		"near":     {"_c_x-lock-2147450000"},
+		"last":     {"_c_x-lock-2147483647"},
+		"negative": {"_c_x-lock--2147483648"},
+		"tied":     {"_c_x-lock-0000000007", "_c_y-lock-0000000007"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory())
+				c, operator := connect(t, srv), connect(t, srv)
+				for _, node := range nodes {
+					_, err := operator.Create(t.Context(), "/l/"+node, nil, framework.Ephemeral, framework.Parents())
+					require.NoError(t, err)
+				}
+				_, err := locks.NewInterProcessMutex(c, "/l").TryAcquire(t.Context(), time.Minute)
+				require.ErrorIs(t, err, locks.ErrSequenceExhausted)
+				synctest.Wait()
+				assert.Empty(t, srv.Ephemerals(c.SessionID()))
+			})
+		})
+	}
+}
+
+// More stand in the queue than fit into one reply: who comes is told, leaves
+// nothing, and keeps its connection.
+func TestQueueThatIsTooLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		operator := connect(t, srv)
+		c := connect(t, srv, func(cfg *framework.Config) { cfg.MaxReply = 4 << 10 })
+		for _, below := range []string{"/l/m", "/l/rw", "/l/a", "/l/b", "/l/s/locks", "/l/s/leases"} {
+			require.NoError(t, operator.EnsurePath(t.Context(), below))
+			for range 100 {
+				_, err := operator.Create(t.Context(), below+"/_c_00000000-0000-4000-8000-000000000000-lock-", nil, framework.EphemeralSequential)
+				require.NoError(t, err)
+			}
+		}
+		for name, lock := range swept {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			_, err := lock(c).Acquire(ctx)
+			cancel()
+			require.ErrorIs(t, err, framework.ErrReplyTooLarge, name)
+			synctest.Wait()
+			assert.Empty(t, srv.Ephemerals(c.SessionID()), name)
+		}
+		_, _, w, err := c.ChildrenW(t.Context(), "/l/m")
+		require.ErrorIs(t, err, framework.ErrReplyTooLarge)
+		assert.Nil(t, w)
+		synctest.Wait()
+		assert.Empty(t, srv.Watches())
+		assert.Equal(t, 2, srv.Requests()["connect"])
+	})
+}
+
+// Nothing can be said about the order of a queue whose numbers are used up.
+func TestSequenceExhaustedEverywhere(t *testing.T) {
+	for name, path := range map[string]string{
+		"mutex": "/l/m/_c_x-lock-", "read": "/l/rw/_c_x-__WRIT__", "multi": "/l/b/_c_x-lock-", "semaphore mutex": "/l/s/locks/_c_x-lock-", "semaphore": "/l/s/leases/_c_x-lease-",
+	} {
+		for _, wait := range []time.Duration{0, time.Minute} {
+			t.Run(fmt.Sprint(name, " ", wait), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					srv := zktest.Start(t, zktest.InMemory())
+					c, operator := connect(t, srv), connect(t, srv)
+					_, err := operator.Create(t.Context(), path+"2147483647", nil, framework.Ephemeral, framework.Parents())
+					require.NoError(t, err)
+					_, err = swept[name](c).TryAcquire(t.Context(), wait)
+					require.ErrorIs(t, err, locks.ErrSequenceExhausted)
+					time.Sleep(time.Minute)
+					assert.Empty(t, srv.Ephemerals(c.SessionID()))
+				})
+			})
+		}
+	}
+}
+
+// A request that is too large is refused before it is sent, wherever an
+// acquisition has got to: here they are large by their paths.
+func TestTooLargeAtAnyRequest(t *testing.T) {
+	for _, name := range []string{"mutex", "semaphore mutex"} {
+		t.Run(name, func(t *testing.T) {
+			refused := make(map[int]bool)
+			for path := fewestBytes - 100; !t.Failed(); path -= 4 {
+				done := false
+				synctest.Test(t, func(t *testing.T) { done = tooLarge(t, swept[name], path, refused) })
+				if done {
+					break
+				}
+			}
+			assert.NotEmpty(t, refused)
+		})
+	}
+}
+
+// fewestBytes is the least that a request may be limited to.
+const fewestBytes = 4096
+
+// tooLarge is whether a lock could be taken below a path of so many bytes, and
+// notes how many requests were sent until one was refused.
+func tooLarge(t *testing.T, lock func(*framework.Client) locks.Lock, path int, refused map[int]bool) bool {
+	t.Helper()
+	long := func(cfg *framework.Config) { cfg.Namespace = strings.Repeat("x", path) }
+	srv := zktest.Start(t, zktest.InMemory())
+	h, err := lock(connect(t, srv, long)).Acquire(t.Context()) // who makes the parents
+	require.NoError(t, err)
+	require.NoError(t, h.Release())
+	time.Sleep(time.Minute)
+	c := connect(t, srv, long, func(cfg *framework.Config) { cfg.MaxRequest = fewestBytes })
+	sent := srv.On(zktest.Match{Session: c.SessionID(), Func: func(r zktest.Request) bool { return r.Op != "ping" }}, zktest.Delay(0))
+	h, err = lock(c).TryAcquire(t.Context(), 0)
+	if err == nil {
+		require.NoError(t, h.Release())
+		return true
+	}
+	require.ErrorIs(t, err, framework.ErrTooLarge)
+	refused[sent.Fired()] = true
+	if queue, ok := lock(c).(listable); ok {
+		if _, err := queue.Participants(t.Context()); err != nil {
+			require.ErrorIs(t, err, framework.ErrTooLarge)
+		}
+	}
+	time.Sleep(time.Minute)
+	assert.Empty(t, srv.Ephemerals(c.SessionID()))
+	return false
+}
+
+// Two kinds of lock on one path would not exclude each other. The second is refused,
+// and leaves nothing.
+func TestTwoKindsOfLockOnOnePath(t *testing.T) {
+	for first, one := range kinds {
+		for second, two := range kinds {
+			if one.kind == two.kind {
+				continue
+			}
+			t.Run(first+", then "+second, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
+					c, other := connect(t, srv), connect(t, srv)
+					h, err := one.lock(other).Acquire(t.Context())
+					require.NoError(t, err)
+					refused(t, srv, c, two.lock(c))
+					require.NoError(t, h.Err())
+					require.NoError(t, h.Release())
+					again, err := one.lock(other).Acquire(t.Context())
+					require.NoError(t, err, "who was refused has left nothing in the way")
+					require.NoError(t, again.Release())
+				})
+			})
+			if one.java == "" {
+				continue
+			}
+			t.Run(first+" of Java's, then "+second, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
+					c, java := connect(t, srv), connect(t, srv)
+					put(t, java, "/x/y/"+one.java)
+					refused(t, srv, c, two.lock(c))
+				})
+			})
+		}
+	}
+}
+
+// Both come at the same time: at most one of them gets its lock.
+func TestTwoKindsOfLockAtOnce(t *testing.T) {
+	pairs := [][2]string{{"mutex", "semaphore"}, {"write", "semaphore mutex"}, {"mutex", "write"}, {"mutex in a MultiLock", "semaphore mutex in a MultiLock"}}
+	for _, pair := range pairs {
+		t.Run(fmt.Sprint(pair), func(t *testing.T) {
+			for moment := range 40 {
+				synctest.Test(t, func(t *testing.T) {
+					srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
+					one, two := connect(t, srv), connect(t, srv)
+					first := make(chan error)
+					go func() {
+						_, err := kinds[pair[0]].lock(one).Acquire(t.Context())
+						first <- err
+					}()
+					time.Sleep(time.Duration(moment) * d / 4)
+					_, err := kinds[pair[1]].lock(two).Acquire(t.Context())
+					errs := []error{<-first, err}
+					for _, err := range errs {
+						if err != nil {
+							require.ErrorIs(t, err, locks.ErrInvalidLock)
+						}
+					}
+					assert.False(t, errs[0] == nil && errs[1] == nil, "both got it, at moment %d", moment)
+				})
+			}
+		})
+	}
+}
+
+// A client that uses the wrong kind of lock on a path, over and over, does not harm
+// those that use the right one.
+func TestTheWrongKindHarmsNobody(t *testing.T) {
+	for _, right := range []string{"mutex", "read", "write", "semaphore"} {
+		for _, wrong := range []string{"mutex", "write", "semaphore mutex"} {
+			if kinds[right].kind == kinds[wrong].kind {
+				continue
+			}
+			t.Run(right+" and "+wrong, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					srv := zktest.Start(t, zktest.InMemory(), zktest.LatencyBy(zktest.Uniform(d/10, d)))
+					ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+					defer cancel()
+					var all sync.WaitGroup
+					var taken, refused atomic.Int32
+					first, err := kinds[right].lock(connect(t, srv)).Acquire(t.Context())
+					require.NoError(t, err)
+					for range 3 {
+						lock := kinds[right].lock(connect(t, srv))
+						all.Go(func() {
+							for ctx.Err() == nil {
+								h, err := lock.Acquire(t.Context()) //nolint:contextcheck // ctx ends the loop, not a wait
+								if !assert.NoError(t, err) {
+									return
+								}
+								taken.Add(1)
+								time.Sleep(d)
+								assert.NoError(t, h.Release())
+							}
+						})
+					}
+					time.Sleep(10 * d)
+					lock := kinds[wrong].lock(connect(t, srv))
+					until := time.Now().Add(4 * time.Second) // while the path is in use
+					all.Go(func() {
+						for time.Now().Before(until) {
+							_, err := lock.Acquire(ctx)
+							if !assert.ErrorIs(t, err, locks.ErrInvalidLock) {
+								return
+							}
+							refused.Add(1)
+						}
+					})
+					if shared := right == "read" || right == "semaphore"; !shared { // else they may all be gone for a moment
+						require.NoError(t, first.Release())
+					}
+					all.Wait()
+					assert.Greater(t, taken.Load(), int32(100))
+					assert.Greater(t, refused.Load(), int32(100))
+				})
+			})
+		}
+	}
+}
+
+// Children that are no contenders for another kind of lock are passed over.
+func TestWhatStandsBesideALock(t *testing.T) {
+	for name, lock := range kinds {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
+				c, other := connect(t, srv), connect(t, srv)
+				for _, path := range []string{
+					"/x/y/locks", "/x/y/config", "/x/y/lock-1", "/x/y/lease-", "/x/y/latch-0000000001", "/x/y/read-__READ__x", "/x/y/12345",
+				} {
+					_, err := other.Create(t.Context(), path, []byte("__REVOKE__"), framework.Persistent, framework.Parents())
+					require.NoError(t, err)
+				}
+				_, err := other.Create(t.Context(), "/x/y/1b0e5b3d__lock__", nil, framework.EphemeralSequential) // as kazoo's
+				require.NoError(t, err)
+				h, err := lock.lock(c).Acquire(t.Context())
+				require.NoError(t, err)
+				require.NoError(t, h.Release())
+			})
+		})
+	}
+}
+
+// latch is an election as Curator's LeaderLatch holds it: the lock's engine with nodes of
+// another kind, which have the candidate's id as data. It shows what recipes can be
+// built upon, and is not one.
+type latch struct{ lock *locks.InterProcessMutex }
+
+func (l *latch) await(ctx context.Context) (*locks.Hold, error) { return l.lock.Acquire(ctx) }
+
+func (l *latch) candidates(ctx context.Context) (ids []string, err error) {
+	all, err := l.lock.Participants(ctx)
+	for _, p := range all {
+		ids = append(ids, string(p.Data))
+	}
+	return ids, err
+}
