@@ -94,6 +94,33 @@ func TestTermAfterTerm(t *testing.T) {
 	})
 }
 
+// When a candidate in the middle leaves, nobody leads by it, and the one behind it does when
+// the leader has gone.
+func TestACandidateInTheMiddleLeaves(t *testing.T) {
+	both(t, func(t *testing.T, stand func(*framework.Client, ...leader.Option) candidate, _ string) {
+		srv := zktest.Start(t, zktest.InMemory())
+		first, err := stand(connect(t, srv)).Await(t.Context())
+		require.NoError(t, err)
+		middle, leave := context.WithCancel(t.Context())
+		left := make(chan error, 1)
+		second := stand(connect(t, srv))
+		go func() {
+			_, err := second.Await(middle)
+			left <- err
+		}()
+		time.Sleep(time.Second)
+		last := stands(t.Context(), t, stand(connect(t, srv)))
+		time.Sleep(time.Second)
+		leave()
+		require.ErrorIs(t, <-left, context.Canceled)
+		time.Sleep(time.Minute)
+		assert.Empty(t, last)
+		assert.Equal(t, locks.Held, first.State())
+		require.NoError(t, first.Release())
+		require.NoError(t, (<-last).Release())
+	})
+}
+
 // A latch and a mutex are not in each other's queue; a selector is in that of a mutex.
 func TestASelectorStandsWithAMutex(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

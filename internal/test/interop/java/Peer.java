@@ -127,6 +127,13 @@ public final class Peer {
                     elections.get(c[2]).led();
                     return "";
                 };
+            case "leads":
+                return () -> String.valueOf(elections.get(c[2]).leads());
+            case "wake":
+                return () -> {
+                    elections.get(c[2]).wake();
+                    return "";
+                };
             case "ids":
                 return () -> elections.get(c[2]).ids();
             case "leave":
