@@ -30,7 +30,7 @@ type localQueue struct {
 	ahead       int           // how many nodes, when somebody last looked
 	front       string        // the first of them, if it is the only one
 	holder      *ownership    // who has the lock, nil while somebody leads
-	won         time.Duration // when its node became first in its queue, since the local queues were made
+	firstSince  time.Duration // when its node became first in its queue, since the local queues were made
 	passed      int           // how often the lock was handed over since
 	first, last *waiter
 	other       *localQueue // with the same key, of others who would make other nodes
@@ -58,7 +58,7 @@ type waiter struct {
 	session    int64         // that it waits in and does not want to outlive, 0 for none
 	prev, next *waiter
 	queued     bool
-	late       bool // its time was up when it had just been taken out
+	timeUp     bool // its time was up when it had just been taken out
 
 	// What it was told. Without any of these its time is up.
 	leads, expired bool
@@ -212,7 +212,7 @@ func (w *waiter) withdraw() {
 	if left {
 		w.queue.takeOutLocked(w)
 	}
-	w.late = !left
+	w.timeUp = !left
 	lqs.mu.Unlock()
 	if left {
 		w.told.Done()
@@ -384,7 +384,7 @@ func (lq *localQueue) taken(o *ownership) {
 	now := lqs.now()
 	lqs.mu.Lock()
 	defer lqs.mu.Unlock()
-	lq.holder, lq.won, lq.passed = o, now, 0
+	lq.holder, lq.firstSince, lq.passed = o, now, 0
 }
 
 // moved says that there is a contender in a session. Those who waited in another,
@@ -465,7 +465,7 @@ func (lq *localQueue) pass(o *ownership) bool {
 	lqs.mu.Lock()
 	w := lq.first
 	if w == nil || lq.holder != o || // nobody waits, or the node is gone
-		lq.passed >= opts.Handovers && now-lq.won >= opts.Burst || now-lq.won >= mostRun {
+		lq.passed >= opts.Handovers && now-lq.firstSince >= opts.Burst || now-lq.firstSince >= mostRun {
 		lqs.mu.Unlock()
 		return false
 	}
@@ -501,12 +501,12 @@ func (lq *localQueue) passTo(o *ownership, w *waiter) bool {
 	}
 	if !passed {
 		lqs.mu.Lock()
-		late := w.late
-		if !late {
+		timeUp := w.timeUp
+		if !timeUp {
 			lq.putBackLocked(w)
 		}
 		lqs.mu.Unlock()
-		if late { // its time was up while it could not leave
+		if timeUp { // its time was up while it could not leave
 			w.told.Done()
 		}
 		return false

@@ -9,11 +9,11 @@ import (
 // pendingRelease is a hold that is being given back by a transaction, which has no
 // known outcome yet.
 type pendingRelease struct {
-	hold  *Hold
-	inner []*pendingRelease // of its members
-	last  bool              // no other hold shares the ownership, so that its node goes
-	late  bool              // it became the last one while the transaction was on its way
-	left  bool              // its contexts were ended for now
+	hold       *Hold
+	inner      []*pendingRelease // of its members
+	last       bool              // no other hold shares the ownership, so that its node goes
+	becameLast bool              // it became the last one while the transaction was on its way
+	left       bool              // its contexts were ended for now
 }
 
 // beginRelease begins to give a hold back, with the members that it still has. If it
@@ -95,7 +95,7 @@ func (d *pendingRelease) mark() {
 	defer o.mu.Unlock()
 	o.takeOutLocked(h)
 	if len(o.holds) == 0 && o.state != Lost {
-		d.late = !d.last
+		d.becameLast = !d.last
 		d.last = true
 		o.endLocked(Released, ErrReleased)
 	}
@@ -124,7 +124,7 @@ func (d *pendingRelease) done() {
 	d.mark()
 	for _, leaf := range d.leaves(nil) {
 		o := leaf.hold.ownership
-		if leaf.late {
+		if leaf.becameLast {
 			o.hurry()
 			_ = o.give() // the transaction has left its node; this goes on in the background
 			continue

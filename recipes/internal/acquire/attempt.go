@@ -71,9 +71,9 @@ type policy interface {
 	// wait returns when something may have changed. granted is whether that has made
 	// all contenders first.
 	wait(ctx context.Context, a *Attempt, c *transport.Conn) (granted bool, err error)
-	// won are the contenders whose nodes are wanted, in the order in which they were
+	// wantedNodes are the contenders whose nodes are wanted, in the order in which they were
 	// asked for.
-	won(a *Attempt) []*contender
+	wantedNodes(a *Attempt) []*contender
 	// tracked says that the session answers for a node that was won.
 	tracked(node *session.TrackedNode)
 	// unwatch gives up what wait has prepared.
@@ -213,7 +213,7 @@ func (a *Attempt) begin(c *transport.Conn) error {
 	a.id, a.conn, a.sawMulti = c.Session(), c, false
 	for i := range a.contenders {
 		k := &a.contenders[i]
-		k.late = false // what may come late is of a session that is over
+		k.mayStillAppear = false // what may come late is of a session that is over
 		k.forget(a.id)
 	}
 	a.policy.begin(a)
@@ -232,7 +232,7 @@ func (a *Attempt) failOnLoss() bool {
 // track makes the session answer for the nodes, each with its owner. If it cannot, no
 // owner has one.
 func (a *Attempt) track(ctx context.Context, c *transport.Conn) (err error) {
-	won := a.policy.won(a)
+	won := a.policy.wantedNodes(a)
 	var one [1]Owner
 	owners := one[:0]
 	done := false
@@ -245,7 +245,7 @@ func (a *Attempt) track(ctx context.Context, c *transport.Conn) (err error) {
 		}
 	}()
 	for i, k := range won {
-		if err := a.date(ctx, c, k); err != nil {
+		if err := a.learnCzxid(ctx, c, k); err != nil {
 			return err
 		}
 		o := a.host.Own(i, a.node(k))
@@ -259,15 +259,15 @@ func (a *Attempt) track(ctx context.Context, c *transport.Conn) (err error) {
 	}
 	done = true
 	for i, k := range won {
-		k.late, k.phase = false, givenAway // the node looks for a second one when it goes
+		k.mayStillAppear, k.phase = false, givenAway // the node looks for a second one when it goes
 		a.tell(Event{Kind: Granted, Queue: k.queue, Owner: owners[i]})
 	}
 	a.policy.unwatch(a)
 	return nil
 }
 
-// date learns the czxid of a node whose creation had its reply lost.
-func (a *Attempt) date(ctx context.Context, c *transport.Conn, k *contender) error {
+// learnCzxid learns the czxid of a node whose creation had its reply lost.
+func (a *Attempt) learnCzxid(ctx context.Context, c *transport.Conn, k *contender) error {
 	if k.czxid != 0 {
 		return nil
 	}
@@ -310,7 +310,7 @@ func (a *Attempt) Leave() {
 // Empty is whether there is nothing to be left.
 func (a *Attempt) Empty() bool {
 	for i := range a.contenders {
-		if k := &a.contenders[i]; k.phase != absent || k.late {
+		if k := &a.contenders[i]; k.phase != absent || k.mayStillAppear {
 			return false
 		}
 	}

@@ -31,12 +31,12 @@ const (
 // It belongs to the session that its attempt is in. If that ends, the contender is
 // absent again. A node of the former session that is still to be seen is about to go.
 type contender struct {
-	queue  *Queue
-	phase  phase
-	yields bool         // its owner gives its place to others rather than be in their way
-	late   bool         // a creation was not found to have happened, and may still happen; no phase: another node may be queued meanwhile
-	first  bool         // the latest list showed nobody ahead; no phase: each list says it anew
-	tag    nodename.Tag // whose it is
+	queue          *Queue
+	phase          phase
+	yields         bool         // its owner gives its place to others rather than be in their way
+	mayStillAppear bool         // a creation was not found to have happened, and may still happen; no phase: another node may be queued meanwhile
+	first          bool         // the latest list showed nobody ahead; no phase: each list says it anew
+	tag            nodename.Tag // whose it is
 
 	prefix  string          // of the name of its node
 	path    string          // of its node, in full; of the former one while replacing
@@ -93,11 +93,11 @@ func (k *contender) find(children wire.Names) {
 	case found != "":
 		k.phase, k.path, k.czxid, k.request = queued, session.Below(k.queue.Path, found), 0, nil
 	case stands: // it was not replaced
-		k.phase, k.request, k.late = queued, nil, true
+		k.phase, k.request, k.mayStillAppear = queued, nil, true
 	default:
 		// A server that had read the request when the connection was lost might apply
 		// it only now. Nobody has seen that happen; it costs one look when we leave.
-		k.phase, k.path, k.czxid, k.request, k.late = absent, "", 0, nil, true
+		k.phase, k.path, k.czxid, k.request, k.mayStillAppear = absent, "", 0, nil, true
 	}
 }
 
@@ -112,8 +112,8 @@ func (k *contender) forget(id int64) {
 
 // sweep looks for a second node, made by a creation that was applied late.
 func (k *contender) sweep(id int64) {
-	if k.late {
-		k.late = false
+	if k.mayStillAppear {
+		k.mayStillAppear = false
 		cleanup.Sweep(k.queue.Core.Session(), id, k.queue.Path, k.prefix)
 	}
 }

@@ -236,8 +236,8 @@ func (a *Multi) retract() {
 
 func (a *Multi) tracked(*session.TrackedNode) {}
 
-// won are the nodes that the locks are.
-func (a *Multi) won(*Attempt) []*contender {
+// wantedNodes are the nodes that the locks are.
+func (a *Multi) wantedNodes(*Attempt) []*contender {
 	for _, m := range a.members {
 		if m.lease != nil {
 			m.lease.contended.Store(m.behind || m.lease.behind)

@@ -13,19 +13,19 @@ import (
 // on it. The session answers for it, and tells its owner. It is not for use by several
 // goroutines at once, except for State, Path, Token and what only reads.
 type Node struct {
-	queue    *Queue
-	id       int64 // of its session
-	path     string
-	czxid    int64
-	tracked  *session.TrackedNode
-	tag      nodename.Tag
-	late     bool // a second one may have been made
-	sawMulti bool
+	queue          *Queue
+	id             int64 // of its session
+	path           string
+	czxid          int64
+	tracked        *session.TrackedNode
+	tag            nodename.Tag
+	mayStillAppear bool // a second one, of a creation that was given up
+	sawMulti       bool
 }
 
 // node is the node of a contender.
 func (a *Attempt) node(k *contender) Node {
-	return Node{queue: k.queue, id: a.id, path: k.path, czxid: k.czxid, tag: k.tag, late: k.late, sawMulti: a.sawMulti}
+	return Node{queue: k.queue, id: a.id, path: k.path, czxid: k.czxid, tag: k.tag, mayStillAppear: k.mayStillAppear, sawMulti: a.sawMulti}
 }
 
 // Path is the node's, in full.
@@ -73,8 +73,8 @@ func (n *Node) Remove() *cleanup.Removal {
 
 // Sweep looks for a second node, made by a creation that was applied late.
 func (n *Node) Sweep() {
-	if n.late {
-		n.late = false
+	if n.mayStillAppear {
+		n.mayStillAppear = false
 		cleanup.Sweep(n.Session(), n.id, n.queue.Path, n.prefix())
 	}
 }
@@ -98,7 +98,7 @@ func (n *Node) Pass(to Owner) error {
 	if err := n.tracked.Pass(to.NodeChanged); err != nil {
 		return err
 	}
-	n.late = false // the other one looks for a second node
+	n.mayStillAppear = false // the other one looks for a second node
 	return nil
 }
 

@@ -36,9 +36,9 @@ import (
 
 // predecessorWatch is what a contender has prepared for its turn: the zero value nothing.
 type predecessorWatch struct {
-	s      *session.Session
-	events *predecessorEvents
-	won    *predecessorEvents // that made us first, if they did
+	s        *session.Session
+	events   *predecessorEvents
+	granting *predecessorEvents // that made us first, if they did
 	// On the node ahead and on ours, nil if they are not wanted any more.
 	watches [2]*session.Watch
 }
@@ -104,7 +104,7 @@ func (pw *predecessorWatch) stop() {
 			session.StopWatch(pw.s, w)
 		}
 	}
-	pw.watches, pw.events, pw.won = [2]*session.Watch{}, nil, nil
+	pw.watches, pw.events, pw.granting = [2]*session.Watch{}, nil, nil
 }
 
 // granted ends the preparations of a contender that is first. The watch on our node goes with
@@ -121,7 +121,7 @@ func (pw *predecessorWatch) wait(ctx context.Context, a *Attempt, c *transport.C
 	over := e != nil && e.over() // asked once, as the event may come now
 	if over && e.c == c && e.ahead == p.Ahead {
 		// The list shows it, so its event has come after that.
-		if first, err := e.won(p.At); first || err != nil {
+		if first, err := e.grants(p.At); first || err != nil {
 			return pw.grantByEvent(first), err
 		}
 	}
@@ -142,7 +142,7 @@ func (pw *predecessorWatch) wait(ctx context.Context, a *Attempt, c *transport.C
 		defer session.StopWatch(a.session, watch)
 		calls = append(calls, call)
 	}
-	if err := pw.settle(ctx, calls); err != nil {
+	if err := pw.awaitReplies(ctx, calls); err != nil {
 		pw.stop()
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
@@ -154,7 +154,7 @@ func (pw *predecessorWatch) wait(ctx context.Context, a *Attempt, c *transport.C
 	}
 	select {
 	case <-e.woken:
-		first, err := e.won(p.At)
+		first, err := e.grants(p.At)
 		return pw.grantByEvent(first), err
 	case err = <-two:
 	case <-ctx.Done():
@@ -171,14 +171,14 @@ func (pw *predecessorWatch) grantByEvent(first bool) bool {
 	if first {
 		events := pw.events
 		pw.granted()
-		pw.won = events
+		pw.granting = events
 	}
 	return first
 }
 
-// settle sees to it that the watches stand, and waits for others that were asked
+// awaitReplies sees to it that the watches stand, and waits for others that were asked
 // for together with them.
-func (pw *predecessorWatch) settle(ctx context.Context, others []*transport.Call) error {
+func (pw *predecessorWatch) awaitReplies(ctx context.Context, others []*transport.Call) error {
 	s, e := pw.s, pw.events
 	var calls []*transport.Call
 	if pw.watches[0] == nil {
@@ -222,9 +222,9 @@ func (e *predecessorEvents) over() bool {
 	}
 }
 
-// won is whether the lock is ours now that something has happened to the node
+// grants is whether the lock is ours now that something has happened to the node
 // ahead, when the list had shown us at a position.
-func (e *predecessorEvents) won(at int) (bool, error) {
+func (e *predecessorEvents) grants(at int) (bool, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if errors.Is(e.err, zk.ErrSessionExpired) {

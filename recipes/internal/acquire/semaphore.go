@@ -49,7 +49,7 @@ type Semaphore struct {
 	turnPosition  Position // the latest that showed somebody ahead of the turn
 	leasePosition Position // the same for the first lease that has to wait
 	children      childWatch
-	keeps         deadlock.Turn
+	turnPolicy    deadlock.Turn
 }
 
 // stage is what a round of a semaphore is for.
@@ -234,7 +234,7 @@ func (s *Semaphore) wait(ctx context.Context, a *Attempt, c *transport.Conn) (bo
 
 func (s *Semaphore) tracked(*session.TrackedNode) {}
 
-func (s *Semaphore) won(*Attempt) []*contender { return s.leases() }
+func (s *Semaphore) wantedNodes(*Attempt) []*contender { return s.leases() }
 
 func (s *Semaphore) unwatch(a *Attempt) {
 	if s.children.watch != nil {
@@ -255,7 +255,7 @@ func (s *Semaphore) obstacle(*Attempt) *Obstacle {
 
 // stalled is the time after which to look whether to yield; nil for never.
 func (s *Semaphore) stalled() (<-chan time.Time, func()) {
-	d, yields := s.keeps.Next(s.n)
+	d, yields := s.turnPolicy.Next(s.n)
 	if !yields {
 		return nil, func() {}
 	}
@@ -267,7 +267,7 @@ func (s *Semaphore) stalled() (<-chan time.Time, func()) {
 // lease.
 func (s *Semaphore) yieldIfNeeded(ctx context.Context, a *Attempt, c *transport.Conn) error {
 	inTheWay, err := s.inTheWay(ctx, c)
-	s.keeps.Checked(inTheWay)
+	s.turnPolicy.Checked(inTheWay)
 	if !inTheWay {
 		return err
 	}

@@ -80,9 +80,9 @@ func (s *Single) wait(ctx context.Context, a *Attempt, c *transport.Conn) (bool,
 	return false, a.waitFor(ctx, c, k, &s.position)
 }
 
-func (s *Single) won(*Attempt) []*contender { return s.wanted[:] }
+func (s *Single) wantedNodes(*Attempt) []*contender { return s.wanted[:] }
 
-func (s *Single) tracked(node *session.TrackedNode) { s.predecessor.won.track(node) }
+func (s *Single) tracked(node *session.TrackedNode) { s.predecessor.granting.track(node) }
 
 func (s *Single) unwatch(*Attempt) { s.predecessor.stop() }
 
