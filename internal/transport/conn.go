@@ -59,10 +59,10 @@ type Conn struct {
 	pending map[int32]*Call
 	pings   []time.Time // when unanswered pings were sent, oldest first
 	xid     int32
-	reading bool  // go-zookeeper is inside Read
-	up      bool  // Handler.Up was called
+	reading bool  // go-zookeeper is inside Read: where its goroutine is, in any state of the connection
+	up      bool  // Handler.Up was called, which is told of the end: err says nothing of it
 	err     error // why the connection ended, once it has
-	over    bool  // finish has run, or is running
+	over    bool  // finish has run, or is running. It follows err, as replies that have come are handed out first
 	// unwritten is why nothing can be written any more.
 	unwritten error
 }
