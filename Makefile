@@ -75,7 +75,7 @@ test-zk: ## on real ZooKeepers, one and three, which the tests start (needs Java
 		-tags realzk $(RACE) -skip '$(BREAKING)' -shuffle=on -count=1 -p 1 -timeout 30m $(ZK_PACKAGES)
 
 test-interop: ## in one queue with Curator, kazoo and zk.Lock (needs a JDK, libcurator-recipes-java, python3-kazoo)
-	@.ci/gotest -tags interop $(RACE) -count=1 -timeout 10m ./internal/test/interop
+	@.ci/gotest -tags interop $(RACE) -count=1 -timeout 10m -parallel 8 ./internal/test/interop
 
 # Modules of their own, so that a database driver and a scheduler are no dependencies of ours.
 test-examples: ## data in a database and in an object store, and the jobs of a scheduler (fetches modules)

@@ -79,6 +79,7 @@ func TestElectionsDiffer(t *testing.T) {
 		},
 	} {
 		t.Run(strings.ReplaceAll(d.situation, " ", "_"), func(t *testing.T) {
+			t.Parallel() // they wait most of the time
 			t.Run("curator", func(t *testing.T) { assert.Equal(t, d.curator, d.withCurator(t)) })
 			t.Run("ours", func(t *testing.T) { assert.Equal(t, d.ours, d.withOurs(t)) })
 			row := fmt.Sprintf("| %s | %s | %s |\n", d.situation, d.curator, d.ours)
