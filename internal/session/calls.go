@@ -152,9 +152,9 @@ func (s *Session) Settle(ctx context.Context, last *transport.Call) {
 	}
 }
 
-// Await waits until the call has ended. If ctx or the session ends first, the
-// call is taken back if it was not sent, and else goes on by itself: then the
-// error matches ErrOutcomeUnknown as well, if it is a write.
+// Await waits until the call has ended. If ctx or the session ends first, a call that was
+// not sent is taken back. One that was sent goes on by itself. The error of such a write
+// matches ErrOutcomeUnknown as well.
 func (s *Session) Await(ctx context.Context, c *transport.Conn, call *transport.Call, write bool) error {
 	var err error
 	select {

@@ -21,12 +21,11 @@ func newMachineClock() Clock { return newSleepClock(time.Time.UnixNano, sinceBoo
 // sleepClock adds the time that the machine has slept to the monotonic clock,
 // which stands still meanwhile on most systems.
 //
-// Asking the system how long it has slept costs a call of the kernel. So it is
-// asked only if the wall clock has moved against the monotonic one, which it
-// does at the end of each sleep, besides whenever somebody sets it. And as to
-// read both clocks takes twice as long, the wall clock is looked at only where
-// the last look is some time ago: a sleep is noticed by the first reading after
-// the machine has been awake for lookEvery.
+// Asking the system how long it has slept costs a call of the kernel. So it is asked only
+// if the wall clock has moved against the monotonic one, which it does at the end of each
+// sleep, besides whenever somebody sets it. To read both clocks takes twice as long. So the
+// wall clock is read only where the last reading is some time ago. A sleep is noticed by
+// the first reading after the machine has been awake for lookEvery.
 type sleepClock struct {
 	wall  func(time.Time) int64        // what the wall clock shows, in nanoseconds
 	boot  func() (time.Duration, bool) // time since boot, with sleep

@@ -10,12 +10,11 @@ import (
 // ErrNodeDeleted reports a node of ours that was deleted while its session lived.
 var ErrNodeDeleted = errors.New("node deleted")
 
-// GoneError is why a node of ours is gone, which may be known only later: a
-// server that ends a session deletes its nodes first, and tells of each node
-// before it tells of the session. Until it is known whether the session lives,
-// the error matches neither ErrNodeDeleted nor zk.ErrSessionExpired. It becomes
-// known within a round trip, or when a server is found again, or never if the
-// client gives up the session before that or is closed.
+// GoneError is why a node of ours is gone. That may be known only later. A server that ends
+// a session deletes its nodes first, and tells of each node before it tells of the session.
+// Until it is known whether the session lives, the error matches neither ErrNodeDeleted nor
+// zk.ErrSessionExpired. It becomes known within a round trip, or when a server is found
+// again, or never if the client gives up the session before that or is closed.
 type GoneError struct{ reason atomic.Pointer[error] }
 
 // Error implements error.

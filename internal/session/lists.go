@@ -42,7 +42,7 @@ type Lists struct {
 	decoded int                // of the requests
 }
 
-// What is known of how servers read together.
+// The states of what is known of how servers read together.
 const (
 	readsUnknown int32 = iota
 	readsTogether

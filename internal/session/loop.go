@@ -10,9 +10,8 @@ import (
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
-// run watches the clock until the session closes: the end of the session lease,
-// the renewals that put it off, the watches on tracked nodes, and the limits of
-// removals that are waited for.
+// run watches the clock until the session closes. It minds the end of the session lease,
+// the renewals that put it off, the watches on tracked nodes, and the limits of waits.
 func (s *Session) run() {
 	timer := time.NewTimer(time.Hour)
 	timer.Stop()

@@ -2,9 +2,8 @@ package session
 
 import "time"
 
-// outage is the time without a connection, as far as the log tells of it: once
-// when it has lasted for a second, or when a server has turned us away, and then
-// ever more seldom.
+// outage is the time without a connection. The log tells of it when it has lasted for a
+// second, or when a server has turned us away, and then ever more seldom.
 type outage struct {
 	since  time.Time
 	tries  int

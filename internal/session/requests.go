@@ -14,10 +14,10 @@ import (
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
-// Barrier is a request behind which reads, on the same connection, show every
-// write that any server took in before. It is a write that changes nothing: a
-// sync is not enough, as the server that leads answers it before it has applied
-// what others have, and a sync takes part in no vote.
+// Barrier is a request behind which reads, on the same connection, show every write that
+// any server took in before. It is a write that changes nothing. A sync is not enough: the
+// server that leads answers it before it has applied what others have, and a sync takes
+// part in no vote.
 func Barrier(path string) *transport.Call {
 	check := wire.MultiOp{Op: wire.OpCheck, Request: &wire.PathVersionRequest{Path: path, Version: -1}}
 	return transport.NewCall(wire.OpMulti, &wire.MultiRequest{Ops: []wire.MultiOp{check}})

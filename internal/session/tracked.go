@@ -27,9 +27,9 @@ const (
 // TrackedNode says that one ephemeral node of ours exists, and that the servers cannot
 // have ended its session.
 //
-// It is held while connected, uncertain while not and until its node has been
-// seen again, and lost for good once the session lease has ended, the session has
-// or the node is gone.
+// It is held while connected. It is uncertain while not connected, and until its node has
+// been seen again. It is lost for good once the session lease or the session has ended, or
+// the node is gone.
 type TrackedNode struct {
 	session *Session
 	path    string
@@ -272,10 +272,10 @@ type check struct {
 	nodes []*TrackedNode
 }
 
-// nextCheckLocked picks what to check: tracked nodes in doubt first, then those that
-// were not checked for longest; with verify only the former. A node that we may
-// not read is left to lookAt, unless there is no other: the refusal is logged by
-// the leader as well and proves as much of the session.
+// nextCheckLocked picks what to check: tracked nodes in doubt first, then those that were
+// not checked for longest; with verify only the former. A node that we may not read is left
+// to lookAt, unless there is no other. The ensemble's leader logs the refusal as well,
+// which proves as much of the session.
 func (s *Session) nextCheckLocked(verify bool) *check {
 	picked := s.tracked.pick(RoomOf(s), verify)
 	if len(picked) == 0 {
@@ -410,7 +410,7 @@ func (s *Session) watchAnswered() {
 	s.watching--
 }
 
-// watchTracked sets a watch on a tracked node's node, to notice that somebody deletes it.
+// watchTracked sets a watch on a tracked node, which tells when it is deleted.
 func (s *Session) watchTracked(c *transport.Conn, node *TrackedNode) {
 	// Not exists, which would leave a watch on a node that is not there.
 	call := transport.NewCall(wire.OpGetData, &wire.PathWatchRequest{Path: node.path, Watch: true})

@@ -137,7 +137,7 @@ func (c *trackedNodes) grade(node *TrackedNode, state TrackedState, blind bool) 
 }
 
 // pick returns tracked nodes to check, those in doubt first and, unless verify is set,
-// others. What is picked comes last the next time. Only if there is no other it is
+// others. A node that was picked comes last the next time. Only if there is no other it is
 // one that is being checked, or cannot be.
 func (c *trackedNodes) pick(most Room, verify bool) []*TrackedNode {
 	lists := []*trackedList{&c.uncertain, &c.waiting, &c.sure}
@@ -190,9 +190,9 @@ func (c *trackedNodes) unchecked() []*TrackedNode {
 	return found
 }
 
-// lasted takes out tracked nodes without a watch that were made by the time given, as
-// many as most: the caller sets their watches. next is when the first of the others
-// was made; more says that there are others.
+// lasted takes out tracked nodes without a watch that were made by the time given, as many
+// as most. The caller sets their watches. next is when the first of the others was made;
+// more says that there are others.
 func (c *trackedNodes) lasted(by time.Duration, most int) (due []*TrackedNode, next time.Duration, more bool) {
 	for node := c.unwatched.first; node != nil; node = c.unwatched.first {
 		if node.since > by || len(due) == most {

@@ -21,10 +21,9 @@ import (
 // connection: to go-zookeeper it is the net.Conn that the dialer returned, and
 // it carries our own requests beside those of go-zookeeper on the same socket.
 //
-// Ours have transaction ids with ownXid set; go-zookeeper counts from 1 and
-// would need 2^30 requests to reach them. Replies to ours never reach
-// go-zookeeper, and what does is checked first, since it panics on frames that
-// are too short and trusts their lengths.
+// Ours have transaction ids with ownXid set; go-zookeeper counts from 1 and would need 2^30
+// requests to reach them. Replies to ours never reach go-zookeeper. What reaches it is
+// checked first, since it panics on frames that are too short and trusts their lengths.
 //
 // go-zookeeper's receive loop drives the reading: its calls of Read hand out
 // our replies and the events on the way. Writing is done by one goroutine of
@@ -350,8 +349,8 @@ func (c *Conn) next() ([]byte, error) {
 // list of some million nodes.
 const mostPassedOver = 256 << 20
 
-// passOver reads a reply to a request of ours that is too long, without keeping
-// it: to end the connection would be to be asked for it again on the next one.
+// passOver reads a reply to a request of ours that is too long, without keeping it. If it
+// ended the connection, the same would be asked for again on the next one.
 func (c *Conn) passOver(n int) error {
 	head, err := c.readBody(nil, wire.ReplyHeaderLen, wire.ReplyHeaderLen, wire.ReplyHeaderLen)
 	if err != nil {
@@ -553,10 +552,9 @@ func committed(op wire.Op, h wire.ReplyHeader) bool {
 	return false
 }
 
-// Write is go-zookeeper's. It takes one whole frame, and always succeeds: a
-// write error would make go-zookeeper answer one request twice, or hang in
-// handing out credentials, while the end of the connection it hears of by
-// reading is dealt with rightly.
+// Write is go-zookeeper's. It takes one whole frame, and always succeeds. A write error
+// would make go-zookeeper answer one request twice, or hang in handing out credentials. It
+// deals rightly with an end of the connection that it hears of by reading.
 func (c *Conn) Write(p []byte) (int, error) {
 	o, err := c.checkFrame(p)
 	if err != nil {

@@ -30,16 +30,15 @@ const (
 	mostConnectResponse  = 256
 )
 
-// mostGranted is how long a session timeout may be that nobody asked for. It may be
-// longer than what was asked, if the servers have a least one; but with one of
-// weeks, which only a server grants that does not do as it should, whatever ends
-// with the session would not end.
+// mostGranted is how long a session timeout may be that nobody asked for. It may be longer
+// than what was asked, if the servers have a least one. A timeout of weeks, which only a
+// broken server grants, is refused: nothing that ends with the session would end.
 const mostGranted = time.Hour
 
-// connectRequest completes go-zookeeper's connect request: with the zxid that
-// we have seen, since it counts its own replies only; with the timeout that was
-// configured, since it asks for what the last server granted; and with the wish
-// for a read-only server, which it cannot express.
+// connectRequest completes go-zookeeper's connect request. It puts in the zxid that we have
+// seen, since go-zookeeper counts its own replies only. It puts in the timeout that was
+// configured, since go-zookeeper asks for what the last server granted. And it can wish for
+// a read-only server, which go-zookeeper cannot.
 func (c *Conn) connectRequest(body []byte) ([]byte, error) {
 	var r wire.ConnectRequest
 	d := wire.NewDecoder(body)

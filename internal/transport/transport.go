@@ -1,14 +1,12 @@
-// Package transport keeps one client's connection to an ensemble over
-// go-zookeeper/zk, and contains what must not reach anybody else of how
-// go-zookeeper behaves.
+// Package transport keeps one client's connection to an ensemble over go-zookeeper/zk. What
+// is particular to go-zookeeper stays in here.
 //
-// go-zookeeper keeps the session: it connects, renews the session with its id
-// and password, pings, and finds another server when one is silent. Everything
-// else goes past it. Its dialer gives it a guard connection of ours (Conn),
-// which carries our own requests beside its few, on the same socket, and takes
-// their replies and the events out before go-zookeeper sees them. So a request
-// belongs to one connection of one session and to no other, several leave in
-// one write, contexts need no goroutine each, and watches are ours.
+// go-zookeeper keeps the session: it connects, renews the session with its id and password,
+// pings, and finds another server when one is silent. Everything else goes past it. Its
+// dialer gives it a connection of ours (Conn). Conn carries our own requests beside
+// go-zookeeper's few, on the same socket. It takes their replies and the events out before
+// go-zookeeper sees them. So a request belongs to one connection of one session and to no
+// other, several leave in one write, contexts need no goroutine each, and watches are ours.
 //
 // A Handler is told what happens. The read-only servers' search for a better
 // one is in readonly.go, the order of servers in hosts.go, the end in closeStub.go.
@@ -39,9 +37,9 @@ import (
 // Auth is one credential.
 type Auth struct {
 	Scheme string
-	// Data is a function because that is the one thing that package fmt never
-	// looks into: with a verb that does not fit, such as %s, it prints also what
-	// stands behind unexported fields and pointers, without asking their types.
+	// Data is a function, as package fmt never looks into one. With a verb that does not
+	// fit, such as %s, fmt prints also what stands behind unexported fields and pointers,
+	// without asking their types.
 	Data func() []byte
 }
 
@@ -494,9 +492,9 @@ func (l *Transport) join() bool {
 	}
 }
 
-// partFromLib ends go-zookeeper's loop. Its Close returns at once only if its
-// request to close the session finds a connection, so it has to wait for the
-// last one; unless somebody has closed it already.
+// partFromLib ends go-zookeeper's loop. Its Close returns at once only if its request to
+// close the session finds a connection. So Close waits for the last connection, unless it
+// was closed already.
 func (l *Transport) partFromLib() {
 	for waiting := true; waiting; {
 		select {
@@ -513,9 +511,9 @@ func (l *Transport) partFromLib() {
 	}
 }
 
-// endSession closes the session on the connection there is, or lets the next one
-// close it instead of going up: there it takes no credentials, which may be what
-// keeps it from going up.
+// endSession closes the session on the connection there is, or lets the next one close it
+// instead of going up. That one needs no credentials, which may be what keeps it from going
+// up.
 func (l *Transport) endSession(limit time.Duration) error {
 	l.mu.Lock()
 	l.closing = true

@@ -18,8 +18,8 @@ var noLimit = limit{}
 // once is to ask and not to queue.
 func (l limit) once() bool { return l.bounded && l.wait <= 0 }
 
-// begin starts the clock. Who does not want to wait is told at once if there is
-// no connection; the asking itself is bounded by how long a server may be silent.
+// begin starts the clock. A caller that does not want to wait is told at once if there is
+// no connection. Asking is bounded by how long a server may be silent.
 func (l limit) begin(ctx context.Context, s *session.Session) (context.Context, context.CancelFunc, error) {
 	switch {
 	case !l.bounded:

@@ -17,10 +17,10 @@ import (
 // leads, that is asks the servers and waits for its turn, or holds the lock. The
 // rest waits for it, without a node, a watch or a request.
 //
-// Who leads and gives up passes the contender on to the next in the local queue, as it is,
-// whatever request is on its way for it. Who holds and gives back either hands
-// the lock over, node and all, or deletes the node, and then the next in the local queue
-// leads, with a new one. See pass for when which.
+// A leader that gives up passes its contender on to the next in the local queue, as it is,
+// whatever request is on its way for it. A holder that gives back hands the lock over with
+// its node, or deletes the node. In the latter case the next in the local queue leads, with
+// a new node. See pass for when which.
 type localQueue struct {
 	q   *queue       // of who founded it, as all are alike in what the node shows
 	tag nodename.Tag // of its key
@@ -37,9 +37,9 @@ type localQueue struct {
 }
 
 // localQueueKey is where a local queue is found: by the path of the lock and, for those who
-// want it under another hold, the tag that they have from there. Whose tags
-// differ do not wait in one local queue, as a MultiLock has to see each of them: what
-// they hold may be what it waits for.
+// want it under another hold, the tag that they have from there. Callers whose tags differ
+// do not wait in one local queue. A MultiLock has to see each of them: what they hold may
+// be what it waits for.
 type localQueueKey struct {
 	path string
 	tag  nodename.Tag
@@ -82,9 +82,9 @@ func (lqs *localQueues) now() time.Duration { return time.Since(lqs.made) }
 
 func (lq *localQueue) queues() *localQueues { return localQueuesOf(lq.q.Core.Session()) }
 
-// join waits in the local queue for a lock or founds it, which is to lead: then there is
-// no waiter. Who asks only once and finds a local queue is refused if the lock is held
-// here. Otherwise there is no local queue for it: it is not to be refused because
+// join waits in the local queue for a lock or founds it, which is to lead: then there is no
+// waiter. A caller that asks only once and finds a local queue is refused if the lock is
+// held here. Otherwise there is no local queue for it: it is not to be refused because
 // others are asking too.
 func (lqs *localQueues) join(ctx context.Context, m *InterProcessMutex, once bool) (*localQueue, *waiter, error) {
 	q := &m.queue

@@ -47,9 +47,8 @@ func (o *ownership) quit() {
 	o.node.Untrack()
 }
 
-// giveBack deletes the node of an ownership that is over. Who is next in the local queue here
-// makes its node after that, in the same session, so that the servers see both
-// in this order.
+// giveBack deletes the node of an ownership that is over. The next in the local queue makes
+// its node after that, in the same session, so that the servers see both in this order.
 func (o *ownership) giveBack() error {
 	removal := o.node.Remove()
 	o.removed(removal)

@@ -75,10 +75,9 @@ func (s *InterProcessSemaphore) TryAcquire(ctx context.Context, wait time.Durati
 // AcquireN takes n leases as one hold, all or none; Members can be released one
 // by one. n below one or above the number of leases is ErrInvalidLock at once.
 //
-// Owners that take leases one after another, as Curator does, could wait for it
-// while it waits for them. So it gives up its turn and queues again at the end
-// if nothing moves for a quarter of a second or more, and somebody behind it has
-// a lease already.
+// Owners that take leases one after another, as Curator does, could wait for it while it
+// waits for them. If nothing moves for a quarter of a second or more, and a participant
+// behind it has a lease already, it gives up its turn and queues again at the end.
 func (s *InterProcessSemaphore) AcquireN(ctx context.Context, n int) (*Hold, error) {
 	return s.take(ctx, n, noLimit)
 }

@@ -1,5 +1,5 @@
-// Package cleanup deletes nodes of a session that have to go: at once, and in the
-// background if that fails, until they are known to be gone or their session is over.
+// Package cleanup deletes nodes of a session that have to go. If that fails at once, it
+// goes on in the background until the nodes are known to be gone or their session is over.
 // Close of the session waits for its work.
 package cleanup
 

@@ -55,9 +55,9 @@ type watched struct {
 	kind Kind
 }
 
-// Registry shares what stands on the server between all who watch a node: the
-// server keeps one watch per session, node and kind however often it was
-// asked, and one that nobody waits for any more is removed there.
+// Registry shares what stands on the server between all who watch a node. The server keeps
+// one watch for each session, node and kind, however often it was asked. A watch that
+// nobody waits for any more is removed there.
 //
 // Requests that set a watch and those that remove one are queued under mu, so
 // that they reach the server in the order in which the registry decided. Events
@@ -129,7 +129,7 @@ func (w *Registry) Set(c *transport.Conn, call *transport.Call, kind Kind, path 
 // answered settles what a request to set a watch has done.
 func (w *Registry) answered(sub *Watch, call *transport.Call) {
 	if ended := w.settle(sub, call); ended != nil {
-		// Whoever waits for the reply learns that the watch stands, and so waits
+		// The caller that waits for the reply learns that the watch stands, and so waits
 		// for its event too.
 		sub.fn(Event{Path: sub.key.path, Err: ended})
 	}

@@ -131,6 +131,8 @@ func (p *goPeer) step(verb string, c []string) (string, error) {
 		return "", p.standing(c[0]).led()
 	case "ids":
 		return p.standing(c[0]).ids(p.ctx)
+	case "write":
+		return "", p.standing(c[0]).write(p.ctx, c[2], c[0])
 	case "leave":
 		return "", p.standing(c[0]).leave()
 	case "put":

@@ -71,6 +71,18 @@ func (s *standing) ids(ctx context.Context) (string, error) {
 	return strings.Join(ids, ","), err
 }
 
+// write writes data to a node in a transaction of the term.
+func (s *standing) write(ctx context.Context, path, data string) error {
+	<-s.done
+	if s.err != nil {
+		return s.err
+	}
+	tx := s.term.Transaction()
+	tx.Set(path, []byte(data), framework.AnyVersion)
+	_, err := tx.Commit(ctx)
+	return err
+}
+
 func (s *standing) leave() error {
 	s.quit()
 	<-s.done

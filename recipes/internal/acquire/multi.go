@@ -12,10 +12,10 @@ import (
 	"github.com/paddock-zk/paddock/internal/transport"
 )
 
-// Multi is an attempt to take several locks of one client at once: one transaction puts
-// a node into each queue, so that any two MultiLocks meet in the same order everywhere
-// and cannot deadlock, in whatever order their locks were named. It has the locks when
-// it is first in all queues.
+// Multi is an attempt to take several locks of one client at once. One transaction puts a
+// node into each queue. So any two MultiLocks meet in the same order everywhere and cannot
+// deadlock, in whatever order their locks were named. It has the locks when it is first in
+// all queues.
 //
 // Against owners that take the locks one after another this is not enough, see
 // package deadlock.

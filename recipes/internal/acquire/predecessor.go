@@ -31,8 +31,8 @@ import (
 //   - the head is of another session: with ours both nodes go at once, and the
 //     event of the head may come first.
 //
-// That the session is believed in is for the session to say, as always. Whatever
-// does not hold, another look decides.
+// That the session is believed in is for the session to say, as always. If one of these
+// does not hold, another list decides.
 
 // predecessorWatch is what a contender has prepared for its turn: the zero value nothing.
 type predecessorWatch struct {

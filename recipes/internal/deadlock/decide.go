@@ -121,11 +121,11 @@ func (h *History) stalled(v *View) bool {
 	return false
 }
 
-// Next is the time to the next check: when an owner that waits for us would have had what
-// we wait for as long as our backoff, and otherwise, or if that is far off, less and less
-// often, as somebody may have come behind us. It is no later than the end of the backoff
-// with those of whom nothing shows. waits is whether somebody has what we wait for in a
-// queue. below draws from 0 up to a limit.
+// Next is the time to the next check. It is when an owner that waits for us would have had
+// what we wait for as long as our backoff. Otherwise, or if that is far off, checks come
+// less and less often, as somebody may have come behind us. It is no later than the end of
+// the backoff with those of whom nothing shows. waits is whether somebody has what we wait
+// for in a queue. below draws from 0 up to a limit.
 func (h *History) Next(now time.Time, waits func(queue int) bool, below func(time.Duration) time.Duration) time.Duration {
 	next := h.checkIn/2 + below(h.checkIn)
 	stall := h.stall.time(now)

@@ -6,10 +6,11 @@ import "time"
 // it looks whether it is in the way. The zero Turn is that of an attempt that begins.
 //
 // Curator takes several leases one after another, and holds those it has while it queues
-// for the next. Two owners that have one lease each of three and want two, behind somebody
-// at the head of the queue who wants two at once, wait for each other for ever: they for
-// their turn, and the head for a lease. So an attempt for several gives its turn up when
-// nothing moves and somebody behind it has a lease already. It queues again at the end.
+// for the next. Say that two owners have one of three leases each and want a second one,
+// behind a caller at the head of the queue that wants two at once. All wait for ever: the
+// two for their turn, and the head for a lease. So an attempt for several gives its turn up
+// when nothing moves and somebody behind it has a lease already. It queues again at the
+// end.
 type Turn struct{ backoff time.Duration }
 
 const (

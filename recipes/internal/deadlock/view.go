@@ -4,12 +4,12 @@
 // and knows no ZooKeeper.
 //
 // A MultiLock can wait in a circle with an owner that takes the same locks one after
-// another, in whatever order: our node in queue i stands ahead of theirs, while in
-// queue j theirs stands ahead of ours. So while a MultiLock is not whole, and is first
-// in queue i, it looks from time to time whether the owner that has j is the one that
-// waits behind us in i. If so, it yields: its node in i goes to the end of the queue, and
-// every other place is kept. Cycles of three or more show no such match, so without one
-// the same is done after a longer time.
+// another, in whatever order. Our node in queue i stands ahead of theirs, while in queue j
+// theirs stands ahead of ours. So while a MultiLock is not whole, and is first in queue i,
+// it looks from time to time whether the owner that has j is the one that waits behind us
+// in i. If so, it yields: its node in i goes to the end of the queue, and every other place
+// is kept. Cycles of three or more show no such match, so without one the same is done
+// after a longer time.
 //
 // Nodes of ours say whose they are, by a tag, so that many owners can share a session.
 // Those of other libraries are told apart by their sessions, and may match for no

@@ -110,9 +110,16 @@ abstract class Election {
                 @Override
                 public void takeLeadership(CuratorFramework client) throws Exception {
                     leads.countDown();
+                    try {
+                        lead();
+                    } finally {
+                        returned.countDown();
+                    }
+                }
+
+                private void lead() throws Exception {
                     switch (kind) {
                         case "selector-failing":
-                            returned.countDown();
                             throw new IllegalStateException("it fails");
                         case "selector-stubborn":
                             while (over.getCount() > 0) {
@@ -126,7 +133,6 @@ abstract class Election {
                         default:
                             over.await();
                     }
-                    returned.countDown();
                 }
             });
             selector.setId(id);

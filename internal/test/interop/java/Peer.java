@@ -129,6 +129,11 @@ public final class Peer {
                 };
             case "leads":
                 return () -> String.valueOf(elections.get(c[2]).leads());
+            case "write": // as the leader, which in Curator nothing makes sure of
+                return () -> {
+                    client(c[3]).setData().forPath(c[4], c[2].getBytes(StandardCharsets.UTF_8));
+                    return "";
+                };
             case "wake":
                 return () -> {
                     elections.get(c[2]).wake();
