@@ -3,6 +3,7 @@ package leader_test
 import (
 	"context"
 	"fmt"
+	"iter"
 	"strings"
 	"sync"
 	"testing"
@@ -25,6 +26,7 @@ type candidate interface {
 	Path() string
 	Await(ctx context.Context) (*leader.Term, error)
 	Participants(ctx context.Context) ([]leader.Participant, error)
+	Observe(ctx context.Context) iter.Seq2[leader.Observation, error]
 	Run(ctx context.Context, lead func(ctx context.Context, term *leader.Term) error) error
 }
 
