@@ -129,6 +129,16 @@ func (e *election) usable(ctx context.Context, op string) error {
 // Cost: one round trip if nobody leads and the path is there. The second in line leads
 // with the event of the leader's end, without asking a server.
 func (e *election) Await(ctx context.Context) (*Term, error) {
+	t, err := e.elected(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e.began(t)
+	return t, nil
+}
+
+// elected is Await, for a term that does not begin yet.
+func (e *election) elected(ctx context.Context) (*Term, error) {
 	if err := e.usable(ctx, "await leadership"); err != nil {
 		return nil, err
 	}
@@ -157,7 +167,6 @@ func (e *election) Await(ctx context.Context) (*Term, error) {
 	if e.opts.endOnSuspended {
 		t.endOnSuspended()
 	}
-	e.began(t)
 	return t, nil
 }
 

@@ -24,6 +24,7 @@ import (
 type candidate interface {
 	ID() string
 	Path() string
+	Term() *leader.Term
 	Await(ctx context.Context) (*leader.Term, error)
 	Participants(ctx context.Context) ([]leader.Participant, error)
 	Observe(ctx context.Context) iter.Seq2[leader.Observation, error]
@@ -54,6 +55,18 @@ func stands(ctx context.Context, t *testing.T, c candidate) <-chan *leader.Term 
 		got <- term
 	}()
 	return got
+}
+
+// soon is the term of a candidate that stands. That it takes long is a failure.
+func soon(t *testing.T, next <-chan *leader.Term) *leader.Term {
+	t.Helper()
+	select {
+	case term := <-next:
+		return term
+	case <-time.After(sessionTimeout):
+		require.Fail(t, "nobody leads")
+		return nil
+	}
 }
 
 // The nodes are Curator's, and one term ends before the next one begins.

@@ -133,13 +133,21 @@ func BackOff(policy retry.Policy) Option {
 	})
 }
 
-// HealthCheck has Run and Terms call check while this candidate leads, at the beginning
-// of a term and then once every so often. If check fails, the term's context ends with a
-// cause that matches ErrSteppedDown, ErrUnhealthy and the error. The candidate stands
-// again once check has succeeded. It does not stand before check has succeeded once.
+// HealthCheck has Run and Terms call check
 //
-// The context of check ends after every, or with the term. A check is never called by
-// two goroutines of one Run at once. A term is not given back before check has returned.
+//   - before the candidate stands: it does not stand until check has succeeded;
+//   - when it is elected, before the term begins: if check fails, the candidate gives its
+//     node back, and another one leads. Nobody leads while check runs;
+//   - once every so often while it leads: if check fails, the term's context ends with a
+//     cause that matches ErrSteppedDown, ErrUnhealthy and the error.
+//
+// A candidate that has failed stands again, at the end, once check has succeeded. While
+// it waits in the queue, check is not called.
+//
+// The context of check ends after every, or with the term. A check that has not returned
+// after every has failed, and so has one that panics or ends its goroutine. The term then
+// ends without it. A check is never called by two goroutines of one Run at once: the
+// candidate does not stand again, and Run does not return, before check has.
 func HealthCheck(every time.Duration, check func(ctx context.Context) error) Option {
 	return option(func(o *options) error {
 		switch {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"sync"
 	"time"
 
 	"github.com/paddock-zk/paddock/framework"
@@ -29,33 +28,52 @@ func (e *election) Terms(ctx context.Context) iter.Seq2[*Term, error] {
 			yield(nil, err)
 			return
 		}
+		h := &health{check: e.opts.check, every: e.opts.checkEvery}
+		defer h.checks.Wait()
 		for {
-			pause, err := e.healthy(ctx), error(nil)
-			if pause == nil {
-				var term *Term
-				if term, err = e.Await(ctx); err == nil {
-					if !e.serve(term, yield) { //nolint:contextcheck // the term's context is ctx's child
-						return
-					}
-					pause = wait(ctx, term.pausing())
-				} else if errors.Is(err, locks.ErrLockLost) {
-					pause, err = wait(ctx, standAgain), nil
-				}
-			}
-			if err == nil && pause != nil {
-				err = &framework.OpError{Op: "await leadership", Path: e.path, Err: pause}
-			}
+			term, err := e.next(ctx, h)
 			if err != nil {
 				yield(nil, err)
+				return
+			}
+			if !e.serve(term, h, yield) { //nolint:contextcheck // the term's context is ctx's child
+				return
+			}
+			if err := wait(ctx, term.pausing()); err != nil {
+				yield(nil, e.failed("await leadership", err))
 				return
 			}
 		}
 	}
 }
 
+// next stands until this candidate leads and is healthy.
+func (e *election) next(ctx context.Context, h *health) (*Term, error) {
+	for {
+		if err := h.await(ctx); err != nil {
+			return nil, e.failed("await leadership", err)
+		}
+		pause := standAgain
+		switch term, err := e.elected(ctx); {
+		case err == nil:
+			if h.look(term.Context()) == nil { //nolint:contextcheck // the term's context is ctx's child
+				e.began(term)
+				return term, nil
+			}
+			_ = term.Release() // before a check that goes on has returned
+			pause = h.every
+		case !errors.Is(err, locks.ErrLockLost):
+			return nil, err
+		}
+		if err := wait(ctx, pause); err != nil {
+			return nil, e.failed("await leadership", err)
+		}
+	}
+}
+
 // serve yields one term, and releases it.
-func (e *election) serve(term *Term, yield func(*Term, error) bool) bool {
-	join := e.guard(term)
+func (e *election) serve(term *Term, h *health, yield func(*Term, error) bool) bool {
+	join := h.guard(term)
 	defer func() {
 		term.end(locks.ErrReleased) // and the health check with it
 		join()
@@ -79,47 +97,6 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// healthy returns nil once the health check has succeeded, or the end of ctx.
-func (e *election) healthy(ctx context.Context) error {
-	if e.opts.check == nil {
-		return nil
-	}
-	for e.checkOnce(ctx) != nil {
-		if err := wait(ctx, e.opts.checkEvery); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (e *election) checkOnce(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, e.opts.checkEvery)
-	defer cancel()
-	return e.opts.check(ctx)
-}
-
-// guard ends a term when the health check fails. join returns once that is over, after
-// the term's context has ended.
-func (e *election) guard(term *Term) (join func()) {
-	if e.opts.check == nil {
-		return func() {}
-	}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		ctx := term.Context()
-		for ctx.Err() == nil {
-			err := e.checkOnce(ctx)
-			switch {
-			case err != nil && ctx.Err() == nil:
-				term.end(fmt.Errorf("%w: %w: %w", ErrSteppedDown, ErrUnhealthy, foreign.Wrap(err)))
-			case wait(ctx, e.opts.checkEvery) != nil:
-				return
-			}
-		}
-	})
-	return wg.Wait
-}
-
 // Run stands again and again, and calls lead in each term in which this candidate leads,
 // in a goroutine of its own, with the term's context. When lead returns, the term is
 // released, and the candidate stands again, at the end. What lead returns decides:
@@ -131,7 +108,8 @@ func (e *election) guard(term *Term) (join func()) {
 //     If the policy gives up, Run returns the *FunctionError.
 //
 // Run also returns when ctx ends, with an error that matches ctx.Err(), and with the
-// other errors of Await, except for locks.ErrLockLost. It never returns before lead has.
+// other errors of Await, except for locks.ErrLockLost. It never returns before lead and
+// the health check have.
 // If lead panics, the term is released and Run panics with the same value.
 //
 // A lead that goes on after its context has ended is reported after a while as an

@@ -243,6 +243,7 @@ func TestHealthCheck(t *testing.T) {
 		}()
 		time.Sleep(10 * time.Second)
 		assert.Empty(t, srv.Ephemerals(0), "who is not healthy does not stand")
+		assert.Zero(t, srv.Requests()["create2"], "it does not stand")
 		sick.Store(false)
 		time.Sleep(10 * time.Second)
 		require.NotNil(t, latch.Term())
