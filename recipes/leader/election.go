@@ -146,11 +146,15 @@ func (e *election) elected(ctx context.Context) (*Term, error) {
 		err := fmt.Errorf("%w: the context is that of a term in this election", locks.ErrDeadlock)
 		return nil, &framework.OpError{Op: "await leadership", Path: e.path, Err: err}
 	}
-	parent, end := context.WithCancelCause(ctx)
+	// Two, one below the other: to end the lower one calls no method of ctx, which may be
+	// of anybody's type and block. To detach the upper one does.
+	upper, detach := context.WithCancel(ctx)
+	parent, end := context.WithCancelCause(upper)
 	granted := false
 	defer func() {
 		if !granted { // also if a method of ctx has panicked
 			end(nil)
+			detach()
 		}
 	}()
 	hold, err := e.lock.Acquire(parent)
@@ -163,7 +167,7 @@ func (e *election) elected(ctx context.Context) (*Term, error) {
 		return nil, e.failed("await leadership", lost)
 	}
 	granted = true
-	t := &Term{election: e, hold: hold, number: number, end: end}
+	t := &Term{election: e, hold: hold, number: number, end: end, detach: detach}
 	if e.opts.endOnSuspended {
 		t.endOnSuspended()
 	}

@@ -16,7 +16,8 @@ type Term struct {
 	election *election
 	hold     *locks.Hold // nil for the zero Term
 	number   int64
-	end      context.CancelCauseFunc // of the hold's parent
+	end      context.CancelCauseFunc // of the hold's parent; calls no code of users
+	detach   context.CancelFunc      // makes the context given to Await forget the term
 	unlisten func()                  // to the hold's states; nil without EndOnSuspended
 
 	mu    sync.Mutex // guards the fields below
@@ -103,6 +104,7 @@ func (t *Term) Release() error {
 	t.end(locks.ErrReleased)
 	err := t.hold.Release()
 	t.election.ended(t)
+	t.detach() // last, as this takes as long as methods of a user's context do
 	return err
 }
 
