@@ -12,13 +12,21 @@ import (
 	"github.com/paddock-zk/paddock/recipes/locks"
 )
 
-// standAgain is how long Terms waits after a term that was lost before it could begin.
-const standAgain = time.Second
+const (
+	// standAgain is how long Terms waits after a term that was lost before it could begin.
+	standAgain = time.Second
+	// termsApart is how long after the beginning of a term Terms stands again at the
+	// earliest.
+	termsApart = 100 * time.Millisecond
+)
 
 // Terms stands again and again, and yields each term in which this candidate leads. The
 // term lasts as long as the body of the loop, and is released when that ends in any way.
 // The body has to return soon after Term.Context has ended. Leaving the loop is leaving
 // the election.
+//
+// A term that is shorter than 100 ms does not have the candidate stand again at once: it
+// waits until 100 ms have passed since the term began. Other candidates lead meanwhile.
 //
 // The last pair has an error and no term. The error is one of Await, except for
 // locks.ErrLockLost: the candidate then stands again.
@@ -36,10 +44,11 @@ func (e *election) Terms(ctx context.Context) iter.Seq2[*Term, error] {
 				yield(nil, err)
 				return
 			}
+			began := time.Now()
 			if !e.serve(term, h, yield) { //nolint:contextcheck // the term's context is ctx's child
 				return
 			}
-			if err := wait(ctx, term.pausing()); err != nil {
+			if err := wait(ctx, max(term.pausing(), termsApart-time.Since(began))); err != nil {
 				yield(nil, e.failed("await leadership", err))
 				return
 			}
@@ -101,7 +110,8 @@ func wait(ctx context.Context, d time.Duration) error {
 // in a goroutine of its own, with the term's context. When lead returns, the term is
 // released, and the candidate stands again, at the end. What lead returns decides:
 //
-//   - nil, or the end of its context: it stands again at once.
+//   - nil, or the end of its context: it stands again at once, or 100 ms after the term
+//     began if the term was shorter than that.
 //   - ErrLeave: Run returns nil.
 //   - any other error: it is reported as a *FunctionError to the listeners of
 //     framework.Client.Errors, and the candidate stands again after a pause, see BackOff.

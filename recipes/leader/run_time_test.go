@@ -74,8 +74,12 @@ func TestWhatTheFunctionReturns(t *testing.T) {
 		require.ErrorAs(t, err, &failure)
 		assert.Equal(t, "/e", failure.Path)
 		assert.NotZero(t, failure.Number)
-		m := time.Minute
-		assert.Equal(t, []time.Duration{0, 0, 0, m, 2 * m, 2 * m, 3 * m, 4 * m}, began)
+		var pauses []time.Duration
+		for i := range began[1:] {
+			pauses = append(pauses, began[i+1]-began[i])
+		}
+		short, m := 100*time.Millisecond, time.Minute
+		assert.Equal(t, []time.Duration{short, short, m, m, short, m, m}, pauses)
 		synctest.Wait()
 		assert.Len(t, told.get(), 5, "each failure")
 		assert.Empty(t, srv.Ephemerals(0))
@@ -292,5 +296,47 @@ func TestRunEndsOnSuspended(t *testing.T) {
 		assert.Equal(t, []string{terms[1].Path()}, srv.Ephemerals(0))
 		cancel()
 		require.ErrorIs(t, <-ran, context.Canceled)
+	})
+}
+
+// A function that returns at once does not have its candidate stand as fast as servers
+// answer, and nobody waits for that.
+func TestAFunctionThatReturnsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d/10))
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		terms := make([]atomic.Int64, 3)
+		run := func(c *framework.Client, n int) {
+			latch := leader.NewLatch(c, "/e")
+			wg.Go(func() {
+				assert.ErrorIs(t, latch.Run(ctx, func(context.Context, *leader.Term) error {
+					if terms[n].Add(1) > 300 {
+						cancel()
+					}
+					return nil
+				}), context.Canceled)
+			})
+		}
+		run(connect(t, srv), 0)
+		time.Sleep(10 * time.Second)
+		assert.InDelta(t, 100, terms[0].Load(), 5, "ten in a second")
+		run(connect(t, srv), 1)
+		run(connect(t, srv), 2)
+		time.Sleep(10 * time.Second)
+		assert.InDelta(t, 200, terms[0].Load(), 10, "whoever else stands")
+		assert.InDelta(t, 100, terms[1].Load(), 5)
+		assert.InDelta(t, 100, terms[2].Load(), 5)
+		cancel()
+		wg.Wait()
+		count, began := 0, time.Now()
+		for term, err := range leader.NewLatch(connect(t, srv), "/e").Terms(t.Context()) {
+			require.NoError(t, err)
+			require.NoError(t, term.Context().Err())
+			if count++; count == 11 {
+				break
+			}
+		}
+		assert.InDelta(t, time.Second, time.Since(began), float64(50*time.Millisecond))
 	})
 }
