@@ -37,3 +37,17 @@ func TestNothingIsBroughtAlong(t *testing.T) {
 		}
 	}
 }
+
+// Elections bring locks, and no other recipe.
+func TestElectionsBringOnlyLocks(t *testing.T) {
+	const recipes = "github.com/paddock-zk/paddock/recipes/"
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", recipes+"leader").Output()
+	require.NoError(t, err)
+	var brought []string
+	for path := range strings.FieldsSeq(string(out)) {
+		if name, ok := strings.CutPrefix(path, recipes); ok && !strings.HasPrefix(name, "internal/") {
+			brought = append(brought, name)
+		}
+	}
+	assert.ElementsMatch(t, []string{"leader", "locks"}, brought)
+}
