@@ -31,7 +31,7 @@ type history struct {
 var marks = []struct {
 	mark   string
 	writes bool
-}{{"__WRIT__", true}, {"__READ__", false}, {"lease-", true}, {"lock-", true}}
+}{{"__WRIT__", true}, {"__READ__", false}, {"lease-", true}, {"lock-", true}, {"latch-", true}}
 
 func parse(name string) (seq int64, writes, ok bool) {
 	for _, m := range marks {

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -16,7 +17,8 @@ func good() *Record {
 	gone := func(path string) Change { return Change{Kind: Deleted, Path: path} }
 	return &Record{
 		Timeout: time.Second, Healed: 100 * ms, Forced: map[int64]time.Duration{},
-		Locks: []Lock{{Path: "/m", Kind: Mutex}, {Path: "/w", Kind: ReadWrite}, {Path: "/s", Kind: Semaphore, Permits: 2}},
+		Locks: []Lock{{Path: "/m", Kind: Mutex}, {Path: "/w", Kind: ReadWrite}, {Path: "/s", Kind: Semaphore, Permits: 2}, {Path: "/e", Kind: Election}},
+		Over:  7 * time.Second,
 		Log: []Txn{
 			{Zxid: 1, At: 1 * ms, Session: 1, Changes: []Change{node("/m/_c_b-lock-0000000000", 1)}},
 			{Zxid: 2, At: 2 * ms, Session: 2, Changes: []Change{node("/m/_c_a-lock-0000000001", 2)}},
@@ -31,6 +33,10 @@ func good() *Record {
 			{Zxid: 11, At: 40 * ms, Session: 1, Changes: []Change{node("/s/leases/x-lease-0000000000", 1), node("/s/leases/y-lease-0000000001", 1)}},
 			{Zxid: 12, At: 41 * ms, Session: 2, Changes: []Change{node("/s/leases/z-lease-0000000002", 2)}},
 			{Zxid: 13, At: 50 * ms, Session: 1, Changes: []Change{gone("/s/leases/x-lease-0000000000")}},
+			{Zxid: 14, At: 60 * ms, Session: 3, Changes: []Change{node("/e/_c_x-latch-0000000000", 3)}},
+			{Zxid: 15, At: 70 * ms, Session: 4, Changes: []Change{node("/e/_c_a-latch-0000000001", 4)}},
+			{Zxid: 16, At: 3 * time.Second, Session: 3, Changes: []Change{gone("/e/_c_x-latch-0000000000")}},
+			{Zxid: 17, At: 4 * time.Second, Session: 4, Changes: []Change{gone("/e/_c_a-latch-0000000001")}},
 		},
 		Holds: []Hold{
 			{Owner: 1, Lock: "/m", Mode: Alone, Node: "/m/_c_b-lock-0000000000", Session: 1, Token: 1, Granted: 3 * ms, Ended: 9 * ms},
@@ -41,6 +47,8 @@ func good() *Record {
 			{Owner: 5, Lock: "/s", Mode: Lease, Node: "/s/leases/x-lease-0000000000", Session: 1, Granted: 42 * ms, Ended: 49 * ms},
 			{Owner: 5, Lock: "/s", Mode: Lease, Node: "/s/leases/y-lease-0000000001", Session: 1, Granted: 42 * ms, Ended: 60 * ms},
 			{Owner: 6, Lock: "/s", Mode: Lease, Node: "/s/leases/z-lease-0000000002", Session: 2, Granted: 51 * ms, Ended: 60 * ms},
+			{Owner: 7, Lock: "/e", Mode: Alone, Node: "/e/_c_x-latch-0000000000", Session: 3, Token: 14, Granted: 61 * ms, Ended: 2999 * ms, ContextsEnded: 2999 * ms},
+			{Owner: 8, Lock: "/e", Mode: Alone, Node: "/e/_c_a-latch-0000000001", Session: 4, Token: 15, Granted: 3001 * ms, Ended: 4000 * ms, ContextsEnded: 4000 * ms},
 		},
 		Writes: []Write{{ID: "w1", Path: "/data", Nodes: []string{"/m/_c_b-lock-0000000000"}, Fenced: true, Outcome: Done}},
 		Waits: []Wait{
@@ -88,10 +96,14 @@ func TestEachJudge(t *testing.T) {
 		spoil func(r *Record)
 		want  []string
 	}{
-		"granted behind another":        {func(r *Record) { r.Holds[1].Granted = 9 * ms }, []string{"front"}},
-		"no such node":                  {func(r *Record) { r.Holds[0].Node = "/m/_c_c-lock-0000000000" }, []string{"front"}},
-		"another session's node":        {func(r *Record) { r.Holds[0].Session = 7 }, []string{"front"}},
-		"one number twice":              {func(r *Record) { r.Log[1].Changes[0].Path = "/m/_c_a-lock-0000000000"; r.Holds = nil; r.Writes = nil }, []string{"front"}},
+		"granted behind another": {func(r *Record) { r.Holds[1].Granted = 9 * ms }, []string{"front"}},
+		"no such node":           {func(r *Record) { r.Holds[0].Node = "/m/_c_c-lock-0000000000" }, []string{"front"}},
+		"another session's node": {func(r *Record) { r.Holds[0].Session = 7 }, []string{"front"}},
+		"one number twice": {func(r *Record) {
+			r.Log[1].Changes[0].Path = "/m/_c_a-lock-0000000000"
+			r.Holds = r.Holds[8:]
+			r.Writes = nil
+		}, []string{"front"}},
 		"believes on":                   {func(r *Record) { r.Holds[0].Ended = 12 * ms }, []string{"belief"}},
 		"its contexts go on":            {func(r *Record) { r.Holds[0].ContextsEnded = 11 * ms }, []string{"contexts"}},
 		"reads beside a writer":         {func(r *Record) { r.Holds[3].Ended = 32 * ms }, []string{"readers and writers"}},
@@ -109,6 +121,11 @@ func TestEachJudge(t *testing.T) {
 		"lets nobody pass in between":   {func(r *Record) { *r = *letsPass(); r.Waits[3].Returned = 3099 * ms }, []string{"progress"}},
 		"lets nobody pass at last":      {func(r *Record) { *r = *letsPass(); r.Waits[4].Returned = 5000 * ms }, []string{"progress"}},
 		"lets none pass who is served":  {func(r *Record) { *r = *letsPass(); r.Waits[4].OK = false }, []string{"progress"}},
+		"two terms go on":               {func(r *Record) { r.Holds[8].Ended = 3002 * ms }, []string{"belief"}},
+		"a term's context goes on":      {func(r *Record) { r.Holds[8].ContextsEnded = 3001 * ms }, []string{"contexts"}},
+		"nobody leads at first":         {func(r *Record) { r.Healed, r.Holds = -300*ms, slices.Delete(r.Holds, 8, 9) }, []string{"leader"}},
+		"nobody leads at last":          {func(r *Record) { r.Over = 7001 * ms }, []string{"leader"}},
+		"nobody ever leads":             {func(r *Record) { r.Holds = r.Holds[:8] }, []string{"leader"}},
 		"something is left":             {func(r *Record) { r.Left = []string{"a node"} }, []string{"left"}},
 		"served out of order":           {func(r *Record) { r.Holds[0].Granted, r.Holds[1].Granted = 15*ms, 11*ms; r.Holds[0].Ended = 15 * ms }, []string{"front", "order", "tokens"}},
 		"goes on after it was over":     {func(r *Record) { r.Forced[2], r.Holds[1].Ended = 12*ms, 3*time.Second }, []string{"belief"}},

@@ -21,6 +21,8 @@ type Record struct {
 	Forced map[int64]time.Duration
 	// Healed is when the last fault was over.
 	Healed time.Duration
+	// Over is when the candidates of elections were told to leave.
+	Over time.Duration
 }
 
 // Kind is what a lock is.
@@ -31,6 +33,7 @@ const (
 	Mutex     Kind = iota + 1 // <path>/...lock-<digits>
 	ReadWrite                 // <path>/...__WRIT__<digits>, ...__READ__<digits>
 	Semaphore                 // <path>/leases/...lease-<digits>
+	Election                  // <path>/...latch-<digits>, or as Mutex: somebody always wants to lead
 )
 
 // Lock is one path that is locked.
@@ -178,5 +181,5 @@ type Judge struct {
 // All are the judges.
 var All = []Judge{
 	{"front", Front}, {"belief", Belief}, {"contexts", Contexts}, {"fence", Fence}, {"order", Order}, {"readers and writers", ReadersAndWriters},
-	{"permits", Permits}, {"tokens", Tokens}, {"progress", Progress}, {"cancelled", Cancelled}, {"left", Left},
+	{"permits", Permits}, {"tokens", Tokens}, {"progress", Progress}, {"leader", Leader}, {"cancelled", Cancelled}, {"left", Left},
 }

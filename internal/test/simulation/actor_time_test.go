@@ -10,6 +10,7 @@ import (
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/test/check"
+	"github.com/paddock-zk/paddock/recipes/leader"
 	"github.com/paddock-zk/paddock/recipes/locks"
 )
 
@@ -26,7 +27,7 @@ var words = []struct {
 	{"fenced", locks.ErrFenced}, {"lock lost", locks.ErrLockLost}, {"outcome unknown", framework.ErrOutcomeUnknown},
 	{"not acquired", locks.ErrNotAcquired}, {"not connected", framework.ErrNotConnected}, {"closed", framework.ErrClosed},
 	{"deadlock", locks.ErrDeadlock}, {"cancelled", errCancelled}, {"over", errOver}, {"over", context.Canceled},
-	{"released", locks.ErrReleased},
+	{"released", locks.ErrReleased}, {"stepped down", leader.ErrSteppedDown},
 }
 
 // actor is a goroutine of a client that takes locks over and over.
@@ -76,6 +77,7 @@ var rounds = []round{
 	{"multi-lock, ordered", 1, func(a *actor, c *framework.Client) { a.plain(a.multi(c).Ordered()) }, true},
 	{"nested", 1, (*actor).nested, true},
 	{"register", 8, (*actor).useRegister, false},
+	{"term", 3, (*actor).term, false},
 }
 
 // several takes some leases as one.
@@ -171,6 +173,15 @@ type call struct {
 
 // wait makes a call whose context can end at any time.
 func (a *actor) wait(ctx context.Context, lock string, do func(ctx context.Context) error) error {
+	wait, err := a.cancellable(ctx, lock, do)
+	a.w.mu.Lock()
+	defer a.w.mu.Unlock()
+	a.w.rec.Waits = append(a.w.rec.Waits, wait)
+	return err
+}
+
+// cancellable is wait, for a call that does more than wait.
+func (a *actor) cancellable(ctx context.Context, lock string, do func(ctx context.Context) error) (check.Wait, error) {
 	w := a.w
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -190,8 +201,7 @@ func (a *actor) wait(ctx context.Context, lock string, do func(ctx context.Conte
 	if w.ended() {
 		c.wait.Limit = min(c.wait.Limit, w.overAt)
 	}
-	w.rec.Waits = append(w.rec.Waits, c.wait)
-	return err
+	return c.wait, err
 }
 
 // heldLock is a hold as its owner sees it.

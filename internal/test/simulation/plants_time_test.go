@@ -3,6 +3,7 @@ package simulation
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"path"
 	"slices"
 	"testing"
@@ -24,12 +25,13 @@ type plant struct {
 	permits int     // that some clients believe a semaphore has
 	rate    float64 // of all clients' clocks
 	token   bool    // tokens are the numbers in names
+	blind   bool    // observers do not see that nobody leads
 }
 
 // plants has one for each judge at least.
 var plants = map[string]plant{
 	"does not wait":                     {judge: "front", lock: func(c *framework.Client) *naive { return &naive{c: c, impatient: true} }},
-	"believes after its session":        {judge: "belief", first: 2, lock: func(c *framework.Client) *naive { return &naive{c: c, deaf: true} }},
+	"believes after its session":        {judge: "belief", first: 15, lock: func(c *framework.Client) *naive { return &naive{c: c, deaf: true} }},
 	"clocks that hardly move":           {judge: "belief", rate: 0.1},
 	"gives back before contexts end":    {judge: "contexts", lock: func(c *framework.Client) *naive { return &naive{c: c, deaf: true, early: true} }},
 	"sorts by name":                     {judge: "order", first: 2, lock: func(c *framework.Client) *naive { return &naive{c: c, byName: true} }},
@@ -43,6 +45,18 @@ var plants = map[string]plant{
 	"counts more permits":         {judge: "permits", permits: 5},
 	"tokens are sequence numbers": {judge: "tokens", token: true},
 	"reads without a sync":        {judge: "registers", first: 9, stale: true},
+
+	"leads with whoever leads":      {judge: "front", lock: stands(naive{impatient: true})},
+	"leads on after its session":    {judge: "belief", first: 170, lock: stands(naive{deaf: true})},
+	"leads on without its node":     {judge: "contexts", lock: stands(naive{deaf: true, early: true})},
+	"keeps its node when it leaves": {judge: "leader", lock: stands(naive{keeps: true})},
+	"does not see that one left":    {judge: "observer", first: 5, blind: true},
+}
+
+// stands makes a candidate of a lock.
+func stands(as naive) func(c *framework.Client) *naive {
+	as.stands = true
+	return func(c *framework.Client) *naive { l := as; l.c = c; return &l }
 }
 
 // faults are what a plant needs to show, nil for what the seed draws.
@@ -60,6 +74,9 @@ func TestPlants(t *testing.T) {
 	for name, p := range plants {
 		t.Run(name, func(t *testing.T) {
 			for s := max(1, p.first); s < p.first+300; s++ {
+				if naive := p.lock; naive != nil && naive(nil).stands && draw(rand.New(rand.NewPCG(s, 1))).elects != latch {
+					continue
+				}
 				res := run(t, s, p.faults(), p)
 				for _, v := range res.Violations {
 					if v.Judge == p.judge {
@@ -85,6 +102,7 @@ type naive struct {
 	early     bool // deletes its node before it is released
 	slow      bool // looks at its context now and then
 	reads     bool // stands on the read side
+	stands    bool // in the election
 }
 
 func (l *naive) TryAcquire(ctx context.Context, _ time.Duration) (*locks.Hold, error) {
@@ -95,6 +113,9 @@ func (l *naive) Acquire(ctx context.Context) (*locks.Hold, error) {
 	parent, mark := "/b", "lock-"
 	if l.reads {
 		parent, mark = "/w", "__READ__"
+	}
+	if l.stands {
+		parent, mark = election, "latch-"
 	}
 	node, err := l.c.Create(ctx, parent+"/"+mark, nil, framework.EphemeralSequential, framework.Protected(), framework.Parents())
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 // tally adds up what seeds came to.
 type tally struct {
 	seeds, histories, operations, undecided, violations, stale int
-	virtual, recovery, patience                                time.Duration
+	virtual, recovery, patience, leaderless                    time.Duration
 	fired, rounds                                              map[string]int
 }
 
@@ -26,6 +26,7 @@ func (a *tally) add(r *result) {
 	a.stale += r.Stale
 	a.virtual += r.Virtual
 	a.recovery, a.patience = max(a.recovery, r.Recovery), max(a.patience, r.Patience)
+	a.leaderless = max(a.leaderless, r.Leaderless)
 	for k, n := range r.Fired {
 		a.fired[k] += n
 	}
@@ -82,10 +83,12 @@ func (a *tally) table() string {
 	for _, r := range rounds {
 		row("  "+r.name, a.rounds[r.name])
 	}
+	row("terms of candidates that stand again", a.rounds[standing])
 	row("histories judged", a.histories)
 	row("unfenced writes past the end of a hold", a.stale)
 	row("longest recovery after the last fault", a.recovery.Round(time.Millisecond))
 	row("longest beyond the bound, others passing", a.patience.Round(time.Millisecond))
+	row("longest without a leader after it", a.leaderless.Round(time.Millisecond))
 	row("undecided", a.undecided)
 	row("violations", a.violations)
 	return b.String()

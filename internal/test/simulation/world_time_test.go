@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,9 +27,10 @@ type setting struct {
 	syncLimit int
 	near, far time.Duration // latencies
 	clients   int
-	actors    int  // of each client
-	several   bool // some take several locks at once, and give way to others
-	oneName   bool // clients know all members by one name
+	actors    int    // of each client
+	several   bool   // some take several locks at once, and give way to others
+	oneName   bool   // clients know all members by one name
+	elects    string // the layout of the election; empty for none
 }
 
 // faulty is how long faults begin.
@@ -47,12 +49,13 @@ func draw(r *rand.Rand) setting {
 	s.timeout = max(time.Second, min(s.tick*time.Duration(2+r.IntN(7)), 4*time.Second))
 	s.far = s.near * time.Duration(2+r.IntN(6))
 	s.oneName = r.IntN(2) == 0
+	s.elects = [...]string{"", "", "", "", latch, selector}[r.IntN(6)]
 	return s
 }
 
 func (s setting) String() string {
-	return fmt.Sprintf("%d members, tick %v, sync limit %d, session timeout %v, latency %v to %v, %d clients with %d actors each, several locks at once: %v, one name: %v",
-		s.members, s.tick, s.syncLimit, s.timeout, s.near, s.far, s.clients, s.actors, s.several, s.oneName)
+	return fmt.Sprintf("%d members, tick %v, sync limit %d, session timeout %v, latency %v to %v, %d clients with %d actors each, several locks at once: %v, one name: %v, election: %s",
+		s.members, s.tick, s.syncLimit, s.timeout, s.near, s.far, s.clients, s.actors, s.several, s.oneName, cmp.Or(s.elects, "none"))
 }
 
 // world is one run of the simulation. It lives in a bubble of its own.
@@ -67,6 +70,7 @@ type world struct {
 	ctx     context.Context   // of whatever anybody does
 	over    chan struct{}     // closed when actors are to stop
 	jobs    sync.WaitGroup    // faults under way
+	gallery gallery           // of who observes the election
 
 	mu       sync.Mutex // guards the fields below
 	story    []line
@@ -95,6 +99,7 @@ type result struct {
 	Stale      int
 	Recovery   time.Duration
 	Patience   time.Duration
+	Leaderless time.Duration
 	Violations []check.Violation
 	Digest     string // of the story
 	Story      []string
@@ -104,6 +109,17 @@ type result struct {
 var lockSet = []check.Lock{
 	{Path: "/a", Kind: check.Mutex}, {Path: "/b", Kind: check.Mutex}, {Path: "/w", Kind: check.ReadWrite},
 	{Path: "/s", Kind: check.Semaphore, Permits: 3}, {Path: "/x", Kind: check.Semaphore, Permits: 1},
+}
+
+// election is where candidates stand, if any do.
+const election = "/e"
+
+// locks are where everybody meets in this world.
+func (s setting) locks() []check.Lock {
+	if s.elects == "" {
+		return lockSet
+	}
+	return append(slices.Clone(lockSet), check.Lock{Path: election, Kind: check.Election})
 }
 
 var registers = []string{"/data/r0", "/data/r1"}
@@ -152,7 +168,7 @@ func (w *world) live(t *testing.T, schedule []fault) {
 	}
 	w.ctx, w.over = t.Context(), make(chan struct{})
 	w.tell("world", "%v", w.setting)
-	w.rec = check.Record{Timeout: w.timeout, Locks: lockSet, Forced: make(map[int64]time.Duration)}
+	w.rec = check.Record{Timeout: w.timeout, Locks: w.locks(), Forced: make(map[int64]time.Duration)}
 	w.op = w.client("op", 1, nil)
 	w.prepare(t)
 	for i := range w.clients {
@@ -165,6 +181,7 @@ func (w *world) live(t *testing.T, schedule []fault) {
 			actors.Go(a.live)
 		}
 	}
+	w.beginElection(&actors)
 	w.trouble(schedule)
 	w.heal()
 	time.Sleep(w.timeout + check.Grace + check.YieldGrace + time.Second) // so that who is late is seen
@@ -181,6 +198,7 @@ func (w *world) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.overAt = w.now()
+	w.rec.Over = w.overAt
 	close(w.over)
 	for _, c := range w.calls {
 		c.cancel(errOver)
@@ -202,7 +220,7 @@ func (w *world) prepare(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	paths := slices.Clone(registers)
-	for _, l := range lockSet {
+	for _, l := range w.locks() {
 		paths = append(paths, "/data"+l.Path, "/plain"+l.Path)
 	}
 	for _, path := range paths {
@@ -239,6 +257,7 @@ func (s setting) syncsWhenIdle() int {
 // clean looks what is left when everybody has given back.
 func (w *world) clean() {
 	time.Sleep(2*w.timeout + 10*time.Second) // background work pauses for up to 5 s
+	w.closeGallery()
 	left := func(what string, all []string) {
 		if len(all) > 0 {
 			w.rec.Left = append(w.rec.Left, fmt.Sprintf("%d %s: %s", len(all), what, strings.Join(all[:min(5, len(all))], ", ")))
@@ -294,7 +313,7 @@ func (w *world) judged(schedule []fault, virtual time.Duration) *result {
 	}
 	res := &result{
 		Seed: w.seed, Setting: fmt.Sprint(w.setting), Virtual: virtual, Schedule: schedule, Fired: w.fired, Rounds: w.rounds,
-		Operations: len(w.rec.Log), Stale: check.StaleWrites(&w.rec), Recovery: check.Recovery(&w.rec), Patience: check.Patience(&w.rec), Histories: len(lockSet),
+		Operations: len(w.rec.Log), Stale: check.StaleWrites(&w.rec), Recovery: check.Recovery(&w.rec), Patience: check.Patience(&w.rec), Leaderless: check.Leaderless(&w.rec), Histories: len(w.locks()),
 	}
 	res.Violations = w.found
 	for _, j := range check.All {
