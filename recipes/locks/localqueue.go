@@ -13,14 +13,14 @@ import (
 )
 
 // A local queue is where the goroutines of one client wait that want the same lock and
-// would make the same node for it. Only one of them stands in the queue: it
-// leads, that is asks the servers and waits for its turn, or holds the lock. The
-// rest waits for it, without a node, a watch or a request.
+// would make the same node for it. Only one of them stands in the queue. It is the front
+// waiter, which asks the servers and waits for its turn, or it holds the lock. The rest
+// waits for it, without a node, a watch or a request.
 //
-// A leader that gives up passes its contender on to the next in the local queue, as it is,
-// whatever request is on its way for it. A holder that gives back hands the lock over with
-// its node, or deletes the node. In the latter case the next in the local queue leads, with
-// a new node. See pass for when which.
+// A front waiter that gives up passes its contender on to the next in the local queue, as
+// it is, whatever request is on its way for it. A holder that gives back hands the lock
+// over with its node, or deletes the node. In the latter case the next in the local queue
+// is the front waiter, with a new node. See pass for when which.
 type localQueue struct {
 	q   *queue       // of who founded it, as all are alike in what the node shows
 	tag nodename.Tag // of its key
@@ -29,7 +29,7 @@ type localQueue struct {
 	behind      bool          // others were seen ahead
 	ahead       int           // how many nodes, when somebody last looked
 	front       string        // the first of them, if it is the only one
-	holder      *ownership    // who has the lock, nil while somebody leads
+	holder      *ownership    // who has the lock, nil while a front waiter asks for it
 	firstSince  time.Duration // when its node became first in its queue, since the local queues were made
 	passed      int           // how often the lock was handed over since
 	first, last *waiter
@@ -61,13 +61,13 @@ type waiter struct {
 	timeUp     bool // its time was up when it had just been taken out
 
 	// What it was told. Without any of these its time is up.
-	leads, expired bool
-	granted        *ownership
-	attempt        *acquisition // to lead with, nil for a new one
+	isFront, expired bool
+	granted          *ownership
+	attempt          *acquisition // to go on with, nil for a new one
 }
 
-// localQueues are the local queues of one client. A local queue is there as long as somebody leads or
-// holds.
+// localQueues are the local queues of one client. A local queue is there as long as it has
+// a front waiter or a holder.
 type localQueues struct {
 	made time.Time
 	mu   sync.Mutex // guards all local queues of the client
@@ -82,7 +82,7 @@ func (lqs *localQueues) now() time.Duration { return time.Since(lqs.made) }
 
 func (lq *localQueue) queues() *localQueues { return localQueuesOf(lq.q.Core.Session()) }
 
-// join waits in the local queue for a lock or founds it, which is to lead: then there is no
+// join waits in the local queue for a lock or founds it, which is to be the front waiter: then there is no
 // waiter. A caller that asks only once and finds a local queue is refused if the lock is
 // held here. Otherwise there is no local queue for it: it is not to be refused because
 // others are asking too.
@@ -219,14 +219,14 @@ func (w *waiter) withdraw() {
 	}
 }
 
-// abandon leaves the local queue whatever happens meanwhile: it passes on a lead or a lock
-// that it was given.
+// abandon leaves the local queue whatever happens meanwhile: it passes on the front or the
+// lock that it was given.
 func (w *waiter) abandon() {
 	w.withdraw()
 	w.told.Wait()
 	switch {
-	case w.leads:
-		w.queue.stepDown(w.attempt)
+	case w.isFront:
+		w.queue.leaveFront(w.attempt)
 	case w.granted != nil:
 		w.granted.decline()
 	}
@@ -241,8 +241,8 @@ func (w *waiter) finish(ctx, limited context.Context, tries bool, began time.Dur
 	switch {
 	case w.expired:
 		err = framework.ErrSessionExpired
-	case w.leads:
-		o, in, err = w.lead()
+	case w.isFront:
+		o, in, err = w.acquire()
 	case o == nil:
 		in, err = w.queue.seenAhead(), foreign.ContextEnd(limited)
 	case limited.Err() != nil:
@@ -272,11 +272,11 @@ func (w *waiter) outlived() bool {
 	return in != 0 && in != w.mutex.queue.Core.Session().ID()
 }
 
-// lead goes on from where another has got to.
-func (w *waiter) lead() (*ownership, *acquire.Obstacle, error) {
+// acquire goes on from where another front waiter has got to.
+func (w *waiter) acquire() (*ownership, *acquire.Obstacle, error) {
 	lq, a, m := w.queue, w.attempt, w.mutex
 	if w.outlived() {
-		lq.stepDown(a)
+		lq.leaveFront(a)
 		return nil, nil, framework.ErrSessionExpired
 	}
 	switch {
@@ -287,16 +287,16 @@ func (w *waiter) lead() (*ownership, *acquire.Obstacle, error) {
 	default:
 		a.adopt(m)
 	}
-	return lq.lead(w.ctx, m, a, false)
+	return lq.acquire(w.ctx, m, a, false)
 }
 
-// lead gets the lock from the servers, with a new attempt if there is none. If it
-// fails, or a function of the caller's panics, it passes the lead on. in is who was in
-// the way.
-func (lq *localQueue) lead(ctx context.Context, m *InterProcessMutex, a *acquisition, once bool) (o *ownership, in *acquire.Obstacle, err error) {
+// acquire gets the lock from the servers for the front waiter, with a new attempt if there
+// is none. If it fails, or a function of the caller's panics, it leaves the front. in is
+// who was in the way.
+func (lq *localQueue) acquire(ctx context.Context, m *InterProcessMutex, a *acquisition, once bool) (o *ownership, in *acquire.Obstacle, err error) {
 	defer func() {
 		if o == nil {
-			lq.stepDown(a)
+			lq.leaveFront(a)
 		}
 	}()
 	if a == nil {
@@ -308,18 +308,18 @@ func (lq *localQueue) lead(ctx context.Context, m *InterProcessMutex, a *acquisi
 	return a.run(ctx, once)
 }
 
-// stepDown passes the lead on.
-func (lq *localQueue) stepDown(a *acquisition) {
+// leaveFront lets another be the front waiter.
+func (lq *localQueue) leaveFront(a *acquisition) {
 	lq.taken(nil)
 	if a != nil && a.Empty() {
 		a = nil
 	}
-	lq.passLead(a)
+	lq.passFront(a)
 }
 
-// passLead lets the next in the local queue lead, with an attempt or without. If nobody is
-// there, the attempt is left and the local queue over.
-func (lq *localQueue) passLead(a *acquisition) {
+// passFront makes the next in the local queue the front waiter, with an attempt or without.
+// If there is none, the attempt is left and the local queue over.
+func (lq *localQueue) passFront(a *acquisition) {
 	lqs := lq.queues()
 	lqs.mu.Lock()
 	w := lq.first
@@ -335,7 +335,7 @@ func (lq *localQueue) passLead(a *acquisition) {
 	lqs.mu.Unlock()
 	// Its context may have ended. The waiter asks that itself: the methods of a
 	// context are its caller's, and may block or panic.
-	w.leads, w.attempt = true, a
+	w.isFront, w.attempt = true, a
 	w.told.Done()
 }
 
@@ -415,8 +415,8 @@ func (lq *localQueue) moved(to int64) {
 	}
 }
 
-// ownershipOver says that an ownership is over and its node gone or on its way out: the
-// next one leads.
+// ownershipOver says that an ownership is over and its node gone or on its way out. The
+// next one is the front waiter.
 func (lq *localQueue) ownershipOver(o *ownership) {
 	if lq == nil {
 		return
@@ -429,7 +429,7 @@ func (lq *localQueue) ownershipOver(o *ownership) {
 	}
 	lqs.mu.Unlock()
 	if was {
-		lq.passLead(nil)
+		lq.passFront(nil)
 	}
 }
 

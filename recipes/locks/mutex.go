@@ -175,7 +175,7 @@ func (m *InterProcessMutex) enter(ctx, limited context.Context, once, tries bool
 	case err != nil:
 		in = lq.seenAhead()
 	case lq != nil:
-		o, in, err = lq.lead(limited, m, nil, once)
+		o, in, err = lq.acquire(limited, m, nil, once)
 	default:
 		o, in, err = m.alone(limited, once)
 	}
