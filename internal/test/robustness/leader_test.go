@@ -4,8 +4,10 @@ package robustness
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"slices"
 	"sync"
 	"testing"
@@ -145,4 +147,74 @@ func (el *election) hold(ctx context.Context, t *testing.T, first, next *framewo
 		require.FailNow(t, "nobody leads")
 	}
 	run(next, func(context.Context) { el.grant = time.Now() })
+}
+
+// mortal is a dialer whose process has crashed once it is killed: its connections are cut
+// and it makes no others.
+type mortal struct {
+	mu    sync.Mutex // guards the fields below
+	dead  bool
+	conns []net.Conn
+}
+
+func (m *mortal) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.dead {
+		return nil, errors.Join(errors.New("crashed"), conn.Close())
+	}
+	m.conns = append(m.conns, conn)
+	return conn, nil
+}
+
+func (m *mortal) kill() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.dead = true
+	for _, conn := range m.conns {
+		_ = conn.Close()
+	}
+}
+
+// Fifty leaders crash: the servers end their sessions after the session timeout, and the
+// next ones lead.
+func TestLeaderCrashes(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	const tick = sessionTimeout / ticksOfT
+	e := realzk.StartT(t, realzk.Options{Servers: 3, Tick: tick, SyncLimit: ticksOfSync, MaxSessionTimeout: 10 * sessionTimeout})
+	ctx, cancel := context.WithTimeout(t.Context(), 30*sessionTimeout)
+	defer cancel()
+	next := dial(t, e, func(cfg *framework.Config) { cfg.SessionTimeout = 8 * sessionTimeout })
+	defer next.Close()
+	var all []*election
+	var lives []*mortal
+	for range 50 {
+		m := new(mortal)
+		c := dial(t, e, func(cfg *framework.Config) {
+			cfg.SessionTimeout, cfg.DialContext, cfg.CloseTimeout = sessionTimeout, m.dial, time.Millisecond
+		})
+		defer c.Close()
+		el := &election{began: make(chan struct{}), over: make(chan struct{})}
+		el.hold(ctx, t, c, next)
+		all, lives = append(all, el), append(lives, m)
+	}
+	killed := make([]time.Time, len(all))
+	for i, m := range lives {
+		<-time.After(rand.N(tick)) // at any moment between two ticks
+		killed[i] = time.Now()
+		m.kill()
+	}
+	passed := make([]time.Duration, len(all))
+	for i, el := range all {
+		el.wg.Wait()
+		passed[i] = el.grant.Sub(killed[i])
+	}
+	slices.Sort(passed)
+	t.Logf("%d leaders crashed, session timeout %v, tick %v: the next one leads after %v, median %v, at most %v",
+		len(all), sessionTimeout, tick, ms(passed[0]), ms(passed[len(all)/2]), ms(passed[len(all)-1]))
+	assert.Less(t, passed[len(all)-1], 2*sessionTimeout)
 }
