@@ -39,10 +39,10 @@ type election struct {
 	ended, grant time.Time     // read after wg
 }
 
-// The context of a leader that is cut off ends before the next candidate leads, for each
-// of twenty leaders. Without proof writes it does not.
-func TestLeaderMargin(t *testing.T) {
-	t.Parallel() // it waits most of the time
+// leaderMargin tests that the context of a leader that is cut off ends before the next
+// candidate leads, for each of twenty leaders. Without proof writes it does not.
+func leaderMargin(t *testing.T) {
+	t.Parallel() // as its siblings
 	e := realzk.StartT(t, realzk.Options{
 		Servers: 3, Tick: sessionTimeout / ticksOfT, SyncLimit: ticksOfSync, Partitions: true, MaxSessionTimeout: 10 * sessionTimeout,
 	})

@@ -79,6 +79,7 @@ var breakages = []breakage{
 // client, whatever becomes of the follower that the holder is connected to, and
 // of the leader. Without, it does not.
 func TestMargin(t *testing.T) {
+	t.Run("leaders cut off", leaderMargin)
 	for _, way := range breakages {
 		for _, timeout := range []time.Duration{2 * time.Second, 10 * time.Second} {
 			if timeout > sessionTimeout && *trials == 1 && way.name != breakages[0].name {
