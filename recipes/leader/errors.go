@@ -18,7 +18,8 @@ var (
 	// ErrUnhealthy reports a term that ended because its health check failed. It comes
 	// together with ErrSteppedDown and with what the check returned.
 	ErrUnhealthy = errors.New("health check failed")
-	// ErrExited reports a function that ended its goroutine with runtime.Goexit.
+	// ErrExited reports a function or a health check that ended its goroutine with
+	// runtime.Goexit.
 	ErrExited = errors.New("function ended its goroutine")
 )
 
