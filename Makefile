@@ -69,7 +69,7 @@ test-noraw: ## the transport's tests and the cases on the in-process server, wit
 	@go test -tags paddock_noraw -run TestInProcess ./internal/test/conformance
 
 # They print what they measured, and take as long as one likes.
-BREAKING := ^(TestMargin|TestLeaderCrashes|TestHoldsAtADistance|TestNestingProcesses|TestBreak)$$
+BREAKING := ^(TestMargin|TestHoldsAtADistance|TestNestingProcesses|TestBreak)$$
 
 test-zk: ## on real ZooKeepers, one and three, which the tests start (needs Java)
 	@SUITES='TestInProcess TestInProcessAs39 TestStandalone TestEnsemble' .ci/gotest \
