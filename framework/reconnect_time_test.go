@@ -1,8 +1,11 @@
 package framework_test
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/listeners"
 	"github.com/paddock-zk/paddock/retry"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -52,5 +56,36 @@ func TestTimeToReconnect(t *testing.T) {
 				assert.LessOrEqual(t, took[99], time.Second)
 			})
 		}
+	}
+}
+
+// Other servers come in the place of those there were. They know nothing of the session,
+// and may give the id that it had to the next one.
+func TestServersThatBeginAnew(t *testing.T) {
+	for name, outage := range map[string]time.Duration{"within the session": time.Second, "after it": time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var now atomic.Pointer[zktest.Server]
+				srv := zktest.Start(t, zktest.InMemory())
+				now.Store(srv)
+				c := connect(t, config(srv, func(cfg *framework.Config) {
+					cfg.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+						return now.Load().DialContext(ctx, network, now.Load().ConnectString())
+					}
+				}))
+				next := states(t, c)
+				next(listeners.Connected)
+				id := c.SessionID()
+				require.NoError(t, srv.Close())
+				time.Sleep(outage)
+				srv = zktest.Start(t, zktest.InMemory())
+				now.Store(srv)
+				next(listeners.Suspended, listeners.Lost, listeners.Reconnected)
+				assert.Equal(t, id, c.SessionID(), "else this is no test")
+				_, err := c.Create(t.Context(), "/a", nil, framework.Ephemeral)
+				require.NoError(t, err)
+				assert.Equal(t, []string{"/a"}, srv.Ephemerals(id))
+			})
+		})
 	}
 }

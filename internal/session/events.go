@@ -210,6 +210,9 @@ func (s events) Expired(session int64) {
 		s.lose(zk.ErrSessionExpired)
 	}
 	s.mu.Lock()
+	if s.givenUp == session {
+		s.givenUp = 0 // no connection comes for it any more, and other servers may give its id to the next one
+	}
 	gone := s.whenGone[session]
 	delete(s.whenGone, session)
 	s.mu.Unlock()
