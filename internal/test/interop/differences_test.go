@@ -252,7 +252,7 @@ func listenerWithCurator(t *testing.T) string {
 	pc, qc := p.client(t, servers), q.client(t, servers)
 	a, b := shared.name("a"), shared.name("b")
 	p.do(t, "stand", a, pc, "latch-slow", "/e")
-	nothingHappens() // its listener has begun
+	comesToLead(t, p, a) // which is said before the listener is called
 	q.do(t, "stand", b, qc, "latch", "/e")
 	leave, led := p.begin("leave", a), q.begin("led", b)
 	nothingHappens()
@@ -367,6 +367,28 @@ func failingWithOurs(t *testing.T) string {
 	return "is reported, and the candidate stands again"
 }
 
+// comesToLead waits until a peer says that it leads.
+func comesToLead(t *testing.T, p *peer, id string) {
+	t.Helper()
+	eventually(t, "it leads", func() error {
+		if p.do(t, "leads", id) != "true" {
+			return errors.New("it does not lead")
+		}
+		return nil
+	})
+}
+
+// candidates waits for n candidates.
+func candidates(t *testing.T, srv *zktest.Server, n int) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%d candidates", n), func() error {
+		if all := srv.Ephemerals(0); len(all) != n {
+			return fmt.Errorf("%q", all)
+		}
+		return nil
+	})
+}
+
 // cutNext cuts a session's connection at its next request.
 func cutNext(srv *zktest.Server, session int64) *zktest.Rule {
 	return srv.On(zktest.Match{Session: session, Func: func(r zktest.Request) bool { return r.Op != "ping" }, Nth: 1}, zktest.CutBefore())
@@ -380,13 +402,18 @@ func cutWithCurator(t *testing.T) string {
 	p.do(t, "stand", a, first, "latch", "/e")
 	p.do(t, "led", a)
 	q.do(t, "stand", b, second, "latch", "/e")
+	candidates(t, srv, 2)
 	nothingHappens() // it watches the first
 	p.do(t, "stand", c, third, "latch", "/e")
-	nothingHappens()
+	candidates(t, srv, 3)
 	cut := cutNext(srv, sessionOf(t, q, second))
 	p.do(t, "leave", a)
-	nothingHappens()
-	require.Equal(t, 1, cut.Fired())
+	eventually(t, "somebody leads, and the connection was cut", func() error {
+		if cut.Fired() == 0 || q.do(t, "leads", b) == p.do(t, "leads", c) {
+			return errors.New("not yet")
+		}
+		return nil
+	})
 	leads := q.do(t, "leads", b) + " " + p.do(t, "leads", c)
 	q.do(t, "leave", b)
 	p.do(t, "leave", c)
