@@ -136,7 +136,7 @@ type Config struct {
 
 	// Logger gets what happens to the connection, and what fails in the
 	// background. An outage is told at warn after a second, then ever more seldom,
-	// and at its end. Defaults to none.
+	// and at its end. SlogLogger makes one of a handler of log/slog. Defaults to none.
 	Logger *zap.Logger
 
 	seams session.Seams // of tests of this module
