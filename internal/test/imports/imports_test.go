@@ -27,6 +27,7 @@ func TestNothingIsBroughtAlong(t *testing.T) {
 		"recipes/...":   {module + "testing"},
 		"recipes/locks": {module + "recipes/leader"},
 		"examples/...":  nil,
+		"cmd/...":       {module + "testing"},
 	} {
 		out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", module+pattern).Output()
 		require.NoError(t, err)

@@ -1,0 +1,110 @@
+// Command paddock shows the locks and elections of a ZooKeeper ensemble. It
+// is for people and scripts. docs/command.md is its manual.
+//
+//	paddock --servers zk1:2181,zk2:2181 who /locks/orders
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/recipes/locks"
+)
+
+// Exit codes. Those from 65 on are the ones of sysexits.h that come nearest.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitNoLock      = 65
+	exitNotFound    = 66
+	exitUnreachable = 69
+	exitRefused     = 77
+	exitInterrupted = 130
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], system{os.Stdin, os.Stdout, os.Stderr, os.Getenv})
+	stop()
+	os.Exit(code)
+}
+
+// system is what a run has of its surroundings.
+type system struct {
+	in       io.Reader
+	out, err io.Writer
+	getenv   func(string) string
+}
+
+// complain writes a line to the standard error, which nobody may be reading.
+func (s system) complain(line string) { _, _ = fmt.Fprintln(s.err, line) }
+
+// run does what the arguments say and returns the exit code.
+func run(ctx context.Context, args []string, sys system) int {
+	inv, err := parse(args, sys.getenv)
+	if err == nil {
+		inv.sys = sys
+		err = inv.verb.run(ctx, inv)
+	}
+	code := exitCode(err)
+	if err != nil {
+		sys.complain("paddock: " + printable(err.Error()))
+	}
+	if wrong := (*usageError)(nil); errors.As(err, &wrong) {
+		sys.complain("usage: " + wrong.usage)
+	}
+	return code
+}
+
+// errNoLock reports a path that has no lock's nodes below it.
+var errNoLock = errors.New("no lock")
+
+// exitCode is what an error ends the process with.
+func exitCode(err error) int {
+	if err == nil {
+		return exitOK
+	}
+	if errors.As(err, new(*usageError)) || errors.As(err, new(*framework.ConfigError)) {
+		return exitUsage
+	}
+	for _, c := range []struct {
+		match error
+		code  int
+	}{
+		{framework.ErrInvalidPath, exitUsage},
+		{framework.ErrNotConnected, exitUnreachable}, // before the end of a context, which comes with it
+		{context.Canceled, exitInterrupted},
+		{context.DeadlineExceeded, exitUnreachable},
+		{framework.ErrNoAuth, exitRefused},
+		{framework.ErrAuthFailed, exitRefused},
+		{framework.ErrNoNode, exitNotFound},
+		{errNoLock, exitNoLock},
+		{locks.ErrInvalidLock, exitNoLock},
+	} {
+		if errors.Is(err, c.match) {
+			return c.code
+		}
+	}
+	return exitFailed
+}
+
+// usageError is a wrong use, with the line that says what is right.
+type usageError struct {
+	text, usage string
+}
+
+// Error implements error.
+func (e *usageError) Error() string { return e.text }
+
+// misuse is a wrong use of a verb.
+func (v *verb) misuse(format string, args ...any) error {
+	return &usageError{fmt.Sprintf(format, args...), strings.TrimSpace("paddock "+v.name+" "+v.args) + " (paddock help " + v.name + " has more)"}
+}
