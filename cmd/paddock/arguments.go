@@ -35,7 +35,7 @@ type invocation struct {
 	sessionTimeout, timeout time.Duration
 	json                    bool
 	semaphore, depth        int
-	all, long, help         bool
+	all, long, yes, help    bool
 }
 
 // values is a flag that may be given several times.
@@ -73,8 +73,9 @@ func (inv *invocation) flagSet(getenv func(string) string) *flag.FlagSet {
 	f.BoolVar(&inv.help, "h", false, "print help")
 	f.IntVar(&inv.semaphore, "semaphore", 0, "the semaphore has `n` leases")
 	f.IntVar(&inv.depth, "depth", 0, "go `n` levels down; any number by default")
-	f.BoolVar(&inv.all, "all", false, "for tree, show the nodes of participants too")
+	f.BoolVar(&inv.all, "all", false, "for tree, show the nodes of participants too; for break, delete the nodes of those who wait as well")
 	f.BoolVar(&inv.long, "long", false, "show version, size, owner and number of children")
+	f.BoolVar(&inv.yes, "yes", false, "do not ask")
 	return f
 }
 
@@ -183,6 +184,9 @@ func verbs() []*verb {
 		{name: "tree", args: "[PATH]", short: "the nodes below a path, with the locks and elections among them", most: 1, flags: []string{"all", "depth"}, run: tree},
 		{name: "ls", args: "[PATH]", short: "the names below a path", most: 1, flags: []string{"long"}, run: ls},
 		{name: "get", args: "PATH", short: "the data of a node", least: 1, most: 1, flags: []string{"long"}, run: get},
+		{name: "watch", args: "PATH", short: "the participants of a lock or an election, and each change, until interrupted", least: 1, most: 1, flags: []string{"semaphore"}, run: watch},
+		{name: "break", args: "PATH", short: "take a lock from its holders: delete their nodes, or the one node that PATH is", least: 1, most: 1, flags: []string{"all", "semaphore", "yes"}, run: breakLock},
+		{name: "completion", args: "bash|zsh|fish", short: "a script that completes verbs and flags in a shell", least: 1, most: 1, run: completion},
 		{name: "version", short: "the version of this command", run: version},
 		{name: "help", args: "[VERB]", short: "this text, or that of a verb", most: 1, run: help},
 	}
