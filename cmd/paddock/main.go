@@ -1,4 +1,4 @@
-// Command paddock shows the locks and elections of a ZooKeeper ensemble. It
+// Command paddock shows and breaks the locks and elections of a ZooKeeper ensemble. It
 // is for people and scripts. docs/command.md is its manual.
 //
 //	paddock --servers zk1:2181,zk2:2181 who /locks/orders
