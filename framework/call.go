@@ -88,6 +88,14 @@ func (o *op) fail(err error) error {
 
 // do runs attempts by the client's policy.
 func (o *op) do(ctx context.Context, attempt func(ctx context.Context) error) error {
+	if o.session.Tracing().Traces() {
+		return o.traced(ctx, attempt)
+	}
+	return o.repeat(ctx, attempt)
+}
+
+// repeat is do without the tracer.
+func (o *op) repeat(ctx context.Context, attempt func(ctx context.Context) error) error {
 	var opts []retry.Option
 	if o.idempotent || !o.write {
 		opts = append(opts, retry.Idempotent())

@@ -15,6 +15,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"go.uber.org/zap"
 
+	"github.com/paddock-zk/paddock/framework/monitor"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/session/lease"
 	"github.com/paddock-zk/paddock/internal/transport"
@@ -138,6 +139,10 @@ type Config struct {
 	// background. An outage is told at warn after a second, then ever more seldom,
 	// and at its end. SlogLogger makes one of a handler of log/slog. Defaults to none.
 	Logger *zap.Logger
+
+	// Tracer is told of each acquisition, hold, release, call and change of the
+	// connection. Defaults to none, which costs nothing.
+	Tracer monitor.Tracer
 
 	seams session.Seams // of tests of this module
 }
@@ -365,6 +370,7 @@ func (p *plan) session() session.Config {
 		CloseTimeout: p.CloseTimeout,
 		LostAfter:    p.LostAfter,
 		Logger:       p.Logger,
+		Tracer:       p.Tracer,
 	}
 	for _, a := range p.Auth {
 		cfg.Transport.Auth = append(cfg.Transport.Auth, transport.Auth{Scheme: a.Scheme, Data: func() []byte { return a.Data }})

@@ -28,7 +28,12 @@ func (c core) Relative(full string) string { return c.scope.relative(full) }
 
 func (c core) ACL(full string) []wire.ACL { return wireACL(c.scope.defaultACL(full)) }
 
-func (c core) Data(conn *transport.Conn) []byte { return c.scope.dataOrDefault(conn, nil) }
+func (c core) Data(conn *transport.Conn) []byte {
+	if conn == nil && c.scope.plan.DefaultData == nil {
+		return nil // the address that a connection would have
+	}
+	return c.scope.dataOrDefault(conn, nil)
+}
 
 func (c core) Read(ctx context.Context, name, full string, attempt func(context.Context, *transport.Conn) error) error {
 	o := &op{scope: c.scope, name: name, path: full}

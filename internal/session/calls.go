@@ -79,6 +79,13 @@ func (s *Session) Writable() bool {
 	return s.conn != nil && !s.conn.ReadOnly()
 }
 
+// Connected is the connection, nil without one.
+func (s *Session) Connected() *transport.Conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.conn
+}
+
 // Current returns the connection if it is up and belongs to the session given.
 func (s *Session) Current(session int64) (*transport.Conn, error) {
 	s.mu.Lock()

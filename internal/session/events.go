@@ -140,7 +140,7 @@ func (s events) Down(c *transport.Conn, err error) {
 		s.mu.Unlock()
 		return
 	}
-	s.conn, s.failure, s.downAt = nil, err, s.clock.Now()
+	s.conn, s.failure, s.lastFailure, s.downAt = nil, err, err, s.clock.Now()
 	s.outage.since = s.downAt
 	var changes []change
 	if !s.closed && s.id != 0 {
@@ -172,6 +172,7 @@ func (s events) Failed(server string, err error) {
 		s.failure = fmt.Errorf("%w: %w", zk.ErrAuthFailed, s.failure)
 		s.tellLocked()
 	}
+	s.lastFailure = s.failure
 	failure, closed := s.failure, s.closed
 	panicked := panicOf(err)
 	lasts, warn := s.outage.failed(now, refused || panicked != nil)

@@ -18,6 +18,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/paddock-zk/paddock/framework/monitor"
 	"github.com/paddock-zk/paddock/internal/session/deadline"
 	"github.com/paddock-zk/paddock/internal/session/lease"
 	"github.com/paddock-zk/paddock/internal/session/watch"
@@ -44,6 +45,7 @@ type Config struct {
 	// long, if it has not ended before. 0 does not.
 	LostAfter time.Duration
 	Logger    *zap.Logger
+	Tracer    monitor.Tracer // nil for none
 }
 
 // Session is safe for use by many goroutines.
@@ -60,6 +62,7 @@ type Session struct {
 	random    *random.Source
 	transport *transport.Transport
 	log       *zap.Logger
+	tracing   Tracing
 	states    listeners.Hub[listeners.State]
 	errors    listeners.Hub[error]
 	watches   *watch.Registry
@@ -72,7 +75,8 @@ type Session struct {
 	aside     sync.WaitGroup // see Aside
 	slots     sync.Map       // by *Slot: what it keeps
 	slotsMu   sync.Mutex     // for those who fill one
-	reads     atomic.Int32   // how servers read together, see Lists
+	inspector atomic.Pointer[Inspector]
+	reads     atomic.Int32 // how servers read together, see Lists
 	// ephemeralsLost counts the connections that ended over a request for the
 	// session's own nodes, see learnEphemerals.
 	ephemeralsLost   atomic.Int32
@@ -84,6 +88,7 @@ type Session struct {
 
 	mu          sync.Mutex // guards the fields below
 	state       listeners.State
+	stateSince  time.Time
 	served      bool            // a server with a majority was connected, ever: no state lasts that long
 	conn        *transport.Conn // nil while not connected
 	id          int64           // 0 without a session, or once it is given up
@@ -103,6 +108,7 @@ type Session struct {
 	heldLook    time.Time          // when to look next for nodes that are there for long
 	wakeAt      time.Time          // when the run loop will look again by itself; zero for never, and while it looks
 	failure     error              // why there is no connection
+	lastFailure error              // the same, kept while there is one
 	outage      outage             // how long there has been none, for the log
 	closed      bool               // Close has begun. The state is LOST only once tracked nodes and servers are told
 	asideOver   bool               // nothing more is called aside. It follows closed, as Close still calls some aside
@@ -136,11 +142,12 @@ func Open(cfg Config) (*Session, error) {
 		done:     make(chan struct{}),
 	}
 	s.deadlines = deadline.New(s.clock.Now, s.wakeBefore)
-	s.opened = s.clock.Now()
+	s.opened, s.stateSince = s.clock.Now(), time.Now()
 	s.outage.since = s.opened
 	s.states.ReplayLast = true
 	s.states.OnPanic = func(r any) { s.Report(&PanicError{Value: r}) }
 	s.errors.OnPanic = func(r any) { s.log.Error("error listener panicked", zap.Any("value", r)) }
+	s.tracing.start(s, cfg.Tracer)
 	s.life, s.stop = context.WithCancelCause(context.Background())
 	cfg.Transport.Logger, cfg.Transport.Now, cfg.Transport.Random = cfg.Logger, s.clock.Now, s.random
 	s.transport = transport.New(cfg.Transport, events{s})
@@ -203,8 +210,9 @@ func (s *Session) setStateLocked(to listeners.State) {
 	if s.state == to {
 		return
 	}
-	s.state = to
+	s.state, s.stateSince = to, time.Now()
 	s.states.Publish(to)
+	s.tracing.connection(s, to)
 }
 
 // tellLocked wakes those who wait for a change.
@@ -287,6 +295,7 @@ func (s *Session) Close() error {
 		fn()
 	}
 	s.states.Close()
+	s.tracing.aside.Close()
 	s.errors.Close()
 	close(s.done)
 	return s.closeErr

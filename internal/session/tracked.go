@@ -36,13 +36,19 @@ type TrackedNode struct {
 	since   time.Duration // the session object was opened
 
 	// The fields below are guarded by the session's mu.
-	tell    func(*TrackedNode, TrackedState, error) // nil if it was lost before it was granted
+	owner   NodeOwner // nil if it was lost before it was granted
 	state   TrackedState
 	blind   bool        // we may not read the node, so it cannot be checked
 	held    atomic.Bool // the state is NodeHeld, to be read by anybody
 	reason  error
 	settled chan struct{} // closed when a tracked node that had to wait is granted or lost, nil then
 	links   [2]trackedLink
+}
+
+// NodeOwner is whom a tracked node belongs to.
+type NodeOwner interface {
+	// NodeChanged hears of each change of the node, in order. It must not block.
+	NodeChanged(node *TrackedNode, state TrackedState, reason error)
 }
 
 // KeepReady says that tracked nodes are likely to be made: enough is asked from now on
@@ -58,12 +64,11 @@ func (s *Session) KeepReady() {
 
 // Track begins to track a node that was created in the session given. If too
 // little is left of the session lease it waits for a renewal, for two session
-// timeouts at most. tell hears of each change from then on, in order, and must not
-// block. If the tracked node cannot be held, the error is the reason, and tell hears
-// nothing: ErrSessionOver also if the node is gone, ErrNotConnected,
+// timeouts at most. The owner hears of each change from then on. If the tracked node
+// cannot be held, the error is the reason, and the owner hears nothing: ErrSessionOver also if the node is gone, ErrNotConnected,
 // ErrTimeoutTooShort, ErrClosed, or the end of ctx.
-func (s *Session) Track(ctx context.Context, session int64, path string, tell func(*TrackedNode, TrackedState, error)) (*TrackedNode, error) {
-	node := &TrackedNode{session: s, path: path, tell: tell}
+func (s *Session) Track(ctx context.Context, session int64, path string, owner NodeOwner) (*TrackedNode, error) {
+	node := &TrackedNode{session: s, path: path, owner: owner}
 	s.mu.Lock()
 	now := s.clock.Now()
 	if err := s.deniedLocked(session, now); err != nil {
@@ -104,7 +109,7 @@ func (s *Session) awaitGrant(ctx context.Context, node *TrackedNode, settled <-c
 		node.settled = nil
 		s.tracked.remove(node)
 		return nil, err
-	case node.tell != nil: // granted, whatever it was told since
+	case node.owner != nil: // granted, whatever it was told since
 		return node, nil
 	case errors.Is(node.reason, ErrClosed), errors.Is(node.reason, ErrNotConnected):
 		return nil, node.reason
@@ -148,11 +153,11 @@ func (s *Session) deniedLocked(session int64, now time.Time) error {
 	return nil
 }
 
-// Pass gives a tracked node to another of this process: tell hears of each change
-// from now on, and the former one of those before. It fails, and changes nothing,
+// Pass gives a tracked node to another of this process: that hears of each change
+// from now on, and the former owner of those before. It fails, and changes nothing,
 // unless the tracked node is held, a connection is up, and nothing but the servers can
 // end the session for a quarter of its timeout.
-func (node *TrackedNode) Pass(tell func(*TrackedNode, TrackedState, error)) error {
+func (node *TrackedNode) Pass(owner NodeOwner) error {
 	s := node.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,7 +170,7 @@ func (node *TrackedNode) Pass(tell func(*TrackedNode, TrackedState, error)) erro
 	case !now.Add(s.lease.Timeout() / 4).Before(s.limitLocked()):
 		return ErrNotConnected
 	}
-	node.tell = tell
+	node.owner = owner
 	return nil
 }
 
@@ -210,19 +215,32 @@ func TrackedBelow(s *Session, parents map[string][]time.Time) {
 	}
 }
 
+// Owners are the owners of the nodes that are tracked and granted.
+func Owners(s *Session) []NodeOwner {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	owners := make([]NodeOwner, 0, s.tracked.granted())
+	for _, node := range s.tracked.all() {
+		if node.settled == nil {
+			owners = append(owners, node.owner)
+		}
+	}
+	return owners
+}
+
 // change is a tracked node's news, to be told without the lock.
 type change struct {
 	node   *TrackedNode
-	tell   func(*TrackedNode, TrackedState, error) // whose node it was then
+	owner  NodeOwner // whose node it was then
 	state  TrackedState
 	reason error
 }
 
-func (node *TrackedNode) news() change { return change{node, node.tell, node.state, node.reason} }
+func (node *TrackedNode) news() change { return change{node, node.owner, node.state, node.reason} }
 
 func tell(changes []change) {
 	for _, c := range changes {
-		c.tell(c.node, c.state, c.reason)
+		c.owner.NodeChanged(c.node, c.state, c.reason)
 	}
 }
 
@@ -258,7 +276,7 @@ func (s *Session) loseLocked(node *TrackedNode, reason error) []change {
 	s.tracked.remove(node)
 	if node.settled != nil { // whoever waits for it is told
 		close(node.settled)
-		node.settled, node.tell = nil, nil
+		node.settled, node.owner = nil, nil
 		return nil
 	}
 	return []change{node.news()}
@@ -295,6 +313,7 @@ func (s *Session) settle(c *transport.Conn, chk *check) {
 	committed := chk.call.Committed() && chk.call.Decode(&resp) == nil
 	var changes []change
 	var unseen []*TrackedNode
+	var left time.Duration
 	s.mu.Lock()
 	if s.conn == c {
 		now := s.clock.Now()
@@ -303,6 +322,7 @@ func (s *Session) settle(c *transport.Conn, chk *check) {
 			changes = s.settleLocked(chk, resp.Results)
 			s.grantWaitingLocked(now)
 			unseen = s.tracked.unchecked()
+			left = s.limitLocked().Sub(now)
 		} else {
 			s.checks.Refused(now, s.lease.Timeout())
 			s.lease.Refused(lease.Write, now)
@@ -312,6 +332,9 @@ func (s *Session) settle(c *transport.Conn, chk *check) {
 	}
 	s.mu.Unlock()
 	tell(changes)
+	if left > 0 {
+		s.tracing.leaseRenewed(left)
+	}
 	for _, node := range unseen {
 		s.lookAt(c, node)
 	}

@@ -9,6 +9,11 @@ import (
 	"github.com/paddock-zk/paddock/internal/session/lease"
 )
 
+// nobody owns a tracked node and hears nothing.
+type nobody struct{}
+
+func (nobody) NodeChanged(*TrackedNode, TrackedState, error) {}
+
 type handClock struct{ now time.Time }
 
 func (c *handClock) Now() time.Time                  { return c.now }
@@ -19,7 +24,7 @@ func claimedSession(timeout time.Duration) (*Session, *TrackedNode, *handClock) 
 	clock := &handClock{now: time.Now()}
 	s := &Session{clock: clock, opened: clock.now, tracked: newTrackedNodes(), id: 1}
 	s.lease.Begin(byServer(timeout), clock.now, clock.now, true)
-	node := &TrackedNode{session: s, state: NodeHeld, tell: func(*TrackedNode, TrackedState, error) {}}
+	node := &TrackedNode{session: s, state: NodeHeld, owner: nobody{}}
 	s.tracked.add(node)
 	return s, node, clock
 }

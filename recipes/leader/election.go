@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/framework/monitor"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/recipes/internal/lockopt"
 	"github.com/paddock-zk/paddock/recipes/internal/znode"
@@ -46,6 +47,9 @@ func NewSelector(c *framework.Client, path string, opts ...Option) *Selector {
 	return s
 }
 
+// recipes are what elections are called, by the kind of their nodes.
+var recipes = map[znode.Kind]string{znode.Latch: monitor.Latch, znode.Lock: monitor.Selector}
+
 // election is a candidate, whose nodes are of one kind.
 type election struct {
 	client  *framework.Client
@@ -83,7 +87,7 @@ func (e *election) init(c *framework.Client, path string, kind znode.Kind, opts 
 	}
 	e.session, e.relative = core.Session(), core.Relative(full)
 	e.lock = locks.NewInterProcessMutex(c, path, lockopt.Set(func(o *lockopt.Options) {
-		o.Kind, o.Data, o.HasData = kind, []byte(e.opts.id), true
+		o.Kind, o.Recipe, o.Data, o.HasData = kind, recipes[kind], []byte(e.opts.id), true
 		// Each candidate has a node of its own: a term is never handed over with its node.
 		o.Handovers, o.ReleaseWait = 0, e.opts.releaseWait
 	}))

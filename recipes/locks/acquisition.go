@@ -14,10 +14,11 @@ type acquisition struct {
 	local *localQueue // those of this process who wait behind it, nil if each has a contender
 	owned *ownership  // what came of it
 	wait  *wait       // once it waits for others
+	told  *acquiring  // as which the tracer knows it, nil for none
 }
 
 func (m *InterProcessMutex) newAcquisition(ctx context.Context, local *localQueue) *acquisition {
-	a := &acquisition{mutex: m, local: local}
+	a := &acquisition{mutex: m, local: local, told: acquiringOf(ctx, m.queue.Core.Session())}
 	a.Init(&m.queue.Queue, tagOf(ctx, m.queue.Core.Session()), a, a)
 	if local != nil {
 		a.NoteMulti()
@@ -35,8 +36,8 @@ func (a *acquisition) run(ctx context.Context, once bool) (*ownership, *acquire.
 }
 
 // adopt goes on for another lock object, which makes the same node.
-func (a *acquisition) adopt(m *InterProcessMutex) {
-	a.mutex, a.owned = m, nil
+func (a *acquisition) adopt(ctx context.Context, m *InterProcessMutex) {
+	a.mutex, a.owned, a.told = m, nil, acquiringOf(ctx, m.queue.Core.Session())
 	a.Adopt(&m.queue.Queue, a, a)
 }
 
@@ -66,10 +67,12 @@ func (a *acquisition) Observe(e acquire.Event) {
 		if a.wait == nil {
 			a.wait = sharedOf(e.Queue.Core.Session()).waitLog.begin(e.Queue, 0)
 		}
+		a.wait.stands(&e)
 	case acquire.End:
 		a.wait.end()
 		a.wait = nil
 	}
+	a.told.observe(&e)
 }
 
 // nodes are what an attempt for several nodes gets.
@@ -78,6 +81,7 @@ type nodes struct {
 	owned []*ownership
 	waits []*wait
 	spare int // leases of a semaphore that it does not need
+	told  *acquiring
 }
 
 // Own makes one of the ownerships.
@@ -94,13 +98,17 @@ func (n *nodes) Withdrawn(acquire.Owner) { n.owned = nil }
 func (n *nodes) Observe(e acquire.Event) {
 	switch e.Kind {
 	case acquire.Wait:
-		if !slices.ContainsFunc(n.waits, func(w *wait) bool { return w.queue == e.Queue }) {
+		i := slices.IndexFunc(n.waits, func(w *wait) bool { return w.queue == e.Queue })
+		if i < 0 {
+			i = len(n.waits)
 			n.waits = append(n.waits, sharedOf(e.Queue.Core.Session()).waitLog.begin(e.Queue, n.spare))
 		}
+		n.waits[i].stands(&e)
 	case acquire.End:
 		for _, w := range n.waits {
 			w.end()
 		}
 		n.waits = nil
 	}
+	n.told.observe(&e)
 }

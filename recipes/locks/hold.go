@@ -11,7 +11,7 @@ import (
 // is over.
 type Hold struct {
 	ownership  *ownership
-	parent     context.Context // that was given to Acquire
+	parent     context.Context // that was given to Acquire, or the holding that the tracer knows
 	parentDone <-chan struct{} // its Done, as nobody else may call a method of it; nil for a hold's context
 	chain      holdChain       // this hold, as contexts carry it
 	released   atomic.Bool
@@ -163,6 +163,13 @@ func (h *Hold) Release() error {
 	if !h.released.CompareAndSwap(false, true) {
 		return ErrReleased
 	}
+	if told, is := h.parent.(*holding); is {
+		return told.release(h)
+	}
+	return h.release()
+}
+
+func (h *Hold) release() error {
 	_, _ = h.ownership.now() // a deadline may have passed unseen
 	// First, so that whoever has the lock next finds the contexts ended; and detached
 	// last, as this takes as long as methods of users' contexts do.

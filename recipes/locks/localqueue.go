@@ -248,6 +248,7 @@ func (w *waiter) finish(ctx, limited context.Context, tries bool, began time.Dur
 	case limited.Err() != nil:
 		in, err = o.heldHere(), foreign.ContextEnd(limited)
 	default:
+		acquiringOf(ctx, w.mutex.queue.Core.Session()).takesOver()
 		// A deadline may have passed between the hand-over and now.
 		if state, _ := o.now(); state != Lost {
 			break
@@ -285,7 +286,7 @@ func (w *waiter) acquire() (*ownership, *acquire.Obstacle, error) {
 		a.Leave() // it is of a session that we may not have waited in
 		a = nil
 	default:
-		a.adopt(m)
+		a.adopt(w.ctx, m)
 	}
 	return lq.acquire(w.ctx, m, a, false)
 }
@@ -475,7 +476,7 @@ func (lq *localQueue) pass(o *ownership) bool {
 		return false
 	}
 	w.told.Done()
-	o.markGone()
+	o.markPassed()
 	return true
 }
 

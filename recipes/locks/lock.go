@@ -48,7 +48,7 @@ func Do(ctx context.Context, lock Lock, work func(ctx context.Context) error) er
 	if err != nil {
 		return err
 	}
-	return under(hold, work) //nolint:contextcheck // the hold's context is ctx's child
+	return under(hold, work)
 }
 
 // doable says what is missing of what Do is given.
@@ -94,7 +94,7 @@ func TryDo(ctx context.Context, lock Lock, wait time.Duration, work func(ctx con
 	if err != nil {
 		return err
 	}
-	return under(hold, work) //nolint:contextcheck // the hold's context is ctx's child
+	return under(hold, work)
 }
 
 func under(hold *Hold, work func(ctx context.Context) error) (err error) {

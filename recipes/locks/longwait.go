@@ -35,6 +35,11 @@ type wait struct {
 	spare      int
 	since      time.Time
 	prev, next *wait
+
+	// Where it stands, guarded by the log's mu.
+	node  string // ours, in full
+	at    int    // how many are before it
+	ahead string // the name of the one that it waits for
 }
 
 // loggedWait is what was logged of a lock, for as long as it is waited for without a
@@ -58,6 +63,13 @@ func (wl *waitLog) begin(q *acquire.Queue, spare int) *wait {
 	wl.mu.Unlock()
 	wl.arm()
 	return w
+}
+
+// stands notes where the wait stands.
+func (w *wait) stands(e *acquire.Event) {
+	w.log.mu.Lock()
+	defer w.log.mu.Unlock()
+	w.node, w.at, w.ahead = e.Node, e.At, e.Ahead
 }
 
 // end ends a wait; of none, nothing.
@@ -198,7 +210,7 @@ func (wl *waitLog) judge(w *longestWait, logged loggedWait, held []time.Time, no
 		}
 	}
 	log := wl.session.Log()
-	fields := []zap.Field{zap.String("path", w.queue.Lock), zap.Duration("waited", waited), zap.Int("waiters", w.waiters)}
+	fields := []zap.Field{zap.String("kind", w.queue.Recipe), zap.String("path", w.queue.Lock), zap.Duration("waited", waited), zap.Int("waiters", w.waiters)}
 	switch {
 	case own > w.spare && waited >= 2*logged.own:
 		fields = append(fields, zap.Duration("held", now.Sub(oldest)))

@@ -41,6 +41,9 @@ type InterProcessMultiLock struct {
 // back in reverse. Nested ones are flattened, the same lock twice counts once, and
 // both sides of a read/write lock are its write side; nil and no lock are
 // ErrInvalidLock. Members that the caller holds already are re-entered.
+//
+// A member of a type of yours with a method Unwrap() Lock is taken as the lock that this
+// returns, so that it can be taken together with others. Its Acquire is not called.
 func NewInterProcessMultiLock(lockSet ...Lock) *InterProcessMultiLock {
 	m := &InterProcessMultiLock{}
 	if len(lockSet) == 0 {
@@ -67,6 +70,15 @@ func (m *InterProcessMultiLock) add(lock Lock) error {
 	if isNil(lock) {
 		return fmt.Errorf("%w: it is nil", ErrInvalidLock)
 	}
+	for range mostWrapped {
+		wrapper, wraps := lock.(interface{ Unwrap() Lock })
+		if !wraps {
+			break
+		}
+		if lock = wrapper.Unwrap(); isNil(lock) {
+			return fmt.Errorf("%w: its Unwrap returns nil", ErrInvalidLock)
+		}
+	}
 	if nested, ok := lock.(*InterProcessMultiLock); ok {
 		for _, inner := range nested.members {
 			if err := m.add(inner); err != nil {
@@ -91,6 +103,10 @@ func (m *InterProcessMultiLock) add(lock Lock) error {
 	m.members = append(m.members, lock)
 	return nil
 }
+
+// mostWrapped is how often a lock may be wrapped. One that wraps itself is then taken as
+// what it is.
+const mostWrapped = 100
 
 // same is whether two members are one value, for types that can be compared.
 func same(a, b Lock) bool {
@@ -170,6 +186,13 @@ func (m *InterProcessMultiLock) TryAcquire(ctx context.Context, wait time.Durati
 }
 
 func (m *InterProcessMultiLock) take(ctx context.Context, lim limit) (*Hold, error) {
+	if t := m.tracing(ctx); t != nil {
+		return t.acquire(ctx, m.lock(), func(ctx context.Context) (*Hold, error) { return m.acquire(ctx, lim) })
+	}
+	return m.acquire(ctx, lim)
+}
+
+func (m *InterProcessMultiLock) acquire(ctx context.Context, lim limit) (*Hold, error) {
 	if m == nil || len(m.members) == 0 && m.err == nil {
 		return nil, opError("acquire", "multi-lock", ErrInvalidLock)
 	}
@@ -313,7 +336,7 @@ func (m *InterProcessMultiLock) jointAttempt(ctx context.Context, lockSet []Lock
 	for i, lock := range lockSet {
 		members[i] = memberOf(lock)
 	}
-	got := &nodes{own: func(i int, node acquire.Node) *ownership { return own(lockSet[i], node) }}
+	got := &nodes{own: func(i int, node acquire.Node) *ownership { return own(lockSet[i], node) }, told: acquiringOf(ctx, of(lockSet[0]))}
 	return acquire.NewMulti(members, m.ordered, tagOf(ctx, of(lockSet[0])), got), got
 }
 

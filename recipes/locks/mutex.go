@@ -101,6 +101,13 @@ func parts(c *framework.Client, path string, opts []Option) (session.Core, strin
 // second in a mutex's queue needs no look. Behind another goroutine of this
 // client there is no round trip, if that hands the lock over.
 func (m *InterProcessMutex) Acquire(ctx context.Context) (*Hold, error) {
+	if t := m.tracing(ctx); t != nil {
+		return t.acquire(ctx, m.lock(), m.acquire)
+	}
+	return m.acquire(ctx)
+}
+
+func (m *InterProcessMutex) acquire(ctx context.Context) (*Hold, error) {
 	hold, err := m.begin(ctx)
 	if hold == nil && err == nil {
 		hold, err = m.take(ctx, ctx, false, false)
@@ -113,7 +120,14 @@ func (m *InterProcessMutex) Acquire(ctx context.Context) (*Hold, error) {
 //
 // Cost with wait <= 0: one round trip if somebody has the lock, none if that is
 // a goroutine of this client, two if nobody has it.
-func (m *InterProcessMutex) TryAcquire(ctx context.Context, wait time.Duration) (hold *Hold, err error) {
+func (m *InterProcessMutex) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
+	if t := m.tracing(ctx); t != nil {
+		return t.acquire(ctx, m.lock(), func(ctx context.Context) (*Hold, error) { return m.tryAcquire(ctx, wait) })
+	}
+	return m.tryAcquire(ctx, wait)
+}
+
+func (m *InterProcessMutex) tryAcquire(ctx context.Context, wait time.Duration) (hold *Hold, err error) {
 	hold, err = m.begin(ctx)
 	if hold != nil || err != nil {
 		return hold, err
@@ -265,7 +279,7 @@ func (m *InterProcessMutex) reenter(ctx context.Context) (*Hold, error) {
 // own is the ownership of a node.
 func (m *InterProcessMutex) own(node acquire.Node) *ownership {
 	o := newOwnership(m.key, m.queue.Core.Relative(node.Path()))
-	o.queue, o.node = &m.queue, node
+	o.queue, o.node, o.since = &m.queue, node, time.Now()
 	if m.queue.Kind != znode.Read {
 		o.token = node.Token()
 	}

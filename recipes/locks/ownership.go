@@ -25,6 +25,7 @@ type ownership struct {
 	queue   *queue       // of the node that it stands on, nil if that is none
 	local   *localQueue  // where goroutines of this client wait for the node, nil if none can
 	node    acquire.Node // that it stands on, with a queue
+	since   time.Time    // it got the node
 	backing *backing     // of what stands on no node of its own, nil for others
 	ended   atomic.Bool  // the state is Lost or Released, which it stays
 
@@ -41,6 +42,7 @@ type ownership struct {
 	leaving   bool                      // a transaction that deletes the node is on its way
 	hurried   bool                      // who gives it back will not wait
 	kept      bool                      // the node is to go with the ownership
+	passed    bool                      // the node went to another owner of this client
 	writes    int32                     // transactions on their way
 	removal   *cleanup.Removal          // is waited for
 	missed    error                     // why the node was seen to be gone meanwhile
@@ -166,11 +168,12 @@ func (o *ownership) become(from, to HoldState) {
 		o.state = to
 		o.publishLocked(to)
 	}
-	groups := slices.Clone(o.groups)
+	holds, groups := slices.Clone(o.holds), slices.Clone(o.groups)
 	o.mu.Unlock()
 	if !changed {
 		return
 	}
+	tellState(holds, to)
 	for _, g := range groups {
 		// A group is as sure as its least sure member.
 		if state, _ := g.check(); state == to {
@@ -198,7 +201,8 @@ func (o *ownership) lose(reason error) {
 		o.mu.Unlock()
 		return
 	}
-	if o.state != Lost {
+	first := o.state != Lost
+	if first {
 		o.endLocked(Lost, lostError(o.nodePath(), reason))
 	}
 	lost := o.err
@@ -211,6 +215,9 @@ func (o *ownership) lose(reason error) {
 	}
 	for _, g := range groups {
 		g.lose(lost)
+	}
+	if first {
+		o.tellLost(holds, lost)
 	}
 }
 
@@ -360,6 +367,14 @@ func (o *ownership) markGone() {
 	for _, fn := range then {
 		fn()
 	}
+}
+
+// markPassed says that the node has gone to another owner of this client.
+func (o *ownership) markPassed() {
+	o.mu.Lock()
+	o.passed = true
+	o.mu.Unlock()
+	o.markGone()
 }
 
 // thenGone calls fn once the node is known to be gone.

@@ -91,6 +91,7 @@ func (d *pendingRelease) mark() {
 		inner.hold.ownership.ungroup(o)
 		inner.mark()
 	}
+	defer h.told().released()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.takeOutLocked(h)

@@ -2,6 +2,7 @@ package locks
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 
 	"github.com/paddock-zk/paddock/framework"
@@ -23,6 +24,9 @@ type queue struct {
 func newQueue(client *framework.Client, q acquire.Queue, opts lockopt.Options, exclusive bool) queue {
 	core := q.Core
 	q.LookAhead, q.FailOnLoss = opts.LookAhead, opts.FailOnLoss
+	if q.Recipe == "" {
+		q.Recipe = cmp.Or(opts.Recipe, recipeOf(q.Kind))
+	}
 	q.Data = func(c *transport.Conn) []byte {
 		switch {
 		case opts.Revocable:

@@ -59,11 +59,15 @@ func (o *ownership) giveBack() error {
 // given waits for a node to be deleted, for so long at most, and returns what
 // Release shall.
 func (o *ownership) given(removal *cleanup.Removal, limit time.Duration) error {
-	switch err := removal.Wait(o.awaits(removal, limit)); {
+	limit = o.awaits(removal, limit)
+	switch err := removal.Wait(limit); {
 	case err == nil:
 		return nil
 	case errors.Is(err, framework.ErrNoNode):
 		return lostError(o.nodePath(), ErrNodeDeleted)
+	case errors.Is(err, cleanup.ErrLate) && limit > 0:
+		o.node.Session().Tracing().Pending(o.lock(), limit)
+		return ErrReleasePending
 	case errors.Is(err, cleanup.ErrLate), errors.Is(err, session.ErrSessionOver), errors.Is(err, session.ErrClosed):
 		return ErrReleasePending
 	default:

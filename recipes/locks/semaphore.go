@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/framework/monitor"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/recipes/internal/acquire"
 	"github.com/paddock-zk/paddock/recipes/internal/lockopt"
@@ -48,9 +49,9 @@ func NewInterProcessSemaphore(c *framework.Client, path string, leases int, opts
 		return s
 	}
 	s.path, s.key = full, lockKey{session: core.Session(), path: full}
-	s.turns = newQueue(c, acquire.Queue{Core: core, Lock: full, Path: session.Below(full, znode.Turns), Kind: znode.Lock, Kinds: []znode.Kind{znode.Lock}, Rule: znode.Exclusive},
+	s.turns = newQueue(c, acquire.Queue{Core: core, Lock: full, Recipe: monitor.Semaphore, Path: session.Below(full, znode.Turns), Kind: znode.Lock, Kinds: []znode.Kind{znode.Lock}, Rule: znode.Exclusive},
 		lockopt.Options{FailOnLoss: o.FailOnLoss}, false)
-	s.leases = newQueue(c, acquire.Queue{Core: core, Lock: full, Path: session.Below(full, znode.Leases), Kind: znode.Lease, Kinds: []znode.Kind{znode.Lease}, Rule: znode.FirstN(leases)},
+	s.leases = newQueue(c, acquire.Queue{Core: core, Lock: full, Recipe: monitor.Semaphore, Path: session.Below(full, znode.Leases), Kind: znode.Lease, Kinds: []znode.Kind{znode.Lease}, Rule: znode.FirstN(leases)},
 		o, false)
 	return s
 }
@@ -88,6 +89,13 @@ func (s *InterProcessSemaphore) TryAcquireN(ctx context.Context, n int, wait tim
 }
 
 func (s *InterProcessSemaphore) take(ctx context.Context, n int, lim limit) (*Hold, error) {
+	if t := s.tracing(ctx); t != nil {
+		return t.acquire(ctx, s.lock(), func(ctx context.Context) (*Hold, error) { return s.acquire(ctx, n, lim) })
+	}
+	return s.acquire(ctx, n, lim)
+}
+
+func (s *InterProcessSemaphore) acquire(ctx context.Context, n int, lim limit) (*Hold, error) {
 	if s.isZero() {
 		return nil, opError("acquire", "", ErrInvalidLock)
 	}
@@ -138,7 +146,7 @@ func (s *InterProcessSemaphore) queueUp(ctx context.Context, n int, lim limit) (
 		return nil, &WaitError{Lock: s.path, Err: err}
 	}
 	defer endLimit(cancel, &hold)
-	got := &nodes{own: func(_ int, node acquire.Node) *ownership { return s.own(node) }, spare: s.total - n}
+	got := &nodes{own: func(_ int, node acquire.Node) *ownership { return s.own(node) }, spare: s.total - n, told: acquiringOf(ctx, s.turns.Core.Session())}
 	a := acquire.NewSemaphore(&s.turns.Queue, &s.leases.Queue, n, s.total, tagOf(ctx, s.turns.Core.Session()), &s.contended, got)
 	err = a.Run(limited, lim.once())
 	s.contended.Store(a.Behind())
@@ -198,7 +206,7 @@ func unclaimAll(owns []*ownership) {
 // own is the ownership of a lease.
 func (s *InterProcessSemaphore) own(node acquire.Node) *ownership {
 	o := newOwnership(s.key, s.leases.Core.Relative(node.Path()))
-	o.queue, o.node = &s.leases, node
+	o.queue, o.node, o.since = &s.leases, node, time.Now()
 	if s.total == 1 {
 		o.token = node.Token()
 	}

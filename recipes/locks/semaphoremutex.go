@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/framework/monitor"
 	"github.com/paddock-zk/paddock/internal/transport"
 )
 
@@ -21,6 +22,7 @@ type InterProcessSemaphoreMutex struct{ semaphore *InterProcessSemaphore }
 func NewInterProcessSemaphoreMutex(c *framework.Client, path string, opts ...Option) *InterProcessSemaphoreMutex {
 	s := NewInterProcessSemaphore(c, path, 1, opts...)
 	s.leases.exclusive = true
+	s.turns.Recipe, s.leases.Recipe = monitor.SemaphoreMutex, monitor.SemaphoreMutex
 	return &InterProcessSemaphoreMutex{s}
 }
 

@@ -22,6 +22,7 @@ var sharedSlot = session.Slot[shared]{New: func(s *session.Session) *shared {
 		leases:      leaseTotals{of: make(map[string]*leaseTotal)},
 	}
 	sh.waitLog.session, sh.waitLog.localQueues = s, &sh.localQueues
+	session.Inspect(s, inspector{s, sh})
 	return sh
 }}
 

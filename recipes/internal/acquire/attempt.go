@@ -49,9 +49,9 @@ type Host interface {
 type Owner interface {
 	// Node is where the owner keeps its node.
 	Node() *Node
-	// NodeChanged hears of the node, from the goroutine that reads the connection
-	// or from the session's run loop. It must not block.
-	NodeChanged(node *session.TrackedNode, state session.TrackedState, reason error)
+	// NodeChanged comes from the goroutine that reads the connection or from the
+	// session's run loop.
+	session.NodeOwner
 }
 
 // policy is what differs between the locks. It decides, and the attempt acts.
@@ -139,7 +139,9 @@ func (a *Attempt) Run(ctx context.Context, once bool) (err error) {
 
 // rest is the time between a failure that may pass and the next round.
 func (a *Attempt) rest(ctx context.Context, failures int, err error) error {
-	a.tell(Event{Kind: Retry, Err: err})
+	if !errors.Is(err, errAgain) { // nothing has failed: others have changed what was found
+		a.tell(Event{Kind: Retry, Err: err})
+	}
 	return pause(ctx, max(failures, a.deletions.count()))
 }
 
@@ -250,7 +252,7 @@ func (a *Attempt) track(ctx context.Context, c *transport.Conn) (err error) {
 		}
 		o := a.host.Own(i, a.node(k))
 		n := o.Node()
-		if n.tracked, err = a.session.Track(ctx, a.id, n.path, o.NodeChanged); err != nil {
+		if n.tracked, err = a.session.Track(ctx, a.id, n.path, o); err != nil {
 			a.host.Withdrawn(o)
 			return err
 		}

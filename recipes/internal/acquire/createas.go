@@ -84,6 +84,6 @@ func besideCreated(ctx context.Context, c *transport.Conn, q *Queue, path string
 // session.Session.Track.
 func Track(ctx context.Context, o Owner) (err error) {
 	n := o.Node()
-	n.tracked, err = n.Session().Track(ctx, n.id, n.path, o.NodeChanged)
+	n.tracked, err = n.Session().Track(ctx, n.id, n.path, o)
 	return err
 }

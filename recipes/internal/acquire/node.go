@@ -95,7 +95,7 @@ func (n *Node) In(q *Queue) Node {
 // Pass makes another owner be told of the node, which that has already. It fails, and
 // changes nothing, unless the node is sure to be ours for some time.
 func (n *Node) Pass(to Owner) error {
-	if err := n.tracked.Pass(to.NodeChanged); err != nil {
+	if err := n.tracked.Pass(to); err != nil {
 		return err
 	}
 	n.mayStillAppear = false // the other one looks for a second node

@@ -10,6 +10,9 @@ type Event struct {
 	Session  int64     // Begin: in which
 	Queue    *Queue    // Blocked, Wait, Granted, Yield: in which
 	Position *Position // Blocked: behind whom; it must not be kept
+	Node     string    // Wait: ours in the queue, in full
+	At       int       // Wait: how many nodes are before ours
+	Ahead    string    // Wait: the name of the one that it waits for, "" if it is not known
 	Owner    Owner     // Granted: of the node
 	Err      error     // Retry: what has failed; End: why the attempt ended, nil with all nodes
 }
@@ -24,7 +27,7 @@ const (
 	Wait                         // it begins to wait for others, or goes on to
 	Granted                      // a node was first and has an owner
 	Yield                        // it gives up its place in a queue
-	Retry                        // a failure that may pass
+	Retry                        // a failure that may pass, such as a lost connection
 	End                          // Run returns
 )
 

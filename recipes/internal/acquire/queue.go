@@ -20,12 +20,13 @@ import (
 
 // Queue is where nodes of one kind wait in order, and whom each waits for.
 type Queue struct {
-	Core  session.Core
-	Lock  string       // the path of the lock, in full
-	Path  string       // the parent of the nodes, in full
-	Kind  znode.Kind   // of the nodes that are made
-	Kinds []znode.Kind // that count
-	Rule  znode.Rule
+	Core   session.Core
+	Lock   string       // the path of the lock, in full
+	Path   string       // the parent of the nodes, in full
+	Recipe string       // what logs and tracers call the lock, see package monitor
+	Kind   znode.Kind   // of the nodes that are made
+	Kinds  []znode.Kind // that count
+	Rule   znode.Rule
 	// Data is what a node of ours is made with.
 	Data func(*transport.Conn) []byte
 	// EventGrants is whether the event of the node ahead can be enough to be first.

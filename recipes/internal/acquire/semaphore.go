@@ -216,10 +216,11 @@ func (s *Semaphore) giveBack(a *Attempt) {
 }
 
 func (s *Semaphore) wait(ctx context.Context, a *Attempt, c *transport.Conn) (bool, error) {
-	a.tell(Event{Kind: Wait, Queue: s.turn.queue})
 	if s.stage != leasing {
+		a.tell(Event{Kind: Wait, Queue: s.turn.queue, Node: s.turn.path, At: s.turnPosition.At, Ahead: s.turnPosition.Ahead})
 		return false, a.waitFor(ctx, c, s.turn, &s.turnPosition)
 	}
+	a.tell(Event{Kind: Wait, Queue: s.turn.queue, Node: s.turn.path})
 	late, stop := s.stalled()
 	defer stop()
 	select {

@@ -11,6 +11,7 @@ import (
 // Options are how one lock object acquires.
 type Options struct {
 	Kind           znode.Kind // of a mutex's nodes
+	Recipe         string     // what a mutex is called in logs and by tracers, "" for its kind
 	Data           []byte     // of the nodes, with HasData
 	HasData        bool       // else they are made with the client's default
 	EndOnSuspended bool

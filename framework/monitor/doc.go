@@ -1,0 +1,7 @@
+// Package monitor is how a client shows what it does: a Tracer that is told while it
+// happens, and the snapshots that framework.Client returns of it.
+//
+// Both use the same words as the log, the errors and the command paddock: the kind and
+// the path of a lock, its node, its token, and the participant, which is what the owner
+// has written into the node.
+package monitor

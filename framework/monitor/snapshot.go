@@ -1,0 +1,59 @@
+package monitor
+
+import (
+	"time"
+
+	"github.com/paddock-zk/paddock/listeners"
+)
+
+// Stats is how a client stands with its servers, as framework.Client.Stats has it.
+type Stats struct {
+	// State is the state of the connection, and Since when it came to be.
+	State listeners.State
+	Since time.Time
+	// Server is the address that the client is connected to, "" for none.
+	Server string
+	// Session is the id of the session, which servers log in hexadecimal; 0 without one.
+	Session int64
+	// Timeout is the session timeout that the servers granted.
+	Timeout time.Duration
+	// LeaseLeft is how long the session lasts at least if no server answers any more. 0
+	// without a session.
+	LeaseLeft time.Duration
+	// LastError is why there is no connection, or why the last one ended. Nil if none has
+	// ended.
+	LastError error
+	// Holds is how many nodes the locks and elections of the client hold.
+	Holds int
+}
+
+// HoldInfo is a node that a lock or an election holds. A hold of several nodes, such as
+// a MultiLock's, has one for each.
+type HoldInfo struct {
+	// Lock is that of the node: of a MultiLock, the member.
+	Lock Lock
+	// Since is when the owner got the node.
+	Since time.Time
+	// Session is the session that the node belongs to.
+	Session int64
+	// Holds is how many holds share the node by re-entry.
+	Holds int
+	// Uncertain says that the hold cannot be confirmed, as there is no connection.
+	Uncertain bool
+	// MultiLock says that the node belongs to a hold of several.
+	MultiLock bool
+}
+
+// WaiterInfo is somebody who waits for a lock or an election.
+type WaiterInfo struct {
+	Lock Lock
+	// Since is when the wait began.
+	Since time.Time
+	// Local says that it waits for a goroutine of this client and has no node yet. The
+	// next in its local queue comes first.
+	Local bool
+	// Ahead is how many nodes were before its own when it last looked, and Behind the
+	// one that it waits for, in full. 0 and "" for a local wait.
+	Ahead  int
+	Behind string
+}

@@ -1,0 +1,206 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/paddock-zk/paddock/framework/monitor"
+	"github.com/paddock-zk/paddock/listeners"
+)
+
+// Tracing tells the client's tracer and its log what the client does.
+type Tracing struct {
+	tracer monitor.Tracer // nil for none
+	log    *zap.Logger
+	report func(error)
+	aside  listeners.Hub[func()] // what the session's own goroutines have to tell, in order
+}
+
+// Tracing is what the client tells its tracer and its log by. It is never nil.
+func (s *Session) Tracing() *Tracing { return &s.tracing }
+
+func (t *Tracing) start(s *Session, tracer monitor.Tracer) {
+	t.tracer, t.log, t.report = tracer, s.log, s.Report
+	t.aside.OnPanic = func(r any) { s.Report(&PanicError{Value: r}) } // of a logger
+	t.aside.Listen(func(fn func()) { fn() })
+}
+
+// On is whether anybody hears of operations that end well.
+func (t *Tracing) On() bool { return t.tracer != nil || t.log.Core().Enabled(zapcore.DebugLevel) }
+
+// Traces is whether there is a tracer.
+func (t *Tracing) Traces() bool { return t.tracer != nil }
+
+// Begin tells the tracer. It returns the context of the operation, which ends when ctx
+// does: one of the tracer's that does not is ignored.
+func (t *Tracing) Begin(ctx context.Context, op monitor.Operation) (of context.Context) {
+	if t.tracer == nil {
+		return ctx
+	}
+	defer t.recovered(func() { of = ctx })
+	of = t.tracer.Begin(ctx, op)
+	if of == nil || of.Done() != ctx.Done() {
+		return ctx
+	}
+	return of
+}
+
+// End tells the tracer and the log.
+func (t *Tracing) End(ctx context.Context, op monitor.Operation, r monitor.Result) {
+	t.logEnd(op, r)
+	if t.tracer != nil {
+		defer t.recovered(nil)
+		t.tracer.End(ctx, op, r)
+	}
+}
+
+// Event tells the tracer.
+func (t *Tracing) Event(ctx context.Context, e monitor.Event) {
+	if t.tracer != nil {
+		defer t.recovered(nil)
+		t.tracer.Event(ctx, e)
+	}
+}
+
+// Aside runs fn in order with what else is told aside. It is for goroutines that nobody may
+// hold up.
+func (t *Tracing) Aside(fn func()) { t.aside.Publish(fn) }
+
+// recovered is deferred around code of the tracer's.
+func (t *Tracing) recovered(then func()) {
+	if r := recover(); r != nil {
+		t.report(fmt.Errorf("in a method of Config.Tracer: %w", &PanicError{Value: r}))
+		if then != nil {
+			then()
+		}
+	}
+}
+
+// LockFields are what log lines say of a lock.
+func LockFields(l monitor.Lock) []zap.Field {
+	fields := []zap.Field{zap.String("kind", l.Kind), zap.String("path", l.Path)}
+	if l.Node != "" {
+		fields = append(fields, zap.String("node", l.Node), zap.Int64("token", l.Token))
+	}
+	if l.Participant != "" {
+		fields = append(fields, zap.String("participant", l.Participant))
+	}
+	return fields
+}
+
+// logEnd logs how an acquisition or a hold has ended. The end of a hold says what came of
+// its release, too.
+func (t *Tracing) logEnd(op monitor.Operation, r monitor.Result) {
+	if !t.log.Core().Enabled(zapcore.DebugLevel) {
+		return
+	}
+	var line, lasted string
+	switch op.Kind {
+	case monitor.Acquire:
+		switch r.Outcome {
+		case monitor.Acquired, monitor.TakenOver, monitor.Reentered:
+			line, lasted = string(r.Outcome), "waited"
+		default:
+			line, lasted = "not acquired", "waited"
+		}
+	case monitor.Hold:
+		if r.Outcome == monitor.Lost {
+			return // see Lost
+		}
+		line, lasted = string(r.Outcome), "held"
+	}
+	if line == "" {
+		return
+	}
+	fields := append(LockFields(r.Lock), zap.Duration(lasted, r.Ended.Sub(op.Began)))
+	if op.Kind == monitor.Acquire && r.Waited {
+		fields = append(fields, zap.Int("ahead", r.Ahead))
+	}
+	if r.Err != nil {
+		fields = append(fields, zap.Error(r.Err))
+	}
+	t.log.Debug(line, fields...)
+}
+
+// Lost logs that the node of a lock was lost.
+func (t *Tracing) Lost(l monitor.Lock, held time.Duration, err error) {
+	level := zapcore.WarnLevel
+	if errors.Is(err, ErrClosed) {
+		level = zapcore.InfoLevel // as the program wants it
+	}
+	t.log.Log(level, "lost", append(LockFields(l), zap.Duration("held", held), zap.Error(err))...)
+}
+
+// Pending logs that a release goes on in the background.
+func (t *Tracing) Pending(l monitor.Lock, waited time.Duration) {
+	t.log.Info("release goes on in the background", append(LockFields(l), zap.Duration("waited", waited))...)
+}
+
+// connection tells of a state of the connection. It only queues.
+func (t *Tracing) connection(s *Session, state listeners.State) {
+	if t.tracer == nil {
+		return
+	}
+	e := monitor.Event{Kind: monitor.Connection, At: time.Now(), State: state, Session: s.id}
+	if s.conn != nil {
+		e.Server = s.conn.Addr()
+	}
+	t.Aside(func() { t.Event(context.Background(), e) })
+}
+
+// leaseRenewed tells that the session lease lasts.
+func (t *Tracing) leaseRenewed(left time.Duration) {
+	if t.tracer == nil {
+		return
+	}
+	e := monitor.Event{Kind: monitor.LeaseRenewed, At: time.Now(), Left: left}
+	t.Aside(func() { t.Event(context.Background(), e) })
+}
+
+// Stats is how the session stands.
+func (s *Session) Stats() monitor.Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := monitor.Stats{
+		State: s.state, Since: s.stateSince, Session: s.id, Timeout: s.lease.Timeout(),
+		LastError: s.lastFailure, Holds: s.tracked.granted(),
+	}
+	if s.conn != nil {
+		st.Server = s.conn.Addr()
+	}
+	if s.id != 0 {
+		st.LeaseLeft = max(0, s.limitLocked().Sub(s.clock.Now()))
+	}
+	return st
+}
+
+// Inspector knows what locks do with a session.
+type Inspector interface {
+	Holds() []monitor.HoldInfo
+	Waiters() []monitor.WaiterInfo
+}
+
+// Inspect lets a client show what locks do with its session. It is for the package of the
+// locks.
+func Inspect(s *Session, by Inspector) { s.inspector.Store(&by) }
+
+// Holds are the nodes that locks hold.
+func (s *Session) Holds() []monitor.HoldInfo {
+	if by := s.inspector.Load(); by != nil {
+		return (*by).Holds()
+	}
+	return nil
+}
+
+// Waiters are those who wait for locks.
+func (s *Session) Waiters() []monitor.WaiterInfo {
+	if by := s.inspector.Load(); by != nil {
+		return (*by).Waiters()
+	}
+	return nil
+}

@@ -1,0 +1,441 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/framework/monitor"
+	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/recipes/internal/acquire"
+	"github.com/paddock-zk/paddock/recipes/internal/znode"
+)
+
+// tracing tells the tracer and the log of acquisitions and holds.
+type tracing struct{ *session.Tracing }
+
+// tracingOf is the tracing of a client, nil if nobody listens.
+func tracingOf(ctx context.Context, s *session.Session) *tracing {
+	if s == nil || ctx == nil || !s.Tracing().On() {
+		return nil
+	}
+	return &tracing{s.Tracing()}
+}
+
+func (m *InterProcessMutex) tracing(ctx context.Context) *tracing {
+	if m == nil || m.err != nil {
+		return nil
+	}
+	return tracingOf(ctx, m.key.session)
+}
+
+func (s *InterProcessSemaphore) tracing(ctx context.Context) *tracing {
+	if s == nil || s.err != nil {
+		return nil
+	}
+	return tracingOf(ctx, s.key.session)
+}
+
+func (m *InterProcessMultiLock) tracing(ctx context.Context) *tracing {
+	if m == nil || m.err != nil {
+		return nil
+	}
+	for _, member := range m.members {
+		if q := queueOf(member); q != nil {
+			return tracingOf(ctx, q.Core.Session())
+		}
+	}
+	return nil
+}
+
+// queueOf is the queue of the nodes that hold a lock, nil for a lock of another package.
+func queueOf(lock Lock) *acquire.Queue {
+	switch l := lock.(type) {
+	case *InterProcessMutex:
+		return &l.queue.Queue
+	case *InterProcessSemaphoreMutex:
+		return &l.semaphore.leases.Queue
+	case *InterProcessSemaphore:
+		return &l.leases.Queue
+	}
+	return nil
+}
+
+// lock is what the tracer and the log call it.
+func (m *InterProcessMutex) lock() monitor.Lock { return lockOf(&m.queue.Queue) }
+
+func (s *InterProcessSemaphore) lock() monitor.Lock { return lockOf(&s.leases.Queue) }
+
+func (m *InterProcessMultiLock) lock() monitor.Lock {
+	l := monitor.Lock{Kind: monitor.MultiLock, Members: make([]string, len(m.members))}
+	for i, member := range m.members {
+		l.Members[i] = pathOf(member)
+		if q := queueOf(member); q != nil && l.Participant == "" {
+			l.Participant = participantOf(q)
+		}
+	}
+	l.Path = strings.Join(l.Members, ", ")
+	return l
+}
+
+// recipeOf is what a lock is called that has nodes of a kind.
+func recipeOf(kind znode.Kind) string {
+	switch kind {
+	case znode.Read:
+		return monitor.ReadLock
+	case znode.Write:
+		return monitor.WriteLock
+	}
+	return monitor.Mutex
+}
+
+// lockOf is what the tracer and the log call the lock of a queue.
+func lockOf(q *acquire.Queue) monitor.Lock {
+	return monitor.Lock{Kind: q.Recipe, Path: q.Lock, Participant: participantOf(q)}
+}
+
+// participantOf is what is written into the nodes, "" if that is not known without a
+// connection.
+func participantOf(q *acquire.Queue) string {
+	return string(q.Data(q.Core.Session().Connected()))
+}
+
+// lock is what the tracer and the log call what an ownership is of.
+func (o *ownership) lock() monitor.Lock {
+	l := lockOf(&o.queue.Queue)
+	l.Node, l.Token = o.node.Path(), o.node.Token()
+	return l
+}
+
+// acquiring is an acquisition as the tracer knows it. The goroutine that acquires uses it.
+type acquiring struct {
+	*session.Tracing
+	ctx    context.Context // that Begin has returned
+	op     monitor.Operation
+	waited bool
+	ahead  int
+	local  bool // it was handed the node of another owner
+}
+
+type acquiringKey struct{}
+
+// acquiringOf is the acquisition that a context was made for, nil for none.
+func acquiringOf(ctx context.Context, s *session.Session) *acquiring {
+	if !s.Tracing().On() {
+		return nil
+	}
+	a, _ := ctx.Value(acquiringKey{}).(*acquiring)
+	return a
+}
+
+// acquire tells of an acquisition.
+func (t *tracing) acquire(ctx context.Context, lock monitor.Lock, take func(context.Context) (*Hold, error)) (hold *Hold, err error) {
+	a := &acquiring{Tracing: t.Tracing, op: monitor.Operation{Kind: monitor.Acquire, Began: time.Now(), Lock: lock}}
+	a.ctx = t.begin(ctx, a.op)
+	returned := false
+	defer func() {
+		if !returned { // a method of the caller's context has panicked
+			err = errPanicked
+		}
+		a.end(hold, err)
+	}()
+	hold, err = take(context.WithValue(a.ctx, acquiringKey{}, a)) //nolint:contextcheck // it is ctx, with the values of the tracer
+	if hold != nil {
+		t.hold(ctx, hold, lock)
+	}
+	returned = true
+	return hold, err
+}
+
+var errPanicked = errors.New("a function of the caller has panicked")
+
+// begin is Begin for a context that may come from holds, which must not get lost.
+func (t *tracing) begin(ctx context.Context, op monitor.Operation) context.Context {
+	if of := t.Begin(ctx, op); holdChainOf(of) == holdChainOf(ctx) {
+		return of
+	}
+	return ctx
+}
+
+// takesOver says that another owner has handed over its node.
+func (a *acquiring) takesOver() {
+	if a != nil {
+		a.local, a.waited = true, true
+	}
+}
+
+// observe tells of the turning points of an attempt.
+func (a *acquiring) observe(e *acquire.Event) {
+	if a == nil {
+		return
+	}
+	told := monitor.Event{At: time.Now(), Operation: a.op, Err: e.Err}
+	switch e.Kind {
+	case acquire.Wait:
+		if !a.waited {
+			a.waited, a.ahead = true, e.At
+		}
+		told.Kind, told.Ahead = monitor.Waiting, e.At
+		if e.Ahead != "" {
+			told.Behind = session.Below(e.Queue.Path, e.Ahead)
+		}
+	case acquire.Yield:
+		told.Kind = monitor.Yielded
+	case acquire.Retry:
+		told.Kind = monitor.Retried
+	default:
+		return
+	}
+	a.Event(a.ctx, told)
+}
+
+// end tells how an acquisition has ended.
+func (a *acquiring) end(hold *Hold, err error) {
+	r := monitor.Result{Ended: time.Now(), Err: err, Lock: a.op.Lock, Waited: a.waited, Ahead: a.ahead}
+	switch {
+	case hold != nil:
+		r.Lock = hold.lockOf(a.op.Lock)
+		switch {
+		case a.local:
+			r.Outcome = monitor.TakenOver
+		case hold.ownership.shared():
+			r.Outcome = monitor.Reentered
+		default:
+			r.Outcome = monitor.Acquired
+		}
+	case errors.Is(err, ErrNotAcquired):
+		r.Outcome = monitor.Busy
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		r.Outcome = monitor.Canceled
+	case errors.Is(err, framework.ErrNotConnected):
+		r.Outcome = monitor.Unreachable
+	default:
+		r.Outcome = monitor.Failed
+	}
+	a.End(a.ctx, a.op, r)
+}
+
+// lockOf is a lock with the node of a hold.
+func (h *Hold) lockOf(l monitor.Lock) monitor.Lock {
+	if o := h.ownership; o.queue != nil {
+		l.Node, l.Token = o.node.Path(), o.node.Token()
+	}
+	return l
+}
+
+// shared is whether other holds share an ownership.
+func (o *ownership) shared() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.holds) > 1
+}
+
+// holding is a hold as the tracer knows it: the context that Begin has returned, as which
+// the hold keeps it.
+type holding struct {
+	context.Context
+	tracing *session.Tracing
+	op      monitor.Operation
+	over    atomic.Bool
+}
+
+// told is the hold as the tracer knows it, nil if it does not.
+func (h *Hold) told() *holding {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	told, _ := h.parent.(*holding)
+	return told
+}
+
+// hold tells that a hold begins, before anybody else has it. Its contexts have the values
+// of the tracer.
+func (t *tracing) hold(ctx context.Context, h *Hold, lock monitor.Lock) {
+	told := &holding{tracing: t.Tracing, op: monitor.Operation{Kind: monitor.Hold, Began: time.Now(), Lock: h.lockOf(lock)}}
+	told.Context = t.begin(ctx, told.op)
+	h.mu.Lock()
+	h.parent = told
+	h.mu.Unlock()
+	if state, err := h.status(); state == Lost { // in the meantime, when it was not known
+		told.end(monitor.Lost, err, time.Now())
+	}
+}
+
+// end tells once that the hold is over.
+func (t *holding) end(outcome monitor.Outcome, err error, at time.Time) {
+	if !t.over.Swap(true) {
+		t.tracing.End(t.Context, t.op, monitor.Result{Ended: at, Outcome: outcome, Err: err, Lock: t.op.Lock})
+	}
+}
+
+// released tells that the hold was given back with others or by a transaction.
+func (t *holding) released() {
+	if t != nil {
+		t.end(monitor.Released, nil, time.Now())
+	}
+}
+
+// release releases a hold and tells of it.
+func (t *holding) release(h *Hold) (err error) {
+	op := monitor.Operation{Kind: monitor.Release, Began: time.Now(), Lock: t.op.Lock}
+	ctx := t.tracing.Begin(t.Context, op)
+	returned := false
+	defer func() {
+		if !returned {
+			err = errPanicked
+		}
+		outcome := h.ownership.releasedAs(err)
+		t.tracing.End(ctx, op, monitor.Result{Ended: time.Now(), Outcome: outcome, Err: err, Lock: t.op.Lock})
+		switch outcome {
+		case monitor.HandedOver:
+			t.end(outcome, nil, op.Began)
+		case monitor.Lost:
+			t.end(outcome, err, op.Began)
+		default:
+			t.end(monitor.Released, nil, op.Began)
+		}
+	}()
+	err = h.release()
+	returned = true
+	return err
+}
+
+// releasedAs is what has come of the release of a hold.
+func (o *ownership) releasedAs(err error) monitor.Outcome {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case errors.Is(err, ErrLockLost):
+		return monitor.Lost
+	case errors.Is(err, ErrReleasePending):
+		return monitor.Pending
+	case err != nil:
+		return monitor.Failed
+	case o.passed:
+		return monitor.HandedOver
+	case o.state != Released:
+		return monitor.Kept
+	}
+	return monitor.Released
+}
+
+// tellLost tells that an ownership was lost, which holds had.
+func (o *ownership) tellLost(holds []*Hold, err error) {
+	s := o.session()
+	if s == nil || len(holds) == 0 {
+		return
+	}
+	at := time.Now()
+	s.Tracing().Aside(func() {
+		if o.queue != nil {
+			s.Tracing().Lost(o.lock(), at.Sub(o.since), err)
+		}
+		for _, h := range holds {
+			if told := h.told(); told != nil {
+				told.end(monitor.Lost, err, at)
+			}
+		}
+	})
+}
+
+// tellState tells that holds are uncertain, or held again.
+func tellState(holds []*Hold, state HoldState) {
+	kind := monitor.Confirmed
+	if state == Uncertain {
+		kind = monitor.Uncertain
+	}
+	at := time.Now()
+	for _, h := range holds {
+		if t := h.told(); t != nil {
+			t.tracing.Aside(func() { t.tracing.Event(t, monitor.Event{Kind: kind, At: at, Operation: t.op}) })
+		}
+	}
+}
+
+// inspector shows what the locks of one client hold and wait for.
+type inspector struct {
+	session *session.Session
+	shared  *shared
+}
+
+// Holds implements session.Inspector.
+func (in inspector) Holds() []monitor.HoldInfo {
+	owners := session.Owners(in.session)
+	holds := make([]monitor.HoldInfo, 0, len(owners))
+	participants := make(participants)
+	for _, owner := range owners {
+		o, ours := owner.(*ownership)
+		if !ours || o.queue == nil {
+			continue
+		}
+		info := monitor.HoldInfo{Since: o.since, Session: o.node.ID()}
+		o.mu.Lock()
+		info.Holds, info.Uncertain, info.MultiLock = len(o.holds), o.state == Uncertain, len(o.groups) > 0
+		over := o.state == Lost || o.state == Released
+		o.mu.Unlock()
+		if over || info.Holds == 0 {
+			continue
+		}
+		info.Lock = monitor.Lock{Kind: o.queue.Recipe, Path: o.queue.Lock, Node: o.node.Path(), Token: o.node.Token(), Participant: participants.of(&o.queue.Queue)}
+		holds = append(holds, info)
+	}
+	return holds
+}
+
+// Waiters implements session.Inspector.
+func (in inspector) Waiters() []monitor.WaiterInfo {
+	var queues []*acquire.Queue
+	var waiters []monitor.WaiterInfo
+	note := func(q *acquire.Queue, w monitor.WaiterInfo) {
+		queues, waiters = append(queues, q), append(waiters, w)
+	}
+	in.shared.waitLog.each(note)
+	in.shared.localQueues.each(note)
+	participants := make(participants)
+	for i, q := range queues {
+		w := &waiters[i]
+		w.Lock.Kind, w.Lock.Path, w.Lock.Participant = q.Recipe, q.Lock, participants.of(q)
+	}
+	return waiters
+}
+
+// each tells of those who wait on the servers, by the queue they wait in.
+func (wl *waitLog) each(note func(*acquire.Queue, monitor.WaiterInfo)) {
+	wl.mu.Lock()
+	defer wl.mu.Unlock()
+	for w := wl.first; w != nil; w = w.next {
+		info := monitor.WaiterInfo{Lock: monitor.Lock{Node: w.node}, Since: w.since, Ahead: w.at}
+		if w.ahead != "" {
+			info.Behind = session.Below(w.queue.Path, w.ahead)
+		}
+		note(w.queue, info)
+	}
+}
+
+// each tells of those who wait in local queues.
+func (lqs *localQueues) each(note func(*acquire.Queue, monitor.WaiterInfo)) {
+	lqs.mu.Lock()
+	defer lqs.mu.Unlock()
+	for _, lq := range lqs.all {
+		for ; lq != nil; lq = lq.other {
+			for w := lq.first; w != nil; w = w.next {
+				note(&lq.q.Queue, monitor.WaiterInfo{Since: lqs.made.Add(w.since), Local: true})
+			}
+		}
+	}
+}
+
+// participants are what is written into the nodes of queues: the same for all nodes of
+// a queue.
+type participants map[*acquire.Queue]string
+
+func (ps participants) of(q *acquire.Queue) string {
+	participant, known := ps[q]
+	if !known {
+		participant = participantOf(q)
+		ps[q] = participant
+	}
+	return participant
+}

@@ -1,0 +1,380 @@
+package locks_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/framework/monitor"
+	"github.com/paddock-zk/paddock/listeners"
+	"github.com/paddock-zk/paddock/recipes/locks"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// span is an operation as a recorder has heard of it.
+type span struct {
+	op     monitor.Operation
+	parent *span
+	ended  int
+	result monitor.Result
+	events []monitor.Event
+}
+
+type spanKey struct{}
+
+// recorder is a tracer that keeps what it hears.
+type recorder struct {
+	mu    sync.Mutex
+	spans []*span
+	alone []monitor.Event // that belong to no operation
+	block <-chan struct{} // events wait for it, nil for none
+}
+
+func (r *recorder) Begin(ctx context.Context, op monitor.Operation) context.Context {
+	s := &span{op: op}
+	s.parent, _ = ctx.Value(spanKey{}).(*span)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.spans = append(r.spans, s)
+	return context.WithValue(ctx, spanKey{}, s)
+}
+
+func (r *recorder) End(ctx context.Context, _ monitor.Operation, result monitor.Result) {
+	s, _ := ctx.Value(spanKey{}).(*span)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.ended++
+	s.result = result
+}
+
+func (r *recorder) Event(ctx context.Context, e monitor.Event) {
+	if r.block != nil {
+		<-r.block
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s, of := ctx.Value(spanKey{}).(*span); of {
+		s.events = append(s.events, e)
+		return
+	}
+	r.alone = append(r.alone, e)
+}
+
+// of are the spans of a kind, once everything that is told aside was told.
+func (r *recorder) of(kind monitor.OperationKind) (all []*span) {
+	synctest.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.spans {
+		if s.op.Kind == kind {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// told are outcomes and events of spans, in order.
+func told(spans []*span) (all []string) {
+	for _, s := range spans {
+		line := s.op.Kind.String()
+		for _, e := range s.events {
+			line += ", " + e.Kind.String()
+		}
+		line += ": " + string(s.result.Outcome)
+		if s.ended != 1 {
+			line += fmt.Sprintf(" (ended %d times)", s.ended)
+		}
+		all = append(all, line)
+	}
+	return all
+}
+
+func traced(t *testing.T, srv *zktest.Server, r monitor.Tracer) *framework.Client {
+	return connect(t, srv, func(cfg *framework.Config) { cfg.Tracer = r })
+}
+
+func TestTracerHearsOfEachLock(t *testing.T) {
+	for _, tc := range []struct {
+		lock func(*framework.Client) locks.Lock
+		kind string
+		path string
+	}{
+		{mutexAt("/l"), monitor.Mutex, "/l"},
+		{readAt("/l"), monitor.ReadLock, "/l"},
+		{writeAt("/l"), monitor.WriteLock, "/l"},
+		{func(c *framework.Client) locks.Lock { return locks.NewInterProcessSemaphore(c, "/l", 2) }, monitor.Semaphore, "/l"},
+		{func(c *framework.Client) locks.Lock { return locks.NewInterProcessSemaphoreMutex(c, "/l") }, monitor.SemaphoreMutex, "/l"},
+		{multiAt("/l"), monitor.MultiLock, "/l/a, /l/b"},
+	} {
+		t.Run(tc.kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory())
+				r := new(recorder)
+				c := traced(t, srv, r)
+				outer := context.WithValue(t.Context(), spanKey{}, &span{op: monitor.Operation{Name: "mine"}})
+				hold, err := tc.lock(c).Acquire(outer)
+				require.NoError(t, err)
+				time.Sleep(3 * time.Second)
+				below, _ := hold.Context().Value(spanKey{}).(*span)
+				require.NotNil(t, below, "what is done under the hold is part of it")
+				require.NoError(t, hold.Release())
+
+				acquired, held, released := r.of(monitor.Acquire), r.of(monitor.Hold), r.of(monitor.Release)
+				assert.Equal(t, []string{"acquire: acquired", "hold: released", "release: released"}, append(append(told(acquired), told(held)...), told(released)...))
+				assert.Same(t, held[0], below)
+				assert.Equal(t, "mine", held[0].parent.op.Name, "a hold is no part of its acquisition")
+				assert.Equal(t, "mine", acquired[0].parent.op.Name)
+				assert.Same(t, held[0], released[0].parent)
+				assert.Equal(t, tc.kind, acquired[0].op.Lock.Kind)
+				assert.Equal(t, tc.path, acquired[0].op.Lock.Path)
+				assert.Equal(t, 3*time.Second, held[0].result.Ended.Sub(held[0].op.Began).Round(time.Second))
+				if tc.kind == monitor.MultiLock {
+					assert.Equal(t, []string{"/l/a", "/l/b"}, held[0].op.Lock.Members)
+				} else {
+					assert.Equal(t, hold.Path(), held[0].op.Lock.Node)
+					assert.NotZero(t, held[0].op.Lock.Token)
+				}
+				assert.Equal(t, "127.0.0.1", held[0].op.Lock.Participant)
+			})
+		})
+	}
+}
+
+// Whoever waits, gives up, enters again or takes over is told of as that.
+func TestTracerHearsOfOutcomes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		other, r := connect(t, srv), new(recorder)
+		c := traced(t, srv, r)
+		first, err := mutexAt("/l")(other).Acquire(t.Context())
+		require.NoError(t, err)
+
+		_, err = mutexAt("/l")(c).TryAcquire(t.Context(), 0)
+		require.ErrorIs(t, err, locks.ErrNotAcquired)
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = mutexAt("/l")(c).Acquire(short)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		front, behind := acquire(t, mutexAt("/l")(c)), (*attempt)(nil)
+		time.Sleep(time.Second)
+		behind = acquire(t, mutexAt("/l")(c))
+		time.Sleep(time.Second)
+
+		waiters := c.Waiters()
+		require.Len(t, waiters, 2)
+		assert.Equal(t, monitor.Lock{Kind: monitor.Mutex, Path: "/l", Node: waiters[0].Lock.Node, Participant: "127.0.0.1"}, waiters[0].Lock)
+		assert.NotEmpty(t, waiters[0].Lock.Node)
+		assert.Equal(t, 1, waiters[0].Ahead)
+		assert.Equal(t, first.Path(), waiters[0].Behind)
+		assert.False(t, waiters[0].Local)
+		assert.True(t, waiters[1].Local)
+		assert.Equal(t, time.Second, waiters[1].Since.Sub(waiters[0].Since).Round(time.Second))
+		assert.Empty(t, c.Holds())
+
+		require.NoError(t, first.Release())
+		hold := front.soon()
+		again, err := mutexAt("/l")(c).Acquire(hold.Context())
+		require.NoError(t, err)
+		require.Len(t, c.Holds(), 1)
+		mine := c.Holds()[0]
+		assert.Equal(t, hold.Path(), mine.Lock.Node)
+		assert.Equal(t, 2, mine.Holds)
+		assert.Equal(t, c.SessionID(), mine.Session)
+		require.NoError(t, again.Release())
+		require.NoError(t, hold.Release())
+		require.NoError(t, behind.soon().Release())
+		assert.Empty(t, c.Holds())
+		assert.Empty(t, c.Waiters())
+
+		assert.Equal(t, []string{
+			"acquire: busy", "acquire, waiting: canceled", "acquire, waiting: acquired", "acquire: taken over", "acquire: reentered",
+		}, told(r.of(monitor.Acquire)))
+		assert.Equal(t, []string{"hold: handed over", "hold: released", "hold: released"}, told(r.of(monitor.Hold)))
+		assert.Equal(t, []string{"release: kept", "release: handed over", "release: released"}, told(r.of(monitor.Release)))
+		waited := r.of(monitor.Acquire)[2]
+		assert.True(t, waited.result.Waited)
+		assert.Equal(t, 1, waited.result.Ahead)
+		assert.Equal(t, first.Path(), waited.events[0].Behind)
+	})
+}
+
+// A hold that is lost ends once, whatever takes it away, and once more is released.
+func TestTracerHearsOfLosses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		admin, r := connect(t, srv), new(recorder)
+		c := traced(t, srv, r)
+		var seen []listeners.State
+		c.States().Listen(func(s listeners.State) { seen = append(seen, s) })
+		for _, lock := range []locks.Lock{mutexAt("/l")(c), multiAt("/m")(c)} {
+			hold, err := lock.Acquire(t.Context())
+			require.NoError(t, err)
+			node := hold.Path()
+			if node == "" {
+				node = hold.Members()[1].Path()
+			}
+			time.Sleep(time.Second)
+			require.NoError(t, admin.Delete(t.Context(), node, framework.AnyVersion))
+			<-hold.Context().Done()
+			require.ErrorIs(t, hold.Release(), locks.ErrLockLost)
+		}
+		hold, err := mutexAt("/l")(c).Acquire(t.Context())
+		require.NoError(t, err)
+		srv.Disconnect(c.SessionID())
+		time.Sleep(time.Second)
+		srv.ExpireSession(c.SessionID())
+		<-hold.Context().Done()
+		synctest.Wait()
+		assert.Equal(t, []string{"hold: lost", "hold: lost", "hold, uncertain, confirmed: lost"}, told(r.of(monitor.Hold)))
+		for _, s := range r.of(monitor.Hold) {
+			assert.ErrorIs(t, s.result.Err, locks.ErrLockLost)
+		}
+		assert.Equal(t, []string{"release: lost", "release: lost"}, told(r.of(monitor.Release)))
+		require.ErrorIs(t, hold.Release(), locks.ErrLockLost)
+		assert.Equal(t, []string{"hold: lost", "hold: lost", "hold, uncertain, confirmed: lost"}, told(r.of(monitor.Hold)))
+		var states []listeners.State
+		for _, e := range r.alone {
+			if e.Kind == monitor.Connection {
+				states = append(states, e.State)
+			}
+		}
+		assert.Contains(t, seen, listeners.Lost)
+		assert.Equal(t, seen, states)
+	})
+}
+
+// rude is a tracer whose methods panic or return what they must not.
+type rude struct{ monitor.Nothing }
+
+func (rude) Begin(ctx context.Context, op monitor.Operation) context.Context {
+	switch op.Kind {
+	case monitor.Acquire:
+		panic("in Begin")
+	case monitor.Hold:
+		return context.Background() // without the holds that ctx comes from, and with another end
+	}
+	return nil
+}
+
+func (rude) End(context.Context, monitor.Operation, monitor.Result) { panic("in End") }
+
+func TestTracerCannotBreakALock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := traced(t, zktest.Start(t, zktest.InMemory()), rude{})
+		var reported []error
+		c.Errors().Listen(func(err error) { reported = append(reported, err) })
+		ctx, cancel := context.WithCancel(t.Context())
+		hold, err := mutexAt("/l")(c).Acquire(ctx)
+		require.NoError(t, err)
+		again, err := mutexAt("/l")(c).Acquire(hold.Context())
+		require.NoError(t, err, "it is re-entered")
+		require.NoError(t, again.Release())
+		cancel()
+		<-hold.Context().Done()
+		require.NoError(t, hold.Release())
+		synctest.Wait()
+		assert.NotEmpty(t, reported)
+	})
+}
+
+// A tracer that does not return holds up neither the loss of a lock nor its contexts.
+func TestSlowTracerHoldsUpNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		block := make(chan struct{})
+		r := &recorder{block: block}
+		c := traced(t, srv, r)
+		var all []*locks.Hold
+		for i := range 3 {
+			hold, err := mutexAt(fmt.Sprintf("/l%d", i))(c).Acquire(t.Context())
+			require.NoError(t, err)
+			all = append(all, hold)
+		}
+		srv.Disconnect(c.SessionID())
+		srv.ExpireSession(c.SessionID())
+		for _, hold := range all {
+			<-hold.Context().Done()
+			assert.ErrorIs(t, hold.Err(), locks.ErrLockLost)
+		}
+		close(block)
+		assert.Equal(t, []string{"hold, uncertain: lost", "hold, uncertain: lost", "hold, uncertain: lost"}, told(r.of(monitor.Hold)))
+	})
+}
+
+// The log has the words of the tracer, and at info nothing of what goes well.
+func TestLogTellsOfLocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		admin := connect(t, srv)
+		core, logs := observer.New(zapcore.DebugLevel)
+		c := connect(t, srv, func(cfg *framework.Config) { cfg.Logger = zap.New(core) })
+		hold, err := locks.NewInterProcessMutex(c, "/l", locks.NodeData([]byte("me"))).Acquire(t.Context())
+		require.NoError(t, err)
+		node, token := hold.Path(), hold.FencingToken()
+		require.NoError(t, hold.Release())
+		assert.Empty(t, aboutLocks(logs, zapcore.InfoLevel))
+		lines := logs.FilterField(zap.String("path", "/l")).All()
+		require.Len(t, lines, 2)
+		assert.Equal(t, "acquired", lines[0].Message)
+		assert.Equal(t, "released", lines[1].Message)
+		fields := lines[1].ContextMap()
+		assert.Equal(t, map[string]any{"kind": "mutex", "path": "/l", "node": node, "token": token, "participant": "me", "held": fields["held"]}, fields)
+
+		hold, err = mutexAt("/l")(c).Acquire(t.Context())
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		require.NoError(t, admin.Delete(t.Context(), hold.Path(), framework.AnyVersion))
+		<-hold.Context().Done()
+		synctest.Wait()
+		lost := aboutLocks(logs, zapcore.WarnLevel)
+		require.Len(t, lost, 1, "once")
+		assert.Equal(t, time.Second, lost[0]["held"].(time.Duration).Round(time.Second))
+		assert.Contains(t, lost[0]["error"], "deleted")
+	})
+}
+
+// wrapped is a lock of an application's that counts.
+type wrapped struct {
+	locks.Lock
+	acquired int
+}
+
+func (w *wrapped) Unwrap() locks.Lock { return w.Lock }
+
+func (w *wrapped) Acquire(ctx context.Context) (*locks.Hold, error) {
+	w.acquired++
+	return w.Lock.Acquire(ctx)
+}
+
+// A MultiLock takes what its members wrap, in one step.
+func TestMultiLockOfWrappedLocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := connect(t, srv)
+		for _, p := range []string{"/l/a", "/l/b"} {
+			require.NoError(t, c.EnsurePath(t.Context(), p))
+		}
+		a, b := &wrapped{Lock: mutexAt("/l/a")(c)}, &wrapped{Lock: &wrapped{Lock: mutexAt("/l/b")(c)}}
+		lock := locks.NewInterProcessMultiLock(a, b)
+		before := srv.Requests()["multi"]
+		hold, err := lock.Acquire(t.Context())
+		require.NoError(t, err)
+		assert.Len(t, hold.Members(), 2)
+		assert.Zero(t, a.acquired+b.acquired)
+		assert.Equal(t, 1, srv.Requests()["multi"]-before, "one transaction makes both nodes")
+		require.NoError(t, hold.Release())
+
+		_, err = locks.NewInterProcessMultiLock(&wrapped{}).Acquire(t.Context())
+		require.ErrorIs(t, err, locks.ErrInvalidLock)
+	})
+}
