@@ -81,13 +81,14 @@ func (t *Tracing) recovered(then func()) {
 	}
 }
 
-// LockFields are what log lines say of a lock.
+// LockFields are what log lines say of a lock. What a program writes into the nodes of a lock
+// is its own affair, and not logged; of an election it is the candidate's id.
 func LockFields(l monitor.Lock) []zap.Field {
 	fields := []zap.Field{zap.String("kind", l.Kind), zap.String("path", l.Path)}
 	if l.Node != "" {
 		fields = append(fields, zap.String("node", l.Node), zap.Int64("token", l.Token))
 	}
-	if l.Participant != "" {
+	if l.Participant != "" && (l.Kind == monitor.Latch || l.Kind == monitor.Selector) {
 		fields = append(fields, zap.String("participant", l.Participant))
 	}
 	return fields

@@ -44,7 +44,7 @@ func (m *InterProcessMultiLock) tracing(ctx context.Context) *tracing {
 		return nil
 	}
 	for _, member := range m.members {
-		if q := queueOf(member); q != nil {
+		if q := queueOf(member); q != nil && q.Core != nil { // otherwise it was made from something wrong
 			return tracingOf(ctx, q.Core.Session())
 		}
 	}
@@ -73,7 +73,7 @@ func (m *InterProcessMultiLock) lock() monitor.Lock {
 	l := monitor.Lock{Kind: monitor.MultiLock, Members: make([]string, len(m.members))}
 	for i, member := range m.members {
 		l.Members[i] = pathOf(member)
-		if q := queueOf(member); q != nil && l.Participant == "" {
+		if q := queueOf(member); q != nil && q.Core != nil && l.Participant == "" {
 			l.Participant = participantOf(q)
 		}
 	}

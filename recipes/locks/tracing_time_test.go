@@ -311,7 +311,8 @@ func TestSlowTracerHoldsUpNothing(t *testing.T) {
 	})
 }
 
-// The log has the words of the tracer, and at info nothing of what goes well.
+// The log has the words of the tracer, without data of nodes, and at info nothing of what
+// goes well.
 func TestLogTellsOfLocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
@@ -328,7 +329,7 @@ func TestLogTellsOfLocks(t *testing.T) {
 		assert.Equal(t, "acquired", lines[0].Message)
 		assert.Equal(t, "released", lines[1].Message)
 		fields := lines[1].ContextMap()
-		assert.Equal(t, map[string]any{"kind": "mutex", "path": "/l", "node": node, "token": token, "participant": "me", "held": fields["held"]}, fields)
+		assert.Equal(t, map[string]any{"kind": "mutex", "path": "/l", "node": node, "token": token, "held": fields["held"]}, fields)
 
 		hold, err = mutexAt("/l")(c).Acquire(t.Context())
 		require.NoError(t, err)
@@ -376,5 +377,25 @@ func TestMultiLockOfWrappedLocks(t *testing.T) {
 
 		_, err = locks.NewInterProcessMultiLock(&wrapped{}).Acquire(t.Context())
 		require.ErrorIs(t, err, locks.ErrInvalidLock)
+	})
+}
+
+// A lock that was made from something wrong is refused, also with a tracer.
+func TestTracerAndInvalidLocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := traced(t, zktest.Start(t, zktest.InMemory()), new(recorder))
+		bad := locks.NewInterProcessMutex(c, "no path")
+		for _, lock := range []locks.Lock{
+			bad, locks.NewInterProcessMultiLock(bad), locks.NewInterProcessMultiLock(bad, mutexAt("/l")(c)), locks.NewInterProcessMultiLock(mutexAt("/l")(c), bad),
+			locks.NewInterProcessMultiLock(), new(locks.InterProcessMutex), new(locks.InterProcessMultiLock), (*locks.InterProcessMultiLock)(nil),
+			locks.NewInterProcessSemaphore(c, "/l", 0), (*locks.InterProcessMutex)(nil), locks.NewInterProcessMutex(nil, "/l"),
+		} {
+			_, err := lock.Acquire(t.Context())
+			require.ErrorIs(t, err, locks.ErrInvalidLock)
+			_, err = lock.TryAcquire(t.Context(), time.Second)
+			require.ErrorIs(t, err, locks.ErrInvalidLock)
+		}
+		_, err := mutexAt("/l")(c).Acquire(nil) //nolint:staticcheck // on purpose
+		require.ErrorIs(t, err, framework.ErrNilContext)
 	})
 }
