@@ -35,6 +35,10 @@ type invocation struct {
 	sessionTimeout, timeout time.Duration
 	json                    bool
 	semaphore, depth        int
+	wait, grace             time.Duration
+	id                      string
+	read, write, try        bool
+	split                   int // how many arguments came before "--", negative without one
 	all, long, yes, help    bool
 }
 
@@ -50,7 +54,10 @@ func (v *values) Set(s string) error {
 	return nil
 }
 
-const defaultTimeout = 10 * time.Second
+const (
+	defaultTimeout = 10 * time.Second
+	unset          = time.Duration(-1 << 63) // of a flag that was not given
+)
 
 // flagSet has all flags. Those that belong to some verbs only are checked later, so
 // that every flag may stand before its verb.
@@ -76,6 +83,12 @@ func (inv *invocation) flagSet(getenv func(string) string) *flag.FlagSet {
 	f.BoolVar(&inv.all, "all", false, "for tree, show the nodes of participants too; for break, delete the nodes of those who wait as well")
 	f.BoolVar(&inv.long, "long", false, "show version, size, owner and number of children")
 	f.BoolVar(&inv.yes, "yes", false, "do not ask")
+	f.BoolVar(&inv.read, "read", false, "take the read side of a read/write lock")
+	f.BoolVar(&inv.write, "write", false, "take the write side of a read/write lock")
+	f.BoolVar(&inv.try, "try", false, "do not wait for others")
+	f.DurationVar(&inv.wait, "wait", 0, "wait for so long at most; without it, for as long as it takes")
+	f.DurationVar(&inv.grace, "grace", unset, "the command has this `time` between SIGTERM and SIGKILL; 2s by default, or less if the session timeout is short")
+	f.StringVar(&inv.id, "id", "", "what others see of the holder, as `text`; host and process id by default")
 	return f
 }
 
@@ -90,6 +103,7 @@ var common = []string{
 func parse(args []string, getenv func(string) string) (*invocation, error) {
 	inv := new(invocation)
 	f := inv.flagSet(getenv)
+	inv.split = -1
 	var words []string
 	var wrong error
 	for wrong == nil && len(args) > 0 {
@@ -98,6 +112,7 @@ func parse(args []string, getenv func(string) string) (*invocation, error) {
 		}
 		rest := f.Args()
 		if ended := len(rest) < len(args) && args[len(args)-len(rest)-1] == "--"; ended {
+			inv.split = len(words) - 1
 			words, args = append(words, rest...), nil
 		} else if len(rest) > 0 {
 			words, args = append(words, rest[0]), rest[1:]
@@ -146,6 +161,12 @@ func (inv *invocation) check(f *flag.FlagSet, getenv func(string) string) (err e
 		return v.misuse("--timeout is %v: it must be above 0", inv.timeout)
 	case inv.semaphore < 0:
 		return v.misuse("--semaphore is %d: it must be above 0", inv.semaphore)
+	case inv.wait < 0:
+		return v.misuse("--wait is %v: it must not be negative", inv.wait)
+	case inv.try && inv.wait > 0:
+		return v.misuse("--try and --wait exclude each other")
+	case inv.read && inv.write, v.name == "lock" && inv.semaphore > 0 && (inv.read || inv.write):
+		return v.misuse("--read, --write and --semaphore exclude each other")
 	case (inv.tlsCert == "") != (inv.tlsKey == ""):
 		return v.misuse("--tls-cert and --tls-key go together")
 	}
@@ -186,6 +207,7 @@ func verbs() []*verb {
 		{name: "get", args: "PATH", short: "the data of a node", least: 1, most: 1, flags: []string{"long"}, run: get},
 		{name: "watch", args: "PATH", short: "the participants of a lock or an election, and each change, until interrupted", least: 1, most: 1, flags: []string{"semaphore"}, run: watch},
 		{name: "break", args: "PATH", short: "take a lock from its holders: delete their nodes, or the one node that PATH is", least: 1, most: 1, flags: []string{"all", "semaphore", "yes"}, run: breakLock},
+		{name: "lock", args: "PATH... -- COMMAND [ARGUMENT...]", short: "run a command while holding a lock, or several as one", least: 2, most: -1, flags: []string{"read", "write", "semaphore", "try", "wait", "grace", "id"}, run: lock},
 		{name: "completion", args: "bash|zsh|fish", short: "a script that completes verbs and flags in a shell", least: 1, most: 1, run: completion},
 		{name: "version", short: "the version of this command", run: version},
 		{name: "help", args: "[VERB]", short: "this text, or that of a verb", most: 1, run: help},
@@ -216,7 +238,9 @@ func help(_ context.Context, inv *invocation) error {
 
 const exitHelp = `Exit codes:
   0 done, 1 failed, 2 wrong use, 65 no lock there, 66 no such node,
-  69 servers not reached, 77 refused for want of rights, 130 interrupted
+  69 servers not reached, 77 refused for want of rights, 130 interrupted;
+  of lock besides: 75 somebody else has it, 76 it was lost, 126 the command
+  cannot be run, 127 it was not found, or else the command's own exit code
 `
 
 // describe is what flags mean, a flag in two lines.

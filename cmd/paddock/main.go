@@ -1,7 +1,8 @@
-// Command paddock shows and breaks the locks and elections of a ZooKeeper ensemble. It
-// is for people and scripts. docs/command.md is its manual.
+// Command paddock shows and breaks the locks and elections of a ZooKeeper ensemble, and
+// runs commands under locks. It is for people and scripts. docs/command.md is its manual.
 //
 //	paddock --servers zk1:2181,zk2:2181 who /locks/orders
+//	paddock --servers zk1:2181,zk2:2181 lock /locks/orders -- ./import-orders.sh
 package main
 
 import (
@@ -26,11 +27,22 @@ const (
 	exitNoLock      = 65
 	exitNotFound    = 66
 	exitUnreachable = 69
+	exitBusy        = 75
+	exitLost        = 76
 	exitRefused     = 77
 	exitInterrupted = 130
+
+	exitNotExecutable = 126
+	exitNoCommand     = 127
 )
 
+// guardVerb is what the guard of a command under a lock is started with.
+const guardVerb = "guard-of-lock"
+
 func main() {
+	if len(os.Args) == 2 && os.Args[1] == guardVerb {
+		os.Exit(guard())
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], system{os.Stdin, os.Stdout, os.Stderr, os.Getenv})
 	stop()
@@ -55,7 +67,7 @@ func run(ctx context.Context, args []string, sys system) int {
 		err = inv.verb.run(ctx, inv)
 	}
 	code := exitCode(err)
-	if err != nil {
+	if err != nil && err.Error() != "" {
 		sys.complain("paddock: " + printable(err.Error()))
 	}
 	if wrong := (*usageError)(nil); errors.As(err, &wrong) {
@@ -75,11 +87,16 @@ func exitCode(err error) int {
 	if errors.As(err, new(*usageError)) || errors.As(err, new(*framework.ConfigError)) {
 		return exitUsage
 	}
+	if ended := (*commandError)(nil); errors.As(err, &ended) {
+		return ended.code
+	}
 	for _, c := range []struct {
 		match error
 		code  int
 	}{
 		{framework.ErrInvalidPath, exitUsage},
+		{locks.ErrNotAcquired, exitBusy},
+		{locks.ErrLockLost, exitLost},
 		{framework.ErrNotConnected, exitUnreachable}, // before the end of a context, which comes with it
 		{context.Canceled, exitInterrupted},
 		{context.DeadlineExceeded, exitUnreachable},

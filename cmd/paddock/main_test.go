@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +22,15 @@ import (
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// asCommand is the variable that makes the test binary the command.
+const asCommand = "PADDOCK_TEST_AS_COMMAND"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asCommand) != "" || len(os.Args) == 2 && os.Args[1] == guardVerb {
+		main()
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // shell runs the command against one server.
 type shell struct {

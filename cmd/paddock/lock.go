@@ -1,0 +1,181 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/recipes/locks"
+)
+
+// commandError is the exit code of a command that was run under a lock, or of one that
+// could not be run.
+type commandError struct {
+	code int
+	text string // "" if the command has had its say
+}
+
+// Error implements error.
+func (e *commandError) Error() string { return e.text }
+
+// lock runs a command while it holds a lock.
+func lock(ctx context.Context, inv *invocation) error {
+	if inv.split < 1 || inv.split == len(inv.args) {
+		return inv.verb.misuse("lock needs a path, then --, then a command")
+	}
+	var paths []string
+	for _, arg := range inv.args[:inv.split] {
+		path, err := inv.asPath(arg)
+		if err != nil {
+			return err
+		}
+		paths = append(paths, path)
+	}
+	command, err := newCommand(inv)
+	if err != nil {
+		return err
+	}
+	connecting, cancel := context.WithTimeoutCause(ctx, inv.timeout, errTimeout)
+	client, err := inv.connect(connecting)
+	cancel()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }()
+	if command.grace, err = inv.graceWithin(client.SessionTimeout()); err != nil {
+		return err
+	}
+	hold, err := inv.acquire(ctx, inv.lockOf(client, paths))
+	if err != nil {
+		return err
+	}
+	if err := inv.lockEvent("acquired", paths, hold, nil); err != nil {
+		return errors.Join(err, hold.Release())
+	}
+	command.env = append(os.Environ(), environment(paths, hold)...)
+	err = command.run(client, hold, func(lost error) { _ = inv.lockEvent("lost", paths, hold, lost) })
+	if released := hold.Release(); released != nil && !errors.Is(released, locks.ErrReleasePending) && err == nil {
+		return fmt.Errorf("the command has ended, and the lock was lost before: %w", released)
+	}
+	return err
+}
+
+// lockOf is the lock that the flags speak of: of several paths, all of them as one.
+func (inv *invocation) lockOf(client *framework.Client, paths []string) locks.Lock {
+	opts := []locks.Option{locks.NodeData([]byte(cmp.Or(inv.id, participantID())))}
+	var all []locks.Lock
+	for _, path := range paths {
+		switch {
+		case inv.read:
+			all = append(all, locks.NewInterProcessReadWriteLock(client, path, opts...).ReadLock())
+		case inv.write:
+			all = append(all, locks.NewInterProcessReadWriteLock(client, path, opts...).WriteLock())
+		case inv.semaphore > 0:
+			all = append(all, locks.NewInterProcessSemaphore(client, path, inv.semaphore, opts...))
+		default:
+			all = append(all, locks.NewInterProcessMutex(client, path, opts...))
+		}
+	}
+	if len(all) == 1 {
+		return all[0]
+	}
+	return locks.NewInterProcessMultiLock(all...)
+}
+
+// participantID is what others see of this process in the queue, without --id.
+func participantID() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown host"
+	}
+	return fmt.Sprintf("%s pid %d", host, os.Getpid())
+}
+
+// acquire waits as long as the flags say.
+func (inv *invocation) acquire(ctx context.Context, lock locks.Lock) (*locks.Hold, error) {
+	if inv.try || inv.wait > 0 {
+		return lock.TryAcquire(ctx, inv.wait)
+	}
+	return lock.Acquire(ctx)
+}
+
+// environment is what the command is told of the lock.
+func environment(paths []string, hold *locks.Hold) []string {
+	token := hold.FencingToken()
+	tokens := make(map[string]int64)
+	for _, m := range hold.Members() {
+		parent, _ := framework.PathAndNode(m.Path())
+		tokens[parent] = m.FencingToken()
+	}
+	var lines []string
+	for _, path := range paths {
+		lines = append(lines, strconv.FormatInt(cmp.Or(tokens[path], token), 10)+" "+path)
+	}
+	env := []string{"PADDOCK_LOCKS=" + strings.Join(lines, "\n"), "PADDOCK_TOKEN="}
+	if token != 0 {
+		env[1] += strconv.FormatInt(token, 10)
+	}
+	return env
+}
+
+const (
+	defaultGrace = 2 * time.Second
+	leastMargin  = 100 * time.Millisecond
+)
+
+// marginOf is how long before the end of a session lease the command is killed. The
+// kernel and this process need some time.
+func marginOf(timeout time.Duration) time.Duration { return max(leastMargin, timeout/50) }
+
+// graceWithin is the time between SIGTERM and SIGKILL. It has to fit into the session
+// timeout, of which two thirds are for renewing the lease.
+func (inv *invocation) graceWithin(timeout time.Duration) (time.Duration, error) {
+	most := timeout/3 - marginOf(timeout)
+	switch {
+	case inv.grace == unset:
+		return min(defaultGrace, most), nil
+	case inv.grace < 0:
+		return 0, inv.verb.misuse("--grace is %v: it must not be negative", inv.grace)
+	case inv.grace > most:
+		return 0, inv.verb.misuse("--grace is %v, and a session timeout of %v leaves room for %v: ask for a longer one with --session-timeout",
+			inv.grace, timeout, most)
+	}
+	return inv.grace, nil
+}
+
+// lockEvent is what --json prints on the standard error.
+type lockEvent struct {
+	Time  time.Time `json:"time"`
+	Event string    `json:"event"` // acquired or lost
+	Paths []string  `json:"paths"`
+	Nodes []string  `json:"nodes"`
+	Token int64     `json:"token"` // 0 for none, and once the lock is lost
+	Error string    `json:"error,omitempty"`
+}
+
+// lockEvent tells of the lock. Text is for what the person has to know: that it was lost.
+func (inv *invocation) lockEvent(event string, paths []string, hold *locks.Hold, err error) error {
+	if !inv.json {
+		if err != nil {
+			inv.sys.complain("paddock: the command is told to end: " + printable(err.Error()))
+		}
+		return nil
+	}
+	e := lockEvent{Time: time.Now().UTC(), Event: event, Paths: paths, Nodes: []string{}, Token: hold.FencingToken()}
+	if hold.Path() != "" {
+		e.Nodes = append(e.Nodes, hold.Path())
+	}
+	for _, m := range hold.Members() {
+		e.Nodes = append(e.Nodes, m.Path())
+	}
+	if err != nil {
+		e.Error = err.Error()
+	}
+	return writeJSON(inv.sys.err, e)
+}

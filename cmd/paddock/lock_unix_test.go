@@ -1,0 +1,312 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/recipes/locks"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// running is a process of the command.
+type running struct {
+	*exec.Cmd
+	t    *testing.T
+	out  *bufio.Scanner
+	errs bytes.Buffer
+}
+
+// start runs the command as a process of its own.
+func (s *shell) start(t *testing.T, args ...string) *running {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	p := &running{Cmd: exec.Command(self, args...), t: t} //nolint:noctx // it is killed below
+	p.Env = append(os.Environ(), asCommand+"=1", "PADDOCK_SERVERS="+s.ConnectString())
+	p.Stderr = &p.errs
+	out, err := p.StdoutPipe()
+	require.NoError(t, err)
+	p.out = bufio.NewScanner(out)
+	require.NoError(t, p.Start())
+	t.Cleanup(func() { _ = p.Process.Kill() })
+	return p
+}
+
+// line is the next line that it prints.
+func (p *running) line() string {
+	p.t.Helper()
+	require.True(p.t, p.out.Scan(), "it printed nothing more: %s", &p.errs)
+	return p.out.Text()
+}
+
+// ends waits for the end, and returns the exit code and the rest of what it printed.
+func (p *running) ends() (code int, rest []string) {
+	p.t.Helper()
+	for p.out.Scan() {
+		rest = append(rest, p.out.Text())
+	}
+	var exit *exec.ExitError
+	if err := p.Wait(); !errors.As(err, &exit) {
+		require.NoError(p.t, err)
+	}
+	return p.ProcessState.ExitCode(), rest
+}
+
+func (s *shell) process(t *testing.T, args ...string) (code int, out, errs string) {
+	t.Helper()
+	p := s.start(t, args...)
+	code, lines := p.ends()
+	return code, strings.Join(lines, "\n"), p.errs.String()
+}
+
+// alive is whether a process runs: a zombie does not.
+func alive(t *testing.T, pid string) bool {
+	t.Helper()
+	n, err := strconv.Atoi(pid)
+	require.NoError(t, err)
+	if state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", n)); err == nil {
+		return !bytes.Contains(state, []byte(") Z "))
+	}
+	return syscall.Kill(n, 0) == nil
+}
+
+func diesSoon(t *testing.T, pid string) {
+	t.Helper()
+	assert.Eventually(t, func() bool { return !alive(t, pid) }, 5*time.Second, 5*time.Millisecond)
+}
+
+func TestLockRunsACommand(t *testing.T) {
+	s := newShell(t)
+	client := s.client(t)
+	for name, tc := range map[string]struct {
+		args []string
+		code int
+	}{
+		"success":         {[]string{"/l", "--", "true"}, 0},
+		"failure":         {[]string{"/l", "--", "sh", "-c", "exit 7"}, 7},
+		"signal":          {[]string{"/l", "--", "sh", "-c", "kill -KILL $$"}, 128 + 9},
+		"not found":       {[]string{"/l", "--", "no-such-command"}, exitNoCommand},
+		"not executable":  {[]string{"/l", "--", "/etc/passwd"}, exitNotExecutable},
+		"no command":      {[]string{"/l"}, exitUsage},
+		"nothing":         {[]string{"/l", "--"}, exitUsage},
+		"no path":         {[]string{"--", "true"}, exitUsage},
+		"bad path":        {[]string{"l", "--", "true"}, exitUsage},
+		"both sides":      {[]string{"--read", "--write", "/l", "--", "true"}, exitUsage},
+		"a long grace":    {[]string{"--grace", "1h", "/l", "--", "true"}, exitUsage},
+		"a negative wait": {[]string{"--wait", "-1s", "/l", "--", "true"}, exitUsage},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, _, errs := s.process(t, append([]string{"lock"}, tc.args...)...)
+			assert.Equal(t, tc.code, code, errs)
+			if names, _, err := client.Children(t.Context(), "/l"); err == nil {
+				assert.Empty(t, names, "the lock is given back")
+			}
+		})
+	}
+}
+
+func TestLockTellsTheCommandOfTheLock(t *testing.T) {
+	s := newShell(t)
+	code, out, errs := s.process(t, "lock", "--id", "me", "/b", "/a", "--", "sh", "-c", `echo "$PADDOCK_TOKEN"; echo "$PADDOCK_LOCKS"`)
+	require.Equal(t, 0, code, errs)
+	lines := strings.Split(out, "\n")
+	require.Len(t, lines, 3)
+	assert.Equal(t, []string{lines[0] + " /b", lines[0] + " /a"}, lines[1:], "one transaction has made both nodes")
+	code, out, errs = s.process(t, "lock", "--json", "--read", "/rw", "--", "sh", "-c", `echo "[$PADDOCK_TOKEN]"`)
+	require.Equal(t, 0, code, errs)
+	assert.Equal(t, "[]", out, "a read side has no token")
+	e := decode[lockEvent](t, errs)
+	assert.Equal(t, "acquired", e.Event)
+	assert.Equal(t, []string{"/rw"}, e.Paths)
+	assert.Len(t, e.Nodes, 1)
+}
+
+func TestLockThatSomebodyElseHas(t *testing.T) {
+	s := newShell(t)
+	hold(t, locks.NewInterProcessMutex(s.client(t), "/l"))
+	for _, flag := range [][]string{{"--try"}, {"--wait", "50ms"}} {
+		code, out, errs := s.process(t, append(append([]string{"lock"}, flag...), "/l", "--", "echo", "ran")...)
+		assert.Equal(t, exitBusy, code, errs)
+		assert.Empty(t, out)
+	}
+	p := s.start(t, "lock", "/l", "--", "echo", "ran")
+	require.NoError(t, s.WaitChildren(t.Context(), "/l", 2))
+	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
+	code, out := p.ends()
+	assert.Equal(t, exitInterrupted, code)
+	assert.Empty(t, out)
+}
+
+func TestLockPassesSignalsOn(t *testing.T) {
+	s := newShell(t)
+	p := s.start(t, "lock", "/l", "--", "sh", "-c", `trap 'echo usr1' USR1; trap 'echo term; exit 3' TERM; echo ready; while :; do sleep 0.01; done`)
+	assert.Equal(t, "ready", p.line())
+	require.NoError(t, p.Process.Signal(syscall.SIGUSR1))
+	assert.Equal(t, "usr1", p.line())
+	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
+	code, rest := p.ends()
+	assert.Equal(t, 3, code)
+	assert.Equal(t, []string{"term"}, rest)
+}
+
+// What the command leaves behind in its group ends before the lock is given back.
+func TestLockLeavesNothingBehind(t *testing.T) {
+	s := newShell(t)
+	p := s.start(t, "lock", "--grace", "50ms", "/l", "--", "sh", "-c", `trap "" TERM; sleep 100 >/dev/null & echo $!`)
+	left := p.line()
+	code, _ := p.ends()
+	assert.Equal(t, 0, code)
+	assert.False(t, alive(t, left))
+}
+
+// A holder that is killed takes the command with it, and what that has started.
+func TestLockWhoseProcessIsKilled(t *testing.T) {
+	s := newShell(t)
+	p := s.start(t, "lock", "/l", "--", "sh", "-c", `sleep 100 >/dev/null & echo $!; echo $$; wait`)
+	grandchild, child := p.line(), p.line()
+	require.NoError(t, p.Process.Kill())
+	_ = p.Wait()
+	diesSoon(t, child)
+	diesSoon(t, grandchild)
+}
+
+// A lock that is broken ends the command: with SIGTERM, and with SIGKILL after the grace.
+func TestLockThatIsBroken(t *testing.T) {
+	s := newShell(t)
+	p := s.start(t, "lock", "--json", "--grace", "200ms", "/l", "--", "sh", "-c", `trap 'echo term' TERM; echo ready; while :; do sleep 0.01; done`)
+	assert.Equal(t, "ready", p.line())
+	s.ok(t, "break", "--yes", "/l")
+	code, rest := p.ends()
+	assert.Equal(t, exitLost, code)
+	assert.Equal(t, []string{"term"}, rest)
+	events := strings.Split(strings.TrimSpace(p.errs.String()), "\n")
+	require.GreaterOrEqual(t, len(events), 2)
+	e := decode[lockEvent](t, events[1])
+	assert.Equal(t, "lost", e.Event)
+	assert.NotEmpty(t, e.Error)
+}
+
+// ticks runs a command that writes the time into a file again and again, and returns that.
+func ticks(t *testing.T, s *shell, args ...string) (*running, func() []string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "ticks")
+	p := s.start(t, append(append([]string{"lock"}, args...), "/l", "--", "sh", "-c",
+		`trap 'echo term >>"$0"' TERM; echo $$; while :; do date +%s.%N >>"$0"; sleep 0.01; done`, file)...)
+	return p, func() []string {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		return strings.Split(strings.TrimSpace(string(text)), "\n")
+	}
+}
+
+// last is when a command ticked last.
+func last(t *testing.T, lines []string) time.Time {
+	t.Helper()
+	for i := len(lines) - 1; i >= 0; i-- {
+		if sec, nano, is := strings.Cut(lines[i], "."); is {
+			s, err := strconv.ParseInt(sec, 10, 64)
+			require.NoError(t, err)
+			n, err := strconv.ParseInt(nano, 10, 64)
+			require.NoError(t, err)
+			return time.Unix(s, n)
+		}
+	}
+	t.Fatal("it never ticked")
+	return time.Time{}
+}
+
+// Without a server, and with a holder that stands still, the command is dead before the
+// next owner can have the lock.
+func TestCommandIsDeadBeforeTheNextOwner(t *testing.T) {
+	for name, cut := range map[string]func(*shell, *running){
+		"no server":           func(s *shell, _ *running) { s.Stall(onlySession(t, s), zktest.BothWays) },
+		"the process stopped": func(_ *shell, p *running) { _ = p.Process.Signal(syscall.SIGSTOP) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShell(t, zktest.SessionTimeouts(time.Second, time.Minute))
+			p, ticked := ticks(t, s, "--session-timeout", "2s", "--grace", "200ms")
+			child := p.line()
+			time.Sleep(300 * time.Millisecond) //nolint:forbidigo // a process is watched
+			cut(s, p)
+			next, err := framework.Connect(t.Context(), framework.Config{ConnectString: s.ConnectString()})
+			require.NoError(t, err)
+			defer func() { assert.NoError(t, next.Close()) }()
+			h, err := locks.NewInterProcessMutex(next, "/l").Acquire(t.Context())
+			require.NoError(t, err)
+			granted := time.Now()
+			assert.False(t, alive(t, child))
+			lines := ticked()
+			t.Logf("the last tick came %v before the next grant", granted.Sub(last(t, lines)).Round(time.Millisecond))
+			assert.True(t, last(t, lines).Before(granted))
+			if name == "no server" {
+				assert.Contains(t, lines, "term", "it was told before")
+			}
+			require.NoError(t, h.Release())
+			_ = p.Process.Signal(syscall.SIGCONT)
+			_ = p.Process.Kill()
+			_ = p.Wait()
+		})
+	}
+}
+
+// onlySession is the session of the one client that there is.
+func onlySession(t *testing.T, s *shell) int64 {
+	t.Helper()
+	all := s.Sessions()
+	require.Len(t, all, 1)
+	return all[0].ID
+}
+
+func TestGuard(t *testing.T) {
+	for name, tc := range map[string]struct {
+		lines []string
+		close bool
+		kills bool
+	}{
+		"done":                       {lines: []string{"group 5", "left 3600000000000", "done"}},
+		"the end without done":       {lines: []string{"group 5"}, close: true, kills: true},
+		"the end before any command": {close: true},
+		"the time is up":             {lines: []string{"group 5", "left 1"}, kills: true},
+		"the time was up at once":    {lines: []string{"group 5", "left -7"}, kills: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lines, killed := make(chan string), make(chan int, 4)
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				guardBy(lines, func(group int) { killed <- group })
+			}()
+			for _, line := range tc.lines {
+				lines <- line
+			}
+			if tc.kills && !tc.close {
+				assert.Equal(t, 5, <-killed)
+				lines <- "done"
+			}
+			if tc.close {
+				close(lines)
+			}
+			<-ended
+			if tc.kills && tc.close {
+				assert.Equal(t, 5, <-killed)
+			}
+			assert.Empty(t, killed)
+		})
+	}
+}
