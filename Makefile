@@ -79,11 +79,10 @@ test-interop: ## in one queue with Curator, kazoo and zk.Lock (needs a JDK, libc
 	@.ci/gotest -tags interop $(RACE) -count=1 -timeout 10m -parallel 8 ./internal/test/interop
 
 # Modules of their own, so that a database driver and a scheduler are no dependencies of ours.
-test-examples: ## data in a database and in an object store, and the jobs of a scheduler (fetches modules)
-	@cd examples/fencing && go mod tidy -diff && $(LINT) run
-	@cd examples/fencing && go test $(RACE) -shuffle=on ./...
-	@cd examples/gocron && go mod tidy -diff && $(LINT) run
-	@cd examples/gocron && go test $(RACE) -shuffle=on ./...
+test-examples: ## modules of their own: fenced data, the jobs of a scheduler, metrics and traces (fetches modules)
+	@for module in examples/fencing examples/gocron framework/monitor/monitorprom framework/monitor/monitorotel; do \
+		echo $$module; (cd $$module && go mod tidy -diff && $(LINT) run && go test $(RACE) -shuffle=on ./...); \
+	done
 
 test-secrets: ## every case with a marked password, everything logged: it is told nowhere
 	@out=$$(mktemp); trap 'rm -f "$$out"' EXIT; \

@@ -177,22 +177,21 @@ func (m *InterProcessMultiLock) Ordered() *InterProcessMultiLock {
 // in the way of a semaphore mutex the last time. On servers before 3.6 the first
 // MultiLock of each client costs it its connection.
 func (m *InterProcessMultiLock) Acquire(ctx context.Context) (*Hold, error) {
+	if t := m.tracing(ctx); t != nil {
+		return m.traced(ctx, t, noLimit)
+	}
 	return m.take(ctx, noLimit)
 }
 
 // TryAcquire waits at most wait for all members together; see Lock.
 func (m *InterProcessMultiLock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
+	if t := m.tracing(ctx); t != nil {
+		return m.traced(ctx, t, limit{bounded: true, wait: wait})
+	}
 	return m.take(ctx, limit{bounded: true, wait: wait})
 }
 
 func (m *InterProcessMultiLock) take(ctx context.Context, lim limit) (*Hold, error) {
-	if t := m.tracing(ctx); t != nil {
-		return t.acquire(ctx, m.lock(), func(ctx context.Context) (*Hold, error) { return m.acquire(ctx, lim) })
-	}
-	return m.acquire(ctx, lim)
-}
-
-func (m *InterProcessMultiLock) acquire(ctx context.Context, lim limit) (*Hold, error) {
 	if m == nil || len(m.members) == 0 && m.err == nil {
 		return nil, opError("acquire", "multi-lock", ErrInvalidLock)
 	}

@@ -102,7 +102,7 @@ func parts(c *framework.Client, path string, opts []Option) (session.Core, strin
 // client there is no round trip, if that hands the lock over.
 func (m *InterProcessMutex) Acquire(ctx context.Context) (*Hold, error) {
 	if t := m.tracing(ctx); t != nil {
-		return t.acquire(ctx, m.lock(), m.acquire)
+		return m.traced(ctx, t, m.acquire)
 	}
 	return m.acquire(ctx)
 }
@@ -122,7 +122,7 @@ func (m *InterProcessMutex) acquire(ctx context.Context) (*Hold, error) {
 // a goroutine of this client, two if nobody has it.
 func (m *InterProcessMutex) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
 	if t := m.tracing(ctx); t != nil {
-		return t.acquire(ctx, m.lock(), func(ctx context.Context) (*Hold, error) { return m.tryAcquire(ctx, wait) })
+		return m.traced(ctx, t, func(ctx context.Context) (*Hold, error) { return m.tryAcquire(ctx, wait) })
 	}
 	return m.tryAcquire(ctx, wait)
 }

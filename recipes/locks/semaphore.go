@@ -64,12 +64,18 @@ func NewInterProcessSemaphore(c *framework.Client, path string, leases int, opts
 // Cost: one round trip if nobody is in the way and both parents are there. Two
 // if somebody was in the way of the same object the last time.
 func (s *InterProcessSemaphore) Acquire(ctx context.Context) (*Hold, error) {
+	if t := s.tracing(ctx); t != nil {
+		return s.traced(ctx, t, 1, noLimit)
+	}
 	return s.take(ctx, 1, noLimit)
 }
 
 // TryAcquire waits at most wait; see Lock. With wait <= 0 it does not wait for
 // others to return a lease, but for callers that are just being given one.
 func (s *InterProcessSemaphore) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
+	if t := s.tracing(ctx); t != nil {
+		return s.traced(ctx, t, 1, limit{bounded: true, wait: wait})
+	}
 	return s.take(ctx, 1, limit{bounded: true, wait: wait})
 }
 
@@ -80,22 +86,21 @@ func (s *InterProcessSemaphore) TryAcquire(ctx context.Context, wait time.Durati
 // waits for them. If nothing moves for a quarter of a second or more, and a participant
 // behind it has a lease already, it gives up its turn and queues again at the end.
 func (s *InterProcessSemaphore) AcquireN(ctx context.Context, n int) (*Hold, error) {
+	if t := s.tracing(ctx); t != nil {
+		return s.traced(ctx, t, n, noLimit)
+	}
 	return s.take(ctx, n, noLimit)
 }
 
 // TryAcquireN is AcquireN with a limit to the wait, as TryAcquire.
 func (s *InterProcessSemaphore) TryAcquireN(ctx context.Context, n int, wait time.Duration) (*Hold, error) {
+	if t := s.tracing(ctx); t != nil {
+		return s.traced(ctx, t, n, limit{bounded: true, wait: wait})
+	}
 	return s.take(ctx, n, limit{bounded: true, wait: wait})
 }
 
 func (s *InterProcessSemaphore) take(ctx context.Context, n int, lim limit) (*Hold, error) {
-	if t := s.tracing(ctx); t != nil {
-		return t.acquire(ctx, s.lock(), func(ctx context.Context) (*Hold, error) { return s.acquire(ctx, n, lim) })
-	}
-	return s.acquire(ctx, n, lim)
-}
-
-func (s *InterProcessSemaphore) acquire(ctx context.Context, n int, lim limit) (*Hold, error) {
 	if s.isZero() {
 		return nil, opError("acquire", "", ErrInvalidLock)
 	}

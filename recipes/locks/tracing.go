@@ -218,6 +218,21 @@ func (a *acquiring) end(hold *Hold, err error) {
 	a.End(a.ctx, a.op, r)
 }
 
+// The acquisitions of each kind of lock, as they are told. They are functions of their own,
+// as what is on the stack is paid for by every waiter, also without a tracer.
+
+func (m *InterProcessMutex) traced(ctx context.Context, t *tracing, take func(context.Context) (*Hold, error)) (*Hold, error) {
+	return t.acquire(ctx, m.lock(), take)
+}
+
+func (s *InterProcessSemaphore) traced(ctx context.Context, t *tracing, n int, lim limit) (*Hold, error) {
+	return t.acquire(ctx, s.lock(), func(ctx context.Context) (*Hold, error) { return s.take(ctx, n, lim) })
+}
+
+func (m *InterProcessMultiLock) traced(ctx context.Context, t *tracing, lim limit) (*Hold, error) {
+	return t.acquire(ctx, m.lock(), func(ctx context.Context) (*Hold, error) { return m.take(ctx, lim) })
+}
+
 // lockOf is a lock with the node of a hold.
 func (h *Hold) lockOf(l monitor.Lock) monitor.Lock {
 	if o := h.ownership; o.queue != nil {

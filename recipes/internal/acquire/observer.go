@@ -31,6 +31,15 @@ const (
 	End                          // Run returns
 )
 
+// tellWait says that a contender of a queue waits, with its node in full, how many nodes are
+// before that, and the name of the one that it waits for. It is a call of its own, as what
+// is on the stack while an attempt waits is paid for by every waiter.
+//
+//go:noinline
+func (a *Attempt) tellWait(q *Queue, node string, at int, ahead string) {
+	a.tell(Event{Kind: Wait, Queue: q, Node: node, At: at, Ahead: ahead})
+}
+
 func (a *Attempt) tell(e Event) {
 	if a.observer != nil {
 		a.observer.Observe(e)

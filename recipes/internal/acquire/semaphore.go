@@ -217,10 +217,10 @@ func (s *Semaphore) giveBack(a *Attempt) {
 
 func (s *Semaphore) wait(ctx context.Context, a *Attempt, c *transport.Conn) (bool, error) {
 	if s.stage != leasing {
-		a.tell(Event{Kind: Wait, Queue: s.turn.queue, Node: s.turn.path, At: s.turnPosition.At, Ahead: s.turnPosition.Ahead})
+		a.tellWait(s.turn.queue, s.turn.path, s.turnPosition.At, s.turnPosition.Ahead)
 		return false, a.waitFor(ctx, c, s.turn, &s.turnPosition)
 	}
-	a.tell(Event{Kind: Wait, Queue: s.turn.queue, Node: s.turn.path})
+	a.tellWait(s.turn.queue, s.turn.path, 0, "")
 	late, stop := s.stalled()
 	defer stop()
 	select {

@@ -73,7 +73,7 @@ func (s *Single) judge(a *Attempt) (step, error) {
 
 func (s *Single) wait(ctx context.Context, a *Attempt, c *transport.Conn) (bool, error) {
 	k := s.wanted[0]
-	a.tell(Event{Kind: Wait, Queue: k.queue, Node: k.path, At: s.position.At, Ahead: s.position.Ahead})
+	a.tellWait(k.queue, k.path, s.position.At, s.position.Ahead)
 	if q := k.queue; q.EventGrants && (q.LookAhead || s.position.At == 1) {
 		return s.predecessor.wait(ctx, a, c, k, &s.position)
 	}

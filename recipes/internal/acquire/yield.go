@@ -113,9 +113,9 @@ func (a *Multi) wait(ctx context.Context, _ *Attempt, c *transport.Conn) (first 
 		switch {
 		case !m.waits():
 		case m.turn != nil: // turn and lease are one acquisition
-			a.tell(Event{Kind: Wait, Queue: m.turn.queue, Node: m.path, At: m.at, Ahead: m.ahead})
+			a.tellWait(m.turn.queue, m.path, m.at, m.ahead)
 		default:
-			a.tell(Event{Kind: Wait, Queue: m.queue, Node: m.path, At: m.at, Ahead: m.ahead})
+			a.tellWait(m.queue, m.path, m.at, m.ahead)
 		}
 	}
 	var check <-chan time.Time

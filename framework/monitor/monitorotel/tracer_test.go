@@ -1,0 +1,89 @@
+package monitorotel_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.uber.org/goleak"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/framework/monitor/monitorotel"
+	"github.com/paddock-zk/paddock/recipes/locks"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestSpansAndMetrics(t *testing.T) {
+	srv := zktest.Start(t)
+	spans, reader := tracetest.NewSpanRecorder(), metric.NewManualReader()
+	tracers, meters := trace.NewTracerProvider(trace.WithSpanProcessor(spans)), metric.NewMeterProvider(metric.WithReader(reader))
+	tracer, err := monitorotel.New(monitorotel.WithTracerProvider(tracers), monitorotel.WithMeterProvider(meters))
+	require.NoError(t, err)
+	c, err := framework.Connect(t.Context(), framework.Config{ConnectString: srv.ConnectString(), Tracer: tracer})
+	require.NoError(t, err)
+	stop, err := tracer.Watch(c)
+	require.NoError(t, err)
+
+	ctx, outer := tracers.Tracer("app").Start(t.Context(), "order 7")
+	hold, err := locks.NewInterProcessMutex(c, "/orders/7").Acquire(ctx)
+	require.NoError(t, err)
+	_, _, err = c.Get(hold.Context(), "/none")
+	require.ErrorIs(t, err, framework.ErrNoNode)
+	_, err = locks.NewInterProcessMutex(c, "/orders/7").TryAcquire(t.Context(), 0)
+	require.ErrorIs(t, err, locks.ErrNotAcquired)
+	var data metricdata.ResourceMetrics
+	require.NoError(t, reader.Collect(t.Context(), &data))
+	require.NoError(t, hold.Release())
+	outer.End()
+
+	ended := make(map[string]trace.ReadOnlySpan)
+	var outcomes []string
+	for _, s := range spans.Ended() {
+		if _, again := ended[s.Name()]; !again {
+			ended[s.Name()] = s
+		}
+		for _, a := range s.Attributes() {
+			if a.Key == monitorotel.OutcomeKey {
+				outcomes = append(outcomes, s.Name()+": "+a.Value.AsString())
+			}
+		}
+	}
+	assert.Equal(t, []string{"acquire mutex: acquired", "zookeeper get: failed", "acquire mutex: busy", "release mutex: released", "hold mutex: released"}, outcomes)
+	id := outer.SpanContext().SpanID()
+	assert.Equal(t, id, ended["acquire mutex"].Parent().SpanID())
+	assert.Equal(t, id, ended["hold mutex"].Parent().SpanID())
+	assert.Equal(t, ended["hold mutex"].SpanContext().SpanID(), ended["zookeeper get"].Parent().SpanID(), "what is done under a lock is below its hold")
+	assert.Equal(t, codes.Error, ended["zookeeper get"].Status().Code)
+	assert.Contains(t, ended["hold mutex"].Attributes(), monitorotel.TokenKey.Int64(tokenOf(ended["hold mutex"])))
+
+	found := make(map[string]bool)
+	for _, scope := range data.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			found[m.Name] = true
+		}
+	}
+	for _, name := range []string{"paddock.lock.acquire.duration", "paddock.call.duration", "paddock.events", "paddock.session.lease", "paddock.lock.holds"} {
+		assert.True(t, found[name], name)
+	}
+	require.NoError(t, stop())
+	require.NoError(t, c.Close())
+	require.NoError(t, tracers.Shutdown(t.Context()))
+	require.NoError(t, meters.Shutdown(t.Context()))
+}
+
+// tokenOf is the token of a span, which is there.
+func tokenOf(s trace.ReadOnlySpan) int64 {
+	for _, a := range s.Attributes() {
+		if a.Key == monitorotel.TokenKey {
+			return a.Value.AsInt64()
+		}
+	}
+	return -1
+}

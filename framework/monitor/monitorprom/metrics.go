@@ -1,0 +1,204 @@
+// Package monitorprom makes Prometheus metrics of what a client does with locks. It is a
+// module of its own, so that only programs that use it depend on Prometheus.
+package monitorprom
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/framework/monitor"
+	"github.com/paddock-zk/paddock/listeners"
+)
+
+// Metrics is a monitor.Tracer for framework.Config.Tracer, and a prometheus.Collector. One
+// may serve several clients. Make it with New. All methods may be called by many
+// goroutines at once.
+type Metrics struct {
+	monitor.Nothing
+	label func(monitor.Lock) string
+
+	acquire, hold, call *prometheus.HistogramVec
+	events              *prometheus.CounterVec
+	gauges              []*prometheus.Desc
+
+	mu      sync.Mutex // guards clients
+	clients []*framework.Client
+}
+
+// Option changes Metrics.
+type Option func(*Metrics)
+
+// Label gives metrics of locks a label "lock", which fn makes of each lock. It must have
+// few values: a path with a number of an order in it makes a series for each order. By
+// default it is empty.
+func Label(fn func(monitor.Lock) string) Option { return func(m *Metrics) { m.label = fn } }
+
+const namespace = "paddock"
+
+// waits are the bounds of buckets, in seconds: a free lock takes a round trip, and a
+// contended one as long as others work.
+var waits = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800}
+
+const (
+	connected = iota
+	leaseLeft
+	timeout
+	holds
+	waiters
+	oldestHold
+	oldestWait
+)
+
+// New makes metrics. They are not registered yet.
+func New(opts ...Option) *Metrics {
+	histogram := func(name, help string, labels ...string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: waits}, labels)
+	}
+	gauge := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc(prometheus.BuildFQName(namespace, "", name), help, labels, nil)
+	}
+	m := &Metrics{
+		label:   func(monitor.Lock) string { return "" },
+		acquire: histogram("acquire_seconds", "How long acquisitions took, by how they ended.", "kind", "lock", "outcome"),
+		hold:    histogram("hold_seconds", "How long locks were held, by how that ended.", "kind", "lock", "outcome"),
+		call:    histogram("call_seconds", "How long calls of the client took, by how they ended.", "call", "outcome"),
+		events: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: namespace, Name: "events_total", Help: "What has happened: waiting, yielded, retried, uncertain, confirmed, connection, lease renewed.",
+		}, []string{"event"}),
+		gauges: []*prometheus.Desc{
+			connected:  gauge("connected", "Clients that are connected."),
+			leaseLeft:  gauge("session_lease_seconds", "How long the session lasts at least if no server answers any more; of several clients the least."),
+			timeout:    gauge("session_timeout_seconds", "The session timeout that the servers granted; of several clients the least."),
+			holds:      gauge("holds", "Nodes that locks hold now.", "kind", "lock"),
+			waiters:    gauge("waiters", "Goroutines that wait for a lock now.", "kind", "lock"),
+			oldestHold: gauge("oldest_hold_seconds", "How long the oldest of them is held.", "kind", "lock"),
+			oldestWait: gauge("oldest_wait_seconds", "How long the oldest of them has waited.", "kind", "lock"),
+		},
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// Watch adds gauges of a client: its connection, what it holds and who waits. They are
+// taken when the metrics are collected, until stop is called.
+func (m *Metrics) Watch(c *framework.Client) (stop func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.clients = append(m.clients, c)
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		for i, other := range m.clients {
+			if other == c {
+				m.clients = append(m.clients[:i:i], m.clients[i+1:]...)
+				return
+			}
+		}
+	}
+}
+
+// End implements monitor.Tracer.
+func (m *Metrics) End(_ context.Context, op monitor.Operation, r monitor.Result) {
+	took := r.Ended.Sub(op.Began).Seconds()
+	switch op.Kind {
+	case monitor.Acquire:
+		m.acquire.WithLabelValues(op.Lock.Kind, m.label(op.Lock), string(r.Outcome)).Observe(took)
+	case monitor.Hold:
+		m.hold.WithLabelValues(op.Lock.Kind, m.label(op.Lock), string(r.Outcome)).Observe(took)
+	case monitor.Call:
+		m.call.WithLabelValues(op.Name, string(r.Outcome)).Observe(took)
+	}
+}
+
+// Event implements monitor.Tracer.
+func (m *Metrics) Event(_ context.Context, e monitor.Event) {
+	m.events.WithLabelValues(e.Kind.String()).Inc()
+}
+
+// Describe implements prometheus.Collector.
+func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
+	for _, c := range m.collectors() {
+		c.Describe(ch)
+	}
+	for _, g := range m.gauges {
+		ch <- g
+	}
+}
+
+func (m *Metrics) collectors() []prometheus.Collector {
+	return []prometheus.Collector{m.acquire, m.hold, m.call, m.events}
+}
+
+// series is which locks are counted together.
+type series struct{ kind, lock string }
+
+// count is how many there are, and since when the oldest.
+type count struct {
+	n     int
+	since time.Time
+}
+
+func (c *count) add(since time.Time) {
+	if c.n++; c.n == 1 || since.Before(c.since) {
+		c.since = since
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
+	for _, c := range m.collectors() {
+		c.Collect(ch)
+	}
+	m.mu.Lock()
+	clients := append([]*framework.Client(nil), m.clients...)
+	m.mu.Unlock()
+	if len(clients) == 0 {
+		return
+	}
+	up := 0
+	least := monitor.Stats{LeaseLeft: 1 << 62, Timeout: 1 << 62}
+	held, waiting := make(map[series]*count), make(map[series]*count)
+	for _, c := range clients {
+		s := c.Stats()
+		if s.State == listeners.Connected || s.State == listeners.Reconnected {
+			up++
+		}
+		least.LeaseLeft, least.Timeout = min(least.LeaseLeft, s.LeaseLeft), min(least.Timeout, s.Timeout)
+		for _, h := range c.Holds() {
+			m.counted(held, h.Lock).add(h.Since)
+		}
+		for _, w := range c.Waiters() {
+			m.counted(waiting, w.Lock).add(w.Since)
+		}
+	}
+	gauge := func(which int, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(m.gauges[which], prometheus.GaugeValue, v, labels...)
+	}
+	gauge(connected, float64(up))
+	gauge(leaseLeft, least.LeaseLeft.Seconds())
+	gauge(timeout, least.Timeout.Seconds())
+	now := time.Now()
+	for s, c := range held {
+		gauge(holds, float64(c.n), s.kind, s.lock)
+		gauge(oldestHold, now.Sub(c.since).Seconds(), s.kind, s.lock)
+	}
+	for s, c := range waiting {
+		gauge(waiters, float64(c.n), s.kind, s.lock)
+		gauge(oldestWait, now.Sub(c.since).Seconds(), s.kind, s.lock)
+	}
+}
+
+// counted is where a lock is counted.
+func (m *Metrics) counted(in map[series]*count, lock monitor.Lock) *count {
+	s := series{lock.Kind, m.label(lock)}
+	if in[s] == nil {
+		in[s] = new(count)
+	}
+	return in[s]
+}

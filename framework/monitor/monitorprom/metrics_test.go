@@ -1,0 +1,144 @@
+package monitorprom_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/framework/monitor"
+	"github.com/paddock-zk/paddock/framework/monitor/monitorprom"
+	"github.com/paddock-zk/paddock/recipes/locks"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func connect(t *testing.T, srv *zktest.Server, m *monitorprom.Metrics) *framework.Client {
+	t.Helper()
+	c, err := framework.Connect(t.Context(), framework.Config{ConnectString: srv.ConnectString(), Tracer: m})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, c.Close()) })
+	return c
+}
+
+// values are the samples of a metric that is no histogram, or how many observations each
+// series of a histogram has, by their labels.
+func values(t *testing.T, r *prometheus.Registry, name string) map[string]float64 {
+	t.Helper()
+	families, err := r.Gather()
+	require.NoError(t, err)
+	all := make(map[string]float64)
+	for _, f := range families {
+		if f.GetName() != name {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			var labels []string
+			for _, l := range m.GetLabel() {
+				labels = append(labels, l.GetValue())
+			}
+			v := m.GetGauge().GetValue() + m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
+			all[strings.Join(labels, " ")] = v
+		}
+	}
+	return all
+}
+
+func TestMetrics(t *testing.T) {
+	srv := zktest.Start(t)
+	m := monitorprom.New(monitorprom.Label(func(l monitor.Lock) string { return strings.Split(l.Path, "/")[1] }))
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(m)
+	c := connect(t, srv, m)
+	assert.Empty(t, values(t, registry, "paddock_connected"), "nobody is watched")
+	stop := m.Watch(c)
+	lock := locks.NewInterProcessMutex(c, "/orders/7")
+	hold, err := lock.Acquire(t.Context())
+	require.NoError(t, err)
+	other := connect(t, srv, monitorprom.New())
+	_, err = locks.NewInterProcessMutex(other, "/orders/7").TryAcquire(t.Context(), 0)
+	require.ErrorIs(t, err, locks.ErrNotAcquired)
+	_, err = locks.NewInterProcessMutex(c, "/orders/7").TryAcquire(t.Context(), 0)
+	require.ErrorIs(t, err, locks.ErrNotAcquired)
+	ctx, cancel := context.WithCancel(t.Context())
+	waited := make(chan error)
+	go func() {
+		_, err := lock.Acquire(ctx)
+		waited <- err
+	}()
+	require.Eventually(t, func() bool { return len(c.Waiters()) == 1 }, 5*time.Second, time.Millisecond)
+
+	assert.Equal(t, map[string]float64{"": 1}, values(t, registry, "paddock_connected"))
+	assert.Equal(t, map[string]float64{"mutex orders": 1}, values(t, registry, "paddock_holds"))
+	assert.Equal(t, map[string]float64{"mutex orders": 1}, values(t, registry, "paddock_waiters"))
+	assert.Positive(t, values(t, registry, "paddock_oldest_wait_seconds")["mutex orders"])
+	assert.Positive(t, values(t, registry, "paddock_oldest_hold_seconds")["mutex orders"])
+	assert.InDelta(t, c.SessionTimeout().Seconds(), values(t, registry, "paddock_session_lease_seconds")[""], 5)
+	cancel()
+	require.ErrorIs(t, <-waited, context.Canceled)
+	require.NoError(t, hold.Release())
+	_, _, err = c.Get(t.Context(), "/none")
+	require.ErrorIs(t, err, framework.ErrNoNode)
+	assert.Equal(t, map[string]float64{"mutex orders acquired": 1, "mutex orders busy": 1, "mutex orders canceled": 1}, values(t, registry, "paddock_acquire_seconds"))
+	assert.Equal(t, map[string]float64{"mutex orders released": 1}, values(t, registry, "paddock_hold_seconds"))
+	assert.Equal(t, map[string]float64{"get failed": 1}, values(t, registry, "paddock_call_seconds"))
+	assert.GreaterOrEqual(t, values(t, registry, "paddock_events_total")["connection"], 1.)
+	problems, err := testutil.GatherAndLint(registry)
+	require.NoError(t, err)
+	assert.Empty(t, problems)
+	stop()
+	assert.Empty(t, values(t, registry, "paddock_connected"))
+}
+
+// Each query of the dashboard asks for metrics that there are, and each metric is shown.
+func TestDashboard(t *testing.T) {
+	text, err := os.ReadFile("dashboard.json")
+	require.NoError(t, err)
+	var board struct {
+		Panels []struct {
+			ID      int
+			Title   string
+			GridPos struct{ H, W, X, Y int }
+			Targets []struct{ Expr string }
+		}
+	}
+	require.NoError(t, json.Unmarshal(text, &board))
+	described := make(chan *prometheus.Desc, 100)
+	monitorprom.New().Describe(described)
+	close(described)
+	known := make(map[string]bool)
+	for d := range described {
+		known[regexp.MustCompile(`fqName: "([^"]*)"`).FindStringSubmatch(d.String())[1]] = false
+	}
+	ids := make(map[int]bool)
+	for _, p := range board.Panels {
+		assert.False(t, ids[p.ID], "panel %d twice", p.ID)
+		ids[p.ID] = true
+		assert.LessOrEqual(t, p.GridPos.X+p.GridPos.W, 24, p.Title)
+		require.NotEmpty(t, p.Targets, p.Title)
+		for _, target := range p.Targets {
+			names := regexp.MustCompile(`paddock_\w+`).FindAllString(target.Expr, -1)
+			require.NotEmpty(t, names, target.Expr)
+			for _, name := range names {
+				name = strings.TrimSuffix(strings.TrimSuffix(name, "_count"), "_bucket")
+				assert.Contains(t, known, name)
+				known[name] = true
+			}
+			assert.Equal(t, strings.Count(target.Expr, "("), strings.Count(target.Expr, ")"), target.Expr)
+		}
+	}
+	for name, shown := range known {
+		assert.True(t, shown, "%s is on no panel", name)
+	}
+}
