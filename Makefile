@@ -20,9 +20,9 @@ RACE ?= $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 # Packages with tests that carry the build tag realzk.
 ZK_PACKAGES = $(sort $(dir $(shell grep -rlE '^//go:build .*\brealzk\b' --include='*_test.go' .)))
 
-MODULES := . internal/test/simulation tools tools/lint
+MODULES := . internal/test/simulation internal/test/browser tools tools/lint
 
-.PHONY: help demo check lint fmt vuln test test-noraw test-full test-zk test-interop test-examples test-secrets cover fuzz sim faults break bench
+.PHONY: help demo check lint fmt vuln test test-noraw test-full test-zk test-interop test-examples test-page test-secrets cover fuzz sim faults break bench
 
 help: ## list targets
 	@awk -F ':.*## ' '/^#: / {print "\n" substr($$0, 4)} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,11 +41,11 @@ lint: ## tidy modules, format, vet and .golangci.yml
 	@$(LINT) config verify
 	@$(LINT) fmt --diff
 	@$(LINT) run
-	@cd internal/test/simulation && $(LINT) fmt --diff && $(LINT) run
+	@for module in simulation browser; do (cd internal/test/$$module && $(LINT) fmt --diff && $(LINT) run); done
 
 fmt: ## format all files
 	@$(LINT) fmt
-	@cd internal/test/simulation && $(LINT) fmt
+	@for module in simulation browser; do (cd internal/test/$$module && $(LINT) fmt); done
 
 test: ## everything that needs only Go, on the in-process server
 	@echo "running the tests; this takes 3 to 10 minutes, a package at a time"
@@ -83,6 +83,9 @@ test-examples: ## modules of their own: fenced data, the jobs of a scheduler, me
 	@for module in examples/fencing examples/gocron framework/monitor/monitorprom framework/monitor/monitorotel; do \
 		echo $$module; (cd $$module && go mod tidy -diff && $(LINT) run && go test $(RACE) -shuffle=on ./...); \
 	done
+
+test-page: ## the page of locks in a browser (needs Chromium); ARGS=-update renews the pictures in docs/pictures
+	@cd internal/test/browser && go test $(RACE) -count=1 -timeout 5m . $(if $(ARGS),-args $(ARGS))
 
 test-secrets: ## every case with a marked password, everything logged: it is told nowhere
 	@out=$$(mktemp); trap 'rm -f "$$out"' EXIT; \

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/lockview"
 )
 
 // errNotConfirmed reports a break that nobody confirmed.
@@ -15,10 +16,10 @@ var errNotConfirmed = errors.New("nothing was deleted")
 
 // broken is a node that was deleted, or was to be.
 type broken struct {
-	Node    string `json:"node"`
-	Deleted bool   `json:"deleted"` // false: it had gone by itself
-	Token   int64  `json:"token"`
-	Data    text   `json:"data"`
+	Node    string        `json:"node"`
+	Deleted bool          `json:"deleted"` // false: it had gone by itself
+	Token   int64         `json:"token"`
+	Data    lockview.Text `json:"data"`
 }
 
 // breakLock deletes the nodes of those that hold a lock, or the node of one participant.
@@ -28,7 +29,7 @@ func breakLock(ctx context.Context, inv *invocation) error {
 		return err
 	}
 	node := ""
-	if contenderName.MatchString(path) {
+	if lockview.ContenderName.MatchString(path) {
 		if path, node = framework.PathAndNode(path); inv.all {
 			return inv.verb.misuse("--all is for a lock, and %s is one participant's node", node)
 		}
@@ -43,19 +44,19 @@ func (inv *invocation) breakAt(ctx context.Context, client *framework.Client, pa
 	at := path
 	if parent, queue := framework.PathAndNode(path); name != "" && (queue == "locks" || queue == "leases") {
 		if names, _, err := client.Children(ctx, parent); err == nil {
-			if is, _ := kindOf(names); is == kindSemaphore {
+			if is, _ := lockview.KindOf(names); is == lockview.Semaphore {
 				at = parent // the node is of one of a semaphore's queues
 			}
 		}
 	}
-	q, err := look(ctx, client, at, inv.semaphore)
+	q, err := lockview.Look(ctx, client, at, inv.semaphore)
 	if err != nil {
 		return err
 	}
-	if q.Kind == kindNone {
-		return fmt.Errorf("%s: %w: nobody stands in a queue there", path, errNoLock)
+	if q.Kind == lockview.None {
+		return fmt.Errorf("%s: %w: nobody stands in a queue there", path, lockview.ErrNoLock)
 	}
-	var victims []participant
+	var victims []lockview.Participant
 	for _, p := range q.Participants {
 		switch {
 		case name != "" && p.Node != framework.MakePath(path, name):
@@ -74,11 +75,11 @@ func (inv *invocation) breakAt(ctx context.Context, client *framework.Client, pa
 }
 
 // confirm says what will be deleted, and asks unless --yes was given.
-func (inv *invocation) confirm(q *queueState, victims []participant) error {
+func (inv *invocation) confirm(q *lockview.Queue, victims []lockview.Participant) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s. These nodes will be deleted:\n", printable(q.Path), q.Kind)
+	fmt.Fprintf(&b, "%s: %s. These nodes will be deleted:\n", lockview.Printable(q.Path), q.Kind)
 	for _, p := range victims {
-		fmt.Fprintf(&b, "  %s\n    %s, session %v, token %d: %s\n", printable(p.Node), q.Kind.words(p.Holds), p.Session, p.Token, excerpt(p.Data))
+		fmt.Fprintf(&b, "  %s\n    %s, session %v, token %d: %s\n", lockview.Printable(p.Node), q.Kind.Words(p.Holds), p.Session, p.Token, lockview.Excerpt(p.Data))
 	}
 	b.WriteString("Whoever holds the lock may go on for as long as it takes to hear of it. The next in the queue gets the lock at once.\n")
 	inv.sys.complain(strings.TrimSuffix(b.String(), "\n"))
@@ -97,7 +98,7 @@ func (inv *invocation) confirm(q *queueState, victims []participant) error {
 }
 
 // deleteAll deletes nodes and prints which.
-func (inv *invocation) deleteAll(ctx context.Context, client *framework.Client, victims []participant) error {
+func (inv *invocation) deleteAll(ctx context.Context, client *framework.Client, victims []lockview.Participant) error {
 	done := []broken{}
 	for _, p := range victims {
 		err := client.Delete(ctx, p.Node, framework.AnyVersion, framework.Idempotent())
@@ -112,7 +113,7 @@ func (inv *invocation) deleteAll(ctx context.Context, client *framework.Client, 
 		if err != nil {
 			says = "had gone "
 		}
-		if err := inv.print(says + printable(p.Node) + "\n"); err != nil {
+		if err := inv.print(says + lockview.Printable(p.Node) + "\n"); err != nil {
 			return err
 		}
 	}

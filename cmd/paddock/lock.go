@@ -11,18 +11,9 @@ import (
 	"time"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/lockview"
 	"github.com/paddock-zk/paddock/recipes/locks"
 )
-
-// commandError is the exit code of a command that was run under a lock, or of one that
-// could not be run.
-type commandError struct {
-	code int
-	text string // "" if the command has had its say
-}
-
-// Error implements error.
-func (e *commandError) Error() string { return e.text }
 
 // lock runs a command while it holds a lock.
 func lock(ctx context.Context, inv *invocation) error {
@@ -163,7 +154,7 @@ type lockEvent struct {
 func (inv *invocation) lockEvent(event string, paths []string, hold *locks.Hold, err error) error {
 	if !inv.json {
 		if err != nil {
-			inv.sys.complain("paddock: the command is told to end: " + printable(err.Error()))
+			inv.sys.complain("paddock: the command is told to end: " + lockview.Printable(err.Error()))
 		}
 		return nil
 	}

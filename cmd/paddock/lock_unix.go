@@ -45,9 +45,9 @@ func newCommand(inv *invocation) (*command, error) {
 	path, err := exec.LookPath(args[0])
 	switch {
 	case errors.Is(err, os.ErrPermission):
-		return nil, &commandError{exitNotExecutable, err.Error()}
+		return nil, &codeError{exitNotExecutable, err.Error()}
 	case err != nil:
-		return nil, &commandError{exitNoCommand, err.Error()}
+		return nil, &codeError{exitNoCommand, err.Error()}
 	}
 	c := &command{path: path, args: args, waits: make(chan syscall.WaitStatus)}
 	for i, stream := range []any{inv.sys.in, inv.sys.out, inv.sys.err} {
@@ -91,11 +91,11 @@ func (c *command) run(client *framework.Client, hold *locks.Hold, lost func(erro
 	c.terminal.restore(c.pid)
 	switch {
 	case w.lost != nil:
-		return &commandError{exitLost, w.lost.Error()}
+		return &codeError{exitLost, w.lost.Error()}
 	case status.Signaled():
-		return &commandError{128 + int(status.Signal()), ""}
+		return &codeError{128 + int(status.Signal()), ""}
 	case status.ExitStatus() != 0:
-		return &commandError{status.ExitStatus(), ""}
+		return &codeError{status.ExitStatus(), ""}
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func (c *command) start() (err error) {
 	p, err := os.StartProcess(c.path, c.args, &os.ProcAttr{Files: c.files, Env: c.env, Sys: attr})
 	if err != nil {
 		c.guard.done()
-		return &commandError{exitNotExecutable, err.Error()}
+		return &codeError{exitNotExecutable, err.Error()}
 	}
 	c.terminal.lent()
 	c.pid = p.Pid

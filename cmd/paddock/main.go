@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/lockview"
 	"github.com/paddock-zk/paddock/recipes/locks"
 )
 
@@ -68,16 +69,13 @@ func run(ctx context.Context, args []string, sys system) int {
 	}
 	code := exitCode(err)
 	if err != nil && err.Error() != "" {
-		sys.complain("paddock: " + printable(err.Error()))
+		sys.complain("paddock: " + lockview.Printable(err.Error()))
 	}
 	if wrong := (*usageError)(nil); errors.As(err, &wrong) {
 		sys.complain("usage: " + wrong.usage)
 	}
 	return code
 }
-
-// errNoLock reports a path that has no lock's nodes below it.
-var errNoLock = errors.New("no lock")
 
 // exitCode is what an error ends the process with.
 func exitCode(err error) int {
@@ -87,7 +85,7 @@ func exitCode(err error) int {
 	if errors.As(err, new(*usageError)) || errors.As(err, new(*framework.ConfigError)) {
 		return exitUsage
 	}
-	if ended := (*commandError)(nil); errors.As(err, &ended) {
+	if ended := (*codeError)(nil); errors.As(err, &ended) {
 		return ended.code
 	}
 	for _, c := range []struct {
@@ -103,7 +101,7 @@ func exitCode(err error) int {
 		{framework.ErrNoAuth, exitRefused},
 		{framework.ErrAuthFailed, exitRefused},
 		{framework.ErrNoNode, exitNotFound},
-		{errNoLock, exitNoLock},
+		{lockview.ErrNoLock, exitNoLock},
 		{locks.ErrInvalidLock, exitNoLock},
 	} {
 		if errors.Is(err, c.match) {
@@ -112,6 +110,16 @@ func exitCode(err error) int {
 	}
 	return exitFailed
 }
+
+// codeError ends with an exit code of its own, as that of a command that was run under
+// a lock.
+type codeError struct {
+	code int
+	text string // "" if all is said
+}
+
+// Error implements error.
+func (e *codeError) Error() string { return e.text }
 
 // usageError is a wrong use, with the line that says what is right.
 type usageError struct {

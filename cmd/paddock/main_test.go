@@ -16,7 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/paddock-zk/paddock/framework"
-	"github.com/paddock-zk/paddock/internal/session/nodename"
+	"github.com/paddock-zk/paddock/internal/lockview"
 	"github.com/paddock-zk/paddock/recipes/leader"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
@@ -201,23 +201,6 @@ func TestWhoOfWhatIsNoQueue(t *testing.T) {
 	assert.Contains(t, errs, "of a latch and of a mutex")
 }
 
-func TestOwnerOfNames(t *testing.T) {
-	tag := nodename.Tag{1, 2, 3, 4, 5, 0xab}
-	for name, want := range map[string]struct {
-		owner string
-		multi bool
-	}{
-		nodename.Owned([10]byte{}, tag, false): {"0102030405ab", false},
-		nodename.Owned([10]byte{}, tag, true):  {"0102030405ab", true},
-		nodename.Random([16]byte{}):            {"", false},
-		"":                                     {"", false},
-	} {
-		owner, multi := ownerOf("/a/b/" + name + "lock-0000000001")
-		assert.Equal(t, want.owner, owner, name)
-		assert.Equal(t, want.multi, multi, name)
-	}
-}
-
 func TestTreeLsGet(t *testing.T) {
 	s := newShell(t)
 	client := s.client(t)
@@ -312,22 +295,9 @@ func TestHelp(t *testing.T) {
 	assert.Contains(t, s.ok(t, "--json", "version"), `"version":`)
 }
 
-func TestPrintable(t *testing.T) {
-	for in, want := range map[string]string{
-		"plain text":      "plain text",
-		"ünïcode":         "ünïcode",
-		"a\x1b[31mb":      `a\x1b[31mb`,
-		"line\nbreak\t\r": `line\nbreak\t\r`,
-		"back\\slash":     `back\\slash`,
-		"\u202eabc":       `\u202eabc`,
-		"\u009b2J":        `\u009b2J`,
-		"\xff\xfe":        `\xff\xfe`,
-		"\ufffd":          `\xef\xbf\xbd`,
-	} {
-		assert.Equal(t, want, printable(in))
-	}
+func TestJSONIsSafeForTerminals(t *testing.T) {
 	var b bytes.Buffer
-	require.NoError(t, writeJSON(&b, text("\x1b\u009b\u202e\U000e0001 <ok>")))
+	require.NoError(t, writeJSON(&b, lockview.Text("\x1b\u009b\u202e\U000e0001 <ok>")))
 	assert.Equal(t, `"\u001b\u009b\u202e\udb40\udc01 \u003cok\u003e"`+"\n", b.String())
 	assert.Equal(t, "\x1b\u009b\u202e\U000e0001 <ok>", decode[string](t, b.String()))
 }

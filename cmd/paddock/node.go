@@ -10,19 +10,20 @@ import (
 	"time"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/lockview"
 )
 
 // node is what the servers say of a node.
 type node struct {
-	Path     string    `json:"path"`
-	Data     text      `json:"data,omitempty"`
-	Version  int32     `json:"version"`
-	Size     int32     `json:"size"`
-	Children int32     `json:"children"`
-	Session  session   `json:"session,omitempty"` // of an ephemeral node
-	Created  time.Time `json:"created"`           // by the servers' clock
-	Modified time.Time `json:"modified"`
-	Czxid    int64     `json:"czxid"`
+	Path     string             `json:"path"`
+	Data     lockview.Text      `json:"data,omitempty"`
+	Version  int32              `json:"version"`
+	Size     int32              `json:"size"`
+	Children int32              `json:"children"`
+	Session  lockview.SessionID `json:"session,omitempty"` // of an ephemeral node
+	Created  time.Time          `json:"created"`           // by the servers' clock
+	Modified time.Time          `json:"modified"`
+	Czxid    int64              `json:"czxid"`
 }
 
 func nodeOf(path string, data []byte, stat *framework.Stat) node {
@@ -32,7 +33,7 @@ func nodeOf(path string, data []byte, stat *framework.Stat) node {
 	}
 	const container, ttl = 1 << 63, 0xff // how the servers mark these kinds of node, in place of a session
 	if owner := uint64(stat.EphemeralOwner); owner != container && owner>>56 != ttl {
-		n.Session = session(stat.EphemeralOwner)
+		n.Session = lockview.SessionID(stat.EphemeralOwner)
 	}
 	return n
 }
@@ -66,7 +67,7 @@ func ls(ctx context.Context, inv *invocation) error {
 		}
 		var b strings.Builder
 		for _, name := range names {
-			b.WriteString(printable(name) + "\n")
+			b.WriteString(lockview.Printable(name) + "\n")
 		}
 		return inv.print(b.String())
 	})
@@ -91,7 +92,7 @@ func (inv *invocation) listLong(ctx context.Context, client *framework.Client, p
 			says = n.line()
 		}
 		nodes = append(nodes, n)
-		fmt.Fprintf(&b, "%s  (%s)\n", printable(name), says)
+		fmt.Fprintf(&b, "%s  (%s)\n", lockview.Printable(name), says)
 	}
 	if inv.json {
 		return writeJSON(inv.sys.out, nodes)
@@ -115,7 +116,7 @@ func get(ctx context.Context, inv *invocation) error {
 		case inv.json:
 			err = writeJSON(inv.sys.out, n)
 		case isTerminal(inv.sys.out):
-			err = inv.print(printable(string(data)) + "\n")
+			err = inv.print(lockview.Printable(string(data)) + "\n")
 		default:
 			_, err = inv.sys.out.Write(data)
 		}
@@ -128,11 +129,11 @@ func get(ctx context.Context, inv *invocation) error {
 
 // branch is a node of a tree, with what stands in its queue.
 type branch struct {
-	Path   string `json:"path"`
-	Kind   kind   `json:"kind,omitempty"`
-	Holds  int    `json:"holds,omitempty"`
-	Waits  int    `json:"waits,omitempty"`
-	Hidden bool   `json:"hidden,omitempty"` // we may not read it
+	Path   string        `json:"path"`
+	Kind   lockview.Kind `json:"kind,omitempty"`
+	Holds  int           `json:"holds,omitempty"`
+	Waits  int           `json:"waits,omitempty"`
+	Hidden bool          `json:"hidden,omitempty"` // we may not read it
 	depth  int
 }
 
@@ -160,8 +161,8 @@ func (inv *invocation) walk(ctx context.Context, client *framework.Client, path 
 		return err
 	}
 	b := branch{Path: path, depth: depth}
-	if is, err := kindOf(names); err == nil && is != kindNone {
-		q, err := look(ctx, client, path, 0)
+	if is, err := lockview.KindOf(names); err == nil && is != lockview.None {
+		q, err := lockview.Look(ctx, client, path, 0)
 		switch {
 		case errors.Is(err, framework.ErrNoNode): // the first is asked for again below
 		case err != nil:
@@ -185,7 +186,7 @@ func (inv *invocation) walk(ctx context.Context, client *framework.Client, path 
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		if !inv.all && (contenderName.MatchString(name) || b.Kind == kindSemaphore && (name == "locks" || name == "leases")) {
+		if !inv.all && (lockview.ContenderName.MatchString(name) || b.Kind == lockview.Semaphore && (name == "locks" || name == "leases")) {
 			continue
 		}
 		if err := inv.walk(ctx, client, framework.MakePath(path, name), depth+1); err != nil {
@@ -203,12 +204,12 @@ func (inv *invocation) printBranch(b branch) error {
 	if b.depth == 0 {
 		name = b.Path
 	}
-	line := strings.Repeat("  ", b.depth) + printable(name)
+	line := strings.Repeat("  ", b.depth) + lockview.Printable(name)
 	switch {
 	case b.Hidden:
 		line += "  (no right to read it)"
-	case b.Kind != kindNone:
-		line += fmt.Sprintf("  %s: %d %s, %d wait", b.Kind, b.Holds, map[bool]string{true: "leads", false: "hold"}[b.Kind == kindLatch], b.Waits)
+	case b.Kind != lockview.None:
+		line += fmt.Sprintf("  %s: %d %s, %d wait", b.Kind, b.Holds, map[bool]string{true: "leads", false: "hold"}[b.Kind == lockview.Latch], b.Waits)
 	}
 	return inv.print(line + "\n")
 }

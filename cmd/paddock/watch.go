@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/lockview"
 	"github.com/paddock-zk/paddock/listeners"
 )
 
@@ -16,7 +17,7 @@ type change struct {
 	Time  time.Time `json:"time"`  // by the clock of this machine
 	Event string    `json:"event"` // holds, leads, waits, gone, or the state of the connection
 	Path  string    `json:"path"`
-	*participant
+	*lockview.Participant
 }
 
 // watch prints who is there, and each change from then on.
@@ -41,8 +42,8 @@ type watcher struct {
 	inv    *invocation
 	client *framework.Client
 	path   string
-	kind   kind
-	seen   []participant // in order
+	kind   lockview.Kind
+	seen   []lockview.Participant // in order
 }
 
 // run looks again after each change, until ctx ends.
@@ -107,14 +108,14 @@ func (w *watcher) look(ctx context.Context) (watches []*framework.Watch, err err
 		}
 		watches = append(watches, made)
 		if names, err = w.watchChildren(ctx, w.path, &watches); errors.Is(err, framework.ErrNoNode) {
-			return watches, w.compare(new(queueState))
+			return watches, w.compare(new(lockview.Queue))
 		} else if err != nil {
 			return watches, err
 		}
 	} else if err != nil {
 		return watches, err
 	}
-	if is, _ := kindOf(names); is == kindSemaphore {
+	if is, _ := lockview.KindOf(names); is == lockview.Semaphore {
 		for _, queue := range []string{"locks", "leases"} {
 			_, err := w.watchChildren(ctx, framework.MakePath(w.path, queue), &watches)
 			if err != nil && !errors.Is(err, framework.ErrNoNode) {
@@ -122,10 +123,10 @@ func (w *watcher) look(ctx context.Context) (watches []*framework.Watch, err err
 			}
 		}
 	}
-	q, err := look(ctx, w.client, w.path, w.inv.semaphore)
+	q, err := lockview.Look(ctx, w.client, w.path, w.inv.semaphore)
 	switch {
 	case errors.Is(err, framework.ErrNoNode):
-		q = new(queueState)
+		q = new(lockview.Queue)
 	case err != nil:
 		return watches, err
 	}
@@ -142,23 +143,23 @@ func (w *watcher) watchChildren(ctx context.Context, path string, watches *[]*fr
 }
 
 // compare prints what is new in a queue.
-func (w *watcher) compare(q *queueState) error {
-	if q.Kind != kindNone {
+func (w *watcher) compare(q *lockview.Queue) error {
+	if q.Kind != lockview.None {
 		w.kind = q.Kind
 	}
-	before := queueState{Participants: w.seen}
+	before := lockview.Queue{Participants: w.seen}
 	for _, p := range before.Participants {
-		if q.place(p.Node) == 0 {
-			if err := w.tell(change{Event: "gone", participant: &p}); err != nil {
+		if q.Place(p.Node) == 0 {
+			if err := w.tell(change{Event: "gone", Participant: &p}); err != nil {
 				return err
 			}
 		}
 	}
 	for _, p := range q.Participants {
-		if i := before.place(p.Node); i > 0 && before.Participants[i-1].Holds == p.Holds {
+		if i := before.Place(p.Node); i > 0 && before.Participants[i-1].Holds == p.Holds {
 			continue
 		}
-		if err := w.tell(change{Event: w.kind.words(p.Holds), participant: &p}); err != nil {
+		if err := w.tell(change{Event: w.kind.Words(p.Holds), Participant: &p}); err != nil {
 			return err
 		}
 	}
@@ -173,9 +174,9 @@ func (w *watcher) tell(c change) error {
 		return writeJSON(w.inv.sys.out, c)
 	}
 	line := c.Time.Format("15:04:05.000") + "  " + c.Event
-	if p := c.participant; p != nil {
+	if p := c.Participant; p != nil {
 		_, name := framework.PathAndNode(p.Node)
-		line += strings.TrimRight(fmt.Sprintf("  %s  session %v  %s", printable(name), p.Session, excerpt(p.Data)), " ")
+		line += strings.TrimRight(fmt.Sprintf("  %s  session %v  %s", lockview.Printable(name), p.Session, lockview.Excerpt(p.Data)), " ")
 	}
 	return w.inv.print(line + "\n")
 }

@@ -23,9 +23,9 @@ func TestNothingIsBroughtAlong(t *testing.T) {
 		"retry/...":     {zk},
 		"listeners/...": {zk, "go.uber.org/zap"},
 		"testing/...":   {zk},
-		"framework/...": nil,
+		"framework/...": {"html/template"},
 		"recipes/...":   {module + "testing"},
-		"recipes/locks": {module + "recipes/leader"},
+		"recipes/locks": {module + "recipes/leader", "html/template"},
 		"examples/...":  nil,
 		"cmd/...":       {module + "testing"},
 	} {

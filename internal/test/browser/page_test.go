@@ -1,0 +1,234 @@
+// Package browser opens the page of locks in Chromium, and clicks through it.
+package browser
+
+import (
+	"context"
+	"flag"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/recipes/lockpage"
+	"github.com/paddock-zk/paddock/recipes/locks"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var update = flag.Bool("update", false, "write the pictures of docs/pictures")
+
+// shop is three services that share locks, and the page of the first.
+type shop struct {
+	address string
+	first   *framework.Client
+	orders  *locks.Hold // which the second service has
+}
+
+const hostile = `<img src=x onerror="alert(1)"><script>alert(2)</script>`
+
+func open(t *testing.T) *shop {
+	t.Helper()
+	srv := zktest.Start(t)
+	client := func(participant string) *framework.Client {
+		c, err := framework.Connect(t.Context(), framework.Config{ConnectString: srv.ConnectString(), DefaultData: []byte(participant)})
+		require.NoError(t, err)
+		t.Cleanup(func() { assert.NoError(t, c.Close()) })
+		return c
+	}
+	s := &shop{first: client("checkout-1 pid 4711")}
+	second, third := client("checkout-2 pid 4712"), client(hostile)
+	mutex := func(c *framework.Client, path string) locks.Lock { return locks.NewInterProcessMutex(c, path) }
+	s.orders = acquire(t, mutex(second, "/locks/orders"))
+	wait(t, s.first, mutex(s.first, "/locks/orders"))
+	wait(t, third, mutex(third, "/locks/orders"))
+	acquire(t, mutex(s.first, "/locks/<b>reports</b>"))
+	acquire(t, locks.NewInterProcessReadWriteLock(s.first, "/locks/prices").ReadLock())
+	multi := locks.NewInterProcessMultiLock(mutex(s.first, "/accounts/7"), mutex(s.first, "/accounts/9"))
+	acquire(t, multi)
+
+	mux := http.NewServeMux()
+	mux.Handle("/debug/locks", lockpage.Handler(s.first, lockpage.AllowBreak(func(*http.Request) bool { return true })))
+	web := httptest.NewServer(mux)
+	t.Cleanup(web.Close)
+	s.address = web.URL + "/debug/locks"
+	return s
+}
+
+func acquire(t *testing.T, lock locks.Lock) *locks.Hold {
+	t.Helper()
+	h, err := lock.Acquire(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = h.Release() })
+	return h
+}
+
+// wait queues for a lock, and gives it back when it has it or the test ends.
+func wait(t *testing.T, c *framework.Client, lock locks.Lock) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var done sync.WaitGroup
+	done.Go(func() {
+		if h, err := lock.Acquire(ctx); err == nil {
+			<-ctx.Done()
+			_ = h.Release()
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		done.Wait()
+	})
+	require.Eventually(t, func() bool {
+		w := c.Waiters()
+		return len(w) == 1 && w[0].Ahead > 0
+	}, 5*time.Second, time.Millisecond)
+}
+
+// tab is a tab of a Chromium, with what went wrong in it.
+type tab struct {
+	context.Context
+	mu    sync.Mutex
+	wrong []string
+}
+
+func newTab(t *testing.T) *tab {
+	t.Helper()
+	allocator, stop := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.WindowSize(1100, 700))...)
+	t.Cleanup(stop)
+	ctx, cancel := chromedp.NewContext(allocator)
+	t.Cleanup(cancel)
+	b := &tab{Context: ctx}
+	t.Cleanup(func() { assert.NoError(t, chromedp.Cancel(ctx)) })
+	require.NoError(t, chromedp.Listen(ctx, func(event any) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		switch e := event.(type) {
+		case *page.EventJavascriptDialogOpening:
+			b.wrong = append(b.wrong, "a dialog: "+e.Message)
+		case *runtime.EventExceptionThrown:
+			b.wrong = append(b.wrong, "an exception: "+e.ExceptionDetails.Text)
+		case *log.EventEntryAdded:
+			if !strings.Contains(e.Entry.URL, "favicon.ico") { // which a browser asks each site for
+				b.wrong = append(b.wrong, "the console: "+e.Entry.Text)
+			}
+		}
+	}))
+	return b
+}
+
+// do makes one step after the other, in a time that is long for each.
+func (b *tab) do(t *testing.T, steps ...chromedp.Action[chromedp.Void]) {
+	t.Helper()
+	for _, step := range steps {
+		result(t, b, step)
+	}
+}
+
+func result[T any](t *testing.T, b *tab, a chromedp.Action[T]) T {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(b, 20*time.Second)
+	defer cancel()
+	got, err := chromedp.Run(ctx, a)
+	require.NoError(t, err)
+	return got
+}
+
+// text is what a person reads.
+func (b *tab) text(t *testing.T) string {
+	t.Helper()
+	return result(t, b, chromedp.Text(chromedp.CSS("body")))
+}
+
+// clock is the time that the page shows.
+func (b *tab) clock(t *testing.T) string {
+	t.Helper()
+	return result(t, b, chromedp.Text(chromedp.CSS("nav span")))
+}
+
+// theme makes the browser light or dark, and returns the colour behind the page.
+func (b *tab) theme(t *testing.T, name string) (colour string) {
+	t.Helper()
+	_, err := chromedp.Call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}}})
+	require.NoError(t, err)
+	return result(t, b, chromedp.Evaluate[string](`getComputedStyle(document.body).backgroundColor`))
+}
+
+// picture is kept for the docs with -update.
+func (b *tab) picture(t *testing.T, name string) {
+	t.Helper()
+	png := result(t, b, chromedp.FullScreenshot(100))
+	require.NotEmpty(t, png)
+	if *update {
+		require.NoError(t, os.WriteFile(filepath.Join("../../../docs/pictures", name+".png"), png, 0o600))
+	}
+}
+
+func TestPageInChromium(t *testing.T) {
+	s := open(t)
+	b := newTab(t)
+	b.do(t, chromedp.Navigate(s.address))
+	text := b.text(t)
+	for _, part := range []string{"CONNECTED", "Held: 4", "Waiting: 1", "/locks/<b>reports</b>", "read lock", "of a multilock", "1 ahead"} {
+		assert.Contains(t, text, part)
+	}
+	light := b.theme(t, "light")
+	b.picture(t, "page-light")
+	dark := b.theme(t, "dark")
+	b.picture(t, "page-dark")
+	assert.NotEqual(t, light, dark, "the page has a style, and one for each theme")
+	assert.NotEqual(t, "rgba(0, 0, 0, 0)", light)
+
+	// By a click to the queue, as the servers have it.
+	b.do(t, chromedp.Click(chromedp.Search(`//td/a[text()="/locks/orders"]`)), chromedp.WaitVisible(chromedp.Search(`//summary`)))
+	text = b.text(t)
+	for _, part := range []string{"A mutex.", "checkout-2 pid 4712", "checkout-1 pid 4711", hostile, "Break"} {
+		assert.Contains(t, text, part)
+	}
+	b.picture(t, "queue-dark")
+	b.theme(t, "light")
+	b.picture(t, "queue-light")
+
+	// The holder is stuck. Its node is deleted, by two clicks.
+	b.do(t, chromedp.Click(chromedp.Search(`//tr[2]//summary`)), chromedp.Click(chromedp.Search(`//tr[2]//form/button`)), chromedp.WaitVisible(chromedp.Search(`//p[@role="status"]`)))
+	assert.Contains(t, b.text(t), "Deleted: "+s.orders.Path())
+	<-s.orders.Context().Done()
+	require.ErrorIs(t, s.orders.Err(), locks.ErrLockLost)
+	require.Eventually(t, func() bool { return len(s.first.Waiters()) == 0 }, 5*time.Second, time.Millisecond, "the next one has it")
+
+	b.do(t, chromedp.Click(chromedp.Search(`//a[text()="Refresh every 5 s"]`)), chromedp.WaitVisible(chromedp.Search(`//a[text()="Stop refreshing"]`)))
+	old := b.clock(t)
+	require.Eventually(t, func() bool { return b.clock(t) != old }, 10*time.Second, 100*time.Millisecond, "the page loads itself again")
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	assert.Empty(t, b.wrong)
+}
+
+// Everything that is to be read is there without a script.
+func TestPageWithoutScripts(t *testing.T) {
+	s := open(t)
+	b := newTab(t)
+	_, err := chromedp.Call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	require.NoError(t, err)
+	b.do(t, chromedp.Navigate(s.address+"?path=/locks/orders"))
+	text := b.text(t)
+	for _, part := range []string{"A mutex.", "checkout-2 pid 4712", hostile} {
+		assert.Contains(t, text, part)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	assert.Empty(t, b.wrong)
+}

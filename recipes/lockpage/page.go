@@ -1,0 +1,353 @@
+// Package lockpage serves a page about the locks of a client: its connection, what it
+// holds, who waits, and the queue of any lock as the servers have it. It is for people,
+// as HTML that needs no script, and for programs, as JSON.
+//
+// Mount it where you like, beside net/http/pprof for example, and like that where only
+// operators can reach it: it shows what participants have written into their nodes.
+//
+//	mux.Handle("/debug/locks", lockpage.Handler(client))
+package lockpage
+
+import (
+	"context"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/framework/monitor"
+	"github.com/paddock-zk/paddock/internal/lockview"
+	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/recipes/locks"
+)
+
+// Option changes a page.
+type Option func(*page)
+
+// AllowBreak lets people take a lock from its holder, by deleting a node. allowed is asked
+// for each request to do so: whether this user may. It is called by many goroutines at
+// once. Without this option the page only reads. A nil function allows nobody.
+//
+// Such a request is a POST. It is refused if it comes from another site, as
+// http.CrossOriginProtection tells, and without the token of the form, which another site
+// cannot know.
+func AllowBreak(allowed func(*http.Request) bool) Option {
+	return func(p *page) { p.allowed = allowed }
+}
+
+// askTime bounds how long the servers are waited for.
+const askTime = 10 * time.Second
+
+// pageSize is how many holds or waiters are on one page.
+const pageSize = 100
+
+type page struct {
+	client  *framework.Client
+	allowed func(*http.Request) bool
+	tokens  tokens
+	origin  *http.CrossOriginProtection
+}
+
+// Handler is the page of a client. These are its addresses, by the query:
+//
+//   - none: the connection, the holds, the oldest first, and the waiters, a hundred on a
+//     page: holds=2 is the second page of holds, waiters=2 that of waiters.
+//   - path=/locks/orders: the queue of the lock or the election there. With leases=3 it is
+//     taken for a semaphore of three.
+//   - format=json: the same as JSON; all holds and waiters. So is an Accept header that
+//     asks for application/json.
+//   - refresh=5: the page loads itself again every five seconds.
+//
+// Paths in queries are those of the client: below its chroot and its namespace. Those of
+// holds and waiters are in full, as logs have them, and link to the queue.
+//
+// It answers 400 to a wrong query, 404 to a path that is not there, and 409 to one that is
+// no lock's. A break that is not allowed gets 403. While no server can be asked, a queue
+// gets 503.
+func Handler(c *framework.Client, opts ...Option) http.Handler {
+	p := &page{client: c, tokens: newTokens(), origin: http.NewCrossOriginProtection()}
+	for _, opt := range opts {
+		opt(p)
+	}
+	return p
+}
+
+//go:embed page.html
+var source string
+
+//go:embed page.css
+var style string
+
+// policy lets a browser load and run nothing, but for our own style.
+var policy = func() string {
+	sum := sha256.Sum256([]byte(style))
+	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+}()
+
+var templates = template.Must(template.New("page").Funcs(template.FuncMap{
+	"style":   func() template.CSS { return template.CSS(style) }, //nolint:gosec // it is ours
+	"text":    lockview.Printable,
+	"excerpt": func(data lockview.Text) string { return lockview.Excerpt(data) },
+	"brief":   func(s string) string { return lockview.Excerpt([]byte(s)) },
+	"session": func(id int64) string { return lockview.SessionID(id).String() },
+	"age":     func(since time.Time) string { return lockview.Age(time.Since(since)) },
+	"span":    func(d time.Duration) string { return lockview.Age(d) },
+	"clock":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+	"next":    func(i int) int { return i + 1 },
+	"link":    func(path string) string { return "?path=" + url.QueryEscape(path) },
+}).Parse(source))
+
+// ServeHTTP implements http.Handler.
+func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	switch {
+	case r.Method == http.MethodPost:
+		p.serveBreak(w, r)
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		h.Set("Allow", "GET, HEAD, POST")
+		p.fail(w, r, http.StatusMethodNotAllowed, errors.New("only GET, HEAD and POST are understood"))
+	case r.URL.Query().Get("path") != "":
+		p.serveQueue(w, r)
+	default:
+		p.serveClient(w, r)
+	}
+}
+
+// view is what the template shows.
+type view struct {
+	Title   string
+	Refresh int // seconds, 0 for never
+	Now     time.Time
+	Error   string
+	Done    string // what was done
+	Client  *clientView
+	Queue   *queueView
+}
+
+// clientView is the connection, and what is held and waited for.
+type clientView struct {
+	Stats     monitor.Stats
+	Connected bool
+	LastError string
+	Holds     part[monitor.HoldInfo]
+	Waiters   part[monitor.WaiterInfo]
+	core      session.Core
+}
+
+// Link is where the queue of a lock is, whose path is given in full.
+func (v *clientView) Link(full string) string {
+	return "?path=" + url.QueryEscape(v.core.Relative(full))
+}
+
+// part is one page of a list.
+type part[E any] struct {
+	List            []E
+	Total, From, To int
+	Before, After   int // the pages before and behind, 0 for none
+}
+
+// cut is a page of a list, from 1.
+func cut[E any](all []E, n int) part[E] {
+	last := max(1, (len(all)+pageSize-1)/pageSize)
+	n = min(n, last)
+	from := (n - 1) * pageSize
+	to := min(from+pageSize, len(all))
+	p := part[E]{List: all[from:to], Total: len(all), From: min(from+1, to), To: to, Before: n - 1}
+	if n < last {
+		p.After = n + 1
+	}
+	return p
+}
+
+// number is a whole number above 0 in a query.
+func number(q url.Values, name string, preset int) (int, error) {
+	text := q.Get(name)
+	if text == "" {
+		return preset, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > 1e6 {
+		return 0, fmt.Errorf("%s is %q: it must be a number above 0", name, text)
+	}
+	return n, nil
+}
+
+// clientJSON is what programs get of a client.
+type clientJSON struct {
+	State       string             `json:"state"`
+	Since       time.Time          `json:"since"`
+	Server      string             `json:"server"`
+	Session     lockview.SessionID `json:"session"`
+	Timeout     float64            `json:"timeout_seconds"`
+	LeaseLeft   float64            `json:"lease_left_seconds"`
+	LastError   string             `json:"last_error,omitempty"`
+	HoldsList   []heldJSON         `json:"holds"`
+	WaitersList []waiterJSON       `json:"waiters"`
+}
+
+type lockJSON struct {
+	Kind        string        `json:"kind"`
+	Path        string        `json:"path"`
+	Node        string        `json:"node,omitempty"`
+	Token       int64         `json:"token,omitempty"`
+	Participant lockview.Text `json:"participant"`
+	Since       time.Time     `json:"since"`
+}
+
+type heldJSON struct {
+	lockJSON
+	Session   lockview.SessionID `json:"session"`
+	Holds     int                `json:"holds"`
+	Uncertain bool               `json:"uncertain"`
+	MultiLock bool               `json:"multilock"`
+}
+
+type waiterJSON struct {
+	lockJSON
+	Local  bool   `json:"local"`
+	Ahead  int    `json:"ahead"`
+	Behind string `json:"behind,omitempty"`
+}
+
+func lockOf(l monitor.Lock, since time.Time) lockJSON {
+	return lockJSON{Kind: l.Kind, Path: l.Path, Node: l.Node, Token: l.Token, Participant: lockview.Text(l.Participant), Since: since.UTC()}
+}
+
+func (p *page) serveClient(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	holdsPage, err1 := number(q, "holds", 1)
+	waitersPage, err2 := number(q, "waiters", 1)
+	if err := errors.Join(err1, err2); err != nil {
+		p.fail(w, r, http.StatusBadRequest, err)
+		return
+	}
+	stats, holds, waiters := p.client.Stats(), p.client.Holds(), p.client.Waiters()
+	slices.SortFunc(holds, func(a, b monitor.HoldInfo) int { return a.Since.Compare(b.Since) })
+	slices.SortStableFunc(waiters, func(a, b monitor.WaiterInfo) int { return a.Since.Compare(b.Since) })
+	lastError := ""
+	if stats.LastError != nil {
+		lastError = stats.LastError.Error()
+	}
+	if wantsJSON(r) {
+		out := clientJSON{
+			State: stats.State.String(), Since: stats.Since.UTC(), Server: stats.Server, Session: lockview.SessionID(stats.Session),
+			Timeout: stats.Timeout.Seconds(), LeaseLeft: stats.LeaseLeft.Seconds(), LastError: lastError,
+			HoldsList: make([]heldJSON, 0, len(holds)), WaitersList: make([]waiterJSON, 0, len(waiters)),
+		}
+		for _, h := range holds {
+			out.HoldsList = append(out.HoldsList, heldJSON{lockOf(h.Lock, h.Since), lockview.SessionID(h.Session), h.Holds, h.Uncertain, h.MultiLock})
+		}
+		for _, one := range waiters {
+			out.WaitersList = append(out.WaitersList, waiterJSON{lockOf(one.Lock, one.Since), one.Local, one.Ahead, one.Behind})
+		}
+		writeJSON(w, http.StatusOK, out)
+		return
+	}
+	p.render(w, r, http.StatusOK, view{Title: "Locks of this client", Client: &clientView{
+		Stats: stats, Connected: stats.State.IsConnected(), LastError: lastError, Holds: cut(holds, holdsPage), Waiters: cut(waiters, waitersPage), core: p.client.Core(session.Key{}),
+	}})
+}
+
+// queueView is the queue of one lock.
+type queueView struct {
+	*lockview.Queue
+	Leads    string // what holders do: hold or lead
+	MayBreak bool
+	Token    string // of the form that breaks
+	Leases   int
+}
+
+func (p *page) serveQueue(w http.ResponseWriter, r *http.Request) {
+	q, leases, status, err := p.look(r.Context(), r.URL.Query())
+	if err != nil {
+		p.fail(w, r, status, err)
+		return
+	}
+	if wantsJSON(r) {
+		writeJSON(w, http.StatusOK, q)
+		return
+	}
+	v := &queueView{Queue: q, Leads: q.Kind.Words(true), Leases: leases}
+	if v.MayBreak = p.mayBreak(r); v.MayBreak {
+		v.Token = p.tokens.issue(w, r)
+	}
+	p.render(w, r, http.StatusOK, view{Title: lockview.Printable(q.Path), Queue: v, Done: lockview.Printable(r.URL.Query().Get("deleted"))})
+}
+
+// look reads the queue that a query names.
+func (p *page) look(ctx context.Context, query url.Values) (q *lockview.Queue, leases, status int, err error) {
+	path := query.Get("path")
+	if path != "/" {
+		path = strings.TrimSuffix(path, "/")
+	}
+	leases, err = number(query, "leases", 0)
+	if err == nil {
+		err = framework.ValidatePath(path)
+	}
+	if err != nil {
+		return nil, 0, http.StatusBadRequest, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	q, err = lockview.Look(ctx, p.client, path, leases)
+	return q, leases, statusOf(err), err
+}
+
+// statusOf is the status that an error is answered with.
+func statusOf(err error) int {
+	switch {
+	case err == nil:
+		return http.StatusOK
+	case errors.Is(err, framework.ErrNoNode):
+		return http.StatusNotFound
+	case errors.Is(err, lockview.ErrNoLock), errors.Is(err, locks.ErrInvalidLock):
+		return http.StatusConflict
+	case errors.Is(err, framework.ErrNoAuth):
+		return http.StatusForbidden
+	}
+	return http.StatusServiceUnavailable
+}
+
+func wantsJSON(r *http.Request) bool {
+	return r.URL.Query().Get("format") == "json" || strings.Contains(r.Header.Get("Accept"), "application/json")
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v) // who has gone away does not want to know
+}
+
+// render writes a page.
+func (p *page) render(w http.ResponseWriter, r *http.Request, status int, v view) {
+	v.Now = time.Now()
+	if n, err := number(r.URL.Query(), "refresh", 0); err == nil && r.Method == http.MethodGet {
+		v.Refresh = n
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_ = templates.Execute(w, v) // the same
+}
+
+// fail says what is wrong.
+func (p *page) fail(w http.ResponseWriter, r *http.Request, status int, err error) {
+	if wantsJSON(r) {
+		writeJSON(w, status, map[string]string{"error": err.Error()})
+		return
+	}
+	p.render(w, r, status, view{Title: http.StatusText(status), Error: lockview.Printable(err.Error())})
+}
