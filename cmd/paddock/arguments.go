@@ -208,6 +208,7 @@ func verbs() []*verb {
 		{name: "watch", args: "PATH", short: "the participants of a lock or an election, and each change, until interrupted", least: 1, most: 1, flags: []string{"semaphore"}, run: watch},
 		{name: "break", args: "PATH", short: "take a lock from its holders: delete their nodes, or the one node that PATH is", least: 1, most: 1, flags: []string{"all", "semaphore", "yes"}, run: breakLock},
 		{name: "lock", args: "PATH... -- COMMAND [ARGUMENT...]", short: "run a command while holding a lock, or several as one", least: 2, most: -1, flags: []string{"read", "write", "semaphore", "try", "wait", "grace", "id"}, run: lock},
+		{name: "doctor", args: "[PATH]", short: "whether each server can be reached, how fast they are, what we may do at a path, and which session timeout to use", most: 1, run: doctor},
 		{name: "completion", args: "bash|zsh|fish", short: "a script that completes verbs and flags in a shell", least: 1, most: 1, run: completion},
 		{name: "version", short: "the version of this command", run: version},
 		{name: "help", args: "[VERB]", short: "this text, or that of a verb", most: 1, run: help},
