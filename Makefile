@@ -74,6 +74,7 @@ BREAKING := ^(TestMargin|TestHoldsAtADistance|TestNestingProcesses|TestBreak)$$
 test-zk: ## on real ZooKeepers, one and three, which the tests start (needs Java)
 	@SUITES='TestInProcess TestInProcessAs39 TestStandalone TestEnsemble' .ci/gotest \
 		-tags realzk $(RACE) -skip '$(BREAKING)' -shuffle=on -count=1 -p 1 -timeout 30m $(ZK_PACKAGES)
+	@cd examples/oncall && go mod tidy -diff && $(LINT) run --build-tags realzk && go test -tags realzk -count=1 -timeout 5m . $(if $(ARGS),-args $(ARGS))
 
 test-interop: ## in one queue with Curator, kazoo and zk.Lock (needs a JDK, libcurator-recipes-java, python3-kazoo)
 	@.ci/gotest -tags interop $(RACE) -count=1 -timeout 10m -parallel 8 ./internal/test/interop
