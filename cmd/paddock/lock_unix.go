@@ -292,7 +292,10 @@ func startGuard() (*guardian, error) {
 
 // say tells the guard something. That it has gone is no reason to stop: this process
 // minds the time as well.
-func (g *guardian) say(format string, args ...any) { _, _ = fmt.Fprintf(g.pipe, format+"\n", args...) }
+func (g *guardian) say(format string, args ...any) {
+	_ = g.pipe.SetWriteDeadline(time.Now().Add(lookAgain)) // a guard that stands still reads nothing
+	_, _ = fmt.Fprintf(g.pipe, format+"\n", args...)
+}
 
 // done lets the guard end.
 func (g *guardian) done() {
