@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/framework/monitor"
 	"github.com/paddock-zk/paddock/recipes/leader"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	"github.com/paddock-zk/paddock/retry"
@@ -338,5 +339,56 @@ func TestAFunctionThatReturnsAtOnce(t *testing.T) {
 			}
 		}
 		assert.InDelta(t, time.Second, time.Since(began), float64(50*time.Millisecond))
+	})
+}
+
+// deleter is a tracer that deletes the nodes of the first candidates as soon as they lead,
+// before their Await returns.
+type deleter struct {
+	monitor.Nothing
+	by   *framework.Client
+	left atomic.Int32
+}
+
+func (d *deleter) End(_ context.Context, op monitor.Operation, r monitor.Result) {
+	if op.Kind == monitor.Acquire && r.Lock.Node != "" && d.left.Add(-1) >= 0 {
+		_ = d.by.Delete(context.Background(), r.Lock.Node, framework.AnyVersion)
+		time.Sleep(time.Second) // the candidate watches its node, and knows
+	}
+}
+
+// A term that is lost before anybody has seen it is nobody's: Await says so, and Terms and
+// Run stand again.
+func TestATermThatIsLostAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		d := &deleter{by: connect(t, srv)}
+		c := connect(t, srv, func(cfg *framework.Config) { cfg.Tracer = d })
+		latch := leader.NewLatch(c, "/e")
+		d.left.Store(1)
+		_, err := latch.Await(t.Context())
+		require.ErrorIs(t, err, locks.ErrLockLost)
+		require.ErrorIs(t, err, locks.ErrNodeDeleted)
+		assert.Nil(t, latch.Term())
+
+		d.left.Store(2)
+		for term, err := range latch.Terms(t.Context()) {
+			require.NoError(t, err)
+			require.NoError(t, term.Context().Err(), "the term goes on")
+			break
+		}
+		assert.Negative(t, d.left.Load(), "two were lost before")
+		d.left.Store(1)
+		runs := 0
+		require.NoError(t, latch.Run(t.Context(), func(context.Context, *leader.Term) error {
+			runs++
+			return leader.ErrLeave
+		}))
+		assert.Equal(t, 1, runs, "no function is called in a term that is lost")
+		names, _, err := c.Children(t.Context(), "/e")
+		if !errors.Is(err, framework.ErrNoNode) {
+			require.NoError(t, err)
+		}
+		assert.Empty(t, names)
 	})
 }
