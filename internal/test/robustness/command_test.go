@@ -30,7 +30,7 @@ import (
 	"github.com/paddock-zk/paddock/recipes/locks"
 )
 
-var commandRounds = flag.Int("rounds", 100, "how many increments TestCommandUnderFire counts")
+var commandRounds = flag.Int("rounds", 40, "how many increments TestCommandUnderFire counts")
 
 // buildCommand builds cmd/paddock.
 func buildCommand(t *testing.T) string {
