@@ -43,8 +43,8 @@ func TestElectionsDiffer(t *testing.T) {
 	require.NoError(t, err)
 	for _, d := range []difference{
 		{
-			"somebody deletes the leader's node",
-			"leads on beside the next leader", "the term is lost at once",
+			"an operator deletes the leader's node",
+			"goes on leading beside the next leader", "the term is lost at once",
 			deletedWithCurator, deletedWithOurs,
 		},
 		{
@@ -64,12 +64,12 @@ func TestElectionsDiffer(t *testing.T) {
 		},
 		{
 			"the function goes on after the session has ended",
-			"says that it leads, beside the next leader", "the term is lost, and the function is reported",
+			"`hasLeadership` stays true, beside the next leader", "the term is lost, and the function is reported",
 			stubbornWithCurator, stubbornWithOurs,
 		},
 		{
 			"the function fails",
-			"stands no more, and no call tells", "is reported, and the candidate stands again",
+			"the candidate stands no more, and no call reports it", "the failure is reported, and the candidate stands again",
 			failingWithCurator, failingWithOurs,
 		},
 		{
@@ -141,7 +141,7 @@ func deletedWithCurator(t *testing.T) string {
 	led := p.do(t, "leads", a)
 	p.do(t, "leave", a)
 	q.do(t, "leave", b)
-	return map[string]string{"true": "leads on beside the next leader", "false": "does not lead any more"}[led]
+	return map[string]string{"true": "goes on leading beside the next leader", "false": "does not lead any more"}[led]
 }
 
 func deletedWithOurs(t *testing.T) string {
@@ -291,7 +291,7 @@ func stubbornWithCurator(t *testing.T) string {
 	p.do(t, "wake", a)
 	p.do(t, "leave", a)
 	q.do(t, "leave", b)
-	return map[string]string{"true": "says that it leads, beside the next leader", "false": "does not lead any more"}[led]
+	return map[string]string{"true": "`hasLeadership` stays true, beside the next leader", "false": "does not lead any more"}[led]
 }
 
 // sessionOf is the session of a peer's client.
@@ -344,7 +344,7 @@ func failingWithCurator(t *testing.T) string {
 	assert.Empty(t, names)
 	assert.Equal(t, "false", p.do(t, "leads", a))
 	p.do(t, "leave", a) // no error
-	return "stands no more, and no call tells"
+	return "the candidate stands no more, and no call reports it"
 }
 
 func failingWithOurs(t *testing.T) string {
@@ -364,7 +364,7 @@ func failingWithOurs(t *testing.T) string {
 	if !errors.As(<-reported, &failed) {
 		return "is not reported"
 	}
-	return "is reported, and the candidate stands again"
+	return "the failure is reported, and the candidate stands again"
 }
 
 // comesToLead waits until a peer says that it leads.
