@@ -27,11 +27,11 @@ var (
 // goroutines at once and from inside a listener. A Hub must not be copied after
 // first use.
 //
-// The order is that of the calls of Publish and the same for all listeners.
-// Nothing is dropped: a listener that blocks delays only itself, and its queue
-// grows without bound. One that panics is reported to OnPanic, stays
-// registered, and goes on with the next event. Between listeners there is no
-// order.
+// Every listener gets the events in the order of the calls of Publish. Nothing
+// is dropped: a listener that blocks delays only itself, and its queue grows
+// without bound. A listener that panics stays registered and goes on with the
+// next event; OnPanic hears of the panic. There is no order between listeners:
+// one may be far ahead.
 //
 // A listener has a goroutine only while it has something to deliver, and never
 // more than one.
@@ -43,9 +43,10 @@ type Hub[E any] struct {
 	// ReplayLast makes a new listener start with the event published last, so
 	// that nothing falls between asking and listening. Set it before use.
 	ReplayLast bool
-	// OnPanic is told what a listener panicked with, in the listener's
-	// goroutine and while it panics, so that debug.Stack shows the place. It
-	// must not panic itself. Nil drops it. Set it before use.
+	// OnPanic gets the value that a listener panicked with. It runs in the
+	// listener's goroutine while that panics, so debug.Stack shows the place.
+	// It must not panic itself. If it is nil, panics are dropped. Set it before
+	// use.
 	OnPanic func(recovered any)
 
 	mu        sync.Mutex // guards the fields below and those of listeners; never held over a listener
@@ -60,9 +61,9 @@ type Hub[E any] struct {
 // Listen calls fn for each event published from now on, one at a time, until
 // remove is called.
 //
-// remove drops what is queued. It does not wait for a running call, which may
-// be one that is only just beginning; after that call there is no other. It may
-// be called more than once and from inside fn. After Close, Listen registers
+// remove drops the queued events. It does not wait for a call of fn that runs,
+// or that is about to begin; after that call there is no other. remove may be
+// called more than once and from inside fn. After Close, Listen registers
 // nothing.
 //
 // A nil fn is a programmer's error. It is not registered, and OnPanic is told
@@ -109,10 +110,10 @@ func (h *Hub[E]) Close() {
 // delivered, and every call of a listener has returned, removed ones included.
 // From then on no listener is called.
 //
-// A Subscription counts until it has been read to its end or stopped, so one
-// whose reader has gone away without Stop holds Wait up. So does a listener
-// that calls it. If ctx ends first the error matches ctx.Err(); its cause is in
-// the text alone. A nil ctx is an error.
+// Wait also waits for a Subscription until it has been read to its end or
+// stopped. So it does not return if a reader has gone away without Stop, or if
+// a listener calls it. If ctx ends first, the error matches ctx.Err(); the
+// cause of ctx is in the text alone. A nil ctx is an error.
 func (h *Hub[E]) Wait(ctx context.Context) error {
 	if ctx == nil {
 		return errNilContext

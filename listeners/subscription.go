@@ -34,9 +34,9 @@ func (h *Hub[E]) Subscribe() *Subscription[E] {
 	return &Subscription[E]{C: c, stop: stop}
 }
 
-// Stop ends the subscription: what is queued is dropped, and C is closed soon.
+// Stop ends the subscription: it drops the queued events, and C is closed soon.
 // One event that was on its way may still be received. Stop does not wait for
-// the reader; it may be called more than once, by any goroutine.
+// the reader. It may be called more than once, by any goroutine.
 func (s *Subscription[E]) Stop() {
 	if s.stop != nil {
 		s.stop()

@@ -9,13 +9,14 @@ import (
 
 // FromBackOff takes a schedule from cenkalti/backoff.
 //
-// A BackOff has state and serves one loop, so newPolicy is called once per Do, and
-// the result is Reset before use and asked by one goroutine at a time. Next
-// calls newPolicy each time and asks it retries+1 times. A nil BackOff never
-// retries. The policy's text form is "backoff", which cannot be parsed.
-// FromBackOff panics if newPolicy is nil.
+// A BackOff has state and serves one loop. So Do calls newPolicy once, calls
+// Reset of the result, and uses it in one goroutine at a time. Policy.Next
+// calls newPolicy each time, and NextBackOff of the result retries+1 times. A
+// nil BackOff never retries. The policy's text form is "backoff", which Parse
+// does not read. FromBackOff panics if newPolicy is nil.
 //
-// Do does not know backoff.Permanent; As with *backoff.PermanentError does.
+// Do does not know backoff.Permanent. To stop at it, add a classifier made by
+// As for *backoff.PermanentError.
 func FromBackOff(newPolicy func() backoff.BackOff) Policy {
 	if newPolicy == nil {
 		panic("retry: FromBackOff without a function")
@@ -60,8 +61,8 @@ func (s *borrowedLoop) next(retries int, _ time.Duration) (own, bound time.Durat
 }
 
 // ToBackOff returns p's schedule for one loop: delays, jitter and the bound of
-// WithMaxElapsed, counted from this call or the latest Reset. What else p
-// holds stays behind. The result is not safe for use by several goroutines at
+// WithMaxElapsed, counted from this call or the latest Reset. It leaves out
+// everything else of p. The result is not safe for use by several goroutines at
 // once.
 func ToBackOff(p Policy) backoff.BackOff {
 	b := &lent{policy: p}

@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// Budget keeps many callers from retrying a failing dependency all at once: a
-// retry costs one, a success gives back a part. It is safe for use by many
-// goroutines.
+// Budget keeps many callers from retrying a failing dependency all at once. A
+// retry costs one, and a success gives back a part of one. It is safe for use
+// by many goroutines.
 type Budget struct {
 	size, refill int64 // in parts
 	left         atomic.Int64
@@ -21,10 +21,10 @@ const (
 	maxRetries = 1_000_000_000_000
 )
 
-// NewBudget makes a budget that is full: it holds at most size retries and
-// regains refill of one with each success, to the sixth decimal. With a refill
-// of 0.1, and once the first size retries are spent, there is at most one retry
-// for ten successes. A size or refill below 0, or not a number, counts as 0.
+// NewBudget makes a budget that is full. It holds at most size retries, and
+// each success gives back refill of one, to the sixth decimal. With a refill of
+// 0.1, once the first size retries are spent, there is at most one retry for
+// ten successes. A size or refill below 0, or not a number, counts as 0.
 func NewBudget(size int, refill float64) *Budget {
 	if math.IsNaN(refill) {
 		refill = 0

@@ -7,9 +7,10 @@ import (
 
 // Classifier judges a failure. It may be called by several goroutines at once.
 //
-// It is asked about what op returned, which is not nil. The end of the caller's
-// context is never asked about: it always stops. Neither is a marked error, nor
-// one returned after the attempt's own timeout.
+// Do asks it about the error that op returned, which is not nil. Do does not
+// ask about the end of the caller's context, which always stops the loop. It
+// does not ask about a marked error, or about one that was returned after the
+// attempt's own timeout.
 type Classifier func(err error) Decision
 
 // On says Again for these errors, found with errors.Is, and Stop for all
@@ -70,7 +71,7 @@ func inOrder(a, b Classifier) Classifier {
 // errors.As see through it, and its text is err's. A nil err stays nil, and
 // Pass returns err as it is.
 //
-// Only the loop whose op returned it heeds the mark, not loops around that.
+// Only the loop whose op returned the error heeds the mark. Outer loops do not.
 func Mark(err error, d Decision) error {
 	if err == nil || d == Pass {
 		return err
@@ -86,9 +87,9 @@ type markedError struct {
 func (e *markedError) Error() string { return e.err.Error() }
 func (e *markedError) Unwrap() error { return e.err }
 
-// judged is an error that brings a decision with it. Looking for the interface
-// finds the outermost, so that a mark inside a nested loop's *Error stays that
-// loop's affair.
+// judged is an error that brings a decision with it. errors.As finds the
+// outermost one. So a mark inside a nested loop's *Error counts in that loop
+// only.
 type judged interface {
 	error
 	// judgement returns the decision, and whether it comes before the
@@ -99,7 +100,7 @@ type judged interface {
 func (e *markedError) judgement() (Decision, bool) { return e.decision, true }
 func (e *Error) judgement() (Decision, bool)       { return e.verdict, false }
 
-// judge asks the marks, the clock and c, in this order.
+// judge asks the marks, the attempt's timeout and c, in this order.
 func judge(err error, timedOut bool, c Classifier) Decision {
 	var own Decision
 	if j := judged(nil); errors.As(err, &j) {

@@ -17,9 +17,9 @@ const (
 	kindUnsure
 )
 
-// Pass is no opinion: the next classifier decides. After the last one a
-// nested loop's *Error is judged as that loop judged it, and anything else is
-// Again.
+// Pass says that the classifier has no opinion: the next one decides. If none
+// has an opinion, a nested loop's *Error is judged as that loop judged it, and
+// any other error is Again.
 var Pass = Decision{kind: kindPass}
 
 // Again says that the failure may pass, and that nothing has happened.

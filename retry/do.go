@@ -6,17 +6,18 @@ import "context"
 // nil or an *Error.
 //
 // At least one call is made, unless ctx has already ended. Attempts follow one
-// another in the goroutine of Do. op's context carries ctx's values, deadline
-// and end; it also ends when the policy's attempt timeout is reached and when
-// op returns, so op reads a body or rows itself.
+// another in the goroutine of Do. op's context has ctx's values and deadline,
+// and ends with ctx. It also ends after the policy's attempt timeout, and when
+// op returns. So op has to read the body of a response, or the rows of a query,
+// itself.
 //
 // A failure is judged by its Mark, then by the attempt's timeout, then by the
-// policy's classifiers; without any of these it is Again, or what Pass says of
-// nested loops. Once ctx has ended nothing is judged, and the error matches
-// ctx.Err(). It does not match the cause of ctx, which may be any error and is in
-// the text; context.Cause(ctx) has it. A delay that would end at ctx's deadline or
-// later is not begun; that error matches context.DeadlineExceeded. See Error for
-// the other reasons.
+// policy's classifiers. If none of these judges it, it is Again, except for the
+// error of a nested loop: see Pass. Once ctx has ended, Do judges nothing, and
+// its error matches ctx.Err(). The error does not match the cause of ctx, which
+// may be any error. The cause is in the text, and context.Cause(ctx) returns
+// it. Do does not begin a delay that would end at ctx's deadline or later. Its
+// error then matches context.DeadlineExceeded. See Error for the other reasons.
 //
 // A Do under another Do's context charges its retries to the outer loop as
 // well; see Detach. A panic in op goes on to the caller of Do. A nil ctx or op

@@ -45,9 +45,9 @@ type Error struct {
 	Elapsed time.Duration
 	// Reason is why no further attempt was made: ErrExhausted, ErrStopped,
 	// ErrUnsure, ErrNoBudget or the end of the caller's context. The latter
-	// matches ctx.Err() and nothing of the context's cause, which is in its text.
-	// Reason wraps context.DeadlineExceeded if the next delay would have outlasted
-	// the context's deadline, and says so if ctx or op was nil.
+	// matches ctx.Err() and not the context's cause, which is in its text.
+	// Reason wraps context.DeadlineExceeded if the next delay would have
+	// outlasted the context's deadline. If ctx or op was nil, it says that.
 	Reason error
 	// Last is the last attempt's failure; nil if there was no attempt.
 	Last error

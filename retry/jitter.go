@@ -5,13 +5,14 @@ import (
 	"time"
 )
 
-// Jitter is a way to spread delays, so that callers which failed together do
-// not come back together.
+// Jitter is a way to spread delays, so that callers that failed together do not
+// come back together.
 type Jitter int
 
 const (
-	// CuratorJitter is what the policy's own formula does: random multiples of
-	// the base for the exponential policies, none for the others.
+	// CuratorJitter leaves the policy's own formula as it is: random multiples
+	// of the base for the exponential policies, and a fixed delay for the
+	// others.
 	CuratorJitter Jitter = iota
 	// NoJitter waits the formula's upper bound, exactly. For the exponential
 	// policies that is base times 1, 3, 7, 15 and so on.

@@ -10,11 +10,11 @@ import (
 	"github.com/paddock-zk/paddock/internal/foreign"
 )
 
-// loop is one call of Do. It is the parent of each attempt's context, which is
-// how loops inside op find it.
+// loop is one call of Do. It is the parent of each attempt's context, so loops
+// inside op find it there.
 //
-// retries and over are shared with those loops, which also read the fields
-// above them. The fields below belong to the goroutine of Do.
+// Those loops also use retries and over, and read the fields above them. The
+// fields below belong to the goroutine of Do.
 type loop struct {
 	context.Context // the caller's
 	policy          Policy
@@ -40,8 +40,8 @@ func newLoop(ctx context.Context, p Policy, opts []Option) *loop {
 	return l
 }
 
-// run closes the loop also when op panics: nothing below may go on charging
-// it, and whoever counts with hooks must not miss a call.
+// run closes the loop also when op panics. Loops below may not go on charging
+// it, and hooks that count must not miss a call.
 func (l *loop) run(op func(context.Context) error) (err error) {
 	returned := false
 	defer func() {
@@ -123,7 +123,7 @@ func (l *loop) weigh(err error, timedOut bool) (delay time.Duration, reason erro
 }
 
 // pause charges for a retry, tells the hooks and waits. If ctx ends meanwhile
-// it returns nil, for the caller is about to look.
+// it returns nil, since the caller checks ctx next.
 func (l *loop) pause(delay time.Duration) (reason error) {
 	if deadline, ok := l.Deadline(); ok && delay >= time.Until(deadline) {
 		return fmt.Errorf("context would end before the next attempt, due in %v: %w", delay, context.DeadlineExceeded)

@@ -8,20 +8,21 @@ import (
 
 // Detach lets loops below ctx count for themselves.
 //
-// Otherwise a Do under another Do's context charges its retries to the outer
+// Without it, a Do under another Do's context charges its retries to the outer
 // loop as well: to its number of retries, its elapsed time and its budget. If
-// the outer loop has none left the inner one gives up with ErrNoBudget. So
-// nested loops add up instead of multiplying: whatever is nested below a policy
-// of five retries, there are five in all. Two policies have nothing to charge:
-// the zero Policy, which is passed over, and None, below which nothing is
-// retried. A loop that has returned is passed over too.
+// the outer loop has no retry left, the inner one gives up with ErrNoBudget. So
+// the retries of nested loops add up and do not multiply: below a policy of
+// five retries there are five in all. Two outer policies are special. The zero
+// Policy is ignored, and below None nothing is retried. A loop that has
+// returned is ignored, too.
 //
-// Detach is for long work begun inside a loop, which would use up the loop's
-// retries in the course of time. A nil ctx stays nil.
+// Use Detach for long work that begins inside a loop. Otherwise the work would
+// use up the loop's retries in the course of time. A nil ctx stays nil.
 //
 // Source: Curator ThreadLocalRetryLoop (CURATOR-559).
-// Differs: Curator ties nested loops together by thread, and inner policies are
-// not asked; here the context ties them, and both policies must agree.
+// Differs: In Curator the thread ties nested loops together, and inner policies
+// are not asked. Here the context ties them, and both policies must allow a
+// retry.
 func Detach(ctx context.Context) context.Context {
 	if ctx == nil || loopAround(ctx) == nil {
 		return ctx
@@ -44,7 +45,7 @@ func loopAround(ctx context.Context) *loop {
 	return l
 }
 
-// bill says what one retry was charged to.
+// bill is what one retry was charged to.
 type bill struct {
 	loops   []*loop
 	budgets []*Budget

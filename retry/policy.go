@@ -28,9 +28,10 @@ type Policy struct {
 // Next is the schedule alone: the delay before the next attempt, and whether
 // to make it.
 //
-// retries counts the retries made so far, 0 after the first attempt; elapsed
-// is the time since the first attempt began. Jitter and WithMaxElapsed are
-// applied. Two calls with the same arguments may return different delays.
+// retries is how many retries were made so far, 0 after the first attempt.
+// elapsed is the time since the first attempt began. Next applies the jitter
+// and WithMaxElapsed. Two calls with the same arguments may return different
+// delays.
 func (p Policy) Next(retries int, elapsed time.Duration) (delay time.Duration, ok bool) {
 	return p.next(p.schedule, max(0, retries), elapsed, 0)
 }

@@ -15,8 +15,8 @@ type schedule interface {
 
 // delays answers one loop. Several goroutines may ask at once.
 type delays interface {
-	// next returns the delay before the next attempt as the formula has it and
-	// the longest that it could have been. Both are 0 or more.
+	// next returns the delay before the next attempt by the formula, and the
+	// longest delay that the formula allows. Both are 0 or more.
 	next(retries int, elapsed time.Duration) (own, bound time.Duration, ok bool)
 }
 
@@ -121,9 +121,9 @@ func (s forever) next(int, time.Duration) (own, bound time.Duration, ok bool) {
 	return s.interval, s.interval, true
 }
 
-// UntilElapsed retries, sleep apart, while less than limit has passed since
-// the first attempt began. The last attempt may thus begin up to sleep after
-// the limit; WithMaxElapsed is stricter. A limit of 0 or less never retries; a
+// UntilElapsed retries, sleep apart, while less than limit has passed since the
+// first attempt began. So the last attempt may begin up to sleep after the
+// limit. WithMaxElapsed is stricter. A limit of 0 or less never retries; a
 // sleep below one millisecond is raised to it.
 //
 // Source: Curator RetryUntilElapsed.
@@ -146,13 +146,14 @@ type never struct{}
 
 func (s never) next(int, time.Duration) (own, bound time.Duration, ok bool) { return 0, 0, false }
 
-// Custom makes a policy of next, which gets the retries made so far, 0 after
-// the first attempt, and the time since the first attempt began.
+// Custom makes a policy of next. Do passes to next how many retries it has made
+// so far, 0 after the first attempt, and the time since the first attempt
+// began.
 //
 // next may be called by several goroutines at once and must not block. A delay
 // below 0 counts as 0. name is the policy's name and also its text form, which
-// cannot be parsed; choose one that Parse does not take for another policy.
-// Custom panics if next is nil.
+// Parse does not read. So choose a name that Parse does not take for another
+// policy. Custom panics if next is nil.
 func Custom(name string, next func(retries int, elapsed time.Duration) (delay time.Duration, ok bool)) Policy {
 	if next == nil {
 		panic("retry: Custom without a function")

@@ -60,10 +60,10 @@ func (p Policy) String() string {
 // MarshalText returns String for encoders and flag.TextVar. It never fails.
 func (p Policy) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
-// UnmarshalText replaces what text can say, all of it: the schedule, jitter,
-// elapsed bound and attempt timeout. Name, classifiers, budget and hooks stay.
-// The texts and errors are those of Parse; after an error p is as it was. Do
-// not call it while p is in use by other goroutines.
+// UnmarshalText replaces all that text can say: the schedule, jitter, elapsed
+// bound and attempt timeout. Name, classifiers, budget and hooks stay. The
+// texts and errors are those of Parse; after an error p is as it was. Do not
+// call it while p is in use by other goroutines.
 func (p *Policy) UnmarshalText(text []byte) error {
 	q, err := Parse(string(text))
 	if err != nil {
@@ -143,8 +143,8 @@ func parse(words []string) (Policy, error) {
 	return p, f.mistake()
 }
 
-// fields holds key=value pairs. Reading keeps the first mistake and which keys
-// were asked for.
+// fields holds key=value pairs. It remembers the first mistake and the keys
+// that were read.
 type fields struct {
 	keys   []string // in the text's order
 	values map[string]string
@@ -168,8 +168,8 @@ func newFields(words []string) (*fields, error) {
 	return f, nil
 }
 
-// mistake puts an unknown key first: often it is the misspelt name of one that
-// is missed.
+// mistake puts an unknown key first: often it is a missing key with a misspelt
+// name.
 func (f *fields) mistake() error {
 	for _, key := range f.keys {
 		if !slices.Contains(f.known, key) {
@@ -208,7 +208,7 @@ func (f *fields) duration(key string, least time.Duration) time.Duration {
 	return d
 }
 
-// limit reads a key that may be left out, which is 0.
+// limit reads a key that may be left out; the result is 0 then.
 func (f *fields) limit(key string) time.Duration {
 	if _, ok := f.values[key]; !ok {
 		f.known = append(f.known, key)
