@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// alarm calls a function later, in a goroutine that can be waited for. Its
-// methods are called in turns; the zero value is ready.
+// alarm calls a function later, in a goroutine that can be waited for. Only one
+// goroutine at a time may call its methods. The zero value is ready.
 type alarm struct {
 	timer   *time.Timer
 	pending sync.WaitGroup

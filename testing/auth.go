@@ -50,8 +50,8 @@ func (c *conn) authLocked(xid int32, req wire.Record) error {
 	return nil
 }
 
-// saslLocked answers as a server does that has no SASL configured: with no
-// token, which clients take for the end of the exchange.
+// saslLocked answers like a server that has no SASL configured: with no token,
+// which ends the exchange for clients.
 //
 // Source: ZooKeeper ZooKeeperServer.processSasl.
 func (c *conn) saslLocked(xid int32, req wire.Record) error {

@@ -2,10 +2,10 @@ package zktest
 
 import "time"
 
-// Advance lets d pass for the server at once: sessions age, and those that are
-// due expire, times to live run, a sweep that falls due is made, and the times
-// of later changes are later. Clients do not notice, so a session survives only
-// if its timeout is longer. It panics if d is negative.
+// Advance lets d pass for the server at once. Sessions age, and those that are
+// due expire. Times to live run, a sweep that is due happens, and later changes
+// have later times. Clients do not notice, so a session survives only if its
+// timeout is longer than d. It panics if d is negative.
 func (s *Server) Advance(d time.Duration) {
 	if d < 0 {
 		panic("zktest: Advance by a negative duration")
@@ -31,9 +31,9 @@ func (s *Server) Advance(d time.Duration) {
 	}
 }
 
-// MoveClock moves the clock on the server's wall by d, which may be negative:
-// the times of later changes in a Stat, and what times to live are counted
-// from. Sessions do not age by it, as in ZooKeeper.
+// MoveClock moves the server's wall clock by d, which may be negative. The
+// times of later changes in a Stat follow that clock, and so do times to live.
+// Sessions do not age by it, as in ZooKeeper.
 func (s *Server) MoveClock(d time.Duration) {
 	s.e.mu.Lock()
 	defer s.e.mu.Unlock()

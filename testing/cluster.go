@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Cluster is n members over one state, as clients can observe an ensemble. Its
-// methods taken from Server act on all members, or on what they share; those
-// of Member act on one.
+// Cluster is an ensemble of n members, as clients can observe one. The methods
+// that it has from Server act on all members, or on the state that they share.
+// Those of Member act on one.
 type Cluster struct {
 	Server
 	each []*Server
@@ -30,9 +30,9 @@ func StartCluster(t TB, n int, opts ...Option) *Cluster {
 	return c
 }
 
-// NewCluster is StartCluster for programs and TestMain; Close it. The members
-// have elected a leader when it returns. A port that Listen names is that of
-// member 0; the others get the ports that follow.
+// NewCluster is StartCluster for programs and TestMain. The caller has to Close
+// the cluster. The members have elected a leader when it returns. If Listen
+// names a port, member 0 gets it, and the others get the ports that follow.
 func NewCluster(n int, opts ...Option) (*Cluster, error) {
 	if n < 1 {
 		return nil, fmt.Errorf("zktest: cluster of %d", n)
@@ -51,8 +51,8 @@ func NewCluster(n int, opts ...Option) (*Cluster, error) {
 // Size is the number of members.
 func (c *Cluster) Size() int { return len(c.each) }
 
-// Member is the i-th, from 0, to stop, freeze or look at alone. Closing it
-// closes the cluster.
+// Member is the i-th member, from 0, so that a test can stop, freeze or look at
+// it alone. Closing it closes the cluster.
 func (c *Cluster) Member(i int) *Server { return c.each[i] }
 
 // Leader is the index of the leader that a majority follows, -1 without one.
@@ -76,18 +76,17 @@ func (c *Cluster) MemberOf(session int64) int {
 	return -1
 }
 
-// Partition lets members speak only within their group, until Heal; a member
-// that is in no group is alone. What is on its way between groups waits, as it
-// does in a network that loses packets: nobody notices at once. Clients are
-// not affected.
+// Partition lets members speak only within their group, until Heal. A member
+// that is in no group is alone. Messages between groups wait, as in a network
+// that loses packets, so no member notices at once. Clients are not affected.
 func (c *Cluster) Partition(groups ...[]int) {
 	c.setCut(func(from, to int) bool {
 		return !slices.ContainsFunc(groups, func(g []int) bool { return slices.Contains(g, from) && slices.Contains(g, to) })
 	})
 }
 
-// PartitionOneWay keeps what the member from sends from the member to, until
-// Heal; the other way stays open.
+// PartitionOneWay holds back the messages of the member from to the member to,
+// until Heal. The other way stays open.
 func (c *Cluster) PartitionOneWay(from, to int) {
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()
@@ -109,18 +108,18 @@ func (c *Cluster) setCut(cut func(from, to int) bool) {
 	c.e.changedLocked()
 }
 
-// Lag holds a follower back by d: what the leader sends reaches it that much
-// later, so that its reads are stale until a sync, and its clients' writes are
-// answered later. It stays in force when the leader changes; 0 ends it.
+// Lag delays the leader's messages to a follower by d. So the follower's reads
+// are out of date until a sync, and it answers its clients' writes later. Lag
+// stays in force when the leader changes; 0 ends it.
 func (c *Cluster) Lag(i int, d time.Duration) {
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()
 	c.e.members[i].lag = d
 }
 
-// Elect moves the leadership to a member, with the pause that this costs: all
-// clients are disconnected, and nobody serves until the election is over. If
-// the member cannot win, another one does.
+// Elect moves the leadership to a member. All clients are disconnected, and no
+// member serves until the election is over. If the member cannot win, another
+// one does.
 func (c *Cluster) Elect(i int) {
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()

@@ -15,9 +15,9 @@ import (
 // conn is one client's connection. A reading goroutine handles its requests in
 // order; a writing goroutine sends what is in the queue.
 //
-// It ends in one of two ways: finished, it sends what is queued and closes;
-// cut, it resets at once. In both cases it is over first: nothing more is
-// handled or queued.
+// It ends in one of two ways. A connection that is finished sends what is
+// queued and closes. One that is cut resets at once. Both are over before that:
+// nothing more is handled or queued.
 type conn struct {
 	m     *member
 	raw   net.Conn // what was accepted
@@ -183,8 +183,8 @@ func (c *conn) enter() error {
 	}
 }
 
-// queueUp keeps connections that go on at one instant in an order that repeats,
-// where LatencyBy does so for all else.
+// queueUp gives connections that go on at one instant an order that repeats.
+// LatencyBy does this for everything else.
 func (c *conn) queueUp() {
 	if c.m.e.cfg.latencyBy != nil {
 		<-time.After(time.Duration(c.num))
@@ -206,8 +206,8 @@ func (c *conn) finishLocked() {
 	c.queue.finish()
 }
 
-// cutLocked ends the connection at once. The caller calls reset when it has
-// let go of the lock.
+// cutLocked ends the connection at once. The caller has to call reset after it
+// has unlocked.
 func (c *conn) cutLocked() {
 	c.endLocked()
 	select {
@@ -218,7 +218,7 @@ func (c *conn) cutLocked() {
 	c.queue.finish() // after cut, so that the writing goroutine sees it
 }
 
-// endLocked parts the connection from its session and watches.
+// endLocked separates the connection from its session and watches.
 func (c *conn) endLocked() {
 	if c.isOverLocked() {
 		return

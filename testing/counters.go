@@ -1,6 +1,7 @@
 package zktest
 
-// Counters are what a server, or a cluster in all, holds and has done.
+// Counters say what a server holds now and has done since its start. Those of a
+// cluster are the sums over its members.
 type Counters struct {
 	Connections int
 	Sessions    int

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Distribution draws durations. It must take all its chance from r.
+// Distribution draws durations. It must draw all random numbers from r.
 type Distribution func(r *rand.Rand) time.Duration
 
 // Always draws d.
@@ -18,15 +18,15 @@ func Uniform(least, most time.Duration) Distribution {
 	return func(r *rand.Rand) time.Duration { return least + time.Duration(r.Int64N(int64(most-least)+1)) }
 }
 
-// Exponential draws with the given mean, and nothing above most: mostly little,
-// now and then much.
+// Exponential draws from an exponential distribution with the given mean, and
+// nothing above most.
 func Exponential(mean, most time.Duration) Distribution {
 	return func(r *rand.Rand) time.Duration {
 		return time.Duration(min(r.ExpFloat64()*float64(mean), float64(most)))
 	}
 }
 
-// Sometimes draws from d with the chance p, and nothing otherwise.
+// Sometimes draws from d with the probability p, and 0 otherwise.
 func Sometimes(p float64, d Distribution) Distribution {
 	return func(r *rand.Rand) time.Duration {
 		if r.Float64() >= p {

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// A leader asks its followers every half tick whether they are there, and
-// hears with the answer which clients they have heard. A follower that has not
-// heard its leader for syncLimit ticks looks for another, and so does a leader
-// that has not heard a majority for as long. Who looks serves nobody. When a
-// majority of members looks and they can talk, one of them leads after the
-// time of an election.
+// A leader asks its followers every half tick whether they are there. The
+// answer says which clients they have heard. A follower that has not heard its
+// leader for syncLimit ticks looks for another. So does a leader that has not
+// heard a majority for as long. A member that looks serves no clients. When a
+// majority of members looks and they can talk, one of them leads after the time
+// of an election.
 //
 // Source: ZooKeeper Leader.lead, Learner.processPacket, FastLeaderElection.
 
@@ -88,8 +88,8 @@ func (m *member) askLate() {
 	m.e.flowLocked()
 }
 
-// noticeLocked makes a member look for another leader if its own is gone or
-// has given it up, and it can know.
+// noticeLocked makes a member look for another leader if its own is gone or has
+// dropped it, as far as the member can know.
 func (e *ensemble) noticeLocked(m *member) {
 	if m.down || m.frozenLocked() {
 		return
@@ -106,8 +106,8 @@ func (e *ensemble) noticeLocked(m *member) {
 	}
 }
 
-// lookLocked makes a member stop serving and look for a leader. What its
-// clients have asked for and did not get is lost.
+// lookLocked makes a member stop serving and look for a leader. Requests of its
+// clients that have no answer yet are lost.
 func (m *member) lookLocked() {
 	e, led := m.e, m.role == roleLeading
 	m.role, m.leader, m.since, m.dropped = roleLooking, nil, time.Now(), false
@@ -143,7 +143,7 @@ func (m *member) idleLocked() bool {
 	return !m.down && !m.frozenLocked() && (m.role == roleLooking || m.role == roleReadOnly)
 }
 
-// groupLocked returns whom c could lead, itself included.
+// groupLocked returns the members that c could lead, itself included.
 func (e *ensemble) groupLocked(c *member) []*member {
 	var group []*member
 	for _, m := range e.members {
@@ -186,7 +186,7 @@ func (e *ensemble) seekLocked() {
 	}
 }
 
-// joinsLocked reports whether a member could follow the leader that there is.
+// joinsLocked reports whether a member could follow the present leader.
 func (e *ensemble) joinsLocked(m *member) bool {
 	l := e.leader
 	return l != nil && l != m && !l.down && m.idleLocked() && e.linkedLocked(l, m)

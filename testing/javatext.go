@@ -6,9 +6,9 @@ import (
 )
 
 // javaText returns a text as a server written in Java sends back what it was
-// sent. It keeps text in 16-bit units and writes each by itself, so that what
-// lies beyond the basic plane comes back as two characters of three bytes each,
-// which is no UTF-8. What was no UTF-8 comes back as U+FFFD.
+// sent. It keeps text in 16-bit units and writes each by itself. So a character
+// beyond the basic plane comes back as two characters of three bytes each,
+// which is not UTF-8. What was no UTF-8 comes back as U+FFFD.
 //
 // Source: jute BinaryOutputArchive.stringToByteBuffer; java.lang.String.
 func javaText(s string) string {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Limits bounds what clients can make a server hold. A zero field has its
-// default, a negative one is no bound.
+// Limits says how much clients can make a server hold. A zero field stands for
+// its default, and a negative one for no limit.
 type Limits struct {
 	// Connections are all that a member has open. One more is closed at once.
 	// Defaults to 65,536.

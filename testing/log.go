@@ -51,8 +51,8 @@ func (k ChangeKind) String() string {
 	return "unknown"
 }
 
-// TransactionLog keeps all transactions for Server.Transactions: what happened,
-// for a test that judges what its clients believed.
+// TransactionLog keeps all transactions for Server.Transactions. A test can
+// compare them with what its clients believed.
 func TransactionLog() Option { return optionFunc(func(c *config) { c.log = true }) }
 
 // Transactions returns what TransactionLog has kept, in the order of the zxids.

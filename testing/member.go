@@ -105,8 +105,8 @@ func (m *member) eventZxid(txn *tree.Txn) int64 {
 	return noZxid
 }
 
-// touchLocked notes that a session's client was heard. A leader knows at once,
-// a follower tells it when it is asked next.
+// touchLocked notes that a session's client was heard. A leader knows this at
+// once. A follower tells the leader at its next question.
 func (m *member) touchLocked(s *session) {
 	switch {
 	case m == m.e.leader:

@@ -48,8 +48,8 @@ type config struct {
 	latencyBy     Distribution
 }
 
-// memberAddr is where the i-th member of a cluster listens. What is no address
-// is left to net.Listen to judge.
+// memberAddr is where the i-th member of a cluster listens. It leaves a
+// malformed address to net.Listen, which refuses it.
 func memberAddr(listen string, i int) string {
 	host, port, err := net.SplitHostPort(listen)
 	n, err2 := strconv.Atoi(port)
@@ -120,35 +120,36 @@ func Listen(addr string) Option { return optionFunc(func(c *config) { c.listen =
 // TLS makes the server speak TLS with cfg, over TCP as well as in memory.
 func TLS(cfg *tls.Config) Option { return optionFunc(func(c *config) { c.tls = cfg }) }
 
-// Latency is the time that bytes take each way between a client and a server
-// in memory, so that in virtual time a round trip costs exactly twice that. It
-// needs InMemory. Defaults to none.
+// Latency is the time that bytes take each way between a client and a server in
+// memory. So in virtual time a round trip takes exactly twice that. It needs
+// InMemory. Defaults to none.
 func Latency(d time.Duration) Option { return optionFunc(func(c *config) { c.latency = d }) }
 
-// LatencyBy adds a time drawn anew for each instant to what Latency sets; bytes
-// arrive in order nevertheless. It needs InMemory, and Seed says what is drawn.
+// LatencyBy adds a random time to Latency, drawn anew for each instant. Bytes
+// arrive in order nevertheless. It needs InMemory, and Seed decides what is
+// drawn.
 //
 // Latencies that differ by nanoseconds also make a simulation in virtual time
-// repeatable: what would happen at one instant, in an order that the scheduler
-// chooses, happens one after the other.
+// repeatable. Without them several things happen at one instant, in an order
+// that the scheduler chooses. With them they happen one after the other.
 func LatencyBy(d Distribution) Option { return optionFunc(func(c *config) { c.latencyBy = d }) }
 
-// Seed fixes what a server draws: latencies, and the passwords of sessions.
-// Defaults to passwords that nobody knows, and to seed 0 for the rest.
+// Seed makes a server's random choices repeatable: latencies, and the passwords
+// of sessions. By default passwords are random, and the rest has the seed 0.
 func Seed(seed uint64) Option { return optionFunc(func(c *config) { c.seed = seed }) }
 
 // Tick is the server's unit of time: sessions expire on its multiples. Defaults
 // to 2 seconds. Sessions last 2 to 20 ticks unless SessionTimeouts says otherwise.
 func Tick(d time.Duration) Option { return optionFunc(func(c *config) { c.tick = d }) }
 
-// ExpireEvery makes sessions expire on multiples of d and not of the tick, by which
-// ZooKeeper rounds up. With a short one a test sees what happens when the servers
-// wait no longer than they have to.
+// ExpireEvery makes sessions expire on multiples of d. Without it they expire
+// on multiples of the tick, as ZooKeeper rounds up to these. With a short d a
+// test sees what happens when the servers wait no longer than they have to.
 func ExpireEvery(d time.Duration) Option { return optionFunc(func(c *config) { c.expiry = d }) }
 
-// LatePings makes a leader that goes on after a Freeze send the ping that is overdue
-// by d later than it answers requests, as one may do that has much to catch up
-// with. Defaults to 0: the ping comes first.
+// LatePings delays a leader's overdue ping after a Freeze: when the leader goes
+// on, it sends the ping d later than its first answers. A real leader that has
+// much to catch up with may do so. Defaults to 0: the ping comes first.
 func LatePings(d time.Duration) Option { return optionFunc(func(c *config) { c.latePing = d }) }
 
 // SessionTimeouts bounds the session timeout that a client can have.
@@ -156,27 +157,28 @@ func SessionTimeouts(least, most time.Duration) Option {
 	return optionFunc(func(c *config) { c.minTimeout, c.maxTimeout = least, most })
 }
 
-// Superuser names the user whom no access list stops, as
-// "super:base64(sha1(super:password))". Clients present "super:password" in
-// the scheme digest. Defaults to none.
+// Superuser names a user that no access list stops, as
+// "super:base64(sha1(super:password))". Clients present "super:password" in the
+// scheme digest. Defaults to none.
 func Superuser(digest string) Option { return optionFunc(func(c *config) { c.super = digest }) }
 
 // MaxFrame bounds the size of a request in bytes; a larger one ends its
 // connection. ZooKeeper calls it jute.maxbuffer. Defaults to 1,048,575.
 func MaxFrame(bytes int) Option { return optionFunc(func(c *config) { c.maxFrame = bytes }) }
 
-// SyncLimit is how many ticks a member of a cluster goes on without hearing the
-// others. Defaults to 5.
+// SyncLimit is for how many ticks a member of a cluster goes on when it does
+// not hear the others. Defaults to 5.
 func SyncLimit(ticks int) Option { return optionFunc(func(c *config) { c.syncLimit = ticks }) }
 
 // ElectionTime is how long an election takes, and how long a member takes to
-// join a leader. Defaults to 350 milliseconds, which three real servers on one
-// machine need.
+// join a leader. Defaults to 350 milliseconds, the time that three real servers
+// on one machine need.
 func ElectionTime(d time.Duration) Option { return optionFunc(func(c *config) { c.electionTime = d }) }
 
 // ReadOnlyMode lets members of a cluster that see no majority serve clients
-// that ask for a read-only session: after two seconds, or a tick if that is
-// longer. As in ZooKeeper they take no session that the others know.
+// that ask for a read-only session. They begin after two seconds, or a tick if
+// that is longer. As in ZooKeeper they take over no session that the other
+// members know.
 func ReadOnlyMode() Option { return optionFunc(func(c *config) { c.readOnly = true }) }
 
 // FourLetterWords are the commands that the server answers, as ZooKeeper's
@@ -191,8 +193,8 @@ func FourLetterWords(words ...string) Option {
 	})
 }
 
-// NoTTL refuses nodes with a time to live with "unimplemented", as a real server
-// does without extendedTypesEnabled=true.
+// NoTTL makes the server refuse nodes with a time to live. It answers
+// "unimplemented", as a real server does without extendedTypesEnabled=true.
 func NoTTL() Option { return optionFunc(func(c *config) { c.noTTL = true }) }
 
 // releases are the versions that Version takes, and series of them.
@@ -216,8 +218,8 @@ func Version(version string) Option {
 	})
 }
 
-// Reconfig answers reconfig requests as a server with reconfigEnabled=true
-// does: standalone, it has not implemented them. Defaults to "reconfig
+// Reconfig makes the server answer reconfig requests as a standalone one with
+// reconfigEnabled=true does: "unimplemented". By default it answers "reconfig
 // disabled".
 func Reconfig() Option { return optionFunc(func(c *config) { c.reconfig = true }) }
 

@@ -11,41 +11,43 @@ import (
 // Plan is faults and verbs drawn from a seed.
 //
 // Whether a request is hit follows from the seed, its session, and how many
-// requests of that session the plan has seen before: not from what other
-// sessions do meanwhile. So the same seed hits the same requests of a client
-// that does the same. In virtual time, with a Latency of its own for each
-// connection (LatencyBy), the whole order repeats.
+// requests of that session the plan has seen before. It does not depend on what
+// other sessions do meanwhile. So if a client does the same again, the same
+// seed hits the same requests. In virtual time, if each connection has a
+// latency of its own (LatencyBy), the whole order repeats.
 type Plan struct {
 	Seed uint64
 
-	// Match selects the requests that may be hit, by all but Nth. The zero
-	// value is all.
+	// Match selects the requests that may be hit. Its field Nth is ignored. The
+	// zero value selects all.
 	Match Match
-	// Rate is the chance that one is hit, from 0 to 1.
+	// Rate is the probability that such a request is hit, from 0 to 1.
 	Rate float64
-	// Faults are what may happen to it, each as likely as the others.
+	// Faults are the faults that may happen to it, each with the same
+	// probability.
 	Faults []Fault
 
-	// Pause draws the time before the first verb and between verbs; nil is no
-	// verbs.
+	// Pause draws the time before the first verb and between verbs. Nil means
+	// no verbs.
 	Pause Distribution
-	// Verbs are what may happen to the server, each as likely as the others.
+	// Verbs are the verbs that may happen to the server, each with the same
+	// probability.
 	Verbs []Verb
 
-	// Replay, if it is not nil, takes the place of chance: what a plan with the
-	// same Faults and Verbs logged happens again.
+	// Replay, if it is not nil, replaces all random choices. It is the log of a
+	// plan with the same Faults and Verbs, and the same things happen again.
 	Replay []Fired
 }
 
 // Verb is something that a plan may do to a server.
 type Verb struct {
 	Name string
-	// Do does it. All chance must come from r. It may wait, and the plan waits
-	// for it.
+	// Do does it. It must draw all random numbers from r. It may wait, and the
+	// plan waits for it.
 	Do func(r *rand.Rand)
 }
 
-// Fired is one thing that a plan did. It can be kept as JSON.
+// Fired is one thing that a plan did. It can be encoded as JSON.
 type Fired struct {
 	At      time.Duration // since the plan began
 	Index   int           // in Verbs or Faults
@@ -102,7 +104,8 @@ func (s *Server) Play(p Plan) *Playing {
 	return playing
 }
 
-// Stop ends the plan and waits for a verb under way. Do not call it from one.
+// Stop ends the plan and waits for a verb that is under way. Do not call it
+// from a verb.
 func (p *Playing) Stop() {
 	p.end()
 	<-p.ended
@@ -230,9 +233,10 @@ func (p *Playing) replayed() func() (Fired, bool) {
 	}
 }
 
-// Verbs are what can happen to one server and is over when it returns or after
-// at most d: disconnecting a session or everybody, expiring a session, standing
-// still, holding what a session sends or is sent, a restart, a sweep.
+// Verbs returns what can happen to one server: a verb disconnects one session
+// or all, expires a session, freezes or restarts the server, stalls a session's
+// connection one way or both, or sweeps. Each is over when its Do returns, or
+// after d at most.
 func (s *Server) Verbs(d time.Duration) []Verb {
 	session := func(r *rand.Rand) int64 {
 		all := s.Sessions()
@@ -269,8 +273,8 @@ func (s *Server) Verbs(d time.Duration) []Verb {
 	return verbs
 }
 
-// Verbs are those of each member, and elections, partitions and lag that last
-// at most d.
+// Verbs returns the verbs of each member, and elections, partitions and lag
+// that last d at most.
 func (c *Cluster) Verbs(d time.Duration) []Verb {
 	n := len(c.each)
 	verbs := []Verb{

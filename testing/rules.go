@@ -12,26 +12,25 @@ import (
 
 // Match selects requests; a zero field matches all.
 type Match struct {
-	// Op is the operation: "create", "create2", "createContainer",
-	// "createTTL", "delete", "exists", "getData", "setData", "getACL",
-	// "setACL", "getChildren", "getChildren2", "getEphemerals",
-	// "getAllChildrenNumber", "sync", "check", "multi", "multiRead",
-	// "setWatches", "setWatches2", "addWatch", "checkWatches",
-	// "removeWatches", "auth", "whoAmI", "reconfig", "deleteContainer", "ping",
-	// "closeSession", "connect", which opens a session or takes one up again,
-	// or "unknown".
+	// Op is the operation: "create", "create2", "createContainer", "createTTL",
+	// "delete", "exists", "getData", "setData", "getACL", "setACL",
+	// "getChildren", "getChildren2", "getEphemerals", "getAllChildrenNumber",
+	// "sync", "check", "multi", "multiRead", "setWatches", "setWatches2",
+	// "addWatch", "checkWatches", "removeWatches", "auth", "whoAmI",
+	// "reconfig", "deleteContainer", "ping", "closeSession", "connect" or
+	// "unknown". A "connect" opens a session or takes one up again.
 	Op string
 	// Path is a pattern as of path.Match. A multi matches if one of its
 	// operations does.
 	Path    string
 	Session int64
-	Nth     int // only the n-th, from 1, that matches the rest
+	Nth     int // if not 0, only the n-th request, from 1, that matches the other fields
 	// Func is called without locks, on the goroutine that handles the
 	// connection's requests. It may call the server's methods.
 	Func func(Request) bool
 }
 
-// Request is what Match.Func and Call see.
+// Request is what the functions of Match, Call and Choose get to see.
 type Request struct {
 	Op      string
 	Path    string   // of a multi: of its first operation
@@ -76,22 +75,22 @@ func CutBefore() Fault { return Fault{kind: faultCutBefore} }
 // reply. Replies to earlier requests and events still go out.
 func CutAfter() Fault { return Fault{kind: faultCutAfter} }
 
-// Delay lets d pass before the request is handled, and with it all that follow
-// on its connection.
+// Delay lets d pass before the server handles the request. All later requests
+// of its connection wait as well.
 func Delay(d time.Duration) Fault { return Fault{kind: faultDelay, delay: d} }
 
 // CutReply applies the request, sends the first n bytes of the reply, at least
 // one and not all, and closes the connection. A frame begins with four bytes of
-// length. What has no reply, or one outside the order of requests such as a
-// ping, is answered in full.
+// length. A request without a reply, or one whose reply is outside the order of
+// requests, such as a ping, is answered in full.
 func CutReply(n int) Fault { return Fault{kind: faultCutReply, bytes: max(n, 1)} }
 
 // DelayBy is Delay with a time drawn anew for each request. The same seed draws
 // the same times, in the order in which requests match.
 func DelayBy(seed uint64, d Distribution) Fault { return Fault{kind: faultDelayBy, seed: seed, by: d} }
 
-// Choose asks fn what is to happen; the zero Fault is nothing. fn is called as
-// Match.Func is.
+// Choose applies the fault that fn returns; the zero Fault does nothing. fn is
+// called in the same way as Match.Func.
 func Choose(fn func(Request) Fault) Fault { return Fault{kind: faultChoose, choose: fn} }
 
 // String names what happens.
@@ -119,17 +118,17 @@ func (f Fault) String() string {
 	return "nothing"
 }
 
-// Fail answers with a ZooKeeper code, such as -101 for no node; the request is
-// not applied. A connect is answered as if its session were gone, and an auth
-// ends the connection, as a failed one does.
+// Fail answers with a ZooKeeper code, such as -101 for no node, and does not
+// apply the request. It answers a connect as if its session were gone. An auth
+// that fails also ends the connection, as on a real server.
 func Fail(code int32) Fault { return Fault{kind: faultFail, code: wire.Code(code)} }
 
 // Call runs fn and then goes on with the request. fn may call the server's
 // methods; the connection's later requests wait for it.
 func Call(fn func(Request)) Fault { return Fault{kind: faultCall, fn: fn} }
 
-// Random picks one of the faults, or none, each with the same chance. The same
-// seed makes the same choices, in the order in which requests match.
+// Random picks one of the faults, or none, each with the same probability. The
+// same seed makes the same choices, in the order in which requests match.
 func Random(seed uint64, f ...Fault) Fault { return Fault{kind: faultRandom, seed: seed, choices: f} }
 
 // Rule is a fault in force.
@@ -146,9 +145,9 @@ type Rule struct {
 }
 
 // On applies a fault to each request that matches, until the rule is removed.
-// Of several rules that match, the older ones come first; after a fault that
-// cuts or fails, the others are not asked. It panics on a malformed pattern, and
-// on the name of an operation that no request has.
+// If several rules match, the older ones come first. After a fault that cuts or
+// fails, the server does not ask the others. On panics on a malformed pattern,
+// and on the name of an operation that no request has.
 func (s *Server) On(m Match, f Fault) *Rule {
 	if err := m.check(); err != nil {
 		panic("zktest: " + err.Error())
@@ -160,11 +159,11 @@ func (s *Server) On(m Match, f Fault) *Rule {
 	return r
 }
 
-// ValidMatch reports whether On takes a match: Path is a pattern, and Op is the
-// name of an operation.
+// ValidMatch reports whether On accepts a match: Path is a pattern, and Op is
+// the name of an operation.
 func ValidMatch(m Match) bool { return m.check() == nil }
 
-// check says which field On does not take.
+// check says which field On does not accept.
 func (m Match) check() error {
 	if m.Op != "" && !slices.Contains(requestNames, m.Op) {
 		return fmt.Errorf("Match.Op: unknown operation %q; see Match for their names", m.Op)
@@ -278,14 +277,15 @@ func (r *Rule) fire() Fault {
 	return r.settleLocked(r.fault)
 }
 
-// chosen counts what Choose has chosen, and settles what it left to chance.
+// chosen counts the fault that Choose has chosen, and makes the random choices
+// of that.
 func (r *Rule) chosen(f Fault) Fault {
 	r.e.mu.Lock()
 	defer r.e.mu.Unlock()
 	return r.settleLocked(f)
 }
 
-// settleLocked takes from a fault what it leaves to chance, and counts it.
+// settleLocked makes the random choices of a fault, and counts it.
 func (r *Rule) settleLocked(f Fault) Fault {
 	for f.kind == faultRandom {
 		i := r.random.IntN(len(f.choices) + 1)

@@ -16,8 +16,8 @@ import (
 	"github.com/paddock-zk/paddock/testing/internal/tree"
 )
 
-// TB is the part of testing.TB that is used here, so that programs need not
-// link package testing.
+// TB is the part of testing.TB that zktest uses, so that programs need not link
+// package testing.
 type TB interface {
 	Helper()
 	Name() string
@@ -43,9 +43,9 @@ type Server struct {
 	chroots atomic.Int64
 }
 
-// Start runs a server until the test ends; it cannot fail without failing the
-// test. A verb that hits nothing, such as expiring a session that is not
-// there, fails the test too.
+// Start runs a server until the test ends. If the server cannot start, the test
+// fails. The test also fails if a verb hits nothing, such as expiring a session
+// that is not there.
 func Start(t TB, opts ...Option) *Server {
 	t.Helper()
 	s, err := New(opts...)
@@ -72,7 +72,7 @@ func (s *Server) begin(t TB) {
 	})
 }
 
-// New is Start for programs and TestMain; Close it.
+// New is Start for programs and TestMain. The caller has to Close the server.
 func New(opts ...Option) (*Server, error) {
 	s, err := newServer(1, opts)
 	if err != nil {
@@ -104,9 +104,9 @@ func newServer(n int, opts []Option) (*Server, error) {
 	return s, nil
 }
 
-// Close disconnects everybody, frees the ports and waits for the server's
-// goroutines, save those that run a function given to Call or Match. It may be
-// called more than once.
+// Close disconnects all clients, frees the ports and waits for the server's
+// goroutines, except those that run a function given to Call or Match. It may
+// be called more than once.
 func (s *Server) Close() error {
 	err := s.close()
 	s.e.mu.Lock()
@@ -142,10 +142,10 @@ func (s *Server) close() error {
 	return errors.Join(errs...)
 }
 
-// ConnectString is what a client needs to be told, such as "127.0.0.1:40123";
-// of a cluster, all members with commas between. In memory it has that form
-// too, since some clients look names up, but nobody listens there: it has a
-// meaning for DialContext only.
+// ConnectString is the address that a client needs, such as "127.0.0.1:40123";
+// for a cluster, those of all members with commas between. In memory it has
+// that form too, since some clients look names up. Nobody listens there: only
+// DialContext knows the address.
 func (s *Server) ConnectString() string {
 	addrs := make([]string, len(s.members))
 	for i, m := range s.members {
@@ -185,10 +185,10 @@ func (s *Server) DialContext(ctx context.Context, network, addr string) (net.Con
 	return s.Dialer("")(ctx, network, addr)
 }
 
-// Dialer is DialContext for the client of that name. In memory the latencies
+// Dialer is DialContext for the client of that name. In memory, the latencies
 // that LatencyBy draws for a client depend on the seed, its name and how many
-// connections it has opened, and not on other clients, so that a simulation
-// with many of them repeats.
+// connections it has opened. They do not depend on other clients, so a
+// simulation with many of them repeats.
 func (s *Server) Dialer(client string) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	if !s.e.cfg.memory {
 		return new(net.Dialer).DialContext

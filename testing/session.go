@@ -24,9 +24,9 @@ type session struct {
 
 // sessions are the sessions of an ensemble and when they expire.
 //
-// A session expires on a tick (or what ExpireEvery says): on the first one after its
-// timeout since the client was heard last. Sessions that are due on the same tick expire in the
-// order of their ids.
+// A session expires on a tick, or a multiple of what ExpireEvery says: on the
+// first one after the client has been silent for its timeout. Sessions that are
+// due on the same tick expire in the order of their ids.
 //
 // Source: ZooKeeper SessionTrackerImpl, ExpiryQueue.
 type sessions struct {
@@ -63,8 +63,8 @@ func (e *ensemble) openSessionLocked(c *conn, timeout time.Duration) {
 	})
 }
 
-// newSessionLocked returns a session of which nobody knows yet. As in
-// ZooKeeper the first byte of its id is the number of the member.
+// newSessionLocked returns a session that no member knows yet. As in ZooKeeper
+// the first byte of its id is the number of the member.
 func (e *ensemble) newSessionLocked(c *conn, timeout time.Duration) *session {
 	e.sessions.last++
 	id := int64(1+c.m.index)<<56 | e.sessions.last

@@ -12,15 +12,16 @@ const (
 	BothWays = FromClient | ToClient
 )
 
-// Stall holds what goes one way or both on the connections of a session, those
-// it opens later included, until Unstall: bytes wait, as they do when a network
-// loses them, and nobody sees a connection end. Session 0 is everybody. The
-// session ages while its requests are held.
+// Stall holds back what the connections of a session carry one way or both,
+// until Unstall. Connections that the session opens later are held as well.
+// Bytes wait, as in a network that loses packets, and neither side sees a
+// connection end. Session 0 stands for all sessions. A session ages while its
+// requests are held.
 func (s *Server) Stall(session int64, d Direction) {
 	s.setStall(session, func(old Direction) Direction { return old | d })
 }
 
-// Unstall ends what Stall began for that session, or for everybody.
+// Unstall ends what Stall began for that session, or for all sessions.
 func (s *Server) Unstall(session int64) {
 	s.setStall(session, func(Direction) Direction { return 0 })
 }
@@ -43,8 +44,8 @@ func (s *Server) setStall(session int64, next func(Direction) Direction) {
 	}
 }
 
-// heldLocked returns nil if bytes may pass, else a channel that is closed when
-// it is worth looking again.
+// heldLocked returns nil if bytes may pass. Otherwise it returns a channel that
+// is closed when the caller should look again.
 func (c *conn) heldLocked(d Direction) <-chan struct{} {
 	m := c.m
 	if m.thaw != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
-// What a transcript keeps: so many lines, of so many bytes each.
+// A transcript keeps this many lines, of this many bytes each.
 const (
 	maxTranscript = 2000
 	maxLine       = 4000
@@ -32,14 +32,16 @@ func (t *transcript) add(line string) {
 	t.next = (t.next + 1) % maxTranscript
 }
 
-// Transcript keeps the latest 2,000 requests, replies and events in words, of
-// each at most 4,000 bytes. A server made with Start writes them into the log of its test if that fails.
+// Transcript keeps the latest 2,000 requests, replies and events in words, with
+// at most 4,000 bytes of each. A server made with Start writes them into the
+// log of its test if the test fails.
 func Transcript() Option { return optionFunc(func(c *config) { c.transcript = true }) }
 
-// WriteTranscript writes what Transcript has kept, the oldest first: the time
-// since the start, the session or else the number of the connection, and a
-// request behind >, a reply behind <, an event behind !, an end behind #. It has
-// neither credentials nor the passwords of sessions.
+// WriteTranscript writes what Transcript has kept, a line each, the oldest
+// first. A line has the time since the start and the session, or the number of
+// a connection without one. Then follows a request after >, a reply after <, an
+// event after !, or the end of the connection after #. It has neither
+// credentials nor the passwords of sessions.
 func (s *Server) WriteTranscript(w io.Writer) error {
 	var b strings.Builder
 	s.e.mu.Lock()
@@ -116,8 +118,8 @@ func text(v any) string {
 	return fmt.Sprint(v)
 }
 
-// secret are the fields that prove who somebody is; a transcript says how long
-// they are.
+// secret has the names of fields with passwords and credentials. A transcript
+// shows only how long they are.
 var secret = map[string]bool{"Auth": true, "Password": true, "Token": true}
 
 // fields lists those of a record that are not zero.

@@ -18,8 +18,8 @@ func (s *Server) missed(err error) error {
 	return err
 }
 
-// Stop ends the server as a crash would: connections are reset and the port is
-// closed. Data and sessions are kept; sessions do not age while nobody leads.
+// Stop ends the server as a crash would: it resets connections and closes the
+// port. It keeps data and sessions. Sessions do not age while no member leads.
 // Stopping twice is fine.
 func (s *Server) Stop() error {
 	s.e.running <- struct{}{}
@@ -41,10 +41,10 @@ func (s *Server) stop() error {
 	return errors.Join(errs...)
 }
 
-// Restart starts the server again, on the same port, with its data, and with
-// its sessions, each of which gets its full timeout. Watches are gone, as
-// clients know. A server that runs is stopped first. Members of a cluster serve
-// once they have found or elected a leader.
+// Restart starts the server again, on the same port, with its data and its
+// sessions. Each session gets its full timeout. Watches are gone, as clients
+// expect. A server that runs is stopped first. Members of a cluster serve once
+// they have found or elected a leader.
 func (s *Server) Restart() error {
 	s.e.running <- struct{}{}
 	defer func() { <-s.e.running }()
@@ -159,9 +159,10 @@ func (s *Server) setRefuses(refuses bool) {
 	}
 }
 
-// Freeze stops answering while connections stay open, new ones are still
-// accepted, and sessions age and expire; Thaw goes on. When Freeze has
-// returned, no request is applied any more; what clients send is kept.
+// Freeze makes the server stop answering, until Thaw. Connections stay open,
+// and new ones are still accepted. Sessions age and expire. When Freeze has
+// returned, the server applies no more requests, but connections keep what
+// clients send.
 func (s *Server) Freeze() {
 	s.e.mu.Lock()
 	defer s.e.mu.Unlock()
@@ -192,7 +193,8 @@ func (s *Server) Thaw() {
 	s.e.changedLocked()
 }
 
-// changedLocked lets the members act on what they can know now.
+// changedLocked lets the members act on a change, as far as they can know of
+// it.
 func (e *ensemble) changedLocked() {
 	for _, m := range e.members {
 		e.noticeLocked(m)
@@ -209,7 +211,7 @@ func (m *member) thawLocked() {
 	}
 }
 
-// SetLatency changes what Latency set, for what is sent from now on. It has no
+// SetLatency changes Latency for bytes that are sent from now on. It has no
 // effect over TCP.
 func (s *Server) SetLatency(d time.Duration) { s.e.latency.Store(int64(d)) }
 

@@ -12,8 +12,8 @@ type waiter struct {
 	err   error
 }
 
-// wait returns when holds is true. It is asked after every change, so a state
-// that lasts for an instant only is not missed.
+// wait returns when holds is true. It checks after every change, so it does not
+// miss a state that lasts for an instant only.
 func (e *ensemble) wait(ctx context.Context, holds func() bool) error {
 	w := &waiter{holds: holds, done: make(chan struct{})}
 	e.mu.Lock()
@@ -53,7 +53,7 @@ func (e *ensemble) endWaitersLocked() {
 }
 
 // WaitSessionGone returns when the session is over, or with ctx's cause. A
-// session that never was is over.
+// session that never existed counts as over.
 func (s *Server) WaitSessionGone(ctx context.Context, id int64) error {
 	return s.e.wait(ctx, func() bool { return s.e.sessions.byID[id] == nil })
 }
@@ -67,8 +67,8 @@ func (s *Server) WaitChildren(ctx context.Context, path string, n int) error {
 	})
 }
 
-// WaitWatch returns when somebody watches path, in whatever way, or with ctx's
-// cause. A recursive watch above it counts only for its own path.
+// WaitWatch returns when there is a watch on path, of any kind, or with ctx's
+// cause. A recursive watch counts only for its own path, not for those below.
 func (s *Server) WaitWatch(ctx context.Context, path string) error {
 	return s.e.wait(ctx, func() bool {
 		return slices.ContainsFunc(s.members, func(m *member) bool {

@@ -5,9 +5,10 @@ import (
 	"github.com/paddock-zk/paddock/testing/internal/tree"
 )
 
-// setWatchesLocked renews watches after a reconnect: what has changed since the
-// client looked last is told at once, the rest is watched. A list that is null
-// is an error, after what comes before it.
+// setWatchesLocked renews watches after a reconnect. For a node that has
+// changed since the client looked last it sends the event at once; otherwise it
+// sets the watch. A list that is null is an error, after the lists before it
+// were handled.
 //
 // Source: ZooKeeper DataTree.setWatches.
 func (c *conn) setWatchesLocked(req *wire.SetWatchesRequest) (wire.Record, wire.Code) {

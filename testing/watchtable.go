@@ -94,8 +94,8 @@ func removeKey[A, B comparable, V any](m map[A]map[B]V, a A, b B) {
 	}
 }
 
-// watched reports whether anybody watches path. ZooKeeper 3.8 takes this for
-// the answer to whether one connection does.
+// watched reports whether any connection watches path. ZooKeeper 3.8 gives this
+// answer when asked whether one connection does.
 func (t *watchTable) watched(path string) bool { return len(t.byPath[path]) > 0 }
 
 // remove takes modes away and reports whether there was one of them.
@@ -111,9 +111,9 @@ func (t *watchTable) drop(c *conn) {
 	}
 }
 
-// trigger collects who is to hear of an event on path, and removes the watches
-// that are good for one event only. Recursive ones hear what happens below
-// their path too, but nothing about lists of children.
+// trigger collects the connections that have to hear of an event on path, and
+// removes the watches that are for one event only. Recursive watches also get
+// the events below their path, but none about lists of children.
 func (t *watchTable) trigger(path string, typ wire.EventType, to map[*conn]struct{}) {
 	for c, modes := range t.byPath[path] {
 		if modes == watchRecursive && typ == wire.EventNodeChildrenChanged {
@@ -135,7 +135,7 @@ func (t *watchTable) trigger(path string, typ wire.EventType, to map[*conn]struc
 	}
 }
 
-// fireLocked tells those who watch what changed.
+// fireLocked sends the events of a change to the connections that watch.
 //
 // Source: ZooKeeper DataTree.createNode, deleteNode, setData.
 func (w *watches) fireLocked(ev tree.Event, zxid int64) {
@@ -157,8 +157,8 @@ func (w *watches) fireLocked(ev tree.Event, zxid int64) {
 	send(to, wire.EventNodeChildrenChanged, parent, ev.ParentACL, zxid)
 }
 
-// send notifies connections in the order in which they were accepted, save
-// those whose clients may not read the node; their watches are used up too.
+// send notifies connections in the order in which they were accepted. It leaves
+// out those whose clients may not read the node; their watches are used up too.
 //
 // Source: ZooKeeper NIOServerCnxn.process.
 func send(to map[*conn]struct{}, typ wire.EventType, path string, acl []wire.ACL, zxid int64) {

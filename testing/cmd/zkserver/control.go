@@ -264,8 +264,8 @@ func (p *params) fail(name string, err error) {
 	}
 }
 
-// refuseUnknown fails for a parameter that the command does not have. Passed
-// over, a name that is misspelt would do something else than was meant.
+// refuseUnknown fails for a parameter that the command does not have. If it
+// were ignored, a misspelt name would do something else than was meant.
 func (p *params) refuseUnknown(known map[string]bool) {
 	for _, name := range slices.Sorted(maps.Keys(p.Values)) {
 		if !known[name] {

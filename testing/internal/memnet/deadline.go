@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// deadline is a point in time that can be moved while somebody waits for it.
+// deadline is a point in time that can be moved while goroutines wait for it.
 type deadline struct {
 	mu    sync.Mutex // guards the fields below; held for a moment only
 	at    time.Time

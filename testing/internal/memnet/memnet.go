@@ -1,9 +1,9 @@
 // Package memnet makes connections in memory that behave like TCP: bytes are
 // buffered, arrive in order, and may take a while on their way.
 //
-// Whoever waits here waits on channels and timers, so the connections work
-// inside a testing/synctest bubble, where a wait on a mutex or on a socket
-// would stop the clock. Both ends belong into the bubble that made them.
+// Its methods wait on channels and timers only, so the connections work inside
+// a testing/synctest bubble. A wait on a mutex or on a socket would stop the
+// bubble's clock. Both ends must stay in the bubble that made them.
 package memnet
 
 import (
@@ -32,9 +32,10 @@ type Conn struct {
 	closing         sync.Once
 }
 
-// Pipe returns the two ends of a new connection. What one end writes, its end
-// included, reaches the other after a latency, which is asked for each time: to
-// is that from a to b, and back the other one. nil is none.
+// Pipe returns the two ends of a new connection. Bytes that one end writes, and
+// its Close, reach the other end after a latency. For each write from a to b
+// Pipe calls to for the latency, and for the other way back. A nil function
+// means no latency.
 func Pipe(a, b Addr, to, back func() time.Duration) (*Conn, *Conn) {
 	ab, ba := newStream(to), newStream(back)
 	return newConn(ba, ab, a, b), newConn(ab, ba, b, a)
@@ -94,8 +95,8 @@ func (c *Conn) over(d *deadline) error {
 	}
 }
 
-// wait returns when a call should look again: woken, closed, out of time, or
-// at a time when something arrives.
+// wait returns when a call should look again: it was woken, the connection was
+// closed, the deadline has passed, or bytes arrive.
 func (c *Conn) wait(woken <-chan struct{}, d *deadline, arrival time.Time) {
 	var timeup <-chan time.Time
 	if !arrival.IsZero() {

@@ -160,7 +160,7 @@ func (s *stream) finish(reason error) {
 	wake(s.readable)
 }
 
-// abandon says that nobody reads any more. The writer learns it after the
+// abandon says that the reader has gone. The writer learns it after the
 // latency, and what it sends meanwhile is lost.
 func (s *stream) abandon() {
 	s.mu.Lock()

@@ -232,8 +232,8 @@ func (c *aclSet) apply(t *Tree, _ *Txn, out *Outcome) {
 	out.Result = wire.MultiResult{Op: wire.OpSetACL, Stat: n.stat()}
 }
 
-// ACL returns a node's access list and metadata. Who may read but not change
-// the list sees digests hidden.
+// ACL returns a node's access list and metadata. It hides digests from a caller
+// that may read but not change the list.
 func (t *Tree) ACL(who Caller, path string) ([]wire.ACL, wire.Stat, wire.Code) {
 	n := t.node(path)
 	if n == nil {

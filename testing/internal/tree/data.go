@@ -78,8 +78,8 @@ func (t *Tree) Exists(path string) (wire.Stat, wire.Code) {
 	return n.stat(), wire.CodeOK
 }
 
-// ExistsFor is Exists as a client may ask, who needs the right to read from
-// ZooKeeper 3.9 on. A refusal says that the node exists.
+// ExistsFor is Exists for a client, which from ZooKeeper 3.9 on needs the right
+// to read. A refusal says that the node exists.
 func (t *Tree) ExistsFor(who Caller, path string) (wire.Stat, wire.Code) {
 	n := t.node(path)
 	if n != nil && t.Release >= Release393 && !Allowed(n.acl, wire.PermRead, who.IDs) {

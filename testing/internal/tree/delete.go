@@ -39,8 +39,8 @@ func (p *prep) delete(req *wire.PathVersionRequest) (change, wire.Code) {
 }
 
 // deleteContainer removes a container or a node with a TTL that has no
-// children. Only the server itself asks for it, and before ZooKeeper 3.9.6 a
-// client that knows how.
+// children. Only the server itself sends this request. Before ZooKeeper 3.9.6 a
+// client could send it, too.
 func (p *prep) deleteContainer(req *wire.PathRequest) (change, wire.Code) {
 	parentPath, code := parentOf(req.Path)
 	if code != wire.CodeOK {
@@ -112,8 +112,8 @@ func (t *Tree) Ephemerals(session int64) []string {
 // Sweeps reports whether there are containers or nodes with a time to live.
 func (t *Tree) Sweeps() bool { return len(t.swept) > 0 }
 
-// Sweepable lists the nodes that the server should remove at the time now, in
-// milliseconds since 1970, sorted: containers that had children and have none
+// Sweepable lists the nodes that the server should remove, sorted. now is in
+// milliseconds since 1970. These are containers that had children and have none
 // left, and nodes without children whose time to live is over.
 //
 // Source: ZooKeeper ContainerManager.getCandidates.

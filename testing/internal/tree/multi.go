@@ -5,9 +5,9 @@ import "github.com/paddock-zk/paddock/internal/wire"
 // multi is several changes at one zxid.
 type multi []change
 
-// multiRefusal is a multi of which nothing is applied: the operations before
-// the one that was refused report success, that one reports its code, and
-// those behind it a runtime inconsistency.
+// multiRefusal is a multi of which nothing is applied. The operations before
+// the refused one report success, the refused one reports its code, and those
+// after it report a runtime inconsistency.
 type multiRefusal []wire.MultiResult
 
 // multi judges each operation against what the ones before it leave.
@@ -36,9 +36,9 @@ func (p *prep) multi(req *wire.MultiRequest) (change, wire.Code) {
 	return changes, wire.CodeOK
 }
 
-// createOp returns the request that a create within a multi amounts to, which
-// follows from its flags and not, as outside, from its type. In ZooKeeper 3.9
-// the type counts as far as the flags do not decide.
+// createOp returns the request that a create within a multi stands for. Within
+// a multi this follows from the flags, and elsewhere from the type. In
+// ZooKeeper 3.9 the type counts where the flags do not decide.
 //
 // Source: ZooKeeper MultiOperationRecord.deserialize, Op.Create.
 func (p *prep) createOp(op wire.Op, flags wire.Flags) wire.Op {

@@ -1,7 +1,6 @@
 package tree
 
-// Release is a version of ZooKeeper, each of which answers otherwise here and
-// there.
+// Release is a version of ZooKeeper. Versions differ in some answers.
 type Release int
 
 // The releases that there are.
