@@ -8,11 +8,11 @@ import (
 
 // holdContext is a context that ends with a hold and carries it.
 //
-// A context of package context that is cancelled asks its parent to forget it,
-// and a parent may be of anybody's type, whose methods block. So there are two of
-// them, one below the other: the lower one, which this wraps, is ended when the
-// hold ends, and asks only the upper one. The upper one is the parent's child. It
-// is ended when somebody has the time to wait for the parent's methods.
+// A context of package context that is cancelled asks its parent to forget it. The parent
+// may be of any type, and its methods may block. So there are two contexts, one below the
+// other. The hold ends the lower one, which this wraps, and that asks only the upper one.
+// The upper one is the parent's child. It is ended by a goroutine that has the time to
+// wait for the parent's methods.
 type holdContext struct {
 	context.Context
 	carries *holdChain
@@ -43,7 +43,7 @@ func newHoldContext(parent context.Context, carries *holdChain) *holdContext {
 	return c
 }
 
-// newUnended makes one that has of its parent all but the end.
+// newUnended makes one that has the values of its parent, and does not end with it.
 func newUnended(parent context.Context, carries *holdChain) *holdContext {
 	return newBelow(unending{parent}, carries) //nolint:contextcheck // it is the parent, without its end
 }
@@ -69,7 +69,7 @@ func detach(ended []*holdContext) {
 	}
 }
 
-// contexts are those of a hold that somebody has.
+// contexts are the contexts of a hold that callers have asked for.
 type contexts struct {
 	own   *holdContext              // that Context gives
 	bound map[*holdContext]struct{} // that Bind has made
@@ -85,20 +85,19 @@ const (
 	contextsOver                   // all have ended for good
 )
 
-// Context is a child of the context given to Acquire and carries this hold as
-// owner: acquiring the same lock with it, or with any child of it, re-enters.
-// Goroutines that share it share the lock. Other locks acquired under it are
-// their own: who is not under such a hold queues. The first call makes the
-// context, and later ones return the same.
+// Context returns a child of the context given to Acquire. It carries this hold as owner:
+// acquiring the same lock with it, or with any child of it, re-enters. Goroutines that
+// share it share the lock. Each of them has to acquire other locks for itself. The first
+// call makes the context, and later ones return the same.
 //
 // It ends, and its children with it,
 //
 //   - with its parent; the lock stays held;
-//   - with a cause that matches ErrLockLost, before the servers can give a lost
-//     lock to somebody else;
-//   - with a cause that matches ErrReleased, before Release or CommitAndRelease
-//     gives the lock back, unless another hold is held that was acquired under this
-//     one: then it ends when that is released.
+//   - with a cause that matches ErrLockLost, before the servers can give a lost lock to
+//     another owner;
+//   - with a cause that matches ErrReleased, before Release or CommitAndRelease gives the
+//     lock back. If another hold is held that was acquired under this one, it ends when
+//     that is released.
 //
 // It never begins again. If CommitAndRelease was refused, the lock is still held
 // and Bind gives another context.
@@ -118,8 +117,8 @@ func (h *Hold) Context() context.Context {
 	return own
 }
 
-// ownContext is what Context gives; nil if it is still to be made, which takes the
-// parent's methods.
+// ownContext is what Context returns. It is nil if the context is still to be made, which
+// calls the parent's methods.
 func (h *Hold) ownContext() *holdContext {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -159,17 +158,18 @@ func (h *Hold) madeLocked() *contexts {
 	return h.contexts
 }
 
-// over is the context of a hold that is none.
+// over is the context of a zero Hold.
 var over = func() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(ErrReleased)
 	return ctx
 }()
 
-// Bind is Context with another parent: a child of ctx that also carries this
-// hold and ends with it. For holds that outlive the call that acquired them,
-// such as a leader's that serves requests. cancel frees it and does not release
-// the hold. For a nil ctx it has ended, with framework.ErrNilContext as its cause.
+// Bind is Context with another parent. It returns a child of ctx that also carries this
+// hold and ends with it. Use it for a hold that outlives the call that acquired it, such
+// as that of a leader that serves requests. cancel frees the context and does not release
+// the hold. If ctx is nil, the context has ended, with framework.ErrNilContext as its
+// cause.
 func (h *Hold) Bind(ctx context.Context) (bound context.Context, cancel context.CancelFunc) {
 	if h.ownership == nil {
 		return over, func() {}
@@ -214,16 +214,16 @@ func (h *Hold) unbind(c *holdContext) {
 	delete(h.madeLocked().bound, c)
 }
 
-// end ends the contexts of the hold. When it returns they have ended, whoever
-// began to. They are to be detached.
+// end ends the contexts of the hold. When it returns they have ended, also if another
+// goroutine was ending them. The caller has to detach them.
 func (h *Hold) end(cause error) (ended []*holdContext) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.endLocked(cause, contextsOver)
 }
 
-// endLocked ends what goes on of the contexts. It calls no code of users, so it may
-// be called with the mutex.
+// endLocked ends the contexts that go on. It calls no code of users, so the caller may
+// hold the mutex.
 func (h *Hold) endLocked(cause error, to contextPhase) (ended []*holdContext) {
 	from := h.phase
 	if from == contextsOver {

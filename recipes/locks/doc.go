@@ -1,8 +1,8 @@
 // Package locks has Curator's locks, on Curator's node layout: Go and Java
 // stand in one queue.
 //
-// A lock is taken with Acquire or TryAcquire and is held as a *Hold: a value
-// with a context for the work, which ends as soon as the lock may be lost.
+// Acquire and TryAcquire take a lock and return a *Hold: a value with a context for the
+// work, which ends as soon as the lock may be lost.
 //
 //	hold, err := locks.NewInterProcessMutex(client, "/locks/orders").Acquire(ctx)
 //	if err != nil {
@@ -21,9 +21,10 @@
 // # What a lock promises
 //
 // At any point of the ensemble's history at most one owner's node is first in the queue.
-// The hold's context ends before the servers can give the lock to another owner. This rests
-// on clocks whose rates differ by 1 % at most, and on nobody who deletes the node or ends
-// the session by force; a hold that is released while another one is held under it keeps
-// its context until that one is released. Neither can stop a write that is already on its
-// way to some other system: that takes fencing, for which FencingToken is made.
+// The hold's context ends before the servers can give the lock to another owner. This is
+// true if the rates of clocks differ by 1 % at most, and nobody deletes the node or ends
+// the session by force. There is one exception: a hold that is released while another one
+// is held under it keeps its context until that one is released. Nothing here stops a
+// write that is already on its way to another system. FencingToken lets that system
+// refuse the write.
 package locks

@@ -12,13 +12,13 @@ import (
 )
 
 var (
-	// ErrLockLost reports that somebody else may have the lock.
+	// ErrLockLost reports that another owner may have the lock.
 	ErrLockLost = errors.New("lock lost")
-	// ErrNodeDeleted reports a hold whose node somebody deleted while its session
-	// lived: an operator, or a program that takes the lock from others.
+	// ErrNodeDeleted reports a hold whose node was deleted while its session lived, by an
+	// operator or by a program that takes the lock from others.
 	ErrNodeDeleted = session.ErrNodeDeleted
-	// ErrNotAcquired reports that somebody else held the lock for as long as
-	// TryAcquire waited.
+	// ErrNotAcquired reports that another owner held the lock for as long as TryAcquire
+	// waited.
 	ErrNotAcquired = acquire.ErrNotAcquired
 	// ErrDeadlock reports a wait that only its own caller could end.
 	ErrDeadlock = errors.New("would wait for itself")
@@ -30,13 +30,13 @@ var (
 	// number below 1. It also reports a path that another kind of lock is using,
 	// and a semaphore that this client uses with another number of leases.
 	ErrInvalidLock = acquire.ErrInvalidLock
-	// ErrSequenceExhausted reports a queue whose numbers are near their end, or
-	// have passed it, so that their order means nothing. It begins again when
-	// the lock's node is deleted: the servers do so with an idle container.
+	// ErrSequenceExhausted reports a queue whose sequence numbers are near their end, or
+	// have passed it, so that their order means nothing. The numbers begin again when the
+	// lock's node is deleted. The servers delete an idle container.
 	ErrSequenceExhausted = znode.ErrSequenceExhausted
 	// ErrFenced reports a write refused because the lock is gone.
 	ErrFenced = errors.New("fenced: lock is gone")
-	// ErrNoFence reports a hold that cannot be proved to the ensemble.
+	// ErrNoFence reports a hold that no transaction can check: see Transaction.Commit.
 	ErrNoFence = errors.New("hold cannot be fenced")
 )
 
@@ -46,18 +46,18 @@ func init() {
 }
 
 // LostError is the cause of a lost hold. It matches ErrLockLost and the reason:
-// framework.ErrSessionExpired, framework.ErrNotConnected (silence for too long,
-// or suspended), ErrNodeDeleted or framework.ErrClosed; for a lock of yours, what
-// its lost function was given.
+// framework.ErrSessionExpired, framework.ErrNotConnected (no server answered for too
+// long, or EndOnSuspended), ErrNodeDeleted or framework.ErrClosed. For a lock of your own
+// type the reason is the cause that its lost function was given.
 //
-// A server that ends a session deletes the session's nodes first. So when a node
-// is seen to be gone, the hold ends at once, and the reason may be known only
-// later: within a round trip, or when a server is found again. Until then the
-// error matches ErrLockLost and no reason. It is settled in place: the same error,
-// from Hold.Err and as the context's cause, matches the reason from then on. If
-// the client gives up the session before that or is closed, it stays open.
+// A server that ends a session deletes the session's nodes first. So when the client sees
+// that a node is gone, the hold ends at once, but the client may learn the reason only
+// later: within a round trip, or when it finds a server again. Until then the error
+// matches ErrLockLost and no reason. From then on the same error, from Hold.Err and as
+// the context's cause, matches the reason. If the client gives up the session before
+// that, or is closed, the error never matches a reason.
 type LostError struct {
-	Path   string // the node that stood for the hold, in full; "" for a lock of yours
+	Path   string // the hold's node, in full; "" for a lock of your own type
 	Reason error
 }
 

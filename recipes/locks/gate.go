@@ -9,8 +9,8 @@ import (
 // one into the resource and pass every write through it. The zero value admits
 // any token above 0. It may be used by many goroutines, and must not be copied.
 //
-// It remembers for as long as it lives. A resource that outlives its process
-// keeps the highest token with its data and compares and raises it in the same
+// A Gate remembers the highest token in memory only. A resource that outlives its process
+// has to keep the highest token with its data, and to compare and raise it in the same
 // step as the write.
 type Gate struct {
 	mu      sync.Mutex

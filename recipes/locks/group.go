@@ -10,8 +10,8 @@ import (
 	"github.com/paddock-zk/paddock/internal/session/cleanup"
 )
 
-// newGroup makes one hold of several: lost as soon as one of them is, released
-// with all of them. If it cannot, none is left.
+// newGroup makes one hold of several. It is lost as soon as one of them is, and its
+// release releases all of them. If newGroup fails, none of them is held any more.
 func newGroup(ctx context.Context, members []*Hold) (_ *Hold, err error) {
 	made := false
 	defer func() {
@@ -80,9 +80,9 @@ func worst(members []*Hold) (HoldState, error) {
 	return state, nil
 }
 
-// releaseAll releases in reverse, but deletes the nodes of our locks together. A
-// hold that was released before is fine. If the release of a user's own lock panics,
-// the others are given back nevertheless.
+// releaseAll releases in reverse, but deletes the nodes of our locks together. A hold may
+// have been released before. If the release of a user's own lock panics, the others are
+// given back nevertheless.
 func releaseAll(holds []*Hold) error {
 	var nodes []*pendingRelease
 	var told releaseResult
@@ -112,7 +112,7 @@ func releaseAll(holds []*Hold) error {
 	return told.err()
 }
 
-// releaseResult is what several releases have to say together.
+// releaseResult is the result of several releases together.
 type releaseResult struct {
 	pending bool
 	errs    []error
@@ -135,8 +135,7 @@ func (r *releaseResult) err() error {
 	return errors.Join(r.errs...)
 }
 
-// giveBack deletes the nodes that holds stood on, those of one session together,
-// and waits for it.
+// giveBack deletes the nodes of holds, those of one session together, and waits for that.
 func (r *releaseResult) giveBack(departures []*pendingRelease) {
 	var leaves []*pendingRelease
 	var ended []*holdContext
@@ -177,8 +176,8 @@ func (r *releaseResult) giveBack(departures []*pendingRelease) {
 	detach(ended)
 }
 
-// refusals is what of an error the caller has to know who has lost or given up
-// the lock in any case.
+// refusals is the part of an error that matters to a caller whose lock is lost or given
+// up anyway.
 func refusals(err error) error {
 	if errors.Is(err, ErrLockLost) || errors.Is(err, ErrReleasePending) {
 		return nil
@@ -186,7 +185,7 @@ func refusals(err error) error {
 	return err
 }
 
-// group makes another ownership be lost and be uncertain with this one.
+// group makes another ownership lost, and uncertain, together with this one.
 func (o *ownership) group(g *ownership) {
 	o.mu.Lock()
 	state, err := o.state, o.err

@@ -27,7 +27,7 @@ type Hold struct {
 	contexts  *contexts // made when needed
 }
 
-// newHold makes a hold of an ownership for who called with ctx.
+// newHold makes a hold of an ownership for a caller with the context ctx.
 func newHold(ctx context.Context, o *ownership) (*Hold, error) {
 	h := &Hold{ownership: o, parent: ctx}
 	if _, ours := ctx.(*holdContext); !ours {
@@ -43,12 +43,12 @@ func newHold(ctx context.Context, o *ownership) (*Hold, error) {
 	return h, nil
 }
 
-// NewHold makes the hold of a Lock of your own. ctx is the one that Acquire was
-// given; nil is the same as context.Background. The hold's Release calls release
-// once and returns its error; a nil release does nothing.
+// NewHold makes the hold of a Lock of your own type. ctx is the one that Acquire was
+// given; nil is the same as context.Background. The hold's Release calls release once and
+// returns its error; a nil release does nothing.
 //
-// Call lost when ownership can no longer be vouched for. The hold then ends
-// with a *LostError around cause, and release is not called.
+// Call lost when the lock may no longer be held. The hold then ends with a *LostError
+// around cause, and release is not called.
 func NewHold(ctx context.Context, release func() error) (hold *Hold, lost func(cause error)) { //nolint:contextcheck // a nil context has nothing to pass on
 	o := newOwnership(lockKey{}, "")
 	o.backing = &backing{give: func() error {
@@ -69,8 +69,8 @@ func NewHold(ctx context.Context, release func() error) (hold *Hold, lost func(c
 	}
 }
 
-// enter counts one more below a hold, which keeps its contexts from ending. It
-// fails if nothing has kept them: then they have ended, or are about to.
+// enter counts one more hold below this one, which keeps its contexts from ending. It
+// fails if the contexts have ended, or are about to.
 func (h *Hold) enter() bool {
 	for {
 		n := h.below.Load()
@@ -83,8 +83,8 @@ func (h *Hold) enter() bool {
 	}
 }
 
-// leave undoes an enter, or says that the hold itself is released. The last one
-// ends the contexts, and leaves the hold above. They are to be detached.
+// leave undoes an enter, or says that the hold itself is released. The last leave ends
+// the contexts, and leaves the hold above. The caller has to detach them.
 func (h *Hold) leave() (ended []*holdContext) {
 	for h != nil && h.below.Add(-1) < 0 {
 		h.mu.Lock()
@@ -110,8 +110,8 @@ func (h *Hold) lastLocked() (ended []*holdContext, above *Hold) {
 	return h.endLocked(ErrReleased, contextsOver), above
 }
 
-// errCommitting is what contexts end with that CommitAndRelease ends: whether the
-// lock is given back is not known at that time.
+// errCommitting is the cause with which CommitAndRelease ends contexts. At that time it
+// is not known whether the lock will be given back.
 var errCommitting = fmt.Errorf("%w: CommitAndRelease was called", ErrReleased)
 
 // leaveForNow is leave for a hold that a transaction is to give back, which may be
@@ -179,8 +179,9 @@ func (h *Hold) release() error {
 	return err
 }
 
-// Gone is closed when the node is known to be deleted or its session over, or
-// when the lock was handed over to another goroutine of this client.
+// Gone returns a channel that is closed when the client knows that the node is deleted or
+// its session over. It is also closed when the lock was handed over to another goroutine
+// of this client.
 func (h *Hold) Gone() <-chan struct{} {
 	if h.ownership == nil {
 		return over.Done()
@@ -190,7 +191,7 @@ func (h *Hold) Gone() <-chan struct{} {
 	return h.ownership.gone.channel()
 }
 
-// State is the state now, without asking a server.
+// State is the present state. It asks no server.
 func (h *Hold) State() HoldState {
 	state, _ := h.status()
 	return state
@@ -207,9 +208,9 @@ func (h *Hold) status() (HoldState, error) {
 	return state, err
 }
 
-// Listen calls fn with the present state and each later one, in order, up to
-// Lost or Released. With holds that share a lock by re-entry, Released is the
-// last one's.
+// Listen calls fn with the present state and each later one, in order, up to Lost or
+// Released. If several holds share a lock by re-entry, Released comes with the last one's
+// release.
 func (h *Hold) Listen(fn func(HoldState)) (remove func()) {
 	if h.ownership == nil {
 		return func() {}
@@ -223,8 +224,8 @@ func (h *Hold) Err() error {
 	return err
 }
 
-// Path is the node that stands for this hold, as the client knows paths; "" if
-// there is none or more than one.
+// Path is the hold's node: its path below the client's chroot and namespace. It is "" if
+// there is no node, or more than one.
 func (h *Hold) Path() string {
 	if h.ownership == nil {
 		return ""
@@ -240,9 +241,9 @@ func (h *Hold) String() string {
 	return h.State().String()
 }
 
-// Members are the holds of a MultiLock's locks, in the order of their paths and
-// then locks of yours as they were given, or of a semaphore's leases; nil
-// otherwise. One may be released early; the rest goes on.
+// Members are the holds of a MultiLock's members, or of the leases of a semaphore; nil
+// otherwise. A MultiLock's are in the order of their paths, and those of lock types of
+// your own follow as they were given. One may be released early; the others stay held.
 func (h *Hold) Members() []*Hold {
 	if h.ownership == nil {
 		return nil
@@ -258,13 +259,13 @@ func (h *Hold) members() []*Hold {
 	return h.ownership.backing.members
 }
 
-// FencingToken rises from holder to holder, for the life of the ensemble. It is
-// the node's czxid. Once it was called, the next holder gets another node and so
-// another token, see LocalHandovers.
+// FencingToken is a number that rises from holder to holder, for the life of the
+// ensemble. It is the node's czxid. After a call of it, the next holder gets another node
+// and so another token, see LocalHandovers.
 //
-// 0 means that there is no token, and every Gate refuses it. A read side, a
-// lease, a lock of yours and a hold that is over have none. Neither has a
-// MultiLock whose members' tokens differ; ask Members.
+// 0 means that there is no token, and every Gate refuses it. A read side, a lease, a lock
+// of your own type and a hold that is over have no token. A MultiLock has none if its
+// members' tokens differ; call FencingToken of its Members then.
 func (h *Hold) FencingToken() int64 {
 	if _, err := h.status(); err != nil {
 		return 0
@@ -272,8 +273,8 @@ func (h *Hold) FencingToken() int64 {
 	return h.ownership.show()
 }
 
-// Revoked is closed when somebody asks for the lock back, with Revocable;
-// comply by releasing.
+// Revoked returns a channel that is closed when another participant asks for the lock
+// back. It needs the option Revocable. To comply, release the hold.
 func (h *Hold) Revoked() <-chan struct{} {
 	if h.ownership == nil {
 		return nil
@@ -283,18 +284,19 @@ func (h *Hold) Revoked() <-chan struct{} {
 	return h.ownership.revoked.channel()
 }
 
-// HoldState is how sure we are.
+// HoldState says how sure the client is that it holds a lock.
 type HoldState int
 
-// The states of a hold, in the order in which they can follow, save that Held
-// and Uncertain may alternate.
+// The states of a hold, in the order in which they can follow. Only Held and Uncertain
+// may alternate.
 const (
 	// Held says that nobody else has the lock.
 	Held HoldState = iota + 1
-	// Uncertain says that the connection is suspended, or was and the node has
-	// not been seen again. Nobody else has the lock: the deadline is not reached.
+	// Uncertain says that the connection is suspended, or that the client is connected
+	// again and has not seen the node yet. Nobody else has the lock, since the session
+	// lease has not run out.
 	Uncertain
-	// Lost says that somebody else may have the lock.
+	// Lost says that another owner may have the lock.
 	Lost
 	// Released says that it was given back.
 	Released

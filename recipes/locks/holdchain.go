@@ -16,8 +16,8 @@ type holdChain struct {
 
 type holdChainKey struct{}
 
-// tagOf is what the nodes of one owner have in common, whatever they stand for:
-// it is made for the first hold and kept for those acquired under it.
+// tagOf is the tag of an owner, which all of its nodes have in common. It is made for the
+// first hold and kept for those acquired under it.
 func tagOf(ctx context.Context, s *session.Session) nodename.Tag {
 	if tag := inherited(ctx); tag != (nodename.Tag{}) {
 		return tag
@@ -51,9 +51,9 @@ type lockKey struct {
 	path    string // in full
 }
 
-// find returns the latest live hold of a lock that a context comes from, for
-// which also accepts, which may be nil, is true. A lost hold is found as well,
-// since who comes from it must be told; a released one is not.
+// find returns the latest hold of a lock that a context comes from and for which accepts
+// is true; accepts may be nil. It also finds a lost hold, since a caller that comes from
+// it must be told. It does not find a released one.
 func (chain *holdChain) find(key lockKey, accepts func(*Hold) bool) *Hold {
 	for ; chain != nil; chain = chain.outer {
 		if h := chain.hold.within(key, accepts); h != nil {

@@ -18,8 +18,8 @@ var noLimit = limit{}
 // once is to ask and not to queue.
 func (l limit) once() bool { return l.bounded && l.wait <= 0 }
 
-// begin starts the clock. A caller that does not want to wait is told at once if there is
-// no connection. Asking is bounded by how long a server may be silent.
+// begin starts the clock. A caller that does not want to wait gets an error at once if
+// there is no connection. The time to ask is limited to how long a server may be silent.
 func (l limit) begin(ctx context.Context, s *session.Session) (context.Context, context.CancelFunc, error) {
 	switch {
 	case !l.bounded:
@@ -34,8 +34,8 @@ func (l limit) begin(ctx context.Context, s *session.Session) (context.Context, 
 	return limited, cancel, nil
 }
 
-// endLimit is deferred: it ends the limited context of an acquisition. That asks
-// the caller's context. If a method of that panics, the hold is released.
+// endLimit is deferred: it ends the limited context of an acquisition. That calls methods
+// of the caller's context. If one of them panics, endLimit releases the hold.
 func endLimit(cancel context.CancelFunc, hold **Hold) {
 	ended := false
 	defer func() {

@@ -12,15 +12,15 @@ import (
 	"github.com/paddock-zk/paddock/recipes/internal/acquire"
 )
 
-// A local queue is where the goroutines of one client wait that want the same lock and
-// would make the same node for it. Only one of them stands in the queue. It is the front
-// waiter, which asks the servers and waits for its turn, or it holds the lock. The rest
-// waits for it, without a node, a watch or a request.
+// In a local queue wait the goroutines of one client that want the same lock and would
+// make the same node for it. Only one of them has a node in the queue. It is the front
+// waiter, which asks the servers and waits for its turn, or it holds the lock. The others
+// wait for it, without a node, a watch or a request.
 //
-// A front waiter that gives up passes its contender on to the next in the local queue, as
-// it is, whatever request is on its way for it. A holder that gives back hands the lock
-// over with its node, or deletes the node. In the latter case the next in the local queue
-// is the front waiter, with a new node. See pass for when which.
+// A front waiter that gives up passes its contender on to the next in the local queue,
+// also while a request for it is on its way. A holder that releases hands the lock over
+// with its node, or deletes the node. In the latter case the next in the local queue is
+// the front waiter, with a new node. pass says when a node is handed over.
 type localQueue struct {
 	q   *queue       // of who founded it, as all are alike in what the node shows
 	tag nodename.Tag // of its key
@@ -36,10 +36,10 @@ type localQueue struct {
 	other       *localQueue // with the same key, of others who would make other nodes
 }
 
-// localQueueKey is where a local queue is found: by the path of the lock and, for those who
-// want it under another hold, the tag that they have from there. Callers whose tags differ
-// do not wait in one local queue. A MultiLock has to see each of them: what they hold may
-// be what it waits for.
+// localQueueKey is the key of a local queue: the path of the lock and, for callers that
+// want it under another hold, the tag of that hold's owner. Callers with different tags
+// do not wait in one local queue. A MultiLock has to see each of them, since each may
+// hold what it waits for.
 type localQueueKey struct {
 	path string
 	tag  nodename.Tag
@@ -82,10 +82,11 @@ func (lqs *localQueues) now() time.Duration { return time.Since(lqs.made) }
 
 func (lq *localQueue) queues() *localQueues { return localQueuesOf(lq.q.Core.Session()) }
 
-// join waits in the local queue for a lock or founds it, which is to be the front waiter: then there is no
-// waiter. A caller that asks only once and finds a local queue is refused if the lock is
-// held here. Otherwise there is no local queue for it: it is not to be refused because
-// others are asking too.
+// join enters the local queue for a lock, or makes it. In the latter case the caller is
+// the front waiter, and join returns no waiter. A caller that asks only once and finds a
+// local queue is refused if a goroutine of this client holds the lock. If others are only
+// asking for it, join returns no local queue, so that the caller is not refused because
+// of them.
 func (lqs *localQueues) join(ctx context.Context, m *InterProcessMutex, once bool) (*localQueue, *waiter, error) {
 	q := &m.queue
 	var id int64
@@ -126,7 +127,8 @@ func (lqs *localQueues) findLocked(key localQueueKey, q *queue) *localQueue {
 	return nil
 }
 
-// eachWait tells of each local queue since when its first waiter has waited, and how many wait.
+// eachWait reports of each local queue since when its first waiter has waited, and how
+// many wait.
 func (lqs *localQueues) eachWait(note func(longestWait)) {
 	lqs.mu.Lock()
 	defer lqs.mu.Unlock()
@@ -185,8 +187,9 @@ func (lq *localQueue) putBackLocked(w *waiter) {
 	lq.first = w
 }
 
-// await waits in the local queue until there is something to be told, which is also when
-// its context ends. A select on two channels would take more of the stack.
+// await waits in the local queue until another goroutine tells the waiter something, or
+// its context ends. It has one channel for both, since a select on two would take more of
+// the stack.
 func (w *waiter) await() {
 	heard := false
 	defer func() {
@@ -232,8 +235,8 @@ func (w *waiter) abandon() {
 	}
 }
 
-// finish makes of what a waiter was told what the caller is told, or does what
-// is left to be done. It returns neither hold nor error to who has to begin again.
+// finish turns what a waiter was told into the result for its caller, or does what is
+// left to do. It returns neither hold nor error to a caller that has to begin again.
 func (w *waiter) finish(ctx, limited context.Context, tries bool, began time.Duration) (hold *Hold, err error) {
 	o := w.granted
 	var in *acquire.Obstacle
@@ -264,7 +267,8 @@ func (w *waiter) finish(ctx, limited context.Context, tries bool, began time.Dur
 	return w.mutex.conclude(ctx, o)
 }
 
-// outlived is whether the session is over that a waiter was not to outlive.
+// outlived is whether the waiter's session has ended, for a waiter that must not go on in
+// the next one.
 func (w *waiter) outlived() bool {
 	lqs := localQueuesOf(w.mutex.queue.Core.Session())
 	lqs.mu.Lock()
@@ -291,9 +295,9 @@ func (w *waiter) acquire() (*ownership, *acquire.Obstacle, error) {
 	return lq.acquire(w.ctx, m, a, false)
 }
 
-// acquire gets the lock from the servers for the front waiter, with a new attempt if there
-// is none. If it fails, or a function of the caller's panics, it leaves the front. in is
-// who was in the way.
+// acquire gets the lock from the servers for the front waiter, with a new attempt if
+// there is none. If it fails, or a function of the caller panics, it leaves the front. in
+// is the obstacle that it met.
 func (lq *localQueue) acquire(ctx context.Context, m *InterProcessMutex, a *acquisition, once bool) (o *ownership, in *acquire.Obstacle, err error) {
 	defer func() {
 		if o == nil {
@@ -318,8 +322,8 @@ func (lq *localQueue) leaveFront(a *acquisition) {
 	lq.passFront(a)
 }
 
-// passFront makes the next in the local queue the front waiter, with an attempt or without.
-// If there is none, the attempt is left and the local queue over.
+// passFront makes the next in the local queue the front waiter, with an attempt or
+// without. If nobody is next, it leaves the attempt, and the local queue is over.
 func (lq *localQueue) passFront(a *acquisition) {
 	lqs := lq.queues()
 	lqs.mu.Lock()
@@ -334,13 +338,13 @@ func (lq *localQueue) passFront(a *acquisition) {
 	}
 	lq.takeOutLocked(w)
 	lqs.mu.Unlock()
-	// Its context may have ended. The waiter asks that itself: the methods of a
-	// context are its caller's, and may block or panic.
+	// Its context may have ended. The waiter finds that out itself, since the methods of
+	// a context are the caller's code, and may block or panic.
 	w.isFront, w.attempt = true, a
 	w.told.Done()
 }
 
-// seenAhead is who has the lock, nil if nobody was seen to.
+// seenAhead is the obstacle that has the lock, nil if none was seen.
 func (lq *localQueue) seenAhead() *acquire.Obstacle {
 	lqs := lq.queues()
 	lqs.mu.Lock()
@@ -361,8 +365,8 @@ func (o *ownership) heldHere() *acquire.Obstacle {
 	return &acquire.Obstacle{Lock: o.queue.Lock, Node: o.node.Path(), Session: o.node.ID(), Local: true}
 }
 
-// sawAhead, taken and moved are what an attempt tells those behind it in the local queue. They
-// do nothing for an attempt without a local queue.
+// By sawAhead, taken and moved an attempt tells the waiters behind it in the local queue
+// what has happened. They do nothing for an attempt without a local queue.
 
 // sawAhead says that others are ahead in the queue.
 func (lq *localQueue) sawAhead(p *acquire.Position) {
@@ -375,8 +379,9 @@ func (lq *localQueue) sawAhead(p *acquire.Position) {
 	lq.behind, lq.ahead, lq.front = true, p.At, p.Only()
 }
 
-// taken says who has the lock, nil if nobody has it after all. It comes before
-// the tracked node that an ownership rests on, so that the local queue hears of its end.
+// taken says which ownership has the lock, nil if none has it after all. The attempt
+// calls it before the session tracks the node of the ownership, so that the local queue
+// hears of its end.
 func (lq *localQueue) taken(o *ownership) {
 	if lq == nil {
 		return
@@ -388,8 +393,8 @@ func (lq *localQueue) taken(o *ownership) {
 	lq.holder, lq.firstSince, lq.passed = o, now, 0
 }
 
-// moved says that there is a contender in a session. Those who waited in another,
-// and want to be told, are.
+// moved says that there is a contender in a session. It tells the waiters that waited in
+// another session and want to know.
 func (lq *localQueue) moved(to int64) {
 	if lq == nil {
 		return
@@ -416,8 +421,8 @@ func (lq *localQueue) moved(to int64) {
 	}
 }
 
-// ownershipOver says that an ownership is over and its node gone or on its way out. The
-// next one is the front waiter.
+// ownershipOver says that an ownership is over, and that its node is gone or being
+// deleted. The next in the local queue becomes the front waiter.
 func (lq *localQueue) ownershipOver(o *ownership) {
 	if lq == nil {
 		return
@@ -438,21 +443,24 @@ func (lq *localQueue) ownershipOver(o *ownership) {
 // handed over here.
 const mostRun = time.Second
 
-// pass hands the lock of an ownership that is over to the next in the local queue, if there is
-// one and all of this holds:
+// pass hands the lock of an ownership that is over to the next in the local queue, if
+// there is one and all of this is true:
 //
 //   - Others have had to wait for less than the bound, in turns and in time.
-//   - No MultiLock was seen in the queue. It needs a moment in which all of its
-//     members are free, and yields to those it sees waiting, which who stands in
-//     line is not.
-//   - Nobody may have asked for the lock back: such a request is in the node.
-//   - The ownership showed its token to nobody: the next one has the same.
-//   - It started no transaction that the servers may still apply: they would, as
-//     the node is there.
-//   - It is not a write side that a read side was taken under: that relies on the
-//     node going. The same for members of a group, which shows their tokens.
-//   - The tracked node is held and its deadline not near: until then nothing but the
-//     servers can tell, and the next one needs some time to work.
+//   - No MultiLock was seen in the queue. It needs a moment in which all of its members
+//     are free, and it yields only to owners whose nodes it sees. A goroutine in a local
+//     queue has no node.
+//   - The lock is not Revocable. A request to give it back is written into the node, and
+//     would reach the next holder.
+//   - The ownership has shown its token to nobody, since the next one has the same.
+//   - It has no transaction that the servers may still apply. They would apply it, since
+//     the node is still there.
+//   - It is not a write side under which a read side was taken, since the read side
+//     relies on the deletion of the write node. Neither is it a member of a group, which
+//     shows its token.
+//   - The tracked node is held, and its deadline is not near. After the deadline only the
+//     servers can tell whether the node is there, and the next holder needs some time to
+//     work.
 func (lq *localQueue) pass(o *ownership) bool {
 	if lq == nil {
 		return false
@@ -480,7 +488,7 @@ func (lq *localQueue) pass(o *ownership) bool {
 	return true
 }
 
-// passTo hands the lock over to somebody who was taken out of the local queue for it.
+// passTo hands the lock over to a waiter that was taken out of the local queue for it.
 func (lq *localQueue) passTo(o *ownership, w *waiter) bool {
 	next := w.mutex.own(o.node.In(&w.mutex.queue.Queue))
 	next.local = lq

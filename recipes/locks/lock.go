@@ -9,37 +9,38 @@ import (
 	"github.com/paddock-zk/paddock/framework"
 )
 
-// Lock is what can be taken and given back. Every recipe is one, and so may be
-// a type of yours, with NewHold.
+// Lock is a lock that can be acquired. All locks of this package implement it, and so can
+// a type of your own, with NewHold.
 type Lock interface {
-	// Acquire waits in the queue until the lock is ours or ctx ends. It returns
-	// a hold or an error, never both. After an error, nothing is left behind that
-	// is not being cleaned up. ctx bounds the wait and becomes the parent of
-	// Hold.Context. To limit the wait only, use TryAcquire.
+	// Acquire waits in the queue until the caller has the lock or ctx ends. It returns a
+	// hold or an error, never both. After an error it cleans up, in the background if
+	// need be. ctx bounds the wait and becomes the parent of Hold.Context. To limit the
+	// wait only, use TryAcquire.
 	//
-	// If ctx ends the wait, the error matches ctx.Err() and is a *WaitError, which
-	// says who was in the way. It also matches framework.ErrNotConnected if no
-	// server could be asked.
+	// If ctx ends the wait, the error matches ctx.Err() and is a *WaitError, which says
+	// which node was in the way. It also matches framework.ErrNotConnected if no server
+	// could be asked.
 	Acquire(ctx context.Context) (*Hold, error)
 
-	// TryAcquire waits at most wait, also while no server answers. It returns one
-	// of three errors if it does not get the lock in time, each a *WaitError:
-	//   - ErrNotAcquired: somebody else holds the lock.
+	// TryAcquire is Acquire with a limit: it waits for wait at most, also while no server
+	// answers. It returns one of three errors if it does not get the lock in time, each a
+	// *WaitError:
+	//   - ErrNotAcquired: another owner holds the lock.
 	//   - framework.ErrNotConnected: no server could be asked in time.
 	//   - an error that matches ctx.Err(): ctx ended.
 	//
-	// No error matches two of the three. With wait <= 0 it asks once and does not
-	// queue; while not connected it does not ask. Asking takes as long as the server
-	// takes to answer, two thirds of the session timeout at most. Use a small wait
-	// to be told earlier.
+	// No error matches two of the three. With wait <= 0 it asks the server once and does
+	// not queue. While the client is not connected, it does not ask. Asking takes as long
+	// as the server takes to answer, two thirds of the session timeout at most. For an
+	// earlier result use a small wait.
 	TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error)
 }
 
-// Do acquires, calls work with the hold's context, and releases, also if work
-// panics. ctx bounds all of it. The error joins work's and ErrLockLost: nil
-// means that work succeeded and the lock was ours throughout. A release that
-// goes on in the background is not an error here. A nil lock is ErrInvalidLock,
-// and nil work framework.ErrInvalidArgument; the lock is then not taken.
+// Do acquires lock, calls work with the hold's context, and releases, also if work
+// panics. ctx bounds all of it. The error joins that of work and ErrLockLost: nil means
+// that work succeeded and the lock was held throughout. A release that goes on in the
+// background is not an error here. A nil lock is ErrInvalidLock, and a nil work is
+// framework.ErrInvalidArgument; Do then does not take the lock.
 func Do(ctx context.Context, lock Lock, work func(ctx context.Context) error) error {
 	if err := doable(lock, work); err != nil {
 		return err
@@ -51,7 +52,7 @@ func Do(ctx context.Context, lock Lock, work func(ctx context.Context) error) er
 	return under(hold, work)
 }
 
-// doable says what is missing of what Do is given.
+// doable says which argument of Do is missing.
 func doable(lock Lock, work func(ctx context.Context) error) error {
 	if isNil(lock) {
 		return fmt.Errorf("%w: it is nil", ErrInvalidLock)
@@ -85,7 +86,7 @@ func faultOf(lock Lock) error {
 	return nil
 }
 
-// TryDo is Do with TryAcquire; wait bounds the wait and not the work.
+// TryDo is Do with TryAcquire: wait bounds the wait for the lock and not the work.
 func TryDo(ctx context.Context, lock Lock, wait time.Duration, work func(ctx context.Context) error) error {
 	if err := doable(lock, work); err != nil {
 		return err

@@ -42,8 +42,7 @@ type wait struct {
 	ahead string // the name of the one that it waits for
 }
 
-// loggedWait is what was logged of a lock, for as long as it is waited for without a
-// break.
+// loggedWait is what was logged of a lock, until nobody waits for it any more.
 type loggedWait struct {
 	long bool          // that the wait is long
 	own  time.Duration // how long it was when the log said that this client holds the lock
@@ -180,7 +179,7 @@ func (wl *waitLog) longest() map[string]*longestWait {
 	return waits
 }
 
-// heldHere tells of the locks with a long wait when the nodes of this client became
+// heldHere says, of the locks with a long wait, when the nodes of this client became
 // holders, by the parent of the nodes.
 func (wl *waitLog) heldHere(waits map[string]*longestWait, now time.Time) map[string][]time.Time {
 	held := make(map[string][]time.Time)
@@ -195,8 +194,8 @@ func (wl *waitLog) heldHere(waits map[string]*longestWait, now time.Time) map[st
 	return held
 }
 
-// judge is what will have been logged of a long wait, and what writes it: nil if
-// nothing is due. held is when this client's nodes became holders.
+// judge returns what will have been logged of a long wait, and a function that logs it:
+// nil if nothing is due. held is when this client's nodes became holders.
 func (wl *waitLog) judge(w *longestWait, logged loggedWait, held []time.Time, now time.Time) (loggedWait, func()) {
 	waited := now.Sub(w.since)
 	oldest, own := now, 0 // of the nodes that have held the lock all the while

@@ -15,9 +15,9 @@ import (
 	"github.com/paddock-zk/paddock/recipes/internal/znode"
 )
 
-// InterProcessMultiLock is several locks as one: all or none, and lost as soon
-// as one is. Make it with NewInterProcessMultiLock; it holds no state and may be
-// used by any number of goroutines.
+// InterProcessMultiLock is several locks as one: it takes all or none, and is lost as
+// soon as one of them is. Make it with NewInterProcessMultiLock; it holds no state and
+// may be used by any number of goroutines.
 //
 // Source: Curator's InterProcessMultiLock. Differs: its members are taken in one
 // step, a failure stops it at once, and the wait is limited as a whole.
@@ -27,23 +27,25 @@ type InterProcessMultiLock struct {
 	err     error
 }
 
-// NewInterProcessMultiLock is the locks given as one. Mutexes, sides of
-// read/write locks and semaphore mutexes of one client are taken together: one
-// transaction puts a node into each queue. So no two MultiLocks can deadlock, in
-// whatever order they name their members.
+// NewInterProcessMultiLock makes one lock of several. It takes mutexes, sides of
+// read/write locks and semaphore mutexes of one client together: one transaction puts a
+// node into each queue. So no two MultiLocks can deadlock, in whatever order they name
+// their members.
 //
-// To owners that take the same locks one after another it gives way. While it
-// does not have all members, it yields its place to an owner behind it that it
-// waits for elsewhere. So a MultiLock that does not hold blocks nobody for ever.
+// Other owners may take the same locks one after another. While a MultiLock does not have
+// all members, it yields its place to an owner behind it that holds what it waits for. So
+// a waiting MultiLock blocks nobody for ever.
 //
-// All other locks follow: those of this package in the order of their paths, then
-// those of yours in the order given. If one cannot be had, those taken are given
-// back in reverse. Nested ones are flattened, the same lock twice counts once, and
-// both sides of a read/write lock are its write side; nil and no lock are
-// ErrInvalidLock. Members that the caller holds already are re-entered.
+// It takes all other members after that: those of this package in the order of their
+// paths, then those of types of your own in the order given. If it cannot get one, it
+// gives back those that it has, in reverse. Nested MultiLocks are flattened, the same
+// lock twice counts once, and both sides of a read/write lock are its write side. A nil
+// lock, or no lock at all, is ErrInvalidLock. Members that the caller holds already are
+// re-entered.
 //
-// A member of a type of yours with a method Unwrap() Lock is taken as the lock that this
-// returns, so that it can be taken together with others. Its Acquire is not called.
+// If a member of a type of your own has a method Unwrap() Lock, the MultiLock takes the
+// lock that this returns, together with the others. It does not call the member's
+// Acquire.
 func NewInterProcessMultiLock(lockSet ...Lock) *InterProcessMultiLock {
 	m := &InterProcessMultiLock{}
 	if len(lockSet) == 0 {
@@ -113,7 +115,7 @@ func same(a, b Lock) bool {
 	return reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.TypeOf(a).Comparable() && a == b
 }
 
-// isNil sees also nil pointers of our own types in the interface.
+// isNil is also true for nil pointers of our own types in the interface.
 func isNil(lock Lock) bool {
 	switch l := lock.(type) {
 	case nil:
@@ -155,9 +157,9 @@ func pathOf(lock Lock) string {
 	return ""
 }
 
-// Ordered is a copy that takes its members one by one in the order of their
-// paths, as owners do that nest mutexes. Where many of those stand in the same
-// queues it gets its turn sooner; otherwise it is slower.
+// Ordered returns a copy that takes its members one by one in the order of their paths.
+// Use it where many owners nest the same locks in that order: it then gets its turn
+// sooner. Otherwise it is slower.
 func (m *InterProcessMultiLock) Ordered() *InterProcessMultiLock {
 	if m == nil {
 		return nil
@@ -167,15 +169,15 @@ func (m *InterProcessMultiLock) Ordered() *InterProcessMultiLock {
 	return &ordered
 }
 
-// Acquire waits until all members are ours or ctx ends. Errors are those of
-// InterProcessMutex.Acquire and of members of yours, and framework.ErrTooLarge
-// if the nodes do not fit into one transaction of half a megabyte. Refusals met
-// in giving others back are joined.
+// Acquire waits until the caller has all members or ctx ends. Errors are those of
+// InterProcessMutex.Acquire and of members of your own types, and framework.ErrTooLarge
+// if the nodes do not fit into one transaction of half a megabyte. If the servers refuse
+// to delete nodes of members that it gives back, it joins these errors.
 //
-// Cost: one round trip for any number of members of one client that are free
-// and whose parents are there, and one to release. It is one more if somebody was
-// in the way of a semaphore mutex the last time. On servers before 3.6 the first
-// MultiLock of each client costs it its connection.
+// Cost: one round trip for any number of members of one client that are free and whose
+// parents are there, and one to release. It is one more if another owner was in the way
+// of a semaphore mutex the last time. On servers before 3.6 the first MultiLock of each
+// client costs it a reconnect.
 func (m *InterProcessMultiLock) Acquire(ctx context.Context) (*Hold, error) {
 	if t := m.tracing(ctx); t != nil {
 		return m.traced(ctx, t, noLimit)
@@ -183,7 +185,7 @@ func (m *InterProcessMultiLock) Acquire(ctx context.Context) (*Hold, error) {
 	return m.take(ctx, noLimit)
 }
 
-// TryAcquire waits at most wait for all members together; see Lock.
+// TryAcquire waits for wait at most, for all members together; see Lock.
 func (m *InterProcessMultiLock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
 	if t := m.tracing(ctx); t != nil {
 		return m.traced(ctx, t, limit{bounded: true, wait: wait})
@@ -209,8 +211,8 @@ func (m *InterProcessMultiLock) take(ctx context.Context, lim limit) (*Hold, err
 	return hold, nil
 }
 
-// takeAll takes every member, or none: those that it has are given back after an
-// error, and if a function of the caller's panics.
+// takeAll takes every member, or none. After an error, or if a function of the caller
+// panics, it gives back those that it has.
 func (m *InterProcessMultiLock) takeAll(ctx context.Context, lim limit, holds []*Hold) (err error) {
 	whole := false
 	defer func() {

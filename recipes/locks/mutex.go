@@ -27,10 +27,10 @@ type InterProcessMutex struct {
 	err   error // what is wrong with how it was made
 }
 
-// NewInterProcessMutex is the mutex at path, which belongs to it alone. The
-// node is made when the lock is first taken, and its parents, as containers.
-// It sends nothing and cannot fail: a nil client, a bad path or a nil option is
-// returned by every Acquire as ErrInvalidLock.
+// NewInterProcessMutex returns the mutex at path. No other kind of lock may use that
+// path. The first Acquire makes the node at path, and its parents, as containers.
+// NewInterProcessMutex sends nothing and cannot fail: with a nil client, a bad path or a
+// nil option, every Acquire returns ErrInvalidLock.
 func NewInterProcessMutex(c *framework.Client, path string, opts ...Option) *InterProcessMutex {
 	return newMutex(c, path, opts, "", nil, znode.Exclusive)
 }
@@ -75,10 +75,9 @@ func parts(c *framework.Client, path string, opts []Option) (session.Core, strin
 	return core, full, o, nil
 }
 
-// Acquire waits until the lock is ours or ctx ends. Called with the context of
-// a hold of this lock, it re-enters: it returns another hold of the same
-// ownership at once, without asking a server. The lock is given back with the
-// last of these holds.
+// Acquire waits until the caller has the lock or ctx ends. Called with the context of a
+// hold of this lock, it re-enters: it returns another hold of the same ownership at once,
+// without asking a server. The release of the last of these holds gives the lock back.
 //
 // A lost connection costs nothing but time: the place in the queue is kept as
 // long as the session lives. If the session ends, the caller queues again at the
@@ -86,20 +85,20 @@ func parts(c *framework.Client, path string, opts []Option) (session.Core, strin
 //
 // Errors are *framework.OpError. They match one of these:
 //   - ctx.Err(), if ctx ended; after a wait the error is also a *WaitError.
-//   - ErrInvalidLock, if the lock was made from something wrong.
+//   - ErrInvalidLock, if the lock was made from a wrong argument.
 //   - ErrDeadlock, if only the caller could end the wait.
-//   - ErrLockLost, if ctx comes from a hold of this lock that was lost, and goes
-//     on by itself, as with context.WithoutCancel.
+//   - ErrLockLost, if ctx comes from a hold of this lock that was lost, and has not ended
+//     with it, as with context.WithoutCancel.
 //   - ErrSequenceExhausted, framework.ErrTimeoutTooShort, framework.ErrClosed.
 //   - framework.ErrNoAuth and other refusals by the servers.
 //
-// Goroutines of one client wait in the local queue behind one node, and hand the lock over
+// Goroutines of one client wait in a local queue behind one node, and hand the lock over
 // among themselves a number of times, see LocalHandovers.
 //
-// Cost: one round trip if the lock is free and its parent there. Behind others,
-// one more to watch the node ahead, and one to look again after its event. The
-// second in a mutex's queue needs no look. Behind another goroutine of this
-// client there is no round trip, if that hands the lock over.
+// Cost: one round trip if the lock is free and its parent exists. Behind others, one more
+// to watch the node ahead, and one to list the queue again after its event. The second in
+// a mutex's queue need not list again. If another goroutine of this client hands the lock
+// over, there is no round trip.
 func (m *InterProcessMutex) Acquire(ctx context.Context) (*Hold, error) {
 	if t := m.tracing(ctx); t != nil {
 		return m.traced(ctx, t, m.acquire)
@@ -115,11 +114,11 @@ func (m *InterProcessMutex) acquire(ctx context.Context) (*Hold, error) {
 	return hold, err
 }
 
-// TryAcquire waits at most wait, also while no server answers; see Lock for its
+// TryAcquire waits for wait at most, also while no server answers; see Lock for its
 // errors, and Acquire for the rest.
 //
-// Cost with wait <= 0: one round trip if somebody has the lock, none if that is
-// a goroutine of this client, two if nobody has it.
+// Cost with wait <= 0: one round trip if another owner has the lock, none if that is a
+// goroutine of this client, two if nobody has it.
 func (m *InterProcessMutex) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
 	if t := m.tracing(ctx); t != nil {
 		return m.traced(ctx, t, func(ctx context.Context) (*Hold, error) { return m.tryAcquire(ctx, wait) })
@@ -141,8 +140,8 @@ func (m *InterProcessMutex) tryAcquire(ctx context.Context, wait time.Duration) 
 	return m.take(ctx, limited, lim.once(), true)
 }
 
-// begin is what needs no server: to refuse, or to re-enter. It returns neither
-// hold nor error to everybody else.
+// begin does what needs no server: it refuses, or re-enters. To all other callers it
+// returns neither hold nor error.
 func (m *InterProcessMutex) begin(ctx context.Context) (*Hold, error) {
 	if m.isZero() {
 		return nil, opError("acquire", "", ErrInvalidLock)
@@ -158,7 +157,7 @@ func (m *InterProcessMutex) begin(ctx context.Context) (*Hold, error) {
 }
 
 // take waits for as long as limited lasts. Thousands may wait in the local queue at once,
-// so what is on the stack while they do is kept to what fits into the smallest.
+// so their stacks are kept so small that the smallest size is enough.
 func (m *InterProcessMutex) take(ctx, limited context.Context, once, tries bool) (*Hold, error) {
 	began := localQueuesOf(m.queue.Core.Session()).now()
 	for {
@@ -208,8 +207,8 @@ func unclaimed(hold **Hold, t **ownership) {
 	}
 }
 
-// alone gets the lock with a node that nobody else waits behind in the local queue. After an
-// error it says who was in the way.
+// alone gets the lock with a node that nobody else waits behind in the local queue. After
+// an error it returns the obstacle, too.
 func (m *InterProcessMutex) alone(ctx context.Context, once bool) (o *ownership, in *acquire.Obstacle, err error) {
 	a := m.newAcquisition(ctx, nil)
 	defer func() {
@@ -220,14 +219,15 @@ func (m *InterProcessMutex) alone(ctx context.Context, once bool) (o *ownership,
 	return a.run(ctx, once)
 }
 
-// refused makes of how it ended what the caller is told.
+// refused turns the way in which an acquisition ended into the caller's error.
 func (m *InterProcessMutex) refused(ctx, limited context.Context, tries bool, in *acquire.Obstacle, began time.Duration, err error) error {
 	e := &ending{ctx: ctx, limited: limited, tries: tries, lock: m.queue.Lock, waited: localQueuesOf(m.queue.Core.Session()).now() - began, obstacle: in}
 	return opError("acquire", m.path, e.verdict(m.queue.Core.Session(), err))
 }
 
-// conclude makes a hold of what was won. It returns neither hold nor error if somebody
-// has deleted the node meanwhile: as nobody has had the lock, it is acquired once more.
+// conclude makes a hold of the ownership. It returns neither hold nor error if the node
+// was deleted meanwhile. Nobody has had the lock then, so the caller acquires it once
+// more.
 func (m *InterProcessMutex) conclude(ctx context.Context, o *ownership) (*Hold, error) {
 	hold, err := m.queue.hold(ctx, o)
 	switch {
@@ -255,8 +255,8 @@ func usable(ctx context.Context, made error) error {
 	return nil
 }
 
-// reenter gives another hold to who has the lock already. It returns neither
-// hold nor error to everybody else.
+// reenter gives another hold to a caller that has the lock already. To all other callers
+// it returns neither hold nor error.
 func (m *InterProcessMutex) reenter(ctx context.Context) (*Hold, error) {
 	from := holdChainOf(ctx)
 	if same := from.find(m.key, func(h *Hold) bool { return h.ownership.nodeKind() == m.queue.Kind }); same != nil {
@@ -286,8 +286,8 @@ func (m *InterProcessMutex) own(node acquire.Node) *ownership {
 	return o
 }
 
-// HeldBy reports whether ctx comes from a hold of this lock that is not lost or
-// released; for functions that require it. It asks no server.
+// HeldBy reports whether ctx comes from a hold of this lock that is not lost or released.
+// It is for functions that require the lock. It asks no server.
 func (m *InterProcessMutex) HeldBy(ctx context.Context) bool {
 	if m.isZero() || m.err != nil || ctx == nil {
 		return false

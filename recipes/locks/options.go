@@ -28,8 +28,8 @@ func NodeData(data []byte) Option {
 	return lockopt.Set(func(o *lockopt.Options) { o.Data, o.HasData = kept, true })
 }
 
-// EndOnSuspended ends a hold as lost as soon as it is uncertain, that is when
-// the connection is suspended, and gives the lock back once it can.
+// EndOnSuspended makes a hold lost as soon as it is uncertain, that is, when the
+// connection is suspended. The client gives the lock back once it is connected.
 func EndOnSuspended() Option {
 	return lockopt.Set(func(o *lockopt.Options) { o.EndOnSuspended = true })
 }
@@ -44,23 +44,23 @@ func ReleaseWait(d time.Duration) Option {
 	return lockopt.Set(func(o *lockopt.Options) { o.ReleaseWait = d })
 }
 
-// Revocable lets others ask for the lock back, see AttemptRevoke and
+// Revocable lets other participants ask for the lock back, see AttemptRevoke and
 // Hold.Revoked. NodeData is not written then, as in Curator.
 func Revocable() Option { return lockopt.Set(func(o *lockopt.Options) { o.Revocable = true }) }
 
-// LocalHandovers sets how often in a row the lock passes between goroutines of
-// this client before other clients get their turn. The default is 16 times, or
-// for 10 ms if that is longer. 0 gives each goroutine a node of its own; they are
-// then served in the order of the servers. It is for mutexes and write sides.
+// LocalHandovers sets how many times in a row the lock passes between goroutines of this
+// client before other clients get their turn. The default is 16 times, or for 10 ms if
+// that is longer. With 0 each goroutine has a node of its own, and the servers decide the
+// order. The option is for mutexes and write sides.
 //
-// Goroutines of one client wait in one local queue behind one node, through
-// however many lock objects. They share it if they would write the same NodeData
-// and come from the same holds, if any. Release hands the lock to the next one
-// and returns at once. Behind the bound, or a second after the node was first in
-// its queue, the node is deleted. The local queue then begins again at the end.
+// Goroutines of one client wait in one local queue behind one node, whichever lock object
+// they use. They share a local queue if they would write the same NodeData and come from
+// the same holds, if any. Release hands the lock to the next one and returns at once.
+// After the last handover, or a second after the node was first in its queue, Release
+// deletes the node. The local queue then begins again at the end.
 //
 // Release also deletes the node in these cases:
-//   - A MultiLock was seen in the queue. It then comes after one holder.
+//   - A MultiLock was seen in the queue. So it has to wait for one holder only.
 //   - The hold has shown its FencingToken. No two holders show the same one.
 //   - A transaction of the hold is on its way, or has no known outcome.
 //   - A read side, or a MultiLock, was taken under the hold.
@@ -70,12 +70,12 @@ func LocalHandovers(most int) Option {
 	return lockopt.Set(func(o *lockopt.Options) { o.Handovers, o.Burst = most, 0 })
 }
 
-// LookAhead makes hand-offs faster behind a far network. A waiter gets the lock
-// with the event of its predecessor's release, without listing the queue first.
-// That is half a round trip after the servers have applied the release. The
-// second in the queue does so in any case; with LookAhead, every waiter does.
+// LookAhead makes hand-offs faster if the servers are far away. A waiter gets the lock
+// with the event of its predecessor's release, without listing the queue first. That is
+// half a round trip after the servers have applied the release. The second in the queue
+// always gets the lock so; with LookAhead, every waiter does.
 //
-// A hand-off costs the servers two watches and an event more, at a time when
-// nobody waits for them. Each release tells two waiters instead of one. It is for
+// A hand-off costs the servers two watches and an event more, at a time when no caller
+// waits for them. Each release wakes two waiters instead of one. The option is for
 // mutexes, and has no effect on other locks.
 func LookAhead() Option { return lockopt.Set(func(o *lockopt.Options) { o.LookAhead = true }) }

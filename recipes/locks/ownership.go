@@ -15,9 +15,9 @@ import (
 	"github.com/paddock-zk/paddock/recipes/internal/znode"
 )
 
-// ownership is one ownership of one lock: of a node, of a semaphore's lease, of a
-// MultiLock's members, or of whatever a foreign lock has. The holds that
-// re-enter it share it, and the last one to be released gives it back.
+// ownership is one ownership of a lock: of a node, of a semaphore's lease, of a
+// MultiLock's members, or of a foreign lock. The holds that re-enter it share it, and the
+// last one to be released gives it back.
 type ownership struct {
 	key     lockKey // zero for a foreign lock and a MultiLock
 	path    string  // of the node, "" if there is none
@@ -48,14 +48,14 @@ type ownership struct {
 	missed    error                     // why the node was seen to be gone meanwhile
 }
 
-// backing are what is particular to an ownership without a node of its own.
+// backing is what an ownership without a node of its own has in its place.
 type backing struct {
 	members []*Hold // of a MultiLock or a semaphore
-	// check asks how sure the ownership is now. Nil if only lose tells.
+	// check returns how sure the ownership is now. Nil if only lose changes that.
 	check func() (HoldState, error)
-	// give gives it back, once, and returns what Release shall.
+	// give gives it back, once, and returns the result for Release.
 	give func() error
-	// clear does what is left to do when a lost ownership is released. Nil for
+	// clear does what is left to do when a lost ownership is released. Nil if that is
 	// nothing.
 	clear func() error
 }
@@ -85,10 +85,11 @@ func (o *ownership) nodeKind() znode.Kind {
 	return o.queue.Kind
 }
 
-// signal is a channel that is closed once and made only if somebody asks for it.
+// signal is a channel that is closed once, and made only if a caller asks for it.
 type signal struct{ ch chan struct{} }
 
-// sent is the channel of every signal that was sent before anybody asked.
+// sent is the channel of every signal that was sent before a caller asked for its
+// channel.
 var sent = func() chan struct{} {
 	ch := make(chan struct{})
 	close(ch)
@@ -124,8 +125,8 @@ func newOwnership(key lockKey, path string) *ownership {
 	return &ownership{key: key, path: path, state: Held}
 }
 
-// now is the state at this moment. It looks beyond what was told, as a deadline
-// may have passed that no timer has seen yet.
+// now is the state at this moment. It also reads the clock, since a deadline may have
+// passed that no timer has noticed yet.
 func (o *ownership) now() (HoldState, error) {
 	if !o.ended.Load() && (o.queue != nil || o.backing != nil && o.backing.check != nil) {
 		state, err := o.check()
@@ -146,8 +147,8 @@ func (o *ownership) endLocked(state HoldState, err error) {
 	o.publishLocked(state)
 }
 
-// over is whether a hold of the ownership has nothing to say any more: it was given
-// back, or lost and the hold released since.
+// over is whether a hold of the ownership is over: the lock was given back, or it was
+// lost and the hold was released after that.
 func (o *ownership) over(h *Hold) bool {
 	if !o.ended.Load() {
 		return false
@@ -192,9 +193,9 @@ func (o *ownership) publishLocked(s HoldState) {
 	}
 }
 
-// lose ends the ownership as lost, if it has not ended. When it returns, the contexts
-// of the holds have ended, also if somebody else is about to end them: what comes
-// next may give the lock away.
+// lose ends the ownership as lost, if it has not ended. When it returns, the contexts of
+// the holds have ended, also if another goroutine was ending them. The caller's next step
+// may give the lock away.
 func (o *ownership) lose(reason error) {
 	o.mu.Lock()
 	if o.state == Released || o.missedLocked(reason) {
@@ -221,8 +222,8 @@ func (o *ownership) lose(reason error) {
 	}
 }
 
-// detachAside detaches contexts without waiting for it, where there is a client to
-// do so: their parents may block, and who tells of a loss has others to tell.
+// detachAside detaches contexts in the background, if there is a client to do so. Their
+// parents may block, and the goroutine that tells of a loss has others to tell.
 func (o *ownership) detachAside(ended []*holdContext) {
 	s := o.session()
 	if s == nil || !s.Aside(func() { detach(ended) }) {
@@ -247,7 +248,8 @@ func (o *ownership) session() *session.Session {
 	return nil
 }
 
-// lostError does not wrap what says already that a lock was lost.
+// lostError makes a LostError of a reason, unless the reason says already that a lock was
+// lost.
 func lostError(path string, reason error) error {
 	var lost *LostError
 	if errors.As(reason, &lost) {
@@ -287,8 +289,8 @@ func (o *ownership) takeOutLocked(h *Hold) {
 	o.holds = slices.DeleteFunc(o.holds, func(other *Hold) bool { return other == h })
 }
 
-// leave takes a hold away, and does what the last one has to do. It returns
-// what Release shall.
+// leave takes a hold away. If it was the last one, leave gives the lock back. It returns
+// the result for Release.
 func (o *ownership) leave(h *Hold) error {
 	o.mu.Lock()
 	o.takeOutLocked(h)
@@ -336,7 +338,7 @@ func (o *ownership) panicked(value any) {
 	}
 }
 
-// hurry makes giving back not wait for the servers, or no longer.
+// hurry makes the release not wait for the servers, or stop waiting.
 func (o *ownership) hurry() {
 	o.mu.Lock()
 	o.hurried = true
@@ -347,8 +349,8 @@ func (o *ownership) hurry() {
 	}
 }
 
-// awaits notes which removal is waited for, for so long at most, and returns
-// for how long it may be.
+// awaits notes which removal the release waits for, for so long at most, and returns how
+// long it may wait.
 func (o *ownership) awaits(r *cleanup.Removal, limit time.Duration) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -396,8 +398,8 @@ func (o *ownership) revoke() {
 	o.revoked.send()
 }
 
-// keep sees to it that the node goes with the ownership, instead of being handed
-// over to another. It fails if the ownership has ended.
+// keep makes the release delete the node, and not hand it over to another owner. It fails
+// if the ownership has ended.
 func (o *ownership) keep() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -408,14 +410,15 @@ func (o *ownership) keep() error {
 	return nil
 }
 
-// isKept is whether the node has to go with the ownership, which is over.
+// isKept is whether the release has to delete the node. The ownership is over.
 func (o *ownership) isKept() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.kept || o.writes > 0
 }
 
-// show returns the token, which is then this ownership's alone; 0 once it is over.
+// show returns the token. From then on no other ownership may have it, see keep. It
+// returns 0 once the ownership is over.
 func (o *ownership) show() int64 {
 	if o.keep() != nil {
 		return 0
@@ -434,8 +437,8 @@ func (o *ownership) write() error {
 	return nil
 }
 
-// wrote says that a transaction is over. In doubt it may still be applied, for
-// as long as the node is there.
+// wrote says that a transaction is over. If its outcome is unknown, the servers may still
+// apply it, as long as the node is there.
 func (o *ownership) wrote(doubt bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -443,7 +446,8 @@ func (o *ownership) wrote(doubt bool) {
 	o.kept = o.kept || doubt
 }
 
-// decline gives back what nobody has joined, without waiting for it.
+// decline gives back an ownership that no hold has joined, without waiting for the
+// servers.
 func (o *ownership) decline() {
 	o.mu.Lock()
 	lost := o.state == Lost
@@ -457,7 +461,7 @@ func (o *ownership) decline() {
 	}
 }
 
-// nodeState is how sure the node of an ownership is.
+// nodeState is how sure the client is of the node of an ownership.
 func (o *ownership) nodeState() (HoldState, error) {
 	state, reason := o.node.State()
 	switch state {
@@ -469,7 +473,7 @@ func (o *ownership) nodeState() (HoldState, error) {
 	return Held, nil
 }
 
-// NodeChanged takes in what the session has to say about the node.
+// NodeChanged is how the session reports a change of the node.
 func (o *ownership) NodeChanged(node *session.TrackedNode, state session.TrackedState, reason error) {
 	switch state {
 	case session.NodeHeld:
@@ -493,7 +497,7 @@ func (o *ownership) NodeChanged(node *session.TrackedNode, state session.Tracked
 // removed tells the ownership when its node is gone.
 func (o *ownership) removed(r *cleanup.Removal) { r.Then(o.nodeGone) }
 
-// nodeGone takes in that the node is gone, or will be with the session.
+// nodeGone is called when the node is gone, or will be gone with the session.
 func (o *ownership) nodeGone(reason error) {
 	switch {
 	case reason == nil, session.IsGone(reason), errors.Is(reason, framework.ErrNoNode):

@@ -13,9 +13,9 @@ import (
 	"github.com/paddock-zk/paddock/recipes/internal/znode"
 )
 
-// Participant is one place in a queue: a node. Goroutines of one client that wait
-// in line for a mutex are one participant, see LocalHandovers. Of a node that we
-// may not read, servers from ZooKeeper 3.9 on tell no Session, Token and Since.
+// Participant is one place in a queue: a node. Goroutines of one client that wait in one
+// local queue are one participant, see LocalHandovers. If the client may not read the
+// node, servers from ZooKeeper 3.9 on do not tell its Session, Token and Since.
 type Participant struct {
 	Path    string // of its node, as the client knows paths
 	Data    []byte // what its lock was given with NodeData; nil if we may not read it
@@ -26,7 +26,7 @@ type Participant struct {
 	Since   time.Time // by the server's clock
 }
 
-// String is who it is and what it has, without the data.
+// String is the participant and what it has, without the data.
 func (p Participant) String() string {
 	does := "waits"
 	if p.Holds {
@@ -47,7 +47,7 @@ func (m *InterProcessMutex) Participants(ctx context.Context) ([]Participant, er
 	return reading(ctx, m.queue.Core, m.path, m.queue.participants)
 }
 
-// reading lists by the client's retry policy.
+// reading lists the queue, with retries by the client's policy.
 func reading(ctx context.Context, core session.Core, path string,
 	list func(context.Context, *transport.Conn) ([]Participant, error)) ([]Participant, error) {
 	var all []Participant
@@ -80,8 +80,8 @@ func (q *queue) participants(ctx context.Context, c *transport.Conn) ([]Particip
 	return q.describe(ctx, c, snap.Entries(0, snap.Len()), waits)
 }
 
-// describe reads every node of a queue, two requests for each. Those that have
-// gone meanwhile are left out.
+// describe reads every node of a queue, with two requests for each. It leaves out nodes
+// that have gone meanwhile.
 func (q *queue) describe(ctx context.Context, c *transport.Conn, nodes []znode.Entry, waits func(int) bool) ([]Participant, error) {
 	request := func(i int) *transport.Call {
 		// The first one needs no right to read before ZooKeeper 3.9. Later servers say

@@ -6,8 +6,8 @@ import (
 	"github.com/paddock-zk/paddock/internal/session"
 )
 
-// pendingRelease is a hold that is being given back by a transaction, which has no
-// known outcome yet.
+// pendingRelease is a hold that a transaction is giving back. The outcome of the
+// transaction is not known yet.
 type pendingRelease struct {
 	hold       *Hold
 	inner      []*pendingRelease // of its members
@@ -53,7 +53,7 @@ func (d *pendingRelease) begin() error {
 	return nil
 }
 
-// undo says that nothing has come of it.
+// undo says that the transaction was not applied.
 func (d *pendingRelease) undo() {
 	for _, inner := range d.inner {
 		inner.undo()
@@ -74,8 +74,8 @@ func (d *pendingRelease) undo() {
 	d.hold.released.Store(false)
 }
 
-// reopen lets the hold be released after a transaction of which nobody knows what
-// has come. That its node is gone is no loss: it will have been deleted by that.
+// reopen lets the hold be released after a transaction with an unknown outcome. If the
+// node is gone, that is no loss: most likely the transaction has deleted it.
 func (d *pendingRelease) reopen() {
 	for _, inner := range d.inner {
 		inner.reopen()
@@ -84,7 +84,7 @@ func (d *pendingRelease) reopen() {
 	d.hold.released.Store(false)
 }
 
-// mark says that the hold is over, whatever becomes of its node.
+// mark says that the hold is over, also if its node stays.
 func (d *pendingRelease) mark() {
 	o, h := d.hold.ownership, d.hold
 	for _, inner := range d.inner {
@@ -102,7 +102,7 @@ func (d *pendingRelease) mark() {
 	}
 }
 
-// leave ends the contexts. They are to be detached.
+// leave ends the contexts. The caller has to detach them.
 func (d *pendingRelease) leave() (ended []*holdContext) {
 	for _, inner := range d.inner {
 		ended = append(ended, inner.leave()...)
@@ -110,8 +110,8 @@ func (d *pendingRelease) leave() (ended []*holdContext) {
 	return append(ended, d.hold.leave()...)
 }
 
-// leaveForNow ends the contexts before it is known what comes of it. They are to
-// be detached.
+// leaveForNow ends the contexts before the outcome is known. The caller has to detach
+// them.
 func (d *pendingRelease) leaveForNow() (ended []*holdContext) {
 	for _, inner := range d.inner {
 		ended = append(ended, inner.leaveForNow()...)
@@ -137,7 +137,7 @@ func (d *pendingRelease) done() {
 	}
 }
 
-// leaves are the pending releases from nodes that go.
+// leaves are the pending releases of which the transaction deletes a node.
 func (d *pendingRelease) leaves(all []*pendingRelease) []*pendingRelease {
 	if d.last && d.hold.ownership.queue != nil {
 		all = append(all, d)
@@ -148,8 +148,8 @@ func (d *pendingRelease) leaves(all []*pendingRelease) []*pendingRelease {
 	return all
 }
 
-// missedLocked keeps what would be a loss of the node if it were not for a
-// transaction that deletes it.
+// missedLocked keeps the reason why a node is gone while a transaction that deletes it is
+// on its way. Without that transaction it would be a loss.
 func (o *ownership) missedLocked(reason error) bool {
 	if !o.leaving || !session.IsGone(reason) {
 		return false

@@ -11,7 +11,8 @@ import (
 	"github.com/paddock-zk/paddock/recipes/internal/lockopt"
 )
 
-// queue is a queue of a lock, with what its nodes are made and given back by.
+// queue is a queue of a lock, with the options by which nodes in it are made and given
+// back.
 type queue struct {
 	acquire.Queue
 	client *framework.Client
@@ -45,7 +46,7 @@ func (q *queue) alike(other *queue) bool {
 		q.opts.HasData == other.opts.HasData && bytes.Equal(q.opts.Data, other.opts.Data)
 }
 
-// hold hands an ownership to who asked for it.
+// hold makes a hold of an ownership for the caller that asked for it.
 func (q *queue) hold(ctx context.Context, o *ownership) (*Hold, error) {
 	hold, err := newHold(ctx, o)
 	if err != nil {

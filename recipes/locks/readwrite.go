@@ -18,8 +18,8 @@ import (
 // Source: Curator's InterProcessReadWriteLock.
 type InterProcessReadWriteLock struct{ read, write *InterProcessMutex }
 
-// NewInterProcessReadWriteLock is the lock at path, which belongs to it alone.
-// It sends nothing and cannot fail, as NewInterProcessMutex.
+// NewInterProcessReadWriteLock returns the lock at path. No other kind of lock may use
+// that path. Like NewInterProcessMutex it sends nothing and cannot fail.
 func NewInterProcessReadWriteLock(c *framework.Client, path string, opts ...Option) *InterProcessReadWriteLock {
 	kinds := []znode.Kind{znode.Read, znode.Write}
 	return &InterProcessReadWriteLock{
@@ -28,17 +28,17 @@ func NewInterProcessReadWriteLock(c *framework.Client, path string, opts ...Opti
 	}
 }
 
-// ReadLock is the side for readers. Acquired with a write hold's context it is
-// the downgrade: granted at once, and after the write hold's release the read
-// hold remains, with no other writer in between.
+// ReadLock is the side for readers. To acquire it with a write hold's context is the
+// downgrade: it is granted at once. After the write hold's release the read hold remains,
+// with no other writer in between.
 func (l *InterProcessReadWriteLock) ReadLock() *InterProcessMutex { return l.read }
 
-// WriteLock is the side for one writer. Acquired with a read hold's context it
-// is ErrDeadlock at once, unless a write hold is above that.
+// WriteLock is the side for one writer. To acquire it with a read hold's context is
+// ErrDeadlock at once, unless the read hold comes from a write hold.
 func (l *InterProcessReadWriteLock) WriteLock() *InterProcessMutex { return l.write }
 
-// downgrade takes the read side for who has the write side. The node gets the
-// digits of the write node, so that writers who wait have it ahead of them.
+// downgrade takes the read side for an owner of the write side. The node gets the digits
+// of the write node, so it stands ahead of the writers that wait.
 //
 // Source: Curator since 5.6 (CURATOR-621); earlier peers put the read node at
 // the end of the queue and can be overtaken by a waiting writer.
@@ -46,8 +46,8 @@ func (m *InterProcessMutex) downgrade(ctx context.Context, write *ownership) (ho
 	if state, err := write.now(); state == Lost {
 		return nil, err
 	}
-	// The read node stands behind the write node and has the lock together with
-	// it: no other writer of this process may be handed that.
+	// The read node stands behind the write node and has the lock together with it. So
+	// the write node must not be handed to another writer of this process.
 	if err := write.keep(); err != nil {
 		return nil, err
 	}
@@ -70,8 +70,8 @@ func (m *InterProcessMutex) downgrade(ctx context.Context, write *ownership) (ho
 	return m.queue.hold(ctx, o)
 }
 
-// lossIn is what a failure to get a node means to who wants it on the strength of an
-// ownership: whatever else it says, the ownership may be over.
+// lossIn says what a failure to get a node means to the ownership on which the
+// acquisition relies. The failure may show that the ownership is over.
 func (o *ownership) lossIn(err error, node string) error {
 	if state, lost := o.now(); state == Lost {
 		return lost

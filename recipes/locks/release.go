@@ -15,7 +15,7 @@ import (
 // Source: Curator's LockInternals.REVOKE_MESSAGE.
 const revokeData = "__REVOKE__"
 
-// What a release does, in this order:
+// A release takes these steps, in this order:
 //
 //  1. Hold.Release ends the contexts of the hold.
 //  2. ownership.leave takes the hold away. After the last one it ends the ownership, and give begins.
@@ -23,7 +23,7 @@ const revokeData = "__REVOKE__"
 //  4. quit stops watching the node, and giveBack deletes it.
 //  5. given waits until the servers have confirmed that, for ReleaseWait at most.
 
-// give hands the lock over, or gives it back, once. It returns what Release shall.
+// give hands the lock over, or gives it back, once. It returns the result for Release.
 func (o *ownership) give() error {
 	if o.queue == nil {
 		return o.backing.give()
@@ -35,7 +35,7 @@ func (o *ownership) give() error {
 	return o.giveBack()
 }
 
-// quit ends what is done for an ownership while it lasts.
+// quit stops watching the node of an ownership.
 func (o *ownership) quit() {
 	o.mu.Lock()
 	stop := o.unobserve
@@ -56,8 +56,8 @@ func (o *ownership) giveBack() error {
 	return o.given(removal, o.queue.opts.ReleaseWait)
 }
 
-// given waits for a node to be deleted, for so long at most, and returns what
-// Release shall.
+// given waits until a node is deleted, for so long at most, and returns the result for
+// Release.
 func (o *ownership) given(removal *cleanup.Removal, limit time.Duration) error {
 	limit = o.awaits(removal, limit)
 	switch err := removal.Wait(limit); {

@@ -7,9 +7,9 @@ import (
 	"github.com/paddock-zk/paddock/framework"
 )
 
-// AttemptRevoke asks the participant at path, as Participants gives it, to give
-// way. If there is none at path, it succeeds. A participant hears of it if its
-// lock was made Revocable, and decides by itself.
+// AttemptRevoke asks the participant at path, as Participants returns it, to release the
+// lock. If there is no node at path, it succeeds. A participant hears of the request if
+// its lock was made Revocable, and decides for itself.
 //
 // Source: Curator's Revoker.
 func AttemptRevoke(ctx context.Context, c *framework.Client, path string) error {

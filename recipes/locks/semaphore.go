@@ -14,14 +14,13 @@ import (
 	"github.com/paddock-zk/paddock/recipes/internal/znode"
 )
 
-// InterProcessSemaphore has a number of leases. Callers are served in the order
-// in which they asked, except that several goroutines of one process may overtake
-// each other in asking.
+// InterProcessSemaphore is a lock with a number of leases. Callers are served in the
+// order in which their requests reach the servers, so goroutines of one process may
+// overtake each other.
 //
-// All processes must state the same number. Lock objects of one client that are
-// in use with another number return ErrInvalidLock. Nothing compares the numbers
-// of two clients: each goes by its own, so as many leases as the largest number
-// says can be held.
+// All processes must state the same number. If a client uses a semaphore with two numbers
+// at once, Acquire returns ErrInvalidLock. Nothing compares the numbers of two clients.
+// Each goes by its own, so as many leases can be held as the largest number says.
 //
 // Source: Curator's InterProcessSemaphoreV2.
 type InterProcessSemaphore struct {
@@ -31,14 +30,14 @@ type InterProcessSemaphore struct {
 	path   string
 	key    lockKey
 	err    error
-	// contended is whether somebody was in the way the last time. It decides how
-	// leases are asked for and nothing else.
+	// contended is whether another participant was in the way the last time. It only
+	// decides how to ask for leases.
 	contended atomic.Bool
 }
 
-// NewInterProcessSemaphore is the semaphore at path, which belongs to it alone.
-// It sends nothing and cannot fail, as NewInterProcessMutex; fewer than one
-// lease is ErrInvalidLock.
+// NewInterProcessSemaphore returns the semaphore at path. No other kind of lock may use
+// that path. Like NewInterProcessMutex it sends nothing and cannot fail. With fewer than
+// one lease every Acquire returns ErrInvalidLock.
 func NewInterProcessSemaphore(c *framework.Client, path string, leases int, opts ...Option) *InterProcessSemaphore {
 	s := &InterProcessSemaphore{path: path, total: leases}
 	core, full, o, err := parts(c, path, opts)
@@ -56,13 +55,13 @@ func NewInterProcessSemaphore(c *framework.Client, path string, leases int, opts
 	return s
 }
 
-// Acquire takes one lease, and each call another, also under a hold of this
-// semaphore. ErrDeadlock if the holds that ctx comes from have them all.
+// Acquire takes one lease. Each call takes another one, also under a hold of this
+// semaphore. It returns ErrDeadlock if the holds that ctx comes from have all leases.
 //
 // Errors are as from InterProcessMutex.Acquire.
 //
-// Cost: one round trip if nobody is in the way and both parents are there. Two
-// if somebody was in the way of the same object the last time.
+// Cost: one round trip if nobody is in the way and both parents exist. Two if another
+// participant was in the way of the same object the last time.
 func (s *InterProcessSemaphore) Acquire(ctx context.Context) (*Hold, error) {
 	if t := s.tracing(ctx); t != nil {
 		return s.traced(ctx, t, 1, noLimit)
@@ -70,8 +69,8 @@ func (s *InterProcessSemaphore) Acquire(ctx context.Context) (*Hold, error) {
 	return s.take(ctx, 1, noLimit)
 }
 
-// TryAcquire waits at most wait; see Lock. With wait <= 0 it does not wait for
-// others to return a lease, but for callers that are just being given one.
+// TryAcquire waits for wait at most; see Lock. With wait <= 0 it does not wait for a
+// lease to be returned. It does wait for callers ahead that are just getting theirs.
 func (s *InterProcessSemaphore) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
 	if t := s.tracing(ctx); t != nil {
 		return s.traced(ctx, t, 1, limit{bounded: true, wait: wait})
@@ -79,12 +78,14 @@ func (s *InterProcessSemaphore) TryAcquire(ctx context.Context, wait time.Durati
 	return s.take(ctx, 1, limit{bounded: true, wait: wait})
 }
 
-// AcquireN takes n leases as one hold, all or none; Members can be released one
-// by one. n below one or above the number of leases is ErrInvalidLock at once.
+// AcquireN takes n leases as one hold, all or none. Its Members can be released one by
+// one. If n is below one or above the number of leases, it returns ErrInvalidLock at
+// once.
 //
-// Owners that take leases one after another, as Curator does, could wait for it while it
-// waits for them. If nothing moves for a quarter of a second or more, and a participant
-// behind it has a lease already, it gives up its turn and queues again at the end.
+// Owners that take leases one after another, as Curator does, could wait for AcquireN
+// while it waits for them. Therefore AcquireN gives up its turn, and queues again at the
+// end, if nothing moves for a quarter of a second or more and a participant behind it has
+// a lease already.
 func (s *InterProcessSemaphore) AcquireN(ctx context.Context, n int) (*Hold, error) {
 	if t := s.tracing(ctx); t != nil {
 		return s.traced(ctx, t, n, noLimit)
@@ -92,7 +93,7 @@ func (s *InterProcessSemaphore) AcquireN(ctx context.Context, n int) (*Hold, err
 	return s.take(ctx, n, noLimit)
 }
 
-// TryAcquireN is AcquireN with a limit to the wait, as TryAcquire.
+// TryAcquireN is AcquireN with the limits of TryAcquire.
 func (s *InterProcessSemaphore) TryAcquireN(ctx context.Context, n int, wait time.Duration) (*Hold, error) {
 	if t := s.tracing(ctx); t != nil {
 		return s.traced(ctx, t, n, limit{bounded: true, wait: wait})
@@ -164,8 +165,8 @@ func (s *InterProcessSemaphore) queueUp(ctx context.Context, n int, lim limit) (
 	return hold, err
 }
 
-// inUse lets leases count as uses of the semaphore until they are gone. It comes
-// within another use.
+// inUse counts leases as uses of the semaphore until they are gone. The caller is within
+// another use.
 func (s *InterProcessSemaphore) inUse(leases ...*ownership) {
 	totals := &sharedOf(s.turns.Core.Session()).leases
 	_ = totals.use(s.path, s.total, len(leases)) // as many as in the other use
@@ -175,8 +176,8 @@ func (s *InterProcessSemaphore) inUse(leases ...*ownership) {
 	}
 }
 
-// hold makes one hold of the leases: of the one, or of an ownership over all. If it
-// cannot, or a method of the caller's context panics, none is left.
+// hold makes one hold of the leases: of the only one, or of an ownership over all. If
+// that fails, or a method of the caller's context panics, it gives all leases back.
 func (s *InterProcessSemaphore) hold(ctx context.Context, owns []*ownership) (*Hold, error) {
 	var members []*Hold
 	defer func() {

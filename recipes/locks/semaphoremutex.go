@@ -17,8 +17,8 @@ import (
 // Source: Curator's InterProcessSemaphoreMutex.
 type InterProcessSemaphoreMutex struct{ semaphore *InterProcessSemaphore }
 
-// NewInterProcessSemaphoreMutex is the mutex at path, which belongs to it
-// alone. It sends nothing and cannot fail, as NewInterProcessMutex.
+// NewInterProcessSemaphoreMutex returns the mutex at path. No other kind of lock may use
+// that path. Like NewInterProcessMutex it sends nothing and cannot fail.
 func NewInterProcessSemaphoreMutex(c *framework.Client, path string, opts ...Option) *InterProcessSemaphoreMutex {
 	s := NewInterProcessSemaphore(c, path, 1, opts...)
 	s.leases.exclusive = true
@@ -26,8 +26,8 @@ func NewInterProcessSemaphoreMutex(c *framework.Client, path string, opts ...Opt
 	return &InterProcessSemaphoreMutex{s}
 }
 
-// Acquire waits until the lock is ours or ctx ends. Errors are as from
-// InterProcessMutex.Acquire, and ErrDeadlock if ctx comes from a hold of it.
+// Acquire waits until the caller has the lock or ctx ends. Errors are those of
+// InterProcessMutex.Acquire, and ErrDeadlock if ctx comes from a hold of this lock.
 func (m *InterProcessSemaphoreMutex) Acquire(ctx context.Context) (*Hold, error) {
 	if m == nil {
 		return nil, opError("acquire", "", ErrInvalidLock)
@@ -35,7 +35,7 @@ func (m *InterProcessSemaphoreMutex) Acquire(ctx context.Context) (*Hold, error)
 	return m.semaphore.Acquire(ctx)
 }
 
-// TryAcquire waits at most wait; see Lock.
+// TryAcquire waits for wait at most; see Lock.
 func (m *InterProcessSemaphoreMutex) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
 	if m == nil {
 		return nil, opError("acquire", "", ErrInvalidLock)
@@ -43,8 +43,8 @@ func (m *InterProcessSemaphoreMutex) TryAcquire(ctx context.Context, wait time.D
 	return m.semaphore.TryAcquire(ctx, wait)
 }
 
-// HeldBy reports whether ctx comes from a hold of this lock that is not lost or
-// released; for functions that require it. It asks no server.
+// HeldBy reports whether ctx comes from a hold of this lock that is not lost or released.
+// It is for functions that require the lock. It asks no server.
 func (m *InterProcessSemaphoreMutex) HeldBy(ctx context.Context) bool {
 	if m == nil || m.semaphore.isZero() || m.semaphore.err != nil || ctx == nil {
 		return false
@@ -52,7 +52,7 @@ func (m *InterProcessSemaphoreMutex) HeldBy(ctx context.Context) bool {
 	return holdChainOf(ctx).holds(m.semaphore.key, "")
 }
 
-// Participants lists who holds the lock and who waits, in order. See
+// Participants lists the holder of the lock and the waiters, in order. See
 // InterProcessSemaphore.Participants.
 func (m *InterProcessSemaphoreMutex) Participants(ctx context.Context) ([]Participant, error) {
 	if m == nil {
@@ -61,10 +61,10 @@ func (m *InterProcessSemaphoreMutex) Participants(ctx context.Context) ([]Partic
 	return m.semaphore.Participants(ctx)
 }
 
-// Participants lists the leases, those that are held first, and then the callers
-// that wait to be served, in order, in two round trips. A caller that is being
-// served may appear twice: with a lease that it waits for, and first among those
-// that wait.
+// Participants lists the leases, first those that are held, and then the callers that
+// wait to be served, in order. It takes two round trips. A caller that is being served
+// may appear twice: with a lease that it waits for, and as the first of the callers that
+// wait.
 func (s *InterProcessSemaphore) Participants(ctx context.Context) ([]Participant, error) {
 	if s.isZero() {
 		return nil, opError("participants", "", ErrInvalidLock)

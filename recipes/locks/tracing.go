@@ -17,7 +17,7 @@ import (
 // tracing tells the tracer and the log of acquisitions and holds.
 type tracing struct{ *session.Tracing }
 
-// tracingOf is the tracing of a client, nil if nobody listens.
+// tracingOf is the tracing of a client, nil if it has neither tracer nor logger.
 func tracingOf(ctx context.Context, s *session.Session) *tracing {
 	if s == nil || ctx == nil || !s.Tracing().On() {
 		return nil
@@ -110,7 +110,8 @@ func (o *ownership) lock() monitor.Lock {
 	return l
 }
 
-// acquiring is an acquisition as the tracer knows it. The goroutine that acquires uses it.
+// acquiring is an acquisition as the tracer knows it. Only the goroutine that acquires
+// uses it.
 type acquiring struct {
 	*session.Tracing
 	ctx    context.Context // that Begin has returned
@@ -218,8 +219,9 @@ func (a *acquiring) end(hold *Hold, err error) {
 	a.End(a.ctx, a.op, r)
 }
 
-// The acquisitions of each kind of lock, as they are told. They are functions of their own,
-// as what is on the stack is paid for by every waiter, also without a tracer.
+// The acquisitions of each kind of lock, with their reports to the tracer. They are
+// separate functions, since every waiter pays for what is on its stack, also without a
+// tracer.
 
 func (m *InterProcessMutex) traced(ctx context.Context, t *tracing, take func(context.Context) (*Hold, error)) (*Hold, error) {
 	return t.acquire(ctx, m.lock(), take)
@@ -265,8 +267,8 @@ func (h *Hold) told() *holding {
 	return told
 }
 
-// hold tells that a hold begins, before anybody else has it. Its contexts have the values
-// of the tracer.
+// hold tells the tracer that a hold begins, before the caller gets it. The hold's
+// contexts have the values of the tracer.
 func (t *tracing) hold(ctx context.Context, h *Hold, lock monitor.Lock) {
 	told := &holding{tracing: t.Tracing, op: monitor.Operation{Kind: monitor.Hold, Began: time.Now(), Lock: h.lockOf(lock)}}
 	told.Context = t.begin(ctx, told.op)
@@ -278,7 +280,7 @@ func (t *tracing) hold(ctx context.Context, h *Hold, lock monitor.Lock) {
 	}
 }
 
-// end tells once that the hold is over.
+// end tells the tracer once that the hold is over.
 func (t *holding) end(outcome monitor.Outcome, err error, at time.Time) {
 	if !t.over.Swap(true) {
 		t.tracing.End(t.Context, t.op, monitor.Result{Ended: at, Outcome: outcome, Err: err, Lock: t.op.Lock})
@@ -416,7 +418,7 @@ func (in inspector) Waiters() []monitor.WaiterInfo {
 	return waiters
 }
 
-// each tells of those who wait on the servers, by the queue they wait in.
+// each reports the acquisitions that wait on the servers, by the queue they wait in.
 func (wl *waitLog) each(note func(*acquire.Queue, monitor.WaiterInfo)) {
 	wl.mu.Lock()
 	defer wl.mu.Unlock()
@@ -429,7 +431,7 @@ func (wl *waitLog) each(note func(*acquire.Queue, monitor.WaiterInfo)) {
 	}
 }
 
-// each tells of those who wait in local queues.
+// each reports the goroutines that wait in local queues.
 func (lqs *localQueues) each(note func(*acquire.Queue, monitor.WaiterInfo)) {
 	lqs.mu.Lock()
 	defer lqs.mu.Unlock()
@@ -442,8 +444,8 @@ func (lqs *localQueues) each(note func(*acquire.Queue, monitor.WaiterInfo)) {
 	}
 }
 
-// participants are what is written into the nodes of queues: the same for all nodes of
-// a queue.
+// participants is the text that each queue's nodes have: all nodes of a queue have the
+// same.
 type participants map[*acquire.Queue]string
 
 func (ps participants) of(q *acquire.Queue) string {

@@ -10,8 +10,8 @@ import (
 	"github.com/paddock-zk/paddock/internal/transport"
 )
 
-// Transaction is a framework.Transaction that is applied only by who holds the
-// lock. It is not for use by several goroutines at once; Commit may be called
+// Transaction is a framework.Transaction that the servers apply only while its hold's
+// lock is held. It is not for use by several goroutines at once. Commit may be called
 // again with more operations or after a failure.
 type Transaction struct {
 	framework.Ops
@@ -19,12 +19,12 @@ type Transaction struct {
 	conn *transport.Conn // that there was when a commit began
 }
 
-// Transaction begins writes that are applied only if every node of this hold
-// still exists. Their paths are those of the client that the lock was made with,
-// for a MultiLock the first member's; the members must be of one client.
+// Transaction begins writes that the servers apply only if every node of this hold still
+// exists. Paths are those of the client that the lock was made with; for a MultiLock, of
+// the first member's client. All members must be of one client.
 //
-// It is exact, without clocks: the servers apply the writes at an instant at
-// which the lock is ours, or not at all.
+// It does not rely on clocks: the servers apply the writes at an instant at which this
+// hold has the lock, or not at all.
 func (h *Hold) Transaction() *Transaction {
 	t := &Transaction{hold: h}
 	if first := h.first(); first != nil {
@@ -57,17 +57,17 @@ func (h *Hold) node() string {
 	return ""
 }
 
-// Commit applies the writes, or none of them. Without operations it asks the
-// servers whether the lock is still ours.
+// Commit applies all writes, or none of them. Without operations it asks the servers
+// whether this hold still has the lock.
 //
-// Nil says that this transaction was applied. With framework.Idempotent it says
-// that the data is as it was to be, and that nobody else who held the lock did it.
+// Nil says that this transaction was applied. With framework.Idempotent it says that the
+// data is as intended, and that no other holder of the lock wrote it.
 //
 // framework.ErrOutcomeUnknown says that the reply was lost: the transaction was
 // applied, or not. It never comes together with one of the errors below.
-// framework.Receipt finds out in most cases. framework.Idempotent finds out as
-// long as the lock's node is there. It does not where others hold the lock at
-// the same time and all is as it was to be.
+// framework.Receipt finds out in most cases. framework.Idempotent finds out as long as
+// the lock's node is there. It cannot if others hold the lock at the same time and all
+// nodes are as intended.
 //
 // After any other error nothing was written:
 //   - ErrFenced: the lock is gone. It also matches ErrLockLost here.
@@ -93,22 +93,22 @@ func (t *Transaction) Commit(ctx context.Context, opts ...framework.CommitOption
 // CommitAndRelease also deletes the node, at the same instant. If this hold
 // re-entered, the node stays for the outer ones.
 //
-// With the node goes what framework.Idempotent goes by: after a lost reply it can
-// only say that nothing was applied, as long as the node is there, and send again.
-// framework.Receipt does without.
+// framework.Idempotent relies on the node, which this transaction deletes. So after a
+// lost reply it can help only while the node is still there: then nothing was applied,
+// and it sends the transaction again. framework.Receipt does not need the node.
 //
 // The contexts of the hold end before the transaction is sent, with a cause that
 // matches ErrReleased. If another hold is held that was acquired under this one,
-// they end when that is released. They stay ended whatever comes of it.
+// they end when that is released. They stay ended whatever the outcome is.
 //
-// After ErrOutcomeUnknown the hold is over and cleaned up as by Release, which is
-// not waited for once ctx has ended. After any other error, also if nothing was
-// sent, the lock is held as before. The hold is still to be released, and Bind
-// gives a new context for it. The contexts go on where the error says that the
-// hold could not have committed anything: ErrNoFence without a node, ErrReleased.
+// After ErrOutcomeUnknown the hold is over. CommitAndRelease cleans up like Release, and
+// stops waiting for that once ctx has ended. After any other error, also if nothing was
+// sent, the lock is held as before: the caller has to release the hold, and Bind gives a
+// new context for it. The contexts go on only if the hold could not have committed
+// anything: after ErrReleased, and after ErrNoFence of a hold without a node.
 //
-// While it runs, the lock cannot be re-entered under this hold. What Bind gives
-// meanwhile has ended: the error is context.Canceled, and the cause matches
+// While it runs, no caller can re-enter the lock under this hold. A context that Bind
+// gives meanwhile has ended: its error is context.Canceled, and its cause matches
 // ErrReleased.
 func (t *Transaction) CommitAndRelease(ctx context.Context, opts ...framework.CommitOption) ([]framework.Result, error) {
 	leaves, err := t.leaves()
@@ -150,8 +150,8 @@ func (t *Transaction) CommitAndRelease(ctx context.Context, opts ...framework.Co
 	return results, err
 }
 
-// releaseUntil releases a hold, and waits for that until ctx ends. It goes on in the
-// background then. The hold is also released if a method of ctx panics.
+// releaseUntil releases a hold, and waits for that until ctx ends. After that the release
+// goes on in the background. The hold is also released if a method of ctx panics.
 func releaseUntil(ctx context.Context, hold *Hold, leaves []*Hold) {
 	stop := func() bool { return true }
 	defer func() {
@@ -168,9 +168,9 @@ func hurry(leaves []*Hold) {
 	}
 }
 
-// begin sees to it that the nodes stay with their holds as long as the servers
-// may apply what is sent: it is their nodes that prove it, and a lock can pass to
-// another goroutine with its node.
+// begin makes the nodes stay with their holds as long as the servers may apply the
+// transaction. The servers check these nodes, and a node could pass to another goroutine
+// together with its lock.
 func (t *Transaction) begin(leaves []*Hold) error {
 	for i, leaf := range leaves {
 		if err := leaf.ownership.write(); err != nil {
@@ -184,8 +184,8 @@ func (t *Transaction) begin(leaves []*Hold) error {
 	return nil
 }
 
-// end says what became of it. A request that was lost with its connection may be
-// applied late, also if another one after it was answered.
+// end says what became of the transaction. A request that was lost with its connection
+// may be applied late, also if a later one was answered.
 func (t *Transaction) end(leaves []*Hold, err error) {
 	doubt := framework.Ambiguous(err) || t.conn == nil || t.conn != leaves[0].conn()
 	for _, leaf := range leaves {
@@ -246,7 +246,7 @@ func (h *Hold) collect(leaves *[]*Hold) error {
 	return nil
 }
 
-// refused is what the caller is told of a hold that can commit nothing.
+// refused is the caller's error for a hold that can commit nothing.
 func (t *Transaction) refused(err error) error {
 	if errors.Is(err, ErrLockLost) {
 		err = fmt.Errorf("%w: %w", ErrFenced, err)
@@ -254,7 +254,8 @@ func (t *Transaction) refused(err error) error {
 	return opError("commit", t.hold.node(), err)
 }
 
-// send commits with a proof for each node, which deletes it if it departs.
+// send commits with a check of each node. For a node that goes with the release, it
+// deletes the node instead.
 func (t *Transaction) send(ctx context.Context, leaves []*Hold, d *pendingRelease, opts []framework.CommitOption) ([]framework.Result, error) {
 	guards := make([]session.Guard, len(leaves))
 	going := make(map[*ownership]bool)

@@ -12,29 +12,30 @@ import (
 	"github.com/paddock-zk/paddock/recipes/internal/acquire"
 )
 
-// WaitError says why Acquire or TryAcquire gave up waiting, and what it knew of
-// who was in its way. It is in the *framework.OpError of each acquisition that
-// ended by its context or its wait; errors.As finds it. What it says of others
-// was true when the servers last told of them: no server is asked for it.
+// WaitError says why Acquire or TryAcquire gave up waiting, and which node was in its
+// way. It is in the *framework.OpError of each acquisition that its context or its wait
+// ended; errors.As finds it. It reports what the waiter had last seen of others, and asks
+// no server for it.
 type WaitError struct {
-	// Lock is the path of the lock, in full; of a MultiLock, the member that was
-	// waited for, or all members that were if it is not known whom they belong to.
+	// Lock is the path of the lock, in full. For a MultiLock it is the member that it
+	// waited for. If it waited for several, and their holders are not known, it has them
+	// all.
 	Lock string
 	// Waited is the time since Acquire or TryAcquire was called.
 	Waited time.Duration
 	// Ahead is how many nodes stood before ours in the queue, 0 if nobody was
 	// seen there. It does not count goroutines of this client.
 	Ahead int
-	// Holder is the node at the front of the queue, in full: that of the holder,
-	// of one of several readers, or of who is next if the holder has just gone. Of
-	// a semaphore it is the oldest lease, or who is served first. "" if it is not
-	// known.
+	// Holder is the node at the front of the queue, in full. It belongs to the holder, to
+	// one of several readers, or to the next owner if the holder has just gone. For a
+	// semaphore it is the oldest lease, or the caller that is served first. "" if it is
+	// not known.
 	Holder string
 	// HolderSession is the session of Holder, 0 if it is not known. Servers log it
 	// in hexadecimal.
 	HolderSession int64
-	// Local is whether Holder is known to be this client's. Where HolderSession is 0
-	// that is not known.
+	// Local is whether Holder belongs to this client. If HolderSession is 0, that is not
+	// known.
 	Local bool
 	// Err is ErrNotAcquired or framework.ErrNotConnected from TryAcquire, or the end
 	// of the caller's context. From Acquire the latter also matches
@@ -78,8 +79,8 @@ type ending struct {
 	obstacle     *acquire.Obstacle
 }
 
-// verdict says why: the end of the caller's context, the end of the wait with or
-// without having learned that somebody has the lock, or what was met. Of
+// verdict says why an acquisition failed: the caller's context ended, the wait ended with
+// or without the knowledge that another owner has the lock, or an error came. For
 // TryAcquire no error matches two of the first three.
 func (e *ending) verdict(s *session.Session, err error) error {
 	var why error
@@ -118,7 +119,7 @@ func (l limit) verdict(ctx, limited context.Context, a *acquire.Attempt, lock st
 	return e.verdict(a.Client(), err)
 }
 
-// obstacleOf is who was in the way of an attempt for a lock, nil if nobody was seen.
+// obstacleOf is the obstacle that an attempt for a lock met, nil if it saw none.
 func obstacleOf(a *acquire.Attempt, lock string) *acquire.Obstacle {
 	if in := a.Obstacle(); in != nil || !a.Behind() {
 		return in
