@@ -12,9 +12,9 @@ import (
 	"github.com/paddock-zk/paddock/internal/transport"
 )
 
-// Attempt is one acquisition: contenders in one queue or several, until all that are
-// wanted are first. It is made as Single, Semaphore or Multi, and is for one goroutine
-// at a time.
+// Attempt is one acquisition: contenders in one queue or several, until all wanted ones
+// are first. It is made as Single, Semaphore or Multi. Only one goroutine at a time may
+// use it.
 type Attempt struct {
 	session    *session.Session
 	contenders []contender
@@ -23,11 +23,11 @@ type Attempt struct {
 	observer   Observer // nil for none
 
 	once      bool // not to wait for others
-	unchecked bool // it is still to be seen, before anything is made, whether there is any use in it
+	unchecked bool // precheck still has to say, before anything is made, whether to go on
 
 	id        int64           // of the session that the contenders belong to, 0 before the first
 	conn      *transport.Conn // that has shown all that we know
-	behind    bool            // somebody was seen ahead
+	behind    bool            // a node was seen ahead
 	apart     bool            // each queue is listed with a request of its own, as one reply for all is too large
 	resumable bool            // another goroutine may go on after Run has failed
 	wantMulti bool            // to note nodes of MultiLocks
@@ -56,29 +56,29 @@ type Owner interface {
 
 // policy is what differs between the locks. It decides, and the attempt acts.
 type policy interface {
-	// begin sets out, at first or in another session: every contender is absent.
+	// begin is called at first and in each new session: every contender is absent.
 	begin(a *Attempt)
-	// precheck judges an attempt before it has made anything. The error is ErrNotAcquired if
-	// there is no use in going on.
+	// precheck judges an attempt before it has made anything. The error is ErrNotAcquired
+	// if it cannot get the lock at once.
 	precheck(ctx context.Context, a *Attempt, c *transport.Conn) error
 	// plan picks what the next round makes and lists.
 	plan(a *Attempt) plan
-	// failed takes in that what was planned could not be done. It returns why, or
+	// failed is told that the plan could not be carried out. It returns the reason, or
 	// errMore if something else can be done at once.
 	failed(err error) error
-	// judge says how the attempt stands after a round.
+	// judge says how far the attempt has come after a round.
 	judge(a *Attempt) (step, error)
-	// wait returns when something may have changed. granted is whether that has made
-	// all contenders first.
+	// wait returns when something may have changed. granted is whether all contenders are
+	// first now.
 	wait(ctx context.Context, a *Attempt, c *transport.Conn) (granted bool, err error)
 	// wantedNodes are the contenders whose nodes are wanted, in the order in which they were
 	// asked for.
 	wantedNodes(a *Attempt) []*contender
-	// tracked says that the session answers for a node that was won.
+	// tracked says that the session tracks a node that the attempt has got.
 	tracked(node *session.TrackedNode)
-	// unwatch gives up what wait has prepared.
+	// unwatch gives up the watches that wait has prepared.
 	unwatch(a *Attempt)
-	// obstacle is who was in the way, nil if it is not known.
+	// obstacle is the node that was in the way, nil if it is not known.
 	obstacle(a *Attempt) *Obstacle
 }
 
@@ -92,12 +92,12 @@ type plan struct {
 	watch  *childWatch  // of the one queue that is listed, nil for none
 }
 
-// step is how an attempt stands.
+// step is how far an attempt has come.
 type step int
 
 const (
 	again   step = iota // another round is needed at once
-	waiting             // somebody is ahead
+	waiting             // a node is ahead
 	granted             // all contenders are first
 )
 
@@ -109,11 +109,11 @@ func (a *Attempt) init(contenders []contender, host Host, observer Observer, p p
 // Run gets all nodes to the front of their queues and hands them to the host. With
 // once it does not wait for others.
 //
-// A failure that may pass is followed by another round: on the next connection, or
-// after a pause if this one stands. Errors are ErrNotAcquired with once; the end of
-// ctx; ErrInvalidLock, znode.ErrSequenceExhausted, zk.ErrSessionExpired with
-// FailOnLoss, and refusals of the servers. After an error the contenders have left, but
-// for those of Single: they stand as they are.
+// After a failure that may pass comes another round: on the next connection, or after a
+// pause if this one still works. Errors are ErrNotAcquired with once; the end of ctx;
+// ErrInvalidLock, znode.ErrSequenceExhausted, zk.ErrSessionExpired with FailOnLoss, and
+// refusals of the servers. After an error the contenders have left their queues, except
+// that of Single: it stays as it is.
 func (a *Attempt) Run(ctx context.Context, once bool) (err error) {
 	a.once, a.unchecked = once, once
 	defer a.end(&err)
@@ -145,15 +145,16 @@ func (a *Attempt) rest(ctx context.Context, failures int, err error) error {
 	return pause(ctx, max(failures, a.deletions.count()))
 }
 
-// Both say that nothing has failed, and that another round is needed. Only after a
-// wait are earlier failures forgotten: to look again may work while the next step fails.
+// Both say that nothing has failed, and that another round is needed. Earlier failures
+// are forgotten only after a wait: a list may succeed each time while the step after it
+// fails.
 var (
 	errMore    = errors.New("there is more to do")
 	errChanged = errors.New("something may have changed")
 )
 
-// end is deferred: it ends the watches, and gives up what nobody can go on with, also
-// if a function of the caller's panics.
+// end is deferred: it ends the watches, and gives up contenders that nobody can go on
+// with, also if a function of the caller panics.
 func (a *Attempt) end(err *error) {
 	if *err != nil {
 		a.obstacle = a.policy.obstacle(a)
@@ -168,8 +169,8 @@ func (a *Attempt) end(err *error) {
 	a.tell(Event{Kind: End, Err: *err})
 }
 
-// round makes and lists what the policy has planned and, unless that shows all
-// contenders to be first, waits for a change. All but the waiting is one round trip.
+// round makes the nodes and lists the queues of the policy's plan. Unless all contenders
+// are first then, it waits for a change. Everything but the wait is one round trip.
 func (a *Attempt) round(ctx context.Context) error {
 	c, err := a.session.Conn(ctx, true)
 	if err != nil {
@@ -215,7 +216,7 @@ func (a *Attempt) begin(c *transport.Conn) error {
 	a.id, a.conn, a.sawMulti = c.Session(), c, false
 	for i := range a.contenders {
 		k := &a.contenders[i]
-		k.mayStillAppear = false // what may come late is of a session that is over
+		k.mayStillAppear = false // a late creation would be in the former session, which is over
 		k.forget(a.id)
 	}
 	a.policy.begin(a)
@@ -231,8 +232,8 @@ func (a *Attempt) failOnLoss() bool {
 	return false
 }
 
-// track makes the session answer for the nodes, each with its owner. If it cannot, no
-// owner has one.
+// track makes the session track the nodes, each with its owner. If that fails, no owner
+// has a node.
 func (a *Attempt) track(ctx context.Context, c *transport.Conn) (err error) {
 	won := a.policy.wantedNodes(a)
 	var one [1]Owner
@@ -285,7 +286,7 @@ func (a *Attempt) learnCzxid(ctx context.Context, c *transport.Conn, k *contende
 	return nil
 }
 
-// deleted begins again after somebody has deleted nodes of ours.
+// deleted begins again after another client has deleted our nodes.
 func (a *Attempt) deleted(gone ...*contender) error {
 	if a.deletions == nil {
 		a.deletions = new(deletions)
@@ -309,7 +310,7 @@ func (a *Attempt) Leave() {
 	leave(a.session, a.id, all...)
 }
 
-// Empty is whether there is nothing to be left.
+// Empty is whether Leave has nothing to do.
 func (a *Attempt) Empty() bool {
 	for i := range a.contenders {
 		if k := &a.contenders[i]; k.phase != absent || k.mayStillAppear {
@@ -319,7 +320,7 @@ func (a *Attempt) Empty() bool {
 	return true
 }
 
-// Client is the session of the client whose attempt it is.
+// Client is the session of the attempt's client.
 func (a *Attempt) Client() *session.Session { return a.session }
 
 // Session is the one that the contenders belong to, 0 before the first.
@@ -329,11 +330,11 @@ func (a *Attempt) Session() int64 { return a.id }
 // the queue.
 func (a *Attempt) NoteMulti() { a.wantMulti = true }
 
-// Behind is whether somebody was seen ahead.
+// Behind is whether a node was seen ahead.
 func (a *Attempt) Behind() bool { return a.behind }
 
-// deletions counts how often in a row others have deleted our nodes, so that somebody
-// who deletes them over and over does not make us ask over and over.
+// deletions counts how often in a row others have deleted our nodes. So a client that
+// deletes them over and over does not make us send requests over and over.
 type deletions struct {
 	inARow int
 	last   time.Time

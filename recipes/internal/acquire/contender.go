@@ -28,8 +28,9 @@ const (
 // contender is one node in a queue, from the request that makes it until it is
 // first or has left.
 //
-// It belongs to the session that its attempt is in. If that ends, the contender is
-// absent again. A node of the former session that is still to be seen is about to go.
+// It belongs to the session that its attempt is in. If that ends, the contender is absent
+// again. A list may still show a node of the former session, which the servers are about
+// to delete.
 type contender struct {
 	queue          *Queue
 	phase          phase
@@ -65,8 +66,8 @@ func (k *contender) sent(request *transport.Call) { k.phase, k.request = creatin
 // refused notes that the request has made nothing.
 func (k *contender) refused() { k.phase, k.request = absent, nil }
 
-// made takes in what the server has called its node: what was asked for, and a number.
-// Anything else leaves open what the server has made.
+// made learns the name that the server has given its node: the name asked for, and a
+// number. After any other name it is not known what the server has made.
 func (k *contender) made(path string, czxid int64) error {
 	at := strings.LastIndexByte(path, '/')
 	if number, ok := strings.CutPrefix(path[at+1:], k.prefix); path[:max(at, 0)] != k.queue.Path || !ok || !strings.HasPrefix(number, string(k.queue.Kind)) {
@@ -78,8 +79,8 @@ func (k *contender) made(path string, czxid int64) error {
 	return nil
 }
 
-// find settles by a list whether a request of unknown outcome was applied. Its session
-// is the same, so a node with its prefix is its own.
+// find learns from a list whether a request of unknown outcome was applied. The session
+// is the same, so a node with the contender's prefix is its own.
 func (k *contender) find(children wire.Names) {
 	former, found := k.name(), ""
 	stands := false
@@ -101,8 +102,8 @@ func (k *contender) find(children wire.Names) {
 	}
 }
 
-// forget makes it absent, because its node is gone: by its session, or by somebody's
-// hand.
+// forget makes it absent, since its node is gone: its session has ended, or another
+// client has deleted it.
 func (k *contender) forget(id int64) {
 	k.sweep(id)
 	k.drop()

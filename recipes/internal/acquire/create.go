@@ -58,7 +58,7 @@ func (a *Attempt) creations(c *transport.Conn, p *plan, all []creation) ([]creat
 	return all, nil
 }
 
-// tooLarge is whether several transactions would be better.
+// tooLarge is whether the creations need several transactions.
 func (a *Attempt) tooLarge(call *transport.Call, err error) bool {
 	return errors.Is(err, session.ErrTooLarge) || err == nil && call.Size() > session.MostInTransaction(a.session)
 }
@@ -107,8 +107,8 @@ func (a *Attempt) created(ctx context.Context, c *transport.Conn, creations []cr
 	return err
 }
 
-// answered takes in the reply to one of them. Without a reply its outcome stays
-// unknown. An error that matches zk.ErrNoNode is that of the contender at a place.
+// answered handles the reply to one of them. Without a reply its outcome stays unknown.
+// An error that matches zk.ErrNoNode is about the contender at that place.
 func (a *Attempt) answered(ctx context.Context, c *transport.Conn, m creation) (at int, err error) {
 	if m.joint {
 		return a.answeredTogether(ctx, c, m)
@@ -142,8 +142,8 @@ func (a *Attempt) answeredTogether(ctx context.Context, c *transport.Conn, m cre
 		m.refused()
 		return at, err
 	}
-	// Whatever the operation, a transaction's result of a creation has no Stat. But
-	// the reply to a write carries its own zxid: servers apply one at a time.
+	// In a transaction the result of a creation has no Stat, whichever operation made it.
+	// But the reply to a write carries its own zxid, since servers apply one at a time.
 	//
 	// Source: ZooKeeper's FinalRequestProcessor, CommitProcessor.
 	for i, k := range m.of {
@@ -194,8 +194,8 @@ func refusal(results []wire.MultiResult) (at int, code wire.Code, err error) {
 	return 0, wire.CodeOK, nil
 }
 
-// ensure makes the parents of contenders, of which one is missing, and says that the
-// contenders are to be made again.
+// ensure makes the parents of contenders, one of which is missing, and says that the
+// contenders have to be made again.
 func (a *Attempt) ensure(ctx context.Context, c *transport.Conn, of []*contender) error {
 	parents := session.Parents{Check: noContender}
 	for _, k := range of {

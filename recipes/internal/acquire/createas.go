@@ -11,11 +11,11 @@ import (
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
-// CreateAs makes a node in a queue that has the number, the tag and the session of a
-// node that is held: without a contest. It is tried again until the node is known to
-// have been made, or the session is over, which is session.ErrSessionOver. If the node
-// that is held has gone, the error is zk.ErrNoNode. After an error nothing is left that
-// is not being cleaned up; the node then only says what its path is.
+// CreateAs makes a node in a queue that has the number, the tag and the session of a node
+// that is held. So the new node has the lock without waiting. CreateAs tries again until
+// it knows that the node was made, or the session is over: then the error is
+// session.ErrSessionOver. If the held node has gone, the error is zk.ErrNoNode. After an
+// error CreateAs cleans up, in the background if need be, and the node only has its path.
 func CreateAs(ctx context.Context, q *Queue, held *Node) (Node, error) {
 	s := q.Core.Session()
 	k := &contender{queue: q, tag: held.tag, prefix: session.Protection(s, held.tag, false)}
@@ -56,9 +56,9 @@ func CreateAs(ctx context.Context, q *Queue, held *Node) (Node, error) {
 	}
 }
 
-// createBeside is the transaction that makes a node beside one that is held. It makes
-// nothing if that has gone: somebody else may be first then, and a node with the same
-// number would stand before them.
+// createBeside is the transaction that makes a node beside one that is held. If that has
+// gone, it makes nothing: another owner may be first then, and a node with the same
+// number would stand ahead of it.
 func createBeside(c *transport.Conn, q *Queue, path string, held *Node) (*transport.Call, error) {
 	return transaction(&wire.MultiRequest{Ops: []wire.MultiOp{
 		{Op: wire.OpCheck, Request: &wire.PathVersionRequest{Path: held.path, Version: -1}},
@@ -80,7 +80,7 @@ func besideCreated(ctx context.Context, c *transport.Conn, q *Queue, path string
 	return err
 }
 
-// Track makes the session answer for the node of an owner. The error is that of
+// Track makes the session track the node of an owner. The error is that of
 // session.Session.Track.
 func Track(ctx context.Context, o Owner) (err error) {
 	n := o.Node()

@@ -12,13 +12,13 @@ import (
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
-// exchange makes nodes and lists queues, in one round trip. The server answers in
-// order, so each list shows our node and every older one that is left: a list that is
-// out of date can show too many of them and never too few.
+// exchange makes nodes and lists queues, in one round trip. The server answers in order,
+// so each list shows our node and every older one that is left. A list that is out of
+// date can show too many older nodes, but never too few.
 //
-// After a creation without a known outcome, a barrier comes first, and the lists show
-// what it has made. On another connection than before a sync comes first, as the
-// server may be behind the one that we heard of our nodes from.
+// After a creation without a known outcome it sends a barrier first, so the lists show
+// what the creation has made. On another connection than before it sends a sync first,
+// since this server may be behind the one that told us of our nodes.
 func (a *Attempt) exchange(ctx context.Context, c *transport.Conn, p *plan) error {
 	var room [1]creation
 	x := requests{lists: listing{of: p.list}}
@@ -43,7 +43,7 @@ func (a *Attempt) exchange(ctx context.Context, c *transport.Conn, p *plan) erro
 	return nil
 }
 
-// requests are those of a round.
+// requests are the requests of a round.
 type requests struct {
 	front *transport.Call // that has to come before the others, nil for none
 	lists listing
@@ -128,7 +128,7 @@ func (a *Attempt) send(ctx context.Context, c *transport.Conn, calls []*transpor
 	return err
 }
 
-// listing is what lists queues in a round.
+// listing is the requests that list queues in a round.
 type listing struct {
 	of    []*contender
 	plain [2]*transport.Call // for one queue, or for two with a request for each
@@ -182,7 +182,7 @@ func (l *listing) read(ctx context.Context, a *Attempt, c *transport.Conn) error
 	return nil
 }
 
-// children are those that a list has shown.
+// children are the children that a list has shown.
 func (l *listing) children(ctx context.Context, a *Attempt, c *transport.Conn, i int) (wire.Names, error) {
 	if l.many == nil {
 		return session.List(ctx, a.session, c, l.plain[i])
@@ -212,8 +212,8 @@ func (l *listing) askWatched(ctx context.Context, a *Attempt, c *transport.Conn,
 	return err
 }
 
-// listBefore lists queues before anything is made. A sync comes first, not to judge by
-// what is over.
+// listBefore lists queues before anything is made. It sends a sync first, so as not to
+// judge by an old state.
 func (a *Attempt) listBefore(ctx context.Context, c *transport.Conn, of []*contender) error {
 	lists := listing{of: of}
 	calls := lists.ask(a, &plan{}, []*transport.Call{transport.NewCall(wire.OpSync, &wire.PathRequest{Path: of[0].queue.Path})})

@@ -20,8 +20,8 @@ import (
 // Against owners that take the locks one after another this is not enough, see
 // package deadlock.
 //
-// Each round lists all queues in one go, so that what a grant rests on was true
-// at one time: the nodes were there and first, all of them.
+// Each round lists all queues in one request. So a grant rests on one moment at which all
+// nodes were there and first.
 type Multi struct {
 	Attempt
 	members []*member     // in the order of their paths, a lease behind its turn
@@ -39,7 +39,7 @@ type Multi struct {
 type Member struct {
 	Queue     *Queue
 	Turns     *Queue       // nil for a lock without leases
-	Contended *atomic.Bool // with Turns: whether somebody was in the way the last time
+	Contended *atomic.Bool // with Turns: whether another participant was in the way the last time
 }
 
 // member is our place in one of the queues.
@@ -49,7 +49,7 @@ type member struct {
 	lease      *member      // of a turn: the lease
 	contended  *atomic.Bool // of a lease: see Member
 	optimistic bool         // the lease is made with the turn, see Semaphore
-	behind     bool         // somebody was seen ahead
+	behind     bool         // a node was seen ahead
 	at         int          // our place in the snapshot
 	seen       int          // the round of that list
 	ahead      string       // the node that it waits for, "" for none
@@ -58,8 +58,8 @@ type member struct {
 	fired      *atomic.Bool // whether it has told its one event
 }
 
-// NewMulti sets out to get nodes for locks of one client, which are in the order of their
-// paths. With ordered they are taken one after another.
+// NewMulti makes an attempt for locks of one client, which are in the order of their
+// paths. With ordered it takes them one after another.
 func NewMulti(locks []Member, ordered bool, tag nodename.Tag, host Host) *Multi {
 	a := &Multi{woken: make(chan struct{}, 1)}
 	a.ordered = ordered
@@ -85,8 +85,8 @@ func NewMulti(locks []Member, ordered bool, tag nodename.Tag, host Host) *Multi 
 	return a
 }
 
-// obstacle is who was seen ahead in the first queue in which we are not first, when Run
-// failed. It is nil if nobody is known.
+// obstacle is the node that was seen ahead when Run failed, in the first queue in which
+// we are not first. It is nil if none is known.
 func (a *Multi) obstacle(*Attempt) *Obstacle {
 	if a.before.Ahead != "" {
 		return a.before.obstacle(a.beforeQ)
@@ -123,9 +123,9 @@ func (a *Multi) precheck(ctx context.Context, _ *Attempt, c *transport.Conn) err
 	return nil
 }
 
-// plan makes the nodes that are wanted and lists the queues in which we have one, or
-// may have. A check for a deadlock lists all others too: who has what we shall want next may be
-// waiting for us.
+// plan makes the wanted nodes and lists the queues in which we have a node, or may have
+// one. A check for a deadlock lists all others too, since an owner in them may have what
+// we want next and wait for us.
 func (a *Multi) plan(*Attempt) plan {
 	unknown := a.any((*contender).unknown)
 	a.created, a.listed = a.missing(unknown), nil
@@ -137,7 +137,7 @@ func (a *Multi) plan(*Attempt) plan {
 	return plan{create: contendersOf(a.created), joint: true, list: contendersOf(a.listed)}
 }
 
-// missing are the members that are to get a node now.
+// missing are the members that need a node now.
 func (a *Multi) missing(unknown bool) []*member {
 	if unknown {
 		return nil
@@ -151,7 +151,7 @@ func (a *Multi) missing(unknown bool) []*member {
 	return missing
 }
 
-// failed keeps trying leases together with their turns only if parents were missing.
+// failed makes leases together with their turns again only if parents were missing.
 func (a *Multi) failed(err error) error {
 	for _, m := range a.created {
 		m.optimistic = m.optimistic && errors.Is(err, errAgain) && m.phase == absent
@@ -159,7 +159,7 @@ func (a *Multi) failed(err error) error {
 	return err
 }
 
-// judge says how we stand after a round.
+// judge says how far the attempt has come after a round.
 func (a *Multi) judge(*Attempt) (step, error) {
 	_ = a.failed(nil)
 	if err := a.locateAll(); err != nil {
@@ -222,7 +222,7 @@ func (a *Multi) locateAll() error {
 	return nil
 }
 
-// retract gives back the leases for which it is not our turn: who has it would
+// retract gives back the leases for which it is not our turn. The owner of the turn would
 // wait for them.
 func (a *Multi) retract() {
 	for _, m := range a.members {
@@ -249,7 +249,7 @@ func (a *Multi) wantedNodes(*Attempt) []*contender {
 // isFirst is whether we were seen to have a node with nobody ahead.
 func (m *member) isFirst() bool { return m.phase == queued && m.snapshot != nil && m.first }
 
-// waits is whether we were seen to have a node with somebody ahead.
+// waits is whether we were seen to have a node with another one ahead.
 func (m *member) waits() bool { return m.phase == queued && m.snapshot != nil && !m.first }
 
 func contendersOf(members []*member) []*contender {

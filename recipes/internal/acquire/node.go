@@ -9,9 +9,9 @@ import (
 	"github.com/paddock-zk/paddock/recipes/internal/znode"
 )
 
-// Node is a node that was first in its queue. It lasts as long as the hold that stands
-// on it. The session answers for it, and tells its owner. It is not for use by several
-// goroutines at once, except for State, Path, Token and what only reads.
+// Node is a node that was first in its queue. It lasts as long as the hold that relies on
+// it. The session tracks it, and tells its owner of changes. It is not for use by several
+// goroutines at once, except for State, Path, Token and other methods that only read.
 type Node struct {
 	queue          *Queue
 	id             int64 // of its session
@@ -28,7 +28,7 @@ func (a *Attempt) node(k *contender) Node {
 	return Node{queue: k.queue, id: a.id, path: k.path, czxid: k.czxid, tag: k.tag, mayStillAppear: k.mayStillAppear, sawMulti: a.sawMulti}
 }
 
-// Path is the node's, in full.
+// Path is the node's path, in full.
 func (n *Node) Path() string { return n.path }
 
 // Kind is what kind of node it is.
@@ -37,13 +37,13 @@ func (n *Node) Kind() znode.Kind { return n.queue.Kind }
 // Token is the transaction that has made the node. It grows from holder to holder.
 func (n *Node) Token() int64 { return n.czxid }
 
-// Tag says whose node it is.
+// Tag says which owner the node belongs to.
 func (n *Node) Tag() nodename.Tag { return n.tag }
 
 // Digits is the number in the node's name, as text.
 func (n *Node) Digits() string { return znode.Digits(n.path, n.queue.Kind) }
 
-// Session is the client's, and ID the number of the one that the node belongs to.
+// Session is the client's session object. ID is the session that the node belongs to.
 func (n *Node) Session() *session.Session { return n.queue.Core.Session() }
 
 // ID is the number of the session that the node belongs to.
@@ -52,13 +52,14 @@ func (n *Node) ID() int64 { return n.id }
 // SawMulti is whether a MultiLock was seen in the queue, if that was asked for.
 func (n *Node) SawMulti() bool { return n.sawMulti }
 
-// State is how sure it is that the node exists and that its session has not ended.
+// State is how sure the client is that the node exists and that its session has not
+// ended.
 func (n *Node) State() (session.TrackedState, error) { return n.tracked.State() }
 
-// IsTracked is whether the session answers for it.
+// IsTracked is whether the session tracks the node.
 func (n *Node) IsTracked() bool { return n.tracked != nil }
 
-// Untrack ends that. The node has to be removed then.
+// Untrack ends the tracking. The caller has to remove the node then.
 func (n *Node) Untrack() { n.tracked.Untrack() }
 
 // Deleted tells the session that the node is gone.
@@ -85,15 +86,17 @@ func (n *Node) prefix() string {
 	return name[:strings.LastIndex(name, string(n.queue.Kind))]
 }
 
-// In is the node for an owner that asked with another queue, which makes the same node.
+// In returns the node for an owner that asked with another Queue, which makes the same
+// node.
 func (n *Node) In(q *Queue) Node {
 	other := *n
 	other.queue = q
 	return other
 }
 
-// Pass makes another owner be told of the node, which that has already. It fails, and
-// changes nothing, unless the node is sure to be ours for some time.
+// Pass makes the session tell another owner of the node's changes. That owner has the
+// node already. Pass fails, and changes nothing, unless the node is sure to be ours for
+// some time.
 func (n *Node) Pass(to Owner) error {
 	if err := n.tracked.Pass(to); err != nil {
 		return err

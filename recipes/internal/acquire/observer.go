@@ -9,7 +9,7 @@ type Event struct {
 	Kind     EventKind
 	Session  int64     // Begin: in which
 	Queue    *Queue    // Blocked, Wait, Granted, Yield: in which
-	Position *Position // Blocked: behind whom; it must not be kept
+	Position *Position // Blocked: what it waits for; it must not be kept
 	Node     string    // Wait: ours in the queue, in full
 	At       int       // Wait: how many nodes are before ours
 	Ahead    string    // Wait: the name of the one that it waits for, "" if it is not known
@@ -22,8 +22,8 @@ type EventKind int
 
 // The turning points of an attempt.
 const (
-	Begin   EventKind = iota + 1 // it sets out in a session, the first one or another
-	Blocked                      // a list showed somebody ahead
+	Begin   EventKind = iota + 1 // it begins in a session, the first one or another
+	Blocked                      // a list showed a node ahead
 	Wait                         // it begins to wait for others, or goes on to
 	Granted                      // a node was first and has an owner
 	Yield                        // it gives up its place in a queue
@@ -31,9 +31,9 @@ const (
 	End                          // Run returns
 )
 
-// tellWait says that a contender of a queue waits, with its node in full, how many nodes are
-// before that, and the name of the one that it waits for. It is a call of its own, as what
-// is on the stack while an attempt waits is paid for by every waiter.
+// tellWait says that a contender of a queue waits, with its node in full, how many nodes
+// are before that, and the name of the one that it waits for. It is a separate function,
+// since every waiter pays for what is on the stack while an attempt waits.
 //
 //go:noinline
 func (a *Attempt) tellWait(q *Queue, node string, at int, ahead string) {

@@ -15,8 +15,8 @@ type Position struct {
 	owner int64    // the session of the first one, if it is known
 }
 
-// Only is the node that a contender waits for if that is the first of its queue, and
-// else "".
+// Only is the node that a contender waits for if that node is the first of its queue.
+// Otherwise it is "".
 func (p *Position) Only() string {
 	if p.Front.n > 0 {
 		return ""
@@ -24,8 +24,8 @@ func (p *Position) Only() string {
 	return p.Ahead
 }
 
-// nodeName is the name of a node. It has room for those of ours, so that it costs
-// no memory while somebody waits.
+// nodeName is the name of a node. It has room for our names, so that it needs no further
+// memory during a wait.
 type nodeName struct {
 	long string // if there is no room
 	n    uint8  // bytes in room
@@ -47,9 +47,9 @@ func (n *nodeName) String() string {
 	return string(n.room[:n.n])
 }
 
-// locate reads from the latest list where a contender stands: its place, and that of the
-// node it waits for, -1 for none. The error is errAgain if its node has gone, which then
-// is absent, or that of Queue.Check.
+// locate reads from the latest list where a contender stands: its place, and the place of
+// the node that it waits for, -1 for none. If its node has gone, the contender is absent
+// and the error is errAgain. Other errors are those of Queue.Check.
 func (a *Attempt) locate(k *contender) (at, ahead int, err error) {
 	snap := k.snapshot
 	if at = snap.Find(k.name()); at < 0 {
@@ -66,7 +66,7 @@ func (a *Attempt) locate(k *contender) (at, ahead int, err error) {
 	return at, ahead, nil
 }
 
-// set takes in where locate has found a contender that waits.
+// set notes where locate has found a contender that waits.
 func (p *Position) set(k *contender, at, ahead int) {
 	p.At, p.Ahead, p.next, p.owner = at, k.snapshot.Name(ahead), "", 0
 	if p.Front.set(nil); ahead == 0 {
@@ -78,8 +78,8 @@ func (p *Position) set(k *contender, at, ahead int) {
 	}
 }
 
-// mayBeFirst is nil if a contender that is made now would be first. If others would be
-// ahead, it returns ErrNotAcquired, and the position says whom.
+// mayBeFirst returns nil if a contender that is made now would be first. If others would
+// be ahead, it returns ErrNotAcquired, and the position says which.
 func (a *Attempt) mayBeFirst(k *contender, p *Position) error {
 	snap := k.snapshot
 	if err := k.queue.Check(snap); err != nil {
@@ -93,13 +93,13 @@ func (a *Attempt) mayBeFirst(k *contender, p *Position) error {
 	return ErrNotAcquired
 }
 
-// blocked notes that somebody is ahead of a contender.
+// blocked notes that a node is ahead of a contender.
 func (a *Attempt) blocked(k *contender, p *Position) {
 	a.behind = true
 	a.tell(Event{Kind: Blocked, Queue: k.queue, Position: p})
 }
 
-// Obstacle is who was in the way of an attempt. It is made only for an error.
+// Obstacle is the node that was in the way of an attempt. It is made only for an error.
 type Obstacle struct {
 	Lock    string // the path of the lock, in full
 	Node    string // at the front of the queue, in full, "" if it is not known
@@ -108,7 +108,7 @@ type Obstacle struct {
 	Local   bool   // the node is this client's
 }
 
-// Obstacle is who was in the way when Run failed, nil if nobody was seen.
+// Obstacle is the node that was in the way when Run failed, nil if none was seen.
 func (a *Attempt) Obstacle() *Obstacle {
 	if a.obstacle == nil && a.behind {
 		return &Obstacle{Lock: a.contenders[0].queue.Lock}
@@ -116,7 +116,7 @@ func (a *Attempt) Obstacle() *Obstacle {
 	return a.obstacle
 }
 
-// obstacle is what a position says of who is in the way.
+// obstacle is the node in the way, as a position has it.
 func (p *Position) obstacle(q *Queue) *Obstacle {
 	in := &Obstacle{Lock: q.Lock, Ahead: p.At, Session: p.owner}
 	switch {

@@ -15,26 +15,27 @@ import (
 )
 
 // A contender that is next watches the node ahead and its own. With LookAhead every
-// contender does, and the node two ahead, whoever is between. When that has gone, a
-// list shows whether ours is next, at a time when the one between still has the
-// lock or is about to get it. If so, the lock is ours by nothing but the event
-// that the head has gone, provided that
+// contender does so, and also watches the node two ahead. When the node two ahead has
+// gone, a list shows whether ours is next. At that time the node between them has the
+// lock or is about to get it. If ours is next, the event that the head has gone is enough
+// to have the lock, provided that
 //
-//   - the list showed the head and then our node, and nobody can get between them:
-//     not so behind a write node, whose owner may take the read side, which then
+//   - the list showed the head and then our node, and no node can get between them.
+//     Behind a write node one can: its owner may take the read side, whose node then
 //     stands right behind it;
-//   - the list, both watches and the event came on one connection: on another one
-//     events come in any order, and some are made up;
+//   - the list, both watches and the event came on one connection. On another one events
+//     come in any order, and the server makes some up;
 //   - the head was deleted, and not written to;
-//   - our node was seen to exist, and nothing had happened to it when the event
-//     came, in the order in which the server told: it may be gone;
-//   - the head is of another session: with ours both nodes go at once, and the
-//     event of the head may come first.
+//   - our node was seen to exist, and the server had told of no change to it before the
+//     event came. Otherwise it may be gone;
+//   - the head is of another session. If it is of ours, the end of the session deletes
+//     both nodes at once, and the event of the head may come first.
 //
-// That the session is believed in is for the session to say, as always. If one of these
-// does not hold, another list decides.
+// The session decides as always whether it still lives. If one of these conditions is not
+// true, another list decides.
 
-// predecessorWatch is what a contender has prepared for its turn: the zero value nothing.
+// predecessorWatch has the watches that a contender has prepared for its turn. The zero
+// value has none.
 type predecessorWatch struct {
 	s        *session.Session
 	events   *predecessorEvents
@@ -43,8 +44,8 @@ type predecessorWatch struct {
 	watches [2]*session.Watch
 }
 
-// predecessorEvents are what happened to the node ahead and to ours. The callbacks run in the
-// goroutine that reads the connection.
+// predecessorEvents notes what happened to the node ahead and to ours. The callbacks run
+// in the goroutine that reads the connection.
 type predecessorEvents struct {
 	s     *session.Session
 	c     *transport.Conn
@@ -73,8 +74,8 @@ func (e *predecessorEvents) ownEvent(ev session.Event) {
 	}
 }
 
-// track lets the tracked node, which is ours, hear of its end: what comes after the event
-// of the node ahead is not lost.
+// track says which tracked node is ours. If our node ends after the event of the node
+// ahead, the tracked node hears of it.
 func (e *predecessorEvents) track(node *session.TrackedNode) {
 	if e == nil {
 		return
@@ -107,15 +108,15 @@ func (pw *predecessorWatch) stop() {
 	pw.watches, pw.events, pw.granting = [2]*session.Watch{}, nil, nil
 }
 
-// granted ends the preparations of a contender that is first. The watch on our node goes with
-// it: to remove it would take a request.
+// granted ends the preparations of a contender that is first. It leaves the watch on our
+// node until that goes, since to remove it would take a request.
 func (pw *predecessorWatch) granted() {
 	pw.watches[1] = nil
 	pw.stop()
 }
 
-// wait waits for what brings us nearer to the lock, by the list that was just
-// taken, and reports whether it is ours.
+// wait waits for a change that brings us nearer to the lock, by the latest list, and
+// reports whether we have the lock.
 func (pw *predecessorWatch) wait(ctx context.Context, a *Attempt, c *transport.Conn, k *contender, p *Position) (first bool, err error) {
 	e := pw.events
 	over := e != nil && e.over() // asked once, as the event may come now
@@ -176,8 +177,8 @@ func (pw *predecessorWatch) grantByEvent(first bool) bool {
 	return first
 }
 
-// awaitReplies sees to it that the watches stand, and waits for others that were asked
-// for together with them.
+// awaitReplies waits until the watches are set, and for the other requests that were sent
+// together with them.
 func (pw *predecessorWatch) awaitReplies(ctx context.Context, others []*transport.Call) error {
 	s, e := pw.s, pw.events
 	var calls []*transport.Call

@@ -29,8 +29,8 @@ type Queue struct {
 	Rule   znode.Rule
 	// Data is what a node of ours is made with.
 	Data func(*transport.Conn) []byte
-	// EventGrants is whether the event of the node ahead can be enough to be first.
-	// LookAhead lets every waiter watch for that, and the node two ahead.
+	// EventGrants is whether the event of the node ahead alone can grant the lock.
+	// LookAhead lets every waiter prepare for that event, and watch the node two ahead.
 	EventGrants bool
 	LookAhead   bool
 	// FailOnLoss ends an attempt whose session ends with an error, instead of
@@ -39,13 +39,13 @@ type Queue struct {
 }
 
 var (
-	// ErrNotAcquired reports that somebody else has the lock.
+	// ErrNotAcquired reports that another owner has the lock.
 	ErrNotAcquired = errors.New("lock not acquired")
 	// ErrInvalidLock reports a lock that cannot be used, such as one on a path that a
 	// lock of another kind uses.
 	ErrInvalidLock = errors.New("invalid lock")
 
-	// errAgain says that what was found does not hold any more.
+	// errAgain says that the state has changed since it was read.
 	errAgain = errors.New("begin again")
 )
 
@@ -57,7 +57,7 @@ func passing(err error) bool {
 		errors.Is(err, session.ErrKeepsVanishing)
 }
 
-// isPart is whether the lock has other parts, of which each has a queue.
+// isPart is whether the lock has several queues, as a semaphore has.
 func (q *Queue) isPart() bool { return q.Path != q.Lock }
 
 // Holders is the parent of the nodes that hold the lock.

@@ -22,19 +22,20 @@ import (
 // when it is first there. Then it makes its leases, and has them when all are among
 // the first.
 //
-// Where nobody is in the way, this costs one round trip: one transaction makes the
-// turn and the leases, with both lists right behind it on the same connection. The
-// leases are ours if
+// If nobody is in the way, this costs one round trip: one transaction makes the turn and
+// the leases, and both lists follow right behind it on the same connection. These rules
+// decide:
 //
-//   - our turn is first: nobody is overtaken who came before us;
-//   - all leases are among the first: that is what a lease means to everybody,
-//     whoever has the turn, so there are never more owners than leases;
-//   - the leases go at once if our turn is not first: Curator's peers count all
-//     leases that there are, so one that we keep while we wait for our turn would
-//     block the owner of the turn for ever.
+//   - The leases are ours only if our turn is first, so that we overtake nobody who came
+//     before us.
+//   - They are ours only if all of them are among the first. Every client goes by this,
+//     whoever has the turn, so there are never more owners than leases.
+//   - If our turn is not first, we delete the leases at once. Curator's peers count all
+//     leases that exist, so a lease that we kept while we wait for our turn would block
+//     the owner of the turn for ever.
 //
-// In the last case a peer that waits for a lease may wake up for nothing. So this is
-// done only if nobody was in the way the last time.
+// In the last case a peer that waits for a lease may wake up for nothing. So the
+// semaphore tries this only if nobody was in the way the last time.
 type Semaphore struct {
 	Attempt
 	n, total int
@@ -56,14 +57,14 @@ type Semaphore struct {
 type stage uint8
 
 const (
-	finding  stage = iota // what creations of unknown outcome have made
+	finding  stage = iota // to find what creations of unknown outcome have made
 	together              // to make turn and leases in one step
 	queueing              // to get the turn
 	leasing               // to get the leases
 )
 
-// NewSemaphore sets out to get n leases of a semaphore with a total. contended is
-// whether somebody was in the way of the semaphore the last time.
+// NewSemaphore makes an attempt for n of the leases of a semaphore that has total.
+// contended is whether another participant was in the way the last time.
 func NewSemaphore(turns, leases *Queue, n, total int, tag nodename.Tag, contended *atomic.Bool, host Host) *Semaphore {
 	s := &Semaphore{n: n, total: total, optimistic: !contended.Load() && n < session.MostOperations}
 	all := make([]contender, 1+n)
@@ -124,8 +125,8 @@ func (s *Semaphore) plan(a *Attempt) plan {
 	}
 }
 
-// failed looks for the turn again. It goes on with one step after the other, unless only
-// parents were missing.
+// failed makes the attempt look for its turn again. Unless only parents were missing, it
+// makes turn and leases one after the other from then on.
 func (s *Semaphore) failed(err error) error {
 	s.served = false
 	if s.stage != together || errors.Is(err, errAgain) {
@@ -155,7 +156,7 @@ func (s *Semaphore) judge(a *Attempt) (step, error) {
 	defer s.turn.drop()
 	at, ahead, err := a.locate(s.turn)
 	switch {
-	case err != nil: // who loses its turn goes to the end, where it must not have leases
+	case err != nil: // without its turn it goes to the end, where it must not have leases
 		s.giveBack(a)
 		return again, err
 	case ahead >= 0:
@@ -254,7 +255,7 @@ func (s *Semaphore) obstacle(*Attempt) *Obstacle {
 	return nil
 }
 
-// stalled is the time after which to look whether to yield; nil for never.
+// stalled returns a channel that tells when to check whether to yield; nil for never.
 func (s *Semaphore) stalled() (<-chan time.Time, func()) {
 	d, yields := s.turnPolicy.Next(s.n)
 	if !yields {
@@ -280,7 +281,7 @@ func (s *Semaphore) yieldIfNeeded(ctx context.Context, a *Attempt, c *transport.
 	return nil
 }
 
-// inTheWay is whether somebody who waits for a turn behind ours has a lease.
+// inTheWay is whether a session that waits for a turn behind ours has a lease.
 func (s *Semaphore) inTheWay(ctx context.Context, c *transport.Conn) (bool, error) {
 	snap, err := s.turn.queue.List(ctx, c)
 	at := snap.Find(s.turn.name())
@@ -326,7 +327,7 @@ func (q *Queue) List(ctx context.Context, c *transport.Conn) (*znode.Snapshot, e
 	return q.Parse(names)
 }
 
-// owners tells in which sessions nodes are, until yield returns false.
+// owners calls yield with the session of each node, until yield returns false.
 func (q *Queue) owners(ctx context.Context, c *transport.Conn, nodes []znode.Entry, yield func(session int64) bool) error {
 	errEnough := errors.New("enough")
 	request := func(i int) *transport.Call {

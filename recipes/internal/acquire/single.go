@@ -9,17 +9,17 @@ import (
 )
 
 // Single is an attempt in one queue: for a mutex, or a side of a read/write lock. After
-// Run has failed, another goroutine may Adopt and Run it again, or somebody has to
-// Leave.
+// Run has failed, another goroutine may Adopt it and Run it again. Otherwise the caller
+// has to Leave.
 type Single struct {
 	Attempt
 	contender   [1]contender
 	wanted      [1]*contender
-	position    Position // the latest that showed somebody ahead
+	position    Position // the latest that showed a node ahead
 	predecessor predecessorWatch
 }
 
-// Init sets out to get a node with a tag.
+// Init makes an attempt for a node with a tag.
 func (s *Single) Init(q *Queue, tag nodename.Tag, host Host, observer Observer) {
 	s.contender[0] = contender{queue: q, tag: tag}
 	s.wanted[0] = &s.contender[0]
@@ -93,8 +93,8 @@ func (s *Single) obstacle(*Attempt) *Obstacle {
 	return s.position.obstacle(s.wanted[0].queue)
 }
 
-// Adopt goes on for another host, with a queue that makes the same node. Nothing must
-// be running.
+// Adopt lets the attempt go on for another host, with a Queue that makes the same node.
+// Run must not be running.
 func (s *Single) Adopt(q *Queue, host Host, observer Observer) {
 	s.contender[0].queue, s.position = q, Position{}
 	s.host, s.observer, s.Attempt.obstacle = host, observer, nil

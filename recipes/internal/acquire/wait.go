@@ -24,8 +24,8 @@ func (a *Attempt) waitFor(ctx context.Context, c *transport.Conn, k *contender, 
 		default:
 		}
 	}
-	// Reading leaves no watch behind if the node is gone by now, as asking for
-	// its existence would. But it needs the right to read.
+	// A read leaves no watch behind if the node is gone by now, and exists would. But a
+	// read needs the right to read.
 	call, watch, err := session.WatchData(ctx, s, c, session.Below(k.queue.Path, p.Ahead), fn)
 	if err != nil {
 		return err
@@ -57,9 +57,9 @@ func (a *Attempt) waitFor(ctx context.Context, c *transport.Conn, k *contender, 
 }
 
 // watchUnreadable watches for the end of a node of the queue that we may not
-// read. Servers tell nothing of such a node itself, from 3.8.4 on not even to who
-// watches it. So the queue's folder is watched, which every change in the queue
-// ends. The result is ErrNoNode if the node is gone.
+// read. Servers tell nothing of such a node itself, from 3.8.4 on not even to a client
+// that watches it. So it watches the parent of the queue; every change in the queue ends
+// that watch. The result is ErrNoNode if the node is gone.
 func (a *Attempt) watchUnreadable(ctx context.Context, c *transport.Conn, q *Queue, name string, fn func(session.Event)) (*session.Watch, error) {
 	call, watch, err := session.WatchChildren(ctx, a.session, c, q.Path, fn)
 	if err != nil {
@@ -76,7 +76,8 @@ func (a *Attempt) watchUnreadable(ctx context.Context, c *transport.Conn, q *Que
 	return watch, err
 }
 
-// ofSession is why a watch has ended, as the end of this session and not of the attempt.
+// ofSession turns the reason why a watch has ended into an error of the session, so that
+// the attempt goes on.
 func ofSession(err error) error {
 	if errors.Is(err, zk.ErrSessionExpired) {
 		return session.ErrSessionOver

@@ -18,13 +18,13 @@ import (
 	"github.com/paddock-zk/paddock/recipes/internal/znode"
 )
 
-// A MultiLock yields by the rules of package deadlock. This file shows that what the
-// lists and the owners of nodes say, and does what it decides.
+// A MultiLock yields by the rules of package deadlock. This file gives that package a
+// view of the queues and of the owners of nodes, and carries out what it decides.
 
-// mostOwners is how many are asked for in one queue.
+// mostOwners is how many nodes of one queue it asks the servers about.
 const mostOwners = 8
 
-// yieldState is what a MultiLock knows about standing in others' way.
+// yieldState is what a MultiLock knows about whether it is in the way of others.
 type yieldState struct {
 	ordered     bool // makes its nodes one by one
 	checking    bool // the next round lists all queues, to see whether it is in the way
@@ -34,7 +34,7 @@ type yieldState struct {
 	owners      map[string]int64 // the sessions of nodes, by their paths
 }
 
-// sawHead notes who has what we wait for in a queue.
+// sawHead notes which node has what we wait for in a queue.
 func (a *Multi) sawHead(i int, m *member, now time.Time) {
 	head := ""
 	if holders := m.holders(); len(holders) > 0 {
@@ -89,7 +89,7 @@ func (a *Multi) begin(*Attempt) {
 	}
 }
 
-// extend lets the next lock be queued for: one more member, with its lease.
+// extend lets the attempt queue for the next lock: one more member, with its lease.
 func (a *Multi) extend() {
 	a.reach++
 	if a.reach < len(a.members) && a.members[a.reach].turn != nil {
@@ -141,18 +141,18 @@ func (a *Multi) untilCheck(now time.Time) time.Duration {
 	return a.history.Next(now, waits, session.RandomOf(a.session, a.members[0].tag).Below)
 }
 
-// inTheWay is whether we may be holding somebody up.
+// inTheWay is whether we may be holding another owner up.
 func (a *Multi) inTheWay() bool { return slices.ContainsFunc(a.members, (*member).inTheWay) }
 
-// inTheWay is whether somebody may be waiting for this contender: a lease holds nobody
-// up, as who wants it waits for our turn.
+// inTheWay is whether another owner may be waiting for this contender. A lease holds
+// nobody up, since callers that want it wait for our turn.
 func (m *member) inTheWay() bool { return m.turn == nil && m.isFirst() }
 
 // mostSettings bounds the requests on their way that set watches.
 const mostSettings = session.MostAhead
 
-// watchAhead sees to it that the node ahead is watched wherever we wait. It
-// reports true if one has gone meanwhile.
+// watchAhead sets a watch on the node ahead in each queue where we wait. It reports true
+// if one of these nodes has gone meanwhile.
 func (a *Multi) watchAhead(ctx context.Context, c *transport.Conn) (again bool, err error) {
 	s := a.session
 	type setting struct {
@@ -199,8 +199,8 @@ func (a *Multi) watchAhead(ctx context.Context, c *transport.Conn) (again bool, 
 	return again, nil
 }
 
-// wakes returns a function for a watch on a node ahead, which is over with its
-// first event: the node may have been written to.
+// wakes returns a function for a watch on a node ahead. The watch is over with its first
+// event, also if the node was only written to.
 func (a *Multi) wakes(fired *atomic.Bool) func(session.Event) {
 	return func(session.Event) {
 		fired.Store(true)
@@ -239,8 +239,8 @@ func (a *Multi) checkDeadlock(ctx context.Context, c *transport.Conn) (yielded b
 	return true, a.yield(ctx, c, yield)
 }
 
-// holders are the nodes that have the lock which a member waits for, or will:
-// where we have no node yet, those that were there at the last look.
+// holders are the nodes that have the lock that a member waits for, or will wait for.
+// Where we have no node yet, they are those that were there at the last look.
 func (m *member) holders() []znode.Entry {
 	before := m.at
 	switch {
@@ -266,7 +266,8 @@ func (m *member) followers() []znode.Entry {
 	return m.snapshot.Entries(from, min(m.snapshot.Len(), from+mostOwners))
 }
 
-// askOwners learns whose the nodes are that matter, each once.
+// askOwners asks the servers, once for each node that matters, which session it belongs
+// to.
 func (a *Multi) askOwners(ctx context.Context, c *transport.Conn) error {
 	s := a.session
 	var paths []string
@@ -313,8 +314,8 @@ func (a *Multi) askOwners(ctx context.Context, c *transport.Conn) error {
 	return nil
 }
 
-// yield puts our nodes in some queues to their ends, in one transaction. The lease of
-// a turn goes with it.
+// yield moves our nodes in some queues to the ends of these, in one transaction. The
+// lease of a turn goes with it.
 func (a *Multi) yield(ctx context.Context, c *transport.Conn, members []*member) error {
 	var gone, replaced []*contender
 	for _, m := range members {

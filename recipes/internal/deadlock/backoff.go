@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// backoff is for how long somebody has to have been in our way before we yield. It grows
-// by a quarter with each yield, as that owner may be about to go: it may be innocent, or
-// tired of waiting for us. When it has come to its most in vain, it begins anew: an owner
-// that waits for us in truth does so for ever, and meanwhile nobody gets anything. Only
-// if waiting has paid, it goes on to twice as much: there locks are held for longer than
+// backoff is how long an owner has to have been in our way before we yield. It grows by a
+// quarter with each yield, as that owner may be about to go: it may be innocent, or tired
+// of waiting for us. When it has reached its limit in vain, it begins anew: an owner that
+// really waits for us does so for ever, and meanwhile nobody gets anything. Only if
+// waiting has paid, it goes on to twice as much: there locks are held for longer than
 // that.
 type backoff struct {
 	most   time.Duration
@@ -35,7 +35,7 @@ func (b *backoff) yielded() {
 	b.yields++
 }
 
-// worth says that waiting has paid. While it has been short, that says nothing about a
+// worth says that waiting has paid. If the wait was short, this says nothing about a
 // longer one.
 func (b *backoff) worth() {
 	if b.time() >= b.most/4 {
@@ -43,12 +43,12 @@ func (b *backoff) worth() {
 	}
 }
 
-// stallTimeout is the backoff with those of whom nothing shows. It is a part of the time
-// that we have waited. So of MultiLocks that are stuck together the one that came last
-// yields first, and one that has waited for long does not begin anew with each of those
-// that come. That time counts from the latest connection, since through a fault it says
-// nothing of the others. It has a limit, as nobody else shall have to wait for longer
-// because of a MultiLock that waits for somebody who holds a lock for hours.
+// stallTimeout is the backoff with owners of which the queues show nothing. It is a part
+// of the time that we have waited. So of MultiLocks that are stuck together, the one that
+// came last yields first. One that has waited for long does not begin anew with each
+// newcomer. The time counts from the latest connection, since a wait during a fault says
+// nothing of the others. The backoff has a limit. Otherwise a MultiLock that waits for an
+// owner which holds its lock for hours would make others wait as long.
 type stallTimeout struct {
 	waiting time.Time // since when, on this connection
 	yields  int       // to those
@@ -60,8 +60,8 @@ const (
 	stallShare = 10 // of the wait that part
 	mostStall  = 10 * time.Second
 	hasty      = 12 // yields
-	// The look that comes when it ends is late by up to that part of it, so that
-	// those who are stuck together do not all yield.
+	// The look at its end is late by up to this part of it, so that MultiLocks that are
+	// stuck together do not all yield.
 	stallJitter = 4
 )
 
@@ -74,9 +74,9 @@ func (s *stallTimeout) yielded(now time.Time) {
 	s.yields++
 }
 
-// rests is whether it is too early to yield to other MultiLocks once more. Those that wait
-// for the same owner would pass their nodes round among themselves, and come to the end of
-// their backoff with nobody else having moved.
+// rests is whether it is too early to yield to other MultiLocks once more. Without a
+// rest, MultiLocks that wait for the same owner would only exchange places among
+// themselves until their backoff is used up.
 func (s *stallTimeout) rests(now time.Time) bool {
 	return s.yields > hasty && now.Sub(s.last) < s.time(now)/2
 }

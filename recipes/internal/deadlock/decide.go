@@ -2,8 +2,8 @@ package deadlock
 
 import "time"
 
-// Decide says in which queues to yield now, by a view that has all owners that matter. It
-// counts the yield.
+// Decide says in which queues to yield now. The view must have all owners that matter.
+// Decide counts the yield.
 func (h *History) Decide(v *View) (yield []int) {
 	held, crowds := v.held(), v.perSession()
 	var certain, uncertain, crowded []int
@@ -54,8 +54,8 @@ func (v *View) held() (all []holder) {
 	return all
 }
 
-// perSession is how many of each session wait for us. An owner waits at one place at a
-// time, so more than one are different owners.
+// perSession is how many nodes of each session wait for us. An owner waits at one place
+// at a time, so two nodes are of different owners.
 func (v *View) perSession() map[int64]int {
 	waiting := make(map[int64]int)
 	for i := range v.Queues {
@@ -70,8 +70,8 @@ func (v *View) perSession() map[int64]int {
 	return waiting
 }
 
-// suspect looks for somebody behind us in a queue who has what we wait for, and says
-// whose backoff with that is over, if any.
+// suspect looks for an owner behind us in a queue that has what we wait for. It returns
+// the grade whose backoff is over, if any.
 func (h *History) suspect(v *View, at int, held []holder, crowds map[int64]int) (due grade) {
 	q := &v.Queues[at]
 	for i := range q.Followers {
@@ -110,7 +110,7 @@ func (v *View) onlyMultiLocks(queues []int) bool {
 	return true
 }
 
-// stalled is whether the backoff with those is over of whom nothing shows.
+// stalled is whether the backoff with owners of which nothing shows is over.
 func (h *History) stalled(v *View) bool {
 	patience := h.stall.time(v.Now)
 	for i := range v.Queues {
@@ -121,11 +121,12 @@ func (h *History) stalled(v *View) bool {
 	return false
 }
 
-// Next is the time to the next check. It is when an owner that waits for us would have had
-// what we wait for as long as our backoff. Otherwise, or if that is far off, checks come
-// less and less often, as somebody may have come behind us. It is no later than the end of
-// the backoff with those of whom nothing shows. waits is whether somebody has what we wait
-// for in a queue. below draws from 0 up to a limit.
+// Next is the time to the next check. If an owner may wait for us, that is when it will
+// have had what we wait for as long as our backoff. Otherwise, or if that is far off,
+// checks come less and less often, since another owner may have come behind us. The check
+// is no later than the end of the backoff with owners of which nothing shows. waits is
+// whether another owner has what we wait for in a queue. below draws a time from 0 up to
+// a limit.
 func (h *History) Next(now time.Time, waits func(queue int) bool, below func(time.Duration) time.Duration) time.Duration {
 	next := h.checkIn/2 + below(h.checkIn)
 	stall := h.stall.time(now)

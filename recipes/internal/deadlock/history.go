@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// History is what a MultiLock has learned while it waits. It is a value: a copy goes its
-// own way, apart from the queues' heads and the suspicions, which it shares.
+// History is what a MultiLock has learned while it waits. It is a value. A copy is
+// independent, except for the heads of the queues and the suspicions, which it shares.
 type History struct {
 	sure    backoff       // with an owner that waits for us
 	unsure  backoff       // with one that may
@@ -17,7 +17,8 @@ type History struct {
 	cycles  []suspectedCycle
 }
 
-// head is since when the same node was seen to have what we wait for in a queue.
+// head is the node that has what we wait for in a queue, and since when it was seen
+// there.
 type head struct {
 	name  string
 	since time.Time
@@ -32,7 +33,7 @@ const (
 	sure
 )
 
-// suspectedCycle is that somebody who has what we wait for waits behind us.
+// suspectedCycle says that an owner that has what we wait for may wait behind us.
 type suspectedCycle struct {
 	grade grade
 	at    int    // the queue where we were first
@@ -47,7 +48,7 @@ const (
 	mostCheck  = 256 * time.Millisecond
 )
 
-// Begin sets out, at first or in another session, with a number of queues.
+// Begin is called at first and in each new session, with the number of queues.
 func (h *History) Begin(queues int, now time.Time) {
 	*h = History{
 		sure:    backoff{most: mostBackoff},
@@ -79,7 +80,8 @@ func (h *History) SawHolder(queue int, name string, now time.Time) {
 	}
 }
 
-// since is from when on the holder in a queue was seen there: for ever, if it was not seen.
+// since is when the holder in a queue was first seen there. If it was not seen, it counts
+// as there for ever.
 func (h *History) since(queue int) time.Time {
 	if h.heads == nil {
 		return time.Time{}
@@ -90,9 +92,10 @@ func (h *History) since(queue int) time.Time {
 // Suspects is whether there is something to learn from a view.
 func (h *History) Suspects() bool { return len(h.cycles) > 0 }
 
-// Learn looks what has come of suspicions. An owner that gave back what we wait for while
-// still waiting had not waited for us. One that no longer waits although we never let it
-// pass was tired of it. With either, backoff has paid or would have.
+// Learn looks whether suspicions were right. An owner that gave back what we wait for,
+// while it still waits itself, was not waiting for us. An owner that no longer waits,
+// although we never let it pass, has given up. In both cases waiting has paid, or would
+// have.
 func (h *History) Learn(v *View) {
 	h.cycles = slices.DeleteFunc(h.cycles, func(c suspectedCycle) bool {
 		at, of := &v.Queues[c.at], &v.Queues[c.of]
@@ -117,8 +120,8 @@ func (h *History) of(g grade) *backoff {
 	return &h.unsure
 }
 
-// remember keeps a suspicion until it has turned out right or wrong. Other MultiLocks are
-// none of it: their nodes go when they yield as well.
+// remember keeps a suspicion until it has turned out right or wrong. It leaves out other
+// MultiLocks, since their nodes also go when they yield.
 func (h *History) remember(c suspectedCycle, multi bool) {
 	if !multi && !slices.Contains(h.cycles, c) {
 		h.cycles = append(h.cycles, c)

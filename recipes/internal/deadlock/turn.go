@@ -2,15 +2,15 @@ package deadlock
 
 import "time"
 
-// Turn is for how long an attempt for several leases of a semaphore keeps its turn before
-// it looks whether it is in the way. The zero Turn is that of an attempt that begins.
+// Turn says how long an attempt for several leases of a semaphore keeps its turn before
+// it checks whether it is in the way. The zero Turn is for an attempt that begins.
 //
 // Curator takes several leases one after another, and holds those it has while it queues
 // for the next. Say that two owners have one of three leases each and want a second one,
 // behind a caller at the head of the queue that wants two at once. All wait for ever: the
-// two for their turn, and the head for a lease. So an attempt for several gives its turn up
-// when nothing moves and somebody behind it has a lease already. It queues again at the
-// end.
+// two for their turn, and the head for a lease. So an attempt for several leases gives up
+// its turn when nothing moves and a participant behind it has a lease already. It queues
+// again at the end.
 type Turn struct{ backoff time.Duration }
 
 const (
@@ -27,9 +27,9 @@ func (t *Turn) Next(leases int) (_ time.Duration, yields bool) {
 	return t.backoff, leases > 1
 }
 
-// Checked counts a check, which has shown or not that somebody behind the turn has a lease.
-// The backoff doubles with each yield, so that owners who merely take long, in processes
-// that want more leases meanwhile, do not starve the attempt.
+// Checked counts a check. inTheWay is whether it has shown a participant behind the turn
+// with a lease. The backoff doubles with each yield. Otherwise owners that only hold for
+// long, in processes that want more leases meanwhile, could starve the attempt.
 func (t *Turn) Checked(inTheWay bool) {
 	if inTheWay || t.backoff < mostTurn {
 		t.backoff *= 2

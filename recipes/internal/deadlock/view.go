@@ -1,21 +1,22 @@
-// Package deadlock decides when a MultiLock yields: when it gives up its place in a queue,
-// because whoever waits behind it there may have what it waits for elsewhere. It also
-// decides how long an attempt for several leases keeps its turn, see [Turn]. It is pure
-// and knows no ZooKeeper.
+// Package deadlock decides when a MultiLock yields: when it gives up its place in a
+// queue, because an owner that waits behind it may have what it waits for elsewhere. It
+// also decides how long an attempt for several leases keeps its turn, see [Turn]. It is
+// pure and knows no ZooKeeper.
 //
 // A MultiLock can wait in a circle with an owner that takes the same locks one after
-// another, in whatever order. Our node in queue i stands ahead of theirs, while in queue j
-// theirs stands ahead of ours. So while a MultiLock is not whole, and is first in queue i,
-// it looks from time to time whether the owner that has j is the one that waits behind us
-// in i. If so, it yields: its node in i goes to the end of the queue, and every other place
-// is kept. Cycles of three or more show no such match, so without one the same is done
-// after a longer time.
+// another, in any order. Our node in queue i stands ahead of theirs, while in queue j
+// theirs stands ahead of ours. So a MultiLock that is first in queue i, and does not have
+// all its locks, checks from time to time whether the owner that has j waits behind us in
+// i. If so, it yields: its node in i goes to the end of the queue, and it keeps every
+// other place. Cycles of three or more show no such match. So without a match it also
+// yields, after a longer time.
 //
-// Nodes of ours say whose they are, by a tag, so that many owners can share a session.
-// Those of other libraries are told apart by their sessions, and may match for no
-// reason. An owner may also give up waiting by itself. What tells them apart is time: an
-// owner that waits for us does not give back what we wait for. So it has to have had
-// that for as long as our backoff.
+// Our nodes have a tag that says which owner they belong to, so that many owners can
+// share a session. Nodes of other libraries are told apart by their sessions, so two of
+// them may match although their owners differ. An owner may also give up waiting by
+// itself. Time tells these cases apart: an owner that waits for us does not give back
+// what we wait for. So a match counts only if the owner has had it for as long as our
+// backoff.
 package deadlock
 
 import (
@@ -24,13 +25,14 @@ import (
 	"github.com/paddock-zk/paddock/internal/session/nodename"
 )
 
-// View is what a MultiLock sees of its queues, all of them in each view, in one order.
+// View is what a MultiLock sees of its queues. Each view has all of them, in the same
+// order.
 type View struct {
 	Now    time.Time
 	Queues []Queue
 }
 
-// Queue is what it sees of one of them.
+// Queue is what a MultiLock sees of one of its queues.
 type Queue struct {
 	Listed    bool // in this round; what is said of others is of an earlier list
 	First     bool // our node is there with nobody ahead
@@ -43,7 +45,7 @@ type Queue struct {
 	Has func(name string) bool
 }
 
-// Node is a node of somebody else's.
+// Node is a node of another owner.
 type Node struct {
 	Name    string
 	Known   bool // what follows is
@@ -52,7 +54,7 @@ type Node struct {
 	Yields  bool   // it is a MultiLock's
 }
 
-// inTheWay is whether somebody may be waiting for us there.
+// inTheWay is whether another owner may be waiting for us there.
 func (q *Queue) inTheWay() bool { return q.First && !q.Lease }
 
 // ownerMatch is how likely two nodes are of one owner.
@@ -64,10 +66,11 @@ const (
 	alike
 )
 
-// match compares two nodes. Nodes that say nothing, as those of other libraries, are told
-// apart by their sessions. An owner that nests locks may have forgotten to pass on the
-// context, and so have different tags. A MultiLock is not suspected of that, or those of
-// one session would yield to each other for whatever anybody there holds.
+// match compares two nodes. Nodes without a tag, such as those of other libraries, are
+// told apart by their sessions. An owner that nests locks may have forgotten to pass on
+// the context, so that its nodes have different tags. A MultiLock is not suspected of
+// that. Otherwise the MultiLocks of one session would yield to each other because of any
+// lock that the session holds.
 func (n *Node) match(other *Node) ownerMatch {
 	differ := n.Tag != other.Tag && n.Tag != "" && other.Tag != ""
 	switch {
@@ -79,6 +82,6 @@ func (n *Node) match(other *Node) ownerMatch {
 	return alike
 }
 
-// defers is whether we yield to an owner. Of two that would both, only the younger does:
-// otherwise a MultiLock would yield over and over to those that came after it.
+// defers is whether we yield to an owner. Of two MultiLocks only the younger yields.
+// Otherwise a MultiLock would yield over and over to those that came after it.
 func (q *Queue) defers(to *Node) bool { return !to.Yields || nodename.Younger(q.OwnTag, to.Tag) }

@@ -1,5 +1,5 @@
-// Package lockopt has the options of locks as a value, so that recipes which stand on
-// locks can set what is no option of users.
+// Package lockopt has the options of locks as a value. So recipes that are built on locks
+// can set options that users cannot.
 package lockopt
 
 import (
@@ -23,7 +23,7 @@ type Options struct {
 	Burst          time.Duration // for which the lock is handed over however often that is
 }
 
-// Defaults are the options of a lock that was given none.
+// Defaults are the options of a lock that has none of its own.
 func Defaults() Options {
 	return Options{Kind: znode.Lock, ReleaseWait: time.Second, Handovers: 16, Burst: 10 * time.Millisecond}
 }

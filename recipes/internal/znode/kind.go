@@ -1,5 +1,5 @@
-// Package znode reads what the children of a lock's node say: which nodes stand in
-// a queue, in what order, and who waits for whom. It is pure.
+// Package znode reads the children of a lock's node. It says which nodes stand in a
+// queue, in what order, and which node waits for which. It is pure.
 package znode
 
 import (
@@ -9,10 +9,9 @@ import (
 	"strconv"
 )
 
-// Kind is what kind of node stands in a queue. The name of a node begins with a
-// prefix of its owner's, goes on with the kind and ends in ten digits. Those are the
-// server's, except for the read node of a downgrade: that has the digits of its write
-// node.
+// Kind is the kind of a node in a queue. The name of a node is a prefix that its owner
+// chose, the kind and ten digits. The server chooses the digits, except for the read node
+// of a downgrade, which has the digits of its write node.
 //
 // Source: Curator's StandardLockInternalsDriver, InterProcessReadWriteLock,
 // InterProcessSemaphoreV2 and LeaderLatch. The names are a promise: a change takes Go
@@ -34,19 +33,19 @@ const (
 	Leases = "leases"
 )
 
-// every has the kinds of all locks. A latch is none.
+// every has the kinds of all locks. A latch is no lock.
 var every = []Kind{Lock, Write, Read, Lease}
 
-// ErrSequenceExhausted reports a queue whose numbers are near their end, or
-// have passed it, so that their order means nothing. It begins again when
-// the lock's node is deleted: the servers do so with an idle container.
+// ErrSequenceExhausted reports a queue whose sequence numbers are near their end, or have
+// passed it, so that their order means nothing. The numbers begin again when the lock's
+// node is deleted. The servers delete an idle container.
 var ErrSequenceExhausted = errors.New("sequence numbers exhausted")
 
 const (
 	// digits is how many of them a server puts behind a name.
 	digits = 10
-	// seqLimit is where the numbers count as exhausted, with room for those who are
-	// creating nodes at this moment.
+	// seqLimit is where the numbers count as exhausted. It leaves room for nodes that are
+	// being created at this moment.
 	seqLimit = 1<<31 - 1<<16
 )
 
@@ -80,8 +79,8 @@ func IsContender(name []byte) bool {
 	return ok
 }
 
-// parseOtherKind reads a name that has none of the kinds given. ok is whether it is
-// that of a contender for another kind of lock. Names of any other form say nothing.
+// parseOtherKind reads a name that has none of the kinds given. ok is whether it is the
+// name of a contender for another kind of lock. It ignores names of any other form.
 func parseOtherKind(name []byte, kinds []Kind) (seq int32, ok bool) {
 	at := len(name) - digits
 	if at < 0 {

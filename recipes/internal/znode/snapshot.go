@@ -10,9 +10,9 @@ import (
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
-// Snapshot is a queue as a list showed it, in order. Names stay where they lie in
-// the list until one is asked for: hundreds may wait, each looks at all of them
-// before its turn, and needs one.
+// Snapshot is a queue as a list showed it, in order. Names stay in the memory of the list
+// until a caller needs one. Hundreds of contenders may wait, and each looks at all names
+// before its turn, but needs only one.
 type Snapshot struct {
 	names   wire.Names
 	kinds   []Kind // what kinds of node were picked
@@ -23,8 +23,8 @@ type Snapshot struct {
 // packedEntry is a contender without its name. Packed entries compare as their numbers do.
 type packedEntry uint64
 
-// A packed entry is made of a number, of which of the kinds its node has, and of where in
-// the list its name begins.
+// A packed entry has the node's number, its kind, and the place in the list where its
+// name begins.
 const (
 	numberAt  = 33
 	kindAt    = 32
@@ -58,8 +58,9 @@ func (o *otherEntry) note(name []byte, seq int32) {
 	}
 }
 
-// Other is the node of another kind of lock that came before everybody here, ""
-// if there is none. The queue belongs to that lock; a later one is refused itself.
+// Other is the node of another kind of lock that came before all nodes here, "" if there
+// is none. The queue belongs to that lock. A node of another lock that came later is
+// refused itself.
 func (snap *Snapshot) Other() string {
 	if o := snap.other; o.name != "" && (snap.Len() == 0 || o.seq < snap.Seq(0)) {
 		return o.name
@@ -67,11 +68,11 @@ func (snap *Snapshot) Other() string {
 	return ""
 }
 
-// Parse picks from a list of children those that stand in a queue, in order, and
-// notes nodes of another kind of lock. Children with any other names are passed
-// over. With ownPath the children are those of the lock's own path, where the
-// leases of a semaphore are of another kind as well. The snapshot shares the
-// memory of names, until Free. The error is ErrSequenceExhausted.
+// Parse picks the contenders of a queue from a list of children, in order, and notes
+// nodes of another kind of lock. It ignores children with any other names. With ownPath
+// the children are those of the lock's own path, where the leases of a semaphore are of
+// another kind as well. The snapshot shares the memory of names, until Free. The error is
+// ErrSequenceExhausted.
 func Parse(names wire.Names, kinds []Kind, ownPath bool) (*Snapshot, error) {
 	snap := snapshots.Get().(*Snapshot)
 	snap.names, snap.kinds, snap.entries, snap.other = names, kinds, snap.entries[:0], otherEntry{}
@@ -105,7 +106,7 @@ func (snap *Snapshot) separate() error {
 			to++
 		}
 		if same := snap.entries[from:to]; len(same) > 1 {
-			// A downgraded reader comes behind the write node whose number it has.
+			// A downgraded reader comes after the write node whose number it has.
 			slices.SortFunc(same, func(a, b packedEntry) int {
 				return cmp.Or(-cmp.Compare(snap.kinds[a.kind()], snap.kinds[b.kind()]), bytes.Compare(snap.names.At(a.where()), snap.names.At(b.where())))
 			})
@@ -129,7 +130,7 @@ func (snap *Snapshot) Free() {
 	snapshots.Put(snap)
 }
 
-// Len is how many stand in it; of no snapshot, nobody.
+// Len is how many nodes stand in it; 0 for a nil snapshot.
 func (snap *Snapshot) Len() int {
 	if snap == nil {
 		return 0
@@ -146,7 +147,7 @@ func (snap *Snapshot) Kind(i int) Kind { return snap.kinds[snap.entries[i].kind(
 // Name is its name.
 func (snap *Snapshot) Name(i int) string { return string(snap.Bytes(i)) }
 
-// Bytes are its name as it lies in the list.
+// Bytes is its name in the memory of the list.
 func (snap *Snapshot) Bytes(i int) []byte { return snap.names.At(snap.entries[i].where()) }
 
 // Entries are the nodes from one place up to another.
