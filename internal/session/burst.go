@@ -6,11 +6,11 @@ import (
 	"github.com/paddock-zk/paddock/internal/transport"
 )
 
-// A server answers the requests of a connection in order, and a heartbeat waits
-// for its turn like any other. So a call that has thousands of requests does not
-// send them at once: a heartbeat behind them could come too late for the session.
-// It sends a batch, and the next ones as the first are answered. Each batch takes
-// its slots in the window, which has room for all that are on their way.
+// A server answers the requests of a connection in order, and a ping waits for its turn
+// like any other. So a call that has thousands of requests does not send them at once: a
+// ping behind them could come too late for the session. It sends a batch, and the next
+// batches as the first are answered. Each batch takes its slots in the window, which
+// limits all requests on their way.
 //
 // batchCalls and batchBytes bound one batch. A request that is larger than
 // batchBytes is a batch of its own.

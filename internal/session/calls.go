@@ -57,8 +57,8 @@ func (s *Session) ConnIn(ctx context.Context, session int64) (*transport.Conn, e
 	}
 }
 
-// NotConnected is ErrNotConnected with the reason, if there is one, or ErrClosed. For
-// how long that was follows the words "not connected".
+// NotConnected is ErrNotConnected with the reason, if there is one, or ErrClosed. The
+// text says for how long, after the words "not connected".
 func (s *Session) NotConnected(howLong string) error {
 	if s.life.Err() != nil {
 		return ErrClosed
@@ -101,9 +101,8 @@ func (s *Session) Current(session int64) (*transport.Conn, error) {
 	return s.conn, nil
 }
 
-// admit waits for slots among the requests on their way and refuses those
-// that servers would answer by cutting the connection. The last call gives the
-// slots of all back.
+// admit waits for slots in the window and refuses requests for which servers would cut
+// the connection. The last call gives the slots of all back.
 func (s *Session) admit(ctx context.Context, calls ...*transport.Call) error {
 	for _, call := range calls {
 		if call.Size() > s.cfg.Transport.MaxRequest {
@@ -148,9 +147,9 @@ func (s *Session) Send(ctx context.Context, c *transport.Conn, calls ...*transpo
 	return nil
 }
 
-// Settle waits until the last of several calls that were sent together has
-// ended, and so all have, or until ctx or the session has; Await tells how each
-// went. Waiting for them one by one would mean to be woken for each.
+// Settle waits until the last of several calls that were sent together has ended, and so
+// all have, or until ctx or the session has ended. Await then says how each went. To wait
+// for them one by one would wake the goroutine for each.
 func (s *Session) Settle(ctx context.Context, last *transport.Call) {
 	select {
 	case <-last.Done():

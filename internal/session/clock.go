@@ -21,11 +21,11 @@ func newMachineClock() Clock { return newSleepClock(time.Time.UnixNano, sinceBoo
 // sleepClock adds the time that the machine has slept to the monotonic clock,
 // which stands still meanwhile on most systems.
 //
-// Asking the system how long it has slept costs a call of the kernel. So it is asked only
-// if the wall clock has moved against the monotonic one, which it does at the end of each
-// sleep, besides whenever somebody sets it. To read both clocks takes twice as long. So the
-// wall clock is read only where the last reading is some time ago. A sleep is noticed by
-// the first reading after the machine has been awake for lookEvery.
+// To ask the system how long it has slept costs a call of the kernel. So the clock asks
+// only if the wall clock has moved against the monotonic one. That happens at the end of
+// each sleep, and when the wall clock is set. To read both clocks takes twice as long as
+// to read one. So the wall clock is read only if the last reading is some time ago. The
+// first reading after the machine has been awake for lookEvery notices a sleep.
 type sleepClock struct {
 	wall  func(time.Time) int64        // what the wall clock shows, in nanoseconds
 	boot  func() (time.Duration, bool) // time since boot, with sleep
@@ -39,8 +39,8 @@ type sleepClock struct {
 	asking sync.Mutex   // guards changes of both
 }
 
-// leastSkew is more than two readings of unmoved clocks differ by, and less
-// than matters to any deadline.
+// leastSkew is more than the difference of two readings of unmoved clocks, and less than
+// matters to any deadline.
 const leastSkew = int64(time.Millisecond)
 
 func newSleepClock(wall func(time.Time) int64, boot func() (time.Duration, bool)) *sleepClock {
@@ -50,8 +50,8 @@ func newSleepClock(wall func(time.Time) int64, boot func() (time.Duration, bool)
 	return c
 }
 
-// lookEvery is no more than what may pass anyway between a reading and what is
-// done for it.
+// lookEvery is no more than the time that may pass anyway between a reading and the
+// action that follows it.
 const lookEvery = time.Millisecond
 
 // Now implements Clock.

@@ -28,18 +28,18 @@ type Core interface {
 	// Data is what is written for nil data.
 	Data(c *transport.Conn) []byte
 	// Read runs a read on a path by the client's retry policy, each attempt on the
-	// connection that there is. Its error is what calls of the client return.
+	// present connection. Its error is the one that calls of the client return.
 	Read(ctx context.Context, name, full string, attempt func(context.Context, *transport.Conn) error) error
 	// Ensure makes paths and what is missing above them. Its error matches
 	// ErrKeepsVanishing if others delete them as often as they are made.
 	Ensure(ctx context.Context, c *transport.Conn, parents Parents) error
 }
 
-// Parents are nodes to be made, in full, and what is to be looked at meanwhile.
+// Parents are nodes to be made, in full, and a check that is made meanwhile.
 type Parents struct {
 	Paths []string
-	// Of are nodes whose children Check is shown: right before anything is made
-	// and right behind that, in the same round trips. An error of Check ends it.
+	// Of are nodes whose children Check gets to see: right before anything is made and
+	// right after that, in the same round trips. An error of Check ends the creation.
 	Of    []string
 	Check func(of string, children wire.Names) error
 }
@@ -60,8 +60,8 @@ func (p *Parents) Look(of string, list *transport.Call, err error) error {
 	return err
 }
 
-// Guard is the condition that a node exists, at any version, which it may
-// delete.
+// Guard is the condition that a node exists, at any version. A guard may also delete the
+// node.
 type Guard struct {
 	Path      string // in full
 	Delete    bool

@@ -25,8 +25,8 @@ var ErrOutcomeUnknown = errors.New("outcome unknown")
 // ErrTooLarge reports a request that is larger than servers accept.
 var ErrTooLarge = errors.New("request too large")
 
-// ErrReplyTooLarge reports a reply that is larger than we accept. What was asked
-// for was done.
+// ErrReplyTooLarge reports a reply that is larger than we accept. The server has carried
+// out the request.
 var ErrReplyTooLarge = errors.New("reply larger than Config.MaxReply")
 
 // ErrKeepsVanishing reports a node that others delete as often as it is made.
@@ -45,8 +45,8 @@ func init() {
 		zk.ErrSessionExpired, zk.ErrSessionMoved, zk.ErrShortBuffer, zk.ErrUnhandledFieldType, zk.ErrUnknown)
 }
 
-// UnsettledError is ErrOutcomeUnknown for a transaction whose reply was lost and
-// that could not be settled. It matches nothing of what was refused since, as that
+// UnsettledError is ErrOutcomeUnknown for a transaction whose reply was lost and that
+// could not be settled. It does not match a refusal that came after that, since a match
 // would mean "not applied".
 type UnsettledError struct {
 	Why     string
@@ -114,8 +114,8 @@ func Error(code wire.Code) error {
 	return &CodeError{Code: code}
 }
 
-// contextEnd is the end of a context of a request: ErrClosed if it is that of
-// the session, which work in the background goes by.
+// contextEnd is the end of the context of a request. It is ErrClosed if that is the
+// session's own context, which work in the background uses.
 func (s *Session) contextEnd(ctx context.Context) error {
 	if s.life.Err() != nil {
 		return ErrClosed

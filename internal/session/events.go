@@ -108,7 +108,8 @@ func (s events) Acked(c *transport.Conn, a transport.Ack) {
 	if a.Write && len(s.gone.waiting) > 0 {
 		s.gone.settle(ErrNodeDeleted)
 	}
-	// Without a majority nobody counts, and no tracked node may rest on it.
+	// A server without a majority times no session, so no tracked node may rely on its
+	// answer.
 	if c.ReadOnly() && s.tracked.len() > 0 {
 		return
 	}
@@ -222,8 +223,8 @@ func (s events) Expired(session int64) {
 	}
 }
 
-// WhenGone calls fn when the servers are known to have ended a session, at
-// once if it is not one that may still be there. It must not block.
+// WhenGone calls fn when the client knows that the servers have ended a session: at once
+// unless the session may still be there. fn must not block.
 func (s *Session) WhenGone(session int64, fn func()) {
 	s.mu.Lock()
 	waiting, recorded := s.whenGone[session]
@@ -237,13 +238,13 @@ func (s *Session) WhenGone(session int64, fn func()) {
 	}
 }
 
-// lose gives the session up, for the reason that tracked nodes are told. When it returns,
-// that has been done, if need be by somebody else.
+// lose gives the session up, and tells tracked nodes the reason. When it returns, that
+// has been done, by this goroutine or another.
 //
-// Claims come first, and what may let somebody else have the nodes comes after
-// them. That is the end of the connection, as well as the next one, as the servers
-// are told there that the session is over. No tracked node is added meanwhile, since the
-// session is overdue. Telling calls no code of users, so nothing can hold it up.
+// It tells tracked nodes first. After that come the steps that may let another client
+// have the nodes: the end of the connection, and the next connection, which tells the
+// servers that the session is over. No tracked node is added meanwhile, since the session
+// is overdue. To tell calls no code of users, so nothing can hold it up.
 func (s *Session) lose(reason error) {
 	s.mu.Lock()
 	if losing := s.losing; losing != nil {

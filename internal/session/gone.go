@@ -10,11 +10,12 @@ import (
 // ErrNodeDeleted reports a node of ours that was deleted while its session lived.
 var ErrNodeDeleted = errors.New("node deleted")
 
-// GoneError is why a node of ours is gone. That may be known only later. A server that ends
-// a session deletes its nodes first, and tells of each node before it tells of the session.
-// Until it is known whether the session lives, the error matches neither ErrNodeDeleted nor
-// zk.ErrSessionExpired. It becomes known within a round trip, or when a server is found
-// again, or never if the client gives up the session before that or is closed.
+// GoneError is why a node of ours is gone. The client may learn the reason only later. A
+// server that ends a session deletes its nodes first, and tells of each node before it
+// tells of the session. Until the client knows whether the session lives, the error
+// matches neither ErrNodeDeleted nor zk.ErrSessionExpired. It learns that within a round
+// trip, or when it finds a server again. If it gives up the session before that, or is
+// closed, it never does.
 type GoneError struct{ reason atomic.Pointer[error] }
 
 // Error implements error.
@@ -39,8 +40,8 @@ func IsGone(reason error) bool {
 	return errors.As(reason, &gone) || errors.Is(reason, ErrNodeDeleted)
 }
 
-// gone are the nodes of the present session of which it is not known why they
-// are gone. The session's mu guards it.
+// gone has the nodes of the present session that are gone for a reason not known yet. The
+// session's mu guards it.
 type gone struct {
 	waiting []*GoneError
 	asking  bool // a request that will tell is on its way

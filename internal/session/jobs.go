@@ -20,9 +20,9 @@ func (s *Session) Go(work func(ctx context.Context)) bool {
 	return true
 }
 
-// Aside calls what may block for ever, such as a method of a user's type, in a
-// goroutine of its own. Close waits for it, but not for ever. Aside reports false
-// if the session is closed.
+// Aside calls fn in a separate goroutine. It is for code that may block for ever, such as
+// a method of a user's type. Close waits for it, but not for ever. Aside reports false if
+// the session is closed.
 func (s *Session) Aside(call func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -33,13 +33,14 @@ func (s *Session) Aside(call func()) bool {
 	return true
 }
 
-// asideWait is how long Close waits for what was called aside.
+// asideWait is how long Close waits for functions that Aside has called.
 const asideWait = 2 * time.Second
 
 // ErrBlocked reports a call of a user's method that goes on after Close.
 var ErrBlocked = errors.New("a method of a context given to Acquire or Bind does not return")
 
-// joinAside waits for what was called aside, and reports whether it has ended.
+// joinAside waits for functions that Aside has called, and reports whether they have
+// ended.
 func (s *Session) joinAside() bool {
 	s.mu.Lock()
 	s.asideOver = true

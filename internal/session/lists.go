@@ -28,9 +28,9 @@ func List(ctx context.Context, s *Session, c *transport.Conn, list *transport.Ca
 // for all of them, or several requests where one would be too large. With apart each
 // node has a request of its own.
 //
-// Servers before 3.6 do not know the former, and end a connection on which it
-// comes. So it is not tried again by a client whose first one had no answer, or
-// that answer.
+// Servers before 3.6 do not know the request for several, and end the connection on which
+// it comes. So if a client's first such request had no answer, or was answered as
+// unknown, the client does not send another.
 //
 // Source: ZooKeeper's FinalRequestProcessor, multiRead; of 3.5,
 // UnimplementedRequestProcessor.

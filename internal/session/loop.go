@@ -10,8 +10,8 @@ import (
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
-// run watches the clock until the session closes. It minds the end of the session lease,
-// the renewals that put it off, the watches on tracked nodes, and the limits of waits.
+// run watches the clock until the session closes. It looks after the end of the session
+// lease, its renewals, the watches on tracked nodes, and the limits of waits.
 func (s *Session) run() {
 	timer := time.NewTimer(time.Hour)
 	timer.Stop()
@@ -37,8 +37,8 @@ func (s *Session) run() {
 }
 
 // lookAgain is how often the run loop reads the clock while there are tracked nodes.
-// Timers stand still while the machine sleeps: this is how much later than the
-// deadline a context may end that was waited for then.
+// Timers stand still while the machine sleeps. So after a sleep a context may end this
+// much later than its deadline.
 const lookAgain = time.Second
 
 // maintain does what is due and returns when to look again, the zero time for
@@ -99,9 +99,9 @@ func (s *Session) maintainSession(now time.Time) time.Time {
 // longHeld is from when on a tracked node is logged, once.
 const longHeld = 10 * time.Minute
 
-// longHeldLocked returns what logs that nodes have been there for long, in one line
-// for all of them, or nil. A forgotten Release that nobody waits for shows nowhere
-// else.
+// longHeldLocked returns a function that logs, in one line, which nodes have been there
+// for long, or nil. Nothing else shows a forgotten Release of a lock that nobody waits
+// for.
 func (s *Session) longHeldLocked(now time.Time) func() {
 	if now.Before(s.heldLook) {
 		return nil
@@ -128,7 +128,7 @@ func (s *Session) longHeldLocked(now time.Time) func() {
 	}
 }
 
-// useLocked is what the session lease is renewed for.
+// useLocked is the use for which the session lease is renewed.
 func (s *Session) useLocked() lease.Use {
 	switch {
 	case s.tracked.len() > 0:
@@ -184,8 +184,8 @@ func (s *Session) synced(c *transport.Conn, call *transport.Call) {
 	}
 }
 
-// warnLocked returns what logs, once for each connection, that holds are about to be
-// lost although the connection stands, or nil and when to look again.
+// warnLocked returns a function that logs, once for each connection, that holds are about
+// to be lost although the connection works. Or it returns nil and when to look again.
 func (s *Session) warnLocked(now time.Time) (log func(), next time.Time) {
 	if s.warned || s.tracked.granted() == 0 || s.cfg.Lease != lease.ByQuorum {
 		return nil, time.Time{}
@@ -208,9 +208,9 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// limitLocked is when the session counts as lost if nothing more is heard. What
-// the rule for ensembles proves is for tracked nodes: without any it would lapse whenever
-// nothing is written.
+// limitLocked is when the session counts as lost if no server answers any more. Only with
+// tracked nodes does it go by the rule for ensembles. Without any, nothing is written for
+// a time, and by that rule the session would count as lost.
 func (s *Session) limitLocked() time.Time {
 	limit := s.lease.Heard()
 	if s.tracked.granted() > 0 {
@@ -222,8 +222,8 @@ func (s *Session) limitLocked() time.Time {
 	return limit
 }
 
-// overdueLocked is whether the limit has passed. Once it was seen to have,
-// nothing that comes later can make the session believed in again.
+// overdueLocked is whether the limit has passed. Once the session was seen to be overdue,
+// no later reply changes that.
 func (s *Session) overdueLocked(now time.Time) bool {
 	if !s.overdue && s.id != 0 && !now.Before(s.limitLocked()) {
 		s.overdue = true

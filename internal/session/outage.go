@@ -2,7 +2,7 @@ package session
 
 import "time"
 
-// outage is the time without a connection. The log tells of it when it has lasted for a
+// outage is the time without a connection. The client logs it when it has lasted for a
 // second, or when a server has turned us away, and then ever more seldom.
 type outage struct {
 	since  time.Time

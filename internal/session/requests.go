@@ -14,17 +14,17 @@ import (
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
-// Barrier is a request behind which reads, on the same connection, show every write that
-// any server took in before. It is a write that changes nothing. A sync is not enough: the
-// server that leads answers it before it has applied what others have, and a sync takes
-// part in no vote.
+// Barrier is a write that changes nothing. Reads behind it, on the same connection, show
+// every write that any server had received before. A sync is not enough: the leader may
+// answer it before it has applied writes that others have applied, and the servers do not
+// vote on a sync.
 func Barrier(path string) *transport.Call {
 	check := wire.MultiOp{Op: wire.OpCheck, Request: &wire.PathVersionRequest{Path: path, Version: -1}}
 	return transport.NewCall(wire.OpMulti, &wire.MultiRequest{Ops: []wire.MultiOp{check}})
 }
 
-// AwaitBarrier waits for it. That its node is not there, or not for our eyes,
-// does not matter.
+// AwaitBarrier waits for it. It does not matter if its node does not exist, or if we may
+// not read it.
 func AwaitBarrier(ctx context.Context, s *Session, c *transport.Conn, barrier *transport.Call) error {
 	err := s.Await(ctx, c, barrier, false)
 	if errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNoAuth) {
@@ -56,9 +56,8 @@ func has(protection string) func(name []byte) bool {
 	return func(name []byte) bool { return bytes.HasPrefix(name, []byte(protection)) }
 }
 
-// FindOwn is Find for names that match, of ephemeral nodes of the session that c
-// belongs to. Where the list is longer than we accept, servers from 3.6 on are asked
-// for the session's own nodes instead.
+// FindOwn is Find for ephemeral nodes of c's session whose names match. If the list is
+// longer than we accept, it asks servers from 3.6 on for the session's own nodes instead.
 //
 // Source: ZooKeeper's FinalRequestProcessor, getEphemerals.
 func FindOwn(ctx context.Context, s *Session, c *transport.Conn, parent string, match func(name []byte) bool) ([]string, error) {

@@ -1,7 +1,7 @@
 package session
 
-// MostOperations and mostInTransaction bound a transaction where several will do as
-// well, as a server does nothing else meanwhile.
+// MostOperations and mostInTransaction bound a transaction that may be split into
+// several, since a server does nothing else meanwhile.
 const (
 	MostOperations    = 500
 	mostInTransaction = 512 << 10
@@ -11,8 +11,7 @@ const (
 // request is allowed.
 func MostInTransaction(s *Session) int { return min(mostInTransaction, s.cfg.Transport.MaxRequest) }
 
-// Room is what there is room for in a transaction, each operation of which names a
-// node and no more.
+// Room is the room left in a transaction whose operations have a path and no data.
 type Room struct{ ops, bytes int }
 
 const (

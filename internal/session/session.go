@@ -50,11 +50,11 @@ type Config struct {
 
 // Session is safe for use by many goroutines.
 //
-// One mutex decides over connection, session lease and tracked nodes. What has changed
-// is told without it.
+// One mutex guards connection, session lease and tracked nodes. Changes are told without
+// it.
 //
-// Lock order: none. mu, the registry's mutex and a connection's are never held
-// together, save that the registry queues requests under its own.
+// Lock order: none. mu, the registry's mutex and a connection's are never held together.
+// The only exception is the registry, which queues requests under its own mutex.
 type Session struct {
 	cfg       Config
 	clock     Clock
@@ -81,9 +81,9 @@ type Session struct {
 	// session's own nodes, see learnEphemerals.
 	ephemeralsLost   atomic.Int32
 	ephemeralsLostOn atomic.Pointer[transport.Conn] // the last of them
-	// sure is until when, since the session object was opened, all tracked nodes are held
-	// that are: the deadline when somebody last asked. It is 0 before, and once
-	// tracked nodes are in doubt.
+	// sure is until when all tracked nodes that are held stay so, counted from the
+	// opening of the session object. It is the deadline at the time of the last question.
+	// It is 0 before that, and once tracked nodes are in doubt.
 	sure atomic.Int64
 
 	mu          sync.Mutex // guards the fields below
@@ -117,7 +117,7 @@ type Session struct {
 	closeErr    error
 }
 
-// Seams are where tests put something else.
+// Seams are parts that tests replace.
 type Seams struct {
 	Clock  Clock          // by which the session lease is counted; nil for that of the machine
 	Random *random.Source // nil for what nobody can foresee
@@ -174,7 +174,7 @@ func (s *Session) Report(err error) {
 // States delivers every change of state, beginning with the present one.
 func (s *Session) States() listeners.Source[listeners.State] { return &s.states }
 
-// Errors delivers what fails with no caller to tell.
+// Errors delivers failures that no call can return.
 func (s *Session) Errors() listeners.Source[error] { return &s.errors }
 
 // Log is where the client logs.
@@ -215,7 +215,7 @@ func (s *Session) setStateLocked(to listeners.State) {
 	s.tracing.connection(s, to)
 }
 
-// tellLocked wakes those who wait for a change.
+// tellLocked wakes the goroutines that wait for a change.
 func (s *Session) tellLocked() {
 	close(s.changed)
 	s.changed = make(chan struct{})
@@ -227,7 +227,8 @@ func (s *Session) Deadlines() *deadline.List { return s.deadlines }
 // Done is closed when the session begins to close.
 func (s *Session) Done() <-chan struct{} { return s.life.Done() }
 
-// wakeBefore wakes the run loop unless it looks by then. What is due was noted before.
+// wakeBefore wakes the run loop unless it looks by then. The caller has noted before what
+// is due.
 func (s *Session) wakeBefore(due time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -248,8 +249,8 @@ func (s *Session) wakeLocked() {
 	}
 }
 
-// Close ends tracked nodes, watches, background work and the session, in this order,
-// and waits for every goroutine, at most CloseTimeout and a little. It returns nil
+// Close ends tracked nodes, watches, background work and the session, in this order. It
+// waits for every goroutine, for slightly more than CloseTimeout at most. It returns nil
 // if the servers were told, or have said that the session is over. Errors match
 // transport.ErrNotTold, if nodes of the session may be left, transport.ErrStuck and
 // ErrBlocked. A second Close waits for the first and returns its error.

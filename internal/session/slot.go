@@ -3,7 +3,7 @@ package session
 // Slot is a place for something that a package keeps for each client. It is a variable
 // of the package.
 type Slot[T any] struct {
-	// New makes it, when it is asked for first. It must not ask for it.
+	// New makes the thing at the first call of Of. It must not call Of itself.
 	New func(*Session) *T
 }
 

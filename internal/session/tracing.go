@@ -30,7 +30,7 @@ func (t *Tracing) start(s *Session, tracer monitor.Tracer) {
 	t.aside.Listen(func(fn func()) { fn() })
 }
 
-// On is whether anybody hears of operations that end well.
+// On is whether the tracer or the log takes operations that end well.
 func (t *Tracing) On() bool { return t.tracer != nil || t.log.Core().Enabled(zapcore.DebugLevel) }
 
 // Traces is whether there is a tracer.
@@ -67,8 +67,8 @@ func (t *Tracing) Event(ctx context.Context, e monitor.Event) {
 	}
 }
 
-// Aside runs fn in order with what else is told aside. It is for goroutines that nobody may
-// hold up.
+// Aside runs fn in another goroutine, in the order of the calls of Aside. It is for
+// goroutines that nothing may hold up.
 func (t *Tracing) Aside(fn func()) { t.aside.Publish(fn) }
 
 // recovered is deferred around code of the tracer's.
@@ -81,8 +81,8 @@ func (t *Tracing) recovered(then func()) {
 	}
 }
 
-// LockFields are what log lines say of a lock. What a program writes into the nodes of a lock
-// is its own affair, and not logged; of an election it is the candidate's id.
+// LockFields are the fields that log lines have of a lock. The data that a program writes
+// into the nodes of a lock is not logged. For an election it is, as the candidate's id.
 func LockFields(l monitor.Lock) []zap.Field {
 	fields := []zap.Field{zap.String("kind", l.Kind), zap.String("path", l.Path)}
 	if l.Node != "" {
@@ -180,7 +180,7 @@ func (s *Session) Stats() monitor.Stats {
 	return st
 }
 
-// Inspector knows what locks do with a session.
+// Inspector says what locks hold and wait for in a session.
 type Inspector interface {
 	Holds() []monitor.HoldInfo
 	Waiters() []monitor.WaiterInfo
@@ -198,7 +198,7 @@ func (s *Session) Holds() []monitor.HoldInfo {
 	return nil
 }
 
-// Waiters are those who wait for locks.
+// Waiters are the goroutines that wait for locks.
 func (s *Session) Waiters() []monitor.WaiterInfo {
 	if by := s.inspector.Load(); by != nil {
 		return (*by).Waiters()

@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
-// TrackedState is how sure a tracked node is.
+// TrackedState says how sure the session is of a tracked node.
 type TrackedState int8
 
 // The states of a tracked node.
@@ -45,14 +45,14 @@ type TrackedNode struct {
 	links   [2]trackedLink
 }
 
-// NodeOwner is whom a tracked node belongs to.
+// NodeOwner is the owner of a tracked node.
 type NodeOwner interface {
 	// NodeChanged hears of each change of the node, in order. It must not block.
 	NodeChanged(node *TrackedNode, state TrackedState, reason error)
 }
 
-// KeepReady says that tracked nodes are likely to be made: enough is asked from now on
-// for a creation to be all that a tracked node needs.
+// KeepReady says that tracked nodes are likely to be made. From now on the session sends
+// enough requests that a tracked node needs nothing but its creation.
 func (s *Session) KeepReady() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,7 +138,8 @@ func (s *Session) grantWaitingLocked(now time.Time) {
 	}
 }
 
-// deniedLocked says why no tracked node in a session can be held now.
+// deniedLocked is the reason why no tracked node in a session can be held now, if there
+// is one.
 func (s *Session) deniedLocked(session int64, now time.Time) error {
 	switch {
 	case s.closed:
@@ -153,10 +154,10 @@ func (s *Session) deniedLocked(session int64, now time.Time) error {
 	return nil
 }
 
-// Pass gives a tracked node to another of this process: that hears of each change
-// from now on, and the former owner of those before. It fails, and changes nothing,
-// unless the tracked node is held, a connection is up, and nothing but the servers can
-// end the session for a quarter of its timeout.
+// Pass gives a tracked node to another owner in this process. That owner hears of each
+// change from now on, and the former owner has heard of those before. Pass fails, and
+// changes nothing, unless the tracked node is held, a connection is up, and the session
+// lease lasts for another quarter of the timeout.
 func (node *TrackedNode) Pass(owner NodeOwner) error {
 	s := node.session
 	s.mu.Lock()
@@ -228,7 +229,7 @@ func Owners(s *Session) []NodeOwner {
 	return owners
 }
 
-// change is a tracked node's news, to be told without the lock.
+// change is a change of a tracked node, to be told without the lock.
 type change struct {
 	node   *TrackedNode
 	owner  NodeOwner // whose node it was then
@@ -290,10 +291,10 @@ type check struct {
 	nodes []*TrackedNode
 }
 
-// nextCheckLocked picks what to check: tracked nodes in doubt first, then those that were
-// not checked for longest; with verify only the former. A node that we may not read is left
-// to lookAt, unless there is no other. The ensemble's leader logs the refusal as well,
-// which proves as much of the session.
+// nextCheckLocked picks nodes to check: tracked nodes in doubt first, then those that
+// were not checked for longest; with verify only the former. It leaves a node that we may
+// not read to lookAt, unless there is no other. The ensemble leader logs the refusal of
+// such a check, which proves as much about the session.
 func (s *Session) nextCheckLocked(verify bool) *check {
 	picked := s.tracked.pick(RoomOf(s), verify)
 	if len(picked) == 0 {
@@ -398,8 +399,8 @@ func (s *Session) seen(c *transport.Conn, node *TrackedNode, code wire.Code) {
 	s.inquire()
 }
 
-// watchAfter is how old a tracked node is when its node gets a watch, which costs a
-// request: most are released before.
+// watchAfter is how old a tracked node is when its node gets a watch. A watch costs a
+// request, and most nodes are released before that.
 const watchAfter = 100 * time.Millisecond
 
 // watchAllTracked sets watches on tracked nodes that have lasted, and

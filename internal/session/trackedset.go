@@ -6,8 +6,8 @@ import "time"
 // of the run loop costs does not grow with their number. The session's mu guards
 // them.
 //
-// Each tracked node is in the one list that fits its state, and besides in unwatched
-// until somebody sets a watch on its node.
+// Each tracked node is in the one list that fits its state. It is also in unwatched until
+// the session sets a watch on its node.
 type trackedNodes struct {
 	sure      trackedList // held; those that were not checked for longest first
 	uncertain trackedList
@@ -101,7 +101,7 @@ func (c *trackedNodes) granted() int {
 
 func (c *trackedNodes) has(node *TrackedNode) bool { return node.links[linkState].in != nil }
 
-// hasUncertain is whether a tracked node waits to be checked, which is not put off.
+// hasUncertain is whether a tracked node waits for a check that must not be put off.
 func (c *trackedNodes) hasUncertain() bool { return c.uncertain.n > 0 }
 
 // add takes in a tracked node that is held.
@@ -171,7 +171,7 @@ func (c *trackedNodes) pick(most Room, verify bool) []*TrackedNode {
 	return nil
 }
 
-// unasked says that the checks of tracked nodes have not told how they stand.
+// unasked says that the checks of these tracked nodes have told nothing of them.
 func (c *trackedNodes) unasked(all []*TrackedNode) {
 	for _, node := range all {
 		if node.links[linkState].in == &c.asked {

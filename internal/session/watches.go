@@ -20,7 +20,8 @@ func WatchData(ctx context.Context, s *Session, c *transport.Conn, path string, 
 	return s.setWatch(ctx, c, wire.OpGetData, watch.Data, path, fn)
 }
 
-// WatchExists asks for a node with a watch, which stands also if there is none.
+// WatchExists asks whether a node exists and sets a watch, also if the node does not
+// exist.
 func WatchExists(ctx context.Context, s *Session, c *transport.Conn, path string, fn func(Event)) (*transport.Call, *Watch, error) {
 	return s.setWatch(ctx, c, wire.OpExists, watch.Exists, path, fn)
 }

@@ -8,16 +8,16 @@ import (
 
 // window bounds the requests of the user that are on their way.
 //
-// Servers answer the requests of a session in their order, so a renewal or a ping
-// waits for all that was sent before. Were there no bound, a crowd of goroutines
-// could keep a healthy session from being renewed in time. So the window is as large
-// as makes answers wait for a sixteenth of the session timeout, which costs no
-// throughput: servers have enough to do for all that time. How long answers wait is
-// what they take longer than the quickest on this connection; or than what they take
-// when the window is as small as can be.
+// Servers answer the requests of a session in their order, so a renewal or a ping waits
+// for all requests before it. Without a bound, a crowd of goroutines could keep a healthy
+// session from being renewed in time. So the window grows until answers wait for a
+// sixteenth of the session timeout. This costs no throughput, since the servers have
+// enough to do for all that time. The wait of an answer is the time by which it takes
+// longer than the quickest answer on this connection, or than an answer while the window
+// is as small as it can be.
 //
-// It begins small and grows by one with each answer, as TCP does, and once it has
-// been too large by an eighth in each round.
+// It begins small and grows by one with each answer, as in TCP. Once it has been too
+// large, it grows by an eighth in each round.
 type window struct {
 	mu       sync.Mutex // guards the fields below
 	timeout  time.Duration
@@ -138,8 +138,8 @@ func (w *window) Leave(n int) {
 	w.wakeLocked()
 }
 
-// wakeLocked lets those in who have waited for longest. More than fit may enter
-// together, as they are sent together.
+// wakeLocked lets the requests in that have waited for longest. More than fit may enter
+// together if they are sent together.
 func (w *window) wakeLocked() {
 	for p := w.queue.first; p != nil && w.used < w.size; p = w.queue.first {
 		w.queue.remove(p)
@@ -184,7 +184,7 @@ type slotRequest struct {
 	prev, next *slotRequest
 }
 
-// slotQueue are those who wait, first to last.
+// slotQueue is the requests that wait, first to last.
 type slotQueue struct{ first, last *slotRequest }
 
 func (q *slotQueue) push(p *slotRequest) {

@@ -43,12 +43,11 @@ func newRemoval(s *session.Session, path string) *Removal {
 	return &Removal{session: s, path: path, answered: make(chan struct{})}
 }
 
-// Wait waits until the servers have confirmed or refused or there is nobody to
-// ask any more, for limit at most. It returns nil if the servers confirmed,
-// ErrNoNode if the node had been gone before, ErrSessionOver if it went or will
-// go with the session, ErrClosed if the session is being closed, a refusal, or
-// ErrLate; after the last two it is tried again in the background. It is called
-// once.
+// Wait waits until the servers have confirmed or refused, or until no server can be asked
+// any more, for limit at most. It returns nil if the servers confirmed, and ErrNoNode if
+// the node had been gone before. It returns ErrSessionOver if the node went or will go
+// with the session, and ErrClosed if the session is being closed. Other errors are a
+// refusal and ErrLate; after these the removal goes on in the background. Call Wait once.
 func (r *Removal) Wait(limit time.Duration) error {
 	r.expect(limit)
 	select {
@@ -74,7 +73,7 @@ func (r *Removal) waitClosing(limit time.Duration) {
 	}
 }
 
-// expect sees to it that the removal is answered within the limit.
+// expect makes the removal end its wait after the limit.
 func (r *Removal) expect(limit time.Duration) {
 	if limit <= 0 {
 		r.GiveUp()
@@ -86,7 +85,7 @@ func (r *Removal) expect(limit time.Duration) {
 	}
 }
 
-// GiveUp ends Wait as its limit does.
+// GiveUp ends Wait, as its limit would.
 func (r *Removal) GiveUp() { r.tell(ErrLate) }
 
 // Then calls fn when it is over: with nil or ErrNoNode if the node is gone, else
@@ -152,7 +151,7 @@ func deletion(path string) *transport.Call {
 	return transport.NewCall(wire.OpDelete, &wire.PathVersionRequest{Path: path, Version: -1})
 }
 
-// attempted takes in how the first attempt went.
+// attempted handles the result of the first attempt.
 func (r *Removal) attempted(id int64, err error) {
 	if r.ends(err) {
 		return
@@ -164,7 +163,7 @@ func (r *Removal) attempted(id int64, err error) {
 	removeLater(r.session, id, left)
 }
 
-// ends takes in how an attempt went, and reports whether it was the last one.
+// ends handles the result of an attempt, and reports whether it was the last one.
 func (r *Removal) ends(err error) bool {
 	switch {
 	case errors.Is(err, session.ErrOutcomeUnknown):
@@ -212,8 +211,8 @@ func removeLater(s *session.Session, id int64, left []*Removal) {
 	}
 }
 
-// removeEach tries once to delete nodes, and returns those that are left. A node
-// that we are not let delete is tried again as well: it stands in the way of
+// removeEach tries once to delete nodes, and returns those that are left. These include
+// nodes that the servers do not let us delete, since such a node is in the way of
 // everybody.
 func removeEach(ctx context.Context, s *session.Session, id int64, all []*Removal) (left []*Removal) {
 	c, err := s.ConnIn(ctx, id)
@@ -334,8 +333,8 @@ func (b *removals) takeAll() []*Removal {
 	return all
 }
 
-// RemoveDoubtful sees to it that a protected ephemeral node goes whose creation
-// has no known outcome. The call is waited for, then the node looked for.
+// RemoveDoubtful deletes a protected ephemeral node whose creation has no known outcome.
+// It waits for the call to end, and then looks for the node.
 func RemoveDoubtful(s *session.Session, id int64, call *transport.Call, parent, protection string) {
 	doubtful := func() bool {
 		var lost *transport.LostError

@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-zk/paddock/internal/session/nodename"
 )
 
-// swept is where sweeps look: below one parent, for nodes of one session.
+// swept is the place where sweeps look: below one parent, for nodes of one session.
 type swept struct {
 	session int64
 	parent  string
@@ -30,9 +30,8 @@ var sweepsSlot = session.Slot[sweeps]{New: func(s *session.Session) *sweeps {
 	return &sweeps{session: s, wanted: make(map[swept][]string)}
 }}
 
-// Sweep deletes in the background what stands under parent with a protection. It
-// is for ephemeral nodes of the session given. Sweeps of one parent share their
-// lists.
+// Sweep deletes in the background the nodes under parent that have a protection. It is
+// for ephemeral nodes of the given session. Sweeps of one parent share their lists.
 func Sweep(s *session.Session, id int64, parent, protection string) {
 	all, where := sweepsSlot.Of(s), swept{id, parent}
 	all.mu.Lock()

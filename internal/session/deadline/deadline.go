@@ -1,6 +1,6 @@
-// Package deadline keeps the limits of waits. One goroutine ends those that are due.
-// With a timer for each, each would wake up a sleeping thread: most are due before all
-// other timers of a process. That costs a good part of a round trip.
+// Package deadline keeps the limits of waits. One goroutine ends the waits that are due.
+// If each wait had a timer, each would wake up a sleeping thread, since most are due
+// before all other timers of a process. That costs a good part of a round trip.
 package deadline
 
 import (
@@ -21,7 +21,8 @@ type Entry struct {
 	prev, next *Entry
 }
 
-// List are waits, the first due first. No other mutex is taken while its own is held.
+// List is a list of waits, the first due first. No other mutex is taken while its own is
+// held.
 type List struct {
 	now  func() time.Time
 	poke func(due time.Time)

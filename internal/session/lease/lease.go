@@ -1,6 +1,7 @@
-// Package lease reckons until when the servers cannot have ended a session, and
-// when to send what to prove it for longer. It has no clock, no goroutine and no
-// connection: it is told what was sent and answered, and at what time.
+// Package lease computes until when the servers cannot have ended a session. It also says
+// when to send which request to prove the session for longer. It has no clock, no
+// goroutine and no connection: its caller says what was sent and answered, and at what
+// time.
 //
 // # What is proved
 //
@@ -20,11 +21,11 @@
 //   - A confirmation: a committed write, sent no earlier than v2. However long it
 //     takes, it proves the session until s plus the timeout.
 //
-// D is the time between two pings: half a tick, which is at most a quarter of
-// the timeout T unless minSessionTimeout was lowered. E is T/24, and R is T/3, or
-// D + T/24 where the servers' tick is stated. One request may be several of these
-// for different touches. A request to connect is passed on to the leader as it
-// is, so it needs the confirmation only.
+// D is the time between two pings: half a tick, which is at most a quarter of the timeout
+// T unless minSessionTimeout was lowered. E is T/24. R is T/3, or D + T/24 if the
+// servers' tick is stated. One request may be several of these for different touches. A
+// follower passes a request to connect on to the leader, so it needs the confirmation
+// only.
 //
 // # Why it is proved
 //
@@ -41,19 +42,20 @@
 //  4. The confirmation is sent after v2. So the follower passes it on behind its
 //     answer to the ping. A leader that handles the confirmation has handled the
 //     touch before, and after s.
-//  5. The confirmation was committed. So its leader had a majority, and had not
-//     begun to end the session when it handled the write; it refuses it else. So
-//     the touch counted, and this leader keeps the session until s + T or later.
+//  5. The confirmation was committed. So its leader had a majority, and had not begun to
+//     end the session when it handled the write. Otherwise it would have refused the
+//     write. So the touch counted, and this leader keeps the session until s + T or
+//     later.
 //  6. A later leader is elected after the confirmation was committed, and gives
 //     each session its full timeout. A follower that changes its leader closes
 //     the connections of its clients, so all of this is about one leader.
 //
-// How long requests, replies and disks take does not enter, nor how long a server
-// stood still. What is assumed: the tick as said; a ping that is late by E at
-// most, as in 2; clocks whose rates differ by no more than one percent; that all
-// servers grant the same timeout; no observer behind another (ObserverMaster).
-// docs/decisions/001-session-lease.md says how late pings are, and what else was
-// considered.
+// It does not matter how long requests, replies and disks take, or how long a server
+// stood still. The argument assumes the tick as above, and pings that are late by E at
+// most, as in step 2. It assumes that the rates of clocks differ by no more than one
+// percent. It assumes that all servers grant the same timeout, and that no observer is
+// behind another (ObserverMaster). docs/decisions/001-session-lease.md says how late
+// pings are, and what else was considered.
 //
 // Source: ZooKeeper's Leader.lead and processSync, LearnerHandler.ping and run,
 // Learner.ping and request, LearnerSessionTracker, SessionTrackerImpl.
@@ -72,16 +74,16 @@ const (
 	ByServer
 )
 
-// Terms are what a lease is reckoned by.
+// Terms are what a lease is computed from.
 type Terms struct {
 	Rule    Rule
 	Timeout time.Duration // of the session, as granted
 	Tick    time.Duration // no less than the servers'; 0 stands for half of the timeout
 }
 
-// What a deadline is earlier by than the servers' timeout: a part for clocks that
-// differ by a percent, and a time by which timers and goroutines may be late. On
-// one busy processor that is 40 ms.
+// A deadline is earlier than the servers' timeout by these: a part of it for clocks that
+// differ by a percent, and a time by which timers and goroutines may be late. On one busy
+// processor they are late by 40 ms.
 const (
 	rateAllowance  = 64
 	timerAllowance = 30 * time.Millisecond
@@ -106,8 +108,8 @@ func (t Terms) pingDue() time.Duration {
 // late is E: how much later than a first answer of the leader its ping may be.
 func (t Terms) late() time.Duration { return max(t.Timeout/24, leastLate) }
 
-// leastLate is what E is at least: what makes a ping late is how a busy machine
-// schedules threads, which does not depend on the session timeout.
+// leastLate is the least E. A ping is late because of how a busy machine schedules
+// threads, which does not depend on the session timeout.
 const leastLate = 200 * time.Millisecond
 
 // relay is R: how long after a touch its second voucher may be sent.
@@ -118,11 +120,11 @@ func (t Terms) relay() time.Duration {
 	return t.Timeout / 3
 }
 
-// spacing thins out the touches that are remembered: which of them is confirmed
-// matters to a small part of the timeout only.
+// spacing is the least time between two touches that are remembered. To remember more
+// would change the lease by a small part of the timeout only.
 func (t Terms) spacing() time.Duration { return t.Timeout / 96 }
 
-// Evidence is what a reply can be of the proof of a touch.
+// Evidence is which step of a proof a reply can be.
 type Evidence int8
 
 // The kinds of evidence. Each is also those before it.
@@ -146,8 +148,8 @@ type touch struct {
 	wanted         bool      // a renewal began with it
 }
 
-// Lease is what is known of one session. The zero value knows of none. It is not
-// safe for concurrent use.
+// Lease is what the client knows of one session. The zero value is for no session. It is
+// not safe for concurrent use.
 type Lease struct {
 	terms  Terms
 	heard  time.Time // until when the server that we are connected to keeps the session, if it decides
@@ -191,12 +193,12 @@ func (l *Lease) Deadline() time.Time {
 	return l.proved
 }
 
-// Heard is when the lease ends if the server that we are connected to decides. A
-// session that nothing rests on is given up then.
+// Heard is when the lease ends by the rule ByServer: the server that we are connected to
+// decides. A session without holds is given up then.
 func (l *Lease) Heard() time.Time { return l.heard }
 
-// Replied takes in a reply; they come in the order in which they were received.
-// It reports whether Renew may have something to do that it had not before.
+// Replied handles a reply. Replies must come in the order in which they were received. It
+// reports whether Renew may have something new to do.
 func (l *Lease) Replied(r Reply) (news bool) {
 	raise(&l.heard, r.Sent.Add(l.terms.Span()))
 	if l.terms.Rule == ByServer {
@@ -230,7 +232,7 @@ func (l *Lease) confirm(by time.Time) bool {
 	return true
 }
 
-// vouch takes in a voucher.
+// vouch handles a voucher.
 func (l *Lease) vouch(r Reply) (news bool) {
 	for l.full < l.half && !r.Sent.Before(l.secondDue(l.full)) {
 		l.touches[l.full].vouched = r.Received
@@ -253,8 +255,8 @@ func (l *Lease) secondDue(i int) time.Time {
 	return later(l.touches[i].received.Add(l.terms.relay()), l.touches[i].vouched.Add(l.terms.late()))
 }
 
-// remember takes in a touch, unless it is close to the one before. The first that
-// was sent since a renewal began is that renewal's.
+// remember keeps a touch, unless it is close to the one before. The first touch that was
+// sent since a renewal began belongs to that renewal.
 func (l *Lease) remember(r Reply) (news bool) {
 	n, begun := len(l.touches), 0
 	for begun < len(l.begun) && !r.Sent.Before(l.begun[begun]) {

@@ -2,7 +2,7 @@ package lease
 
 import "time"
 
-// Use says what a session is used for, and so what is worth asking for.
+// Use says what a session is used for, and so which requests are worth sending.
 type Use int8
 
 // The uses of a session.
@@ -23,19 +23,18 @@ const (
 
 // schedule is what has been sent, and when more may be.
 //
-// A renewal begins with a request that becomes a touch, and goes on with its two
-// vouchers and its confirmation, each as soon as it may be sent. One begins each
-// pace, whatever has become of those before, so several are on their way at once.
-// What the user sends counts like what is sent for a renewal, and what is sent for
-// one counts for all.
+// A renewal begins with a request that becomes a touch. Its two vouchers and its
+// confirmation follow, each as soon as it may be sent. A new renewal begins at each pace,
+// whether or not earlier ones are complete, so several are under way at once. The user's
+// requests count as well, and a request for one renewal counts for all.
 //
-// Servers answer in the order of the requests, so what is sent behind a slow write
-// is answered as late. Where writes take longer than syncs, renewals are as far
-// apart as it takes for no voucher to be sent behind a confirmation.
+// Servers answer in the order of the requests, so a request behind a slow write is
+// answered as late as the write. If writes take longer than syncs, renewals are so far
+// apart that no voucher is sent behind a confirmation.
 //
 // The pace follows from the time that a renewal takes, by the slowest of the recent
-// answers, such that a pause of the servers of a third of the timeout can come at
-// any moment; or, if round trips are long, of three quarters of the time that is left.
+// answers. With this pace the servers may pause for a third of the timeout at any moment.
+// If round trips are long, they may pause for three quarters of the time that is left.
 type schedule struct {
 	connect     time.Time // when the connect request was sent
 	sync, write trip
@@ -102,8 +101,8 @@ func newSchedule(connect, now time.Time, begun []time.Time) schedule {
 	return schedule{connect: connect, sync: t, write: t, began: connect, begun: begun}
 }
 
-// answered takes in how long the leader took. Of a sync that may have had to wait
-// for a write, that is only how long it took at most.
+// answered learns how long the leader took. A sync may have had to wait for a write; for
+// such a sync the time is only an upper limit.
 func (l *Lease) answered(r Reply) {
 	took := r.Received.Sub(r.Sent)
 	switch {
@@ -118,8 +117,8 @@ func (l *Lease) answered(r Reply) {
 	}
 }
 
-// Refused says that a step was answered, but not as wanted: it is repeated after a
-// pause, and a longer one the next time.
+// Refused says that the servers refused a step. It is repeated after a pause, which is
+// longer the next time.
 func (l *Lease) Refused(s Step, now time.Time) {
 	if s&Sync != 0 {
 		l.synced = time.Time{}
@@ -143,7 +142,7 @@ func (l *Lease) vouched() time.Duration {
 	return max(l.terms.relay(), l.terms.pingDue()+l.sync.slow+l.terms.late())
 }
 
-// plan is what is worth sending.
+// plan says what is worth sending.
 type plan struct {
 	pace  time.Duration // from the beginning of one renewal to that of the next
 	merge time.Duration // by which one may be put off to begin with the voucher of another
@@ -173,8 +172,8 @@ func (l *Lease) plan(now time.Time, use Use) plan {
 // is in the way of the next, unless they follow each other as planned.
 func (l *Lease) inTheWay() bool { return l.write.slow-l.sync.slow > l.terms.Timeout/verySlowWrite }
 
-// startAfresh has renewals begin with what is sent now. Those that have begun while
-// nothing was held are not confirmed where that would be in the way of these.
+// startAfresh makes a renewal begin with the next request. Renewals that began while
+// nothing was held are not confirmed if that would be in the way of the new ones.
 func (l *Lease) startAfresh() {
 	if !l.inTheWay() {
 		return
@@ -185,8 +184,8 @@ func (l *Lease) startAfresh() {
 	}
 }
 
-// planBehind is the plan if what is sent behind a write waits for so long. A
-// confirmation is sent when the second voucher is answered.
+// planBehind is the plan if a request behind a write waits for so long. A confirmation is
+// sent when the second voucher is answered.
 func (l *Lease) planBehind(behind time.Duration, p plan) plan {
 	vouched, first := l.vouched(), l.terms.pingDue()
 	switch {
@@ -200,8 +199,8 @@ func (l *Lease) planBehind(behind time.Duration, p plan) plan {
 	return plan{pace: vouched + behind}
 }
 
-// Renew returns what to send now, which counts as sent, and when to ask again, the
-// zero time for not before Replied has news.
+// Renew returns what to send now, which then counts as sent, and when to call Renew
+// again. The zero time means not before Replied reports news.
 func (l *Lease) Renew(now time.Time, use Use) (do Step, next time.Time) {
 	if use == Unused || l.terms.Rule == ByServer || l.connect.IsZero() {
 		return 0, time.Time{}
@@ -267,9 +266,9 @@ func (l *Lease) syncDue(p plan) time.Time {
 	return later(due, l.sync.until)
 }
 
-// Enough reports whether enough of the lease is left to grant a hold. If a renewal
-// is about to come too late for the first hold on a connection, but later ones will
-// be in time, it waits for that one.
+// Enough reports whether enough of the lease is left to grant a hold. For the first hold
+// on a connection the present renewal may come too late, although later ones will be in
+// time. Enough is false until that renewal is done.
 func (l *Lease) Enough(now time.Time) bool {
 	until := l.Deadline()
 	if until.IsZero() || until.Sub(now) < l.terms.Timeout/leastClaim {
@@ -304,7 +303,7 @@ func (l *Lease) expected(now time.Time) time.Time {
 	return later(due, now).Add(l.sync.slow + l.write.slow)
 }
 
-// Short is when so little is left that a hold is about to be lost.
+// Short is the time from which on a hold is about to be lost.
 func (l *Lease) Short() time.Time { return l.proved.Add(-l.terms.Timeout / nearlyOver) }
 
 // Sooner is the earlier of two times of which a zero one is none.

@@ -1,9 +1,8 @@
-// Package nodename is how nodes are named that a client must find again, or whose
-// owner must be told from others. It is pure: its caller draws the random bytes.
+// Package nodename makes and reads the names of nodes that a client must find again, or
+// whose owner must be told from others. It is pure: its caller draws the random bytes.
 //
-// A protected node has a name that nobody else gives: the mark, a UUID and a
-// dash before the name asked for. If the reply to its creation is lost, it is
-// found by that.
+// A protected node has a unique name: the mark, a UUID and a dash before the name asked
+// for. If the reply to its creation is lost, the client finds the node by that prefix.
 //
 // Source: Curator's ProtectedUtils; the form is the same, so Java's helpers
 // recognise it.
@@ -20,9 +19,9 @@ const Mark = "_c_"
 // prefixLen is how long a protection is.
 const prefixLen = len(Mark) + 36 + 1
 
-// Tag tells the owners of nodes apart that share a session. It stands in the
-// last part of a UUID of version 8, which leaves its content to whoever makes
-// it; those of other libraries are of version 4.
+// Tag tells apart the owners of nodes that share a session. It is the last part of a UUID
+// of version 8, whose content its maker may choose. UUIDs of other libraries are of
+// version 4.
 //
 // Its first half says when the owner began, by the servers' transactions. The
 // clocks of processes differ, and their transactions do not. The second half is random.
@@ -40,9 +39,10 @@ func NewTag(zxid int64, rnd [3]byte) Tag {
 // beganLen is how many digits of a tag say when its owner began.
 const beganLen = 6
 
-// Younger is whether the owner with a tag, as text, began after another. One of two
-// different tags always is. The numbers come round after four billion transactions, and after
-// 16 changes of the leader. So younger is the one that is less than half a round ahead.
+// Younger is whether the owner with a tag, as text, began after another. Of two different
+// tags one is always the younger. The numbers start again after four billion
+// transactions, and after 16 changes of the leader. So the younger tag is the one that is
+// less than half of that range ahead.
 func Younger(tag, than string) bool {
 	t, errT := strconv.ParseUint(tag[:min(len(tag), beganLen)], 16, 32)
 	o, errO := strconv.ParseUint(than[:min(len(than), beganLen)], 16, 32)

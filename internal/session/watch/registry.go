@@ -1,6 +1,6 @@
-// Package watch keeps the watches of one session on its servers: which stand, who
-// waits for each, and which are to be set again on the next connection. It sends its
-// requests by itself, and has a mutex of its own.
+// Package watch keeps the watches of one session on its servers. It knows which are set,
+// which subscriptions wait for each, and which to set again on the next connection. It
+// sends its own requests, and has a mutex of its own.
 package watch
 
 import (
@@ -55,9 +55,9 @@ type watched struct {
 	kind Kind
 }
 
-// Registry shares what stands on the server between all who watch a node. The server keeps
-// one watch for each session, node and kind, however often it was asked. A watch that
-// nobody waits for any more is removed there.
+// Registry shares the watches on the server between all subscriptions of a node. The
+// server keeps one watch for each session, node and kind, however often a client asks.
+// The registry removes a watch on the server when no subscription is left.
 //
 // Requests that set a watch and those that remove one are queued under mu, so
 // that they reach the server in the order in which the registry decided. Events
@@ -200,9 +200,9 @@ func (w *Registry) takeOutLocked(sub *Watch) {
 	}
 }
 
-// releaseLocked removes a watch from the server if nobody waits for it. While a
-// setter is on its way it is only remembered: should that fail, the watch would
-// stay otherwise.
+// releaseLocked removes a watch from the server if no subscription waits for it. While a
+// request that sets one is on its way, it only remembers the removal. Otherwise the watch
+// would stay if that request failed.
 func (w *Registry) releaseLocked(st standing) {
 	delete(w.owed, st)
 	for _, kind := range st.kinds() {
@@ -253,7 +253,7 @@ func (w *Registry) removed() {
 	}
 }
 
-// Fire passes an event to those who wait for it.
+// Fire passes an event to the subscriptions that wait for it.
 func (w *Registry) Fire(ev wire.WatcherEvent) {
 	var kinds []Kind
 	switch ev.Type {
