@@ -83,20 +83,6 @@ func (s events) Up(c *transport.Conn) {
 	}
 }
 
-// upStateLocked is CONNECTED once, for the first server with a majority.
-//
-// Source: Curator's ConnectionStateManager.
-func (s *Session) upStateLocked(c *transport.Conn) listeners.State {
-	if c.ReadOnly() {
-		return listeners.ReadOnly
-	}
-	if !s.served {
-		s.served = true
-		return listeners.Connected
-	}
-	return listeners.Reconnected
-}
-
 // Acked extends the session lease, unless it had ended.
 func (s events) Acked(c *transport.Conn, a transport.Ack) {
 	s.window.answered(a.Sent, a.Replied)
@@ -236,52 +222,4 @@ func (s *Session) WhenGone(session int64, fn func()) {
 	if !alive {
 		fn()
 	}
-}
-
-// lose gives the session up, and tells tracked nodes the reason. When it returns, that
-// has been done, by this goroutine or another.
-//
-// It tells tracked nodes first. After that come the steps that may let another client
-// have the nodes: the end of the connection, and the next connection, which tells the
-// servers that the session is over. No tracked node is added meanwhile, since the session
-// is overdue. To tell calls no code of users, so nothing can hold it up.
-func (s *Session) lose(reason error) {
-	s.mu.Lock()
-	if losing := s.losing; losing != nil {
-		s.mu.Unlock()
-		<-losing
-		return
-	}
-	if s.closed || s.id == 0 {
-		s.mu.Unlock()
-		return
-	}
-	id, done := s.id, make(chan struct{})
-	s.losing, s.overdue, s.conn = done, true, nil
-	if errors.Is(reason, zk.ErrSessionExpired) {
-		s.gone.settle(reason)
-	}
-	s.gone = gone{}
-	changes := s.loseTrackedLocked(reason)
-	s.mu.Unlock()
-	tell(changes)
-
-	s.mu.Lock()
-	closed := s.closed
-	if !closed {
-		s.id, s.givenUp = 0, id
-		s.whenGone[id] = append(s.whenGone[id], func() {}) // until the servers say that it is gone
-		s.setStateLocked(listeners.Lost)
-		s.tellLocked()
-	}
-	s.mu.Unlock()
-	if !closed { // otherwise Close does all this
-		s.transport.Abandon(id)
-		s.watches.End(zk.ErrSessionExpired, false)
-		s.log.Warn("session lost", zap.String("session", hexID(id)), zap.Error(reason))
-	}
-	s.mu.Lock()
-	s.losing = nil
-	s.mu.Unlock()
-	close(done)
 }

@@ -3,9 +3,9 @@
 // its requests. It speaks of full paths only; namespaces, retries and options are the
 // framework's.
 //
-// The transport says what happens to the connection (events.go). One goroutine minds
-// the clock (loop.go). Requests go straight from the caller to the connection
-// (calls.go), watches through their registry (package watch).
+// The transport says what happens to the connection (events.go). That decides the state
+// (state.go). One goroutine minds the clock (loop.go). Requests go straight from the
+// caller to the connection (calls.go), watches through their registry (package watch).
 package session
 
 import (
@@ -183,13 +183,6 @@ func (s *Session) Log() *zap.Logger { return s.log }
 // Transport is the connection underneath.
 func (s *Session) Transport() *transport.Transport { return s.transport }
 
-// State is the connection's state now.
-func (s *Session) State() listeners.State {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.state
-}
-
 // ID is the session's id, 0 without one.
 func (s *Session) ID() int64 {
 	s.mu.Lock()
@@ -202,23 +195,6 @@ func (s *Session) Timeout() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lease.Timeout()
-}
-
-// setStateLocked publishes under the mutex, so that listeners see states in
-// the order in which they came about. Publish only queues.
-func (s *Session) setStateLocked(to listeners.State) {
-	if s.state == to {
-		return
-	}
-	s.state, s.stateSince = to, time.Now()
-	s.states.Publish(to)
-	s.tracing.connection(s, to)
-}
-
-// tellLocked wakes the goroutines that wait for a change.
-func (s *Session) tellLocked() {
-	close(s.changed)
-	s.changed = make(chan struct{})
 }
 
 // Deadlines are the limits of waits, which the run loop ends.

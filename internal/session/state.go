@@ -1,0 +1,98 @@
+package session
+
+import (
+	"errors"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"go.uber.org/zap"
+
+	"github.com/paddock-zk/paddock/internal/transport"
+	"github.com/paddock-zk/paddock/listeners"
+)
+
+// State is the connection's state now.
+func (s *Session) State() listeners.State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state
+}
+
+// setStateLocked publishes under the mutex, so that listeners see states in
+// the order in which they came about. Publish only queues.
+func (s *Session) setStateLocked(to listeners.State) {
+	if s.state == to {
+		return
+	}
+	s.state, s.stateSince = to, time.Now()
+	s.states.Publish(to)
+	s.tracing.connection(s, to)
+}
+
+// tellLocked wakes the goroutines that wait for a change.
+func (s *Session) tellLocked() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// upStateLocked is CONNECTED once, for the first server with a majority.
+//
+// Source: Curator's ConnectionStateManager.
+func (s *Session) upStateLocked(c *transport.Conn) listeners.State {
+	if c.ReadOnly() {
+		return listeners.ReadOnly
+	}
+	if !s.served {
+		s.served = true
+		return listeners.Connected
+	}
+	return listeners.Reconnected
+}
+
+// lose gives the session up, and tells tracked nodes the reason. When it returns, that
+// has been done, by this goroutine or another.
+//
+// It tells tracked nodes first. After that come the steps that may let another client
+// have the nodes: the end of the connection, and the next connection, which tells the
+// servers that the session is over. No tracked node is added meanwhile, since the session
+// is overdue. To tell calls no code of users, so nothing can hold it up.
+func (s *Session) lose(reason error) {
+	s.mu.Lock()
+	if losing := s.losing; losing != nil {
+		s.mu.Unlock()
+		<-losing
+		return
+	}
+	if s.closed || s.id == 0 {
+		s.mu.Unlock()
+		return
+	}
+	id, done := s.id, make(chan struct{})
+	s.losing, s.overdue, s.conn = done, true, nil
+	if errors.Is(reason, zk.ErrSessionExpired) {
+		s.gone.settle(reason)
+	}
+	s.gone = gone{}
+	changes := s.loseTrackedLocked(reason)
+	s.mu.Unlock()
+	tell(changes)
+
+	s.mu.Lock()
+	closed := s.closed
+	if !closed {
+		s.id, s.givenUp = 0, id
+		s.whenGone[id] = append(s.whenGone[id], func() {}) // until the servers say that it is gone
+		s.setStateLocked(listeners.Lost)
+		s.tellLocked()
+	}
+	s.mu.Unlock()
+	if !closed { // otherwise Close does all this
+		s.transport.Abandon(id)
+		s.watches.End(zk.ErrSessionExpired, false)
+		s.log.Warn("session lost", zap.String("session", hexID(id)), zap.Error(reason))
+	}
+	s.mu.Lock()
+	s.losing = nil
+	s.mu.Unlock()
+	close(done)
+}
