@@ -350,9 +350,9 @@ type deleter struct {
 	left atomic.Int32
 }
 
-func (d *deleter) End(_ context.Context, op monitor.Operation, r monitor.Result) {
+func (d *deleter) End(ctx context.Context, op monitor.Operation, r monitor.Result) {
 	if op.Kind == monitor.Acquire && r.Lock.Node != "" && d.left.Add(-1) >= 0 {
-		_ = d.by.Delete(context.Background(), r.Lock.Node, framework.AnyVersion)
+		_ = d.by.Delete(context.WithoutCancel(ctx), r.Lock.Node, framework.AnyVersion)
 		time.Sleep(time.Second) // the candidate watches its node, and knows
 	}
 }
