@@ -17,8 +17,8 @@ SEEDS ?= 1000
 # The race detector needs a C compiler; go turns cgo off where there is none.
 RACE ?= $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
-# Packages with tests that carry the build tag realzk.
-ZK_PACKAGES = $(sort $(dir $(shell grep -rlE '^//go:build .*\brealzk\b' --include='*_test.go' .)))
+# Packages of this module with tests that carry the build tag realzk.
+ZK_PACKAGES = $(sort $(dir $(shell grep -rlE '^//go:build .*\brealzk\b' --include='*_test.go' --exclude-dir=oncall .)))
 
 MODULES := . internal/test/simulation internal/test/browser tools tools/lint
 
