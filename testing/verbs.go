@@ -3,6 +3,7 @@ package zktest
 import (
 	"errors"
 	"fmt"
+	"syscall"
 	"time"
 
 	"github.com/paddock-zk/paddock/internal/wire"
@@ -44,7 +45,9 @@ func (s *Server) stop() error {
 // Restart starts the server again, on the same port, with its data and its
 // sessions. Each session gets its full timeout. Watches are gone, as clients
 // expect. A server that runs is stopped first. Members of a cluster serve once
-// they have found or elected a leader.
+// they have found or elected a leader. If another process has taken the port,
+// Restart waits for it for a second, and then returns an error for which
+// errors.Is(err, syscall.EADDRINUSE) is true.
 func (s *Server) Restart() error {
 	s.e.running <- struct{}{}
 	defer func() { <-s.e.running }()
@@ -93,11 +96,23 @@ func (s *Server) Reset() error {
 
 func (s *Server) open() error {
 	for _, m := range s.members {
-		if err := m.open(); err != nil {
+		if err := m.openAgain(); err != nil {
 			return fmt.Errorf("zktest: %w", err)
 		}
 	}
 	return nil
+}
+
+// portWait is how long a server waits for its port, which another process may have taken
+// for a short connection of its own while the server was stopped.
+const portWait = time.Second
+
+func (m *member) openAgain() error {
+	for until := time.Now().Add(portWait); ; time.Sleep(10 * time.Millisecond) {
+		if err := m.open(); !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(until) {
+			return err
+		}
+	}
 }
 
 // ExpireSession ends a session as its timeout would, and returns when its

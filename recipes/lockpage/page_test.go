@@ -251,6 +251,42 @@ func TestBreakOnThePage(t *testing.T) {
 	assert.Equal(t, 403, status)
 }
 
+// A program breaks a lease of a semaphore and is answered in JSON. What the servers refuse
+// is told with the status for it.
+func TestBreakByAProgram(t *testing.T) {
+	srv := zktest.Start(t)
+	h := hold(t, locks.NewInterProcessSemaphore(connect(t, srv), "/s", 2))
+	s := serve(t, lockpage.Handler(connect(t, srv), lockpage.AllowBreak(func(*http.Request) bool { return true })))
+	_, body := s.get("?path=/s&leases=2")
+	found := token.FindStringSubmatch(body)
+	require.NotNil(t, found, body)
+	form := url.Values{"path": {"/s"}, "leases": {"2"}, "node": {h.Path()}, "token": {found[1]}}
+	asJSON := func(r *http.Request) { r.Header.Set("Accept", "application/json") }
+
+	status, body := s.post(form, func(r *http.Request) {
+		r.Body, r.ContentLength = io.NopCloser(strings.NewReader("path=%zz")), 8
+	})
+	assert.Equal(t, 400, status, body)
+
+	refuse := srv.On(zktest.Match{Op: "delete", Path: h.Path()}, zktest.Fail(-102))
+	status, body = s.post(form, asJSON)
+	refuse.Remove()
+	assert.Equal(t, 403, status, body)
+	assert.Equal(t, locks.Held, h.State(), "nothing was deleted")
+
+	status, body = s.post(form, asJSON)
+	assert.Equal(t, 200, status)
+	assert.JSONEq(t, `{"deleted":"`+h.Path()+`"}`, body)
+	<-h.Context().Done()
+	require.ErrorIs(t, h.Err(), locks.ErrLockLost)
+
+	again := hold(t, locks.NewInterProcessSemaphore(connect(t, srv), "/s", 2))
+	form.Set("node", again.Path())
+	status, body = s.post(form)
+	assert.Equal(t, 200, status)
+	assert.Contains(t, body, "Deleted: <code>"+again.Path(), "the page is that of the same semaphore")
+}
+
 func TestProbes(t *testing.T) {
 	srv := zktest.Start(t)
 	c, err := framework.Connect(t.Context(), framework.Config{ConnectString: srv.ConnectString()})
