@@ -15,44 +15,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/workload"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
-
-// actor is one who takes locks over and over.
-type actor struct {
-	kind  string // equals have the same one
-	like  string // equals of other kinds have the same one, "" for none
-	paths []string
-	nest  bool          // takes them one after another
-	order bool          // a MultiLock that is Ordered, whatever the others are
-	timed time.Duration // gives up the second step after so long
-}
-
-func multi(paths ...string) actor { return actor{kind: fmt.Sprint("multi ", paths), paths: paths} }
-
-func plain(path string) actor { return actor{kind: "plain " + path, paths: []string{path}, nest: true} }
-
-func timed(a actor) actor {
-	a.kind, a.timed = "timed "+a.kind, 100*time.Millisecond
-	return a
-}
-
-func ordered(a actor) actor {
-	a.kind, a.order = "ordered "+a.kind, true
-	return a
-}
-
-func (a actor) hasSemaphore() bool { return slices.Contains(a.paths, "s") }
-
-func times(n int, a actor) (all []actor) {
-	for range n {
-		all = append(all, a)
-	}
-	return all
-}
-
-func crowd(groups ...[]actor) []actor { return slices.Concat(groups...) }
 
 // setting is what else there is to a crowd.
 type setting struct {
@@ -91,58 +57,14 @@ func (s setting) String() string {
 // other clients, who can suspect only that.
 func (s setting) hidesOwners() bool { return s.clients == twoClients && !s.apart }
 
-// lock is the one at a path: "s" is a semaphore mutex, all others mutexes.
 func (s setting) lock(c *framework.Client, path string) locks.Lock {
 	switch {
-	case path == "s":
-		return locks.NewInterProcessSemaphoreMutex(c, "/s")
+	case path == workload.SemaphoreMutex:
+		return locks.NewInterProcessSemaphoreMutex(c, "/"+path)
 	case s.apart:
 		return locks.NewInterProcessMutex(c, "/"+path, locks.LocalHandovers(0))
 	}
 	return locks.NewInterProcessMutex(c, "/"+path)
-}
-
-// once takes the actor's locks, holds them and gives them back. It reports
-// whether it had all of them.
-func (a actor) once(ctx context.Context, c *framework.Client, in setting, inside func([]string)) (bool, error) {
-	if !a.nest {
-		var lockSet []locks.Lock
-		for _, p := range a.paths {
-			lockSet = append(lockSet, in.lock(c, p))
-		}
-		lock := locks.NewInterProcessMultiLock(lockSet...)
-		if in.ordered || a.order {
-			lock = lock.Ordered()
-		}
-		h, err := lock.Acquire(ctx)
-		if err != nil {
-			return false, err
-		}
-		inside(a.paths)
-		return true, h.Release()
-	}
-	var holds []*locks.Hold
-	defer func() {
-		for _, h := range slices.Backward(holds) {
-			_ = h.Release()
-		}
-	}()
-	for i, p := range a.paths {
-		var h *locks.Hold
-		var err error
-		if i > 0 && a.timed > 0 {
-			if h, err = in.lock(c, p).TryAcquire(ctx, a.timed/2+rand.N(a.timed)); err != nil {
-				return false, nil
-			}
-		} else if h, err = in.lock(c, p).Acquire(ctx); err != nil {
-			return false, err
-		}
-		if holds = append(holds, h); in.clients != ownClients {
-			ctx = h.Context()
-		}
-	}
-	inside(a.paths)
-	return true, nil
 }
 
 // score is what came of a crowd.
@@ -153,7 +75,7 @@ type score struct {
 	lists   float64         // per round, of one queue each
 }
 
-func runCrowd(t *testing.T, actors []actor, in setting) (s score) {
+func runCrowd(t *testing.T, actors []workload.Actor, in setting) (s score) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(max(near, in.far)))
 		s = score{rounds: make([]int, len(actors)), longest: make([]time.Duration, len(actors))}
@@ -175,14 +97,14 @@ func runCrowd(t *testing.T, actors []actor, in setting) (s score) {
 		if *everyNesting != "" {
 			span = 5 * time.Second
 		}
-		if slices.ContainsFunc(actors, actor.hasSemaphore) {
+		if slices.ContainsFunc(actors, workload.Actor.UsesSemaphoreMutex) {
 			span *= 4 // rounds are fewer there
 		}
 		span = max(span, 300*in.hold, 4000*in.far)
 		if in.hold > time.Second {
 			span *= 2 // who is rarely served waits for hundreds of holds
 		}
-		if slices.ContainsFunc(actors, func(a actor) bool { return a.like != "" }) {
+		if slices.ContainsFunc(actors, func(a workload.Actor) bool { return a.Like != "" }) {
 			span *= 4 // they are compared with each other, by few rounds
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), span)
@@ -190,7 +112,8 @@ func runCrowd(t *testing.T, actors []actor, in setting) (s score) {
 		var wg sync.WaitGroup
 		shared := make(map[string]*framework.Client)
 		for i, a := range actors {
-			with := map[clients]string{ownClients: fmt.Sprint(i), twoClients: fmt.Sprint(a.nest), oneClient: ""}[in.clients]
+			a.Ordered = a.Ordered || in.ordered
+			with := map[clients]string{ownClients: fmt.Sprint(i), twoClients: fmt.Sprint(a.Multi), oneClient: ""}[in.clients]
 			if shared[with] == nil {
 				shared[with] = connect(t, srv)
 			}
@@ -201,10 +124,10 @@ func runCrowd(t *testing.T, actors []actor, in setting) (s score) {
 				for ctx.Err() == nil {
 					began := time.Now()
 					var had time.Time
-					all, err := a.once(ctx, c, in, func(paths []string) {
+					inside := func() error {
 						had = time.Now()
 						mu.Lock()
-						for _, p := range paths {
+						for _, p := range a.Paths {
 							owned[p]++
 							assert.Equal(t, 1, owned[p], "two owners of %s", p)
 						}
@@ -212,11 +135,17 @@ func runCrowd(t *testing.T, actors []actor, in setting) (s score) {
 						mu.Unlock()
 						time.Sleep(in.hold/2 + time.Duration(random.Int64N(int64(in.hold)+1)))
 						mu.Lock()
-						for _, p := range paths {
+						for _, p := range a.Paths {
 							owned[p]--
 						}
 						last = time.Now()
 						mu.Unlock()
+						return nil
+					}
+					all, err := a.Once(ctx, workload.How{
+						Lock:    func(path string) locks.Lock { return in.lock(c, path) },
+						Chained: in.clients != ownClients,
+						Inside:  inside,
 					})
 					if ctx.Err() != nil {
 						return
@@ -299,32 +228,32 @@ func TestNesting(t *testing.T) {
 	if *everyNesting != "" {
 		k, n = partOf(t)
 	}
-	for name, actors := range crowds {
-		for i, in := range settings(name) {
+	for _, crowd := range slices.Concat(workload.Crowds, workload.MoreCrowds) {
+		for i, in := range settings(crowd.Name) {
 			if i%n != k-1 {
 				continue
 			}
-			t.Run(fmt.Sprintf("%s/%v", name, in), func(t *testing.T) {
-				s := runCrowd(t, actors, in)
+			t.Run(fmt.Sprintf("%s/%v", crowd.Name, in), func(t *testing.T) {
+				s := runCrowd(t, crowd.Actors, in)
 				_, _ = fmt.Fprintf(t.Output(), "nesting: %s: rounds %v, longest wait %v, stall %v, %.1f lists per round\n", t.Name(), s.rounds, s.longest, s.stall, s.lists)
-				s.check(t, actors, in)
+				s.check(t, crowd.Actors, in)
 			})
 		}
 	}
 }
 
-func (s score) check(t *testing.T, actors []actor, in setting) {
+func (s score) check(t *testing.T, actors []workload.Actor, in setting) {
 	limit := 2*time.Second + 4*in.hold
-	if slices.ContainsFunc(actors, actor.hasSemaphore) {
+	if slices.ContainsFunc(actors, workload.Actor.UsesSemaphoreMutex) {
 		limit += time.Second // longer cycles, through who has the turn and who has the lease
 	}
 	assert.Less(t, s.stall, limit, "nobody got anything")
 	least, most, apart := map[string]int{}, map[string]int{}, map[string]int{}
 	for i, a := range actors {
-		apart[a.kind], apart[a.like] = 5, 6 // and a bit for chance, as their rounds are few
-		kinds := []string{a.kind}
-		if a.like != "" && !in.hidesOwners() {
-			kinds = append(kinds, a.like)
+		apart[a.Kind()], apart[a.Like] = 5, 6 // and a bit for chance, as their rounds are few
+		kinds := []string{a.Kind()}
+		if a.Like != "" && !in.hidesOwners() {
+			kinds = append(kinds, a.Like)
 		}
 		for _, kind := range kinds {
 			if n, ok := least[kind]; !ok || s.rounds[i] < n {

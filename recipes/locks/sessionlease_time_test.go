@@ -450,34 +450,6 @@ func (b *broken) loseAnswers() { b.PartitionOneWay(b.follower, b.leader) }
 // soon is a moment after a stall, while the leader catches up.
 func (b *broken) soon() { time.Sleep(time.Duration(b.Int64N(int64(15 * time.Millisecond)))) }
 
-func nester(paths ...string) actor {
-	return actor{kind: fmt.Sprint("nester ", paths), paths: paths, nest: true}
-}
-
-func alike(actors ...actor) []actor {
-	for i := range actors {
-		actors[i].like = fmt.Sprint("one of ", len(actors), " sets")
-	}
-	return actors
-}
-
-// crowds are mixtures of MultiLocks with owners that take the same locks one
-// after another.
-var crowds = map[string][]actor{
-	"nesters":              crowd(times(1, multi("a", "b")), times(2, nester("a", "b"))),
-	"reverse":              crowd(times(1, multi("a", "b")), times(2, nester("b", "a"))),
-	"both, timed":          crowd(times(1, multi("a", "b")), times(1, timed(nester("a", "b"))), times(1, timed(nester("b", "a")))),
-	"plain":                crowd(times(1, multi("a", "b")), times(2, plain("a")), times(2, plain("b"))),
-	"overlaps":             {multi("a", "b", "c"), multi("c", "d", "b"), multi("d", "a", "c"), multi("e", "d", "a")},
-	"reverse and plain":    crowd(times(2, multi("a", "b")), times(2, nester("b", "a")), times(1, plain("a")), times(1, plain("b"))),
-	"three sets":           crowd(alike(multi("a", "b"), multi("b", "c"), multi("c", "a")), times(2, nester("b", "a")), times(2, nester("c", "b")), times(2, nester("c", "a"))),
-	"many":                 crowd(times(6, multi("a", "b")), times(4, nester("b", "a"))),
-	"cycle of three":       {multi("c", "a"), nester("a", "b"), nester("b", "c")},
-	"some ordered":         {ordered(multi("a", "c")), multi("b", "c"), ordered(multi("b", "d")), multi("a", "d")},
-	"only multi-locks":     crowd(times(3, multi("a", "b")), times(3, multi("b", "a"))),
-	"with semaphore mutex": crowd(times(2, multi("a", "s", "b")), times(2, nester("s", "a")), times(1, nester("b", "s")), times(1, plain("s"))),
-}
-
 // laptop is a clock whose machine sleeps when it is told to: then no timer of
 // the process runs, while the servers' go on.
 type laptop struct{ slept atomic.Int64 }

@@ -24,66 +24,26 @@ import (
 	"github.com/paddock-zk/paddock/internal/test/check"
 	"github.com/paddock-zk/paddock/internal/test/faultnet"
 	"github.com/paddock-zk/paddock/internal/test/realzk"
+	"github.com/paddock-zk/paddock/internal/test/workload"
 	"github.com/paddock-zk/paddock/internal/wire"
 	"github.com/paddock-zk/paddock/recipes/locks"
 )
 
 var nestFor = flag.Duration("nest", 2*time.Second, "how long TestNestingProcesses tries each crowd; six times as long with long holds")
 
-// actor is a process that takes locks over and over.
-type actor struct {
-	Paths []string
-	Multi bool          // all together, not one after another
-	Timed time.Duration // gives up the second step after about so long
+// nester is an actor in a process of its own.
+type nester struct {
+	workload.Actor
 
 	// What follows is the same for a crowd.
 	Servers, Root, Witness string
 	Hold, For              time.Duration
 }
 
-// kind is the same for equals.
-func (a actor) kind() string {
-	kind := "nests "
-	switch {
-	case a.Multi:
-		kind = "MultiLock "
-	case len(a.Paths) == 1:
-		kind = "plain "
-	case a.Timed > 0:
-		kind = "timed "
-	}
-	return kind + strings.Join(a.Paths, ",")
-}
-
-func multi(paths ...string) actor  { return actor{Paths: paths, Multi: true} }
-func nester(paths ...string) actor { return actor{Paths: paths} }
-func times(n int, a actor) []actor { return slices.Repeat([]actor{a}, n) }
-func timed(a actor) actor {
-	a.Timed = 100 * time.Millisecond
-	return a
-}
-
-// crowd is MultiLocks with owners who take the same locks one after another.
-type crowd struct {
-	name   string
-	actors []actor
-}
-
-var crowds = []crowd{
-	{"2 nest a, b", append(times(2, nester("a", "b")), multi("a", "b"))},
-	{"2 nest b, a", append(times(2, nester("b", "a")), multi("a", "b"))},
-	{"both kinds, timed", []actor{multi("a", "b"), timed(nester("a", "b")), timed(nester("b", "a"))}},
-	{"4 plain users", slices.Concat(times(2, nester("a")), times(2, nester("b")), times(1, multi("a", "b")))},
-	{"MultiLocks of 3, overlapping", []actor{multi("a", "b", "c"), multi("c", "d", "b"), multi("d", "a", "c"), multi("e", "d", "a")}},
-	{"2 nest b, a, and plain users", slices.Concat(times(2, multi("a", "b")), times(2, nester("b", "a")), times(1, nester("a")), times(1, nester("b")))},
-	{"3 sets, 6 nest in reverse", slices.Concat([]actor{multi("a", "b"), multi("b", "c"), multi("c", "a")}, times(2, nester("b", "a")), times(2, nester("c", "b")), times(2, nester("c", "a")))},
-	{"6 MultiLocks, 4 nest b, a", slices.Concat(times(6, multi("a", "b")), times(4, nester("b", "a")))},
-}
-
 // nest is an actor's process. It says "ready", begins at the order "go" and at
 // the end writes what came of it.
 func nest(ctx context.Context, args []string) error {
-	var a actor
+	var a nester
 	if err := json.Unmarshal([]byte(args[0]), &a); err != nil {
 		return err
 	}
@@ -102,10 +62,14 @@ func nest(ctx context.Context, args []string) error {
 	var done turns
 	for until.Err() == nil && err == nil {
 		began := stamp()
-		err = a.once(until, c, func() error {
-			had := stamp()
-			defer func() { done.Inside = append(done.Inside, [3]int64{began, had, stamp()}) }()
-			return a.inside()
+		_, err = a.Once(until, workload.How{
+			Lock:    func(name string) locks.Lock { return locks.NewInterProcessMutex(c, path.Join(a.Root, name)) },
+			Chained: true,
+			Inside: func() error {
+				had := stamp()
+				defer func() { done.Inside = append(done.Inside, [3]int64{began, had, stamp()}) }()
+				return a.inside()
+			},
 		})
 	}
 	if until.Err() == nil || err != nil && !errors.Is(err, context.DeadlineExceeded) {
@@ -128,7 +92,7 @@ type turns struct {
 }
 
 // inside has a file for each lock, which must not be there, and holds.
-func (a actor) inside() (err error) {
+func (a nester) inside() (err error) {
 	for _, p := range a.Paths {
 		f, e := os.OpenFile(filepath.Join(a.Witness, p), os.O_CREATE|os.O_EXCL, 0o600)
 		if e != nil {
@@ -142,33 +106,6 @@ func (a actor) inside() (err error) {
 	return nil
 }
 
-// once takes the locks once. That a timed one gave up is no error.
-func (a actor) once(ctx context.Context, c *framework.Client, inside func() error) error {
-	var lockSet []locks.Lock
-	for _, p := range a.Paths {
-		lockSet = append(lockSet, locks.NewInterProcessMutex(c, path.Join(a.Root, p)))
-	}
-	do := func(context.Context) error { return inside() }
-	if a.Multi {
-		return locks.Do(ctx, locks.NewInterProcessMultiLock(lockSet...), do)
-	}
-	for i, lock := range slices.Backward(lockSet) {
-		next := do
-		if i > 0 && a.Timed > 0 {
-			do = func(ctx context.Context) error {
-				err := locks.TryDo(ctx, lock, a.Timed/2+rand.N(a.Timed), next)
-				if errors.Is(err, locks.ErrNotAcquired) || errors.Is(err, framework.ErrNotConnected) {
-					return nil // a busy server need not have answered by then
-				}
-				return err
-			}
-			continue
-		}
-		do = func(ctx context.Context) error { return locks.Do(ctx, lock, next) }
-	}
-	return do(ctx)
-}
-
 // MultiLocks and owners that take the same locks one after another, each in a
 // process of its own: nobody waits for ever, and nobody is starved.
 func TestNestingProcesses(t *testing.T) {
@@ -176,12 +113,12 @@ func TestNestingProcesses(t *testing.T) {
 	var table []string
 	for _, hold := range []time.Duration{0, 2 * time.Millisecond, 20 * time.Millisecond, 200 * time.Millisecond} {
 		// Whose holds are short wants the whole machine, the others wait most of the time.
-		groups, span := slices.Chunk(crowds, 1), *nestFor
+		groups, span := slices.Chunk(workload.Crowds, 1), *nestFor
 		if hold > 2*time.Millisecond {
-			groups, span = slices.Chunk(crowds, len(crowds)), 6**nestFor
+			groups, span = slices.Chunk(workload.Crowds, len(workload.Crowds)), 6**nestFor
 		}
 		for group := range groups {
-			name := group[0].name
+			name := group[0].Name
 			if len(group) > 1 {
 				name = "all"
 			}
@@ -197,10 +134,10 @@ func TestNestingProcesses(t *testing.T) {
 }
 
 // runCrowds runs crowds at the same time and returns their rows of the table.
-func runCrowds(t *testing.T, e *realzk.Ensemble, group []crowd, hold, span time.Duration) (rows []string) {
+func runCrowds(t *testing.T, e *realzk.Ensemble, group []workload.Crowd, hold, span time.Duration) (rows []string) {
 	var processes [][]*process
 	for _, c := range group {
-		processes = append(processes, c.start(t, e, hold, span))
+		processes = append(processes, startCrowd(t, e, c, hold, span))
 	}
 	for _, p := range slices.Concat(processes...) {
 		p.says(t, "ready")
@@ -215,17 +152,17 @@ func runCrowds(t *testing.T, e *realzk.Ensemble, group []crowd, hold, span time.
 		for j, p := range processes[i] {
 			var done turns
 			require.NoError(t, json.Unmarshal([]byte(p.says(t, "turns")), &done))
-			scores[i].add(c.actors[j], j, done)
+			scores[i].add(c.Actors[j], j, done)
 		}
 		scores[i].finish(began, began+int64(span))
 	}
 	slow := slowest()
 	for i, c := range group {
 		s := scores[i]
-		s.check(t, fmt.Sprintf("%s, holds of %v", c.name, hold), hold, span, slow)
-		s.nothingLeft(t, e, c.root(hold))
+		s.check(t, fmt.Sprintf("%s, holds of %v", c.Name, hold), hold, span, slow)
+		s.nothingLeft(t, e, crowdRoot(c, hold))
 		rows = append(rows, fmt.Sprintf("%s | %v | %s | %v | %v (%v) | %.2f | %.1f",
-			c.name, hold, s.rounds(), ms(s.longest), ms(s.stall), ms(slow), s.ratio(), s.listsPerRound()))
+			c.Name, hold, s.rounds(), ms(s.longest), ms(s.stall), ms(slow), s.ratio(), s.listsPerRound()))
 	}
 	return rows
 }
@@ -263,14 +200,16 @@ func probe(t *testing.T, e *realzk.Ensemble) (slowest func() time.Duration) {
 	}
 }
 
-func (c crowd) root(hold time.Duration) string {
-	return fmt.Sprintf("/nest/%s/%v", strings.NewReplacer(" ", "-", ",", "").Replace(c.name), hold)
+// crowdRoot is the node that a crowd's locks are under.
+func crowdRoot(c workload.Crowd, hold time.Duration) string {
+	return fmt.Sprintf("/nest/%s/%v", strings.NewReplacer(" ", "-", ",", "").Replace(c.Name), hold)
 }
 
-func (c crowd) start(t *testing.T, e *realzk.Ensemble, hold, span time.Duration) (all []*process) {
+// startCrowd starts a process for each actor.
+func startCrowd(t *testing.T, e *realzk.Ensemble, c workload.Crowd, hold, span time.Duration) (all []*process) {
 	witness := t.TempDir()
-	for _, a := range c.actors {
-		a.Servers, a.Root, a.Witness, a.Hold, a.For = e.ConnectString(), c.root(hold), witness, hold, span
+	for _, actor := range c.Actors {
+		a := nester{Actor: actor, Servers: e.ConnectString(), Root: crowdRoot(c, hold), Witness: witness, Hold: hold, For: span}
 		arg, err := json.Marshal(a)
 		require.NoError(t, err)
 		all = append(all, start(t, "nest", string(arg)))
@@ -294,11 +233,11 @@ type score struct {
 // none counts as starved: on a busy machine ten of the large crowds are all.
 const enoughRounds = 20
 
-func (s *score) add(a actor, owner int, done turns) {
+func (s *score) add(a workload.Actor, owner int, done turns) {
 	if s.least == nil {
 		s.least, s.most = make(map[string]int), make(map[string]int)
 	}
-	kind, n := a.kind(), len(done.Inside)
+	kind, n := a.Kind(), len(done.Inside)
 	if least, ok := s.least[kind]; !ok {
 		s.kinds = append(s.kinds, kind)
 		s.least[kind] = n
