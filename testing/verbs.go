@@ -108,7 +108,7 @@ func (s *Server) open() error {
 const portWait = time.Second
 
 func (m *member) openAgain() error {
-	for until := time.Now().Add(portWait); ; time.Sleep(10 * time.Millisecond) {
+	for until := time.Now().Add(portWait); ; <-time.After(10 * time.Millisecond) {
 		if err := m.open(); !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(until) {
 			return err
 		}
