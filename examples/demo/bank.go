@@ -12,27 +12,26 @@ import (
 	"github.com/paddock-zk/paddock/recipes/locks"
 )
 
-// opening is what each account begins with.
-const opening = 1000
+const (
+	accounts = 8
+	opening  = 1000 // what each account begins with
+)
 
 // bank has its accounts as nodes, numbered from 1, with the balance as text.
-type bank struct {
-	client   *framework.Client
-	accounts int
-}
+type bank struct{ client *framework.Client }
 
 func account(n int) string { return "/accounts/" + strconv.Itoa(n) }
 
 func lockPath(n int) string { return "/locks/" + strconv.Itoa(n) }
 
 // locks are those of two accounts, taken together.
-func (b *bank) locks(x, y int) *locks.InterProcessMultiLock {
+func (b bank) locks(x, y int) *locks.InterProcessMultiLock {
 	return locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(b.client, lockPath(x)), locks.NewInterProcessMutex(b.client, lockPath(y)))
 }
 
 // open makes the accounts.
-func (b *bank) open(ctx context.Context) error {
-	for n := range b.accounts {
+func (b bank) open(ctx context.Context) error {
+	for n := range accounts {
 		if _, err := b.client.Create(ctx, account(n+1), []byte(strconv.Itoa(opening)), framework.Persistent, framework.Parents()); err != nil {
 			return err
 		}
@@ -48,7 +47,7 @@ type transaction interface {
 }
 
 // move moves a sum from one account to another.
-func (b *bank) move(ctx context.Context, tx transaction, from, to int) error {
+func (b bank) move(ctx context.Context, tx transaction, from, to int) error {
 	payer, _, err := b.read(ctx, from)
 	if err != nil {
 		return err
@@ -72,7 +71,7 @@ func (b *bank) move(ctx context.Context, tx transaction, from, to int) error {
 	return err
 }
 
-func (b *bank) read(ctx context.Context, n int) (balance int, version int32, err error) {
+func (b bank) read(ctx context.Context, n int) (balance int, version int32, err error) {
 	data, stat, err := b.client.Get(ctx, account(n))
 	if err != nil {
 		return 0, 0, err
@@ -83,11 +82,11 @@ func (b *bank) read(ctx context.Context, n int) (balance int, version int32, err
 
 // total adds up all accounts as they were at one moment: a transaction of checks says that
 // none has changed meanwhile.
-func (b *bank) total(ctx context.Context) (total int, err error) {
+func (b bank) total(ctx context.Context) (total int, err error) {
 	for range 50 {
 		total = 0
 		tx := b.client.Transaction()
-		for n := range b.accounts {
+		for n := range accounts {
 			balance, version, err := b.read(ctx, n+1)
 			if err != nil {
 				return 0, err
@@ -103,8 +102,8 @@ func (b *bank) total(ctx context.Context) (total int, err error) {
 }
 
 // locksLeft counts the nodes of locks.
-func (b *bank) locksLeft(ctx context.Context) (left int, err error) {
-	for n := range b.accounts {
+func (b bank) locksLeft(ctx context.Context) (left int, err error) {
+	for n := range accounts {
 		all, err := locks.NewInterProcessMutex(b.client, lockPath(n+1)).Participants(ctx)
 		if err != nil {
 			return left, err

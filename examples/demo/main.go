@@ -16,13 +16,16 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -35,117 +38,101 @@ func main() { os.Exit(start(os.Args[1:])) }
 
 // start is main, and its result the exit status.
 func start(args []string) int {
-	if settings, ok := os.LookupEnv(workerVariable); ok {
-		return work(settings)
-	}
-	cfg, err := parse(args, os.Stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
+	var s settings
+	var length time.Duration
+	var workers int
+	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
+	flags.DurationVar(&length, "for", 20*time.Second, "how long money is moved")
+	flags.IntVar(&workers, "workers", 4, "number of worker processes, from 1 to 32")
+	flags.BoolVar(&s.unlocked, "unlocked", false, "take no locks, to see the total break")
+	flags.DurationVar(&s.sessionTimeout, "session-timeout", 2*time.Second, "after how much silence ZooKeeper gives a worker's locks to others, from 1s to 1m")
+	flags.StringVar(&s.servers, "work-for", "", "be a worker on these servers, as the demo starts them")
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return 0
-	case err != nil:
+	} else if err != nil {
 		return 2
+	}
+	if flags.NArg() > 0 || length <= 0 || workers < 1 || workers > 32 || s.sessionTimeout < time.Second || s.sessionTimeout > time.Minute {
+		fmt.Fprintf(os.Stderr, "demo: no such argument, or a value out of its range: %q\n", args)
+		flags.Usage()
+		return 2
+	}
+	if s.servers != "" {
+		return status(work(s))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	defer stop()
-	good, err := run(ctx, cfg)
+	return status(run(ctx, s, workers, length))
+}
+
+func status(err error) int {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
-	}
-	if err != nil || !good {
 		return 1
 	}
 	return 0
 }
 
-// config is what the flags say.
-type config struct {
-	length, sessionTimeout time.Duration
-	workers, accounts      int
-	unlocked               bool
-}
-
-func parse(args []string, errs io.Writer) (cfg config, err error) {
-	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
-	flags.SetOutput(errs)
-	flags.DurationVar(&cfg.length, "for", 20*time.Second, "how long money is moved")
-	flags.IntVar(&cfg.workers, "workers", 4, "number of worker processes")
-	flags.IntVar(&cfg.accounts, "accounts", 8, "number of accounts")
-	flags.BoolVar(&cfg.unlocked, "unlocked", false, "take no locks, to see the total break")
-	flags.DurationVar(&cfg.sessionTimeout, "session-timeout", 2*time.Second, "after how much silence ZooKeeper gives a worker's locks to others")
-	if err := flags.Parse(args); err != nil {
-		return cfg, err
-	}
-	switch {
-	case flags.NArg() > 0:
-		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	case cfg.length <= 0:
-		err = fmt.Errorf("-for is %v: it must be above 0", cfg.length)
-	case cfg.workers < 1 || cfg.workers > 32:
-		err = fmt.Errorf("-workers is %d: it must be from 1 to 32", cfg.workers)
-	case cfg.accounts < 2 || cfg.accounts > 100:
-		err = fmt.Errorf("-accounts is %d: it must be from 2 to 100", cfg.accounts)
-	case cfg.sessionTimeout < time.Second || cfg.sessionTimeout > time.Minute:
-		err = fmt.Errorf("-session-timeout is %v: it must be from 1s to 1m", cfg.sessionTimeout)
-	}
-	if err != nil {
-		_, _ = fmt.Fprintln(errs, "demo:", err)
-		flags.Usage()
-	}
-	return cfg, err
-}
-
 // demo is the parent of the workers.
 type demo struct {
-	config
-	bank    *bank
-	servers string
+	settings
+	bank    bank
 	workers []*process
 	began   time.Time
-	failed  bool
 }
 
-// run plays the demo and says whether all was well.
-func run(ctx context.Context, cfg config) (good bool, err error) {
-	place, err := playground.Open(ctx, "demo", os.Getenv(playground.Variable), zktest.Tick(cfg.sessionTimeout/4))
+// process is a worker as its parent sees it.
+type process struct {
+	cmd    *exec.Cmd
+	orders io.WriteCloser // its standard input: a line means to hold on to its locks, the end of it to stop
+	moved  atomic.Int64   // transfers
+	held   chan [2]int    // the accounts whose locks it holds on to
+	ended  chan error     // gets one value
+	killed bool
+}
+
+// run returns nil if all was well.
+func run(ctx context.Context, s settings, workers int, length time.Duration) (err error) {
+	place, err := playground.Open(ctx, "demo", os.Getenv(playground.Variable), zktest.Tick(s.sessionTimeout/4))
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer func() { err = errors.Join(err, place.Close()) }() //nolint:contextcheck // also after ctx has ended
-	client, err := framework.Connect(ctx, framework.Config{ConnectString: place.ConnectString, SessionTimeout: cfg.sessionTimeout})
+	s.servers = place.ConnectString
+	client, err := framework.Connect(ctx, framework.Config{ConnectString: s.servers, SessionTimeout: s.sessionTimeout})
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
-
-	d := &demo{config: cfg, bank: &bank{client: client, accounts: cfg.accounts}, servers: place.ConnectString, began: time.Now()}
+	d := &demo{settings: s, bank: bank{client}, began: time.Now()}
 	if err := d.bank.open(ctx); err != nil {
-		return false, err
+		return err
 	}
-	fmt.Printf("%d worker processes move money between %d accounts of %d each,\non %s.\n", cfg.workers, cfg.accounts, opening, place.Where())
-	if cfg.unlocked {
+	fmt.Printf("%d worker processes move money between %d accounts of %d each,\non %s.\n", workers, accounts, opening, place.Where())
+	if s.unlocked {
 		fmt.Printf("There are NO locks (-unlocked): transfers overwrite each other.\n\n")
 	} else {
 		fmt.Printf("Each transfer is made under the locks of both accounts, so the total stays %d.\n"+
-			"One process will be killed while it holds its locks. They pass on when its\nsession ends, after %v of silence.\n\n", opening*cfg.accounts, client.SessionTimeout())
+			"One process will be killed while it holds its locks. They pass on when its\nsession ends, after %v of silence.\n\n", opening*accounts, client.SessionTimeout())
 	}
 	defer d.killAll()
-	for range cfg.workers {
+	for range workers {
 		if err := d.startWorker(); err != nil {
-			return false, err
+			return err
 		}
 	}
-	d.watch(ctx, cfg.length/4)
-	if !cfg.unlocked && ctx.Err() == nil {
+	d.watch(ctx, length/4)
+	if !s.unlocked && ctx.Err() == nil {
 		if err := d.killOne(ctx); err != nil {
-			return false, err
+			return err
 		}
 	}
-	d.watch(ctx, cfg.length-time.Since(d.began))
+	d.watch(ctx, length-time.Since(d.began))
 	if ctx.Err() != nil {
 		d.say("interrupted")
 	}
-	d.stopAll()
-	return d.verdict(context.WithoutCancel(ctx))
+	ctx = context.WithoutCancel(ctx)
+	return errors.Join(d.stopWorkers(), d.verdict(ctx))
 }
 
 // say writes what has happened, with the time.
@@ -153,9 +140,41 @@ func (d *demo) say(format string, args ...any) {
 	fmt.Printf("%5.1fs  %s\n", time.Since(d.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
+// startWorker starts this program as a worker.
+func (d *demo) startWorker() error {
+	p := &process{held: make(chan [2]int, 1), ended: make(chan error, 1)}
+	p.cmd = exec.Command(os.Args[0], "-work-for", d.servers, "-session-timeout", d.sessionTimeout.String(), fmt.Sprint("-unlocked=", d.unlocked)) //nolint:gosec,noctx // itself; killAll ends it
+	p.cmd.Stderr = os.Stderr
+	orders, err := p.cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	reports, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return err
+	}
+	p.orders = orders
+	d.workers = append(d.workers, p)
+	go func() {
+		for lines := bufio.NewScanner(reports); lines.Scan(); {
+			var held [2]int
+			if n, _ := fmt.Sscanf(lines.Text(), "held %d %d", &held[0], &held[1]); n == 2 {
+				p.held <- held
+			} else {
+				p.moved.Add(1)
+			}
+		}
+		p.ended <- p.cmd.Wait()
+	}()
+	return nil
+}
+
 // watch shows how things stand, twice a second.
 func (d *demo) watch(ctx context.Context, length time.Duration) {
-	for end := time.Now().Add(length); time.Now().Before(end) && ctx.Err() == nil; {
+	for end := time.Now().Add(length); time.Now().Before(end); {
 		select {
 		case <-time.After(min(time.Until(end), 500*time.Millisecond)):
 		case <-ctx.Done():
@@ -181,17 +200,24 @@ func (d *demo) watch(ctx context.Context, length time.Duration) {
 // another worker.
 func (d *demo) killOne(ctx context.Context) error {
 	victim := d.workers[0]
-	held, err := victim.holdOn(ctx)
-	if err != nil {
+	if _, err := fmt.Fprintln(victim.orders, "hold"); err != nil {
 		return err
 	}
-	if err := victim.kill(); err != nil {
+	var held [2]int
+	select {
+	case held = <-victim.held:
+	case <-time.After(10 * time.Second):
+		return errors.New("a worker did not come to hold its locks")
+	case <-ctx.Done():
+		return nil
+	}
+	victim.killed = true
+	if err := victim.cmd.Process.Kill(); err != nil {
 		return err
 	}
 	began := time.Now()
 	d.say("KILLED worker 1 (SIGKILL) while it held accounts %d and %d", held[0], held[1])
-	both := d.bank.locks(held[0], held[1])
-	hold, err := both.TryAcquire(ctx, 3*d.sessionTimeout+10*time.Second)
+	hold, err := d.bank.locks(held[0], held[1]).TryAcquire(ctx, 3*d.sessionTimeout+10*time.Second)
 	if err != nil {
 		return fmt.Errorf("its locks did not pass on: %w", err)
 	}
@@ -206,30 +232,56 @@ func (d *demo) killOne(ctx context.Context) error {
 	return nil
 }
 
-// verdict says whether all is as it should be.
-func (d *demo) verdict(ctx context.Context) (bool, error) {
+// stopWorkers lets the workers end, and returns an error if one does not end cleanly.
+func (d *demo) stopWorkers() (err error) {
+	for _, p := range d.workers {
+		_ = p.orders.Close()
+	}
+	late := time.After(d.sessionTimeout + 10*time.Second)
+	for i, p := range d.workers {
+		select {
+		case end := <-p.ended:
+			p.ended <- end
+			if end != nil && !p.killed {
+				err = errors.Join(err, fmt.Errorf("worker %d ended badly: %w", i+1, end))
+			}
+		case <-late:
+			return errors.Join(err, fmt.Errorf("worker %d did not end", i+1))
+		}
+	}
+	return err
+}
+
+// killAll ends what is left of the workers, and waits for them.
+func (d *demo) killAll() {
+	for _, p := range d.workers {
+		_ = p.cmd.Process.Kill()
+		<-p.ended //nolint:errcheck // stopWorkers has seen it
+	}
+}
+
+// verdict says whether the money is all there, and returns an error if it is not.
+func (d *demo) verdict(ctx context.Context) error {
 	total, err := d.bank.total(ctx)
 	if err != nil {
-		return false, err
+		return err
 	}
 	left, err := d.bank.locksLeft(ctx)
 	if err != nil {
-		return false, err
+		return err
 	}
 	var moved int64
 	for _, w := range d.workers {
 		moved += w.moved.Load()
 	}
-	before := opening * d.accounts
+	const before = opening * accounts
 	fmt.Printf("\ntransfers   %d\nlocks left  %d\ntotal       %d before, %d after\n\n", moved, left, before, total)
 	switch {
 	case total != before:
-		fmt.Printf("BROKEN: the total is not what it was.\n")
-		return false, nil
-	case left > 0 || d.failed || moved == 0:
-		fmt.Printf("FAILED: the total is what it was, but see above.\n")
-		return false, nil
+		return errors.New("BROKEN: the total is not what it was")
+	case left > 0 || moved == 0:
+		return errors.New("FAILED: locks were left, or nothing was moved")
 	}
-	fmt.Printf("BALANCED: the total is what it was.\n")
-	return true, nil
+	fmt.Println("BALANCED: the total is what it was.")
+	return nil
 }
