@@ -60,7 +60,7 @@ test: ## everything that needs only Go, on the in-process server
 SHOW := grep -E '^ *(sweep|nesting): |^(ok|FAIL|panic)|--- FAIL|Error:|Messages:'
 
 test-full: ## what test runs a part of: every failure at every request of every call, elections and mixtures of MultiLocks (PART of these)
-	@go test -count=1 -timeout 20m -run '^(TestEachRequestOfEachCallFails|TestEachRequestFails.*|TestUserCodeFailsAtAnyCall)$$' -v ./framework ./recipes/locks -sweeps | $(SHOW)
+	@go test -count=1 -timeout 20m -run '^(TestEachRequestOfEachCallFails|TestEachRequestFails.*|TestEachRequestOfABatchFails|TestUserCodeFailsAtAnyCall)$$' -v ./framework ./recipes/locks -sweeps | $(SHOW)
 	@go test -count=1 -timeout 20m -run '^TestEachRequestOfAnElectionFails$$' -v ./recipes/leader -sweeps $(PART) | $(SHOW)
 	@go test -count=1 -timeout 30m -run '^TestNesting$$' -v ./recipes/locks -nesting $(PART) | $(SHOW)
 

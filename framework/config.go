@@ -124,6 +124,12 @@ type Config struct {
 	// NoContainers makes parents persistent nodes, which nobody removes.
 	NoContainers bool
 
+	// NoBatches sends each request of a lock by itself. By default, creations of nodes of
+	// different locks leave in one transaction if this client sends them at the same
+	// moment. So do their deletions. What one acquisition does alone is the same with both.
+	// docs/decisions/022-batches.md has the rules and the figures.
+	NoBatches bool
+
 	// MaxReply bounds a reply's size in bytes; a larger one is ErrReplyTooLarge,
 	// and the server is disconnected only if nobody asked for it or it is beyond
 	// 256 MiB. The children of a lock are one reply: 4 MiB hold 70,000 who wait.
@@ -363,6 +369,7 @@ func (p *plan) session() session.Config {
 			TLS:            p.TLS,
 			ReadOnly:       p.CanBeReadOnly,
 			MaxReply:       p.MaxReply,
+			NoBatches:      p.NoBatches,
 			MaxRequest:     p.MaxRequest,
 		},
 		Lease:        rules[p.SessionLease],

@@ -35,6 +35,8 @@ func (c core) Data(conn *transport.Conn) []byte {
 	return c.scope.dataOrDefault(conn, nil)
 }
 
+func (c core) Parent(full string) wire.MultiOp { return c.scope.makes(full, c.scope.containers()) }
+
 func (c core) Read(ctx context.Context, name, full string, attempt func(context.Context, *transport.Conn) error) error {
 	o := &op{scope: c.scope, name: name, path: full}
 	return o.do(ctx, func(ctx context.Context) error {

@@ -134,17 +134,13 @@ func (o *op) missingOf(path string, asked map[string]error) (missing []string, e
 
 // makeAll makes nodes, of which each stands behind its parent, in one go.
 func (o *op) makeAll(ctx context.Context, c *transport.Conn, paths []string, parents session.Parents) error {
-	asContainers := !o.plan.NoContainers && !o.plain.noContainers.Load()
+	asContainers := o.containers()
 	request := func(i int) *transport.Call {
 		if i >= len(paths) {
 			return session.NewList(parents.Of[i-len(paths)])
 		}
-		req := &wire.CreateRequest{Path: paths[i], Data: []byte{}, ACL: wireACL(o.defaultACL(paths[i]))}
-		code := wire.OpCreate
-		if asContainers {
-			code, req.Flags = wire.OpCreateContainer, wire.FlagContainer
-		}
-		return transport.NewCall(code, req)
+		parent := o.makes(paths[i], asContainers)
+		return transport.NewCall(parent.Op, parent.Request)
 	}
 	err := o.session.Each(ctx, c, true, len(paths)+len(parents.Of), request, func(i int, call *transport.Call, err error) error {
 		switch {
@@ -161,4 +157,17 @@ func (o *op) makeAll(ctx context.Context, c *transport.Conn, paths []string, par
 		return o.makeAll(ctx, c, paths, parents)
 	}
 	return err
+}
+
+// containers is whether parents are made as containers.
+func (sc *scope) containers() bool { return !sc.plan.NoContainers && !sc.plain.noContainers.Load() }
+
+// makes is what makes a parent.
+func (sc *scope) makes(path string, asContainer bool) wire.MultiOp {
+	req := &wire.CreateRequest{Path: path, Data: []byte{}, ACL: wireACL(sc.defaultACL(path))}
+	if !asContainer {
+		return wire.MultiOp{Op: wire.OpCreate, Request: req}
+	}
+	req.Flags = wire.FlagContainer
+	return wire.MultiOp{Op: wire.OpCreateContainer, Request: req}
 }

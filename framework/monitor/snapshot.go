@@ -25,6 +25,11 @@ type Stats struct {
 	LastError error
 	// Holds is how many nodes the locks and elections of the client hold.
 	Holds int
+	// Batches counts the transactions that have carried the requests of several
+	// acquisitions or releases, and Batched these requests: Batched/Batches is their mean
+	// size. BatchesUndone counts those transactions that the servers refused for one of the
+	// requests; the others were sent again.
+	Batches, Batched, BatchesUndone int64
 }
 
 // HoldInfo is a node that a lock or an election holds. A hold of several nodes, such as

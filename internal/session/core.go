@@ -27,6 +27,8 @@ type Core interface {
 	ACL(full string) []wire.ACL
 	// Data is what is written for nil data.
 	Data(c *transport.Conn) []byte
+	// Parent is what makes a missing parent of nodes.
+	Parent(full string) wire.MultiOp
 	// Read runs a read on a path by the client's retry policy, each attempt on the
 	// present connection. Its error is the one that calls of the client return.
 	Read(ctx context.Context, name, full string, attempt func(context.Context, *transport.Conn) error) error

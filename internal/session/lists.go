@@ -27,13 +27,6 @@ func List(ctx context.Context, s *Session, c *transport.Conn, list *transport.Ca
 // Lists are the children of several nodes, asked for together. One request asks
 // for all of them, or several requests where one would be too large. With apart each
 // node has a request of its own.
-//
-// Servers before 3.6 do not know the request for several, and end the connection on which
-// it comes. So if a client's first such request had no answer, or was answered as
-// unknown, the client does not send another.
-//
-// Source: ZooKeeper's FinalRequestProcessor, multiRead; of 3.5,
-// UnimplementedRequestProcessor.
 type Lists struct {
 	Calls   []*transport.Call
 	first   []int              // of each request for several nodes, the place of the first; nil with one for each
@@ -42,16 +35,9 @@ type Lists struct {
 	decoded int                // of the requests
 }
 
-// The states of what is known of how servers read together.
-const (
-	readsUnknown int32 = iota
-	readsTogether
-	readsApart
-)
-
 // NewLists makes the requests. With apart there is one for each node.
 func NewLists(s *Session, paths []string, apart bool) *Lists {
-	if apart || len(paths) < 2 || s.reads.Load() == readsApart {
+	if apart || len(paths) < 2 || s.transport.ReadsApart() {
 		l := &Lists{Calls: make([]*transport.Call, len(paths))}
 		for i, path := range paths {
 			l.Calls[i] = NewList(path)
@@ -70,7 +56,7 @@ func NewLists(s *Session, paths []string, apart bool) *Lists {
 			req.Ops = append(req.Ops, wire.MultiOp{Op: wire.OpGetChildren, Request: &wire.PathWatchRequest{Path: paths[n]}})
 		}
 		call := transport.NewCall(wire.OpMultiRead, req)
-		call.OnReply = s.learnReads
+		call.OnReply = s.transport.LearnReads
 		l.Calls, l.first = append(l.Calls, call), append(l.first, from)
 		from = n
 	}
@@ -79,18 +65,6 @@ func NewLists(s *Session, paths []string, apart bool) *Lists {
 
 // listingSize is what a list takes in a request for several, without its path.
 const listingSize = 9 + 4 + 1
-
-// learnReads takes in how a server has taken the one request.
-func (s *Session) learnReads(call *transport.Call) {
-	switch {
-	case call.Replied() && call.Code() == wire.CodeUnimplemented:
-		s.reads.Store(readsApart)
-	case call.Replied():
-		s.reads.CompareAndSwap(readsUnknown, readsTogether)
-	case !call.SentAt().IsZero():
-		s.reads.CompareAndSwap(readsUnknown, readsApart)
-	}
-}
 
 // ErrApart says that lists must be asked for with one request each: the server
 // cannot do otherwise, or the one reply would be too large.

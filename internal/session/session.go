@@ -76,7 +76,6 @@ type Session struct {
 	slots     sync.Map       // by *Slot: what it keeps
 	slotsMu   sync.Mutex     // for those who fill one
 	inspector atomic.Pointer[Inspector]
-	reads     atomic.Int32 // how servers read together, see Lists
 	// ephemeralsLost counts the connections that ended over a request for the
 	// session's own nodes, see learnEphemerals.
 	ephemeralsLost   atomic.Int32

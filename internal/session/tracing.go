@@ -171,6 +171,7 @@ func (s *Session) Stats() monitor.Stats {
 		State: s.state, Since: s.stateSince, Session: s.id, Timeout: s.lease.Timeout(),
 		LastError: s.lastFailure, Holds: s.tracked.granted(),
 	}
+	st.Batches, st.Batched, st.BatchesUndone = s.transport.Batched()
 	if s.conn != nil {
 		st.Server = s.conn.Addr()
 	}

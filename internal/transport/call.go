@@ -48,8 +48,13 @@ type Call struct {
 	taken int
 	frame []byte
 	xid   int32
-	phase phase // guarded by the connection's mu
-	done  chan struct{}
+	phase phase // guarded by the connection's mu, as are the two below
+	// flight is whether it is the last of a write with joint requests, and unwanted whether
+	// Cancel came too late for it.
+	flight   bool
+	unwanted bool
+	parent   string // of the node that it makes, if it is a joint request
+	done     chan struct{}
 
 	// The fields below are written once, before done is closed.
 	sentAt time.Time

@@ -55,6 +55,7 @@ type Conn struct {
 	mu      sync.Mutex // guards the fields below
 	first   []outgoing // what leaves first
 	out     []outgoing
+	batch   batches // what leaves with others
 	pending map[int32]*Call
 	pings   []time.Time // when unanswered pings were sent, oldest first
 	xid     int32
@@ -133,15 +134,19 @@ func (c *Conn) send(queue *[]outgoing, calls []*Call) error {
 		c.mu.Unlock()
 		return &LostError{Cause: err}
 	}
+	c.queueLocked(queue, calls)
+	c.mu.Unlock()
+	c.nudge()
+	return nil
+}
+
+func (c *Conn) queueLocked(queue *[]outgoing, calls []*Call) {
 	for i, call := range calls {
 		c.xid = (c.xid + 1) & (ownXid - 1)
 		call.setXid(ownXid | c.xid)
 		call.phase = queued
 		*queue = append(*queue, outgoing{call: call, more: i < len(calls)-1})
 	}
-	c.mu.Unlock()
-	c.nudge()
-	return nil
 }
 
 // Cancel takes back a call that has not been sent, which then ends with a
@@ -151,7 +156,9 @@ func (c *Conn) Cancel(call *Call) bool {
 	unsent := call.phase == queued
 	if unsent {
 		call.phase = ended
+		c.landedLocked(call)
 	}
+	call.unwanted = true
 	c.mu.Unlock()
 	if unsent {
 		call.err = &LostError{Cause: errCancelled}
@@ -182,13 +189,21 @@ func (c *Conn) writeLoop() {
 
 func (c *Conn) writeAll() {
 	var buf []byte
+	var alarm alarm // for joint requests
+	defer alarm.stop()
 	for {
 		select {
 		case <-c.wake:
+		case <-alarm.rings():
 		case <-c.down:
 			return
 		}
+		alarm.stop()
 		buf = c.takeOut(buf[:0])
+		var again time.Duration
+		if buf, again = c.takeJoint(buf, c.transport.cfg.Now()); again > 0 {
+			alarm.set(again)
+		}
 		if len(buf) == 0 {
 			continue
 		}
@@ -513,6 +528,10 @@ func (c *Conn) reply(h wire.ReplyHeader, body []byte, in *[]byte, failure error,
 	if call != nil {
 		call.phase = ended
 		delete(c.pending, h.Xid)
+		c.answeredLocked(call, now)
+		if call.parent != "" && h.Code == wire.CodeOK {
+			c.batch.parents.add(call.parent)
+		}
 	}
 	c.mu.Unlock()
 	if call == nil {
@@ -642,10 +661,18 @@ func (c *Conn) finish() {
 			lost = append(lost, o.call)
 		}
 	}
+	for _, j := range c.batch.waiting {
+		for _, call := range j.calls() {
+			if call.phase != ended {
+				call.err = &LostError{Cause: c.err}
+				lost = append(lost, call)
+			}
+		}
+	}
 	for _, call := range lost {
 		call.phase = ended
 	}
-	c.pending, c.first, c.out, c.pings = nil, nil, nil, nil
+	c.pending, c.first, c.out, c.pings, c.batch = nil, nil, nil, nil, batches{}
 	wasUp, err := c.up, c.err
 	c.mu.Unlock()
 

@@ -59,6 +59,7 @@ type Config struct {
 	Logger         *zap.Logger
 	Now            func() time.Time // by which Acks are told; time.Now if nil
 	Random         *random.Source   // of the order of servers, and of pauses
+	NoBatches      bool             // joint requests are sent each by itself
 }
 
 // Ack is the reply to one request, as far as it proves that the session lives.
@@ -103,6 +104,8 @@ type Transport struct {
 	wg        sync.WaitGroup
 	rawUsed   atomic.Bool
 	lastZxid  zxid
+	reads     atomic.Int32 // how servers read together, see LearnReads
+	batched   batchCounts
 
 	mu        sync.Mutex // guards the fields below
 	conn      *Conn      // the one in use, from dial to down

@@ -139,7 +139,7 @@ func Remove(s *session.Session, id int64, path string) *Removal {
 	if err == nil {
 		call := deletion(path)
 		call.OnReply = func(call *transport.Call) { r.attempted(id, s.Ended(call, true)) }
-		if err = s.SendAtOnce(c, call); err == nil {
+		if err = session.DeleteJointly(s, c, path, call); err == nil {
 			return r
 		}
 	}

@@ -74,6 +74,49 @@ func TestLoadsOnAnEnsemble(t *testing.T) {
 	}
 }
 
+// One client in Go takes many different locks at the same moment, so that its requests
+// leave together. Java wants some of them too.
+func TestManyLocksBesideJava(t *testing.T) {
+	const locks, contended, passes = 40, 4, 200
+	where := standalone()
+	below := "/" + shared.name("t")
+	_, err := where.admin.Create(t.Context(), below, nil, framework.Persistent)
+	require.NoError(t, err)
+	name := "/" + shared.name("many")
+	goPeer, javaPeer := shared.peers["go"][0], shared.peers["java"][0]
+	inGo, inJava := goPeer.client(t, where.hosts+below), javaPeer.client(t, where.hosts+below)
+	var stops []func() *reply
+	load := func(p *peer, client, path string) {
+		id := shared.name("l")
+		p.do(t, "load", id, client, "mutex", path, workers)
+		stops = append(stops, func() *reply { return p.begin("stop", id) })
+	}
+	for i := range locks {
+		path := fmt.Sprint(name, "-", i)
+		load(goPeer, inGo, path)
+		if i < contended {
+			load(javaPeer, inJava, path)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	defer cancel()
+	first := fmt.Sprint(name, "-0")
+	err = shared.witness.until(ctx, first, func(c tally) bool {
+		return c.between("go", "java")+c.between("java", "go") >= passes
+	})
+	require.NoError(t, err)
+	var replies []*reply
+	for _, stop := range stops {
+		replies = append(replies, stop())
+	}
+	for _, r := range replies {
+		assert.NotEqual(t, "0", r.ok(t), "each lock had its turns")
+	}
+	assert.Empty(t, shared.witness.violations())
+	where.nothingLeft(t, below)
+	shared.row(t, "mutex, one of many", shared.witness.tally(first))
+}
+
 // servers are where a load takes place, and who sees what is left there.
 type servers struct {
 	hosts string

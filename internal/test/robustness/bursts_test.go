@@ -5,8 +5,11 @@ package robustness
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -162,4 +165,50 @@ func TestSessionsOwnNodesAreFound(t *testing.T) {
 		left, _, err := crowd.Children(t.Context(), "/l")
 		return err == nil && len(left) == 200
 	}, 10*time.Second, 50*time.Millisecond, "a node is left")
+}
+
+// One client takes 100,000 locks that nobody has had before, 256 at a time. Nothing is left
+// of them but their parents, which the server removes, and the client keeps no memory.
+func TestManyDifferentLocks(t *testing.T) {
+	const n, together = 100_000, 256
+	e := realzk.StartT(t, realzk.Options{Tick: time.Second, JVMArgs: []string{"-Xmx1g"}})
+	c := connect(t, e, func(cfg *framework.Config) { cfg.SessionTimeout = 20 * time.Second })
+	var next atomic.Int64
+	take := func(upto int64) {
+		var all sync.WaitGroup
+		for range together {
+			all.Go(func() {
+				for i := next.Add(1); i <= upto; i = next.Add(1) {
+					h, err := locks.NewInterProcessMutex(c, fmt.Sprintf("/orders/%d", i), locks.ReleaseWait(time.Minute)).Acquire(t.Context())
+					if !assert.NoError(t, err) {
+						return
+					}
+					assert.NoError(t, h.Release())
+				}
+			})
+		}
+		all.Wait()
+	}
+	inUse := func() int {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC() // the first lets pools go
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc + m.StackInuse)
+	}
+	take(2 * together)
+	before, began := inUse(), time.Now()
+	next.Store(2 * together)
+	take(n)
+	took, grown := time.Since(began), inUse()-before
+	s := c.Stats()
+	t.Logf("%d locks in %v, %d batches of %.1f, %d undone; %d KiB more memory", n, took.Round(time.Millisecond), s.Batches,
+		float64(s.Batched)/float64(s.Batches), s.BatchesUndone, grown>>10)
+	assert.Less(t, grown, 4<<20)
+	left, err := e.Ephemerals(t.Context())
+	require.NoError(t, err)
+	assert.Empty(t, left)
+	watches, err := e.WatchCount(t.Context())
+	require.NoError(t, err)
+	assert.Zero(t, watches)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/paddock-zk/paddock/framework"
@@ -36,7 +37,8 @@ type actor struct {
 	s      *slot
 	name   string
 	r      *rand.Rand
-	n      int               // of its writes
+	n      int // of its writes
+	bursts int
 	c      *framework.Client // of this round
 	number int
 }
@@ -76,6 +78,7 @@ var rounds = []round{
 	{"multi-lock", 3, func(a *actor, c *framework.Client) { a.plain(a.multi(c)) }, true},
 	{"multi-lock, ordered", 1, func(a *actor, c *framework.Client) { a.plain(a.multi(c).Ordered()) }, true},
 	{"nested", 1, (*actor).nested, true},
+	{"burst", 2, (*actor).burst, false},
 	{"register", 8, (*actor).useRegister, false},
 	{"term", 3, (*actor).term, false},
 }
@@ -117,6 +120,22 @@ func (a *actor) multi(c *framework.Client) *locks.InterProcessMultiLock {
 	}
 	a.r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return locks.NewInterProcessMultiLock(all[:2+a.r.IntN(3)]...)
+}
+
+// burst takes different locks at the same moment, each in a goroutine of its own, so that
+// their requests leave together.
+func (a *actor) burst(c *framework.Client) {
+	a.bursts++
+	var all sync.WaitGroup
+	for i, lock := range []locks.Lock{
+		locks.NewInterProcessMutex(c, "/a"), locks.NewInterProcessMutex(c, "/b"),
+		locks.NewInterProcessReadWriteLock(c, "/w").WriteLock(), locks.NewInterProcessSemaphoreMutex(c, "/x"),
+		locks.NewInterProcessSemaphore(c, "/s", a.permits()),
+	} {
+		one := &actor{w: a.w, s: a.s, c: c, name: fmt.Sprintf("%s.%d.%d", a.name, a.bursts, i), number: a.number, r: rand.New(rand.NewPCG(a.r.Uint64(), uint64(i)))}
+		all.Go(func() { one.plain(lock) })
+	}
+	all.Wait()
 }
 
 // live is the life of an actor.

@@ -68,7 +68,7 @@ func (x *requests) send(ctx context.Context, a *Attempt, c *transport.Conn, p *p
 	if p.watch == nil {
 		calls = x.lists.ask(a, p, calls)
 	}
-	if err := a.send(ctx, c, calls, creations); err != nil {
+	if err := x.leave(ctx, a, c, p, calls, creations); err != nil {
 		return nil, err
 	}
 	if p.watch != nil {
@@ -79,6 +79,19 @@ func (x *requests) send(ctx context.Context, a *Attempt, c *transport.Conn, p *p
 	}
 	x.last = calls[len(calls)-1]
 	return creations, nil
+}
+
+// leave sends them: one creation and its list with those of other attempts.
+func (x *requests) leave(ctx context.Context, a *Attempt, c *transport.Conn, p *plan, calls []*transport.Call, creations []creation) error {
+	if x.front != nil || p.watch != nil || len(creations) != 1 || creations[0].joint || len(p.list) != 1 || p.list[0] != creations[0].of[0] {
+		return a.send(ctx, c, calls, creations)
+	}
+	q := p.list[0].queue
+	err := session.CreateJointly(ctx, q.Core, c, q.Path, !q.isPart(), creations[0].call, x.lists.plain[0])
+	if err == nil {
+		creations[0].sent()
+	}
+	return err
 }
 
 // front is the request that has to come before the others of a round, nil for none.

@@ -1,0 +1,170 @@
+package transport
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+func creationIn(parent string, size int) *Joint {
+	return &Joint{
+		Write:  NewCall(wire.OpCreate2, &wire.CreateRequest{Path: parent + "/n", Data: make([]byte, size)}),
+		List:   NewCall(wire.OpGetChildren, &wire.PathWatchRequest{Path: parent}),
+		Parent: parent,
+	}
+}
+
+func deletionIn(parent string) *Joint {
+	return &Joint{Write: NewCall(wire.OpDelete, &wire.PathVersionRequest{Path: parent + "/n", Version: -1}), Parent: parent}
+}
+
+func TestPick(t *testing.T) {
+	many := func(n int, of func(i int) *Joint) (all []*Joint) {
+		for i := range n {
+			all = append(all, of(i))
+		}
+		return all
+	}
+	path := func(i int) string { return fmt.Sprint("/", i) }
+	for name, tc := range map[string]struct {
+		waiting []*Joint
+		picked  []int // places, in order; nil for all of them
+		most    int   // how many are picked, if not all and not by place
+	}{
+		"nothing":                  {nil, nil, 0},
+		"different locks":          {many(5, func(i int) *Joint { return creationIn(path(i), 0) }), nil, 0},
+		"one creation of each":     {many(6, func(i int) *Joint { return creationIn(path(i/2), 0) }), []int{0, 2, 4}, 0},
+		"deletions of one lock":    {many(4, func(int) *Joint { return deletionIn("/l") }), nil, 0},
+		"a deletion of the same":   {[]*Joint{creationIn("/l", 0), deletionIn("/l"), creationIn("/l", 0)}, []int{0, 1}, 0},
+		"deletions first":          {append(many(mostJoint, func(i int) *Joint { return deletionIn(path(i)) }), creationIn("/l", 0)), nil, mostJoint},
+		"creations up to a bound":  {many(mostJoint+9, func(i int) *Joint { return creationIn(path(i), 0) }), nil, mostJoint},
+		"deletions up to a bound":  {many(mostJoint+9, func(i int) *Joint { return deletionIn(path(i)) }), nil, mostJoint},
+		"bytes up to about a size": {many(40, func(i int) *Joint { return creationIn(path(i), 8<<10) }), nil, 8},
+	} {
+		t.Run(name, func(t *testing.T) {
+			picked, rest := pick(tc.waiting)
+			assert.Len(t, rest, len(tc.waiting)-len(picked), "none is lost")
+			switch {
+			case tc.picked != nil:
+				var want []*Joint
+				for _, i := range tc.picked {
+					want = append(want, tc.waiting[i])
+				}
+				assert.Equal(t, want, picked)
+			case tc.most > 0:
+				assert.Equal(t, tc.waiting[:tc.most], picked)
+				assert.Equal(t, tc.waiting[tc.most:], rest)
+			default:
+				assert.Equal(t, tc.waiting, picked)
+			}
+		})
+	}
+}
+
+func TestReadyToLeave(t *testing.T) {
+	now := time.Now()
+	one := []*Joint{deletionIn("/l")}
+	for name, tc := range map[string]struct {
+		b     batches
+		ok    bool
+		after time.Duration
+	}{
+		"nothing waits":                   {batches{}, false, 0},
+		"nothing on its way":              {batches{waiting: one, since: now}, true, 0},
+		"little on its way":               {batches{waiting: one, since: now, flights: nearFlights - 1}, true, 0},
+		"enough on its way":               {batches{waiting: one, since: now.Add(-time.Hour), flights: nearFlights}, false, 0},
+		"was undone":                      {batches{waiting: one, since: now, flights: 100, urgent: true}, true, 0},
+		"far away, little on its way":     {batches{waiting: one, since: now, flights: nearFlights + 39, trip: 40 * farFlight}, true, 0},
+		"far away, enough on its way":     {batches{waiting: one, since: now, flights: nearFlights + 40, trip: 40 * farFlight}, false, longestWait},
+		"far away, has waited for a time": {batches{waiting: one, since: now.Add(-longestWait / 4), flights: nearFlights + 40, trip: 40 * farFlight}, false, longestWait * 3 / 4},
+		"far away, has waited for long":   {batches{waiting: one, since: now.Add(-longestWait), flights: nearFlights + 49, trip: 40 * farFlight}, true, 0},
+		"far away, too much on its way":   {batches{waiting: one, since: now.Add(-longestWait), flights: nearFlights + 50, trip: 40 * farFlight}, false, 0},
+	} {
+		ok, after := tc.b.ready(now)
+		assert.Equal(t, tc.ok, ok, name)
+		assert.Equal(t, tc.after, after, name)
+	}
+}
+
+func TestWithoutGone(t *testing.T) {
+	all := []*Joint{deletionIn("/a"), creationIn("/b", 0), creationIn("/c", 0), deletionIn("/d")}
+	left, gone := withoutGone(all)
+	assert.Equal(t, all, left)
+	assert.Empty(t, gone)
+	all[0].Write.phase, all[2].List.phase = ended, ended
+	left, gone = withoutGone(all)
+	assert.Equal(t, []*Joint{all[1], all[3]}, left)
+	assert.Equal(t, []*Joint{all[0], all[2]}, gone)
+}
+
+// Of a transaction that was refused one operation says why, and those before it and behind
+// it that they were undone.
+func TestStopped(t *testing.T) {
+	undone := wire.MultiResult{Op: wire.OpError}
+	after := wire.MultiResult{Op: wire.OpError, Code: wire.CodeRuntimeInconsistency}
+	refused := func(code wire.Code) wire.MultiResult { return wire.MultiResult{Op: wire.OpError, Code: code} }
+	a, b := creationIn("/a", 0), creationIn("/b", 0)
+	makes := creationIn("/c", 0)
+	makes.makes = true
+	for name, tc := range map[string]struct {
+		of      []*Joint
+		results []wire.MultiResult
+		at      int
+		parent  bool
+		code    wire.Code
+	}{
+		"the first":          {[]*Joint{a, b}, []wire.MultiResult{refused(wire.CodeNoAuth), after}, 0, false, wire.CodeNoAuth},
+		"the last":           {[]*Joint{a, b}, []wire.MultiResult{undone, refused(wire.CodeNoNode)}, 1, false, wire.CodeNoNode},
+		"a parent":           {[]*Joint{a, makes}, []wire.MultiResult{undone, refused(wire.CodeNodeExists), after}, 1, true, wire.CodeNodeExists},
+		"a node below it":    {[]*Joint{makes, a}, []wire.MultiResult{undone, refused(wire.CodeInvalidACL), after}, 0, false, wire.CodeInvalidACL},
+		"behind a parent":    {[]*Joint{makes, a}, []wire.MultiResult{undone, undone, refused(wire.CodeNoAuth)}, 1, false, wire.CodeNoAuth},
+		"none is said to be": {[]*Joint{a, b}, []wire.MultiResult{undone, undone}, -1, false, wire.CodeOK},
+	} {
+		at, parent, code := stopped(tc.of, tc.results)
+		assert.Equal(t, tc.at, at, name)
+		assert.Equal(t, tc.parent, parent, name)
+		assert.Equal(t, tc.code, code, name)
+	}
+}
+
+func TestPathSet(t *testing.T) {
+	var s pathSet
+	assert.False(t, s.has("/a"))
+	s.add("/a")
+	s.add("/b")
+	assert.True(t, s.has("/a"))
+	s.remove("/a")
+	assert.False(t, s.has("/a"))
+	for i := range mostPaths + mostPaths/2 {
+		s.add(fmt.Sprint("/", i))
+		if i%1000 == 0 {
+			require.True(t, s.has("/b"), "what is asked for is kept")
+		}
+	}
+	for i := range 4 * mostPaths {
+		s.add(fmt.Sprint("/more/", i))
+	}
+	assert.False(t, s.has("/b"))
+	assert.LessOrEqual(t, len(s.young)+len(s.old), 2*mostPaths)
+	s.remove(fmt.Sprint("/more/", 4*mostPaths-1))
+	assert.False(t, s.has(fmt.Sprint("/more/", 4*mostPaths-1)))
+}
+
+func TestPathTimes(t *testing.T) {
+	now := time.Now()
+	var p pathTimes
+	assert.False(t, p.has("/a", now))
+	p.add("/a", now.Add(time.Second))
+	assert.True(t, p.has("/a", now.Add(time.Second-1)))
+	assert.False(t, p.has("/a", now.Add(time.Second)))
+	assert.False(t, p.has("/a", now), "it is forgotten")
+	for i := range 3 * mostRefused {
+		p.add(fmt.Sprint("/", i), now.Add(time.Second))
+	}
+	assert.LessOrEqual(t, len(p), mostRefused)
+}

@@ -1,0 +1,72 @@
+package transport
+
+import (
+	"hash/maphash"
+	"time"
+)
+
+// pathSet remembers paths: the last few thousands that were added or asked for. It keeps
+// only a hash of each. So it may take a path for another one, which must do no harm.
+type pathSet struct {
+	young, old map[uint64]struct{}
+}
+
+// mostPaths is how many paths each half of a set keeps.
+const mostPaths = 16 << 10
+
+var pathSeed = maphash.MakeSeed()
+
+func hashOf(path string) uint64 { return maphash.String(pathSeed, path) }
+
+func (s *pathSet) has(path string) bool {
+	h := hashOf(path)
+	if _, ok := s.young[h]; ok {
+		return true
+	}
+	if _, ok := s.old[h]; ok {
+		s.add(path)
+		return true
+	}
+	return false
+}
+
+func (s *pathSet) add(path string) {
+	switch {
+	case s.young == nil:
+		s.young = make(map[uint64]struct{})
+	case len(s.young) >= mostPaths:
+		s.old, s.young = s.young, make(map[uint64]struct{})
+	}
+	s.young[hashOf(path)] = struct{}{}
+}
+
+func (s *pathSet) remove(path string) {
+	h := hashOf(path)
+	delete(s.young, h)
+	delete(s.old, h)
+}
+
+// pathTimes remembers paths until a time. It keeps a bounded number of them.
+type pathTimes map[uint64]time.Time
+
+// mostRefused is how many refused paths are remembered.
+const mostRefused = 1 << 10
+
+func (p *pathTimes) add(path string, until time.Time) {
+	if *p == nil || len(*p) >= mostRefused {
+		*p = make(pathTimes)
+	}
+	(*p)[hashOf(path)] = until
+}
+
+func (p pathTimes) has(path string, now time.Time) bool {
+	if len(p) == 0 {
+		return false
+	}
+	until, ok := p[hashOf(path)]
+	if ok && !now.Before(until) {
+		delete(p, hashOf(path))
+		ok = false
+	}
+	return ok
+}
