@@ -125,10 +125,15 @@ var zkLock = candidate{"zk.Lock", func(ctx context.Context, s server) (*client, 
 
 // ours is a candidate of Paddock's.
 func ours(name string, lock func(c *framework.Client, path string) locks.Lock) candidate {
+	return oursWith(framework.Config{}, name, lock)
+}
+
+// oursWith is ours for a client with that configuration.
+func oursWith(cfg framework.Config, name string, lock func(c *framework.Client, path string) locks.Lock) candidate {
 	return candidate{name, func(ctx context.Context, s server) (*client, error) {
-		c, err := framework.Connect(ctx, framework.Config{
-			ConnectString: s.addr, SessionTimeout: sessionTimeout, DialContext: s.dial,
-		})
+		cfg := cfg
+		cfg.ConnectString, cfg.SessionTimeout, cfg.DialContext = s.addr, sessionTimeout, s.dial
+		c, err := framework.Connect(ctx, cfg)
 		if err != nil {
 			return nil, err
 		}
@@ -157,6 +162,9 @@ func takes(l locks.Lock) cycle {
 
 var (
 	mutex = ours("mutex", func(c *framework.Client, path string) locks.Lock {
+		return locks.NewInterProcessMutex(c, path, patient)
+	})
+	unbatched = oursWith(framework.Config{NoBatches: true}, "mutex, no batches", func(c *framework.Client, path string) locks.Lock {
 		return locks.NewInterProcessMutex(c, path, patient)
 	})
 	lookAhead = ours("mutex, look-ahead", func(c *framework.Client, path string) locks.Lock {

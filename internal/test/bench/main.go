@@ -134,6 +134,7 @@ func measureServer(ctx context.Context, p plan, s server) (all []result, err err
 			return uncontended(ctx, p, s, "MultiLock", []candidate{raw, multiLock(1), multiLock(2), multiLock(3), multiLock(5), multiLock(10)})
 		}},
 	}
+	steps = append(steps, manySteps(ctx, p, s)...)
 	steps = append(steps, overDelays(ctx, p, s)...)
 	steps = append(steps, contendedAll(ctx, p, s)...)
 	steps = append(steps, step{"hand-offs in line", func() ([]result, error) { return inLine(ctx, p, s) }})

@@ -22,6 +22,7 @@ func TestBenchmarkFormat(t *testing.T) {
 	}))
 	_, text, _ := strings.Cut(out.String(), "\nUnit ")
 	assert.Equal(t, `hand-offs/s better=higher
+Unit cycles/s better=higher
 server: ZooKeeper
 group: uncontended
 BenchmarkLock/of=MultiLock_of_3 1 330000 ns/op 8e+06 p99-ns/op

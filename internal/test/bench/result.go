@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -17,12 +18,14 @@ type result struct {
 	unit                string    // as package testing writes units
 	values              []float64 // one a round
 	tail                []float64 // the 99th percentile of each round, if there is one
+	tailUnit            string    // its unit, if that is another one
+	cpu                 []float64 // processor time for each of what is counted, in nanoseconds, if it is known
 }
 
 // write prints results in Go's benchmark format. The order of candidates stays,
 // so that benchstat compares with the first of each group.
 func write(w io.Writer, all []result) error {
-	_, err := fmt.Fprintf(w, "goos: %s\ngoarch: %s\nUnit hand-offs/s better=higher\n", runtime.GOOS, runtime.GOARCH)
+	_, err := fmt.Fprintf(w, "goos: %s\ngoarch: %s\nUnit hand-offs/s better=higher\nUnit cycles/s better=higher\n", runtime.GOOS, runtime.GOARCH)
 	for _, r := range all {
 		_, printErr := fmt.Fprintf(w, "server: %s\ngroup: %s\n", r.server, r.group)
 		err = errors.Join(err, printErr)
@@ -33,7 +36,10 @@ func write(w io.Writer, all []result) error {
 		for i, value := range r.values {
 			line := fmt.Sprintf("%s 1 %g %s", name, value, r.unit)
 			if i < len(r.tail) {
-				line += fmt.Sprintf(" %g p99-%s", r.tail[i], r.unit)
+				line += fmt.Sprintf(" %g p99-%s", r.tail[i], cmp.Or(r.tailUnit, r.unit))
+			}
+			if i < len(r.cpu) {
+				line += fmt.Sprintf(" %g cpu-ns/op", r.cpu[i])
 			}
 			_, printErr := fmt.Fprintln(w, line)
 			err = errors.Join(err, printErr)
