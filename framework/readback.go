@@ -180,9 +180,9 @@ func (d *ambiguity) note(err error) error {
 	return err
 }
 
-// end is the error of the call. After an attempt without a reply the outcome is
-// unknown, whatever came later: a refusal may be about what the attempt has done, or
-// about what somebody has made of it since.
+// end is the error of the call. After an attempt without a reply the outcome is unknown,
+// whatever came later. A later refusal may be about what the attempt has done, or about
+// what others have made of it since.
 func (d *ambiguity) end(o *op, err error) error {
 	if err == nil || !bool(*d) || Ambiguous(err) {
 		return err

@@ -23,7 +23,7 @@ import (
 // starts is stopped with it.
 //
 // This process tells the command to end when the session lease has no more left than the
-// grace and a margin, and kills it when no more than the margin is left. A second
+// grace and a margin. It kills the command when no more than the margin is left. A second
 // process, the guard, kills it too: when this process is gone, or stands still for so
 // long that the lease is about to end.
 type command struct {

@@ -2,6 +2,6 @@
 // happens, and the snapshots that framework.Client returns of it.
 //
 // Both use the same words as the log, the errors and the command paddock: the kind and
-// the path of a lock, its node, its token, and the participant, which is what the owner
-// has written into the node.
+// the path of a lock, its node, its token, and the participant. The participant is what
+// the owner has written into the node.
 package monitor

@@ -10,7 +10,7 @@ import (
 // Tracer is told what a client does, if framework.Config has one. Its methods are
 // called by many goroutines at once. They must return soon: Begin and End are
 // called by the goroutine whose call it is. Events, and the End of a hold that was lost,
-// come from a goroutine of their own, in the order in which they happened, so that a slow
+// come from a goroutine of their own, in the order in which they happened. So a slow
 // tracer holds up neither the session nor the loss of a lock.
 //
 // A method that panics is reported to the client's error listeners, and what it was
@@ -182,8 +182,8 @@ type Event struct {
 	Operation Operation
 	// Err is why, of Retried.
 	Err error
-	// Ahead is how many nodes are before that of the waiter, and Behind the one that it
-	// waits for, in full; 0 and "" if it waits for a goroutine of this client.
+	// Ahead is how many nodes are before that of the waiter. Behind is the one that it
+	// waits for, in full. They are 0 and "" if it waits for a goroutine of this client.
 	Ahead  int
 	Behind string
 	// State, Server and Session are those of a Connection. Server is "" and Session 0

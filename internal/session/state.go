@@ -53,8 +53,8 @@ func (s *Session) upStateLocked(c *transport.Conn) listeners.State {
 // has been done, by this goroutine or another.
 //
 // It tells tracked nodes first. After that come the steps that may let another client
-// have the nodes: the end of the connection, and the next connection, which tells the
-// servers that the session is over. No tracked node is added meanwhile, since the session
+// have the nodes. These are the end of the connection, and the next connection, which tells
+// the servers that the session is over. No tracked node is added meanwhile, since the session
 // is overdue. To tell calls no code of users, so nothing can hold it up.
 func (s *Session) lose(reason error) {
 	s.mu.Lock()

@@ -13,8 +13,8 @@ import (
 // session from being renewed in time. So the window grows until answers wait for a
 // sixteenth of the session timeout. This costs no throughput, since the servers have
 // enough to do for all that time. The wait of an answer is the time by which it takes
-// longer than the quickest answer on this connection, or than an answer while the window
-// is as small as it can be.
+// longer than the quickest answer on this connection. If the window is as small as it can
+// be, such an answer counts as the quickest.
 //
 // It begins small and grows by one with each answer, as in TCP. Once it has been too
 // large, it grows by an eighth in each round.

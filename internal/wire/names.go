@@ -5,8 +5,8 @@ import (
 	"iter"
 )
 
-// Names is a list of names as it lies in a reply, with whose memory it is shared:
-// a list may be long, and most readers want one or two of it.
+// Names is a list of names as it lies in a reply, whose memory it shares. A list may be
+// long, and most readers want one or two of its names.
 type Names struct {
 	n   int32
 	raw []byte // each with its length before it

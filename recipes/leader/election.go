@@ -18,9 +18,9 @@ import (
 // Latch is a candidate in an election on the layout of Curator's LeaderLatch. Make it
 // with NewLatch. It may be used by any number of goroutines.
 //
-// Source: Curator's LeaderLatch. Differs: the leader watches its own node, so a node that
-// somebody deletes ends the term; a refusal by the servers is returned instead of logged;
-// a lost connection alone does not end a term, see EndOnSuspended.
+// Source: Curator's LeaderLatch. Differs: the leader watches its own node, so the term ends
+// when another client deletes that. A refusal by the servers is returned instead of logged.
+// A lost connection alone does not end a term, see EndOnSuspended.
 type Latch struct{ election }
 
 // NewLatch is a candidate in the election at path, which belongs to it alone. It sends

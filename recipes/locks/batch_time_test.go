@@ -368,7 +368,7 @@ func TestBatchIsCancelledAtAnyMoment(t *testing.T) {
 	}
 }
 
-// Who gives up while the servers refuse the batch has nothing sent again.
+// A caller gives up while the servers refuse the batch. Its request is not sent again.
 func TestWithdrawnFromARefusedBatch(t *testing.T) {
 	const n, bad, gone = 20, 7, 11
 	synctest.Test(t, func(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
-// Who gives up leaves no watch on the server, however long the lock is held.
+// A waiter that gives up leaves no watch on the server, however long the lock is held.
 func TestGivingUpLeavesNoWatch(t *testing.T) {
 	for name, lock := range swept {
 		if name == "downgrade" { // no one lock, whose wait has a limit
@@ -48,8 +48,8 @@ func TestGivingUpLeavesNoWatch(t *testing.T) {
 	}
 }
 
-// The wait ends at the instant at which the lock is granted, or just beside it:
-// it is either a hold or an error, and nothing is left of what it is not.
+// The wait ends at the instant at which the lock is granted, or just beside it. The
+// result is either a hold or an error, and nothing is left of the other.
 func TestWaitEndsAsTheLockIsGranted(t *testing.T) {
 	const heldFor, latency = 100 * time.Millisecond, time.Millisecond
 	// From the release: it reaches the server, the event the waiter, whose look
@@ -129,7 +129,7 @@ func (c watched) Err() error {
 	return c.Context.Err()
 }
 
-// Whoever looks whether the context has ended finds that it has just then.
+// The context ends just when the library looks at it.
 func TestCancelledAtEachLookAtTheContext(t *testing.T) {
 	for name, lock := range swept {
 		t.Run(name, func(t *testing.T) {

@@ -35,8 +35,8 @@ var (
 	errLock   = errors.New("the lock's reason")
 )
 
-// Whatever happens in whatever order, and whenever it is looked at, a hold's
-// context is what a context of package context would be in its place.
+// A hold's context is what a context of package context would be in its place. This is so
+// in any order of events, and whenever the test looks.
 func TestContextIsAsThatOfPackageContext(t *testing.T) {
 	for range 5_000 {
 		if t.Failed() {
@@ -162,7 +162,7 @@ func TestContextIsMadeOnce(t *testing.T) {
 	assert.Contains(t, fmt.Sprint(h.Context()), "locks.Hold.Context")
 }
 
-// Who re-enters and asks for no context takes one allocation: the hold.
+// A re-entry that asks for no context takes one allocation: the hold.
 func TestReentryTakesOneAllocation(t *testing.T) {
 	srv := zktest.Start(t)
 	c, err := framework.Connect(t.Context(), framework.Config{ConnectString: srv.ConnectString()})

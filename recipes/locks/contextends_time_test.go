@@ -183,8 +183,8 @@ func TestContextGoesOnForTheHoldsBelow(t *testing.T) {
 	})
 }
 
-// Who is handed the lock by another goroutine of the client finds the contexts of
-// the hold before ended. So many that it takes some time to end them.
+// A goroutine that gets the lock from another goroutine of the client finds the contexts
+// of the earlier hold ended. So many that it takes some time to end them.
 func TestContextsEndBeforeAHandover(t *testing.T) {
 	eachExclusive(t, func(t *testing.T, lock func(c *framework.Client, opts ...locks.Option) locks.Lock) {
 		srv := zktest.Start(t, zktest.InMemory())
@@ -315,8 +315,8 @@ func TestContextsAndATransactionThatIsNotSent(t *testing.T) {
 	})
 }
 
-// Who re-enters with a context that was bound after a refusal has the same
-// ownership, and the last one to be released gives it back.
+// A goroutine re-enters with a context that was bound after a refusal. It has the same
+// ownership, and the last release gives it back.
 func TestReentryAfterARefusedTransaction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
@@ -508,8 +508,8 @@ func TestContextsEndBeforeASessionIsGivenUp(t *testing.T) {
 	}
 }
 
-// Who asks a hold at its deadline ends the contexts as the session does, and who
-// comes second does not go on before the first has ended them.
+// A goroutine that asks a hold at its deadline ends the contexts, as the session does.
+// The second one does not go on before the first has ended them.
 func TestContextsEndedByTwoAtOnce(t *testing.T) {
 	for name, look := range map[string]func(h *locks.Hold){
 		"asked":    func(h *locks.Hold) { assert.Equal(t, locks.Lost, h.State()) },

@@ -48,8 +48,7 @@ func TestOrderedMultiLockYieldsToOwnersOfLaterLocks(t *testing.T) {
 	}
 }
 
-// MultiLocks of one client do not take each other for who holds what both wait
-// for.
+// MultiLocks of one client do not take each other for the holder of what both wait for.
 func TestMultiLocksOfOneClientKeepTheirPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(near))

@@ -193,7 +193,7 @@ func TestHandOffWithinASession(t *testing.T) {
 	})
 }
 
-// Who has waited for longer than anything proves the session asks the servers.
+// A waiter that has waited for longer than anything proves the session asks the servers.
 func TestHandOffProvesTheSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))

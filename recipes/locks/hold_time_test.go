@@ -15,7 +15,7 @@ import (
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
-// Who comes from a lost hold is told, and does not get another one of it.
+// A call with the context of a lost hold is refused, and gets no other hold.
 func TestLostHoldIsNotEnteredAgain(t *testing.T) {
 	for _, name := range []string{"mutex", "write", "read", "multi"} {
 		t.Run(name, func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestHoldThatIsOver(t *testing.T) {
 			stop()
 			assert.Equal(t, []locks.HoldState{locks.Lost}, told)
 		}
-		// Who works on under a context without an end has lost it as well.
+		// Code that works on under a context without an end has lost the lock as well.
 		_, err = rw.ReadLock().Acquire(context.WithoutCancel(write.Context()))
 		require.ErrorIs(t, err, locks.ErrLockLost)
 		_, err = rw.WriteLock().Acquire(context.WithoutCancel(write.Context()))

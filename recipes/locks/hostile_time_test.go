@@ -21,9 +21,9 @@ import (
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
-// tampering is what is done to the frames that come from the servers, in the
-// order in which they come, by bytes: one says what to do, those behind it with
-// what. Once they are used up the servers are as they are.
+// tampering is what happens to the frames from the servers, in the order in which they
+// come. A byte says what to do, and those behind it with what. Once they are used up the
+// servers are as they are.
 type tampering struct {
 	mu     sync.Mutex // guards the fields below
 	script []byte
@@ -164,9 +164,8 @@ func framed(body []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...)
 }
 
-// useAll does a bit of everything, each for a second at most. What is returned
-// is not looked at, save that it must make sense: after such answers anything
-// may be true.
+// useAll does a bit of everything, each for a second at most. After such answers anything
+// may be true. So the test only asks that the result makes sense.
 func useAll(t *testing.T, c *framework.Client) {
 	t.Helper()
 	step := func(fn func(ctx context.Context) error) {
@@ -238,7 +237,7 @@ func withHostile(t *testing.T, script []byte) {
 		fine, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
 		defer cancel()
 		for i := 0; ; i++ {
-			// Whatever the client took for true of one path, another one is free.
+			// Another path is free, whatever the client took for true of this one.
 			err := locks.Do(fine, locks.NewInterProcessMutex(c, fmt.Sprintf("/fine%d", i)), func(context.Context) error { return nil })
 			if err == nil {
 				break

@@ -216,7 +216,7 @@ func TestLocalHandoversBelowZero(t *testing.T) {
 	})
 }
 
-// Who would write something else into the node has another.
+// Another node data has another node.
 func TestOneLineForEachKindOfNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
@@ -253,10 +253,9 @@ func TestOneLineForEachKindOfNode(t *testing.T) {
 	})
 }
 
-// Namespaced clients of one session have lines of their own, as they see other
-// paths.
-// Who wants a lock under other holds waits in the local queue with those who have these
-// holds as well, so that a MultiLock sees each owner that may hold what it waits for.
+// Namespaced clients of one session have lines of their own, as they see other paths. An
+// owner that wants a lock under other holds waits in the local queue with those who have
+// these holds as well. So a MultiLock sees each owner that may hold what it waits for.
 func TestOneLineForEachOwner(t *testing.T) {
 	eachExclusive(t, func(t *testing.T, lock func(*framework.Client, ...locks.Option) locks.Lock) {
 		srv := zktest.Start(t, zktest.InMemory())
@@ -556,7 +555,7 @@ func TestLineAfterCommitAndRelease(t *testing.T) {
 	})
 }
 
-// Who leads and gives up passes on the node, whatever it knows of it.
+// A front waiter that gives up passes on the node, whatever it knows of it.
 func TestLeadIsPassedOn(t *testing.T) {
 	for _, after := range []time.Duration{0, d / 2, d, 3 * d / 2, 2 * d, 3 * d, 4 * d, time.Second} {
 		t.Run(after.String(), func(t *testing.T) {

@@ -73,7 +73,8 @@ func TestLineOutlivesItsSession(t *testing.T) {
 	}
 }
 
-// The node is deleted by somebody: who leads makes another, who holds has lost.
+// Another client deletes the node. The front waiter makes a new one, and a holder has
+// lost the lock.
 func TestNodeOfALineIsDeleted(t *testing.T) {
 	for _, held := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -107,7 +108,7 @@ func TestNodeOfALineIsDeleted(t *testing.T) {
 	}
 }
 
-// Who begins to wait while there is no session has lost none.
+// A waiter that begins while there is no session has lost none.
 func TestInLineWithoutSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
@@ -178,11 +179,10 @@ func TestSuspendedHoldsEndInLine(t *testing.T) {
 	})
 }
 
-// sweepLine does one thing at every moment of several goroutines taking a lock
-// in turn, in line with each other, while another client wants it too, and looks
-// whether two had it at once and whether anything is left behind. It is not exact
-// if servers do what they do not do: then only holds of one client exclude each
-// other.
+// sweepLine does one thing at every moment while several goroutines take a lock in turn,
+// and another client wants it too. It looks whether two had it at once, and whether
+// anything is left behind. It is not exact if servers do what they do not do: then only
+// holds of one client exclude each other.
 func sweepLine(t *testing.T, moments int, exact bool, meddle func(moment int, srv *zktest.Server, c *framework.Client, cancels []context.CancelFunc)) {
 	for name, lock := range exclusively {
 		t.Run(name, func(t *testing.T) {

@@ -59,8 +59,8 @@ var marginFaults = []struct {
 // overdue. Later ones are tried as well, and what comes of it is shown.
 const tolerated = 200 * time.Millisecond
 
-// Whatever happens in an ensemble, a hold ends before the lock is granted to somebody
-// else: also if a leader that has stood still is late with its pings.
+// A hold ends before the lock is granted to another owner, whatever happens in an
+// ensemble. A leader that has stood still may also be late with its pings.
 func TestMargins(t *testing.T) {
 	for _, rule := range []struct {
 		name   string

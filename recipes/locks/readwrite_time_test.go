@@ -15,7 +15,7 @@ import (
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
-// Who has the read side and wants the write side waits for itself.
+// An owner that has the read side and wants the write side waits for itself.
 func TestUpgradeIsRefusedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())

@@ -162,7 +162,7 @@ func TestNodesThatNobodyMayRead(t *testing.T) {
 	}
 }
 
-// What is there above a node may be hidden.
+// The nodes above a node may be hidden.
 func TestParentsThatNobodyMayRead(t *testing.T) {
 	for _, version := range []string{"3.8", "3.9"} {
 		synctest.Test(t, func(t *testing.T) {

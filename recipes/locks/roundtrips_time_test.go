@@ -177,7 +177,8 @@ func TestWakeUps(t *testing.T) {
 			require.NoError(t, h.Release())
 			h = <-got
 			synctest.Wait()
-			// Who came second knows that it is first now. The others look, each in turn.
+			// The second in the queue knows that it is first now. The others look, each
+			// in turn.
 			assert.Equal(t, min(i, 1), srv.Requests()["getChildren"]-before["getChildren"], "nobody else wakes up")
 		}
 		require.NoError(t, h.Release())

@@ -93,7 +93,7 @@ func TestDifferentNumbersOfLeases(t *testing.T) {
 	})
 }
 
-// Who is in the queue with a lease still to be made must not be overtaken, and
+// An owner in the queue may still have a lease to make. It must not be overtaken, and
 // must find no lease of those behind it.
 func TestLeaseIsNotKeptBehindAnothersTurn(t *testing.T) {
 	for name, lockOf := range map[string]func(c *framework.Client) locks.Lock{
@@ -241,7 +241,7 @@ func TestClientsThatStateDifferentTotalsGoByTheirOwn(t *testing.T) {
 	require.ErrorIs(t, err, locks.ErrNotAcquired)
 }
 
-// Who gives up its turn stays the owner that it was, for those who look at names.
+// An owner that gives up its turn keeps the tag in its name.
 func TestAcquireNKeepsItsTagWhenItYields(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
@@ -278,8 +278,8 @@ func TestAcquireNKeepsItsTagWhenItYields(t *testing.T) {
 	})
 }
 
-// Whose place in the queue is deleted queues again at its end, and must not keep
-// the lease there for which those before it wait.
+// An owner whose place in the queue is deleted queues again at its end. It must not keep
+// the lease for which those before it wait.
 func TestLeaseGoesWithTheTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))

@@ -136,8 +136,8 @@ func sweepRequests(t *testing.T, taken bool, lock func(*framework.Client) locks.
 	}
 }
 
-// Everything that can happen at a request happens at each in turn to who waits
-// for an owner that takes the same locks one after another, and gives way to it.
+// An owner takes the same locks one after another, and a MultiLock gives way to it.
+// Everything that can happen at a request of the MultiLock happens at each in turn.
 func TestEachRequestFailsWhileYielding(t *testing.T) {
 	t.Parallel()
 	semaphore := func(c *framework.Client) locks.Lock { return locks.NewInterProcessSemaphoreMutex(c, "/l/s") }

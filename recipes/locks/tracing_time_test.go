@@ -150,7 +150,7 @@ func TestTracerHearsOfEachLock(t *testing.T) {
 	}
 }
 
-// Whoever waits, gives up, enters again or takes over is told of as that.
+// The tracer hears who waits, gives up, enters again or takes over.
 func TestTracerHearsOfOutcomes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())

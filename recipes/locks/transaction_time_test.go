@@ -229,9 +229,9 @@ func TestCommitThatWasNotAppliedIsFenced(t *testing.T) {
 	})
 }
 
-// Each request of a commit is lost, or its reply, while the session goes on, ends or
-// the lock's node is deleted, and another owner does nothing, the same or something
-// else. What is said of the commit is true, and nothing is left behind.
+// Each request of a commit is lost, or its reply, while the session goes on, ends or the
+// lock's node is deleted, and another owner does nothing, the same or something else. The
+// answer about the commit is true, and nothing is left behind.
 func TestCommitSaysWhatHappened(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"", "idempotent", "receipt"} {
@@ -261,8 +261,8 @@ func TestCommitSaysWhatHappened(t *testing.T) {
 	}
 }
 
-// What is committed while the node goes with it cannot be begun twice, and
-// nobody can re-enter.
+// A commit with which the node goes cannot begin twice, and nobody can re-enter
+// meanwhile.
 func TestWhileCommitAndReleaseIsOnItsWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())

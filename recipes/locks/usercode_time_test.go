@@ -171,7 +171,7 @@ func TestParentForgetsContextsOfALostHold(t *testing.T) {
 	})
 }
 
-// A release does not wait for the contexts of those who wait in the local queue.
+// A release does not wait for the contexts of waiters in the local queue.
 func TestBlockingContextInLine(t *testing.T) {
 	eachBlocking(t, func(t *testing.T, ctx *blocking) {
 		srv := zktest.Start(t, zktest.InMemory())

@@ -42,7 +42,7 @@ func acquireWithin(ctx context.Context, lock locks.Lock, d time.Duration) error 
 	return err
 }
 
-// Who could not be served is told who was in the way, and for how long.
+// An error of a wait says who was in the way, and for how long.
 func TestWhoWasInTheWay(t *testing.T) {
 	lockSet := make(map[string]func(c *framework.Client) locks.Lock)
 	for name, lock := range swept {

@@ -22,8 +22,8 @@ func contendedAll(ctx context.Context, p plan, s server) (steps []step) {
 	return append(steps, step{"hand-offs, far", func() ([]result, error) { return farContended(ctx, p, s) }})
 }
 
-// farContended is what look-ahead is for: a lock that goes round among clients 3
-// ms away, each way, with nothing done while it is held, and with 10 ms of work.
+// farContended is what look-ahead is for. A lock goes round among clients 3 ms away, each
+// way. They do nothing while they hold it, or work for 10 ms.
 func farContended(ctx context.Context, p plan, s server) (_ []result, err error) {
 	far, err := startProxy(ctx, s.addr, 3*time.Millisecond)
 	if err != nil {

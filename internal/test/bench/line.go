@@ -9,9 +9,8 @@ import (
 	"github.com/paddock-zk/paddock/recipes/locks"
 )
 
-// inLine measures how fast a lock goes round among the goroutines of one client,
-// which stand in line for it and hand it over without asking the servers, by
-// default and with other bounds.
+// inLine measures how fast a lock goes round among the goroutines of one client. They
+// hand it over without asking the servers, by default and with other bounds.
 func inLine(ctx context.Context, p plan, s server) (all []result, err error) {
 	c, err := connect(ctx, s)
 	if err != nil {

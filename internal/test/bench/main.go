@@ -1,8 +1,8 @@
-// Command bench measures the locks next to go-zookeeper's own and to the create
-// and delete without which there is none, in one run and in turns, so that
-// ratios mean something on a machine that does other things as well. It does so
-// on a real ZooKeeper, which it starts, and on the in-process server. It prints
-// Go's benchmark format, a line for each candidate and round, for benchstat.
+// Command bench measures the locks next to go-zookeeper's own, and to the create and
+// delete without which there is no lock. They take turns in one run. So ratios mean
+// something on a machine that does other things as well. It does so on a real ZooKeeper,
+// which it starts, and on the in-process server. It prints Go's benchmark format, a line
+// for each candidate and round, for benchstat.
 //
 // `make bench` runs it. Allocations are for `go test -bench . ./internal/test/bench`,
 // and so are comparisons with an older commit: `make bench OLD=commit`.

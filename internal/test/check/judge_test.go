@@ -148,8 +148,8 @@ func TestForce(t *testing.T) {
 	assert.Empty(t, found(r))
 }
 
-// Whose session was ended may be told that it has the lock when the next one
-// does already: by the servers it had it first.
+// A client whose session was ended may hear that it has the lock when the next one has it
+// already. By the order of the servers it had the lock first.
 func TestGrantedAfterTheNodeHadGone(t *testing.T) {
 	r := good()
 	r.Holds[0].Granted, r.Holds[0].Ended = 15*ms, 18*ms

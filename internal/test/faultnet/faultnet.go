@@ -1,6 +1,6 @@
-// Package faultnet stands between a ZooKeeper client and its servers, whichever
-// these are, and makes what lies between them fail: for tests whose cases are
-// the same on the in-process server and on a real one.
+// Package faultnet stands between a ZooKeeper client and its servers, and makes what lies
+// between them fail. It is for tests whose cases are the same on the in-process server
+// and on a real one.
 //
 // A Net is one client's network. It is given to the client as the function that
 // dials. It reads the frames that pass, so it can lose the reply to a certain

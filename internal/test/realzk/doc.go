@@ -1,6 +1,6 @@
-// Package realzk runs real ZooKeeper servers on loopback, for tests: one
-// standalone, or an ensemble whose members can be killed, paused, restarted
-// and cut off from each other while they go on serving their clients.
+// Package realzk runs real ZooKeeper servers on loopback, for tests: one standalone, or
+// an ensemble. Its members can be killed, paused and restarted. They can also be cut off
+// from each other while they go on serving their clients.
 //
 // A test calls StartT; a TestMain or a program calls Start and Close. The
 // servers are processes of Java and end with the process that started them:

@@ -22,9 +22,8 @@ type TB interface {
 // startLimit bounds StartT; servers need about a second or two.
 const startLimit = time.Minute
 
-// StartT is Start for a test: it fails the test if the servers do not start,
-// closes them when the test has ended, and shows the end of their logs if it
-// has failed.
+// StartT is Start for a test. It fails the test if the servers do not start, and closes
+// them when the test has ended. If the test has failed, it shows the end of their logs.
 func StartT(tb TB, opts Options) *Ensemble {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), startLimit)

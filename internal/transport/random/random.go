@@ -61,9 +61,9 @@ func sum(b []byte) uint64 {
 	return h.Sum64()
 }
 
-// Stagger lets goroutines that were woken at one instant go on one after the
-// other, in an order that follows from what they are about to do, and not from
-// the scheduler. It is for seeded sources only; nil does nothing.
+// Stagger lets goroutines that were woken at one instant go on one after the other. Their
+// order follows from what they are about to do, and not from the scheduler. It is for
+// seeded sources only; nil does nothing.
 func (s *Source) Stagger(what []byte) {
 	if s == nil {
 		return

@@ -18,11 +18,10 @@ import (
 // socket is a TCP connection most of whose system calls the Go scheduler is not
 // told of.
 //
-// To be told of one that may block, it prepares for that, and wakes its monitor
-// if the process was at rest, as a client is that waits for a reply: two wakings
-// of a thread in each round trip, for calls that do not block, as the poller has
-// waited before. These are asked not to. Waiting is still the poller's, so that
-// deadlines and Close are as ever.
+// The scheduler prepares for each call that may block. It wakes its monitor if the process
+// was at rest, as a client is that waits for a reply. That wakes a thread twice in each
+// round trip. But these calls do not block: the poller has waited before. Waiting is still
+// the poller's, so that deadlines and Close are as ever.
 //
 // A monitor that nobody wakes sleeps until the next timer of the process, and
 // before that stops nobody who computes without a pause while others are ready.

@@ -5,11 +5,11 @@
 //
 // A MultiLock can wait in a circle with an owner that takes the same locks one after
 // another, in any order. Our node in queue i stands ahead of theirs, while in queue j
-// theirs stands ahead of ours. So a MultiLock that is first in queue i, and does not have
-// all its locks, checks from time to time whether the owner that has j waits behind us in
-// i. If so, it yields: its node in i goes to the end of the queue, and it keeps every
-// other place. Cycles of three or more show no such match. So without a match it also
-// yields, after a longer time.
+// theirs stands ahead of ours. So a MultiLock that is first in queue i checks from time to
+// time, as long as it does not have all its locks. It asks whether the owner that has j
+// waits behind us in i. If so, it yields: its node in i goes to the end of the queue, and
+// it keeps every other place. Cycles of three or more show no such match. So without a
+// match it also yields, after a longer time.
 //
 // Our nodes have a tag that says which owner they belong to, so that many owners can
 // share a session. Nodes of other libraries are told apart by their sessions, so two of
