@@ -1,0 +1,40 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
+)
+
+// The reason why a node is gone may come later than the news that it is.
+func TestReasonComesLater(t *testing.T) {
+	var g gone
+	first, second := g.add(), g.add()
+	err := fmt.Errorf("lost: %w", first)
+	assert.True(t, IsGone(err))
+	assert.NotErrorIs(t, err, ErrNodeDeleted)
+	assert.NotErrorIs(t, err, zk.ErrSessionExpired)
+	assert.Contains(t, err.Error(), "deleted, or its session has expired")
+	g.asking = true
+	g.settle(zk.ErrSessionExpired)
+	for _, e := range []error{err, second} {
+		assert.ErrorIs(t, e, zk.ErrSessionExpired)
+		assert.NotErrorIs(t, e, ErrNodeDeleted)
+	}
+	assert.Empty(t, g.waiting)
+	assert.False(t, g.asking)
+	third := g.add()
+	g.settle(ErrNodeDeleted)
+	assert.ErrorIs(t, third, ErrNodeDeleted)
+	assert.ErrorIs(t, err, zk.ErrSessionExpired, "what is settled stays")
+}
+
+func TestIsGone(t *testing.T) {
+	assert.True(t, IsGone(fmt.Errorf("lost: %w", ErrNodeDeleted)))
+	assert.False(t, IsGone(ErrSessionOver))
+	assert.False(t, IsGone(errors.New("node deleted")))
+	assert.False(t, IsGone(nil))
+}

@@ -1,0 +1,56 @@
+package acquire
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/internal/wire"
+	"github.com/paddock-zk/paddock/recipes/internal/znode"
+)
+
+func TestNodeName(t *testing.T) {
+	var n nodeName
+	assert.Empty(t, n.String())
+	for _, name := range []string{"a", strings.Repeat("b", 63), strings.Repeat("c", 64), strings.Repeat("d", 500), "e", ""} {
+		n.set([]byte(name))
+		assert.Equal(t, name, n.String(), "%d bytes", len(name))
+	}
+}
+
+func node(n string) string { return "_c_uuid-lock-000000000" + n }
+
+// What a contender remembers of the list that showed it behind others.
+func TestPosition(t *testing.T) {
+	q := &Queue{Lock: "/l", Path: "/l", Kinds: []znode.Kind{znode.Lock}}
+	for name, tc := range map[string]struct {
+		at, ahead         int
+		lookAhead         bool
+		only, front, next string
+		inTheWay          string
+	}{
+		"second":                  {1, 0, false, node("0"), "", "", "/l/" + node("0")},
+		"third":                   {2, 1, false, "", node("0"), "", "/l/" + node("0")},
+		"third, with look-ahead":  {2, 1, true, "", node("0"), node("0"), "/l/" + node("0")},
+		"fourth, with look-ahead": {3, 2, true, "", node("0"), node("1"), "/l/" + node("0")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			snap, err := q.Parse(wire.NamesOf([]string{node("0"), node("1"), node("2"), node("3")}))
+			require.NoError(t, err)
+			q.LookAhead = tc.lookAhead
+			p := Position{owner: 7}
+			p.set(&contender{queue: q, snapshot: snap}, tc.at, tc.ahead)
+			assert.Equal(t, tc.at, p.At)
+			assert.Equal(t, node(string(rune('0'+tc.ahead))), p.Ahead)
+			assert.Equal(t, tc.only, p.Only())
+			assert.Equal(t, tc.front, p.Front.String())
+			assert.Equal(t, tc.next, p.next)
+			assert.Zero(t, p.owner, "that was of another list")
+			assert.Equal(t, &Obstacle{Lock: "/l", Node: tc.inTheWay, Ahead: tc.at}, p.obstacle(q))
+		})
+	}
+	var none Position
+	assert.Empty(t, none.obstacle(q).Node, "nobody was seen")
+}
