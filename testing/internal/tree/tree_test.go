@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -100,53 +99,6 @@ func TestEventsComeInOrder(t *testing.T) {
 	assert.Len(t, out.Multi, 4)
 }
 
-func TestSessionTakesItsNodesWithIt(t *testing.T) {
-	r := newReplica()
-	r.must(t, "/keep")
-	for _, p := range []string{"/keep/c", "/b", "/keep/a"} {
-		r.do(wire.OpCreate, create(p, wire.FlagEphemeral))
-	}
-	r.as(Caller{Session: 8}, wire.OpCreate, create("/other", wire.FlagEphemeral))
-	assert.Equal(t, []int64{7, 8}, r.Sessions())
-	assert.Equal(t, []string{"/b", "/keep/a", "/keep/c"}, r.Ephemerals(7))
-
-	out := r.do(wire.OpCloseSession, nil)
-	assert.Equal(t, []Event{
-		{wire.EventNodeDeleted, "/b", openACL, openACL},
-		{wire.EventNodeDeleted, "/keep/a", openACL, openACL},
-		{wire.EventNodeDeleted, "/keep/c", openACL, openACL},
-	}, out.Events)
-	assert.Equal(t, []int64{8}, r.Sessions())
-	assert.Empty(t, r.Ephemerals(7))
-	stat, _ := r.Exists("/keep")
-	assert.Equal(t, r.zxid, stat.Pzxid)
-	assert.Equal(t, wire.OpCreateSession, r.do(wire.OpCreateSession, nil).Result.Op)
-}
-
-func TestSequenceAtItsEnd(t *testing.T) {
-	r := newReplica()
-	r.must(t, "/q")
-	out := r.as(Caller{}, OpSetSequence, &SetSequenceRequest{Path: "/q", Next: math.MaxInt32 - 1})
-	require.Equal(t, OpSetSequence, out.Result.Op)
-	var names []string
-	for i := range 4 {
-		out := r.do(wire.OpCreate, create(fmt.Sprintf("/q/n%d-", i), wire.FlagSequence))
-		names = append(names, out.Result.Path)
-	}
-	// The counter stays where it is: from 2147483647 on all get the same number.
-	assert.Equal(t, []string{"/q/n0-2147483646", "/q/n1-2147483647", "/q/n2-2147483647", "/q/n3-2147483647"}, names)
-	out = r.do(wire.OpCreate, create("/q/n3-", wire.FlagSequence))
-	assert.Equal(t, wire.CodeNodeExists, out.Result.Code)
-
-	out = r.as(Caller{}, OpSetSequence, &SetSequenceRequest{Path: "/none"})
-	assert.Equal(t, wire.CodeNoNode, out.Result.Code)
-	var e wire.Encoder
-	(&SetSequenceRequest{"/q", 5}).Encode(&e)
-	var req SetSequenceRequest
-	req.Decode(wire.NewDecoder(e.B))
-	assert.Equal(t, SetSequenceRequest{"/q", 5}, req)
-}
-
 func TestSweepable(t *testing.T) {
 	r := newReplica()
 	assert.False(t, r.Sweeps())
@@ -176,47 +128,6 @@ func TestSweepable(t *testing.T) {
 	assert.Equal(t, wire.CodeBadVersion, r.as(server, wire.OpDeleteContainer, &wire.PathRequest{Path: "/e"}).Result.Code)
 	assert.Equal(t, wire.CodeBadArguments, r.do(wire.OpDeleteContainer, &wire.PathRequest{Path: "/ttl"}).Result.Code)
 	assert.Equal(t, wire.OpDeleteContainer, r.as(server, wire.OpDeleteContainer, &wire.PathRequest{Path: "/ttl"}).Result.Op)
-}
-
-func TestOwners(t *testing.T) {
-	owner, ok := ownerTTL(1500)
-	require.True(t, ok)
-	ttl, ok := TTL(owner)
-	assert.True(t, ok)
-	assert.Equal(t, 1500*time.Millisecond, ttl)
-	_, ok = TTL(OwnerContainer)
-	assert.False(t, ok)
-	assert.False(t, isSession(0))
-	assert.False(t, isSession(OwnerContainer))
-	assert.False(t, isSession(owner))
-	assert.True(t, isSession(1<<56|3))
-}
-
-func TestValidPath(t *testing.T) {
-	for path, want := range map[string]bool{
-		"/": true, "/a": true, "/a/b": true, "/.a": true, "/...": true, "/a.": true, "/ü": true, "/\u00a0": true, "/\ufffc": false,
-		"": false, "a": false, "//": false, "/a/": false, "/a//b": false, "/.": false, "/a/..": false, "/./a": false, "/a/../b": false,
-		"/\x00": false, "/\x1f": false, "/\x7f": false, "/\ue000": false, "/\U00010000": false, "/\xff": false, "/\uf900": true,
-	} {
-		assert.Equal(t, want, validPath(path), "%q", path)
-	}
-}
-
-func TestRefusedMultiChangesNothing(t *testing.T) {
-	r := newReplica()
-	r.must(t, "/a", "/a/b")
-	before := dump(r.Tree)
-	out := r.do(wire.OpMulti, &wire.MultiRequest{Ops: []wire.MultiOp{
-		{Op: wire.OpSetData, Request: &wire.SetDataRequest{Path: "/a", Version: 0}},
-		{Op: wire.OpCreate, Request: create("/a/s-", wire.FlagSequence)},
-		{Op: wire.OpDelete, Request: &wire.PathVersionRequest{Path: "/a", Version: 1}},
-		{Op: wire.OpDelete, Request: &wire.PathVersionRequest{Path: "/a/b", Version: 0}},
-	}})
-	assert.Equal(t, []wire.MultiResult{
-		{Op: wire.OpError}, {Op: wire.OpError}, {Op: wire.OpError, Code: wire.CodeNotEmpty}, {Op: wire.OpError, Code: wire.CodeRuntimeInconsistency},
-	}, out.Multi)
-	assert.Empty(t, out.Events)
-	assert.Equal(t, before, dump(r.Tree))
 }
 
 // Replicas that apply the same log are the same, and so are the outcomes.
@@ -278,42 +189,6 @@ func randomWrite(rnd *rand.Rand) (wire.Op, wire.Record) {
 		}
 	}
 	return wire.OpMulti, m
-}
-
-func TestACLMasks(t *testing.T) {
-	for entry, want := range map[string]bool{
-		"127.0.0.1": true, "127.0.0.2": false, "127.0.0.0/8": true, "127.0.0.0/31": true, "127.0.0.2/31": false, "0.0.0.0/0": true,
-		"127.0.0.1/32": true, "127.0.0.1/33": false, "127.0.0.1/-1": false, "127.0.0.1/x": false, "127.0.0": false, "x": false, "::1": false,
-	} {
-		assert.Equal(t, want, ipMatches("127.0.0.1", entry), entry)
-	}
-	assert.False(t, ipMatches("::1", "0.0.0.0/0"))
-	assert.False(t, matches(ID{"other", "x"}, "x"))
-	assert.True(t, Allowed(nil, wire.PermAll, nil), "an empty list allows everything")
-}
-
-func TestReadsNeedRights(t *testing.T) {
-	r := newReplica()
-	secret := create("/s", 0)
-	secret.ACL = []wire.ACL{{Perms: wire.PermRead, Scheme: "digest", ID: bob.IDs[1].ID}, {Perms: wire.PermAdmin, Scheme: "ip", ID: "10.0.0.1"}}
-	r.do(wire.OpCreate, secret)
-	nobody := Caller{Session: 8}
-	_, _, code := r.Get(nobody, "/s")
-	assert.Equal(t, wire.CodeNoAuth, code)
-	_, _, code = r.Children(nobody, "/s")
-	assert.Equal(t, wire.CodeNoAuth, code)
-	_, code = r.CountBelow(nobody, "/s")
-	assert.Equal(t, wire.CodeNoAuth, code)
-	_, _, code = r.ACL(nobody, "/s")
-	assert.Equal(t, wire.CodeNoAuth, code)
-	acl, _, code := r.ACL(bob, "/s")
-	require.Zero(t, code)
-	assert.Equal(t, "bob:x", acl[0].ID, "hidden from who may not change the list")
-	acl, _, _ = r.ACL(Caller{IDs: []ID{SuperID}}, "/s")
-	assert.Equal(t, bob.IDs[1].ID, acl[0].ID)
-	n, code := r.CountBelow(bob, "/")
-	require.Zero(t, code)
-	assert.Equal(t, int32(r.Len()-1), n)
 }
 
 func TestUnreadableRequests(t *testing.T) {

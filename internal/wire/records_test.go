@@ -2,7 +2,6 @@ package wire
 
 import (
 	"bytes"
-	"encoding/binary"
 	"reflect"
 	"testing"
 
@@ -98,95 +97,6 @@ func TestTruncatedRecordsAreMalformed(t *testing.T) {
 		// The one optional byte of the connect records may be missing.
 		assert.GreaterOrEqual(t, short, len(e.B)-1, name)
 	}
-}
-
-func TestWrongLengthsAreMalformed(t *testing.T) {
-	var e Encoder
-	e.Int32(-2)
-	for name, read := range map[string]func(*Decoder){
-		"bytes":   func(d *Decoder) { d.Bytes() },
-		"string":  func(d *Decoder) { _ = d.String() },
-		"strings": func(d *Decoder) { d.Strings() },
-		"names":   func(d *Decoder) { new(Names).Decode(d) },
-		"acls":    func(d *Decoder) { d.ACLs() },
-	} {
-		d := NewDecoder(e.B)
-		read(d)
-		assert.ErrorIs(t, d.Err(), ErrMalformed, name)
-	}
-
-	huge := binary.BigEndian.AppendUint32(nil, 1<<31-1)
-	d := NewDecoder(append(huge, make([]byte, 100)...))
-	assert.Nil(t, d.Strings())
-	assert.ErrorContains(t, d.Err(), "2147483647 entries in 100 bytes")
-}
-
-func TestListOfNames(t *testing.T) {
-	for _, want := range [][]string{{"a", "", "bc"}, {}, {""}} {
-		var e Encoder
-		e.Strings(want)
-		e.Int32(7)
-		var names Names
-		d := NewDecoder(e.B)
-		names.Decode(d)
-		assert.EqualValues(t, 7, d.Int32(), "what is behind them")
-		assert.Equal(t, want, names.Strings())
-		i := 0
-		for at, name := range names.All() {
-			assert.Equal(t, want[i], string(name))
-			assert.Equal(t, name, names.At(at))
-			i++
-		}
-		assert.Equal(t, len(want), i)
-		for n := range len(e.B) - 4 {
-			short := NewDecoder(e.B[:n])
-			names.Decode(short)
-			assert.ErrorIs(t, short.Err(), ErrMalformed)
-			assert.Zero(t, names)
-		}
-	}
-
-	// A name of length -1 is none; a list with count -1 has none.
-	var names Names
-	names.Decode(NewDecoder([]byte{0, 0, 0, 2, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 1, 'a'}))
-	assert.Equal(t, []string{"", "a"}, names.Strings())
-	names.Decode(NewDecoder([]byte{0xff, 0xff, 0xff, 0xff}))
-	assert.Empty(t, names.Strings())
-}
-
-func TestFirstMistakeStays(t *testing.T) {
-	d := NewDecoder([]byte{0, 0})
-	d.Int32()
-	first := d.Err()
-	d.Fail("another")
-	assert.Equal(t, first, d.Err())
-	assert.Zero(t, d.Int64())
-	assert.False(t, d.Bool())
-}
-
-func TestMultiRefusesWhatCannotStandInIt(t *testing.T) {
-	var e Encoder
-	(&multiHeader{op: OpSync, code: -1}).encode(&e)
-	d := NewDecoder(e.B)
-	new(MultiRequest).Decode(d)
-	require.ErrorContains(t, d.Err(), "sync inside multi")
-	d = NewDecoder(e.B)
-	new(MultiResponse).Decode(d)
-	require.ErrorContains(t, d.Err(), "sync in a multi's results")
-}
-
-func TestAppendFrame(t *testing.T) {
-	b := AppendFrame([]byte("before"), &RequestHeader{7, OpExists}, &PathWatchRequest{"/a", true})
-	assert.Equal(t, append([]byte("before"), 0, 0, 0, 15, 0, 0, 0, 7, 0, 0, 0, 3, 0, 0, 0, 2, '/', 'a', 1), b)
-}
-
-func TestNames(t *testing.T) {
-	assert.Equal(t, "getData", OpGetData.String())
-	assert.Equal(t, "op 999", Op(999).String())
-	assert.Equal(t, "no node", CodeNoNode.String())
-	assert.Equal(t, "code 7", Code(7).String())
-	assert.Equal(t, "deleted", EventNodeDeleted.String())
-	assert.Equal(t, "event 0", EventType(0).String())
 }
 
 // FuzzDecode feeds any bytes to every record: none may panic, or ask for more
