@@ -24,18 +24,7 @@ func newGroup(ctx context.Context, members []*Hold) (_ *Hold, err error) {
 		_ = m.ownership.keep() // as the group shows its token; why it cannot is found below
 	}
 	o.token = commonToken(members)
-	release := func() error {
-		for _, m := range members {
-			m.ownership.ungroup(o)
-		}
-		return releaseAll(members)
-	}
-	o.backing = &backing{
-		members: members,
-		check:   func() (HoldState, error) { return worst(members) },
-		give:    release,
-		clear:   func() error { return refusals(release()) },
-	}
+	o.backing = &groupBacking{o, members}
 	hold, err := newHold(ctx, o)
 	if err != nil {
 		return nil, err
@@ -52,6 +41,23 @@ func newGroup(ctx context.Context, members []*Hold) (_ *Hold, err error) {
 		})
 	}
 	return hold, nil
+}
+
+// groupBacking is the holds that a group stands on.
+type groupBacking struct {
+	group *ownership
+	holds []*Hold
+}
+
+func (g *groupBacking) members() []*Hold          { return g.holds }
+func (g *groupBacking) check() (HoldState, error) { return worst(g.holds) }
+func (g *groupBacking) clear() error              { return refusals(g.give()) }
+
+func (g *groupBacking) give() error {
+	for _, m := range g.holds {
+		m.ownership.ungroup(g.group)
+	}
+	return releaseAll(g.holds)
 }
 
 // commonToken is the token that all members have, 0 if they differ.
@@ -188,7 +194,7 @@ func refusals(err error) error {
 // group makes another ownership lost, and uncertain, together with this one.
 func (o *ownership) group(g *ownership) {
 	o.mu.Lock()
-	state, err := o.state, o.err
+	state, err := o.state.is, o.state.err
 	o.groups = append(o.groups, g)
 	o.mu.Unlock()
 	switch state {

@@ -51,13 +51,7 @@ func newHold(ctx context.Context, o *ownership) (*Hold, error) {
 // around cause, and release is not called.
 func NewHold(ctx context.Context, release func() error) (hold *Hold, lost func(cause error)) { //nolint:contextcheck // a nil context has nothing to pass on
 	o := newOwnership(lockKey{}, "")
-	o.backing = &backing{give: func() error {
-		defer o.markGone()
-		if release == nil {
-			return nil
-		}
-		return release()
-	}}
+	o.backing = &foreignBacking{o, release}
 	if ctx == nil {
 		ctx = context.Background()
 	}
@@ -67,6 +61,24 @@ func NewHold(ctx context.Context, release func() error) (hold *Hold, lost func(c
 		o.lose(cause)
 		o.markGone()
 	}
+}
+
+// foreignBacking is a lock of a user's own type, which says by itself when it is lost.
+type foreignBacking struct {
+	of      *ownership
+	release func() error // nil for none
+}
+
+func (f *foreignBacking) members() []*Hold          { return nil }
+func (f *foreignBacking) check() (HoldState, error) { return Held, nil }
+func (f *foreignBacking) clear() error              { return nil }
+
+func (f *foreignBacking) give() error {
+	defer f.of.markGone()
+	if f.release == nil {
+		return nil
+	}
+	return f.release()
 }
 
 // enter counts one more hold below this one, which keeps its contexts from ending. It
@@ -252,12 +264,7 @@ func (h *Hold) Members() []*Hold {
 }
 
 // members are its Members, not to be changed.
-func (h *Hold) members() []*Hold {
-	if h.ownership.backing == nil {
-		return nil
-	}
-	return h.ownership.backing.members
-}
+func (h *Hold) members() []*Hold { return h.ownership.members() }
 
 // FencingToken is a number that rises from holder to holder, for the life of the
 // ensemble. It is the node's czxid. After a call of it, the next holder gets another node

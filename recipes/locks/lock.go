@@ -66,26 +66,6 @@ func doable(lock Lock, work func(ctx context.Context) error) error {
 	return fmt.Errorf("%w: work is nil", framework.ErrInvalidArgument)
 }
 
-// faultOf is what is wrong with how a lock of this package was made.
-func faultOf(lock Lock) error {
-	switch l := lock.(type) {
-	case *InterProcessMutex:
-		return l.err
-	case *InterProcessSemaphoreMutex:
-		return l.semaphore.err
-	case *InterProcessSemaphore:
-		return l.err
-	case *InterProcessMultiLock:
-		for _, member := range l.members {
-			if err := faultOf(member); err != nil {
-				return err
-			}
-		}
-		return l.err
-	}
-	return nil
-}
-
 // TryDo is Do with TryAcquire: wait bounds the wait for the lock and not the work.
 func TryDo(ctx context.Context, lock Lock, wait time.Duration, work func(ctx context.Context) error) error {
 	if err := doable(lock, work); err != nil {

@@ -89,9 +89,9 @@ func (m *InterProcessMultiLock) add(lock Lock) error {
 		}
 		return nested.err
 	}
-	key, mark := identity(lock)
+	key, mark := identityOf(lock)
 	for i, have := range m.members {
-		haveKey, haveMark := identity(have)
+		haveKey, haveMark := identityOf(have)
 		switch {
 		case same(have, lock), key != lockKey{} && key == haveKey && mark == haveMark:
 			return nil
@@ -113,48 +113,6 @@ const mostWrapped = 100
 // same is whether two members are one value, for types that can be compared.
 func same(a, b Lock) bool {
 	return reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.TypeOf(a).Comparable() && a == b
-}
-
-// isNil is also true for nil pointers of our own types in the interface.
-func isNil(lock Lock) bool {
-	switch l := lock.(type) {
-	case nil:
-		return true
-	case *InterProcessMutex:
-		return l == nil
-	case *InterProcessSemaphoreMutex:
-		return l == nil
-	case *InterProcessSemaphore:
-		return l == nil
-	case *InterProcessMultiLock:
-		return l == nil
-	}
-	return false
-}
-
-// identity is which lock a member is, and which side. A semaphore is none: each
-// lease is another.
-func identity(lock Lock) (lockKey, znode.Kind) {
-	switch l := lock.(type) {
-	case *InterProcessMutex:
-		return l.key, l.queue.Kind
-	case *InterProcessSemaphoreMutex:
-		return l.semaphore.key, znode.Lease
-	}
-	return lockKey{}, ""
-}
-
-// pathOf is what members are ordered by: the path of those of this package.
-func pathOf(lock Lock) string {
-	switch l := lock.(type) {
-	case *InterProcessMutex:
-		return l.path
-	case *InterProcessSemaphoreMutex:
-		return l.semaphore.path
-	case *InterProcessSemaphore:
-		return l.path
-	}
-	return ""
 }
 
 // Ordered returns a copy that takes its members one by one in the order of their paths.
@@ -179,7 +137,7 @@ func (m *InterProcessMultiLock) Ordered() *InterProcessMultiLock {
 // of a semaphore mutex the last time. On servers before 3.6 the first MultiLock of each
 // client costs it a reconnect.
 func (m *InterProcessMultiLock) Acquire(ctx context.Context) (*Hold, error) {
-	if t := m.tracing(ctx); t != nil {
+	if t := tracingOf(ctx, m); t != nil {
 		return m.traced(ctx, t, noLimit)
 	}
 	return m.take(ctx, noLimit)
@@ -187,7 +145,7 @@ func (m *InterProcessMultiLock) Acquire(ctx context.Context) (*Hold, error) {
 
 // TryAcquire waits for wait at most, for all members together; see Lock.
 func (m *InterProcessMultiLock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
-	if t := m.tracing(ctx); t != nil {
+	if t := tracingOf(ctx, m); t != nil {
 		return m.traced(ctx, t, limit{bounded: true, wait: wait})
 	}
 	return m.take(ctx, limit{bounded: true, wait: wait})
@@ -274,32 +232,22 @@ func (l limit) acquire(ctx context.Context, lock Lock, until time.Time) (*Hold, 
 func (m *InterProcessMultiLock) joint(ctx context.Context, holds []*Hold) (joint []int, err error) {
 	var of *session.Session
 	for i, lock := range m.members {
-		var key lockKey
-		switch l := lock.(type) {
-		case *InterProcessMutex:
-			if l.err != nil {
-				return nil, opError("acquire", l.path, l.err)
-			}
-			if key = l.key; l.queue.Kind == znode.Read && holdChainOf(ctx).find(key, nil) != nil {
-				continue // re-entered, or the downgrade
-			}
-			if holds[i], err = l.reenter(ctx); err != nil {
-				return nil, opError("acquire", l.path, err)
-			}
-		case *InterProcessSemaphoreMutex:
-			key = l.semaphore.key
-			if err := l.semaphore.allowed(ctx, 1); err != nil {
-				return nil, opError("acquire", l.semaphore.path, err)
-			}
-		case *InterProcessSemaphore:
-			if err := l.allowed(ctx, 1); err != nil {
-				return nil, opError("acquire", l.path, err)
-			}
+		own, ours := lock.(ownLock)
+		if !ours {
+			continue
 		}
+		hold, takesPart, err := own.beginMember(ctx)
+		if err != nil {
+			return nil, opError("acquire", own.fullPath(), err)
+		}
+		if holds[i] = hold; !takesPart {
+			continue
+		}
+		key, _ := identityOf(lock)
 		if of == nil {
 			of = key.session
 		}
-		if holds[i] == nil && key.session != nil && key.session == of {
+		if hold == nil && key.session == of {
 			joint = append(joint, i)
 		}
 	}
@@ -308,16 +256,16 @@ func (m *InterProcessMultiLock) joint(ctx context.Context, holds []*Hold) (joint
 
 // takeJointly takes members in one step.
 func (m *InterProcessMultiLock) takeJointly(ctx context.Context, lim limit, joint []int, holds []*Hold) error {
-	lockSet := make([]Lock, len(joint))
+	lockSet := make([]jointMember, len(joint))
 	for n, i := range joint {
-		lockSet[n] = m.members[i]
+		lockSet[n] = m.members[i].(jointMember) //nolint:forcetypeassert // joint has picked them
 	}
 	semaphores, err := useSemaphores(lockSet)
 	defer semaphores.done()
 	if err != nil {
 		return err
 	}
-	s, label := of(lockSet[0]), pathsOf(lockSet)
+	s, label := sessionOf(lockSet[0]), pathsOf(lockSet)
 	a, got := m.jointAttempt(ctx, lockSet)
 	began := time.Now()
 	limited, cancel, err := lim.begin(ctx, s)
@@ -328,62 +276,41 @@ func (m *InterProcessMultiLock) takeJointly(ctx context.Context, lim limit, join
 	if err := a.Run(limited, lim.once()); err != nil {
 		return opError("acquire", label, lim.verdict(ctx, limited, &a.Attempt, label, began, err))
 	}
-	return m.holdJointly(ctx, got.owned, joint, holds)
+	return holdJointly(ctx, lockSet, got.owned, joint, holds)
 }
 
 // jointAttempt sets out to get the nodes of locks in one step.
-func (m *InterProcessMultiLock) jointAttempt(ctx context.Context, lockSet []Lock) (*acquire.Multi, *nodes) {
+func (m *InterProcessMultiLock) jointAttempt(ctx context.Context, lockSet []jointMember) (*acquire.Multi, *nodes) {
 	members := make([]acquire.Member, len(lockSet))
 	for i, lock := range lockSet {
-		members[i] = memberOf(lock)
+		members[i] = lock.member()
 	}
-	got := &nodes{own: func(i int, node acquire.Node) *ownership { return own(lockSet[i], node) }, told: acquiringOf(ctx, of(lockSet[0]))}
-	return acquire.NewMulti(members, m.ordered, tagOf(ctx, of(lockSet[0])), got), got
+	s := sessionOf(lockSet[0])
+	got := &nodes{own: func(i int, node acquire.Node) *ownership { return lockSet[i].own(node) }, told: acquiringOf(ctx, s)}
+	return acquire.NewMulti(members, m.ordered, tagOf(ctx, s), got), got
 }
 
 // holdJointly makes a hold of each node that was won.
-func (m *InterProcessMultiLock) holdJointly(ctx context.Context, won []*ownership, joint []int, holds []*Hold) (err error) {
+func holdJointly(ctx context.Context, lockSet []jointMember, won []*ownership, joint []int, holds []*Hold) (err error) {
 	defer func() { unclaimAll(won) }()
-	for _, i := range joint {
+	for n, i := range joint {
 		q := won[0].queue
 		if holds[i], err = q.hold(ctx, won[0]); err != nil {
 			return opError("acquire", q.Path, err)
 		}
 		won = won[1:]
-		if l, ok := m.members[i].(*InterProcessSemaphoreMutex); ok {
-			l.semaphore.inUse(holds[i].ownership)
+		if s := lockSet[n].leasesOf(); s != nil {
+			s.inUse(holds[i].ownership)
 		}
 	}
 	return nil
 }
 
-// memberOf is a lock of ours as an attempt takes it together with others.
-func memberOf(lock Lock) acquire.Member {
-	if l, ok := lock.(*InterProcessSemaphoreMutex); ok {
-		return acquire.Member{Queue: &l.semaphore.leases.Queue, Turns: &l.semaphore.turns.Queue, Contended: &l.semaphore.contended}
-	}
-	return acquire.Member{Queue: &lock.(*InterProcessMutex).queue.Queue} //nolint:forcetypeassert // there are no others
-}
-
-// own is the ownership of a node of a lock of ours.
-func own(lock Lock, node acquire.Node) *ownership {
-	if l, ok := lock.(*InterProcessSemaphoreMutex); ok {
-		return l.semaphore.own(node)
-	}
-	return lock.(*InterProcessMutex).own(node) //nolint:forcetypeassert // there are no others
-}
-
-// of is the session of the client of a lock of ours.
-func of(lock Lock) *session.Session {
-	key, _ := identity(lock)
-	return key.session
-}
-
 // pathsOf is what errors call a MultiLock.
-func pathsOf(lockSet []Lock) string {
+func pathsOf(lockSet []jointMember) string {
 	var paths []string
 	for _, lock := range lockSet {
-		paths = append(paths, pathOf(lock))
+		paths = append(paths, lock.fullPath())
 	}
 	if more := len(paths) - 3; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(paths[:3], ", "), more)
@@ -395,13 +322,12 @@ func pathsOf(lockSet []Lock) string {
 type usedSemaphores []*InterProcessSemaphore
 
 // useSemaphores begins the use of those among locks of one client.
-func useSemaphores(lockSet []Lock) (used usedSemaphores, err error) {
+func useSemaphores(lockSet []jointMember) (used usedSemaphores, err error) {
 	for _, lock := range lockSet {
-		l, ok := lock.(*InterProcessSemaphoreMutex)
-		if !ok {
+		s := lock.leasesOf()
+		if s == nil {
 			continue
 		}
-		s := l.semaphore
 		if err := sharedOf(s.turns.Core.Session()).leases.use(s.path, s.total, 1); err != nil {
 			return used, opError("acquire", s.path, err)
 		}

@@ -100,7 +100,7 @@ func parts(c *framework.Client, path string, opts []Option) (session.Core, strin
 // a mutex's queue need not list again. If another goroutine of this client hands the lock
 // over, there is no round trip.
 func (m *InterProcessMutex) Acquire(ctx context.Context) (*Hold, error) {
-	if t := m.tracing(ctx); t != nil {
+	if t := tracingOf(ctx, m); t != nil {
 		return m.traced(ctx, t, m.acquire)
 	}
 	return m.acquire(ctx)
@@ -120,7 +120,7 @@ func (m *InterProcessMutex) acquire(ctx context.Context) (*Hold, error) {
 // Cost with wait <= 0: one round trip if another owner has the lock, none if that is a
 // goroutine of this client, two if nobody has it.
 func (m *InterProcessMutex) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
-	if t := m.tracing(ctx); t != nil {
+	if t := tracingOf(ctx, m); t != nil {
 		return m.traced(ctx, t, func(ctx context.Context) (*Hold, error) { return m.tryAcquire(ctx, wait) })
 	}
 	return m.tryAcquire(ctx, wait)

@@ -26,12 +26,11 @@ type ownership struct {
 	local   *localQueue  // where goroutines of this client wait for the node, nil if none can
 	node    acquire.Node // that it stands on, with a queue
 	since   time.Time    // it got the node
-	backing *backing     // of what stands on no node of its own, nil for others
-	ended   atomic.Bool  // the state is Lost or Released, which it stays
+	backing backing      // what it stands on without a node of its own, nil with one
+	ended   atomic.Bool  // the state is final: to be read without the mutex
 
 	mu        sync.Mutex // guards the fields below
-	state     HoldState
-	err       error // of Lost and Released
+	state     ownershipState
 	holds     []*Hold
 	groups    []*ownership              // that are lost with this one
 	hub       *listeners.Hub[HoldState] // made by the first Listen
@@ -39,36 +38,38 @@ type ownership struct {
 	then      []func()                  // to be called when it is
 	revoked   signal                    // somebody asks for the lock back
 	unobserve func()                    // ends waiting for that
-	leaving   bool                      // a transaction that deletes the node is on its way
-	hurried   bool                      // who gives it back will not wait
-	kept      bool                      // the node is to go with the ownership
-	passed    bool                      // the node went to another owner of this client
-	writes    int32                     // transactions on their way
-	removal   *cleanup.Removal          // is waited for
-	missed    error                     // why the node was seen to be gone meanwhile
+	hurried   bool                      // whoever gives it back will not wait: a wish, in any state
+	passed    bool                      // the node went to another owner of this client: only the tracer goes by it
+	removal   *cleanup.Removal          // that a release waits for
 }
 
-// backing is what an ownership without a node of its own has in its place.
-type backing struct {
-	members []*Hold // of a MultiLock or a semaphore
-	// check returns how sure the ownership is now. Nil if only lose changes that.
-	check func() (HoldState, error)
+// backing is what an ownership without a node of its own stands on: other holds, or a
+// foreign lock.
+type backing interface {
+	// members are the holds of a MultiLock or a semaphore, not to be changed.
+	members() []*Hold
+	// check returns how sure the ownership is now. By a foreign lock alone it is Held.
+	check() (HoldState, error)
 	// give gives it back, once, and returns the result for Release.
-	give func() error
-	// clear does what is left to do when a lost ownership is released. Nil if that is
-	// nothing.
-	clear func() error
+	give() error
+	// clear does what is left to do when a lost ownership is released.
+	clear() error
 }
 
 // check asks how sure the ownership is now.
 func (o *ownership) check() (HoldState, error) {
-	switch {
-	case o.queue != nil:
-		return o.nodeState()
-	case o.backing != nil && o.backing.check != nil:
+	if o.backing != nil {
 		return o.backing.check()
 	}
-	return Held, nil
+	return o.nodeState()
+}
+
+// members are the holds that it stands on, not to be changed.
+func (o *ownership) members() []*Hold {
+	if o.backing == nil {
+		return nil
+	}
+	return o.backing.members()
 }
 
 // Node is where it keeps the node that it stands on.
@@ -122,13 +123,13 @@ func (s *signal) isSent() bool {
 }
 
 func newOwnership(key lockKey, path string) *ownership {
-	return &ownership{key: key, path: path, state: Held}
+	return &ownership{key: key, path: path, state: ownershipState{is: Held}}
 }
 
 // now is the state at this moment. It also reads the clock, since a deadline may have
 // passed that no timer has noticed yet.
 func (o *ownership) now() (HoldState, error) {
-	if !o.ended.Load() && (o.queue != nil || o.backing != nil && o.backing.check != nil) {
+	if !o.ended.Load() {
 		state, err := o.check()
 		if state != Lost {
 			return state, nil
@@ -137,14 +138,13 @@ func (o *ownership) now() (HoldState, error) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.state, o.err
+	return o.state.is, o.state.err
 }
 
-// endLocked makes Lost or Released of the state, and tells listeners.
-func (o *ownership) endLocked(state HoldState, err error) {
-	o.state, o.err = state, err
+// endLocked tells listeners that the state is final.
+func (o *ownership) endLocked() {
 	o.ended.Store(true)
-	o.publishLocked(state)
+	o.publishLocked(o.state.is)
 }
 
 // over is whether a hold of the ownership is over: the lock was given back, or it was
@@ -155,7 +155,7 @@ func (o *ownership) over(h *Hold) bool {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.state == Released || o.state == Lost && !slices.Contains(o.holds, h)
+	return o.state.is == Released || o.state.is == Lost && !slices.Contains(o.holds, h)
 }
 
 // markUncertain and markHeld switch between Held and Uncertain.
@@ -164,9 +164,8 @@ func (o *ownership) markHeld()      { o.become(Uncertain, Held) }
 
 func (o *ownership) become(from, to HoldState) {
 	o.mu.Lock()
-	changed := o.state == from
+	changed := o.state.become(from, to)
 	if changed {
-		o.state = to
 		o.publishLocked(to)
 	}
 	holds, groups := slices.Clone(o.holds), slices.Clone(o.groups)
@@ -198,15 +197,15 @@ func (o *ownership) publishLocked(s HoldState) {
 // may give the lock away.
 func (o *ownership) lose(reason error) {
 	o.mu.Lock()
-	if o.state == Released || o.missedLocked(reason) {
+	isLost, first := o.state.lose(o.nodePath(), reason)
+	if !isLost {
 		o.mu.Unlock()
 		return
 	}
-	first := o.state != Lost
 	if first {
-		o.endLocked(Lost, lostError(o.nodePath(), reason))
+		o.endLocked()
 	}
-	lost := o.err
+	lost := o.state.err
 	holds, groups := slices.Clone(o.holds), slices.Clone(o.groups)
 	o.mu.Unlock()
 	for _, h := range holds {
@@ -237,10 +236,7 @@ func (o *ownership) session() *session.Session {
 	if o.queue != nil {
 		return o.queue.Core.Session()
 	}
-	if o.backing == nil {
-		return nil
-	}
-	for _, m := range o.backing.members {
+	for _, m := range o.members() {
 		if s := m.ownership.session(); s != nil {
 			return s
 		}
@@ -269,11 +265,8 @@ func (o *ownership) ungroup(g *ownership) {
 func (o *ownership) join(h *Hold) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.state == Lost || o.state == Released {
-		return o.err
-	}
-	if o.leaving {
-		return ErrReleased
+	if err := o.state.enter(); err != nil {
+		return err
 	}
 	o.holds = append(o.holds, h)
 	return nil
@@ -294,15 +287,18 @@ func (o *ownership) takeOutLocked(h *Hold) {
 func (o *ownership) leave(h *Hold) error {
 	o.mu.Lock()
 	o.takeOutLocked(h)
-	last, lost := len(o.holds) == 0, o.state == Lost
-	err := o.err
-	if last && !lost {
-		o.endLocked(Released, ErrReleased)
+	last, lost := len(o.holds) == 0, o.state.is == Lost
+	err := o.state.err
+	if last && o.state.release() {
+		o.endLocked()
 	}
 	o.mu.Unlock()
 	switch {
-	case lost && last && o.backing != nil && o.backing.clear != nil:
-		return errors.Join(err, o.backing.clear())
+	case lost && last && o.backing != nil:
+		if refused := o.backing.clear(); refused != nil {
+			return errors.Join(err, refused)
+		}
+		return err
 	case lost:
 		return err
 	case last:
@@ -314,11 +310,11 @@ func (o *ownership) leave(h *Hold) error {
 func (o *ownership) listen(fn func(HoldState)) (remove func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	over := o.state == Lost || o.state == Released
+	over := o.state.over()
 	hub := o.hub
 	if hub == nil || over {
 		hub = &listeners.Hub[HoldState]{ReplayLast: true, OnPanic: o.panicked}
-		hub.Publish(o.state)
+		hub.Publish(o.state.is)
 	}
 	remove = hub.Listen(fn)
 	if over {
@@ -333,8 +329,8 @@ func (o *ownership) listen(fn func(HoldState)) (remove func()) {
 func (o *ownership) panicked(value any) {
 	if o.queue != nil {
 		o.queue.Core.Session().Report(&session.PanicError{Value: value})
-	} else if o.backing != nil && len(o.backing.members) > 0 {
-		o.backing.members[0].ownership.panicked(value)
+	} else if members := o.members(); len(members) > 0 {
+		members[0].ownership.panicked(value)
 	}
 }
 
@@ -403,18 +399,14 @@ func (o *ownership) revoke() {
 func (o *ownership) keep() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.state == Lost || o.state == Released {
-		return o.err
-	}
-	o.kept = true
-	return nil
+	return o.state.keep()
 }
 
 // isKept is whether the release has to delete the node. The ownership is over.
 func (o *ownership) isKept() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.kept || o.writes > 0
+	return o.state.isKept()
 }
 
 // show returns the token. From then on no other ownership may have it, see keep. It
@@ -430,11 +422,7 @@ func (o *ownership) show() int64 {
 func (o *ownership) write() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.state == Lost || o.state == Released {
-		return o.err
-	}
-	o.writes++
-	return nil
+	return o.state.write()
 }
 
 // wrote says that a transaction is over. If its outcome is unknown, the servers may still
@@ -442,23 +430,28 @@ func (o *ownership) write() error {
 func (o *ownership) wrote(doubt bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.writes--
-	o.kept = o.kept || doubt
+	o.state.wrote(doubt)
 }
 
 // decline gives back an ownership that no hold has joined, without waiting for the
 // servers.
 func (o *ownership) decline() {
-	o.mu.Lock()
-	lost := o.state == Lost
-	if !lost {
-		o.endLocked(Released, ErrReleased)
-	}
-	o.mu.Unlock()
-	if !lost {
+	if o.end() {
 		o.hurry()
 		_ = o.give() // goes on in the background
 	}
+}
+
+// end makes Released of the state of an ownership without a hold. It fails if that was
+// lost.
+func (o *ownership) end() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	released := o.state.release()
+	if released {
+		o.endLocked()
+	}
+	return released
 }
 
 // nodeState is how sure the client is of the node of an ownership.

@@ -1,10 +1,6 @@
 package locks
 
-import (
-	"errors"
-
-	"github.com/paddock-zk/paddock/internal/session"
-)
+import "errors"
 
 // pendingRelease is a hold that a transaction is giving back. The outcome of the
 // transaction is not known yet.
@@ -45,11 +41,11 @@ func (d *pendingRelease) begin() error {
 	o := d.hold.ownership
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.state == Lost {
-		return o.err
+	last := len(o.holds) == 1
+	if err := o.state.leave(last); err != nil {
+		return err
 	}
-	d.last = len(o.holds) == 1
-	o.leaving = d.last
+	d.last = last
 	return nil
 }
 
@@ -59,12 +55,12 @@ func (d *pendingRelease) undo() {
 		inner.undo()
 	}
 	o := d.hold.ownership
-	o.mu.Lock()
-	missed := o.missed
+	var missed error
 	if d.last {
-		o.leaving, o.missed = false, nil
+		o.mu.Lock()
+		missed = o.state.stay()
+		o.mu.Unlock()
 	}
-	o.mu.Unlock()
 	if missed != nil {
 		o.lose(missed) // before contexts can be bound
 	}
@@ -95,10 +91,10 @@ func (d *pendingRelease) mark() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.takeOutLocked(h)
-	if len(o.holds) == 0 && o.state != Lost {
+	if len(o.holds) == 0 && o.state.release() {
 		d.becameLast = !d.last
 		d.last = true
-		o.endLocked(Released, ErrReleased)
+		o.endLocked()
 	}
 }
 
@@ -146,14 +142,4 @@ func (d *pendingRelease) leaves(all []*pendingRelease) []*pendingRelease {
 		all = inner.leaves(all)
 	}
 	return all
-}
-
-// missedLocked keeps the reason why a node is gone while a transaction that deletes it is
-// on its way. Without that transaction it would be a loss.
-func (o *ownership) missedLocked(reason error) bool {
-	if !o.leaving || !session.IsGone(reason) {
-		return false
-	}
-	o.missed = reason
-	return true
 }

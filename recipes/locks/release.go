@@ -25,7 +25,7 @@ const revokeData = "__REVOKE__"
 
 // give hands the lock over, or gives it back, once. It returns the result for Release.
 func (o *ownership) give() error {
-	if o.queue == nil {
+	if o.backing != nil {
 		return o.backing.give()
 	}
 	if o.local.pass(o) {

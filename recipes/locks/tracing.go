@@ -17,65 +17,26 @@ import (
 // tracing tells the tracer and the log of acquisitions and holds.
 type tracing struct{ *session.Tracing }
 
-// tracingOf is the tracing of a client, nil if it has neither tracer nor logger.
-func tracingOf(ctx context.Context, s *session.Session) *tracing {
-	if s == nil || ctx == nil || !s.Tracing().On() {
+// tracingOf is the tracing of a lock's client. It is nil if that has neither tracer nor
+// logger, and for a call that is refused at once.
+func tracingOf(ctx context.Context, lock ownLock) *tracing {
+	if lock.isNil() || ctx == nil {
 		return nil
 	}
-	return &tracing{s.Tracing()}
-}
-
-func (m *InterProcessMutex) tracing(ctx context.Context) *tracing {
-	if m == nil || m.err != nil {
+	core := lock.holders().Core
+	if core == nil || !core.Session().Tracing().On() {
 		return nil
 	}
-	return tracingOf(ctx, m.key.session)
+	return &tracing{core.Session().Tracing()}
 }
 
-func (s *InterProcessSemaphore) tracing(ctx context.Context) *tracing {
-	if s == nil || s.err != nil {
-		return nil
-	}
-	return tracingOf(ctx, s.key.session)
-}
-
-func (m *InterProcessMultiLock) tracing(ctx context.Context) *tracing {
-	if m == nil || m.err != nil {
-		return nil
-	}
-	for _, member := range m.members {
-		if q := queueOf(member); q != nil && q.Core != nil { // otherwise it was made from something wrong
-			return tracingOf(ctx, q.Core.Session())
-		}
-	}
-	return nil
-}
-
-// queueOf is the queue of the nodes that hold a lock, nil for a lock of another package.
-func queueOf(lock Lock) *acquire.Queue {
-	switch l := lock.(type) {
-	case *InterProcessMutex:
-		return &l.queue.Queue
-	case *InterProcessSemaphoreMutex:
-		return &l.semaphore.leases.Queue
-	case *InterProcessSemaphore:
-		return &l.leases.Queue
-	}
-	return nil
-}
-
-// lock is what the tracer and the log call it.
-func (m *InterProcessMutex) lock() monitor.Lock { return lockOf(&m.queue.Queue) }
-
-func (s *InterProcessSemaphore) lock() monitor.Lock { return lockOf(&s.leases.Queue) }
-
-func (m *InterProcessMultiLock) lock() monitor.Lock {
+func (m *InterProcessMultiLock) describe() monitor.Lock {
 	l := monitor.Lock{Kind: monitor.MultiLock, Members: make([]string, len(m.members))}
 	for i, member := range m.members {
 		l.Members[i] = pathOf(member)
-		if q := queueOf(member); q != nil && q.Core != nil && l.Participant == "" {
-			l.Participant = participantOf(q)
-		}
+	}
+	if q := m.holders(); q.Core != nil {
+		l.Participant = participantOf(q)
 	}
 	l.Path = strings.Join(l.Members, ", ")
 	return l
@@ -224,15 +185,15 @@ func (a *acquiring) end(hold *Hold, err error) {
 // tracer.
 
 func (m *InterProcessMutex) traced(ctx context.Context, t *tracing, take func(context.Context) (*Hold, error)) (*Hold, error) {
-	return t.acquire(ctx, m.lock(), take)
+	return t.acquire(ctx, m.describe(), take)
 }
 
 func (s *InterProcessSemaphore) traced(ctx context.Context, t *tracing, n int, lim limit) (*Hold, error) {
-	return t.acquire(ctx, s.lock(), func(ctx context.Context) (*Hold, error) { return s.take(ctx, n, lim) })
+	return t.acquire(ctx, s.describe(), func(ctx context.Context) (*Hold, error) { return s.take(ctx, n, lim) })
 }
 
 func (m *InterProcessMultiLock) traced(ctx context.Context, t *tracing, lim limit) (*Hold, error) {
-	return t.acquire(ctx, m.lock(), func(ctx context.Context) (*Hold, error) { return m.take(ctx, lim) })
+	return t.acquire(ctx, m.describe(), func(ctx context.Context) (*Hold, error) { return m.take(ctx, lim) })
 }
 
 // lockOf is a lock with the node of a hold.
@@ -332,7 +293,7 @@ func (o *ownership) releasedAs(err error) monitor.Outcome {
 		return monitor.Failed
 	case o.passed:
 		return monitor.HandedOver
-	case o.state != Released:
+	case o.state.is != Released:
 		return monitor.Kept
 	}
 	return monitor.Released
@@ -389,8 +350,8 @@ func (in inspector) Holds() []monitor.HoldInfo {
 		}
 		info := monitor.HoldInfo{Since: o.since, Session: o.node.ID()}
 		o.mu.Lock()
-		info.Holds, info.Uncertain, info.MultiLock = len(o.holds), o.state == Uncertain, len(o.groups) > 0
-		over := o.state == Lost || o.state == Released
+		info.Holds, info.Uncertain, info.MultiLock = len(o.holds), o.state.is == Uncertain, len(o.groups) > 0
+		over := o.state.over()
 		o.mu.Unlock()
 		if over || info.Holds == 0 {
 			continue

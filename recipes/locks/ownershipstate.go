@@ -1,0 +1,117 @@
+package locks
+
+import "github.com/paddock-zk/paddock/internal/session"
+
+// ownershipState is how far an ownership has come. It is a plain value that decides what
+// an event means, and the ownership acts by that.
+//
+// Held and Uncertain may alternate. Lost and Released are final: once the state is one of
+// them, no event changes it.
+type ownershipState struct {
+	is     HoldState
+	err    error // of Lost and Released
+	kept   bool  // the node goes with the ownership, in whatever state: no other owner may have it
+	writes int32 // transactions on their way that rest on the node
+	// leaving is whether a transaction that deletes the node is on its way. Meanwhile the
+	// state is as before, since the servers may refuse the transaction.
+	leaving bool
+	missed  error // why the node was seen to be gone meanwhile
+}
+
+// over is whether the ownership is lost or released.
+func (s *ownershipState) over() bool { return s.is == Lost || s.is == Released }
+
+// become switches between Held and Uncertain.
+func (s *ownershipState) become(from, to HoldState) (changed bool) {
+	if changed = s.is == from; changed {
+		s.is = to
+	}
+	return changed
+}
+
+// lose takes in that the node at path cannot be relied on any more. lost is whether the
+// ownership is lost, and first whether it is so from now on.
+//
+// While a transaction that deletes the node is on its way, it is no loss that the node is
+// gone. The reason is kept, in case that the servers have refused the transaction.
+func (s *ownershipState) lose(path string, reason error) (lost, first bool) {
+	switch {
+	case s.is == Released:
+		return false, false
+	case s.leaving && session.IsGone(reason):
+		s.missed = reason
+		return false, false
+	case s.is == Lost:
+		return true, false
+	}
+	s.is, s.err = Lost, lostError(path, reason)
+	return true, true
+}
+
+// release ends the ownership after its last hold. It says whether there is something to
+// give back, which a lost ownership has not.
+func (s *ownershipState) release() (released bool) {
+	if s.is == Lost {
+		return false
+	}
+	s.is, s.err = Released, ErrReleased
+	return true
+}
+
+// enter is whether one more hold may share the ownership: the error is why not.
+func (s *ownershipState) enter() error {
+	switch {
+	case s.over():
+		return s.err
+	case s.leaving:
+		return ErrReleased
+	}
+	return nil
+}
+
+// keep lets the node go with the ownership. It fails once that is over.
+func (s *ownershipState) keep() error {
+	if s.over() {
+		return s.err
+	}
+	s.kept = true
+	return nil
+}
+
+// write says that a transaction begins which rests on the node. It fails once the
+// ownership is over.
+func (s *ownershipState) write() error {
+	if s.over() {
+		return s.err
+	}
+	s.writes++
+	return nil
+}
+
+// wrote says that such a transaction is over. With doubt the servers may still apply it,
+// as long as the node is there.
+func (s *ownershipState) wrote(doubt bool) {
+	s.writes--
+	s.kept = s.kept || doubt
+}
+
+// isKept is whether the node goes with the ownership.
+func (s *ownershipState) isKept() bool { return s.kept || s.writes > 0 }
+
+// leave says that a transaction begins which gives a hold back: with the last hold, it
+// deletes the node. It fails if the ownership is lost.
+func (s *ownershipState) leave(last bool) error {
+	if s.is == Lost {
+		return s.err
+	}
+	s.leaving = last
+	return nil
+}
+
+// stay says that the transaction was refused. It returns the reason why the node was seen
+// to be gone meanwhile, which is a loss now.
+func (s *ownershipState) stay() (missed error) {
+	missed = s.missed
+	s.leaving, s.missed = false, nil
+	return missed
+}

@@ -1,0 +1,154 @@
+package locks
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/session"
+)
+
+// event is something that happens to an ownership. It returns what the state says to it.
+type event struct {
+	name string
+	do   func(*ownershipState) string
+}
+
+func says(name string, do func(*ownershipState) any) event {
+	return event{name, func(s *ownershipState) string { return fmt.Sprint(do(s)) }}
+}
+
+var (
+	suspended = says("suspended", func(s *ownershipState) any { return s.become(Held, Uncertain) })
+	confirmed = says("confirmed", func(s *ownershipState) any { return s.become(Uncertain, Held) })
+	expired   = event{"expired", func(s *ownershipState) string { return fmt.Sprint(s.lose("/l/n", framework.ErrSessionExpired)) }}
+	deleted   = event{"deleted", func(s *ownershipState) string { return fmt.Sprint(s.lose("/l/n", session.ErrNodeDeleted)) }}
+	released  = says("released", func(s *ownershipState) any { return s.release() })
+	entered   = says("entered", func(s *ownershipState) any { return s.enter() })
+	kept      = says("kept", func(s *ownershipState) any { return s.keep() })
+	written   = says("written", func(s *ownershipState) any { return s.write() })
+	leaving   = says("leaving", func(s *ownershipState) any { return s.leave(true) })
+	reentered = says("leaving with others", func(s *ownershipState) any { return s.leave(false) })
+	refused   = says("refused", func(s *ownershipState) any { return s.stay() })
+)
+
+func TestOwnershipState(t *testing.T) {
+	const (
+		none = "<nil>"
+		gone = "lock lost: /l/n: node deleted"
+		over = "lock lost: /l/n: zk: session has been expired by the server"
+	)
+	for name, steps := range map[string]struct {
+		events []event
+		say    []string // to each
+		is     HoldState
+		err    string
+		kept   bool
+	}{
+		"begins held":                   {is: Held},
+		"suspended":                     {[]event{suspended}, []string{"true"}, Uncertain, "", false},
+		"suspended twice":               {[]event{suspended, suspended}, []string{"true", "false"}, Uncertain, "", false},
+		"confirmed":                     {[]event{suspended, confirmed}, []string{"true", "true"}, Held, "", false},
+		"confirmed while held":          {[]event{confirmed}, []string{"false"}, Held, "", false},
+		"lost":                          {[]event{expired}, []string{"true true"}, Lost, over, false},
+		"lost while uncertain":          {[]event{suspended, expired}, []string{"true", "true true"}, Lost, over, false},
+		"lost for the first reason":     {[]event{expired, deleted}, []string{"true true", "true false"}, Lost, over, false},
+		"lost stays lost":               {[]event{expired, suspended, confirmed, released}, []string{"true true", "false", "false", "false"}, Lost, over, false},
+		"released":                      {[]event{released}, []string{"true"}, Released, "released", false},
+		"released while uncertain":      {[]event{suspended, released}, []string{"true", "true"}, Released, "released", false},
+		"released is not lost":          {[]event{released, expired, deleted}, []string{"true", "false false", "false false"}, Released, "released", false},
+		"released stays released":       {[]event{released, suspended, confirmed}, []string{"true", "false", "false"}, Released, "released", false},
+		"entered":                       {[]event{entered, suspended, entered}, []string{none, "true", none}, Uncertain, "", false},
+		"entered when lost":             {[]event{expired, entered}, []string{"true true", over}, Lost, over, false},
+		"entered when released":         {[]event{released, entered}, []string{"true", "released"}, Released, "released", false},
+		"entered while leaving":         {[]event{leaving, entered}, []string{none, "released"}, Held, "", false},
+		"entered after a refusal":       {[]event{leaving, refused, entered}, []string{none, none, none}, Held, "", false},
+		"kept":                          {[]event{kept}, []string{none}, Held, "", true},
+		"kept when lost":                {[]event{expired, kept}, []string{"true true", over}, Lost, over, false},
+		"kept when released":            {[]event{released, kept}, []string{"true", "released"}, Released, "released", false},
+		"written":                       {[]event{written}, []string{none}, Held, "", true},
+		"written when lost":             {[]event{expired, written}, []string{"true true", over}, Lost, over, false},
+		"leaving":                       {[]event{leaving}, []string{none}, Held, "", false},
+		"leaving when lost":             {[]event{expired, leaving}, []string{"true true", over}, Lost, over, false},
+		"deleted while leaving":         {[]event{leaving, deleted}, []string{none, "false false"}, Held, "", false},
+		"expired while leaving":         {[]event{leaving, expired}, []string{none, "true true"}, Lost, over, false},
+		"deleted before the refusal":    {[]event{leaving, deleted, refused}, []string{none, "false false", "node deleted"}, Held, "", false},
+		"the refusal is told once":      {[]event{leaving, deleted, refused, refused}, []string{none, "false false", "node deleted", none}, Held, "", false},
+		"deleted after the refusal":     {[]event{leaving, refused, deleted}, []string{none, none, "true true"}, Lost, gone, false},
+		"deleted while others share it": {[]event{reentered, deleted}, []string{none, "true true"}, Lost, gone, false},
+		"released after it has left":    {[]event{leaving, deleted, released}, []string{none, "false false", "true"}, Released, "released", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := ownershipState{is: Held}
+			for i, e := range steps.events {
+				assert.Equal(t, steps.say[i], e.do(&s), "%d: %s", i, e.name)
+			}
+			assert.Equal(t, steps.is, s.is)
+			assert.Equal(t, steps.is == Lost || steps.is == Released, s.over())
+			assert.Equal(t, steps.kept, s.isKept())
+			if steps.err == "" {
+				require.NoError(t, s.err)
+			} else {
+				require.EqualError(t, s.err, steps.err)
+			}
+		})
+	}
+}
+
+// No order of events takes an ownership back from a state that is final, or changes why
+// it is over.
+func TestOwnershipStateIsFinal(t *testing.T) {
+	events := []event{suspended, confirmed, expired, deleted, released, entered, kept, written, leaving, reentered, refused}
+	seen := make(map[HoldState]int)
+	var try func(s ownershipState, done []string)
+	try = func(s ownershipState, done []string) {
+		seen[s.is]++
+		require.Equal(t, s.is == Lost, errors.Is(s.err, ErrLockLost), "%v", done)
+		require.Equal(t, s.is == Released, errors.Is(s.err, ErrReleased), "%v", done)
+		if len(done) == 4 {
+			return
+		}
+		for _, e := range events {
+			next := s
+			e.do(&next)
+			all := append(done[:len(done):len(done)], e.name)
+			if s.over() {
+				require.Equal(t, s.is, next.is, "%v", all)
+				require.Equal(t, s.err, next.err, "%v", all)
+			}
+			try(next, all)
+		}
+	}
+	try(ownershipState{is: Held}, nil)
+	for _, is := range []HoldState{Held, Uncertain, Lost, Released} {
+		assert.NotZero(t, seen[is], "%v was never reached", is)
+	}
+}
+
+// Each transaction that was not applied for certain keeps the node from another owner.
+func TestNodeStaysWithItsTransactions(t *testing.T) {
+	for name, doubt := range map[string][]bool{
+		"none":               {},
+		"all answered":       {false, false},
+		"the first in doubt": {true, false},
+		"the last in doubt":  {false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := ownershipState{is: Held}
+			kept := false
+			for range doubt {
+				require.NoError(t, s.write())
+			}
+			for i, d := range doubt {
+				assert.True(t, s.isKept(), "%d are on their way", len(doubt)-i)
+				s.wrote(d)
+				kept = kept || d
+			}
+			assert.Equal(t, kept, s.isKept())
+		})
+	}
+}
