@@ -217,6 +217,9 @@ func (o *ownership) lose(reason error) {
 		g.lose(lost)
 	}
 	if first {
+		if o.queue != nil {
+			o.node.Sweep() // nobody gives it back, which would do so
+		}
 		o.tellLost(holds, lost)
 	}
 }

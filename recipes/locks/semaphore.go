@@ -201,10 +201,12 @@ func (s *InterProcessSemaphore) hold(ctx context.Context, owns []*ownership) (*H
 
 // unclaimAll gives back the nodes of ownerships without a hold.
 func unclaimAll(owns []*ownership) {
-	all := make([]*acquire.Node, len(owns))
-	for i, o := range owns {
-		all[i] = o.Node()
-		o.node.Untrack()
+	all := make([]*acquire.Node, 0, len(owns))
+	for _, o := range owns {
+		if o.end() {
+			all = append(all, o.Node())
+			o.node.Untrack()
+		}
 	}
 	acquire.RemoveAll(all)
 }
