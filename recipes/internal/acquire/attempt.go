@@ -54,32 +54,33 @@ type Owner interface {
 	session.NodeOwner
 }
 
-// policy is what differs between the locks. It decides, and the attempt acts.
+// policy is what differs between the locks. It decides, and the attempt acts. Each has the
+// attempt that it is for embedded.
 type policy interface {
 	// begin is called at first and in each new session: every contender is absent.
-	begin(a *Attempt)
+	begin()
 	// precheck judges an attempt before it has made anything. The error is ErrNotAcquired
 	// if it cannot get the lock at once.
-	precheck(ctx context.Context, a *Attempt, c *transport.Conn) error
+	precheck(ctx context.Context, c *transport.Conn) error
 	// plan picks what the next round makes and lists.
-	plan(a *Attempt) plan
+	plan() plan
 	// failed is told that the plan could not be carried out. It returns the reason, or
 	// errMore if something else can be done at once.
 	failed(err error) error
 	// judge says how far the attempt has come after a round.
-	judge(a *Attempt) (step, error)
+	judge() (step, error)
 	// wait returns when something may have changed. granted is whether all contenders are
 	// first now.
-	wait(ctx context.Context, a *Attempt, c *transport.Conn) (granted bool, err error)
+	wait(ctx context.Context, c *transport.Conn) (granted bool, err error)
 	// wantedNodes are the contenders whose nodes are wanted, in the order in which they were
 	// asked for.
-	wantedNodes(a *Attempt) []*contender
+	wantedNodes() []*contender
 	// tracked says that the session tracks a node that the attempt has got.
 	tracked(node *session.TrackedNode)
 	// unwatch gives up the watches that wait has prepared.
-	unwatch(a *Attempt)
+	unwatch()
 	// obstacle is the node that was in the way, nil if it is not known.
-	obstacle(a *Attempt) *Obstacle
+	obstacle() *Obstacle
 }
 
 // plan is what a round does, in one round trip.
@@ -145,24 +146,31 @@ func (a *Attempt) rest(ctx context.Context, failures int, err error) error {
 	return pause(ctx, max(failures, a.deletions.count()))
 }
 
-// Both say that nothing has failed, and that another round is needed. Earlier failures
-// are forgotten only after a wait: a list may succeed each time while the step after it
-// fails.
+// What a round returns decides when the next one comes. Earlier failures are forgotten
+// only after a wait: a list may succeed each time while the step after it fails.
+//
+//	error                     next round        failures
+//	errMore                   at once           as before
+//	errChanged                at once           0
+//	errAgain                  after a pause     one more
+//	others that may pass      after a pause     one more, and told as Retry
+//	all others                none: Run fails
 var (
 	errMore    = errors.New("there is more to do")
-	errChanged = errors.New("something may have changed")
+	errChanged = errors.New("a node that the attempt waited for may be gone")
+	errAgain   = errors.New("the state has changed since it was read")
 )
 
 // end is deferred: it ends the watches, and gives up contenders that nobody can go on
 // with, also if a function of the caller panics.
 func (a *Attempt) end(err *error) {
 	if *err != nil {
-		a.obstacle = a.policy.obstacle(a)
+		a.obstacle = a.policy.obstacle()
 	}
 	if !a.resumable {
 		a.Leave()
 	}
-	a.policy.unwatch(a)
+	a.policy.unwatch()
 	for i := range a.contenders {
 		a.contenders[i].drop()
 	}
@@ -183,22 +191,22 @@ func (a *Attempt) round(ctx context.Context) error {
 	}
 	if a.unchecked {
 		a.unchecked = false
-		if err := a.policy.precheck(ctx, a, c); err != nil {
+		if err := a.policy.precheck(ctx, c); err != nil {
 			return err
 		}
 	}
-	p := a.policy.plan(a)
+	p := a.policy.plan()
 	if err := a.exchange(ctx, c, &p); err != nil {
 		return a.policy.failed(err)
 	}
-	s, err := a.policy.judge(a)
+	s, err := a.policy.judge()
 	switch {
 	case err != nil:
 		return err
 	case s == again:
 		return errMore
 	case s == waiting:
-		if first, err := a.policy.wait(ctx, a, c); err != nil {
+		if first, err := a.policy.wait(ctx, c); err != nil {
 			return err
 		} else if !first {
 			return errChanged
@@ -219,7 +227,7 @@ func (a *Attempt) begin(c *transport.Conn) error {
 		k.mayStillAppear = false // a late creation would be in the former session, which is over
 		k.forget(a.id)
 	}
-	a.policy.begin(a)
+	a.policy.begin()
 	return nil
 }
 
@@ -235,7 +243,7 @@ func (a *Attempt) failOnLoss() bool {
 // track makes the session track the nodes, each with its owner. If that fails, no owner
 // has a node.
 func (a *Attempt) track(ctx context.Context, c *transport.Conn) (err error) {
-	won := a.policy.wantedNodes(a)
+	won := a.policy.wantedNodes()
 	var one [1]Owner
 	owners := one[:0]
 	done := false
@@ -265,7 +273,7 @@ func (a *Attempt) track(ctx context.Context, c *transport.Conn) (err error) {
 		k.mayStillAppear, k.phase = false, givenAway // the node looks for a second one when it goes
 		a.tell(Event{Kind: Granted, Queue: k.queue, Owner: owners[i]})
 	}
-	a.policy.unwatch(a)
+	a.policy.unwatch()
 	return nil
 }
 
@@ -296,6 +304,14 @@ func (a *Attempt) deleted(gone ...*contender) error {
 		k.forget(a.id)
 	}
 	return errAgain
+}
+
+// abandon gives up contenders, which may queue again.
+func (a *Attempt) abandon(all ...*contender) {
+	leave(a.session, a.id, all...)
+	for _, k := range all {
+		k.forget(a.id)
+	}
 }
 
 // Leave gives up every contender that has not become a node of an owner.

@@ -79,11 +79,3 @@ func besideCreated(ctx context.Context, c *transport.Conn, q *Queue, path string
 	}
 	return err
 }
-
-// Track makes the session track the node of an owner. The error is that of
-// session.Session.Track.
-func Track(ctx context.Context, o Owner) (err error) {
-	n := o.Node()
-	n.tracked, err = n.Session().Track(ctx, n.id, n.path, o)
-	return err
-}

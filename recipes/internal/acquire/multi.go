@@ -53,8 +53,7 @@ type member struct {
 	at         int          // our place in the snapshot
 	seen       int          // the round of that list
 	ahead      string       // the node that it waits for, "" for none
-	watch      *session.Watch
-	watched    string       // the node that watch is on
+	watch      nodeWatch    // on that node, the zero value for none
 	fired      *atomic.Bool // whether it has told its one event
 }
 
@@ -87,7 +86,7 @@ func NewMulti(locks []Member, ordered bool, tag nodename.Tag, host Host) *Multi 
 
 // obstacle is the node that was seen ahead when Run failed, in the first queue in which
 // we are not first. It is nil if none is known.
-func (a *Multi) obstacle(*Attempt) *Obstacle {
+func (a *Multi) obstacle() *Obstacle {
 	if a.before.Ahead != "" {
 		return a.before.obstacle(a.beforeQ)
 	}
@@ -102,7 +101,7 @@ func (a *Multi) obstacle(*Attempt) *Obstacle {
 }
 
 // precheck refuses if others are ahead anywhere.
-func (a *Multi) precheck(ctx context.Context, _ *Attempt, c *transport.Conn) error {
+func (a *Multi) precheck(ctx context.Context, c *transport.Conn) error {
 	all := contendersOf(a.members)
 	err := a.listBefore(ctx, c, all)
 	if errors.Is(err, errAgain) { // once more, with a request for each queue
@@ -126,7 +125,7 @@ func (a *Multi) precheck(ctx context.Context, _ *Attempt, c *transport.Conn) err
 // plan makes the wanted nodes and lists the queues in which we have a node, or may have
 // one. A check for a deadlock lists all others too, since an owner in them may have what
 // we want next and wait for us.
-func (a *Multi) plan(*Attempt) plan {
+func (a *Multi) plan() plan {
 	unknown := a.any((*contender).unknown)
 	a.created, a.listed = a.missing(unknown), nil
 	for _, m := range a.members {
@@ -151,17 +150,22 @@ func (a *Multi) missing(unknown bool) []*member {
 	return missing
 }
 
-// failed makes leases together with their turns again only if parents were missing.
 func (a *Multi) failed(err error) error {
-	for _, m := range a.created {
-		m.optimistic = m.optimistic && errors.Is(err, errAgain) && m.phase == absent
-	}
+	a.tried(errors.Is(err, errAgain))
 	return err
 }
 
+// tried says that the attempt has tried to make leases together with their turns. It does
+// so again only if parents were missing.
+func (a *Multi) tried(parentless bool) {
+	for _, m := range a.created {
+		m.optimistic = m.optimistic && parentless && m.phase == absent
+	}
+}
+
 // judge says how far the attempt has come after a round.
-func (a *Multi) judge(*Attempt) (step, error) {
-	_ = a.failed(nil)
+func (a *Multi) judge() (step, error) {
+	a.tried(false)
 	if err := a.locateAll(); err != nil {
 		return again, err
 	}
@@ -227,9 +231,8 @@ func (a *Multi) locateAll() error {
 func (a *Multi) retract() {
 	for _, m := range a.members {
 		if m.turn != nil && m.phase == queued && !m.turn.isFirst() {
-			leave(a.session, a.id, m.contender)
-			m.forget(a.id)
-			m.unwatch()
+			a.abandon(m.contender)
+			m.watch.stop()
 		}
 	}
 }
@@ -237,7 +240,7 @@ func (a *Multi) retract() {
 func (a *Multi) tracked(*session.TrackedNode) {}
 
 // wantedNodes are the nodes that the locks are.
-func (a *Multi) wantedNodes(*Attempt) []*contender {
+func (a *Multi) wantedNodes() []*contender {
 	for _, m := range a.members {
 		if m.lease != nil {
 			m.lease.contended.Store(m.behind || m.lease.behind)

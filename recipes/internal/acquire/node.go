@@ -1,6 +1,7 @@
 package acquire
 
 import (
+	"context"
 	"strings"
 
 	"github.com/paddock-zk/paddock/internal/session"
@@ -26,6 +27,14 @@ type Node struct {
 // node is the node of a contender.
 func (a *Attempt) node(k *contender) Node {
 	return Node{queue: k.queue, id: a.id, path: k.path, czxid: k.czxid, tag: k.tag, mayStillAppear: k.mayStillAppear, sawMulti: a.sawMulti}
+}
+
+// Track makes the session track the node of an owner. The error is that of
+// session.Session.Track.
+func Track(ctx context.Context, o Owner) (err error) {
+	n := o.Node()
+	n.tracked, err = n.Session().Track(ctx, n.id, n.path, o)
+	return err
 }
 
 // Path is the node's path, in full.

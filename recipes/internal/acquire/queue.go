@@ -8,8 +8,11 @@
 package acquire
 
 import (
+	"context"
 	"errors"
 	"fmt"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/paddock-zk/paddock/internal/foreign"
 	"github.com/paddock-zk/paddock/internal/session"
@@ -44,9 +47,6 @@ var (
 	// ErrInvalidLock reports a lock that cannot be used, such as one on a path that a
 	// lock of another kind uses.
 	ErrInvalidLock = errors.New("invalid lock")
-
-	// errAgain says that the state has changed since it was read.
-	errAgain = errors.New("begin again")
 )
 
 func init() { foreign.Reserve(ErrNotAcquired, ErrInvalidLock) }
@@ -71,6 +71,52 @@ func (q *Queue) Holders() string {
 // Parse reads a list of the queue's children. The error is znode.ErrSequenceExhausted.
 func (q *Queue) Parse(children wire.Names) (*znode.Snapshot, error) {
 	return znode.Parse(children, q.Kinds, !q.isPart())
+}
+
+// List lists the queue. One that does not exist is empty.
+func (q *Queue) List(ctx context.Context, c *transport.Conn) (*znode.Snapshot, error) {
+	var names wire.Names
+	err := q.Core.Session().Round(ctx, c, wire.OpGetChildren, false, &wire.PathWatchRequest{Path: q.Path}, &names)
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return nil, err
+	}
+	return q.Parse(names)
+}
+
+// eachSession reports the session of each of some nodes, by their places, until report
+// returns false. It leaves out nodes that are gone, and those of which ZooKeeper 3.9 says
+// nothing to us.
+func eachSession(ctx context.Context, s *session.Session, c *transport.Conn, paths []string, report func(i int, id int64) (more bool)) error {
+	errEnough := errors.New("enough")
+	request := func(i int) *transport.Call {
+		return transport.NewCall(wire.OpExists, &wire.PathWatchRequest{Path: paths[i]})
+	}
+	err := s.Each(ctx, c, false, len(paths), request, func(i int, call *transport.Call, err error) error {
+		var there wire.StatResponse
+		if err == nil {
+			err = call.Decode(&there)
+		}
+		switch {
+		case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrNoAuth):
+			return nil
+		case err == nil && !report(i, there.Stat.EphemeralOwner):
+			return errEnough
+		}
+		return err
+	})
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}
+
+// paths are the paths of nodes in the queue, in full.
+func (q *Queue) paths(nodes []znode.Entry) []string {
+	all := make([]string, len(nodes))
+	for i, n := range nodes {
+		all[i] = session.Below(q.Path, n.Name)
+	}
+	return all
 }
 
 // Check refuses to go on in a queue that belongs to a lock of another kind. The error

@@ -7,13 +7,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/paddock-zk/paddock/internal/foreign"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/session/nodename"
 	"github.com/paddock-zk/paddock/internal/transport"
-	"github.com/paddock-zk/paddock/internal/wire"
 	"github.com/paddock-zk/paddock/recipes/internal/deadlock"
 	"github.com/paddock-zk/paddock/recipes/internal/znode"
 )
@@ -53,14 +50,21 @@ type Semaphore struct {
 	turnPolicy    deadlock.Turn
 }
 
-// stage is what a round of a semaphore is for.
+// stage is what a round of a semaphore is for. A list of one contender's queue shows all
+// that are in that queue.
+//
+//	stage     makes              lists             goes on with
+//	finding   nothing            turns and leases  together or queueing
+//	together  turn and leases    turns and leases  queueing, or has the leases
+//	queueing  the turn           turns             leasing, once the turn is first
+//	leasing   what is missing    leases            queueing, if a node of ours is gone
 type stage uint8
 
 const (
-	finding  stage = iota // to find what creations of unknown outcome have made
-	together              // to make turn and leases in one step
-	queueing              // to get the turn
-	leasing               // to get the leases
+	finding  stage = iota // what creations of unknown outcome have made
+	together              // the turn and the leases in one step
+	queueing              // the turn
+	leasing               // the leases
 )
 
 // NewSemaphore makes an attempt for n of the leases of a semaphore that has total.
@@ -80,184 +84,181 @@ func NewSemaphore(turns, leases *Queue, n, total int, tag nodename.Tag, contende
 	return s
 }
 
-func (s *Semaphore) leases() []*contender { return s.all[1:] }
+func (a *Semaphore) leases() []*contender { return a.all[1:] }
 
-func (s *Semaphore) begin(*Attempt) { s.served = false }
+func (a *Semaphore) begin() { a.served = false }
 
 // precheck refuses if there are not enough leases. It does not refuse because others are
 // just being served.
-func (s *Semaphore) precheck(ctx context.Context, a *Attempt, c *transport.Conn) error {
-	snap, err := s.leases()[0].queue.List(ctx, c)
+func (a *Semaphore) precheck(ctx context.Context, c *transport.Conn) error {
+	snap, err := a.leases()[0].queue.List(ctx, c)
 	if err != nil {
 		return err
 	}
-	if err := s.leases()[0].queue.Check(snap); err != nil {
+	if err := a.leases()[0].queue.Check(snap); err != nil {
 		return err
 	}
-	if snap.Len()+s.n <= s.total {
+	if snap.Len()+a.n <= a.total {
 		return nil
 	}
-	s.stage, s.full = leasing, true
-	s.leasePosition = Position{At: snap.Len(), Ahead: snap.Name(0)}
+	a.stage, a.full = leasing, true
+	a.leasePosition = Position{At: snap.Len(), Ahead: snap.Name(0)}
 	return ErrNotAcquired
 }
 
-func (s *Semaphore) plan(a *Attempt) plan {
-	s.unwatch(a)
-	switch turn, both := s.all[:1], s.all[:2]; {
+func (a *Semaphore) plan() plan {
+	a.unwatch()
+	switch turn, both := a.all[:1], a.all[:2]; {
 	case a.any((*contender).unknown):
-		s.stage = finding
+		a.stage = finding
 		return plan{list: both, plain: true}
-	case s.turn.phase == absent && s.optimistic: // and so are the leases
-		s.stage = together
-		return plan{create: s.all, list: both, plain: true}
-	case s.turn.phase == absent:
-		s.stage, s.served = queueing, false
+	case a.turn.phase == absent && a.optimistic: // and so are the leases
+		a.stage = together
+		return plan{create: a.all, list: both, plain: true}
+	case a.turn.phase == absent:
+		a.stage, a.served = queueing, false
 		return plan{create: turn, list: turn}
-	case !s.served:
-		s.stage = queueing
+	case !a.served:
+		a.stage = queueing
 		return plan{list: turn}
 	default:
-		s.stage = leasing
-		s.children = childWatch{changed: make(chan error, 1)}
-		missing := slices.DeleteFunc(slices.Clone(s.leases()), func(k *contender) bool { return k.phase != absent })
-		return plan{create: missing, split: true, list: s.leases()[:1], watch: &s.children}
+		a.stage = leasing
+		a.children = childWatch{changed: make(chan error, 1)}
+		missing := slices.DeleteFunc(slices.Clone(a.leases()), func(k *contender) bool { return k.phase != absent })
+		return plan{create: missing, split: true, list: a.leases()[:1], watch: &a.children}
 	}
 }
 
 // failed makes the attempt look for its turn again. Unless only parents were missing, it
 // makes turn and leases one after the other from then on.
-func (s *Semaphore) failed(err error) error {
-	s.served = false
-	if s.stage != together || errors.Is(err, errAgain) {
+func (a *Semaphore) failed(err error) error {
+	a.served = false
+	if a.stage != together || errors.Is(err, errAgain) {
 		return err
 	}
-	s.optimistic = false
+	a.optimistic = false
 	if errors.Is(err, session.ErrTooLarge) {
 		return errMore
 	}
 	return err
 }
 
-func (s *Semaphore) judge(a *Attempt) (step, error) {
-	switch s.stage {
+func (a *Semaphore) judge() (step, error) {
+	switch a.stage {
 	case finding:
-		s.optimistic = false
-		s.turn.drop()
-		s.leases()[0].drop()
-		if s.turn.phase == absent {
-			s.giveBack(a)
+		a.optimistic = false
+		a.turn.drop()
+		a.leases()[0].drop()
+		if a.turn.phase == absent {
+			a.giveBack()
 		}
 		return again, nil
 	case leasing:
-		return s.judgeLeases(a)
+		return a.judgeLeases()
 	}
-	s.optimistic = false
-	defer s.turn.drop()
-	at, ahead, err := a.locate(s.turn)
+	a.optimistic = false
+	defer a.turn.drop()
+	at, ahead, err := a.locate(a.turn)
 	switch {
 	case err != nil: // without its turn it goes to the end, where it must not have leases
-		s.giveBack(a)
+		a.giveBack()
 		return again, err
 	case ahead >= 0:
-		s.turnPosition.set(s.turn, at, ahead)
-		a.blocked(s.turn, &s.turnPosition)
-		s.giveBack(a)
+		a.turnPosition.set(a.turn, at, ahead)
+		a.blocked(a.turn, &a.turnPosition)
+		a.giveBack()
 		return waiting, nil
-	case s.stage == queueing:
-		s.served = true
+	case a.stage == queueing:
+		a.served = true
 		return again, nil
 	}
 	// What the transaction has not given is asked for with a watch.
-	if st, err := s.judgeLeases(a); st == granted || err != nil {
+	if st, err := a.judgeLeases(); st == granted || err != nil {
 		return st, err
 	}
 	return again, nil
 }
 
 // judgeLeases is whether all of our leases are among the first.
-func (s *Semaphore) judgeLeases(a *Attempt) (step, error) {
-	q, snap := s.leases()[0].queue, s.leases()[0].snapshot
-	defer s.leases()[0].drop()
+func (a *Semaphore) judgeLeases() (step, error) {
+	q, snap := a.leases()[0].queue, a.leases()[0].snapshot
+	defer a.leases()[0].drop()
 	if err := q.Check(snap); err != nil {
 		return again, err
 	}
-	s.full = false
+	a.full = false
 	var gone []*contender
-	for i, k := range s.leases() {
+	for i, k := range a.leases() {
 		at := snap.Find(k.name())
 		if at < 0 {
 			gone = append(gone, k)
 			continue
 		}
-		if _, waits := q.Rule(snap, at); waits && !s.full {
-			s.full, a.behind = true, true
-			s.leasePosition = Position{At: at - i} // our own before it were made in this order
-			s.leasePosition.Front.set(snap.Bytes(0))
+		if _, waits := q.Rule(snap, at); waits && !a.full {
+			a.full, a.behind = true, true
+			a.leasePosition = Position{At: at - i} // our own before it were made in this order
+			a.leasePosition.Front.set(snap.Bytes(0))
 		}
 	}
 	switch {
 	case gone != nil:
-		s.served = false // the turn may have been deleted as well
+		a.served = false // the turn may have been deleted as well
 		return again, a.deleted(gone...)
-	case !s.full:
+	case !a.full:
 		return granted, nil
-	case s.stage == leasing && a.once:
+	case a.stage == leasing && a.once:
 		return waiting, ErrNotAcquired
 	}
 	return waiting, nil
 }
 
 // giveBack gives up the leases.
-func (s *Semaphore) giveBack(a *Attempt) {
-	leave(a.session, a.id, s.leases()...)
-	for _, k := range s.leases() {
-		k.forget(a.id)
-	}
+func (a *Semaphore) giveBack() {
+	a.abandon(a.leases()...)
 }
 
-func (s *Semaphore) wait(ctx context.Context, a *Attempt, c *transport.Conn) (bool, error) {
-	if s.stage != leasing {
-		a.tellWait(s.turn.queue, s.turn.path, s.turnPosition.At, s.turnPosition.Ahead)
-		return false, a.waitFor(ctx, c, s.turn, &s.turnPosition)
+func (a *Semaphore) wait(ctx context.Context, c *transport.Conn) (bool, error) {
+	if a.stage != leasing {
+		a.tellWait(a.turn.queue, a.turn.path, a.turnPosition.At, a.turnPosition.Ahead)
+		return false, a.waitFor(ctx, c, a.turn, &a.turnPosition)
 	}
-	a.tellWait(s.turn.queue, s.turn.path, 0, "")
-	late, stop := s.stalled()
+	a.tellWait(a.turn.queue, a.turn.path, 0, "")
+	late, stop := a.stalled()
 	defer stop()
 	select {
-	case err := <-s.children.changed:
+	case err := <-a.children.changed:
 		return false, ofSession(err)
 	case <-ctx.Done():
 		return false, foreign.ContextEnd(ctx)
 	case <-late:
-		return false, s.yieldIfNeeded(ctx, a, c)
+		return false, a.yieldIfNeeded(ctx, c)
 	}
 }
 
-func (s *Semaphore) tracked(*session.TrackedNode) {}
+func (a *Semaphore) tracked(*session.TrackedNode) {}
 
-func (s *Semaphore) wantedNodes(*Attempt) []*contender { return s.leases() }
+func (a *Semaphore) wantedNodes() []*contender { return a.leases() }
 
-func (s *Semaphore) unwatch(a *Attempt) {
-	if s.children.watch != nil {
-		session.StopWatch(a.session, s.children.watch)
+func (a *Semaphore) unwatch() {
+	if a.children.watch != nil {
+		session.StopWatch(a.session, a.children.watch)
 	}
-	s.children = childWatch{}
+	a.children = childWatch{}
 }
 
-func (s *Semaphore) obstacle(*Attempt) *Obstacle {
+func (a *Semaphore) obstacle() *Obstacle {
 	switch {
-	case s.stage == leasing && s.full:
-		return s.leasePosition.obstacle(s.leases()[0].queue)
-	case s.turnPosition.Ahead != "":
-		return s.turnPosition.obstacle(s.turn.queue)
+	case a.stage == leasing && a.full:
+		return a.leasePosition.obstacle(a.leases()[0].queue)
+	case a.turnPosition.Ahead != "":
+		return a.turnPosition.obstacle(a.turn.queue)
 	}
 	return nil
 }
 
 // stalled returns a channel that tells when to check whether to yield; nil for never.
-func (s *Semaphore) stalled() (<-chan time.Time, func()) {
-	d, yields := s.turnPolicy.Next(s.n)
+func (a *Semaphore) stalled() (<-chan time.Time, func()) {
+	d, yields := a.turnPolicy.Next(a.n)
 	if !yields {
 		return nil, func() {}
 	}
@@ -267,87 +268,53 @@ func (s *Semaphore) stalled() (<-chan time.Time, func()) {
 
 // yieldIfNeeded gives the turn and the leases to those behind, if one of them has a
 // lease.
-func (s *Semaphore) yieldIfNeeded(ctx context.Context, a *Attempt, c *transport.Conn) error {
-	inTheWay, err := s.inTheWay(ctx, c)
-	s.turnPolicy.Checked(inTheWay)
+func (a *Semaphore) yieldIfNeeded(ctx context.Context, c *transport.Conn) error {
+	inTheWay, err := a.inTheWay(ctx, c)
+	a.turnPolicy.Checked(inTheWay)
 	if !inTheWay {
 		return err
 	}
-	a.tell(Event{Kind: Yield, Queue: s.turn.queue})
-	s.giveBack(a)
-	leave(a.session, a.id, s.turn)
-	s.turn.forget(a.id)
-	s.served = false
+	a.tell(Event{Kind: Yield, Queue: a.turn.queue})
+	a.giveBack()
+	a.abandon(a.turn)
+	a.served = false
 	return nil
 }
 
 // inTheWay is whether a session that waits for a turn behind ours has a lease.
-func (s *Semaphore) inTheWay(ctx context.Context, c *transport.Conn) (bool, error) {
-	snap, err := s.turn.queue.List(ctx, c)
-	at := snap.Find(s.turn.name())
+func (a *Semaphore) inTheWay(ctx context.Context, c *transport.Conn) (bool, error) {
+	snap, err := a.turn.queue.List(ctx, c)
+	at := snap.Find(a.turn.name())
 	if err != nil || at < 0 || at == snap.Len()-1 {
 		return false, err
 	}
-	leases, err := s.leases()[0].queue.List(ctx, c)
+	leases, err := a.leases()[0].queue.List(ctx, c)
 	if err != nil {
 		return false, err
 	}
+	held := a.leases()[0].queue.paths(a.withoutOurs(leases.Entries(0, leases.Len())))
 	has := make(map[int64]bool)
-	err = s.leases()[0].queue.owners(ctx, c, s.withoutOurs(leases.Entries(0, leases.Len())), func(session int64) bool {
-		has[session] = true
+	err = eachSession(ctx, a.session, c, held, func(_ int, id int64) bool {
+		has[id] = true
 		return true
 	})
 	if err != nil || len(has) == 0 {
 		return false, err
 	}
+	behind := a.turn.queue.paths(snap.Entries(at+1, snap.Len()))
 	found := false
-	err = s.turn.queue.owners(ctx, c, snap.Entries(at+1, snap.Len()), func(session int64) bool {
-		found = has[session]
+	err = eachSession(ctx, a.session, c, behind, func(_ int, id int64) bool {
+		found = has[id]
 		return !found
 	})
 	return found, err
 }
 
 // withoutOurs are the leases that this attempt has not made.
-func (s *Semaphore) withoutOurs(leases []znode.Entry) []znode.Entry {
-	ours := make(map[string]bool, len(s.leases()))
-	for _, k := range s.leases() {
+func (a *Semaphore) withoutOurs(leases []znode.Entry) []znode.Entry {
+	ours := make(map[string]bool, len(a.leases()))
+	for _, k := range a.leases() {
 		ours[k.name()] = true
 	}
 	return slices.DeleteFunc(leases, func(l znode.Entry) bool { return ours[l.Name] })
-}
-
-// List lists the queue. One that does not exist is empty.
-func (q *Queue) List(ctx context.Context, c *transport.Conn) (*znode.Snapshot, error) {
-	var names wire.Names
-	err := q.Core.Session().Round(ctx, c, wire.OpGetChildren, false, &wire.PathWatchRequest{Path: q.Path}, &names)
-	if err != nil && !errors.Is(err, zk.ErrNoNode) {
-		return nil, err
-	}
-	return q.Parse(names)
-}
-
-// owners calls yield with the session of each node, until yield returns false.
-func (q *Queue) owners(ctx context.Context, c *transport.Conn, nodes []znode.Entry, yield func(session int64) bool) error {
-	errEnough := errors.New("enough")
-	request := func(i int) *transport.Call {
-		return transport.NewCall(wire.OpExists, &wire.PathWatchRequest{Path: session.Below(q.Path, nodes[i].Name)})
-	}
-	err := q.Core.Session().Each(ctx, c, false, len(nodes), request, func(_ int, call *transport.Call, err error) error {
-		var resp wire.StatResponse
-		if err == nil {
-			err = call.Decode(&resp)
-		}
-		switch {
-		case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrNoAuth): // hidden from us, with ZooKeeper 3.9
-			return nil
-		case err == nil && !yield(resp.Stat.EphemeralOwner):
-			return errEnough
-		}
-		return err
-	})
-	if errors.Is(err, errEnough) {
-		return nil
-	}
-	return err
 }

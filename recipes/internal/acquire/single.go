@@ -20,36 +20,36 @@ type Single struct {
 }
 
 // Init makes an attempt for a node with a tag.
-func (s *Single) Init(q *Queue, tag nodename.Tag, host Host, observer Observer) {
-	s.contender[0] = contender{queue: q, tag: tag}
-	s.wanted[0] = &s.contender[0]
-	s.init(s.contender[:], host, observer, s)
-	s.resumable = true
+func (a *Single) Init(q *Queue, tag nodename.Tag, host Host, observer Observer) {
+	a.contender[0] = contender{queue: q, tag: tag}
+	a.wanted[0] = &a.contender[0]
+	a.init(a.contender[:], host, observer, a)
+	a.resumable = true
 }
 
-func (s *Single) begin(*Attempt) {}
+func (a *Single) begin() {}
 
-func (s *Single) precheck(ctx context.Context, a *Attempt, c *transport.Conn) error {
-	if err := a.listBefore(ctx, c, s.wanted[:]); err != nil {
+func (a *Single) precheck(ctx context.Context, c *transport.Conn) error {
+	if err := a.listBefore(ctx, c, a.wanted[:]); err != nil {
 		return err
 	}
-	k := s.wanted[0]
+	k := a.wanted[0]
 	defer k.drop()
-	return a.mayBeFirst(k, &s.position)
+	return a.mayBeFirst(k, &a.position)
 }
 
-func (s *Single) plan(*Attempt) plan {
-	p := plan{list: s.wanted[:]}
-	if s.wanted[0].phase == absent {
-		p.create = s.wanted[:]
+func (a *Single) plan() plan {
+	p := plan{list: a.wanted[:]}
+	if a.wanted[0].phase == absent {
+		p.create = a.wanted[:]
 	}
 	return p
 }
 
-func (s *Single) failed(err error) error { return err }
+func (a *Single) failed(err error) error { return err }
 
-func (s *Single) judge(a *Attempt) (step, error) {
-	k := s.wanted[0]
+func (a *Single) judge() (step, error) {
+	k := a.wanted[0]
 	if k.phase == absent { // after a creation without an outcome
 		k.drop()
 		return again, nil
@@ -60,42 +60,42 @@ func (s *Single) judge(a *Attempt) (step, error) {
 	case err != nil:
 		return again, err
 	case ahead < 0:
-		s.predecessor.granted()
+		a.predecessor.granted()
 		return granted, nil
 	}
-	s.position.set(k, at, ahead)
-	a.blocked(k, &s.position)
+	a.position.set(k, at, ahead)
+	a.blocked(k, &a.position)
 	if a.once {
 		return waiting, ErrNotAcquired
 	}
 	return waiting, nil
 }
 
-func (s *Single) wait(ctx context.Context, a *Attempt, c *transport.Conn) (bool, error) {
-	k := s.wanted[0]
-	a.tellWait(k.queue, k.path, s.position.At, s.position.Ahead)
-	if q := k.queue; q.EventGrants && (q.LookAhead || s.position.At == 1) {
-		return s.predecessor.wait(ctx, a, c, k, &s.position)
+func (a *Single) wait(ctx context.Context, c *transport.Conn) (bool, error) {
+	k := a.wanted[0]
+	a.tellWait(k.queue, k.path, a.position.At, a.position.Ahead)
+	if q := k.queue; q.EventGrants && (q.LookAhead || a.position.At == 1) {
+		return a.predecessor.wait(ctx, &a.Attempt, c, k, &a.position)
 	}
-	return false, a.waitFor(ctx, c, k, &s.position)
+	return false, a.waitFor(ctx, c, k, &a.position)
 }
 
-func (s *Single) wantedNodes(*Attempt) []*contender { return s.wanted[:] }
+func (a *Single) wantedNodes() []*contender { return a.wanted[:] }
 
-func (s *Single) tracked(node *session.TrackedNode) { s.predecessor.granting.track(node) }
+func (a *Single) tracked(node *session.TrackedNode) { a.predecessor.granting.track(node) }
 
-func (s *Single) unwatch(*Attempt) { s.predecessor.stop() }
+func (a *Single) unwatch() { a.predecessor.stop() }
 
-func (s *Single) obstacle(*Attempt) *Obstacle {
-	if s.position.Ahead == "" {
+func (a *Single) obstacle() *Obstacle {
+	if a.position.Ahead == "" {
 		return nil
 	}
-	return s.position.obstacle(s.wanted[0].queue)
+	return a.position.obstacle(a.wanted[0].queue)
 }
 
 // Adopt lets the attempt go on for another host, with a Queue that makes the same node.
 // Run must not be running.
-func (s *Single) Adopt(q *Queue, host Host, observer Observer) {
-	s.contender[0].queue, s.position = q, Position{}
-	s.host, s.observer, s.Attempt.obstacle = host, observer, nil
+func (a *Single) Adopt(q *Queue, host Host, observer Observer) {
+	a.contender[0].queue, a.position = q, Position{}
+	a.host, a.observer, a.Attempt.obstacle = host, observer, nil
 }

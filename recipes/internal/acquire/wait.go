@@ -16,7 +16,6 @@ import (
 // waitFor returns when something has happened to the node ahead. The watch
 // survives a reconnect within the session, so the contender is kept through it.
 func (a *Attempt) waitFor(ctx context.Context, c *transport.Conn, k *contender, p *Position) error {
-	s := a.session
 	woken := make(chan error, 1)
 	fn := func(ev session.Event) {
 		select {
@@ -24,21 +23,12 @@ func (a *Attempt) waitFor(ctx context.Context, c *transport.Conn, k *contender, 
 		default:
 		}
 	}
-	// A read leaves no watch behind if the node is gone by now, and exists would. But a
-	// read needs the right to read.
-	call, watch, err := session.WatchData(ctx, s, c, session.Below(k.queue.Path, p.Ahead), fn)
+	watch, err := watchNode(ctx, c, k.queue, p.Ahead, fn)
 	if err != nil {
 		return err
 	}
-	defer session.StopWatch(s, watch)
-	err = s.Await(ctx, c, call, false)
-	if errors.Is(err, zk.ErrNoAuth) {
-		var folder *session.Watch
-		folder, err = a.watchUnreadable(ctx, c, k.queue, p.Ahead, fn)
-		if folder != nil {
-			defer session.StopWatch(s, folder)
-		}
-	}
+	defer watch.stop()
+	err = watch.await(ctx, c)
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		return nil
@@ -50,30 +40,69 @@ func (a *Attempt) waitFor(ctx context.Context, c *transport.Conn, k *contender, 
 		return ofSession(err)
 	case <-ctx.Done():
 		if p.Front.n == 0 {
-			p.owner = ownerOfRead(call)
+			p.owner = ownerOfRead(watch.read)
 		}
 		return foreign.ContextEnd(ctx)
 	}
 }
 
-// watchUnreadable watches for the end of a node of the queue that we may not
-// read. Servers tell nothing of such a node itself, from 3.8.4 on not even to a client
-// that watches it. So it watches the parent of the queue; every change in the queue ends
-// that watch. The result is ErrNoNode if the node is gone.
-func (a *Attempt) watchUnreadable(ctx context.Context, c *transport.Conn, q *Queue, name string, fn func(session.Event)) (*session.Watch, error) {
-	call, watch, err := session.WatchChildren(ctx, a.session, c, q.Path, fn)
+// nodeWatch is a watch for the next change of a node in a queue.
+type nodeWatch struct {
+	queue  *Queue
+	name   string // of the node
+	fn     func(session.Event)
+	read   *transport.Call // that sets the watch
+	node   *session.Watch
+	parent *session.Watch // where the node may not be read, else nil
+}
+
+// watchNode sends the request for a watch.
+//
+// A read leaves no watch behind if the node is gone by now, and exists would. But a read
+// needs the right to read.
+func watchNode(ctx context.Context, c *transport.Conn, q *Queue, name string, fn func(session.Event)) (w nodeWatch, err error) {
+	w = nodeWatch{queue: q, name: name, fn: fn}
+	w.read, w.node, err = session.WatchData(ctx, q.Core.Session(), c, session.Below(q.Path, name), fn)
+	return w, err
+}
+
+// await waits until the watch is set. The error is zk.ErrNoNode if the node is gone.
+//
+// Servers tell nothing of a node that we may not read, from 3.8.4 on not even to a client
+// that watches it. So await watches the parent instead; every change in the queue ends
+// that watch.
+func (w *nodeWatch) await(ctx context.Context, c *transport.Conn) error {
+	s := w.queue.Core.Session()
+	err := s.Await(ctx, c, w.read, false)
+	if !errors.Is(err, zk.ErrNoAuth) {
+		return err
+	}
+	var list *transport.Call
+	list, w.parent, err = session.WatchChildren(ctx, s, c, w.queue.Path, w.fn)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var there wire.GetChildren2Response
-	err = a.session.Await(ctx, c, call, false)
-	if err == nil {
-		err = call.Decode(&there)
+	if err := s.Await(ctx, c, list, false); err != nil {
+		return err
 	}
-	if err == nil && !slices.Contains(there.Children, name) {
-		err = zk.ErrNoNode
+	if err := list.Decode(&there); err != nil {
+		return err
 	}
-	return watch, err
+	if !slices.Contains(there.Children, w.name) {
+		return zk.ErrNoNode
+	}
+	return nil
+}
+
+// stop ends the watch; that of the zero value is none.
+func (w *nodeWatch) stop() {
+	for _, set := range []*session.Watch{w.node, w.parent} {
+		if set != nil {
+			session.StopWatch(w.queue.Core.Session(), set)
+		}
+	}
+	*w = nodeWatch{}
 }
 
 // ofSession turns the reason why a watch has ended into an error of the session, so that

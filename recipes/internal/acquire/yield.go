@@ -73,13 +73,13 @@ func (a *Multi) nodes(m *member, entries []znode.Entry) []deadlock.Node {
 }
 
 // begin sets out, at first or in another session.
-func (a *Multi) begin(*Attempt) {
+func (a *Multi) begin() {
 	a.history.Begin(len(a.members), time.Now())
 	a.connectedOn = a.conn
 	a.owners = nil
 	a.reach = len(a.members)
 	for _, m := range a.members {
-		m.unwatch()
+		m.watch.stop()
 		m.at, m.ahead = 0, ""
 		m.optimistic = m.turn != nil && !a.ordered && !m.contended.Load()
 	}
@@ -99,7 +99,7 @@ func (a *Multi) extend() {
 
 // wait returns when something has happened to a node ahead, or it is time to
 // check whether we are in the way.
-func (a *Multi) wait(ctx context.Context, _ *Attempt, c *transport.Conn) (first bool, err error) {
+func (a *Multi) wait(ctx context.Context, c *transport.Conn) (first bool, err error) {
 	if a.checking {
 		a.checking = false
 		if yielded, err := a.checkDeadlock(ctx, c); yielded || err != nil {
@@ -154,45 +154,31 @@ const mostSettings = session.MostAhead
 // watchAhead sets a watch on the node ahead in each queue where we wait. It reports true
 // if one of these nodes has gone meanwhile.
 func (a *Multi) watchAhead(ctx context.Context, c *transport.Conn) (again bool, err error) {
-	s := a.session
-	type setting struct {
-		st   *member
-		call *transport.Call
-	}
-	var set []setting
+	var set []*member
 	for _, m := range a.members {
-		if !m.waits() {
-			m.unwatch()
+		if m.waits() && m.watch.name == m.ahead && !m.fired.Load() {
 			continue
 		}
-		if m.watched == m.ahead && !m.fired.Load() {
+		if m.watch.stop(); !m.waits() {
 			continue
 		}
-		m.unwatch()
-		fired := new(atomic.Bool)
-		call, watch, err := session.WatchData(ctx, s, c, session.Below(m.queue.Path, m.ahead), a.wakes(fired))
-		if err != nil {
+		m.fired = new(atomic.Bool)
+		if m.watch, err = watchNode(ctx, c, m.queue, m.ahead, a.wakes(m.fired)); err != nil {
 			return false, err
 		}
-		m.watch, m.watched, m.fired = watch, m.ahead, fired
-		if set = append(set, setting{m, call}); len(set) > mostSettings {
-			s.Settle(ctx, set[len(set)-1-mostSettings].call)
+		if set = append(set, m); len(set) > mostSettings {
+			a.session.Settle(ctx, set[len(set)-1-mostSettings].watch.read)
 		}
 	}
-	for _, w := range set {
-		err := s.Await(ctx, c, w.call, false)
-		if errors.Is(err, zk.ErrNoAuth) {
-			w.st.unwatch()
-			fired := new(atomic.Bool)
-			w.st.watch, err = a.watchUnreadable(ctx, c, w.st.queue, w.st.ahead, a.wakes(fired))
-			w.st.watched, w.st.fired = w.st.ahead, fired
-		}
-		if errors.Is(err, zk.ErrNoNode) {
-			again, err = true, nil
-			w.st.unwatch()
-		}
+	for _, m := range set {
+		err := m.watch.await(ctx, c)
 		if err != nil {
-			w.st.unwatch()
+			m.watch.stop()
+		}
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+			again = true
+		case err != nil:
 			return false, err
 		}
 	}
@@ -211,16 +197,9 @@ func (a *Multi) wakes(fired *atomic.Bool) func(session.Event) {
 	}
 }
 
-func (m *member) unwatch() {
-	if m.watch != nil {
-		session.StopWatch(m.queue.Core.Session(), m.watch)
-	}
-	m.watch, m.watched, m.fired = nil, "", nil
-}
-
-func (a *Multi) unwatch(*Attempt) {
+func (a *Multi) unwatch() {
 	for _, m := range a.members {
-		m.unwatch()
+		m.watch.stop()
 	}
 }
 
@@ -269,49 +248,30 @@ func (m *member) followers() []znode.Entry {
 // askOwners asks the servers, once for each node that matters, which session it belongs
 // to.
 func (a *Multi) askOwners(ctx context.Context, c *transport.Conn) error {
-	s := a.session
 	var paths []string
-	var calls []*transport.Call
-	ask := func(m *member, nodes []znode.Entry) {
-		for _, c := range nodes {
-			path := session.Below(m.queue.Path, c.Name)
+	ask := func(q *Queue, nodes []znode.Entry) {
+		for _, path := range q.paths(nodes) {
 			if _, known := a.owners[path]; !known && !slices.Contains(paths, path) {
 				paths = append(paths, path)
-				calls = append(calls, transport.NewCall(wire.OpExists, &wire.PathWatchRequest{Path: path}))
 			}
 		}
 	}
 	for _, m := range a.members {
-		ask(m, m.holders())
+		ask(m.queue, m.holders())
 		if m.inTheWay() {
-			ask(m, m.followers())
+			ask(m.queue, m.followers())
 		}
 	}
-	if len(calls) == 0 {
+	if len(paths) == 0 {
 		return nil
-	}
-	if err := s.SendAll(ctx, c, calls); err != nil {
-		return err
 	}
 	if a.owners == nil {
 		a.owners = make(map[string]int64)
 	}
-	for i, call := range calls {
-		var resp wire.StatResponse
-		err := s.Await(ctx, c, call, false)
-		if err == nil {
-			err = call.Decode(&resp)
-		}
-		switch {
-		case errors.Is(err, zk.ErrNoNode):
-		case errors.Is(err, zk.ErrNoAuth): // ZooKeeper 3.9 does not say whose it is
-		case err != nil:
-			return err
-		default:
-			a.owners[paths[i]] = resp.Stat.EphemeralOwner
-		}
-	}
-	return nil
+	return eachSession(ctx, a.session, c, paths, func(i int, id int64) bool {
+		a.owners[paths[i]] = id
+		return true
+	})
 }
 
 // yield moves our nodes in some queues to the ends of these, in one transaction. The
@@ -361,9 +321,9 @@ func (a *Multi) yield(ctx context.Context, c *transport.Conn, members []*member)
 		return err
 	}
 	for _, m := range members {
-		m.unwatch()
+		m.watch.stop()
 		if m.lease != nil {
-			m.lease.unwatch()
+			m.lease.watch.stop()
 		}
 	}
 	for _, k := range gone {
