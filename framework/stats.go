@@ -1,6 +1,9 @@
 package framework
 
-import "github.com/paddock-zk/paddock/framework/monitor"
+import (
+	"github.com/paddock-zk/paddock/framework/monitor"
+	"github.com/paddock-zk/paddock/internal/session"
+)
 
 // Stats is how the client stands with its servers now. It asks no server. Clients that
 // UsingNamespace has made share the session of the first, and so its Stats, Holds and
@@ -9,7 +12,7 @@ func (c *Client) Stats() monitor.Stats {
 	if c.unusable() {
 		return monitor.Stats{}
 	}
-	return c.session.Stats()
+	return session.Stats(c.session)
 }
 
 // Holds are the nodes that locks and elections of this client hold now, in no order. Paths
@@ -18,7 +21,7 @@ func (c *Client) Holds() []monitor.HoldInfo {
 	if c.unusable() {
 		return nil
 	}
-	return c.session.Holds()
+	return session.Inspected(c.session).Holds()
 }
 
 // Waiters are the goroutines of this client that wait for a lock or an election now. Those
@@ -30,5 +33,5 @@ func (c *Client) Waiters() []monitor.WaiterInfo {
 	if c.unusable() {
 		return nil
 	}
-	return c.session.Waiters()
+	return session.Inspected(c.session).Waiters()
 }

@@ -2,104 +2,11 @@ package session
 
 import (
 	"context"
-	"errors"
 	"fmt"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
-
-// Conn waits for a connection, for writes one to a server with a majority. It
-// returns early if the credentials were refused.
-func (s *Session) Conn(ctx context.Context, write bool) (*transport.Conn, error) {
-	for {
-		s.mu.Lock()
-		c, failure, changed, closed := s.conn, s.failure, s.changed, s.closed
-		s.mu.Unlock()
-		switch {
-		case closed:
-			return nil, ErrClosed
-		case c != nil && (!write || !c.ReadOnly()):
-			return c, nil
-		case errors.Is(failure, zk.ErrAuthFailed):
-			return nil, failure
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return nil, s.contextEnd(ctx)
-		}
-	}
-}
-
-// ConnIn waits for a connection of one session. It returns ErrSessionOver as
-// soon as that session has ended.
-func (s *Session) ConnIn(ctx context.Context, session int64) (*transport.Conn, error) {
-	for {
-		s.mu.Lock()
-		c, id, changed, closed := s.conn, s.id, s.changed, s.closed
-		s.mu.Unlock()
-		switch {
-		case closed:
-			return nil, ErrClosed
-		case id != session:
-			return nil, ErrSessionOver
-		case c != nil && !c.ReadOnly():
-			return c, nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return nil, s.contextEnd(ctx)
-		}
-	}
-}
-
-// NotConnected is ErrNotConnected with the reason, if there is one, or ErrClosed. The
-// text says for how long, after the words "not connected".
-func (s *Session) NotConnected(howLong string) error {
-	if s.life.Err() != nil {
-		return ErrClosed
-	}
-	s.mu.Lock()
-	c, failure := s.conn, s.failure
-	s.mu.Unlock()
-	if c == nil && failure != nil {
-		return fmt.Errorf("%w%s: %w", ErrNotConnected, howLong, failure)
-	}
-	return fmt.Errorf("%w%s", ErrNotConnected, howLong)
-}
-
-// Writable is whether a server with a majority is connected.
-func (s *Session) Writable() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.conn != nil && !s.conn.ReadOnly()
-}
-
-// Connected is the connection, nil without one.
-func (s *Session) Connected() *transport.Conn {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.conn
-}
-
-// Current returns the connection if it is up and belongs to the session given.
-func (s *Session) Current(session int64) (*transport.Conn, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.closed:
-		return nil, ErrClosed
-	case s.id != session:
-		return nil, ErrSessionOver
-	case s.conn == nil:
-		return nil, ErrNotConnected
-	}
-	return s.conn, nil
-}
 
 // admit waits for slots in the window and refuses requests for which servers would cut
 // the connection. The last call gives the slots of all back.
@@ -109,20 +16,30 @@ func (s *Session) admit(ctx context.Context, calls ...*transport.Call) error {
 			return fmt.Errorf("%w: %d bytes, %d are allowed", ErrTooLarge, call.Size(), s.cfg.Transport.MaxRequest)
 		}
 	}
-	ok, err := s.window.enter(ctx, s.life.Done(), len(calls))
-	switch {
-	case ok:
-		calls[len(calls)-1].Occupy(s.window, len(calls))
+	last := calls[len(calls)-1]
+	if s.window.free(len(calls)) {
+		last.Occupy(s.window, len(calls))
 		return nil
-	case err != nil:
-		return s.contextEnd(ctx)
 	}
-	return ErrClosed
+	// Asked before there is a slot to give back: any method of ctx may panic.
+	ended := ctx.Done()
+	slots := s.window.ask(len(calls))
+	select {
+	case <-slots.granted:
+		last.Occupy(s.window, len(calls))
+		return nil
+	case <-ended:
+		s.window.giveUp(slots)
+		return s.contextEnd(ctx)
+	case <-s.life.Done():
+		s.window.giveUp(slots)
+		return ErrClosed
+	}
 }
 
 // SendAtOnce queues calls to leave c back to back. They take slots, and wait for none.
 // After an error none will leave.
-func (s *Session) SendAtOnce(c *transport.Conn, calls ...*transport.Call) error {
+func SendAtOnce(s *Session, c *transport.Conn, calls ...*transport.Call) error {
 	last := calls[len(calls)-1]
 	s.window.take(len(calls))
 	last.Occupy(s.window, len(calls))
@@ -142,6 +59,29 @@ func (s *Session) Send(ctx context.Context, c *transport.Conn, calls ...*transpo
 	}
 	if err := c.Send(calls...); err != nil {
 		calls[len(calls)-1].Discard()
+		return lostError(err, false)
+	}
+	return nil
+}
+
+// CreateJointly sends a creation of a node below parent, and the list of the parent's
+// children behind it. With makeParent the parent may be made in the same transaction. Each call
+// ends for itself. After an error none was sent.
+func CreateJointly(ctx context.Context, core Core, c *transport.Conn, parent string, makeParent bool, create, list *transport.Call) error {
+	s := core.Session()
+	if create.Size() > transport.MostJointSize {
+		return s.Send(ctx, c, create, list)
+	}
+	s.random.Stagger(create.Frame())
+	if err := s.admit(ctx, create, list); err != nil {
+		return err
+	}
+	sent, err := c.SendAlone(parent, create, list)
+	if !sent {
+		err = join(core, c, parent, makeParent, create, list)
+	}
+	if err != nil {
+		list.Discard()
 		return lostError(err, false)
 	}
 	return nil

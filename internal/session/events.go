@@ -208,18 +208,3 @@ func (s events) Expired(session int64) {
 		fn()
 	}
 }
-
-// WhenGone calls fn when the client knows that the servers have ended a session: at once
-// unless the session may still be there. fn must not block.
-func (s *Session) WhenGone(session int64, fn func()) {
-	s.mu.Lock()
-	waiting, recorded := s.whenGone[session]
-	alive := s.id == session || recorded
-	if alive {
-		s.whenGone[session] = append(waiting, fn)
-	}
-	s.mu.Unlock()
-	if !alive {
-		fn()
-	}
-}

@@ -14,12 +14,9 @@ func NewList(path string) *transport.Call {
 	return transport.NewCall(wire.OpGetChildren, &wire.PathWatchRequest{Path: path})
 }
 
-// List waits for the children that NewList, or a request for a Stat as well, asked
-// for. They share the call's memory.
-func List(ctx context.Context, s *Session, c *transport.Conn, list *transport.Call) (names wire.Names, err error) {
-	if err := s.Await(ctx, c, list, false); err != nil {
-		return wire.Names{}, err
-	}
+// Names are the children that NewList, or a request for a Stat as well, has asked for. They
+// share the call's memory. The call has ended well.
+func Names(list *transport.Call) (names wire.Names, err error) {
 	err = list.Decode(&names)
 	return names, err
 }
@@ -75,7 +72,10 @@ var ErrApart = errors.New("not to be read together")
 // ErrApart there is none.
 func Listed(ctx context.Context, s *Session, c *transport.Conn, l *Lists, i int) (none wire.Names, err error) {
 	if l.first == nil {
-		return List(ctx, s, c, l.Calls[i])
+		if err := s.Await(ctx, c, l.Calls[i], false); err != nil {
+			return none, err
+		}
+		return Names(l.Calls[i])
 	}
 	for l.decoded < len(l.first) && l.first[l.decoded] <= i {
 		if err := s.decodeLists(ctx, c, l); err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/paddock-zk/paddock/internal/session/nodename"
+	"github.com/paddock-zk/paddock/internal/session/watch"
 	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
@@ -114,7 +115,10 @@ func (s *Session) find(ctx context.Context, c *transport.Conn, parent string, ma
 	if err := AwaitBarrier(ctx, s, c, barrier); err != nil {
 		return nil, err
 	}
-	children, err := List(ctx, s, c, list)
+	if err := s.Await(ctx, c, list, false); err != nil {
+		return nil, err
+	}
+	children, err := Names(list)
 	if err != nil {
 		return nil, err
 	}
@@ -127,6 +131,49 @@ func (s *Session) find(ctx context.Context, c *transport.Conn, parent string, ma
 	}
 	return found, nil
 }
+
+// Event is what happened to a watched node.
+type Event = watch.Event
+
+// Watch is one subscription to the next event of a node.
+type Watch = watch.Watch
+
+// WatchData reads a node with a watch. A node that is not there is not watched.
+func WatchData(ctx context.Context, s *Session, c *transport.Conn, path string, fn func(Event)) (*transport.Call, *Watch, error) {
+	return s.setWatch(ctx, c, wire.OpGetData, watch.Data, path, fn)
+}
+
+// WatchExists asks whether a node exists and sets a watch, also if the node does not
+// exist.
+func WatchExists(ctx context.Context, s *Session, c *transport.Conn, path string, fn func(Event)) (*transport.Call, *Watch, error) {
+	return s.setWatch(ctx, c, wire.OpExists, watch.Exists, path, fn)
+}
+
+// WatchChildren lists a node's children with a watch.
+func WatchChildren(ctx context.Context, s *Session, c *transport.Conn, path string, fn func(Event)) (*transport.Call, *Watch, error) {
+	return s.setWatch(ctx, c, wire.OpGetChildren2, watch.Children, path, fn)
+}
+
+func (s *Session) setWatch(ctx context.Context, c *transport.Conn, op wire.Op, kind watch.Kind, path string, fn func(Event)) (*transport.Call, *Watch, error) {
+	call := transport.NewCall(op, &wire.PathWatchRequest{Path: path, Watch: true})
+	if err := s.admit(ctx, call); err != nil {
+		return nil, nil, err
+	}
+	s.random.Stagger(call.Frame())
+	sub, err := s.watches.Set(c, call, kind, path, fn)
+	if err != nil {
+		call.Discard()
+		if !errors.Is(err, ErrClosed) {
+			err = lostError(err, false)
+		}
+		return nil, nil, err
+	}
+	return call, sub, nil
+}
+
+// StopWatch gives a watch up and removes it from the server if nobody else
+// waits for it. Its callback may be running, or about to.
+func StopWatch(s *Session, w *Watch) { s.watches.Stop(w) }
 
 // Observe calls fn with a node's data, now and after each change, until it is
 // stopped or the node or the session is gone.
@@ -152,11 +199,11 @@ func (s *Session) observeOnce(ctx context.Context, session int64, path string, f
 		return err
 	}
 	changed := make(chan error, 1)
-	call, watch, err := WatchData(ctx, s, c, path, func(ev Event) { changed <- ev.Err })
+	call, w, err := WatchData(ctx, s, c, path, func(ev Event) { changed <- ev.Err })
 	if err != nil {
 		return err
 	}
-	defer StopWatch(s, watch)
+	defer StopWatch(s, w)
 	if err := s.Await(ctx, c, call, false); err != nil {
 		return err
 	}

@@ -3,9 +3,13 @@
 // its requests. It speaks of full paths only; namespaces, retries and options are the
 // framework's.
 //
-// The transport says what happens to the connection (events.go). That decides the state
-// (state.go). One goroutine minds the clock (loop.go). Requests go straight from the
-// caller to the connection (calls.go), watches through their registry (package watch).
+// The transport says what happens to the connection (events.go). That decides the state,
+// and whether the session counts as lost (state.go). One goroutine minds the clock
+// (runloop.go). Callers wait for a connection (connection.go) and send their requests to
+// it (calls.go), watches through their registry (package watch).
+//
+// Bytes, frames, the list of servers, reconnecting and pings are the business of package
+// transport, and of go-zookeeper below it.
 package session
 
 import (

@@ -49,6 +49,37 @@ func (s *Session) upStateLocked(c *transport.Conn) listeners.State {
 	return listeners.Reconnected
 }
 
+// limitLocked is when the session counts as lost if no server answers any more. Only with
+// tracked nodes does it go by the rule for ensembles. Without any, nothing is written for
+// a time, and by that rule the session would count as lost.
+func (s *Session) limitLocked() time.Time {
+	limit := s.lease.Heard()
+	if s.tracked.granted() > 0 {
+		limit = s.lease.Deadline()
+	}
+	if s.cfg.LostAfter > 0 && !s.downAt.IsZero() {
+		limit = earlier(limit, s.downAt.Add(s.cfg.LostAfter))
+	}
+	return limit
+}
+
+// overdueLocked is whether the limit has passed. Once the session was seen to be overdue,
+// no later reply changes that.
+func (s *Session) overdueLocked(now time.Time) bool {
+	if !s.overdue && s.id != 0 && !now.Before(s.limitLocked()) {
+		s.overdue = true
+		s.wakeLocked()
+	}
+	return s.overdue
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
 // lose gives the session up, and tells tracked nodes the reason. When it returns, that
 // has been done, by this goroutine or another.
 //

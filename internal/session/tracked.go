@@ -378,7 +378,7 @@ func (s *Session) lookAt(c *transport.Conn, node *TrackedNode) {
 			s.seen(c, node, call.Code())
 		}
 	}
-	_ = s.SendAtOnce(c, transport.NewCall(wire.OpSync, &wire.PathRequest{Path: node.path}), exists)
+	_ = SendAtOnce(s, c, transport.NewCall(wire.OpSync, &wire.PathRequest{Path: node.path}), exists)
 }
 
 // seen takes in whether a tracked node's node exists.

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"context"
 	"sync"
 	"time"
 )
@@ -54,27 +53,6 @@ func (w *window) begin(timeout time.Duration, now time.Time) {
 	w.timeout, w.size = timeout, int(min(max(first, leastOutstanding), mostOutstanding))
 	w.limited, w.settled, w.changed, w.quickest = false, false, now, timeout
 	w.wakeLocked()
-}
-
-// enter waits for slots for n requests that are sent together. done ends the wait
-// as well, without an error of ctx: then it returns false.
-func (w *window) enter(ctx context.Context, done <-chan struct{}, n int) (ok bool, err error) {
-	if w.free(n) {
-		return true, nil
-	}
-	// Asked before there is a slot to give back: any method of ctx may panic.
-	ended := ctx.Done()
-	p := w.ask(n)
-	select {
-	case <-p.granted:
-		return true, nil
-	case <-ended:
-		w.giveUp(p)
-		return false, ctx.Err()
-	case <-done:
-		w.giveUp(p)
-		return false, nil
-	}
 }
 
 // free takes n slots if nobody has to wait.

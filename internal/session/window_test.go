@@ -1,7 +1,6 @@
 package session
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -88,38 +87,33 @@ func TestWindowBeginsSmall(t *testing.T) {
 func TestWindowServesInTurn(t *testing.T) {
 	w := newWindow()
 	w.size = 2
-	done := make(chan struct{})
-	enter := func(ctx context.Context, n int) <-chan error {
-		failed, queued := make(chan error, 1), len(waitingIn(w))
-		go func() {
-			ok, err := w.enter(ctx, done, n)
-			if !ok && err == nil {
-				err = ErrClosed
-			}
-			failed <- err
-		}()
-		require.Eventually(t, func() bool { return len(failed) > 0 || len(waitingIn(w)) > queued }, time.Minute, time.Microsecond)
-		return failed
+	granted := func(p *slotRequest) bool {
+		select {
+		case <-p.granted:
+			return true
+		default:
+			return false
+		}
 	}
-	require.NoError(t, <-enter(t.Context(), 1))
-	require.NoError(t, <-enter(t.Context(), 5), "what is sent together enters together")
-	ctx, cancel := context.WithCancel(t.Context())
-	first, second, third := enter(t.Context(), 1), enter(ctx, 1), enter(t.Context(), 1)
+	require.True(t, w.free(1))
+	require.True(t, granted(w.ask(5)), "what is sent together enters together")
+	first, second, third := w.ask(1), w.ask(1), w.ask(1)
+	assert.False(t, w.free(1), "others wait")
 	w.Leave(4)
-	assert.Empty(t, first, "two are on their way")
-	cancel()
-	require.ErrorIs(t, <-second, context.Canceled)
+	assert.False(t, granted(first), "two are on their way")
+	w.giveUp(second)
+	assert.Equal(t, []*slotRequest{first, third}, waitingIn(w))
 	w.Leave(1)
-	require.NoError(t, <-first)
-	assert.Empty(t, third)
+	assert.True(t, granted(first))
+	assert.False(t, granted(third))
 	w.take(1)
 	w.Leave(1)
-	assert.Empty(t, third)
+	assert.False(t, granted(third), "slots were taken that nobody waited for")
 	w.Leave(1)
-	require.NoError(t, <-third)
-	fourth := enter(t.Context(), 1)
-	close(done)
-	require.ErrorIs(t, <-fourth, ErrClosed)
+	assert.True(t, granted(third))
+	fourth := w.ask(1)
+	w.giveUp(third) // when it has its slot already
+	assert.True(t, granted(fourth))
 	assert.Empty(t, waitingIn(w))
 	w.Leave(2)
 	assert.Zero(t, w.used)

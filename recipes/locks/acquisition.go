@@ -1,9 +1,9 @@
 package locks
 
 import (
-	"context"
 	"slices"
 
+	"github.com/paddock-zk/paddock/internal/session/nodename"
 	"github.com/paddock-zk/paddock/recipes/internal/acquire"
 )
 
@@ -17,27 +17,27 @@ type acquisition struct {
 	told  *acquiring  // as which the tracer knows it, nil for none
 }
 
-func (m *InterProcessMutex) newAcquisition(ctx context.Context, local *localQueue) *acquisition {
-	a := &acquisition{mutex: m, local: local, told: acquiringOf(ctx, m.queue.Core.Session())}
-	a.Init(&m.queue.Queue, tagOf(ctx, m.queue.Core.Session()), a, a)
+func (m *InterProcessMutex) newAcquisition(tag nodename.Tag, told *acquiring, local *localQueue) *acquisition {
+	a := &acquisition{mutex: m, local: local, told: told}
+	a.Init(&m.queue.Queue, tag, a, a)
 	if local != nil {
 		a.NoteMulti()
 	}
 	return a
 }
 
-// run returns the ownership, or an error and who was in the way. After an error somebody
-// has to leave the attempt, or to go on with it.
-func (a *acquisition) run(ctx context.Context, once bool) (*ownership, *acquire.Obstacle, error) {
-	if err := a.Run(ctx, once); err != nil {
+// result is what came of a run: the ownership, or the error and who was in the way. After
+// an error somebody has to leave the attempt, or to go on with it.
+func (a *acquisition) result(err error) (*ownership, *acquire.Obstacle, error) {
+	if err != nil {
 		return nil, obstacleOf(&a.Attempt, a.mutex.queue.Lock), err
 	}
 	return a.owned, nil, nil
 }
 
 // adopt goes on for another lock object, which makes the same node.
-func (a *acquisition) adopt(ctx context.Context, m *InterProcessMutex) {
-	a.mutex, a.owned, a.told = m, nil, acquiringOf(ctx, m.queue.Core.Session())
+func (a *acquisition) adopt(m *InterProcessMutex, told *acquiring) {
+	a.mutex, a.owned, a.told = m, nil, told
 	a.Adopt(&m.queue.Queue, a, a)
 }
 

@@ -3,6 +3,7 @@ package locks
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -203,4 +204,11 @@ func (o *ownership) group(g *ownership) {
 	case Uncertain:
 		g.markUncertain()
 	}
+}
+
+// ungroup ends what group began.
+func (o *ownership) ungroup(g *ownership) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.groups = slices.DeleteFunc(o.groups, func(other *ownership) bool { return other == g })
 }

@@ -43,6 +43,16 @@ func newHold(ctx context.Context, o *ownership) (*Hold, error) {
 	return h, nil
 }
 
+// newNodeHold makes a hold of the ownership of a node for the caller that asked for it.
+func newNodeHold(ctx context.Context, o *ownership) (*Hold, error) {
+	hold, err := newHold(ctx, o)
+	if err != nil {
+		return nil, err // lost in the meantime
+	}
+	o.observeRevocation() //nolint:contextcheck // it observes for as long as the hold lasts
+	return hold, nil
+}
+
 // NewHold makes the hold of a Lock of your own type. ctx is the one that Acquire was
 // given; nil is the same as context.Background. The hold's Release calls release once and
 // returns its error; a nil release does nothing.

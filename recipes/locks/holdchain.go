@@ -8,13 +8,27 @@ import (
 	"github.com/paddock-zk/paddock/recipes/internal/znode"
 )
 
-// holdChain is what a context carries: the holds it comes from, the latest first.
+// A context carries the holds that it comes from, and the acquisition that it was made
+// for, if the tracer was told of that.
+
+// holdChain is the holds that a context comes from, the latest first.
 type holdChain struct {
 	hold  *Hold
 	outer *holdChain
 }
 
 type holdChainKey struct{}
+
+type acquiringKey struct{}
+
+// acquiringOf is the acquisition that a context was made for, nil for none.
+func acquiringOf(ctx context.Context, s *session.Session) *acquiring {
+	if !s.Tracing().On() {
+		return nil
+	}
+	a, _ := ctx.Value(acquiringKey{}).(*acquiring)
+	return a
+}
 
 // tagOf is the tag of an owner, which all of its nodes have in common. It is made for the
 // first hold and kept for those acquired under it.

@@ -290,7 +290,7 @@ func (w *waiter) acquire() (*ownership, *acquire.Obstacle, error) {
 		a.Leave() // it is of a session that we may not have waited in
 		a = nil
 	default:
-		a.adopt(w.ctx, m)
+		a.adopt(m, acquiringOf(w.ctx, m.queue.Core.Session()))
 	}
 	return lq.acquire(w.ctx, m, a, false)
 }
@@ -305,12 +305,13 @@ func (lq *localQueue) acquire(ctx context.Context, m *InterProcessMutex, a *acqu
 		}
 	}()
 	if a == nil {
-		a = m.newAcquisition(ctx, lq)
+		s := m.queue.Core.Session()
+		a = m.newAcquisition(tagOf(ctx, s), acquiringOf(ctx, s), lq)
 	}
 	if ctx.Err() != nil { // nothing is sent for a caller that has gone
 		return nil, obstacleOf(&a.Attempt, m.queue.Lock), foreign.ContextEnd(ctx)
 	}
-	return a.run(ctx, once)
+	return a.result(a.Run(ctx, once))
 }
 
 // leaveFront lets another be the front waiter.

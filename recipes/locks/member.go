@@ -129,7 +129,8 @@ func (m *InterProcessSemaphoreMutex) own(node acquire.Node) *ownership {
 func (m *InterProcessSemaphoreMutex) leasesOf() *InterProcessSemaphore { return m.semaphore }
 
 func (m *InterProcessSemaphoreMutex) beginMember(ctx context.Context) (hold *Hold, joint bool, err error) {
-	return nil, true, m.semaphore.allowed(ctx, 1)
+	hold, _, err = m.semaphore.beginMember(ctx)
+	return hold, true, err
 }
 
 func (m *InterProcessMultiLock) isNil() bool      { return m == nil }

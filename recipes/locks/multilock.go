@@ -137,7 +137,7 @@ func (m *InterProcessMultiLock) Ordered() *InterProcessMultiLock {
 // of a semaphore mutex the last time. On servers before 3.6 the first MultiLock of each
 // client costs it a reconnect.
 func (m *InterProcessMultiLock) Acquire(ctx context.Context) (*Hold, error) {
-	if t := tracingOf(ctx, m); t != nil {
+	if t := tracingOf(m); t != nil {
 		return m.traced(ctx, t, noLimit)
 	}
 	return m.take(ctx, noLimit)
@@ -145,7 +145,7 @@ func (m *InterProcessMultiLock) Acquire(ctx context.Context) (*Hold, error) {
 
 // TryAcquire waits for wait at most, for all members together; see Lock.
 func (m *InterProcessMultiLock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
-	if t := tracingOf(ctx, m); t != nil {
+	if t := tracingOf(m); t != nil {
 		return m.traced(ctx, t, limit{bounded: true, wait: wait})
 	}
 	return m.take(ctx, limit{bounded: true, wait: wait})
@@ -294,9 +294,8 @@ func (m *InterProcessMultiLock) jointAttempt(ctx context.Context, lockSet []join
 func holdJointly(ctx context.Context, lockSet []jointMember, won []*ownership, joint []int, holds []*Hold) (err error) {
 	defer func() { unclaimAll(won) }()
 	for n, i := range joint {
-		q := won[0].queue
-		if holds[i], err = q.hold(ctx, won[0]); err != nil {
-			return opError("acquire", q.Path, err)
+		if holds[i], err = newNodeHold(ctx, won[0]); err != nil {
+			return opError("acquire", won[0].queue.Path, err)
 		}
 		won = won[1:]
 		if s := lockSet[n].leasesOf(); s != nil {

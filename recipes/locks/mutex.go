@@ -100,7 +100,7 @@ func parts(c *framework.Client, path string, opts []Option) (session.Core, strin
 // a mutex's queue need not list again. If another goroutine of this client hands the lock
 // over, there is no round trip.
 func (m *InterProcessMutex) Acquire(ctx context.Context) (*Hold, error) {
-	if t := tracingOf(ctx, m); t != nil {
+	if t := tracingOf(m); t != nil {
 		return m.traced(ctx, t, m.acquire)
 	}
 	return m.acquire(ctx)
@@ -120,7 +120,7 @@ func (m *InterProcessMutex) acquire(ctx context.Context) (*Hold, error) {
 // Cost with wait <= 0: one round trip if another owner has the lock, none if that is a
 // goroutine of this client, two if nobody has it.
 func (m *InterProcessMutex) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
-	if t := tracingOf(ctx, m); t != nil {
+	if t := tracingOf(m); t != nil {
 		return m.traced(ctx, t, func(ctx context.Context) (*Hold, error) { return m.tryAcquire(ctx, wait) })
 	}
 	return m.tryAcquire(ctx, wait)
@@ -199,24 +199,17 @@ func (m *InterProcessMutex) enter(ctx, limited context.Context, once, tries bool
 	return nil, hold, err
 }
 
-// unclaimed is deferred: it gives back an ownership without a hold, because it came too
-// late or a method of the caller's context panicked.
-func unclaimed(hold **Hold, t **ownership) {
-	if *hold == nil && *t != nil {
-		(*t).decline()
-	}
-}
-
 // alone gets the lock with a node that nobody else waits behind in the local queue. After
 // an error it returns the obstacle, too.
 func (m *InterProcessMutex) alone(ctx context.Context, once bool) (o *ownership, in *acquire.Obstacle, err error) {
-	a := m.newAcquisition(ctx, nil)
+	s := m.queue.Core.Session()
+	a := m.newAcquisition(tagOf(ctx, s), acquiringOf(ctx, s), nil)
 	defer func() {
 		if o == nil { // also if a function of the caller's has panicked
 			a.Leave()
 		}
 	}()
-	return a.run(ctx, once)
+	return a.result(a.Run(ctx, once))
 }
 
 // refused turns the way in which an acquisition ended into the caller's error.
@@ -229,7 +222,7 @@ func (m *InterProcessMutex) refused(ctx, limited context.Context, tries bool, in
 // was deleted meanwhile. Nobody has had the lock then, so the caller acquires it once
 // more.
 func (m *InterProcessMutex) conclude(ctx context.Context, o *ownership) (*Hold, error) {
-	hold, err := m.queue.hold(ctx, o)
+	hold, err := newNodeHold(ctx, o)
 	switch {
 	case errors.Is(err, ErrNodeDeleted):
 		return nil, nil

@@ -257,13 +257,6 @@ func lostError(path string, reason error) error {
 	return &LostError{Path: path, Reason: reason}
 }
 
-// ungroup ends what group began.
-func (o *ownership) ungroup(g *ownership) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.groups = slices.DeleteFunc(o.groups, func(other *ownership) bool { return other == g })
-}
-
 // join adds a hold. It fails if the ownership has ended.
 func (o *ownership) join(h *Hold) error {
 	o.mu.Lock()
@@ -391,12 +384,6 @@ func (o *ownership) thenGone(fn func()) {
 	}
 }
 
-func (o *ownership) revoke() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.revoked.send()
-}
-
 // keep makes the release delete the node, and not hand it over to another owner. It fails
 // if the ownership has ended.
 func (o *ownership) keep() error {
@@ -500,6 +487,6 @@ func (o *ownership) nodeGone(reason error) {
 		o.markGone()
 	case errors.Is(reason, framework.ErrSessionExpired), errors.Is(reason, framework.ErrNotConnected),
 		errors.Is(reason, session.ErrSessionOver), errors.Is(reason, session.ErrClosed):
-		o.node.Session().WhenGone(o.node.ID(), o.markGone)
+		session.WhenGone(o.node.Session(), o.node.ID(), o.markGone)
 	}
 }

@@ -3,7 +3,6 @@ package locks
 import (
 	"bytes"
 	"cmp"
-	"context"
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/transport"
@@ -44,23 +43,4 @@ func newQueue(client *framework.Client, q acquire.Queue, opts lockopt.Options, e
 func (q *queue) alike(other *queue) bool {
 	return q.Core == other.Core && q.Kind == other.Kind && q.opts.Revocable == other.opts.Revocable &&
 		q.opts.HasData == other.opts.HasData && bytes.Equal(q.opts.Data, other.opts.Data)
-}
-
-// hold makes a hold of an ownership for the caller that asked for it.
-func (q *queue) hold(ctx context.Context, o *ownership) (*Hold, error) {
-	hold, err := newHold(ctx, o)
-	if err != nil {
-		return nil, err // lost in the meantime
-	}
-	if q.opts.Revocable {
-		stop := o.node.Observe(func(data []byte) { //nolint:contextcheck // it observes for as long as the hold lasts
-			if string(data) == revokeData {
-				o.revoke()
-			}
-		})
-		o.mu.Lock()
-		o.unobserve = stop
-		o.mu.Unlock()
-	}
-	return hold, nil
 }

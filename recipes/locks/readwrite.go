@@ -67,7 +67,7 @@ func (m *InterProcessMutex) downgrade(ctx context.Context, write *ownership) (ho
 		return nil, write.lossIn(err, node.Path())
 	}
 	o = read
-	return m.queue.hold(ctx, o)
+	return newNodeHold(ctx, o)
 }
 
 // lossIn says what a failure to get a node means to the ownership on which the

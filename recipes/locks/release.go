@@ -7,13 +7,8 @@ import (
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/session/cleanup"
+	"github.com/paddock-zk/paddock/recipes/internal/acquire"
 )
-
-// revokeData is what a participant writes into another's node to ask for the
-// lock.
-//
-// Source: Curator's LockInternals.REVOKE_MESSAGE.
-const revokeData = "__REVOKE__"
 
 // A release takes these steps, in this order:
 //
@@ -73,4 +68,24 @@ func (o *ownership) given(removal *cleanup.Removal, limit time.Duration) error {
 	default:
 		return opError("release", o.nodePath(), err)
 	}
+}
+
+// unclaimed is deferred: it gives back an ownership without a hold, because it came too
+// late or a method of the caller's context panicked.
+func unclaimed(hold **Hold, t **ownership) {
+	if *hold == nil && *t != nil {
+		(*t).decline()
+	}
+}
+
+// unclaimAll gives back the nodes of ownerships without a hold.
+func unclaimAll(owns []*ownership) {
+	all := make([]*acquire.Node, 0, len(owns))
+	for _, o := range owns {
+		if o.end() {
+			all = append(all, o.Node())
+			o.node.Untrack()
+		}
+	}
+	acquire.RemoveAll(all)
 }

@@ -63,7 +63,7 @@ func NewInterProcessSemaphore(c *framework.Client, path string, leases int, opts
 // Cost: one round trip if nobody is in the way and both parents exist. Two if another
 // participant was in the way of the same object the last time.
 func (s *InterProcessSemaphore) Acquire(ctx context.Context) (*Hold, error) {
-	if t := tracingOf(ctx, s); t != nil {
+	if t := tracingOf(s); t != nil {
 		return s.traced(ctx, t, 1, noLimit)
 	}
 	return s.take(ctx, 1, noLimit)
@@ -72,7 +72,7 @@ func (s *InterProcessSemaphore) Acquire(ctx context.Context) (*Hold, error) {
 // TryAcquire waits for wait at most; see Lock. With wait <= 0 it does not wait for a
 // lease to be returned. It does wait for callers ahead that are just getting theirs.
 func (s *InterProcessSemaphore) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
-	if t := tracingOf(ctx, s); t != nil {
+	if t := tracingOf(s); t != nil {
 		return s.traced(ctx, t, 1, limit{bounded: true, wait: wait})
 	}
 	return s.take(ctx, 1, limit{bounded: true, wait: wait})
@@ -87,7 +87,7 @@ func (s *InterProcessSemaphore) TryAcquire(ctx context.Context, wait time.Durati
 // end, if nothing moves for a quarter of a second or more and a participant behind it has
 // a lease already.
 func (s *InterProcessSemaphore) AcquireN(ctx context.Context, n int) (*Hold, error) {
-	if t := tracingOf(ctx, s); t != nil {
+	if t := tracingOf(s); t != nil {
 		return s.traced(ctx, t, n, noLimit)
 	}
 	return s.take(ctx, n, noLimit)
@@ -95,7 +95,7 @@ func (s *InterProcessSemaphore) AcquireN(ctx context.Context, n int) (*Hold, err
 
 // TryAcquireN is AcquireN with the limits of TryAcquire.
 func (s *InterProcessSemaphore) TryAcquireN(ctx context.Context, n int, wait time.Duration) (*Hold, error) {
-	if t := tracingOf(ctx, s); t != nil {
+	if t := tracingOf(s); t != nil {
 		return s.traced(ctx, t, n, limit{bounded: true, wait: wait})
 	}
 	return s.take(ctx, n, limit{bounded: true, wait: wait})
@@ -187,7 +187,7 @@ func (s *InterProcessSemaphore) hold(ctx context.Context, owns []*ownership) (*H
 		}
 	}()
 	for len(owns) > 0 {
-		m, err := s.leases.hold(ctx, owns[0])
+		m, err := newNodeHold(ctx, owns[0])
 		if err != nil {
 			return nil, err
 		}
@@ -197,18 +197,6 @@ func (s *InterProcessSemaphore) hold(ctx context.Context, owns []*ownership) (*H
 		return members[0], nil
 	}
 	return newGroup(ctx, members)
-}
-
-// unclaimAll gives back the nodes of ownerships without a hold.
-func unclaimAll(owns []*ownership) {
-	all := make([]*acquire.Node, 0, len(owns))
-	for _, o := range owns {
-		if o.end() {
-			all = append(all, o.Node())
-			o.node.Untrack()
-		}
-	}
-	acquire.RemoveAll(all)
 }
 
 // own is the ownership of a lease.

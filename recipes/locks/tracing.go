@@ -18,9 +18,9 @@ import (
 type tracing struct{ *session.Tracing }
 
 // tracingOf is the tracing of a lock's client. It is nil if that has neither tracer nor
-// logger, and for a call that is refused at once.
-func tracingOf(ctx context.Context, lock ownLock) *tracing {
-	if lock.isNil() || ctx == nil {
+// logger, and for a lock that cannot be used.
+func tracingOf(lock ownLock) *tracing {
+	if lock.isNil() {
 		return nil
 	}
 	core := lock.holders().Core
@@ -82,19 +82,11 @@ type acquiring struct {
 	local  bool // it was handed the node of another owner
 }
 
-type acquiringKey struct{}
-
-// acquiringOf is the acquisition that a context was made for, nil for none.
-func acquiringOf(ctx context.Context, s *session.Session) *acquiring {
-	if !s.Tracing().On() {
-		return nil
-	}
-	a, _ := ctx.Value(acquiringKey{}).(*acquiring)
-	return a
-}
-
 // acquire tells of an acquisition.
 func (t *tracing) acquire(ctx context.Context, lock monitor.Lock, take func(context.Context) (*Hold, error)) (hold *Hold, err error) {
+	if ctx == nil {
+		return take(ctx) // which refuses it
+	}
 	a := &acquiring{Tracing: t.Tracing, op: monitor.Operation{Kind: monitor.Acquire, Began: time.Now(), Lock: lock}}
 	a.ctx = t.begin(ctx, a.op)
 	returned := false
@@ -330,90 +322,4 @@ func tellState(holds []*Hold, state HoldState) {
 			t.tracing.Aside(func() { t.tracing.Event(t, monitor.Event{Kind: kind, At: at, Operation: t.op}) })
 		}
 	}
-}
-
-// inspector shows what the locks of one client hold and wait for.
-type inspector struct {
-	session *session.Session
-	shared  *shared
-}
-
-// Holds implements session.Inspector.
-func (in inspector) Holds() []monitor.HoldInfo {
-	owners := session.Owners(in.session)
-	holds := make([]monitor.HoldInfo, 0, len(owners))
-	participants := make(participants)
-	for _, owner := range owners {
-		o, ours := owner.(*ownership)
-		if !ours || o.queue == nil {
-			continue
-		}
-		info := monitor.HoldInfo{Since: o.since, Session: o.node.ID()}
-		o.mu.Lock()
-		info.Holds, info.Uncertain, info.MultiLock = len(o.holds), o.state.is == Uncertain, len(o.groups) > 0
-		over := o.state.over()
-		o.mu.Unlock()
-		if over || info.Holds == 0 {
-			continue
-		}
-		info.Lock = monitor.Lock{Kind: o.queue.Recipe, Path: o.queue.Lock, Node: o.node.Path(), Token: o.node.Token(), Participant: participants.of(&o.queue.Queue)}
-		holds = append(holds, info)
-	}
-	return holds
-}
-
-// Waiters implements session.Inspector.
-func (in inspector) Waiters() []monitor.WaiterInfo {
-	var queues []*acquire.Queue
-	var waiters []monitor.WaiterInfo
-	note := func(q *acquire.Queue, w monitor.WaiterInfo) {
-		queues, waiters = append(queues, q), append(waiters, w)
-	}
-	in.shared.waitLog.each(note)
-	in.shared.localQueues.each(note)
-	participants := make(participants)
-	for i, q := range queues {
-		w := &waiters[i]
-		w.Lock.Kind, w.Lock.Path, w.Lock.Participant = q.Recipe, q.Lock, participants.of(q)
-	}
-	return waiters
-}
-
-// each reports the acquisitions that wait on the servers, by the queue they wait in.
-func (wl *waitLog) each(note func(*acquire.Queue, monitor.WaiterInfo)) {
-	wl.mu.Lock()
-	defer wl.mu.Unlock()
-	for w := wl.first; w != nil; w = w.next {
-		info := monitor.WaiterInfo{Lock: monitor.Lock{Node: w.node}, Since: w.since, Ahead: w.at}
-		if w.ahead != "" {
-			info.Behind = session.Below(w.queue.Path, w.ahead)
-		}
-		note(w.queue, info)
-	}
-}
-
-// each reports the goroutines that wait in local queues.
-func (lqs *localQueues) each(note func(*acquire.Queue, monitor.WaiterInfo)) {
-	lqs.mu.Lock()
-	defer lqs.mu.Unlock()
-	for _, lq := range lqs.all {
-		for ; lq != nil; lq = lq.other {
-			for w := lq.first; w != nil; w = w.next {
-				note(&lq.q.Queue, monitor.WaiterInfo{Since: lqs.made.Add(w.since), Local: true})
-			}
-		}
-	}
-}
-
-// participants is the text that each queue's nodes have: all nodes of a queue have the
-// same.
-type participants map[*acquire.Queue]string
-
-func (ps participants) of(q *acquire.Queue) string {
-	participant, known := ps[q]
-	if !known {
-		participant = participantOf(q)
-		ps[q] = participant
-	}
-	return participant
 }

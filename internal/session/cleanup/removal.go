@@ -301,7 +301,7 @@ func (b *removals) next() {
 		}
 		b.next()
 	}
-	if b.session.SendAtOnce(b.conn, call) != nil {
+	if session.SendAtOnce(b.session, b.conn, call) != nil {
 		removeLater(b.session, b.id, append(batch, b.takeAll()...))
 	}
 }

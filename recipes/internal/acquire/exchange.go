@@ -198,7 +198,10 @@ func (l *listing) read(ctx context.Context, a *Attempt, c *transport.Conn) error
 // children are the children that a list has shown.
 func (l *listing) children(ctx context.Context, a *Attempt, c *transport.Conn, i int) (wire.Names, error) {
 	if l.many == nil {
-		return session.List(ctx, a.session, c, l.plain[i])
+		if err := a.session.Await(ctx, c, l.plain[i], false); err != nil {
+			return wire.Names{}, err
+		}
+		return session.Names(l.plain[i])
 	}
 	return session.Listed(ctx, a.session, c, l.many, i)
 }

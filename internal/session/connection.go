@@ -1,0 +1,101 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/paddock-zk/paddock/internal/transport"
+)
+
+// Conn waits for a connection, for writes one to a server with a majority. It
+// returns early if the credentials were refused.
+func (s *Session) Conn(ctx context.Context, write bool) (*transport.Conn, error) {
+	for {
+		s.mu.Lock()
+		c, failure, changed, closed := s.conn, s.failure, s.changed, s.closed
+		s.mu.Unlock()
+		switch {
+		case closed:
+			return nil, ErrClosed
+		case c != nil && (!write || !c.ReadOnly()):
+			return c, nil
+		case errors.Is(failure, zk.ErrAuthFailed):
+			return nil, failure
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, s.contextEnd(ctx)
+		}
+	}
+}
+
+// ConnIn waits for a connection of one session. It returns ErrSessionOver as
+// soon as that session has ended.
+func (s *Session) ConnIn(ctx context.Context, session int64) (*transport.Conn, error) {
+	for {
+		s.mu.Lock()
+		c, id, changed, closed := s.conn, s.id, s.changed, s.closed
+		s.mu.Unlock()
+		switch {
+		case closed:
+			return nil, ErrClosed
+		case id != session:
+			return nil, ErrSessionOver
+		case c != nil && !c.ReadOnly():
+			return c, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, s.contextEnd(ctx)
+		}
+	}
+}
+
+// NotConnected is ErrNotConnected with the reason, if there is one, or ErrClosed. The
+// text says for how long, after the words "not connected".
+func (s *Session) NotConnected(howLong string) error {
+	if s.life.Err() != nil {
+		return ErrClosed
+	}
+	s.mu.Lock()
+	c, failure := s.conn, s.failure
+	s.mu.Unlock()
+	if c == nil && failure != nil {
+		return fmt.Errorf("%w%s: %w", ErrNotConnected, howLong, failure)
+	}
+	return fmt.Errorf("%w%s", ErrNotConnected, howLong)
+}
+
+// Writable is whether a server with a majority is connected.
+func (s *Session) Writable() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.conn != nil && !s.conn.ReadOnly()
+}
+
+// Connected is the connection, nil without one.
+func (s *Session) Connected() *transport.Conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.conn
+}
+
+// Current returns the connection if it is up and belongs to the session given.
+func (s *Session) Current(session int64) (*transport.Conn, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return nil, ErrClosed
+	case s.id != session:
+		return nil, ErrSessionOver
+	case s.conn == nil:
+		return nil, ErrNotConnected
+	}
+	return s.conn, nil
+}

@@ -1,0 +1,45 @@
+package session
+
+import "github.com/paddock-zk/paddock/framework/monitor"
+
+// Stats is how a session stands.
+func Stats(s *Session) monitor.Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := monitor.Stats{
+		State: s.state, Since: s.stateSince, Session: s.id, Timeout: s.lease.Timeout(),
+		LastError: s.lastFailure, Holds: s.tracked.granted(),
+	}
+	st.Batches, st.Batched, st.BatchesUndone = s.transport.Batched()
+	if s.conn != nil {
+		st.Server = s.conn.Addr()
+	}
+	if s.id != 0 {
+		st.LeaseLeft = max(0, s.limitLocked().Sub(s.clock.Now()))
+	}
+	return st
+}
+
+// Inspector says what locks hold and wait for in a session.
+type Inspector interface {
+	Holds() []monitor.HoldInfo
+	Waiters() []monitor.WaiterInfo
+}
+
+// Inspect lets a client show what locks do with its session. It is for the package of the
+// locks.
+func Inspect(s *Session, by Inspector) { s.inspector.Store(&by) }
+
+// Inspected says what the locks hold and wait for.
+func Inspected(s *Session) Inspector {
+	if by := s.inspector.Load(); by != nil {
+		return *by
+	}
+	return noLocks{}
+}
+
+// noLocks is for a client that no lock was made with.
+type noLocks struct{}
+
+func (noLocks) Holds() []monitor.HoldInfo     { return nil }
+func (noLocks) Waiters() []monitor.WaiterInfo { return nil }
