@@ -1,15 +1,11 @@
 package session
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"math"
-	"strings"
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/paddock-zk/paddock/internal/session/nodename"
 	"github.com/paddock-zk/paddock/internal/session/watch"
 	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
@@ -45,91 +41,6 @@ func Stat(ctx context.Context, s *Session, c *transport.Conn, path string) (wire
 	var list wire.GetACLResponse
 	err = s.Round(ctx, c, wire.OpGetACL, false, &wire.PathRequest{Path: path}, &list)
 	return list.Stat, err
-}
-
-// Find lists what stands under parent with a protection, made by a request that
-// a server had read before the connection was lost.
-func Find(ctx context.Context, s *Session, c *transport.Conn, parent, protection string) ([]string, error) {
-	return s.find(ctx, c, parent, has(protection))
-}
-
-func has(protection string) func(name []byte) bool {
-	return func(name []byte) bool { return bytes.HasPrefix(name, []byte(protection)) }
-}
-
-// FindOwn is Find for ephemeral nodes of c's session whose names match. If the list is
-// longer than we accept, it asks servers from 3.6 on for the session's own nodes instead.
-//
-// Source: ZooKeeper's FinalRequestProcessor, getEphemerals.
-func FindOwn(ctx context.Context, s *Session, c *transport.Conn, parent string, match func(name []byte) bool) ([]string, error) {
-	found, err := s.find(ctx, c, parent, match)
-	if !errors.Is(err, ErrReplyTooLarge) || s.ephemeralsLost.Load() >= mostEphemeralsLost {
-		return found, err
-	}
-	own := transport.NewCall(wire.OpGetEphemerals, &wire.PathRequest{Path: Below(parent, nodename.Mark)})
-	own.OnReply = func(call *transport.Call) { s.learnEphemerals(c, call) }
-	if err := s.Send(ctx, c, own); err != nil {
-		return nil, err
-	}
-	if asked := s.Await(ctx, c, own, false); asked != nil {
-		var code *CodeError
-		if errors.As(asked, &code) && code.Code == wire.CodeUnimplemented {
-			return nil, err
-		}
-		return nil, asked
-	}
-	var resp wire.GetEphemeralsResponse
-	if err := own.Decode(&resp); err != nil {
-		return nil, err
-	}
-	for _, path := range resp.Paths {
-		// The prefix may also be that of nodes further down.
-		if name, below := strings.CutPrefix(path, Below(parent, "")); below && !strings.Contains(name, "/") && match([]byte(name)) {
-			found = append(found, name)
-		}
-	}
-	return found, nil
-}
-
-// mostEphemeralsLost is how many connections may end with such a request on its way.
-// Servers before 3.6 end each. Once one has answered, a lost connection says nothing.
-const mostEphemeralsLost = 2
-
-// learnEphemerals takes in how a server has taken that request.
-func (s *Session) learnEphemerals(c *transport.Conn, call *transport.Call) {
-	switch {
-	case call.Replied() && call.Code() == wire.CodeUnimplemented:
-		s.ephemeralsLost.Store(mostEphemeralsLost)
-	case call.Replied():
-		s.ephemeralsLost.Store(math.MinInt32)
-	case !call.SentAt().IsZero() && s.ephemeralsLostOn.Swap(c) != c:
-		s.ephemeralsLost.Add(1)
-	}
-}
-
-func (s *Session) find(ctx context.Context, c *transport.Conn, parent string, match func(name []byte) bool) ([]string, error) {
-	barrier, list := Barrier(parent), NewList(parent)
-	if err := s.Send(ctx, c, barrier, list); err != nil {
-		return nil, err
-	}
-	if err := AwaitBarrier(ctx, s, c, barrier); err != nil {
-		return nil, err
-	}
-	if err := s.Await(ctx, c, list, false); err != nil {
-		return nil, err
-	}
-	children, err := Names(list)
-	if err != nil {
-		return nil, err
-	}
-	defer list.Free()
-	var found []string
-	for _, name := range children.All() {
-		if match(name) {
-			found = append(found, string(name))
-		}
-	}
-	return found, nil
 }
 
 // Event is what happened to a watched node.
