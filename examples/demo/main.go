@@ -2,30 +2,30 @@
 // that is killed.
 //
 // Worker processes move money between accounts, which are nodes. For each transfer a
-// worker takes the locks of both accounts. One worker is killed while it holds its
-// locks. In the end the total has to be what it was.
+// worker takes the locks of both accounts. One worker kills itself with SIGKILL while it
+// holds two locks. In the end the total has to be what it was.
 //
 //	go run ./examples/demo            20 seconds of it
 //	go run ./examples/demo -unlocked  the same without locks: the total breaks
 //
 // It runs on a ZooKeeper server of its own, or on yours with ZK_CONNECT=host:port,... The
-// exit status is 0 if the money is all there, each worker that was left ended cleanly
-// and no lock was left behind, and 1 if not.
+// exit status is 0 if the money is all there, all locks are free, and each worker that was
+// left ended cleanly. Otherwise it is 1, or 2 after a wrong flag.
 //
-// This file is the parent, worker.go is what a worker does, and bank.go uses the locks.
+// This file has the processes, and bank.go uses the locks.
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"log"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"os/signal"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -34,254 +34,153 @@ import (
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
-func main() { os.Exit(start(os.Args[1:])) }
+const (
+	workers        = 4
+	sessionTimeout = 2 * time.Second  // after so much silence ZooKeeper gives a worker's locks to others
+	endTimeout     = 15 * time.Second // when to give up on servers that do not answer in the end
+)
 
-// start is main, and its result the exit status.
-func start(args []string) int {
-	var s settings
-	var length time.Duration
-	var workers int
-	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
-	flags.DurationVar(&length, "for", 20*time.Second, "how long money is moved")
-	flags.IntVar(&workers, "workers", 4, "number of worker processes, from 1 to 32")
-	flags.BoolVar(&s.unlocked, "unlocked", false, "take no locks, to see the total break")
-	flags.DurationVar(&s.sessionTimeout, "session-timeout", 2*time.Second, "after how much silence ZooKeeper gives a worker's locks to others, from 1s to 1m")
-	flags.StringVar(&s.servers, "work-for", "", "be a worker on these servers, as the demo starts them")
-	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
-		return 0
-	} else if err != nil {
-		return 2
-	}
-	if flags.NArg() > 0 || length <= 0 || workers < 1 || workers > 32 || s.sessionTimeout < time.Second || s.sessionTimeout > time.Minute {
-		fmt.Fprintf(os.Stderr, "demo: no such argument, or a value out of its range: %q\n", args)
-		flags.Usage()
-		return 2
-	}
-	if s.servers != "" {
-		return status(work(s))
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
-	defer stop()
-	return status(run(ctx, s, workers, length))
-}
+var (
+	length    = flag.Duration("for", 20*time.Second, "how long money is moved")
+	unlocked  = flag.Bool("unlocked", false, "take no locks, to see the total break")
+	workFor   = flag.String("work-for", "", "be a worker on these servers, as the demo starts them")
+	killAfter = flag.Duration("kill-after", 0, "as a worker, die in a transfer after so long")
+)
 
-func status(err error) int {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "demo:", err)
-		return 1
+func main() {
+	flag.Parse()
+	log.SetFlags(0)
+	if *workFor == "" {
+		playground.Main("demo", run, zktest.Tick(sessionTimeout/4))
+	} else if err := work(); err != nil {
+		log.Fatal("worker: ", err)
 	}
-	return 0
 }
 
 // demo is the parent of the workers.
 type demo struct {
-	settings
+	servers string
+	out     *log.Logger
 	bank    bank
-	workers []*process
-	began   time.Time
-}
-
-// process is a worker as its parent sees it.
-type process struct {
-	cmd    *exec.Cmd
-	orders io.WriteCloser // its standard input: a line means to hold on to its locks, the end of it to stop
-	moved  atomic.Int64   // transfers
-	held   chan [2]int    // the accounts whose locks it holds on to
-	ended  chan error     // gets one value
-	killed bool
 }
 
 // run returns nil if all was well.
-func run(ctx context.Context, s settings, workers int, length time.Duration) (err error) {
-	place, err := playground.Open(ctx, "demo", os.Getenv(playground.Variable), zktest.Tick(s.sessionTimeout/4))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, place.Close()) }() //nolint:contextcheck // also after ctx has ended
-	s.servers = place.ConnectString
-	client, err := framework.Connect(ctx, framework.Config{ConnectString: s.servers, SessionTimeout: s.sessionTimeout})
+func run(ctx context.Context, servers string, out *log.Logger) (err error) {
+	client, err := framework.Connect(ctx, framework.Config{ConnectString: servers, SessionTimeout: sessionTimeout})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
-	d := &demo{settings: s, bank: bank{client}, began: time.Now()}
+	d := demo{servers, out, bank{client}}
 	if err := d.bank.open(ctx); err != nil {
 		return err
 	}
-	fmt.Printf("%d worker processes move money between %d accounts of %d each,\non %s.\n", workers, accounts, opening, place.Where())
-	if s.unlocked {
-		fmt.Printf("There are NO locks (-unlocked): transfers overwrite each other.\n\n")
-	} else {
-		fmt.Printf("Each transfer is made under the locks of both accounts, so the total stays %d.\n"+
-			"One process will be killed while it holds its locks. They pass on when its\nsession ends, after %v of silence.\n\n", opening*accounts, client.SessionTimeout())
+	out.Printf("%d processes move money between %d accounts of %d each, on %s.\n\n", workers, len(allAccounts), opening, servers)
+	if *unlocked {
+		out.Print("There are NO locks (-unlocked): transfers overwrite each other.\n\n")
 	}
-	defer d.killAll()
-	for range workers {
-		if err := d.startWorker(); err != nil {
-			return err
-		}
+	err = d.moveMoney(ctx)
+
+	// The total takes the locks of all accounts. So it also shows that the workers have left none.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+	defer cancel()
+	total, transfers, totalErr := d.bank.total(ctx)
+	if totalErr != nil {
+		return errors.Join(err, totalErr)
 	}
-	d.watch(ctx, length/4)
-	if !s.unlocked && ctx.Err() == nil {
-		if err := d.killOne(ctx); err != nil {
-			return err
-		}
+	before := opening * len(allAccounts)
+	out.Printf("\ntransfers  %d\ntotal      %d before, %d after\n\n", transfers, before, total)
+	if total != before {
+		return errors.Join(err, errors.New("BROKEN: the total is not what it was"))
 	}
-	d.watch(ctx, length-time.Since(d.began))
-	if ctx.Err() != nil {
-		d.say("interrupted")
-	}
-	ctx = context.WithoutCancel(ctx)
-	return errors.Join(d.stopWorkers(), d.verdict(ctx))
+	out.Print("BALANCED: the total is what it was.")
+	return err
 }
 
-// say writes what has happened, with the time.
-func (d *demo) say(format string, args ...any) {
-	fmt.Printf("%5.1fs  %s\n", time.Since(d.began).Seconds(), fmt.Sprintf(format, args...))
-}
-
-// startWorker starts this program as a worker.
-func (d *demo) startWorker() error {
-	p := &process{held: make(chan [2]int, 1), ended: make(chan error, 1)}
-	p.cmd = exec.Command(os.Args[0], "-work-for", d.servers, "-session-timeout", d.sessionTimeout.String(), fmt.Sprint("-unlocked=", d.unlocked)) //nolint:gosec,noctx // itself; killAll ends it
-	p.cmd.Stderr = os.Stderr
-	orders, err := p.cmd.StdinPipe()
-	if err != nil {
-		return err
-	}
-	reports, err := p.cmd.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := p.cmd.Start(); err != nil {
-		return err
-	}
-	p.orders = orders
-	d.workers = append(d.workers, p)
-	go func() {
-		for lines := bufio.NewScanner(reports); lines.Scan(); {
-			var held [2]int
-			if n, _ := fmt.Sscanf(lines.Text(), "held %d %d", &held[0], &held[1]); n == 2 {
-				p.held <- held
-			} else {
-				p.moved.Add(1)
-			}
-		}
-		p.ended <- p.cmd.Wait()
-	}()
-	return nil
-}
-
-// watch shows how things stand, twice a second.
-func (d *demo) watch(ctx context.Context, length time.Duration) {
-	for end := time.Now().Add(length); time.Now().Before(end); {
-		select {
-		case <-time.After(min(time.Until(end), 500*time.Millisecond)):
-		case <-ctx.Done():
-			return
-		}
-		total, err := d.bank.total(ctx)
-		if err != nil {
-			d.say("total unknown: %v", err)
-			continue
-		}
-		line := fmt.Sprintf("total %d  transfers", total)
-		for i, w := range d.workers {
-			line += fmt.Sprintf("  w%d %d", i+1, w.moved.Load())
-			if w.killed {
-				line += " (dead)"
-			}
-		}
-		d.say("%s", line)
-	}
-}
-
-// killOne kills a worker that holds two locks, waits until they have passed on, and starts
-// another worker.
-func (d *demo) killOne(ctx context.Context) error {
-	victim := d.workers[0]
-	if _, err := fmt.Fprintln(victim.orders, "hold"); err != nil {
-		return err
-	}
-	var held [2]int
-	select {
-	case held = <-victim.held:
-	case <-time.After(10 * time.Second):
-		return errors.New("a worker did not come to hold its locks")
-	case <-ctx.Done():
-		return nil
-	}
-	victim.killed = true
-	if err := victim.cmd.Process.Kill(); err != nil {
-		return err
-	}
+// moveMoney runs the workers for a while, and shows the total twice a second.
+func (d demo) moveMoney(ctx context.Context) (err error) {
 	began := time.Now()
-	d.say("KILLED worker 1 (SIGKILL) while it held accounts %d and %d", held[0], held[1])
-	hold, err := d.bank.locks(held[0], held[1]).TryAcquire(ctx, 3*d.sessionTimeout+10*time.Second)
-	if err != nil {
-		return fmt.Errorf("its locks did not pass on: %w", err)
-	}
-	if err := hold.Release(); err != nil {
-		return err
-	}
-	d.say("its locks passed on after %.1f s", time.Since(began).Seconds())
-	if err := d.startWorker(); err != nil {
-		return err
-	}
-	d.say("worker %d starts in its place", len(d.workers))
-	return nil
-}
-
-// stopWorkers lets the workers end, and returns an error if one does not end cleanly.
-func (d *demo) stopWorkers() (err error) {
-	for _, p := range d.workers {
-		_ = p.orders.Close()
-	}
-	late := time.After(d.sessionTimeout + 10*time.Second)
-	for i, p := range d.workers {
-		select {
-		case end := <-p.ended:
-			p.ended <- end
-			if end != nil && !p.killed {
-				err = errors.Join(err, fmt.Errorf("worker %d ended badly: %w", i+1, end))
+	ctx, stop := context.WithTimeout(ctx, *length)
+	defer stop()
+	ended := make(chan error, workers)
+	for n := range workers {
+		go func() {
+			if n == 0 && !*unlocked {
+				d.runVictim(ctx, *length/4)
 			}
-		case <-late:
-			return errors.Join(err, fmt.Errorf("worker %d did not end", i+1))
+			ended <- d.runWorker(ctx, 0)
+		}()
+	}
+	for ctx.Err() == nil {
+		<-time.After(500 * time.Millisecond)
+		if total, transfers, err := d.bank.total(ctx); err == nil {
+			d.out.Printf("%5.1fs  total %d  transfers %d", time.Since(began).Seconds(), total, transfers)
+		}
+	}
+	for range workers {
+		if end := <-ended; end != nil {
+			err = errors.Join(err, fmt.Errorf("FAILED: a worker ended badly: %w", end))
 		}
 	}
 	return err
 }
 
-// killAll ends what is left of the workers, and waits for them.
-func (d *demo) killAll() {
-	for _, p := range d.workers {
-		_ = p.cmd.Process.Kill()
-		<-p.ended //nolint:errcheck // stopWorkers has seen it
+// runVictim runs a worker that dies, and waits until its locks have passed on.
+func (d demo) runVictim(ctx context.Context, after time.Duration) {
+	death := d.runWorker(ctx, after)
+	began := time.Now()
+	if _, _, err := d.bank.total(ctx); err == nil { // it waits for the locks of all accounts
+		d.out.Printf("It is dead (%v). Its session has ended, and its locks passed on after %.1f s.", death, time.Since(began).Seconds())
 	}
 }
 
-// verdict says whether the money is all there, and returns an error if it is not.
-func (d *demo) verdict(ctx context.Context) error {
-	total, err := d.bank.total(ctx)
+// runWorker runs this program as a worker until ctx ends.
+func (d demo) runWorker(ctx context.Context, after time.Duration) error {
+	cmd := exec.CommandContext(ctx, os.Args[0], "-work-for", d.servers, "-kill-after", after.String(), fmt.Sprint("-unlocked=", *unlocked))
+	cmd.Stdout, cmd.Stderr = d.out.Writer(), os.Stderr
+	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return err
 	}
-	left, err := d.bank.locksLeft(ctx)
+	cmd.Cancel = stdin.Close   // which ends the worker,
+	cmd.WaitDelay = endTimeout // unless it hangs
+	if err := cmd.Run(); !errors.Is(err, ctx.Err()) {
+		return err
+	}
+	return nil // it has ended cleanly, when ctx did
+}
+
+// work moves money until the parent closes our standard input, or is gone.
+func work() (err error) {
+	// Ctrl-C reaches every process of a terminal. When to end is the parent's business.
+	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		cancel()
+	}()
+	client, err := framework.Start(framework.Config{ConnectString: *workFor, SessionTimeout: sessionTimeout})
 	if err != nil {
 		return err
 	}
-	var moved int64
-	for _, w := range d.workers {
-		moved += w.moved.Load()
+	defer func() { err = errors.Join(err, client.Close()) }()
+	bank := bank{client}
+	for began := time.Now(); ctx.Err() == nil; {
+		two := rand.Perm(len(allAccounts))
+		from, to := allAccounts[two[0]], allAccounts[two[1]]
+		err := bank.move(ctx, from, to, func() {
+			<-time.After(10 * time.Millisecond) // a service would compute something here, or ask another one
+			if *killAfter > 0 && time.Since(began) > *killAfter {
+				fmt.Printf("A worker KILLS ITSELF (SIGKILL) while it holds the locks of accounts %s and %s.\n", from, to)
+				self, _ := os.FindProcess(os.Getpid())
+				_ = self.Kill()
+				select {} // until it is dead
+			}
+		})
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
 	}
-	const before = opening * accounts
-	fmt.Printf("\ntransfers   %d\nlocks left  %d\ntotal       %d before, %d after\n\n", moved, left, before, total)
-	switch {
-	case total != before:
-		return errors.New("BROKEN: the total is not what it was")
-	case left > 0 || moved == 0:
-		return errors.New("FAILED: locks were left, or nothing was moved")
-	}
-	fmt.Println("BALANCED: the total is what it was.")
 	return nil
 }

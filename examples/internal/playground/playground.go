@@ -66,14 +66,6 @@ func (p *Playground) open(ctx context.Context, servers string, opts []zktest.Opt
 	return nil
 }
 
-// Where says in words which ZooKeeper this is.
-func (p *Playground) Where() string {
-	if p.server != nil {
-		return "a ZooKeeper server inside this program"
-	}
-	return "the ZooKeeper at " + p.ConnectString
-}
-
 // Close removes the chroot with all that is in it, and ends the server. Close
 // the example's own clients first.
 func (p *Playground) Close() error {
