@@ -2,15 +2,19 @@ package simulation
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/test/check"
+	"github.com/paddock-zk/paddock/recipes/leader"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -92,3 +96,24 @@ func digest(story []string) string {
 
 // whoEnds is where the time and the name end in a line.
 const whoEnds = 14 + 1 + 8
+
+// words are what errors are called; the first that matches counts.
+var words = []struct {
+	word  string
+	error error
+}{
+	{"fenced", locks.ErrFenced}, {"lock lost", locks.ErrLockLost}, {"outcome unknown", framework.ErrOutcomeUnknown},
+	{"not acquired", locks.ErrNotAcquired}, {"not connected", framework.ErrNotConnected}, {"closed", framework.ErrClosed},
+	{"deadlock", locks.ErrDeadlock}, {"cancelled", errCancelled}, {"over", errOver}, {"over", context.Canceled},
+	{"released", locks.ErrReleased}, {"stepped down", leader.ErrSteppedDown},
+}
+
+// classify puts an error into one word.
+func classify(err error) string {
+	for _, w := range words {
+		if errors.Is(err, w.error) {
+			return w.word
+		}
+	}
+	return err.Error()
+}

@@ -3,7 +3,6 @@ package simulation
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -323,14 +322,4 @@ func (w *world) judged(schedule []fault, virtual time.Duration) *result {
 	res.Story = w.chronicle()
 	res.Digest = digest(res.Story)
 	return res
-}
-
-// classify puts an error into one word.
-func classify(err error) string {
-	for _, w := range words {
-		if errors.Is(err, w.error) {
-			return w.word
-		}
-	}
-	return err.Error()
 }
