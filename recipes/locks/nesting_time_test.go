@@ -124,7 +124,7 @@ func runCrowd(t *testing.T, actors []workload.Actor, in setting) (s score) {
 				for ctx.Err() == nil {
 					began := time.Now()
 					var had time.Time
-					inside := func() error {
+					inside := func(workload.Held) error {
 						had = time.Now()
 						mu.Lock()
 						for _, p := range a.Paths {
@@ -142,11 +142,8 @@ func runCrowd(t *testing.T, actors []workload.Actor, in setting) (s score) {
 						mu.Unlock()
 						return nil
 					}
-					all, err := a.Once(ctx, workload.How{
-						Lock:    func(path string) locks.Lock { return in.lock(c, path) },
-						Chained: in.clients != ownClients,
-						Inside:  inside,
-					})
+					lock := func(path string) locks.Lock { return in.lock(c, path) }
+					all, err := a.Once(ctx, lock, workload.How{Inside: inside, Chained: in.clients != ownClients})
 					if ctx.Err() != nil {
 						return
 					}

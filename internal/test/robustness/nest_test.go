@@ -59,18 +59,15 @@ func nest(ctx context.Context, args []string) error {
 	}
 	until, cancel := context.WithTimeout(ctx, a.For)
 	defer cancel()
+	lock := func(name string) locks.Lock { return locks.NewInterProcessMutex(c, path.Join(a.Root, name)) }
 	var done turns
 	for until.Err() == nil && err == nil {
 		began := stamp()
-		_, err = a.Once(until, workload.How{
-			Lock:    func(name string) locks.Lock { return locks.NewInterProcessMutex(c, path.Join(a.Root, name)) },
-			Chained: true,
-			Inside: func() error {
-				had := stamp()
-				defer func() { done.Inside = append(done.Inside, [3]int64{began, had, stamp()}) }()
-				return a.inside()
-			},
-		})
+		_, err = a.Once(until, lock, workload.How{Chained: true, Inside: func(workload.Held) error {
+			had := stamp()
+			defer func() { done.Inside = append(done.Inside, [3]int64{began, had, stamp()}) }()
+			return a.inside()
+		}})
 	}
 	if until.Err() == nil || err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/workload"
 	"github.com/paddock-zk/paddock/recipes/locks"
 )
 
@@ -36,31 +37,54 @@ type round struct {
 }
 
 var rounds = []round{
-	{"mutex", 6, func(a *actor, c *framework.Client) { a.plain(locks.NewInterProcessMutex(c, a.oneOf("/a", "/b"))) }, false},
-	{"re-entry", 2, func(a *actor, c *framework.Client) { a.reenter(locks.NewInterProcessMutex(c, a.oneOf("/a", "/b"))) }, false},
+	{"mutex", 6, func(a *actor, c *framework.Client) {
+		a.use(workload.Nested, locks.NewInterProcessMutex(c, a.oneOf("/a", "/b")))
+	}, false},
+	{"re-entry", 2, func(a *actor, c *framework.Client) {
+		a.use(workload.Reentry, locks.NewInterProcessMutex(c, a.oneOf("/a", "/b")))
+	}, false},
 	{"mutex with options", 2, func(a *actor, c *framework.Client) {
-		a.plain(locks.NewInterProcessMutex(c, a.oneOf("/a", "/b"), a.options()...))
+		a.use(workload.Nested, locks.NewInterProcessMutex(c, a.oneOf("/a", "/b"), a.options()...))
 	}, false},
 	{"read", 4, func(a *actor, c *framework.Client) {
-		a.plain(locks.NewInterProcessReadWriteLock(c, "/w", a.options()...).ReadLock())
+		a.use(workload.Nested, locks.NewInterProcessReadWriteLock(c, "/w", a.options()...).ReadLock())
 	}, false},
 	{"write", 2, func(a *actor, c *framework.Client) {
-		a.plain(locks.NewInterProcessReadWriteLock(c, "/w", a.options()...).WriteLock())
+		a.use(workload.Nested, locks.NewInterProcessReadWriteLock(c, "/w", a.options()...).WriteLock())
 	}, false},
-	{"downgrade", 2, (*actor).downgrade, false},
-	{"semaphore", 3, func(a *actor, c *framework.Client) { a.plain(locks.NewInterProcessSemaphore(c, "/s", a.permits())) }, false},
+	{"downgrade", 2, func(a *actor, c *framework.Client) {
+		l := locks.NewInterProcessReadWriteLock(c, "/w")
+		a.use(workload.Downgrade, l.WriteLock(), l.ReadLock())
+	}, false},
+	{"semaphore", 3, func(a *actor, c *framework.Client) {
+		a.use(workload.Nested, locks.NewInterProcessSemaphore(c, "/s", a.permits()))
+	}, false},
 	{"several leases", 2, func(a *actor, c *framework.Client) {
-		a.plain(several{locks.NewInterProcessSemaphore(c, "/s", 3), 1 + a.r.IntN(3)})
+		a.use(workload.Nested, several{locks.NewInterProcessSemaphore(c, "/s", 3), 1 + a.r.IntN(3)})
 	}, false},
 	{"semaphore mutex", 3, func(a *actor, c *framework.Client) {
-		a.plain(locks.NewInterProcessSemaphoreMutex(c, "/x", a.options()...))
+		a.use(workload.Nested, locks.NewInterProcessSemaphoreMutex(c, "/x", a.options()...))
 	}, false},
-	{"multi-lock", 3, func(a *actor, c *framework.Client) { a.plain(a.multi(c)) }, true},
-	{"multi-lock, ordered", 1, func(a *actor, c *framework.Client) { a.plain(a.multi(c).Ordered()) }, true},
-	{"nested", 1, (*actor).nested, true},
+	{"multi-lock", 3, func(a *actor, c *framework.Client) { a.use(workload.Multi, a.some(c)...) }, true},
+	{"multi-lock, ordered", 1, func(a *actor, c *framework.Client) { a.use(workload.Ordered, a.some(c)...) }, true},
+	{"nested", 1, func(a *actor, c *framework.Client) {
+		a.use(workload.Nested, locks.NewInterProcessMutex(c, "/a"), locks.NewInterProcessMutex(c, "/b"))
+	}, true},
 	{"burst", 2, (*actor).burst, false},
 	{"register", 8, (*actor).useRegister, false},
 	{"term", 3, (*actor).term, false},
+}
+
+// use takes locks in a way, works under them and gives them back. What goes wrong on the
+// way is in the story.
+func (a *actor) use(way workload.Way, all ...locks.Lock) {
+	_, _ = workload.How{
+		Take:       func(ctx context.Context, s workload.Step) (workload.Held, error) { return a.take(ctx, way, s) },
+		Inside:     func(last workload.Held) error { last.(interface{ work() }).work(); return nil },
+		Wait:       a.patience,
+		Chained:    true,
+		OuterFirst: func() bool { return a.r.IntN(2) == 0 },
+	}.Once(a.w.ctx, way, all...)
 }
 
 // several takes some leases as one.
@@ -92,14 +116,14 @@ func (a *actor) permits() int { return max(3, a.w.plant.permits) }
 
 func (a *actor) oneOf(paths ...string) string { return paths[a.r.IntN(len(paths))] }
 
-// multi is two to four locks at once.
-func (a *actor) multi(c *framework.Client) *locks.InterProcessMultiLock {
+// some are two to four locks.
+func (a *actor) some(c *framework.Client) []locks.Lock {
 	all := []locks.Lock{
 		locks.NewInterProcessMutex(c, "/a"), locks.NewInterProcessMutex(c, "/b"),
 		locks.NewInterProcessReadWriteLock(c, "/w").WriteLock(), locks.NewInterProcessSemaphoreMutex(c, "/x"),
 	}
 	a.r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	return locks.NewInterProcessMultiLock(all[:2+a.r.IntN(3)]...)
+	return all[:2+a.r.IntN(3)]
 }
 
 // burst takes different locks at the same moment, each in a goroutine of its own, so that
@@ -113,7 +137,7 @@ func (a *actor) burst(c *framework.Client) {
 		locks.NewInterProcessSemaphore(c, "/s", a.permits()),
 	} {
 		one := &actor{w: a.w, s: a.s, c: c, name: fmt.Sprintf("%s.%d.%d", a.name, a.bursts, i), number: a.number, r: rand.New(rand.NewPCG(a.r.Uint64(), uint64(i)))}
-		all.Go(func() { one.plain(lock) })
+		all.Go(func() { one.use(workload.Nested, lock) })
 	}
 	all.Wait()
 }
@@ -131,7 +155,7 @@ func (a *actor) live() {
 			if n -= r.weight; n < 0 {
 				a.c = a.s.client()
 				if lock := a.w.plant.lock; lock != nil && a.r.IntN(3) == 0 {
-					a.plain(lock(a.c))
+					a.use(workload.Nested, lock(a.c))
 				} else if !r.several || a.w.several {
 					r.do(a, a.c)
 				}
@@ -153,84 +177,4 @@ func (a *actor) rest(done <-chan struct{}, d time.Duration) {
 	case <-timer.C:
 	case <-done:
 	}
-}
-
-// plain takes a lock, works and gives it back.
-func (a *actor) plain(lock locks.Lock) {
-	t := a.acquire(a.w.ctx, lock, 0)
-	if t == nil {
-		return
-	}
-	a.work(t)
-	a.finish(t)
-}
-
-// finish gives a hold back, sometimes together with a write.
-func (a *actor) finish(t *heldLock) {
-	if a.r.IntN(5) == 0 {
-		a.write(t, true)
-	}
-	t.release()
-}
-
-// reenter takes a mutex again under itself.
-func (a *actor) reenter(lock *locks.InterProcessMutex) {
-	t := a.acquire(a.w.ctx, lock, 0)
-	if t == nil {
-		return
-	}
-	inner, err := lock.Acquire(t.bound)
-	if err == nil {
-		a.work(t)
-		if !lock.HeldBy(inner.Context()) && t.h.Err() == nil {
-			a.w.fail("re-entry", "%s does not own %v, and does", a.name, t.nodes)
-		}
-	} else if t.h.Err() == nil && t.bound.Err() == nil {
-		a.w.fail("re-entry", "%s could not take %v again: %v", a.name, t.nodes, err)
-	}
-	if inner != nil && a.r.IntN(2) == 0 {
-		// The outer first: the node goes with the last.
-		t2 := *t
-		t.stop()
-		_ = t.h.Release()
-		t2.h, t2.stop = inner, func() {}
-		t2.release()
-		return
-	}
-	if inner != nil {
-		_ = inner.Release()
-	}
-	a.finish(t)
-}
-
-// downgrade takes the write side, then the read side, and gives the former back.
-func (a *actor) downgrade(c *framework.Client) {
-	l := locks.NewInterProcessReadWriteLock(c, "/w")
-	write := a.acquire(a.w.ctx, l.WriteLock(), 0)
-	if write == nil {
-		return
-	}
-	a.work(write)
-	read := a.acquire(write.bound, l.ReadLock(), write.owner())
-	if read != nil {
-		write.keepsContexts()
-	}
-	write.release()
-	if read != nil {
-		a.work(read)
-		read.release()
-	}
-}
-
-// nested takes a mutex, and another one under it, each in its own right.
-func (a *actor) nested(c *framework.Client) {
-	outer := a.acquire(a.w.ctx, locks.NewInterProcessMutex(c, "/a"), 0)
-	if outer == nil {
-		return
-	}
-	if inner := a.acquire(outer.bound, locks.NewInterProcessMutex(c, "/b"), 0); inner != nil {
-		a.work(inner)
-		inner.release()
-	}
-	outer.release()
 }

@@ -106,7 +106,7 @@ func (a *actor) standingOptions() []leader.Option {
 // lead is what a candidate does in a term.
 func (a *actor) lead(ctx context.Context, term *leader.Term) error {
 	t := a.office(ctx, term)
-	a.work(t)
+	t.work()
 	a.w.mu.Lock()
 	a.w.rounds[standing]++
 	a.w.mu.Unlock()
@@ -143,7 +143,7 @@ func (a *actor) term(*framework.Client) {
 		a.w.tell(a.name, "does not lead: %s", classify(err))
 		return
 	}
-	a.work(a.office(term.Context(), term))
+	a.office(term.Context(), term).work()
 	if a.r.IntN(4) == 0 {
 		term.GiveWay(0)
 	}

@@ -10,7 +10,8 @@ import (
 )
 
 // work is what is done under a lock.
-func (a *actor) work(t *heldLock) {
+func (t *heldLock) work() {
+	a := t.a
 	for range 1 + a.r.IntN(3) {
 		switch a.r.IntN(4) {
 		case 0, 1:

@@ -1,18 +1,17 @@
-// Package workload holds who takes which locks in the tests of MultiLocks beside owners
-// that take the same locks one after another. One test runs it in virtual time, another
-// in processes on real servers.
+// Package workload has the ways in which actors take locks, for tests whose actors do so over
+// and over. It also says who takes which locks in the tests of MultiLocks beside nested
+// holds: one runs in virtual time, another in processes on real servers. The simulation
+// draws what its actors take.
 package workload
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/recipes/locks"
 )
 
@@ -91,61 +90,33 @@ func alike(actors ...Actor) []Actor {
 	return actors
 }
 
-// How is what the caller of Once decides.
-type How struct {
-	Lock    func(path string) locks.Lock // makes the lock of a path
-	Chained bool                         // whoever takes locks one after another passes the hold's context on
-	Inside  func() error                 // runs while the actor has all its locks
-}
-
-// Once takes the actor's locks, calls Inside, and releases the locks. It reports whether
-// it had all of them: that a timed actor gave up is no error.
-func (a Actor) Once(ctx context.Context, how How) (all bool, err error) {
-	if a.Multi {
-		return a.together(ctx, how)
-	}
-	var holds []*locks.Hold
-	defer func() {
-		for _, h := range slices.Backward(holds) {
-			err = errors.Join(err, h.Release())
-		}
-	}()
+// Once has the actor take its locks, run how.Inside, and give them back, as How.Once does.
+// lock makes the lock of a path.
+func (a Actor) Once(ctx context.Context, lock func(path string) locks.Lock, how How) (all bool, err error) {
+	taken := make([]locks.Lock, len(a.Paths))
 	for i, p := range a.Paths {
-		h, err := a.step(ctx, i, how.Lock(p))
-		if h == nil || err != nil {
-			return false, err
-		}
-		if holds = append(holds, h); how.Chained {
-			ctx = h.Context()
-		}
+		taken[i] = lock(p)
 	}
-	return true, how.Inside()
+	if a.Timed > 0 {
+		how.Wait = a.wait
+	}
+	return how.Once(ctx, a.way(), taken...)
 }
 
-func (a Actor) together(ctx context.Context, how How) (all bool, err error) {
-	members := make([]locks.Lock, 0, len(a.Paths))
-	for _, p := range a.Paths {
-		members = append(members, how.Lock(p))
+func (a Actor) way() Way {
+	switch {
+	case !a.Multi:
+		return Nested
+	case a.Ordered:
+		return Ordered
 	}
-	lock := locks.NewInterProcessMultiLock(members...)
-	if a.Ordered {
-		lock = lock.Ordered()
-	}
-	h, err := lock.Acquire(ctx)
-	if err != nil {
-		return false, err
-	}
-	return true, errors.Join(how.Inside(), h.Release())
+	return Multi
 }
 
-// step takes the i-th lock. It returns nil if a timed actor gave up.
-func (a Actor) step(ctx context.Context, i int, lock locks.Lock) (*locks.Hold, error) {
-	if i == 0 || a.Timed == 0 {
-		return lock.Acquire(ctx)
+// wait is how long a timed actor waits in a step.
+func (a Actor) wait(step int) time.Duration {
+	if step == 0 {
+		return forever
 	}
-	h, err := lock.TryAcquire(ctx, a.Timed/2+rand.N(a.Timed))
-	if errors.Is(err, locks.ErrNotAcquired) || errors.Is(err, framework.ErrNotConnected) {
-		return nil, nil // a busy server need not have answered by then
-	}
-	return h, err
+	return a.Timed/2 + rand.N(a.Timed)
 }
