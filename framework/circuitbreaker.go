@@ -18,11 +18,12 @@ import (
 // when the policy has none. When it closes, it passes the present state, unless
 // that is the last state that it passed.
 //
-// Holds of locks do not depend on it: they always know at once.
+// Holds of locks do not depend on a breaker: they hear of each state at once.
 //
 // Source: Curator's CircuitBreakingConnectionStateListener. Differs: after the
-// policy has given up it compares with the last state that was passed instead of
-// the one that opened it, so LOST is not told twice.
+// policy has given up, it compares the present state with the last one that it
+// passed. Curator compares with the state that opened the breaker, and so may pass
+// LOST twice.
 type CircuitBreaker struct {
 	source *listeners.Subscription[listeners.State]
 	policy retry.Policy
@@ -32,10 +33,10 @@ type CircuitBreaker struct {
 	done   chan struct{}
 }
 
-// NewCircuitBreaker breaks the states of a source, such as Client.States. It
-// ends with its Close, or when the source ends, which that of a client does with
-// the client's Close. policy gives the delays, counted from when the breaker
-// opens. The zero Policy and retry.None never open it.
+// NewCircuitBreaker makes a breaker for the states of a source, such as
+// Client.States. The breaker ends with its own Close, or when the source ends; the
+// source of a client ends with the client's Close. policy gives the delays, counted
+// from when the breaker opens. The zero Policy and retry.None never open it.
 func NewCircuitBreaker(states listeners.Source[listeners.State], policy retry.Policy) *CircuitBreaker {
 	b := &CircuitBreaker{source: states.Subscribe(), policy: policy, stop: make(chan struct{}), done: make(chan struct{})}
 	b.out.ReplayLast = true

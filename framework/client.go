@@ -29,9 +29,9 @@ type scope struct {
 	plain     *features
 }
 
-// Connect is Start and BlockUntilConnected; if ctx ends first, or the
-// credentials are refused, the client is closed again. ctx bounds this call
-// only: the client lives until Close.
+// Connect is Start and BlockUntilConnected. If ctx ends first, or a server refuses
+// the credentials, it closes the client again and returns the error. ctx bounds
+// this call only: the client lives until Close.
 func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	if ctx == nil {
 		return nil, &OpError{Op: "connect", Path: cfg.ConnectString, Err: ErrNilContext}
@@ -77,16 +77,16 @@ func (sc *scope) inNamespace(namespace string) *scope {
 }
 
 // Close ends all holds with their contexts, then the session, and waits for
-// everything the client started. Listeners are not waited for, so one may call
-// Close. Closing twice is fine and returns the same; on a client from
-// UsingNamespace it is an error and does nothing.
+// everything the client started. It does not wait for listeners, so a listener may
+// call Close. A second call returns the same as the first. On a client from
+// UsingNamespace, Close does nothing and returns an error.
 //
-// It returns nil if the servers were told that the session is over, or have said
-// so themselves. That is so in every state: a session that is LOST may still be
-// there for the servers. If none can be reached within CloseTimeout, the error says
-// that they keep the session's ephemeral nodes for up to a session timeout. An error
-// also tells of code of yours that has not returned 2 s later: Config.DialContext,
-// Close of a connection of it, or a method of a context given to Acquire or Bind.
+// In every state, nil means that the session is over on the servers. Even after LOST
+// they may still have the session, so Close tells them. If it reaches none within
+// CloseTimeout, the error says that they keep the session's ephemeral nodes for up
+// to a session timeout. Close also returns an error if code of yours has not
+// returned 2 s later: Config.DialContext, Close of a connection that it made, or a
+// method of a context given to Acquire or Bind.
 func (c *Client) Close() error {
 	switch {
 	case c.unusable():
@@ -149,8 +149,9 @@ func (c *Client) States() listeners.Source[listeners.State] {
 	return c.session.States()
 }
 
-// Errors delivers what fails with no caller to tell: background clean-up, a
-// panicking listener or function of Config, refused credentials.
+// Errors delivers failures that no call can return: background clean-up that fails,
+// a listener or a function of Config that panics, credentials that a server
+// refuses.
 func (c *Client) Errors() listeners.Source[error] {
 	if c.unusable() {
 		return new(listeners.Hub[error])
@@ -183,12 +184,15 @@ func (c *Client) UsingNamespace(namespace string) *Client {
 	return &Client{scope: c.inNamespace(namespace)}
 }
 
-// Conn is the connection underneath, for what is not covered here. It has no
-// namespace, retries or contexts, requests are bounded by Config.MaxRequest,
-// and go-zookeeper's own rules hold for it. It stays the same for the life of
-// the client, across sessions. Do not close it. A *zk.Conn made elsewhere
-// cannot be adopted, for the states rest on what we watch from its first byte;
-// hand this one to the older code instead. It is nil on a zero Client.
+// Conn returns go-zookeeper's connection, which the client uses itself, for calls
+// that Client does not have. It has no namespace, retries or contexts, and
+// Config.MaxRequest bounds its requests. Otherwise it behaves as go-zookeeper
+// documents. It stays the same for the life of the client, across sessions. Do not
+// close it.
+//
+// A client cannot take over a *zk.Conn made elsewhere, since it has to see a
+// connection from its first byte. Hand this one to the older code instead. It is
+// nil on a zero Client.
 func (c *Client) Conn() *zk.Conn {
 	if c.unusable() {
 		return nil

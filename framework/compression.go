@@ -60,9 +60,9 @@ func (gzipCompression) Decompress(_ string, data []byte) ([]byte, error) {
 type CompressedOption struct{}
 
 // Compressed says that the node's data is compressed on the servers, by
-// Config.Compression: it is compressed when written, also default data, and
-// decompressed when read. Nodes of locks never are, and operations of a
-// Transaction take data as it is.
+// Config.Compression. A call that writes compresses it, also default data, and a
+// call that reads decompresses it. The nodes of locks are never compressed. The
+// operations of a Transaction write data as it is given.
 //
 // Source: Curator's compressed and decompressed.
 func Compressed() CompressedOption { return CompressedOption{} }

@@ -25,22 +25,22 @@ import (
 // Config describes a client. The zero value of every field except
 // ConnectString is usable.
 type Config struct {
-	// ConnectString lists host:port pairs, separated by commas, and may end in
-	// a chroot: "zk1:2181,zk2:2181/app". A port left out is 2181, and an IPv6
-	// address stands in brackets. Names are looked up anew whenever all servers are
-	// to be tried, and each address of a name is tried. Required.
+	// ConnectString lists host:port pairs, separated by commas, and may end in a
+	// chroot: "zk1:2181,zk2:2181/app". The port defaults to 2181. Write an IPv6
+	// address in brackets. The client looks names up again in each cycle of
+	// servers, and tries each address of a name. Required.
 	ConnectString string
 
 	// SessionTimeout is requested from the servers, which clamp it; see
-	// Client.SessionTimeout for the result. A server that makes it longer than an
-	// hour unasked is refused. At least a second; locks are refused with
-	// ErrTimeoutTooShort if a server grants less. docs/locks.md says which to choose
-	// for a network. Defaults to 15 seconds.
+	// Client.SessionTimeout for the result. The client refuses a server that grants
+	// more than an hour when less was requested. At least a second; if a server
+	// grants less than that, locks return ErrTimeoutTooShort. docs/locks.md says
+	// which to choose for a network. Defaults to 15 seconds.
 	SessionTimeout time.Duration
 
-	// ConnectTimeout bounds dialing and handshake with one address of a server, the
-	// look-up of one name, and how long one attempt of a call waits for a
-	// connection. Defaults to a third of SessionTimeout.
+	// ConnectTimeout bounds three things: dialing and handshake with one address of
+	// a server, the look-up of one name, and how long one attempt of a call waits
+	// for a connection. Defaults to a third of SessionTimeout.
 	ConnectTimeout time.Duration
 
 	// CloseTimeout bounds how long Close tries to tell the servers. Defaults to
@@ -48,24 +48,24 @@ type Config struct {
 	CloseTimeout time.Duration
 
 	// LostAfter makes LOST come when SUSPENDED has lasted for so long. It can only
-	// come earlier by it: at the latest it comes before the servers can end the
-	// session, which is also the default. The session is given up then, with its
-	// holds and ephemeral nodes, though a connection may have been about to come
-	// back.
+	// make LOST earlier: by default LOST comes just before the servers can end the
+	// session. When LostAfter is over, the client gives up the session, with its
+	// holds and ephemeral nodes, even if it was about to connect again.
 	LostAfter time.Duration
 
 	// Retry is the policy around each call. The zero Policy means
-	// ExponentialBackoff(100ms, 5); retry.None disables. Its classifiers come
-	// before Classify. One that repeats ErrOutcomeUnknown lets a write happen more
-	// than once; Commit is not repeated by it.
+	// ExponentialBackoff(100ms, 5); retry.None disables retries. The policy's
+	// classifiers are asked before Classify. A classifier that repeats
+	// ErrOutcomeUnknown lets a write happen more than once; it does not make Commit
+	// repeat.
 	Retry retry.Policy
 
-	// Namespace is put before every path: with "app", "/a" is "/app/a". Its node
-	// is made when something is created in it. Defaults to none.
+	// Namespace is put before every path: with "app", "/a" is "/app/a". The client
+	// makes the namespace's node when it creates something in it. Defaults to none.
 	Namespace string
 
-	// Auth is presented to every server that is connected to, before anything
-	// else. Never logged.
+	// Auth is presented on each new connection, before anything else. It is never
+	// logged.
 	Auth []Auth
 
 	// ACL chooses the access list of a node created without one. path has the
@@ -80,10 +80,11 @@ type Config struct {
 	Compression Compression
 
 	// FollowEnsemble takes the list of servers from the ensemble's configuration
-	// (/zookeeper/config), now and whenever it changes; ConnectString is where to
-	// begin. Off by default: the addresses there are what servers know, and need
-	// not be what clients can reach. The configuration must be readable and say
-	// client addresses, else the list stays as it is.
+	// (/zookeeper/config), at the start and whenever it changes. ConnectString is
+	// where the client begins. Off by default: the configuration has the addresses
+	// that servers use, and clients may not be able to reach these. If the client
+	// may not read the configuration, or it has no client addresses, the list stays
+	// as it is.
 	FollowEnsemble bool
 
 	// TLS turns on encryption; host names are verified as written in
@@ -91,62 +92,64 @@ type Config struct {
 	// otherwise. Nil means plain TCP.
 	TLS *tls.Config
 
-	// DialContext opens a connection to host:port, and should end with its context;
-	// one that does not delays Close by two seconds. Defaults to that of a
-	// net.Dialer. With a function of your own and no LookupHost, names arrive as
-	// they are written in ConnectString. It may be called by several goroutines. A
-	// panic is a failure to connect, which Client.Errors tells of, also in a method
-	// of the connection.
+	// DialContext opens a connection to host:port. It should return when its
+	// context ends; a call that goes on delays Close by two seconds. Defaults to
+	// that of a net.Dialer. With a function of your own and no LookupHost, names
+	// arrive as they are written in ConnectString. Several goroutines may call it.
+	// A panic, also in a method of the connection, is a failure to connect, and
+	// Client.Errors delivers it.
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	// LookupHost returns the addresses of a name, without the port, and should end
-	// with its context. Each address is tried as a server of its own. It is called
-	// by several goroutines, not for what is an address, and once at a time for a
-	// name. Defaults to that of net.DefaultResolver, unless DialContext is set: then
-	// names are not looked up.
+	// LookupHost returns the addresses of a name, without the port. It should return
+	// when its context ends. The client tries each address as a server of its own.
+	// Several goroutines may call it, for different names at the same time. It is
+	// not called for what is an address already. Defaults to that of
+	// net.DefaultResolver, unless DialContext is set: then names are not looked up.
 	LookupHost func(ctx context.Context, host string) ([]string, error)
 
-	// CanBeReadOnly accepts a server that is cut off from the majority, for
-	// reads, while another one is looked for.
+	// CanBeReadOnly lets the client use a server that is cut off from the majority,
+	// for reads, while it looks for another one.
 	CanBeReadOnly bool
 
 	// SessionLease says how the client knows that the servers have not ended its
 	// session. Defaults to LeaseByQuorum, which is right for every kind of server.
 	SessionLease SessionLease
 
-	// ServerTick is the servers' tickTime, or more. It makes LeaseByQuorum stand
-	// longer round trips and pauses of the servers. It must not be less than any
-	// member's tickTime: a hold could outlast the session then. State it where
-	// minSessionTimeout is less than two ticks. Defaults to half of the session
-	// timeout that the servers grant; it must be SessionTimeout at most.
+	// ServerTick is the servers' tickTime, or more. If it is set, holds last
+	// through longer round trips and longer pauses of the servers, with
+	// LeaseByQuorum. It must not be less than any member's tickTime: a hold could
+	// outlast the session then. Set it if minSessionTimeout is less than two ticks.
+	// Defaults to half of the session timeout that the servers grant; it must be
+	// SessionTimeout at most.
 	ServerTick time.Duration
 
-	// NoContainers makes parents persistent nodes, which nobody removes.
+	// NoContainers makes parents as persistent nodes, which the servers do not
+	// remove.
 	NoContainers bool
 
-	// NoBatches sends each request of a lock by itself. By default, creations of nodes of
-	// different locks leave in one transaction if this client sends them at the same
-	// moment. So do their deletions. What one acquisition does alone is the same with both.
-	// docs/decisions/022-batches.md has the rules and the figures.
+	// NoBatches sends each request of a lock by itself. By default, this client sends the
+	// creations of nodes in one transaction if several of its locks need one at the same
+	// moment. It treats deletions in the same way. A request that is alone leaves in the
+	// same form either way. docs/decisions/022-batches.md has the rules and the figures.
 	NoBatches bool
 
-	// MaxReply bounds a reply's size in bytes; a larger one is ErrReplyTooLarge,
-	// and the server is disconnected only if nobody asked for it or it is beyond
-	// 256 MiB. The children of a lock are one reply: 4 MiB hold 70,000 who wait.
-	// Defaults to 4 MiB.
+	// MaxReply bounds a reply's size in bytes. The call whose reply is larger
+	// returns ErrReplyTooLarge. The client ends the connection only if the reply
+	// belongs to no request or is larger than 256 MiB. The list of a lock's
+	// children is one reply: 4 MiB have room for 70,000 waiters. Defaults to 4 MiB.
 	MaxReply int
 
-	// MaxRequest bounds a request's size in bytes; a larger one is refused with
-	// ErrTooLarge and not sent, as servers cut the connection. Defaults to
-	// 1,048,575, as the servers' jute.maxbuffer does.
+	// MaxRequest bounds a request's size in bytes. A larger one is not sent, since
+	// servers would end the connection, and the call returns ErrTooLarge. Defaults
+	// to 1,048,575, as the servers' jute.maxbuffer does.
 	MaxRequest int
 
-	// Logger gets what happens to the connection, and what fails in the
-	// background. An outage is told at warn after a second, then ever more seldom,
-	// and at its end. SlogLogger makes one of a handler of log/slog. Defaults to none.
+	// Logger gets what happens to the connection, and what fails in the background. An
+	// outage is logged at warn after a second, then at growing intervals, and at its
+	// end. SlogLogger makes a logger of a handler of log/slog. Defaults to none.
 	Logger *zap.Logger
 
-	// Tracer is told of each acquisition, hold, release, call and change of the
+	// Tracer hears of each acquisition, hold, release, call and change of the
 	// connection. Defaults to none, which costs nothing.
 	Tracer monitor.Tracer
 
@@ -160,9 +163,9 @@ func (cfg Config) WithSeams(_ session.Key, seams session.Seams) Config {
 }
 
 // Auth is one credential, such as {"digest", []byte("user:password")}. It is
-// printed and encoded as text without the data, also inside a Config. Package
-// fmt does not ask it, and prints the data, if it stands in an unexported field
-// of your struct.
+// printed and encoded as text without the data, also inside a Config. There is one
+// exception: if it stands in an unexported field of your struct, package fmt cannot
+// call its methods, and prints the data.
 type Auth struct {
 	Scheme string
 	Data   []byte

@@ -18,8 +18,8 @@
 //     as the rates of clocks differ by 1 % at most.
 //   - Close joins every goroutine that the client has started.
 //
-// Reads may be stale by what the server lags behind, as always in ZooKeeper.
-// Sync before a read makes it current.
+// A read may be out of date if the server that answers it lags behind, as always in
+// ZooKeeper. A Sync before the read makes it current.
 //
 // Locks are in package recipes/locks, a server for tests in package zktest.
 package framework

@@ -14,9 +14,9 @@ import (
 // configNode is where servers since 3.5 keep the configuration of the ensemble.
 const configNode = "/zookeeper/config"
 
-// Servers are the servers that are connected to, as host:port, in no order: those
-// of the connection string, or of the ensemble's configuration with
-// Config.FollowEnsemble.
+// Servers are the servers that the client may connect to, as host:port, in no
+// order. They come from the connection string or, with Config.FollowEnsemble, from
+// the ensemble's configuration.
 func (c *Client) Servers() []string {
 	if c.unusable() {
 		return nil

@@ -12,12 +12,12 @@ import (
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
-// EnsurePath makes path and what is missing above it, as containers; what
-// exists is left alone. It needs no right on nodes above the lowest one that
-// exists. Servers that have no containers get persistent nodes.
+// EnsurePath makes path and what is missing above it, as containers. It leaves
+// nodes that exist as they are, and needs no right on nodes above the lowest one
+// that exists. Servers that have no containers get persistent nodes.
 //
 // Errors: ErrNoAuth, ErrNoChildrenForEphemerals, ErrInvalidACL, ErrNotConnected,
-// and ErrNoNode if others delete the path as often as it is made.
+// and ErrNoNode if others delete the path each time that EnsurePath makes it.
 //
 // Source: Curator's ZKPaths.mkdirs and EnsureContainers.
 func (c *Client) EnsurePath(ctx context.Context, path string) error {

@@ -18,11 +18,14 @@ import (
 // was more than one attempt it is a *retry.Error, which says how many and for how
 // long.
 //
-// The cause of a context can be any error, also one that means something here. So
-// it is in the text alone, and an error that comes of the end of a context matches
-// nothing of it; context.Cause(ctx) has it. The same holds for what DialContext,
-// a connection of yours or a Compression returned: errors.Is and errors.As find
-// it, except for errors and types that mean something here.
+// If ctx ended the call, the error matches ctx.Err(). It does not match the cause
+// of ctx, which can be any error, even ErrNoNode. The cause is in the text, and
+// context.Cause(ctx) returns it.
+//
+// Errors of your own code, such as Config.DialContext or a Compression, are found
+// by errors.Is and errors.As. There is one exception: errors and types of this
+// module and of go-zookeeper are not found in them, since they would look like an
+// answer of a server.
 type OpError struct {
 	Op   string // "create", "get", "acquire", ...
 	Path string // in full, with chroot and namespace; as given if it is not valid
@@ -51,7 +54,7 @@ var (
 	ErrBadVersion = zk.ErrBadVersion
 	// ErrNotEmpty reports that the node has children.
 	ErrNotEmpty = zk.ErrNotEmpty
-	// ErrNoAuth reports that the access list forbids it.
+	// ErrNoAuth reports that an access list forbids the operation.
 	ErrNoAuth = zk.ErrNoAuth
 	// ErrAuthFailed reports that the server refused the credentials.
 	ErrAuthFailed = zk.ErrAuthFailed
@@ -74,17 +77,17 @@ var (
 	// connection, the error matches ctx.Err() as well.
 	ErrNotConnected = session.ErrNotConnected
 	// ErrOutcomeUnknown reports a write whose reply was lost: it may have happened.
-	// The error matches ctx.Err() as well if ctx ended, and nothing that would mean
-	// that nothing was written, such as ErrNotConnected or a refusal.
+	// The error also matches ctx.Err() if ctx ended. It never matches an error that
+	// would mean that nothing was written, such as ErrNotConnected or a refusal.
 	ErrOutcomeUnknown = session.ErrOutcomeUnknown
 	// ErrTooLarge reports a request that is larger than Config.MaxRequest.
 	ErrTooLarge = session.ErrTooLarge
-	// ErrReplyTooLarge reports a reply that is larger than Config.MaxReply: the
-	// children of a node with very many, or data. What was asked for was done.
+	// ErrReplyTooLarge reports a reply that is larger than Config.MaxReply, such as
+	// a very long list of children. The server has carried out the request.
 	ErrReplyTooLarge = session.ErrReplyTooLarge
-	// ErrTimeoutTooShort reports a lock that cannot be held, because the servers
-	// grant a session timeout below a second, or because requests take too long for
-	// the one that they grant.
+	// ErrTimeoutTooShort reports a lock that cannot be held. Either the servers
+	// grant a session timeout below a second, or requests take too long for the
+	// timeout that they grant.
 	ErrTimeoutTooShort = session.ErrTimeoutTooShort
 	// ErrUnsupported reports an operation that the server does not know: it is older
 	// than ZooKeeper 3.5, or leaves the operation out. It ends the connection.
@@ -98,7 +101,7 @@ var (
 
 func init() { foreign.Reserve(ErrInvalidArgument) }
 
-// Retryable reports that the failure may pass and that nothing has happened.
+// Retryable reports that the failure may pass and that nothing was written.
 func Retryable(err error) bool {
 	return err != nil && !Ambiguous(err) && session.Passing(err) && !ended(err)
 }
@@ -110,9 +113,9 @@ func ended(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// Classify judges errors of this package for retry policies: what may pass is
-// Again, a lost reply Unsure, and any other OpError Stop. It has no opinion on
-// errors from elsewhere.
+// Classify is a retry.Classifier for errors of this package. A failure that may
+// pass is retry.Again, and a lost reply to a write retry.Unsure. Any other *OpError
+// is retry.Stop, and so is ErrClosed. Errors from elsewhere are retry.Pass.
 func Classify(err error) retry.Decision {
 	var op *OpError
 	if d := classify(err); d != retry.Stop || errors.As(err, &op) || errors.Is(err, ErrClosed) {

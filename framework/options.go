@@ -61,10 +61,9 @@ func (f deleteOption) delete(o *deleteOptions) { f(o) }
 // the access list that Config.ACL gives each.
 func Parents() CreateOption { return createOption(func(o *createOptions) { o.parents = true }) }
 
-// Protected marks the name with "_c_" and a UUID. So a node whose reply was lost
-// is found, and neither made twice nor forgotten. Within the call it is looked
-// for before another one is made. If the call fails, the node that it may have
-// made is deleted in the background.
+// Protected puts "_c_" and a UUID into the name. By it the client finds its node
+// after a lost reply, and does not make a second one. If the call fails, the client
+// deletes the node that it may have made, in the background.
 //
 // Source: Curator's withProtection; names are the same.
 func Protected() CreateOption { return createOption(func(o *createOptions) { o.protected = true }) }

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// MaxPathLength is the length in bytes from which on paths are refused.
+// MaxPathLength is a length in bytes. A path of this length or longer is refused.
 const MaxPathLength = 4096
 
 // ValidatePath says what is wrong with an absolute path, wrapping
@@ -120,10 +120,10 @@ func PathAndNode(path string) (parent, node string) {
 // sequenceDigits is how long the number is that a sequential mode appends.
 const sequenceDigits = 10
 
-// Sequence returns the number that a sequential mode has put at the end of
-// name. It reports false unless name ends in exactly ten digits that are a
-// number of 31 bits: the servers' counter overflows into negative numbers, whose
-// order means nothing.
+// Sequence returns the number that a sequential mode has put at the end of name. ok
+// is false unless name ends in exactly ten digits and the number fits into 31 bits.
+// Beyond that the servers' counter turns negative, and the order of the numbers
+// means nothing.
 func Sequence(name string) (n int32, ok bool) {
 	if len(name) < sequenceDigits {
 		return 0, false

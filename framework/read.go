@@ -112,14 +112,15 @@ func (c *Client) GetACL(ctx context.Context, path string) ([]ACL, *Stat, error) 
 	return acl, stat(&resp.Stat), nil
 }
 
-// Sync waits until the server we read from has caught up with the leader: reads
-// that follow see every write that was finished before.
+// Sync waits until the server that the client reads from has caught up with the
+// ensemble leader. Reads that follow see every write that was finished before.
 //
-// The leader itself answers at once, before it has applied what a follower may
-// have told its client already. It takes a write of our own, of any kind, for
-// reads behind it to show that without exception.
+// There is one exception. A follower may have told its client of a write that the
+// leader has not applied yet, and the leader does not wait for that before it
+// answers. To read such a write without exception, make a write of any kind before
+// the read, in place of the sync.
 //
-// Source: ZooKeeper, which does not vote on a sync.
+// Source: ZooKeeper, whose servers do not vote on a sync.
 func (c *Client) Sync(ctx context.Context, path string) error {
 	o, err := c.begin(ctx, "sync", path, false, false)
 	if err != nil {

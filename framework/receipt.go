@@ -11,20 +11,20 @@ import (
 
 // Receipt lets Commit find out what became of a transaction whose reply was lost,
 // whatever others have done to its nodes since. The transaction also makes an
-// ephemeral node of its own below parent, a path whose missing nodes are made.
-// That node, the receipt, was made if and only if the transaction was applied. It
-// is looked for after a lost reply; if it is not there, the transaction is sent
-// again. Operations on any version are allowed, sequential nodes are not.
+// ephemeral node below parent, the receipt. It exists if and only if the
+// transaction was applied. After a lost reply Commit looks for the receipt. If it
+// is not there, Commit sends the transaction again. Missing nodes of the path
+// parent are made. The transaction may have operations on any version, but no
+// sequential nodes.
 //
-// It costs one more operation and about 100 bytes and the path in the
-// transaction, and a delete in the background afterwards. Nothing stays behind:
-// Commit removes the receipt, also if its ctx has ended, and a receipt that cannot
-// be removed any more goes with the session. So Commit still returns
-// ErrOutcomeUnknown if the session ends before the answer is found, if ctx does, or
-// if Config.Retry gives up.
+// It costs one more operation, about 100 bytes and the path in the transaction, and
+// a delete in the background afterwards. Nothing stays behind: Commit removes the
+// receipt, also if its ctx has ended. A receipt that cannot be removed any more
+// goes with the session. So Commit still returns ErrOutcomeUnknown if the session
+// ends before it has the answer, if ctx ends, or if Config.Retry gives up.
 //
-// A receipt that the servers refuse, as with ErrNoAuth, means that nothing was
-// applied. Parent must not be the path of a lock.
+// If the servers refuse the receipt, for instance with ErrNoAuth, nothing was
+// applied. parent must not be the path of a lock.
 func Receipt(parent string) CommitOption { return receiptOption(parent) }
 
 type receiptOption string

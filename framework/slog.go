@@ -11,10 +11,11 @@ import (
 
 // SlogLogger is a logger for Config.Logger that writes to a handler of package log/slog.
 //
-// Debug, info, warn and error are the levels of the same names; what is above error is
-// error. A field becomes an attribute with a value of the kind that it has, and a
-// namespace of zap a group. The name of a logger is the attribute "logger". A nil handler logs nothing. The logger may be used by many
-// goroutines if the handler may, as those of package slog do.
+// The levels debug, info, warn and error keep their names, and higher levels become
+// error. A field becomes an attribute with a value of the same kind, and a namespace of
+// zap becomes a group. The name of a logger is the attribute "logger". A nil handler logs
+// nothing. The logger is safe for use by many goroutines if the handler is, as those of
+// package slog are.
 func SlogLogger(h slog.Handler) *zap.Logger {
 	if h == nil {
 		return zap.NewNop()

@@ -5,9 +5,9 @@ import (
 	"github.com/paddock-zk/paddock/internal/session"
 )
 
-// Stats is how the client stands with its servers now. It asks no server. Clients that
-// UsingNamespace has made share the session of the first, and so its Stats, Holds and
-// Waiters. It is zero on a zero Client.
+// Stats is a snapshot of the connection and the session. It asks no server. A client
+// made by UsingNamespace shares the session of the client that it was made from, and
+// so its Stats, Holds and Waiters. The snapshot of a zero Client is zero.
 func (c *Client) Stats() monitor.Stats {
 	if c.unusable() {
 		return monitor.Stats{}
@@ -24,11 +24,11 @@ func (c *Client) Holds() []monitor.HoldInfo {
 	return session.Inspected(c.session).Holds()
 }
 
-// Waiters are the goroutines of this client that wait for a lock or an election now. Those
-// who have a node come first, and those who wait for another goroutine of this client
-// last, each lock's in the order in which they asked. It asks no server: what it says of
-// others was true when the servers last told of them. A MultiLock's wait has one entry for
-// each lock that it waits for.
+// Waiters are the goroutines of this client that wait for a lock or an election now.
+// Goroutines with a node come first. Those that wait for another goroutine of this client
+// come last, each lock's in the order in which they asked. Waiters asks no server: what
+// it says of other clients may be out of date. A MultiLock's wait has one entry for each
+// lock that it waits for.
 func (c *Client) Waiters() []monitor.WaiterInfo {
 	if c.unusable() {
 		return nil

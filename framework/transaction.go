@@ -146,15 +146,15 @@ func (e *TransactionError) Unwrap() error { return e.Err }
 // is a *TransactionError, and nothing was applied. If the reply is lost, the
 // error is ErrOutcomeUnknown and matches no refusal.
 //
-// With Idempotent a lost reply is settled by reading the nodes back, and the
-// transaction is sent again if its operations are not done. A nil error then
-// means that all nodes are as intended. With Receipt a node of the transaction's
-// own shows whether it was applied. Either can still end in ErrOutcomeUnknown,
-// since another client may have changed the nodes in between. A later refusal is
-// in the text.
+// With Idempotent, Commit reads the nodes back after a lost reply, and sends the
+// transaction again if its operations are not done. A nil error then means that all
+// nodes are as intended. With Receipt a node of the transaction's own shows whether
+// it was applied. Either can still end in ErrOutcomeUnknown, since another client
+// may have changed the nodes in between. If the servers refuse the second sending,
+// the refusal is in the text alone.
 //
-// A transaction of checks alone is repeated as a read is. An empty one is
-// ErrInvalidArgument.
+// A transaction of checks alone is retried as a read is. For an empty one Commit
+// returns ErrInvalidArgument.
 func (t *Transaction) Commit(ctx context.Context, opts ...CommitOption) ([]Result, error) {
 	if t.scope == nil {
 		return nil, &OpError{Op: "commit", Err: ErrClosed}

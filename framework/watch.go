@@ -11,8 +11,9 @@ import (
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
-// Watch is good for one event. It outlives the ctx it was set with and survives
-// reconnecting within the session. Stop it if its event is not waited for.
+// Watch delivers one event. It outlives the ctx it was set with and survives
+// reconnecting within the session. Call Stop if nobody waits for the event any
+// more.
 type Watch struct {
 	// C receives one event, then closes; it closes without one after Stop.
 	C <-chan Event
@@ -58,10 +59,9 @@ func (t EventType) String() string {
 	return names[t]
 }
 
-// Stop gives the watch up, as time.Timer's does: afterwards C is closed, and
-// has an event only if one had come before. Watches on one node share what
-// stands on the server, which is removed with the last of them. A zero Watch has
-// nothing to give up.
+// Stop gives the watch up. Afterwards C is closed, and has an event only if one had
+// come before. A client's watches on one node share one watch on the server, which
+// is removed with the last of them. On a zero Watch, Stop does nothing.
 func (w *Watch) Stop() {
 	if w == nil || w.session == nil {
 		return

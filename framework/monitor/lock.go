@@ -28,11 +28,13 @@ type Lock struct {
 	// Node is the owner's node, in full. "" before there is one, and for a hold of
 	// several nodes.
 	Node string
-	// Token is the czxid of Node, which is the fencing token of locks that have one. 0
-	// if there is no node. Owners to whom one node was handed in turn have the same.
+	// Token is the czxid of Node, which is the fencing token of locks that have one.
+	// It is 0 if there is no node. Owners to whom one node was handed in turn have the
+	// same token.
 	Token int64
-	// Participant is what the owner writes into its nodes, as text, of a MultiLock into the
-	// first. "" if that is not known without a connection. It is not escaped.
+	// Participant is what the owner writes into its nodes, as text. Of a MultiLock it is
+	// that of the first member. It is "" if the client does not know it without a
+	// connection. It is not escaped.
 	Participant string
 }
 

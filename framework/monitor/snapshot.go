@@ -6,7 +6,8 @@ import (
 	"github.com/paddock-zk/paddock/listeners"
 )
 
-// Stats is how a client stands with its servers, as framework.Client.Stats has it.
+// Stats is a snapshot of a client's connection and session: see
+// framework.Client.Stats.
 type Stats struct {
 	// State is the state of the connection, and Since when it came to be.
 	State listeners.State
@@ -35,7 +36,7 @@ type Stats struct {
 // HoldInfo is a node that a lock or an election holds. A hold of several nodes, such as
 // a MultiLock's, has one for each.
 type HoldInfo struct {
-	// Lock is that of the node: of a MultiLock, the member.
+	// Lock is the lock that the node belongs to. Of a MultiLock that is the member.
 	Lock Lock
 	// Since is when the owner got the node.
 	Since time.Time
@@ -45,11 +46,11 @@ type HoldInfo struct {
 	Holds int
 	// Uncertain says that the hold cannot be confirmed, as there is no connection.
 	Uncertain bool
-	// MultiLock says that the node belongs to a hold of several.
+	// MultiLock says that the node belongs to a hold of several nodes.
 	MultiLock bool
 }
 
-// WaiterInfo is somebody who waits for a lock or an election.
+// WaiterInfo is a goroutine that waits for a lock or an election.
 type WaiterInfo struct {
 	Lock Lock
 	// Since is when the wait began.
@@ -57,8 +58,8 @@ type WaiterInfo struct {
 	// Local says that it waits for a goroutine of this client and has no node yet. The
 	// next in its local queue comes first.
 	Local bool
-	// Ahead is how many nodes were before its own when it last looked, and Behind the
-	// one that it waits for, in full. 0 and "" for a local wait.
+	// Ahead is how many nodes were ahead of its own when it last looked, and Behind
+	// the node that it waits for, in full. 0 and "" for a local wait.
 	Ahead  int
 	Behind string
 }

@@ -7,25 +7,24 @@ import (
 	"github.com/paddock-zk/paddock/listeners"
 )
 
-// Tracer is told what a client does, if framework.Config has one. Its methods are
-// called by many goroutines at once. They must return soon: Begin and End are
-// called by the goroutine whose call it is. Events, and the End of a hold that was lost,
-// come from a goroutine of their own, in the order in which they happened. So a slow
-// tracer holds up neither the session nor the loss of a lock.
+// Tracer hears what a client does, if framework.Config has one. Many goroutines call its
+// methods at once. The methods must return soon, since Begin and End run in the
+// goroutine of the call that they are about. Events, and the End of a lost hold, come
+// from another goroutine, in the order in which they happened. So a slow tracer holds up
+// neither the session nor the loss of a lock.
 //
-// A method that panics is reported to the client's error listeners, and what it was
-// called for goes on. A tracer may embed Nothing to implement only some methods.
+// If a method panics, the client reports that to its error listeners, and the
+// operation goes on. A tracer may embed Nothing to implement only some methods.
 type Tracer interface {
-	// Begin is told that an operation begins. ctx is the caller's. The operation, and
-	// for a hold also what is done with its context, goes on with the values of the
-	// context returned. Only its values: it ends when the caller's does. Nil stands for
-	// ctx.
+	// Begin hears that an operation begins. ctx is the caller's. The operation goes on
+	// with the values of the context that Begin returns, and so does the context of a
+	// hold. Only the values count: both still end when ctx ends. Nil stands for ctx.
 	Begin(ctx context.Context, op Operation) context.Context
-	// End is told how an operation has ended that Begin was told of. ctx is what Begin
-	// has returned. It is called once for each Begin.
+	// End hears how an operation has ended. It is called once for each Begin. ctx is
+	// what that Begin returned.
 	End(ctx context.Context, op Operation, result Result)
-	// Event is told of what happens at one moment. ctx is that of the operation that it
-	// belongs to, or context.Background.
+	// Event hears of something that happens at one moment. ctx is that of the operation
+	// that it belongs to, or context.Background.
 	Event(ctx context.Context, event Event)
 }
 
@@ -41,7 +40,7 @@ func (Nothing) End(context.Context, Operation, Result) {}
 // Event implements Tracer.
 func (Nothing) Event(context.Context, Event) {}
 
-// OperationKind is what goes on.
+// OperationKind says what kind of operation it is.
 type OperationKind int
 
 // The kinds of operations.
@@ -78,7 +77,8 @@ type Operation struct {
 	Began time.Time
 	// Lock is what Acquire, Hold and Release are about. An Acquire has no node yet.
 	Lock Lock
-	// Name and Path are those of a Call, as errors have them, such as "create".
+	// Name is the name of a Call, such as "create", and Path its path, as in
+	// errors.
 	Name, Path string
 }
 
@@ -88,10 +88,11 @@ type Result struct {
 	Outcome Outcome
 	// Err is what the caller was told, or why the lock was lost. Nil for a success.
 	Err error
-	// Lock has the node and the token that an Acquire has got.
+	// Lock is that of the operation. After an Acquire it also has the node and the
+	// token.
 	Lock Lock
-	// Waited is whether an Acquire found somebody ahead, and Ahead how many nodes there
-	// were when it first looked. 0 also if it waited for a goroutine of this client.
+	// Waited is whether an Acquire found somebody ahead. Ahead is how many nodes were
+	// ahead when it first looked, 0 also if it waited for a goroutine of this client.
 	Waited bool
 	Ahead  int
 	// Attempts is how often a Call was tried; 0 for others.
@@ -180,9 +181,9 @@ type Event struct {
 	// Operation is what the event belongs to: an Acquire, a Hold or a Call. It is zero
 	// for Connection and LeaseRenewed.
 	Operation Operation
-	// Err is why, of Retried.
+	// Err is the failure that led to a Retried. Other kinds have none.
 	Err error
-	// Ahead is how many nodes are before that of the waiter. Behind is the one that it
+	// Ahead is how many nodes are ahead of the waiter's, and Behind is the node that it
 	// waits for, in full. They are 0 and "" if it waits for a goroutine of this client.
 	Ahead  int
 	Behind string
@@ -191,6 +192,6 @@ type Event struct {
 	State   listeners.State
 	Server  string
 	Session int64
-	// Left is for how long the session lease lasts.
+	// Left is how long the session lease still lasts, after LeaseRenewed.
 	Left time.Duration
 }
