@@ -9,14 +9,17 @@
 //		return schedule(ctx, term.Number())
 //	})
 //
-// Latch and Selector have the same methods. They differ in their nodes: a Latch stands
-// with Curator's LeaderLatch, a Selector with Curator's LeaderSelector.
+// A candidate is a Latch or a Selector. To stand means to have a node in the
+// election's queue. The candidate whose node is first leads. Latch and Selector have
+// the same methods and differ in their nodes: a Latch stands beside Curator's
+// LeaderLatch, and a Selector beside Curator's LeaderSelector.
 //
 // # What an election promises
 //
 // At any point of the ensemble's history at most one candidate's node is first. The
-// context of a term ends before the servers can let another candidate lead. This holds as
-// long as the rates of clocks differ by 1 % at most, and nobody deletes the node or ends
-// the session by force. Term.Transaction and Term.Number are for what must be right
-// even then: the servers, or a gate elsewhere, refuse what a former leader writes late.
+// context of a term ends before the servers can let another candidate lead. This is true
+// if the rates of clocks differ by 1 % at most, and nobody deletes the node or ends the
+// session by force. Use Term.Transaction or Term.Number for writes that must be safe even
+// otherwise: the servers, or a gate elsewhere, then refuse the late write of a former
+// leader.
 package leader

@@ -23,9 +23,10 @@ import (
 // A lost connection alone does not end a term, see EndOnSuspended.
 type Latch struct{ election }
 
-// NewLatch is a candidate in the election at path, which belongs to it alone. It sends
-// nothing and cannot fail: a nil client, a bad path or a bad option is returned by every
-// call as locks.ErrInvalidLock. It does not stand yet; Await, Run and Terms do.
+// NewLatch makes a candidate in the election at path. Only candidates of this kind may
+// use the path. NewLatch sends nothing and cannot fail: with a nil client, a bad path or
+// a bad option, every call of the candidate returns locks.ErrInvalidLock. The candidate
+// stands when Await, Run or Terms is called.
 func NewLatch(c *framework.Client, path string, opts ...Option) *Latch {
 	l := new(Latch)
 	l.init(c, path, znode.Latch, opts)
@@ -37,10 +38,10 @@ func NewLatch(c *framework.Client, path string, opts ...Option) *Latch {
 // with NewSelector. It may be used by any number of goroutines.
 //
 // Source: Curator's LeaderSelector. Differs: each failure of the function is reported,
-// and without an ID it writes one that tells processes apart.
+// and the default ID tells processes apart.
 type Selector struct{ election }
 
-// NewSelector is NewLatch on the other layout.
+// NewSelector is NewLatch with the nodes of a LeaderSelector.
 func NewSelector(c *framework.Client, path string, opts ...Option) *Selector {
 	s := new(Selector)
 	s.init(c, path, znode.Lock, opts)
@@ -113,9 +114,9 @@ func (e *election) usable(ctx context.Context, op string) error {
 }
 
 // Await stands in the election and waits until this candidate leads, or ctx ends. ctx
-// bounds the wait and becomes the parent of Term.Context. The term is to be released.
-// Each call stands with a node of its own. After an error nothing is left behind that is
-// not being cleaned up.
+// bounds the wait and becomes the parent of Term.Context. The caller has to release the
+// term. Each call stands with a node of its own. After an error Await cleans up, in the
+// background if need be.
 //
 // A lost connection costs nothing but time: the place in the queue is kept as long as the
 // session lives. If the session ends, the candidate stands again, at the end.
@@ -123,15 +124,16 @@ func (e *election) usable(ctx context.Context, op string) error {
 // Errors are *framework.OpError. They match one of these:
 //   - ctx.Err(), if ctx ended; after a wait the error is also a *locks.WaitError, which
 //     says who leads.
-//   - locks.ErrInvalidLock, if the candidate was made from something wrong, or the path
-//     is that of something else.
+//   - locks.ErrInvalidLock, if the candidate was made with a wrong argument, or another
+//     kind of lock or election uses the path.
 //   - locks.ErrDeadlock, if ctx comes from a term of this candidate.
 //   - locks.ErrLockLost, if the term was lost before Await could return it.
 //   - locks.ErrSequenceExhausted, framework.ErrTimeoutTooShort, framework.ErrClosed.
 //   - framework.ErrNoAuth and other refusals by the servers.
 //
-// Cost: one round trip if nobody leads and the path is there. The second in line leads
-// with the event of the leader's end, without asking a server.
+// Cost: one round trip if nobody leads and the node at the path exists. The second
+// candidate in the queue leads as soon as it hears that the leader's node is gone,
+// without asking a server.
 func (e *election) Await(ctx context.Context) (*Term, error) {
 	t, err := e.elected(ctx)
 	if err != nil {
@@ -190,8 +192,8 @@ func (e *election) ended(t *Term) {
 	e.terms = slices.DeleteFunc(e.terms, func(other *Term) bool { return other == t })
 }
 
-// Term is the term in which this candidate leads now. It is nil while it does not: also
-// once the term's context has ended.
+// Term is the term in which this candidate leads now. It is nil while the candidate
+// does not lead, and once the term's context has ended.
 func (e *election) Term() *Term {
 	e.mu.Lock()
 	terms := slices.Clone(e.terms)

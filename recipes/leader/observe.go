@@ -34,8 +34,8 @@ func (p Participant) String() string {
 }
 
 // Participants lists the candidates in order, the leader first, in two round trips. An
-// election that does not exist has none. The answer is as old as the server that gave it
-// is behind the ensemble leader.
+// election that does not exist has none. The answer is out of date if the server lags
+// behind the ensemble leader.
 func (e *election) Participants(ctx context.Context) ([]Participant, error) {
 	if err := e.usable(ctx, "participants"); err != nil {
 		return nil, err
@@ -51,14 +51,14 @@ func (e *election) Participants(ctx context.Context) ([]Participant, error) {
 	return all, nil
 }
 
-// Observation is what is known of who leads.
+// Observation says who leads, as far as the observer knows.
 type Observation struct {
 	// Known is false while no server can be asked. Leader is nil then.
 	Known bool
 	// Leader is nil if nobody leads.
 	Leader *Participant
-	// Since is when this process first saw it so, by its own clock. A term seen by the
-	// first observation may have begun long before.
+	// Since is when this observer first saw this, by the clock of this process. The
+	// term in the first observation may have begun long before.
 	Since time.Time
 }
 

@@ -95,8 +95,8 @@ func EndOnSuspended() Option {
 }
 
 // ReleaseWait bounds how long the end of a term waits for the servers to delete the
-// node. It is deleted in the background after that. Defaults to 1 second; 0 does not
-// wait.
+// node. After that the deletion goes on in the background. Defaults to 1 second; 0
+// does not wait.
 func ReleaseWait(d time.Duration) Option {
 	return option(func(o *options) error {
 		if d < 0 {
@@ -108,7 +108,7 @@ func ReleaseWait(d time.Duration) Option {
 }
 
 // Grace is how long a function that Run called may go on after the context of its term
-// has ended, before it is reported as an *OverrunError. Defaults to 10 seconds.
+// has ended, before Run reports an *OverrunError. Defaults to 10 seconds.
 func Grace(d time.Duration) Option {
 	return option(func(o *options) error {
 		if d <= 0 {
@@ -119,10 +119,11 @@ func Grace(d time.Duration) Option {
 	})
 }
 
-// BackOff is how long Run waits before it stands again, after the function has failed
-// in one term or in several one after another. Once the policy gives up, Run returns the
-// function's error. Only delays and limits of the policy count. Defaults to 1 second,
-// which grows to 1 minute at random, without end.
+// BackOff says how long Run waits before it stands again after a failure of the
+// function. Failures in successive terms count as retries of the policy. Once the policy
+// gives up, Run returns the function's error. Only delays and limits of the policy
+// count, not its classifiers. By default the delay is 1 second at first and grows, at
+// random, up to 1 minute; Run never gives up.
 func BackOff(policy retry.Policy) Option {
 	return option(func(o *options) error {
 		if policy.IsZero() {
@@ -138,16 +139,17 @@ func BackOff(policy retry.Policy) Option {
 //   - before the candidate stands: it does not stand until check has succeeded;
 //   - when it is elected, before the term begins: if check fails, the candidate gives its
 //     node back, and another one leads. Nobody leads while check runs;
-//   - once every so often while it leads: if check fails, the term's context ends with a
-//     cause that matches ErrSteppedDown, ErrUnhealthy and the error.
+//   - while it leads, with a pause of every between two calls: if check fails, the
+//     term's context ends with a cause that matches ErrSteppedDown, ErrUnhealthy and the
+//     error.
 //
-// A candidate that has failed stands again, at the end, once check has succeeded. While
-// it waits in the queue, check is not called.
+// A candidate whose check has failed stands again, at the end, once check succeeds.
+// While the candidate waits in the queue, nobody calls check.
 //
-// The context of check ends after every, or with the term. A check that has not returned
-// after every has failed, and so has one that panics or ends its goroutine. The term then
-// ends without it. A check is never called by two goroutines of one Run at once: the
-// candidate does not stand again, and Run does not return, before check has.
+// The context of check ends after every, or with the term. A check fails if it has not
+// returned after every, if it panics, or if it ends its goroutine. The term then ends
+// without waiting for it. Two calls of check never overlap within one Run: the candidate
+// does not stand again, and Run does not return, before check has returned.
 func HealthCheck(every time.Duration, check func(ctx context.Context) error) Option {
 	return option(func(o *options) error {
 		switch {

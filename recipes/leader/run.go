@@ -22,11 +22,11 @@ const (
 
 // Terms stands again and again, and yields each term in which this candidate leads. The
 // term lasts as long as the body of the loop, and is released when that ends in any way.
-// The body has to return soon after Term.Context has ended. Leaving the loop is leaving
-// the election.
+// The body has to return soon after Term.Context has ended. To leave the loop is to
+// leave the election.
 //
-// A term that is shorter than 100 ms does not have the candidate stand again at once: it
-// waits until 100 ms have passed since the term began. Other candidates lead meanwhile.
+// After a term that was shorter than 100 ms, the candidate stands again 100 ms after the
+// term began. Other candidates lead meanwhile.
 //
 // The last pair has an error and no term. The error is one of Await, except for
 // locks.ErrLockLost: the candidate then stands again.
@@ -113,19 +113,19 @@ func wait(ctx context.Context, d time.Duration) error {
 //   - nil, or the end of its context: it stands again at once, or 100 ms after the term
 //     began if the term was shorter than that.
 //   - ErrLeave: Run returns nil.
-//   - any other error: it is reported as a *FunctionError to the listeners of
+//   - any other error: Run reports it as a *FunctionError to the listeners of
 //     framework.Client.Errors, and the candidate stands again after a pause, see BackOff.
-//     If the policy gives up, Run returns the *FunctionError.
+//     If the policy of BackOff gives up, Run returns the *FunctionError.
 //
 // Run also returns when ctx ends, with an error that matches ctx.Err(), and with the
 // other errors of Await, except for locks.ErrLockLost. It never returns before lead and
 // the health check have.
 // If lead panics, the term is released and Run panics with the same value.
 //
-// A lead that goes on after its context has ended is reported after a while as an
-// *OverrunError, see Grace. Its node is kept until it has returned or the session is over.
-// To delete the node would let the next leader begin while this one still works. End the
-// process to end such a term: its session ends then, and another candidate leads.
+// If lead goes on after its context has ended, Run reports an *OverrunError after a
+// while, see Grace. It keeps the node until lead has returned or the session is over. If
+// it deleted the node, the next leader would begin while this one still works. To end
+// such a term, end the process: its session ends then, and another candidate leads.
 func (e *election) Run(ctx context.Context, lead func(ctx context.Context, term *Term) error) error {
 	if err := e.usable(ctx, "run"); err != nil {
 		return err

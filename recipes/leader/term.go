@@ -10,8 +10,8 @@ import (
 	"github.com/paddock-zk/paddock/recipes/locks"
 )
 
-// Term is one term of leadership. Any goroutine may use and release it. The zero and the
-// nil Term are over.
+// Term is one term of leadership. Any goroutine may use and release it. A zero or nil
+// Term is over.
 type Term struct {
 	election *election
 	hold     *locks.Hold // nil for the zero Term
@@ -38,7 +38,8 @@ func (t *Term) Hold() *locks.Hold {
 //   - with its parent; the term goes on until it is released;
 //   - with a cause that matches locks.ErrLockLost, before the servers can let another
 //     candidate lead;
-//   - with a cause that matches ErrSteppedDown, as this candidate ends the term itself;
+//   - with a cause that matches ErrSteppedDown, when this candidate ends the term
+//     itself;
 //   - with a cause that matches locks.ErrReleased, before Release gives the node back.
 //
 // It never begins again.
@@ -54,8 +55,9 @@ func (t *Term) Number() int64 {
 	return t.number
 }
 
-// State is the state now, without asking a server: locks.Held, Uncertain, Lost or
-// Released. It is the node's. A context that has ended by GiveWay does not change it.
+// State is the present state of the candidate's node: locks.Held, Uncertain, Lost or
+// Released. It asks no server. GiveWay ends the context and does not change the
+// state.
 func (t *Term) State() locks.HoldState { return t.Hold().State() }
 
 // Err is nil while the state is Held or Uncertain, then a *locks.LostError or
@@ -75,9 +77,9 @@ func (t *Term) String() string { return fmt.Sprintf("term %#x %v", t.Number(), t
 // GiveWay ends the context of the term with a cause that matches ErrSteppedDown. Run and
 // Terms release the term as soon as the work has returned, and stand again, at the end,
 // after pause. The candidate does not leave the election. If it stands alone, nobody
-// leads during the pause. A pause of 0 or less is none.
+// leads during the pause. With 0 or less there is no pause.
 //
-// A term that Await returned is to be released after GiveWay.
+// The caller of Await has to release its term after GiveWay.
 func (t *Term) GiveWay(pause time.Duration) {
 	if t == nil || t.hold == nil {
 		return

@@ -2,8 +2,9 @@
 // holds, who waits, and the queue of any lock as the servers have it. It is for people,
 // as HTML that needs no script, and for programs, as JSON.
 //
-// Mount it where you like, beside net/http/pprof for example, and like that where only
-// operators can reach it: it shows what participants have written into their nodes.
+// Mount it where you like, beside net/http/pprof for example. Like pprof, it belongs
+// where only operators can reach it: it shows what participants have written into
+// their nodes.
 //
 //	mux.Handle("/debug/locks", lockpage.Handler(client))
 package lockpage
@@ -34,13 +35,14 @@ import (
 // Option changes a page.
 type Option func(*page)
 
-// AllowBreak lets people take a lock from its holder, by deleting a node. allowed is asked
-// for each request to do so: whether this user may. It is called by many goroutines at
-// once. Without this option the page only reads. A nil function allows nobody.
+// AllowBreak lets people take a lock from its holder, by deleting a node. The page calls
+// allowed for each such request, to learn whether this user may do it. Many goroutines
+// may call it at once. Without this option the page only reads. A nil function allows
+// nobody.
 //
-// Such a request is a POST. It is refused if it comes from another site, as
-// http.CrossOriginProtection tells, and without the token of the form, which another site
-// cannot know.
+// Such a request is a POST. The page refuses it if it comes from another site, by the
+// rules of http.CrossOriginProtection, or if it lacks the token of the form, which
+// another site cannot know.
 func AllowBreak(allowed func(*http.Request) bool) Option {
 	return func(p *page) { p.allowed = allowed }
 }
@@ -60,12 +62,12 @@ type page struct {
 
 // Handler is the page of a client. These are its addresses, by the query:
 //
-//   - none: the connection, the holds, the oldest first, and the waiters, a hundred on a
+//   - none: the connection, the holds (the oldest first) and the waiters, a hundred on a
 //     page: holds=2 is the second page of holds, waiters=2 that of waiters.
-//   - path=/locks/orders: the queue of the lock or the election there. With leases=3 it is
-//     taken for a semaphore of three.
-//   - format=json: the same as JSON; all holds and waiters. So is an Accept header that
-//     asks for application/json.
+//   - path=/locks/orders: the queue of the lock or the election there. leases=3 says that
+//     it is a semaphore with three leases, which the nodes do not show.
+//   - format=json: the same as JSON, with all holds and waiters. An Accept header that
+//     asks for application/json does the same.
 //   - refresh=5: the page loads itself again every five seconds.
 //
 // Paths in queries are those of the client: below its chroot and its namespace. Those of

@@ -96,8 +96,8 @@ const (
 //   - with a cause that matches ErrLockLost, before the servers can give a lost lock to
 //     another owner;
 //   - with a cause that matches ErrReleased, before Release or CommitAndRelease gives the
-//     lock back. If another hold is held that was acquired under this one, it ends when
-//     that is released.
+//     lock back. While another hold is held that was acquired under this one, it goes on
+//     until that one is released.
 //
 // It never begins again. If CommitAndRelease was refused, the lock is still held
 // and Bind gives another context.
@@ -167,9 +167,9 @@ var over = func() context.Context {
 
 // Bind is Context with another parent. It returns a child of ctx that also carries this
 // hold and ends with it. Use it for a hold that outlives the call that acquired it, such
-// as that of a leader that serves requests. cancel frees the context and does not release
-// the hold. If ctx is nil, the context has ended, with framework.ErrNilContext as its
-// cause.
+// as that of a leader, for each request that the leader serves. cancel frees the context
+// and does not release the hold. If ctx is nil, the context has ended, with
+// framework.ErrNilContext as its cause.
 func (h *Hold) Bind(ctx context.Context) (bound context.Context, cancel context.CancelFunc) {
 	if h.ownership == nil {
 		return over, func() {}

@@ -26,13 +26,15 @@ var (
 	ErrReleased = errors.New("released")
 	// ErrReleasePending reports a release that goes on in the background.
 	ErrReleasePending = errors.New("release goes on in the background")
-	// ErrInvalidLock reports a lock built from nil, nothing, a bad path or a
-	// number below 1. It also reports a path that another kind of lock is using,
-	// and a semaphore that this client uses with another number of leases.
+	// ErrInvalidLock reports a lock made with a nil argument, without members, with
+	// a bad path or with a number below 1. It also reports a path that another kind
+	// of lock is using, and a semaphore that this client uses with another number
+	// of leases.
 	ErrInvalidLock = acquire.ErrInvalidLock
-	// ErrSequenceExhausted reports a queue whose sequence numbers are near their end, or
-	// have passed it, so that their order means nothing. The numbers begin again when the
-	// lock's node is deleted. The servers delete an idle container.
+	// ErrSequenceExhausted reports a queue whose sequence numbers are near their end or
+	// beyond it, where their order means nothing. The numbers begin again when the node
+	// at the lock's path is deleted. The servers delete it when it is idle and a
+	// container.
 	ErrSequenceExhausted = znode.ErrSequenceExhausted
 	// ErrFenced reports a write refused because the lock is gone.
 	ErrFenced = errors.New("fenced: lock is gone")

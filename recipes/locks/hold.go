@@ -164,20 +164,22 @@ func (h *Hold) rejoin(resume bool) {
 	}
 }
 
-// Release gives the lock back. In each case the hold has ended when it returns,
-// and it is safe to defer. It returns:
-//   - nil: the servers have confirmed, or the lock went to another goroutine of
-//     this client (see LocalHandovers), or another hold of this owner keeps it.
+// Release gives the lock back. It is safe to defer. Whatever it returns, the hold
+// has ended:
+//   - nil: the servers have confirmed that the node is gone, or the lock went to
+//     another goroutine of this client (see LocalHandovers), or another hold of
+//     this owner keeps it.
 //   - ErrReleasePending: the servers have not confirmed within ReleaseWait, and
 //     deleting goes on in the background.
 //   - an error that matches ErrLockLost: the lock was gone before.
 //   - ErrReleased: it was released before.
-//   - a refusal by the servers, such as framework.ErrNoAuth. The node stays until
-//     they let us delete it, which is tried again in the background, or the
-//     session ends.
+//   - a refusal by the servers, such as framework.ErrNoAuth. The client goes on
+//     trying in the background. The node stays until the servers let it be deleted,
+//     or the session ends.
 //
-// The hold's contexts end before anything else happens. If another hold is held
-// that was acquired under this one, they end when that is released.
+// The hold's contexts end before anything else happens. There is one exception:
+// while another hold is held that was acquired under this one, they go on until
+// that one is released.
 func (h *Hold) Release() error {
 	if h.ownership == nil {
 		return ErrReleased
@@ -263,9 +265,10 @@ func (h *Hold) String() string {
 	return h.State().String()
 }
 
-// Members are the holds of a MultiLock's members, or of the leases of a semaphore; nil
-// otherwise. A MultiLock's are in the order of their paths, and those of lock types of
-// your own follow as they were given. One may be released early; the others stay held.
+// Members are the holds of a MultiLock's members, or of the leases of a semaphore.
+// Other holds have none. A MultiLock's members are in the order of their paths, and
+// those of lock types of your own follow in the order given. You may release one
+// early; the others stay held.
 func (h *Hold) Members() []*Hold {
 	if h.ownership == nil {
 		return nil
@@ -277,8 +280,8 @@ func (h *Hold) Members() []*Hold {
 func (h *Hold) members() []*Hold { return h.ownership.members() }
 
 // FencingToken is a number that rises from holder to holder, for the life of the
-// ensemble. It is the node's czxid. After a call of it, the next holder gets another node
-// and so another token, see LocalHandovers.
+// ensemble. It is the node's czxid. Once a holder has called FencingToken, the next
+// holder gets another node and so another token, see LocalHandovers.
 //
 // 0 means that there is no token, and every Gate refuses it. A read side, a lease, a lock
 // of your own type and a hold that is over have no token. A MultiLock has none if its

@@ -36,11 +36,12 @@ type Lock interface {
 	TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error)
 }
 
-// Do acquires lock, calls work with the hold's context, and releases, also if work
-// panics. ctx bounds all of it. The error joins that of work and ErrLockLost: nil means
-// that work succeeded and the lock was held throughout. A release that goes on in the
-// background is not an error here. A nil lock is ErrInvalidLock, and a nil work is
-// framework.ErrInvalidArgument; Do then does not take the lock.
+// Do acquires lock, calls work with the hold's context, and releases the hold, also if
+// work panics. ctx bounds all of it. Do joins the errors of work and of Release, such
+// as ErrLockLost. nil means that work succeeded and the lock was not lost before its
+// release. A release that goes on in the background is not an error here, and neither
+// is one that work made itself. For a nil lock Do returns ErrInvalidLock, and for a nil
+// work framework.ErrInvalidArgument. It takes no lock then.
 func Do(ctx context.Context, lock Lock, work func(ctx context.Context) error) error {
 	if err := doable(lock, work); err != nil {
 		return err

@@ -16,8 +16,8 @@ import (
 )
 
 // InterProcessMultiLock is several locks as one: it takes all or none, and is lost as
-// soon as one of them is. Make it with NewInterProcessMultiLock; it holds no state and
-// may be used by any number of goroutines.
+// soon as one of them is. Make it with NewInterProcessMultiLock. It has no state of
+// its own, and any number of goroutines may use it.
 //
 // Source: Curator's InterProcessMultiLock. Differs: its members are taken in one
 // step, a failure stops it at once, and the wait is limited as a whole.
@@ -36,15 +36,16 @@ type InterProcessMultiLock struct {
 // all members, it yields its place to an owner behind it that holds what it waits for. So
 // a waiting MultiLock blocks nobody for ever.
 //
-// It takes all other members after that: those of this package in the order of their
-// paths, then those of types of your own in the order given. If it cannot get one, it
-// gives back those that it has, in reverse. Nested MultiLocks are flattened, the same
-// lock twice counts once, and both sides of a read/write lock are its write side. A nil
-// lock, or no lock at all, is ErrInvalidLock. Members that the caller holds already are
-// re-entered.
+// Other members come after these, one by one: those of this package in the order of
+// their paths, then those of types of your own in the order given. If the MultiLock
+// cannot get one, it gives back those that it has, in reverse. A nested MultiLock
+// stands for its members. The same lock twice counts once, and both sides of a
+// read/write lock count as its write side. Members that the caller holds already are
+// re-entered. With a nil lock, or with no lock at all, every Acquire returns
+// ErrInvalidLock.
 //
-// If a member of a type of your own has a method Unwrap() Lock, the MultiLock takes the
-// lock that this returns, together with the others. It does not call the member's
+// A type of your own may have a method Unwrap() Lock. The MultiLock then takes the lock
+// that Unwrap returns, together with the others, and does not call the member's
 // Acquire.
 func NewInterProcessMultiLock(lockSet ...Lock) *InterProcessMultiLock {
 	m := &InterProcessMultiLock{}
@@ -128,14 +129,15 @@ func (m *InterProcessMultiLock) Ordered() *InterProcessMultiLock {
 }
 
 // Acquire waits until the caller has all members or ctx ends. Errors are those of
-// InterProcessMutex.Acquire and of members of your own types, and framework.ErrTooLarge
-// if the nodes do not fit into one transaction of half a megabyte. If the servers refuse
-// to delete nodes of members that it gives back, it joins these errors.
+// InterProcessMutex.Acquire and of members of your own types. It returns
+// framework.ErrTooLarge if the nodes do not fit into one transaction of half a megabyte.
+// If it gives members back and the servers refuse to delete nodes, it joins these
+// errors.
 //
-// Cost: one round trip for any number of members of one client that are free and whose
-// parents are there, and one to release. It is one more if another owner was in the way
-// of a semaphore mutex the last time. On servers before 3.6 the first MultiLock of each
-// client costs it a reconnect.
+// Cost: one round trip for any number of members of one client, if they are free and
+// the nodes at their paths exist, and one to release. One more if another owner was in
+// the way of a semaphore mutex the last time. On servers before 3.6 the first MultiLock
+// of each client costs it a reconnect.
 func (m *InterProcessMultiLock) Acquire(ctx context.Context) (*Hold, error) {
 	if t := tracingOf(m); t != nil {
 		return m.traced(ctx, t, noLimit)

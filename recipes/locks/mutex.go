@@ -14,10 +14,10 @@ import (
 	"github.com/paddock-zk/paddock/recipes/internal/znode"
 )
 
-// InterProcessMutex is a lock for one owner at a time, reentrant for it. It is
-// also what the sides of a read/write lock are. Make it with
-// NewInterProcessMutex; it holds no state of its own and may be used by any
-// number of goroutines. Waiters are served in the order of their nodes.
+// InterProcessMutex is a lock for one owner at a time, reentrant for it. It is also
+// what the sides of a read/write lock are. Make it with NewInterProcessMutex. It
+// has no state of its own, and any number of goroutines may use it. Waiters are
+// served in the order of their nodes.
 //
 // Source: Curator's InterProcessMutex, LockInternals.
 type InterProcessMutex struct {
@@ -87,18 +87,18 @@ func parts(c *framework.Client, path string, opts []Option) (session.Core, strin
 //   - ctx.Err(), if ctx ended; after a wait the error is also a *WaitError.
 //   - ErrInvalidLock, if the lock was made from a wrong argument.
 //   - ErrDeadlock, if only the caller could end the wait.
-//   - ErrLockLost, if ctx comes from a hold of this lock that was lost, and has not ended
-//     with it, as with context.WithoutCancel.
+//   - ErrLockLost, if ctx comes from a hold of this lock that was lost. ctx has outlived
+//     the hold then, as with context.WithoutCancel.
 //   - ErrSequenceExhausted, framework.ErrTimeoutTooShort, framework.ErrClosed.
 //   - framework.ErrNoAuth and other refusals by the servers.
 //
 // Goroutines of one client wait in a local queue behind one node, and hand the lock over
 // among themselves a number of times, see LocalHandovers.
 //
-// Cost: one round trip if the lock is free and its parent exists. Behind others, one more
-// to watch the node ahead, and one to list the queue again after its event. The second in
-// a mutex's queue need not list again. If another goroutine of this client hands the lock
-// over, there is no round trip.
+// Cost: one round trip if the lock is free and the node at its path exists. Behind
+// others, one more to watch the node ahead, and one to list the queue again after its
+// event. A contender that came second in a mutex's queue need not list again. If another
+// goroutine of this client hands the lock over, there is no round trip.
 func (m *InterProcessMutex) Acquire(ctx context.Context) (*Hold, error) {
 	if t := tracingOf(m); t != nil {
 		return m.traced(ctx, t, m.acquire)

@@ -45,22 +45,24 @@ func ReleaseWait(d time.Duration) Option {
 }
 
 // Revocable lets other participants ask for the lock back, see AttemptRevoke and
-// Hold.Revoked. NodeData is not written then, as in Curator.
+// Hold.Revoked. NodeData is then not written, as in Curator.
 func Revocable() Option { return lockopt.Set(func(o *lockopt.Options) { o.Revocable = true }) }
 
 // LocalHandovers sets how many times in a row the lock passes between goroutines of this
-// client before other clients get their turn. The default is 16 times, or for 10 ms if
-// that is longer. With 0 each goroutine has a node of its own, and the servers decide the
-// order. The option is for mutexes and write sides.
+// client before other clients get their turn. By default it passes 16 times, or for 10 ms
+// if that is longer. With 0 each goroutine has a node of its own, and the servers decide
+// the order. The option is for mutexes and write sides.
 //
-// Goroutines of one client wait in one local queue behind one node, whichever lock object
-// they use. They share a local queue if they would write the same NodeData and come from
-// the same holds, if any. Release hands the lock to the next one and returns at once.
-// After the last handover, or a second after the node was first in its queue, Release
-// deletes the node. The local queue then begins again at the end.
+// Goroutines of one client that want the same lock wait in one local queue behind one
+// node, whichever lock object they use. They share a local queue if they would write the
+// same NodeData and call Acquire under the same holds, if any. Release hands the lock to
+// the next one and returns at once. After the last handover, or a second after the node
+// was first in its queue, Release deletes the node. The next goroutine then makes a new
+// node, at the end of the queue.
 //
 // Release also deletes the node in these cases:
-//   - A MultiLock was seen in the queue. So it has to wait for one holder only.
+//   - The client saw a MultiLock in the queue. The MultiLock then waits for one
+//     holder only.
 //   - The hold has shown its FencingToken. No two holders show the same one.
 //   - A transaction of the hold is on its way, or has no known outcome.
 //   - A read side, or a MultiLock, was taken under the hold.
@@ -73,9 +75,9 @@ func LocalHandovers(most int) Option {
 // LookAhead makes hand-offs faster if the servers are far away. A waiter gets the lock
 // with the event of its predecessor's release, without listing the queue first. That is
 // half a round trip after the servers have applied the release. The second in the queue
-// always gets the lock so; with LookAhead, every waiter does.
+// always gets the lock in this way; with LookAhead, every waiter does.
 //
-// A hand-off costs the servers two watches and an event more, at a time when no caller
-// waits for them. Each release wakes two waiters instead of one. The option is for
-// mutexes, and has no effect on other locks.
+// Each hand-off costs the servers two watches and an event more, at a time when no
+// caller waits for them, and each release wakes two waiters instead of one. The option
+// is for mutexes, and has no effect on other locks.
 func LookAhead() Option { return lockopt.Set(func(o *lockopt.Options) { o.LookAhead = true }) }

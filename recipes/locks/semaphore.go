@@ -14,13 +14,14 @@ import (
 	"github.com/paddock-zk/paddock/recipes/internal/znode"
 )
 
-// InterProcessSemaphore is a lock with a number of leases. Callers are served in the
-// order in which their requests reach the servers, so goroutines of one process may
-// overtake each other.
+// InterProcessSemaphore is a lock with a number of leases: so many callers can hold
+// it at a time. Callers are served in the order in which their requests reach the
+// servers, so goroutines of one process may overtake each other.
 //
 // All processes must state the same number. If a client uses a semaphore with two numbers
 // at once, Acquire returns ErrInvalidLock. Nothing compares the numbers of two clients.
-// Each goes by its own, so as many leases can be held as the largest number says.
+// Each client goes by its own number, so as many leases can be held as the largest number
+// says.
 //
 // Source: Curator's InterProcessSemaphoreV2.
 type InterProcessSemaphore struct {
@@ -60,8 +61,9 @@ func NewInterProcessSemaphore(c *framework.Client, path string, leases int, opts
 //
 // Errors are as from InterProcessMutex.Acquire.
 //
-// Cost: one round trip if nobody is in the way and both parents exist. Two if another
-// participant was in the way of the same object the last time.
+// Cost: one round trip if nobody is in the way and the nodes "locks" and "leases"
+// below the path exist. Two if another participant was in the way of the same lock
+// object the last time.
 func (s *InterProcessSemaphore) Acquire(ctx context.Context) (*Hold, error) {
 	if t := tracingOf(s); t != nil {
 		return s.traced(ctx, t, 1, noLimit)

@@ -60,8 +60,8 @@ func (h *Hold) node() string {
 // Commit applies all writes, or none of them. Without operations it asks the servers
 // whether this hold still has the lock.
 //
-// Nil says that this transaction was applied. With framework.Idempotent it says that the
-// data is as intended, and that no other holder of the lock wrote it.
+// A nil error says that this transaction was applied. With framework.Idempotent it says
+// that the data is as intended, and that no other holder of the lock wrote it.
 //
 // framework.ErrOutcomeUnknown says that the reply was lost: the transaction was
 // applied, or not. It never comes together with one of the errors below.
@@ -70,7 +70,7 @@ func (h *Hold) node() string {
 // nodes are as intended.
 //
 // After any other error nothing was written:
-//   - ErrFenced: the lock is gone. It also matches ErrLockLost here.
+//   - ErrFenced, together with ErrLockLost: the lock is gone.
 //   - ErrReleased: the hold was given back before.
 //   - a *framework.TransactionError: an operation of yours was refused.
 //   - ErrNoFence: the hold has no node, a node that may not be read, or nodes of
@@ -98,18 +98,20 @@ func (t *Transaction) Commit(ctx context.Context, opts ...framework.CommitOption
 // and it sends the transaction again. framework.Receipt does not need the node.
 //
 // The contexts of the hold end before the transaction is sent, with a cause that
-// matches ErrReleased. If another hold is held that was acquired under this one,
-// they end when that is released. They stay ended whatever the outcome is.
+// matches ErrReleased. They stay ended whatever the outcome is. While another hold
+// is held that was acquired under this one, they go on until that one is released.
 //
 // After ErrOutcomeUnknown the hold is over. CommitAndRelease cleans up like Release, and
-// stops waiting for that once ctx has ended. After any other error, also if nothing was
-// sent, the lock is held as before: the caller has to release the hold, and Bind gives a
-// new context for it. The contexts go on only if the hold could not have committed
-// anything: after ErrReleased, and after ErrNoFence of a hold without a node.
+// stops waiting for that once ctx has ended.
 //
-// While it runs, no caller can re-enter the lock under this hold. A context that Bind
-// gives meanwhile has ended: its error is context.Canceled, and its cause matches
-// ErrReleased.
+// After any other error, also if nothing was sent, the lock is held as before: the
+// caller has to release the hold, and Bind gives a new context for it. In two cases the
+// contexts have not ended, since the hold could not commit anything: after ErrReleased,
+// and after ErrNoFence of a hold without a node.
+//
+// While CommitAndRelease runs, no caller can re-enter the lock under this hold. A
+// context that Bind returns meanwhile has ended: its error is context.Canceled, and
+// its cause matches ErrReleased.
 func (t *Transaction) CommitAndRelease(ctx context.Context, opts ...framework.CommitOption) ([]framework.Result, error) {
 	leaves, err := t.leaves()
 	if err != nil {

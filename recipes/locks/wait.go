@@ -13,13 +13,13 @@ import (
 )
 
 // WaitError says why Acquire or TryAcquire gave up waiting, and which node was in its
-// way. It is in the *framework.OpError of each acquisition that its context or its wait
-// ended; errors.As finds it. It reports what the waiter had last seen of others, and asks
-// no server for it.
+// way. If the context or the wait of an acquisition ended, errors.As finds a *WaitError
+// in its error. It reports what the waiter had last seen of others. The client asks no
+// server for it.
 type WaitError struct {
-	// Lock is the path of the lock, in full. For a MultiLock it is the member that it
-	// waited for. If it waited for several, and their holders are not known, it has them
-	// all.
+	// Lock is the path of the lock, in full. For a MultiLock it is the path of the
+	// member that it waited for. If it waited for several whose holders are not known,
+	// Lock has all these paths.
 	Lock string
 	// Waited is the time since Acquire or TryAcquire was called.
 	Waited time.Duration
@@ -28,14 +28,14 @@ type WaitError struct {
 	Ahead int
 	// Holder is the node at the front of the queue, in full. It belongs to the holder, to
 	// one of several readers, or to the next owner if the holder has just gone. For a
-	// semaphore it is the oldest lease, or the caller that is served first. "" if it is
-	// not known.
+	// semaphore it is the oldest lease, or the node of the caller that is served first.
+	// It is "" if the client does not know it.
 	Holder string
 	// HolderSession is the session of Holder, 0 if it is not known. Servers log it
 	// in hexadecimal.
 	HolderSession int64
-	// Local is whether Holder belongs to this client. If HolderSession is 0, that is not
-	// known.
+	// Local is whether Holder belongs to this client. It means nothing if HolderSession
+	// is 0.
 	Local bool
 	// Err is ErrNotAcquired or framework.ErrNotConnected from TryAcquire, or the end
 	// of the caller's context. From Acquire the latter also matches

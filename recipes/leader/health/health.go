@@ -1,5 +1,5 @@
-// Package health has the handlers by which an orchestrator such as Kubernetes asks a
-// candidate how it is.
+// Package health has handlers for the probes of an orchestrator such as Kubernetes,
+// for a process that stands in an election.
 package health
 
 import (
