@@ -61,12 +61,12 @@ type Hub[E any] struct {
 // Listen calls fn for each event published from now on, one at a time, until
 // remove is called.
 //
-// remove drops the queued events. It does not wait for a call of fn that runs,
-// or that is about to begin; after that call there is no other. remove may be
-// called more than once and from inside fn. After Close, Listen registers
+// remove drops the queued events. It does not wait: one call of fn may still run,
+// or begin, after remove has returned. There is no call after that one. remove may
+// be called more than once and from inside fn. After Close, Listen registers
 // nothing.
 //
-// A nil fn is a programmer's error. It is not registered, and OnPanic is told
+// A nil fn is a programmer's error. Listen does not register it, and calls OnPanic
 // at once.
 func (h *Hub[E]) Listen(fn func(E)) (remove func()) {
 	if fn == nil {

@@ -67,11 +67,12 @@ func inOrder(a, b Classifier) Classifier {
 	return First(a, b)
 }
 
-// Mark lets op judge its own failure, before any classifier; errors.Is and
-// errors.As see through it, and its text is err's. A nil err stays nil, and
-// Pass returns err as it is.
+// Mark lets op judge its own failure, before any classifier. errors.Is and
+// errors.As find err in the result, and the text is that of err. A nil err stays
+// nil, and with Pass Mark returns err as it is.
 //
-// Only the loop whose op returned the error heeds the mark. Outer loops do not.
+// The mark counts for the loop whose op returned the error, and not for outer
+// loops.
 func Mark(err error, d Decision) error {
 	if err == nil || d == Pass {
 		return err

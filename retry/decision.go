@@ -17,9 +17,9 @@ const (
 	kindUnsure
 )
 
-// Pass says that the classifier has no opinion: the next one decides. If none
-// has an opinion, a nested loop's *Error is judged as that loop judged it, and
-// any other error is Again.
+// Pass says that the classifier has no opinion: the next one decides. If no
+// classifier has an opinion, the error is Again. There is one exception: for the *Error
+// of a loop inside op, the judgement of that loop counts.
 var Pass = Decision{kind: kindPass}
 
 // Again says that the failure may pass, and that nothing has happened.

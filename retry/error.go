@@ -18,8 +18,8 @@ var ErrStopped = errors.New("not retryable")
 // ErrUnsure reports a failure judged Unsure in a call that is not Idempotent.
 var ErrUnsure = errors.New("may have taken effect")
 
-// ErrNoBudget reports that the shared budget, or an outer loop's retries, are
-// used up.
+// ErrNoBudget reports that the budget has no retry left, or that an outer loop has
+// none left (see Detach).
 var ErrNoBudget = errors.New("retry budget used up")
 
 var (

@@ -58,8 +58,8 @@ func (p *Policy) tooLate(elapsed, delay time.Duration) bool {
 	return p.maxElapsed > 0 && delay > p.maxElapsed-elapsed
 }
 
-// IsZero reports whether p is the zero Policy, on which nothing was set. It
-// tells an unset policy, which its reader may replace by a default, from None.
+// IsZero reports whether p is the zero Policy, on which nothing was set. A library
+// may replace such a policy by a default. None is not the zero Policy.
 func (p Policy) IsZero() bool {
 	return p.schedule == nil && p.jitter == CuratorJitter && p.maxElapsed == 0 && p.attemptTimeout == 0 &&
 		p.name == "" && p.classify == nil && p.budget == nil && p.onRetry == nil && p.onDone == nil
@@ -114,8 +114,9 @@ func (p Policy) WithFallback(c Classifier) Policy {
 	return p
 }
 
-// WithBudget charges each retry to b, which other policies may share, and
-// credits b with each call of Do that succeeds. A nil b removes the budget.
+// WithBudget takes each retry from b, which other policies may share. Each call of
+// Do that succeeds gives a part of a retry back to b, see NewBudget. A nil b
+// removes the budget.
 func (p Policy) WithBudget(b *Budget) Policy {
 	p.budget = b
 	return p

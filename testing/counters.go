@@ -12,7 +12,7 @@ type Counters struct {
 
 	// Since the start:
 
-	Received, Sent           int64 // frames and four-letter words, and frames and answers
+	Received, Sent           int64 // frames, four-letter words and the answers to these
 	BytesReceived, BytesSent int64 // with the lengths of frames, without TLS
 	Notifications            int64
 	Transactions             int64 // also of refused writes

@@ -10,26 +10,26 @@ import (
 // Limits says how much clients can make a server hold. A zero field stands for
 // its default, and a negative one for no limit.
 type Limits struct {
-	// Connections are all that a member has open. One more is closed at once.
-	// Defaults to 65,536.
+	// Connections is how many connections a member has open at most. It closes any
+	// further one at once. Defaults to 65,536.
 	Connections int
-	// ConnectionsPerHost are those from one address, ZooKeeper's
+	// ConnectionsPerHost is the same for connections from one address: ZooKeeper's
 	// maxClientCnxns. Defaults to no bound.
 	ConnectionsPerHost int
 	// Handshake is the time from connecting to the connect request, after
 	// which a connection is closed. Defaults to 10 seconds.
 	Handshake time.Duration
-	// Outstanding are the requests of one connection that wait for the leader;
-	// it is not read meanwhile. Defaults to 1,000.
+	// Outstanding is how many requests of one connection may wait for the leader.
+	// Beyond that the server does not read from the connection. Defaults to 1,000.
 	Outstanding int
-	// Unsent are the bytes that wait for a client that does not read, which is
-	// disconnected when there are more. Defaults to 64 MiB.
+	// Unsent is how many bytes may wait for a client that does not read. Beyond
+	// that the server disconnects the client. Defaults to 64 MiB.
 	Unsent int
-	// Watches are all that clients have set at a member. A request for one
-	// more is answered with "quota exceeded", code -125. Defaults to 1,048,576.
+	// Watches is how many watches clients may have at a member. It answers a
+	// request for one more with "quota exceeded", code -125. Defaults to 1,048,576.
 	Watches int
-	// Data are the bytes of all paths and their data. A create or setData
-	// beyond is answered with "quota exceeded". Defaults to 1 GiB.
+	// Data is how many bytes all paths and their data may have. The server answers
+	// a create or setData beyond that with "quota exceeded". Defaults to 1 GiB.
 	Data int64
 }
 

@@ -14,7 +14,7 @@ import (
 type Transaction struct {
 	Zxid    int64
 	At      time.Duration // since the start, by the clock that sessions are timed by
-	Session int64         // whose it was; of a "closeSession", which ended; 0 for the server's own
+	Session int64         // that made it; for a "closeSession", the one that ended; 0 for the server itself
 	Op      string        // under the names of Match.Op, or "createSession"
 	Refused bool
 	Changes []Change // in the order in which they happened
@@ -24,8 +24,8 @@ type Transaction struct {
 type Change struct {
 	Kind  ChangeKind
 	Path  string
-	Owner int64  // of a created one, the session if it is ephemeral
-	Data  []byte // of one created or set, as the transaction left it
+	Owner int64  // of a created ephemeral node, its session
+	Data  []byte // of a created or changed node, as the transaction left it
 }
 
 // ChangeKind is what happened to a node.

@@ -125,9 +125,8 @@ func TLS(cfg *tls.Config) Option { return optionFunc(func(c *config) { c.tls = c
 // InMemory. Defaults to none.
 func Latency(d time.Duration) Option { return optionFunc(func(c *config) { c.latency = d }) }
 
-// LatencyBy adds a random time to Latency, drawn anew for each instant. Bytes
-// arrive in order nevertheless. It needs InMemory, and Seed decides what is
-// drawn.
+// LatencyBy adds a random time to Latency, drawn anew for each instant. Bytes still
+// arrive in order. It needs InMemory. Seed decides which times are drawn.
 //
 // Latencies that differ by nanoseconds also make a simulation in virtual time
 // repeatable. Without them several things happen at one instant, in an order
@@ -142,14 +141,15 @@ func Seed(seed uint64) Option { return optionFunc(func(c *config) { c.seed = see
 // to 2 seconds. Sessions last 2 to 20 ticks unless SessionTimeouts says otherwise.
 func Tick(d time.Duration) Option { return optionFunc(func(c *config) { c.tick = d }) }
 
-// ExpireEvery makes sessions expire on multiples of d. Without it they expire
-// on multiples of the tick, as ZooKeeper rounds up to these. With a short d a
-// test sees what happens when the servers wait no longer than they have to.
+// ExpireEvery makes sessions expire on multiples of d. Without it they expire on
+// multiples of the tick, since ZooKeeper rounds up to the next tick. With a short
+// d, sessions last hardly longer than their timeout.
 func ExpireEvery(d time.Duration) Option { return optionFunc(func(c *config) { c.expiry = d }) }
 
-// LatePings delays a leader's overdue ping after a Freeze: when the leader goes
-// on, it sends the ping d later than its first answers. A real leader that has
-// much to catch up with may do so. Defaults to 0: the ping comes first.
+// LatePings delays pings after a Freeze. A leader pings its followers every half
+// tick. A leader that was frozen owes them a ping when it goes on, and sends it d
+// later than its first answers. A real leader that has much to catch up with may do
+// so. Defaults to 0: the ping comes first.
 func LatePings(d time.Duration) Option { return optionFunc(func(c *config) { c.latePing = d }) }
 
 // SessionTimeouts bounds the session timeout that a client can have.
@@ -166,8 +166,8 @@ func Superuser(digest string) Option { return optionFunc(func(c *config) { c.sup
 // connection. ZooKeeper calls it jute.maxbuffer. Defaults to 1,048,575.
 func MaxFrame(bytes int) Option { return optionFunc(func(c *config) { c.maxFrame = bytes }) }
 
-// SyncLimit is for how many ticks a member of a cluster goes on when it does
-// not hear the others. Defaults to 5.
+// SyncLimit says for how many ticks a member of a cluster goes on serving when it
+// does not hear the others. Defaults to 5.
 func SyncLimit(ticks int) Option { return optionFunc(func(c *config) { c.syncLimit = ticks }) }
 
 // ElectionTime is how long an election takes, and how long a member takes to
@@ -175,15 +175,15 @@ func SyncLimit(ticks int) Option { return optionFunc(func(c *config) { c.syncLim
 // on one machine need.
 func ElectionTime(d time.Duration) Option { return optionFunc(func(c *config) { c.electionTime = d }) }
 
-// ReadOnlyMode lets members of a cluster that see no majority serve clients
-// that ask for a read-only session. They begin after two seconds, or a tick if
-// that is longer. As in ZooKeeper they take over no session that the other
-// members know.
+// ReadOnlyMode lets members of a cluster that see no majority serve clients that
+// ask for a read-only session. They begin after two seconds, or a tick if that is
+// longer. As in ZooKeeper, such a member does not take over a session that the
+// other members know.
 func ReadOnlyMode() Option { return optionFunc(func(c *config) { c.readOnly = true }) }
 
-// FourLetterWords are the commands that the server answers, as ZooKeeper's
-// 4lw.commands.whitelist has them; "*" stands for all. Defaults to all of
-// Words, where a real server answers srvr only.
+// FourLetterWords are the commands that the server answers, like ZooKeeper's
+// 4lw.commands.whitelist; "*" stands for all. Defaults to all of Words. A real
+// server answers only srvr by default.
 func FourLetterWords(words ...string) Option {
 	return optionFunc(func(c *config) {
 		c.words = words

@@ -233,10 +233,10 @@ func (p *Playing) replayed() func() (Fired, bool) {
 	}
 }
 
-// Verbs returns what can happen to one server: a verb disconnects one session
-// or all, expires a session, freezes or restarts the server, stalls a session's
-// connection one way or both, or sweeps. Each is over when its Do returns, or
-// after d at most.
+// Verbs returns the verbs for one server, for Plan.Verbs. One disconnects a
+// session, and another all of them. Others expire a session, freeze or restart the
+// server, stall a session's connection one way or both ways, and sweep. What a verb
+// does is over when its Do returns, or after d at most.
 func (s *Server) Verbs(d time.Duration) []Verb {
 	session := func(r *rand.Rand) int64 {
 		all := s.Sessions()

@@ -30,13 +30,13 @@ type Match struct {
 	Func func(Request) bool
 }
 
-// Request is what the functions of Match, Call and Choose get to see.
+// Request is a request as functions given to Match, Call and Choose see it.
 type Request struct {
 	Op      string
-	Path    string   // of a multi: of its first operation
-	Session int64    // 0 for a connect that opens one
+	Path    string   // for a multi, that of its first operation
+	Session int64    // 0 for a connect that opens a session
 	Data    []byte   // of create and setData
-	Paths   []string // all of a multi
+	Paths   []string // for a multi, those of all operations
 	Member  int      // the index of the member that it came to
 }
 

@@ -43,11 +43,11 @@ func (s *Server) stop() error {
 }
 
 // Restart starts the server again, on the same port, with its data and its
-// sessions. Each session gets its full timeout. Watches are gone, as clients
-// expect. A server that runs is stopped first. Members of a cluster serve once
-// they have found or elected a leader. If another process has taken the port,
-// Restart waits for it for a second, and then returns an error for which
-// errors.Is(err, syscall.EADDRINUSE) is true.
+// sessions. Each session gets its full timeout. Watches are gone, and clients set
+// them again, as after any lost connection. A server that runs is stopped first.
+// Members of a cluster serve once they have found or elected a leader. If another
+// process has taken the port, Restart waits for it for a second, and then returns
+// an error for which errors.Is(err, syscall.EADDRINUSE) is true.
 func (s *Server) Restart() error {
 	s.e.running <- struct{}{}
 	defer func() { <-s.e.running }()
@@ -174,10 +174,10 @@ func (s *Server) setRefuses(refuses bool) {
 	}
 }
 
-// Freeze makes the server stop answering, until Thaw. Connections stay open,
-// and new ones are still accepted. Sessions age and expire. When Freeze has
-// returned, the server applies no more requests, but connections keep what
-// clients send.
+// Freeze makes the server stop answering, until Thaw. Connections stay open, and
+// new ones are still accepted. Sessions age and expire. After Freeze has returned,
+// the server applies no requests until Thaw. Connections keep what clients send
+// meanwhile.
 func (s *Server) Freeze() {
 	s.e.mu.Lock()
 	defer s.e.mu.Unlock()
