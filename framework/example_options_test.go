@@ -24,7 +24,7 @@ func ExampleCircuitBreaker() {
 	// Output: CONNECTED
 }
 
-// A client that knows a compression makes and reads compressed nodes where it is asked to.
+// A client writes and reads compressed nodes in calls that have the option Compressed.
 func ExampleCompression() {
 	zk, stop := server()
 	defer stop()

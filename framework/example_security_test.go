@@ -19,7 +19,7 @@ import (
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
-// Connections are encrypted, and nodes are for those who know the password alone.
+// Connections are encrypted, and only clients with the password can use the nodes.
 func ExampleConfig_security() {
 	certificate, pool := selfSigned()
 	srv, err := zktest.New(zktest.TLS(&tls.Config{Certificates: []tls.Certificate{certificate}}))

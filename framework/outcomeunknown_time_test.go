@@ -17,8 +17,9 @@ import (
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
-// The reply is lost, somebody else writes, and what is sent again is refused: by
-// what the caller knows, his write may have been there in between, as it was here.
+// The reply to a write is lost, another client writes, and the servers refuse the
+// second sending. The caller cannot know whether the first one was applied, as it
+// was here.
 func TestRefusedAfterALostReply(t *testing.T) {
 	for name, tc := range map[string]struct {
 		op        string
@@ -137,8 +138,8 @@ func TestUnansweredAfterALostReply(t *testing.T) {
 	}
 }
 
-// Who has writes repeated that may have been applied is told of a refusal what it
-// is: it may be about what the write has done itself.
+// A caller may have writes repeated that may have been applied. If the repetition
+// is refused, the error says so: the refusal may be the work of the write itself.
 func TestRepeatedByAClassifierOfTheCaller(t *testing.T) {
 	all := retry.NTimes(3, time.Millisecond).WithClassifier(func(error) retry.Decision { return retry.Again })
 	for name, tc := range map[string]struct {

@@ -113,8 +113,8 @@ const (
 	neverApplied                // a node is there that it would have deleted
 )
 
-// judgeGuards looks at the nodes of the lock. One that is gone proves nothing: the
-// transaction may have deleted it, or whoever let somebody else have the lock.
+// judgeGuards looks at the nodes of the lock. A node that is gone proves nothing:
+// the transaction may have deleted it, or a client that gave the lock away.
 func (t *commitment) judgeGuards(ctx context.Context, c *transport.Conn, calls []*transport.Call) (verdict, error) {
 	v := alone
 	for i, p := range t.guards {

@@ -89,8 +89,8 @@ func cutTwice(srv *zktest.Server, id int64, op string, fault zktest.Fault) {
 	srv.On(zktest.Match{Op: "multi", Session: id, Nth: 2}, zktest.CutAfter())
 }
 
-// Whatever others have done to the nodes since, and no result is told that is not
-// of this transaction.
+// Others have changed the nodes since. Commit still finds out, and returns no
+// result that is not of this transaction.
 func TestReceiptOfNodesThatHaveChanged(t *testing.T) {
 	withReceipts(t, func(t *testing.T, srv *zktest.Server, c, admin *framework.Client) {
 		id := c.SessionID()

@@ -185,9 +185,9 @@ func always(f zktest.Fault) cause {
 
 const noNode, forbidden, exists, busy = -101, -102, -110, -7
 
-// causes are all that can happen at a request: it is cut before or after it was
-// applied, refused with each code that a client can see, or meanwhile the caller
-// gives up, the client is closed or its session expires.
+// causes are the ways in which a request can fail. It is cut before or after it was
+// applied, or refused with one of the codes that a client can see. Or meanwhile the
+// caller gives up, the client is closed or its session expires.
 func causes() map[string]cause {
 	all := map[string]cause{
 		"cut before":        always(zktest.CutBefore()),

@@ -82,7 +82,7 @@ func TestAdvanceAndMoveClock(t *testing.T) {
 	})
 }
 
-// Who connects and asks for no session is disconnected.
+// The server disconnects a client that connects and asks for no session.
 func TestHandshakeIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.WithLimits(zktest.Limits{Handshake: 3 * time.Second}))

@@ -41,7 +41,7 @@ func samples() map[wire.Op]wire.Record {
 	}
 }
 
-// Whatever a client sends, and however broken it is, is put into words.
+// The transcript has words for whatever a client sends, however broken it is.
 func TestTranscriptOfEachRequest(t *testing.T) {
 	srv := zktest.Start(t, zktest.InMemory(), zktest.Transcript())
 	begin(t, srv, 10*time.Second).create("/a", 0)

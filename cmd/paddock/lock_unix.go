@@ -236,9 +236,9 @@ func (w *supervisor) look() time.Duration {
 	return lookAgain
 }
 
-// stopped stops this process too when somebody has stopped the command at a terminal, so
-// that the shell gets the terminal. The lease goes on meanwhile: the guard kills the
-// command when it ends.
+// stopped stops this process, too, when a user has stopped the command at a terminal, so
+// that the shell gets the terminal. The lease goes on meanwhile. When it ends, the guard
+// kills the command.
 func (w *supervisor) stopped(signals <-chan os.Signal) {
 	t, pid := w.command.terminal, w.command.pid
 	if t == nil {

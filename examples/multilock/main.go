@@ -1,6 +1,6 @@
-// Command multilock shows several locks taken as one: transfers in opposite
-// directions, which with one lock after the other would wait for each other.
-// examples/demo is the same with processes, and with one that dies.
+// Command multilock takes several locks as one, for transfers of money in opposite
+// directions. With one lock after the other these would wait for each other for
+// ever. examples/demo is the same with processes, of which one dies.
 //
 // It runs on a server of its own, or on yours with ZK_CONNECT=host:port,...
 package main
@@ -76,8 +76,8 @@ func transfer(ctx context.Context, client *framework.Client, from, to string, am
 		if err != nil {
 			return err
 		}
-		// Both are written or neither is, and neither if somebody else has
-		// written meanwhile: the locks rest on clocks, the versions do not.
+		// Both are written or neither is. Neither is if another client has written
+		// meanwhile: the locks rest on clocks, the versions do not.
 		tx := client.Transaction()
 		tx.Set("/accounts/"+from, []byte(strconv.Itoa(a-amount)), aVersion)
 		tx.Set("/accounts/"+to, []byte(strconv.Itoa(b+amount)), bVersion)

@@ -40,11 +40,12 @@ func run(ctx context.Context, servers string, out *log.Logger) (err error) {
 	err = locks.Do(ctx, annLock, func(ctx context.Context) error {
 		out.Println("Ann has the lock")
 
-		// Who waits is limited by TryAcquire's argument, or else by the context.
+		// The argument of TryAcquire limits the wait; with Acquire, only the
+		// context does.
 		_, err := bobLock.TryAcquire(ctx, 50*time.Millisecond)
 		out.Println("Bob has tried for 50ms, in vain:", errors.Is(err, locks.ErrNotAcquired))
 
-		// Whoever is called with this context is in the lock already.
+		// A function called with this context has the lock already.
 		return locks.Do(ctx, annLock, func(context.Context) error {
 			out.Println("Ann has entered it a second time")
 			return nil

@@ -97,7 +97,7 @@ func run(ctx context.Context, servers string, out *log.Logger) (err error) {
 		}
 	}
 
-	// Whoever wants to know who leads need not stand.
+	// A process can ask who leads without standing in the election.
 	for i := range replicas {
 		for now, err := range replicas[2].latch.Observe(ctx) {
 			if err != nil {

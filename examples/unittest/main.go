@@ -1,6 +1,6 @@
-// Command unittest is a small application with unit tests that need no
-// ZooKeeper: nightly.go is what it does, nightly_test.go and
-// nightly_time_test.go are how it is tested, and this file only runs it.
+// Command unittest is a small application with unit tests that need no ZooKeeper.
+// nightly.go is what it does. nightly_test.go and nightly_time_test.go test it, and
+// this file only runs it.
 //
 // It runs on a server of its own, or on yours with ZK_CONNECT=host:port,...
 package main

@@ -35,7 +35,7 @@ func TestWorkStopsWhenTheLockIsLost(t *testing.T) {
 		assert.False(t, did)
 		assert.LessOrEqual(t, time.Since(began), 30*time.Second, "the work outlived the session")
 
-		// Once somebody answers again the day is still to be done.
+		// The server answers again, and the work of the day is still to be done.
 		srv.Thaw()
 		n.Work = func(context.Context) error { return nil }
 		did, err = n.Run(t.Context(), "monday")

@@ -91,7 +91,7 @@ type Result struct {
 	// Lock is that of the operation. After an Acquire it also has the node and the
 	// token.
 	Lock Lock
-	// Waited is whether an Acquire found somebody ahead. Ahead is how many nodes were
+	// Waited is whether an Acquire found others ahead. Ahead is how many nodes were
 	// ahead when it first looked, 0 also if it waited for a goroutine of this client.
 	Waited bool
 	Ahead  int
@@ -136,7 +136,7 @@ type EventKind int
 const (
 	// Waiting says that an Acquire waits behind Ahead others.
 	Waiting EventKind = iota + 1
-	// Yielded says that an Acquire gave up its place in a queue, so that somebody behind
+	// Yielded says that an Acquire gave up its place in a queue, so that an owner behind
 	// it can go on. It queues again.
 	Yielded
 	// Retried says that something is tried again after Err, which may pass.

@@ -1,7 +1,7 @@
-// Package foreign keeps apart from our errors those that come from elsewhere:
-// why a context ended, and what a function of the caller's returned. Either can
-// be any error, also one that means something here. Nobody may read "node does
-// not exist" in such an error, as no server has said so.
+// Package foreign keeps errors from elsewhere apart from ours: the cause of a
+// context, and what a function of the caller's returned. Either can be any error,
+// also one that means something here. A caller must not read "node does not exist"
+// in such an error, since no server has said so.
 package foreign
 
 import (
@@ -40,9 +40,9 @@ func (e *endError) Error() string { return e.end.Error() + " (cause: " + e.cause
 // Unwrap gives context.Canceled or context.DeadlineExceeded.
 func (e *endError) Unwrap() error { return e.end }
 
-// Wrap returns an error of a function of the caller's as one that has the same
-// text and matches the same, except for the errors given to Reserve and the types
-// of this module. A nil error stays nil.
+// Wrap is for an error that a function of the caller's returned. The result has the
+// same text and matches what the error matches, except for the errors given to
+// Reserve and the types of this module. A nil error stays nil.
 func Wrap(err error) error {
 	if err == nil {
 		return nil

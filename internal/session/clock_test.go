@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// In virtual time both clocks of package time move together, so the wall clock
-// is moved by hand: by what the machine sleeps, and by somebody who sets it.
+// In virtual time both clocks of package time move together. So this test moves the
+// wall clock by hand: when the machine sleeps, and when a user sets the clock.
 func TestClockGoesOnWhileTheMachineSleeps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var wall, slept time.Duration

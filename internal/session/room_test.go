@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
-// What is counted of a request is what the codec writes.
+// The size that is counted for a request is what the codec writes.
 func TestRoomInATransaction(t *testing.T) {
 	for _, n := range []int{1, 7, 400} {
 		req, bytes := &wire.MultiRequest{}, 0

@@ -21,9 +21,10 @@ import (
 // connection: to go-zookeeper it is the net.Conn that the dialer returned, and
 // it carries our own requests beside those of go-zookeeper on the same socket.
 //
-// Ours have transaction ids with ownXid set; go-zookeeper counts from 1 and would need 2^30
-// requests to reach them. Replies to ours never reach go-zookeeper. What reaches it is
-// checked first, since it panics on frames that are too short and trusts their lengths.
+// Ours have transaction ids with ownXid set; go-zookeeper counts from 1 and would need
+// 2^30 requests to reach them. Replies to ours never reach go-zookeeper. The connection
+// checks whatever reaches go-zookeeper, which panics on frames that are too short and
+// trusts their lengths.
 //
 // go-zookeeper's receive loop drives the reading: its calls of Read hand out
 // our replies and the events on the way. Writing is done by one goroutine of

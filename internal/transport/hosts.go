@@ -102,9 +102,9 @@ const placeholder = "placeholder:1"
 // Next is go-zookeeper's. It may not block, and choosing may take long. So it
 // gives a placeholder first, whose dialing chooses, and then what was chosen.
 //
-// The second result makes go-zookeeper fail what waits on the raw connection with
-// zk.ErrNoServer, and pause for a second. So it is true only if somebody uses
-// that connection, and seldom.
+// If the second result is true, go-zookeeper fails requests that wait on the raw
+// connection with zk.ErrNoServer, and pauses for a second. So it is true only while
+// the application uses that connection, and seldom then.
 func (h *hosts) Next() (string, bool) {
 	used := h.rawUsed()
 	h.mu.Lock()

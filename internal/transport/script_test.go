@@ -158,7 +158,7 @@ func (p *peer) answer(zxid int64) {
 	}
 }
 
-// record is a handler that keeps what it is told.
+// record is a handler that keeps all events.
 type record struct {
 	mu     sync.Mutex // guards the fields below
 	events []string

@@ -1,5 +1,5 @@
-// Package transport keeps one client's connection to an ensemble over go-zookeeper/zk. What
-// is particular to go-zookeeper stays in here.
+// Package transport keeps one client's connection to an ensemble over go-zookeeper/zk.
+// This package hides what is special about go-zookeeper.
 //
 // go-zookeeper keeps the session: it connects, renews the session with its id and password,
 // pings, and finds another server when one is silent. Everything else goes past it. Its
@@ -131,8 +131,8 @@ func (z *zxid) raise(to int64) {
 	}
 }
 
-// New makes a link that does nothing before Open, so that the handler can know
-// it before it is told anything.
+// New makes a transport that does nothing before Open. So the handler can know the
+// transport before it hears anything.
 func New(cfg Config, h Handler) *Transport {
 	if cfg.Now == nil {
 		cfg.Now = time.Now

@@ -42,7 +42,7 @@ func callUser(name string, err *error, fn func()) {
 }
 
 // usersError is an error of a function of the user's, which matches no error that
-// means something here. A panic in it is told as it is.
+// means something here. A panic in the function stays a *PanicError.
 func usersError(err error) error {
 	var panicked *PanicError
 	if errors.As(err, &panicked) {

@@ -243,7 +243,7 @@ func TestConnectionWithoutAddresses(t *testing.T) {
 	})
 }
 
-// nowhere is a connection that panics when it is asked where it is.
+// nowhere is a connection whose methods for addresses panic.
 type nowhere struct{ net.Conn }
 
 func (nowhere) LocalAddr() net.Addr  { panic("mine") }

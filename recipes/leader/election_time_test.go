@@ -206,7 +206,8 @@ var faults = map[string]func(t *testing.T, srv *zktest.Server, c *framework.Clie
 	},
 }
 
-// Whatever ends a term, its context ends first, and the next candidate leads in time.
+// The context of a term ends first, whatever ends the term, and the next candidate
+// leads in time.
 func TestTheNextLeaderAfterAFault(t *testing.T) {
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
@@ -420,8 +421,9 @@ func TestNoHerd(t *testing.T) {
 		before := srv.Counters().Notifications
 		time.Sleep(50*time.Second + time.Millisecond)
 		synctest.Wait()
-		// The next one hears of the leader's end, and as leader watches its own node. Who
-		// leads also hears of the end of that, which it has caused.
+		// Two events for each term. The next candidate hears that the leader's node is
+		// gone. The leader watches its own node, so it hears of the end that it has
+		// caused.
 		assert.LessOrEqual(t, srv.Counters().Notifications-before, int64(2*50))
 		wg.Wait()
 		assert.GreaterOrEqual(t, j.count(), terms)
@@ -498,7 +500,7 @@ func TestTermsThroughFaults(t *testing.T) {
 	})
 }
 
-// What is wrong with a candidate is said by every call, and sends nothing.
+// Every call says what is wrong with a bad candidate, and sends nothing.
 func TestBadCandidates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())

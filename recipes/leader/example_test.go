@@ -89,7 +89,7 @@ func ExampleTerm() {
 	// true
 }
 
-// Who leads, for a process that does not stand.
+// A process that does not stand asks who leads.
 func ExampleObservation() {
 	zk, stop := client()
 	defer stop()

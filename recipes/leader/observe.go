@@ -253,8 +253,8 @@ func (e *election) first(ctx context.Context) (string, error) {
 	return znode.First(names, e.kind)
 }
 
-// watchEmpty watches an election in which nobody stands. It returns no watch if somebody
-// does by now.
+// watchEmpty watches an election in which nobody stands. It returns no watch if a
+// candidate stands by now.
 func (e *election) watchEmpty(ctx context.Context) (*framework.Watch, error) {
 	names, _, watch, err := e.client.ChildrenW(ctx, e.relative)
 	if errors.Is(err, framework.ErrNoNode) {

@@ -182,7 +182,7 @@ func TestAFunctionThatDoesNotReturn(t *testing.T) {
 	})
 }
 
-// Who gives way stands again after the pause, behind the others.
+// A candidate that gives way stands again after the pause, behind the others.
 func TestGivingWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())

@@ -65,10 +65,10 @@ func always(f zktest.Fault) func(*testing.T, *zktest.Server, *framework.Client, 
 	return func(*testing.T, *zktest.Server, *framework.Client, func()) zktest.Fault { return f }
 }
 
-// failures are all that can happen at a request: it is cut before or after it was
-// applied, its reply is cut short, it is refused with each code that a client can see,
-// or meanwhile the caller gives up, the client is closed, its session expires or an
-// operator deletes its nodes.
+// failures are the ways in which a request can fail. It is cut before or after it was
+// applied, its reply is cut short, or it is refused with one of the codes that a
+// client can see. Or meanwhile the caller gives up, the client is closed, its session
+// expires or an operator deletes its nodes.
 func failures() map[string]failure {
 	all := map[string]failure{
 		"cut before":        {fault: always(zktest.CutBefore()), survived: true},
@@ -109,8 +109,8 @@ func picked(failure, kind string) bool {
 	return failure == "cut after" && kind == "latch" || failure == "expired" && kind == "selector, alone"
 }
 
-// Everything that can happen at a request happens at each request in turn of a
-// candidate's whole life: afterwards somebody leads, no two terms went on at once, and
+// Each request in the life of a candidate fails in turn, in each way in which a
+// request can fail. Afterwards a candidate leads, no two terms went on at once, and
 // nothing is left.
 func TestEachRequestOfAnElectionFails(t *testing.T) {
 	part, parts := 1, 1
@@ -206,8 +206,8 @@ func rule(ctx context.Context, t *testing.T, c candidate, j *judge) {
 	assert.ErrorIs(t, err, context.Canceled)
 }
 
-// life is the whole of one: to observe and to stand, to lead and give way, to write under
-// a term, to fail, to stand for one term only, and to leave.
+// life is all that a candidate does. It observes, stands, leads and gives way. It writes
+// under a term, fails, stands for one term only, and leaves.
 func life(ctx context.Context, c *framework.Client, e sweptElection, j *judge) error {
 	candidate := e.stand(c, e.opts...)
 	watching, enough := context.WithCancel(ctx)

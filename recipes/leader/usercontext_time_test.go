@@ -15,8 +15,8 @@ import (
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
-// odd is a context of a user's type, one method of which blocks, or panics, once it is
-// told to.
+// odd is a context of a user's type. One of its methods blocks or panics once the test
+// says so.
 type odd struct {
 	context.Context
 	method string
@@ -76,7 +76,7 @@ func aside(fn func()) (done <-chan struct{}) {
 	return over
 }
 
-// Whatever a context given to Await does, the term ends, and the next candidate leads.
+// The term ends and the next candidate leads, whatever a context given to Await does.
 func TestAContextOfAnotherTypeAndTheEndOfATerm(t *testing.T) {
 	for name, end := range map[string]func(srv *zktest.Server, term *leader.Term){
 		"release":                func(_ *zktest.Server, term *leader.Term) { _ = term.Release() },

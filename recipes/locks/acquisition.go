@@ -27,7 +27,7 @@ func (m *InterProcessMutex) newAcquisition(tag nodename.Tag, told *acquiring, lo
 }
 
 // result is what came of a run: the ownership, or the error and who was in the way. After
-// an error somebody has to leave the attempt, or to go on with it.
+// an error the caller has to leave the attempt, or another goroutine goes on with it.
 func (a *acquisition) result(err error) (*ownership, *acquire.Obstacle, error) {
 	if err != nil {
 		return nil, obstacleOf(&a.Attempt, a.mutex.queue.Lock), err

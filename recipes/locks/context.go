@@ -166,9 +166,9 @@ var over = func() context.Context {
 }()
 
 // Bind is Context with another parent. It returns a child of ctx that also carries this
-// hold and ends with it. Use it for a hold that outlives the call that acquired it, such
-// as that of a leader, for each request that the leader serves. cancel frees the context
-// and does not release the hold. If ctx is nil, the context has ended, with
+// hold and ends with it. Use it for a hold that outlives the call that acquired it. A
+// leader binds its hold to each request that it serves. cancel frees the context and
+// does not release the hold. If ctx is nil, the context has ended, with
 // framework.ErrNilContext as its cause.
 func (h *Hold) Bind(ctx context.Context) (bound context.Context, cancel context.CancelFunc) {
 	if h.ownership == nil {

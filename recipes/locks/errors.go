@@ -52,12 +52,12 @@ func init() {
 // long, or EndOnSuspended), ErrNodeDeleted or framework.ErrClosed. For a lock of your own
 // type the reason is the cause that its lost function was given.
 //
-// A server that ends a session deletes the session's nodes first. So when the client sees
-// that a node is gone, the hold ends at once, but the client may learn the reason only
-// later: within a round trip, or when it finds a server again. Until then the error
-// matches ErrLockLost and no reason. From then on the same error, from Hold.Err and as
-// the context's cause, matches the reason. If the client gives up the session before
-// that, or is closed, the error never matches a reason.
+// A server that ends a session deletes the session's nodes first. So the hold ends at
+// once when the client sees that its node is gone, but without a reason. The client
+// learns the reason later: within a round trip, or when it finds a server again. Until
+// then the error matches ErrLockLost and no reason. From then on the same error, from
+// Hold.Err and as the context's cause, matches the reason. If the client gives up the
+// session before that, or is closed, the error never matches a reason.
 type LostError struct {
 	Path   string // the hold's node, in full; "" for a lock of your own type
 	Reason error

@@ -62,8 +62,8 @@ func TestHoldStandsLongRoundTrips(t *testing.T) {
 	}
 }
 
-// Writes that are slow, as those of slow disks are, while all else is quick: for a
-// hold that there is, and for a free lock that is asked for after a while.
+// Writes are slow, as with slow disks, while all else is quick. A hold lasts, also
+// that of a free lock which a client takes after a while.
 func TestHoldStandsSlowWrites(t *testing.T) {
 	for _, tc := range []struct {
 		timeout, tick time.Duration

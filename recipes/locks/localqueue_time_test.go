@@ -254,8 +254,9 @@ func TestOneLineForEachKindOfNode(t *testing.T) {
 }
 
 // Namespaced clients of one session have lines of their own, as they see other paths. An
-// owner that wants a lock under other holds waits in the local queue with those who have
-// these holds as well. So a MultiLock sees each owner that may hold what it waits for.
+// owner that wants a lock under other holds waits in the local queue of the callers that
+// come from the same holds. So a MultiLock sees each owner that may hold what it waits
+// for.
 func TestOneLineForEachOwner(t *testing.T) {
 	eachExclusive(t, func(t *testing.T, lock func(*framework.Client, ...locks.Option) locks.Lock) {
 		srv := zktest.Start(t, zktest.InMemory())

@@ -58,8 +58,8 @@ func TestLookAheadHandsOffInHalfARoundTrip(t *testing.T) {
 	}
 }
 
-// A writer that takes the read side before it goes leaves a node right behind its
-// own, that no list has shown to who waits for it.
+// A writer that takes the read side before its release leaves a read node right
+// behind its own. No list has shown that node to the waiter behind the writer.
 func TestLookAheadBehindADowngrade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))

@@ -19,8 +19,8 @@ import (
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
-// A reply was lost, and the next server may be behind the one that had executed
-// the request: a write, answered there, comes before it is asked.
+// A reply was lost, and the next server may be behind the one that executed the
+// request. So the client sends a write to that server, and lists after the answer.
 func TestSearchComesBehindAWrite(t *testing.T) {
 	for name, q := range queues {
 		t.Run(name, func(t *testing.T) {

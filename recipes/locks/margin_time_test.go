@@ -108,8 +108,8 @@ func TestMargins(t *testing.T) {
 	}
 }
 
-// margin breaks a cluster once. It returns how long before the grant to somebody else
-// a hold had ended, and whether there were a hold and a grant.
+// margin breaks a cluster once. It returns how long before the grant to another
+// client a hold had ended, and whether there were a hold and a grant.
 func margin(t *testing.T, seed uint64, change func(*framework.Config), late time.Duration, fault func(*broken)) (margin time.Duration, ok bool) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -112,9 +112,9 @@ func unreadable(perms int32) func(*framework.Config) {
 	}
 }
 
-// Nodes of locks may be hidden from those who wait behind them, and from those
-// who made them. From ZooKeeper 3.9 on servers then say nothing about them but
-// that they are there.
+// Access lists may hide nodes of locks from the waiters behind them, and from the
+// clients that made them. From ZooKeeper 3.9 on servers then say nothing about them
+// but that they are there.
 func TestNodesThatNobodyMayRead(t *testing.T) {
 	for _, version := range []string{"3.8", "3.9"} {
 		for _, multi := range []bool{false, true} {

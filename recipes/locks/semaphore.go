@@ -85,9 +85,9 @@ func (s *InterProcessSemaphore) TryAcquire(ctx context.Context, wait time.Durati
 // once.
 //
 // Owners that take leases one after another, as Curator does, could wait for AcquireN
-// while it waits for them. Therefore AcquireN gives up its turn, and queues again at the
-// end, if nothing moves for a quarter of a second or more and a participant behind it has
-// a lease already.
+// while it waits for them. Therefore AcquireN looks at the queue if nothing moves for a
+// quarter of a second or more. If a participant behind it has a lease already, AcquireN
+// gives up its turn and queues again at the end.
 func (s *InterProcessSemaphore) AcquireN(ctx context.Context, n int) (*Hold, error) {
 	if t := tracingOf(s); t != nil {
 		return s.traced(ctx, t, n, noLimit)

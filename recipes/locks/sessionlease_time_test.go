@@ -399,7 +399,7 @@ func holdMany(t *testing.T, give func(srv *zktest.Server, c *framework.Client)) 
 	return slices.Min(margins)
 }
 
-// However many holds a client has, all contexts have ended when somebody else gets
+// However many holds a client has, all contexts have ended when another client gets
 // the first of the locks.
 func TestManyHoldsAreLost(t *testing.T) {
 	for name, give := range map[string]func(srv *zktest.Server, c *framework.Client){
@@ -450,8 +450,8 @@ func (b *broken) loseAnswers() { b.PartitionOneWay(b.follower, b.leader) }
 // soon is a moment after a stall, while the leader catches up.
 func (b *broken) soon() { time.Sleep(time.Duration(b.Int64N(int64(15 * time.Millisecond)))) }
 
-// laptop is a clock whose machine sleeps when it is told to: then no timer of
-// the process runs, while the servers' go on.
+// laptop is the clock of a machine that can sleep. While it sleeps no timer of the
+// process runs, and the servers' go on.
 type laptop struct{ slept atomic.Int64 }
 
 func (l *laptop) Now() time.Time { return time.Now().Add(time.Duration(l.slept.Load())) }

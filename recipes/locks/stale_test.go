@@ -16,9 +16,8 @@ import (
 
 var staleWrites = flag.Int("stale", 20_000, "how many writes TestStaleWrites tries")
 
-// The lock has gone to somebody else, and the former owner does not believe it:
-// it goes on sending what it had begun. Beside it, as a control, one that writes
-// without the proof.
+// The lock has gone to another owner, and the former one does not believe it: it
+// goes on sending its writes. Another writer, the control, writes without a fence.
 func TestStaleWrites(t *testing.T) {
 	srv := zktest.Start(t, zktest.InMemory())
 	connect := func() *framework.Client {

@@ -190,7 +190,7 @@ func TestEachRequestFailsWhileYielding(t *testing.T) {
 	table(t, "who yields, failed", tried)
 }
 
-// yieldState is a lock, and in which order somebody else takes what it is made of.
+// yieldState is a lock, and in which order another owner takes its members.
 type yieldState struct {
 	lock, first, then func(*framework.Client) locks.Lock
 }

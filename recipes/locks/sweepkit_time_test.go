@@ -190,10 +190,10 @@ func always(f zktest.Fault) cause {
 	return func(*testing.T, *framework.Client, *zktest.Server, func()) zktest.Fault { return f }
 }
 
-// causes are all that can happen at a request: it is cut before or after it was
-// applied, refused with each code that a client can see, or meanwhile the caller
-// gives up, the client is closed, its session expires or an operator deletes its
-// nodes.
+// causes are the ways in which a request can fail. It is cut before or after it was
+// applied, or refused with one of the codes that a client can see. Or meanwhile the
+// caller gives up, the client is closed, its session expires or an operator deletes
+// its nodes.
 func causes() map[string]cause {
 	all := map[string]cause{
 		"cut before":        always(zktest.CutBefore()),
@@ -229,8 +229,8 @@ const noNode = -101
 // everySweep has sweeps try every cause at every call, which takes minutes.
 var everySweep = flag.Bool("sweeps", false, "sweep all calls of all locks for all causes, and not only what is picked")
 
-// picked is what is swept each time: Acquire for all causes, save that most codes
-// are tried on two locks only; and asking.
+// picked is what each run of the tests sweeps: Acquire for all causes, but most
+// codes on two locks only, and TryAcquire for two causes.
 func picked(cause, kind, usage string) bool {
 	switch usage {
 	case "acquire":

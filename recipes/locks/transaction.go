@@ -93,8 +93,8 @@ func (t *Transaction) Commit(ctx context.Context, opts ...framework.CommitOption
 // CommitAndRelease also deletes the node, at the same instant. If this hold
 // re-entered, the node stays for the outer ones.
 //
-// framework.Idempotent relies on the node, which this transaction deletes. So after a
-// lost reply it can help only while the node is still there: then nothing was applied,
+// framework.Idempotent relies on the node, which this transaction deletes. So it can
+// help after a lost reply only if the node is still there. Nothing was applied then,
 // and it sends the transaction again. framework.Receipt does not need the node.
 //
 // The contexts of the hold end before the transaction is sent, with a cause that

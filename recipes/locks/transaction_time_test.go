@@ -203,8 +203,8 @@ func TestCommitWithoutAReply(t *testing.T) {
 	}
 }
 
-// The node that the transaction would have deleted is still there when it is
-// looked for, so that a later refusal is one of the transaction as a whole.
+// The node that the transaction would have deleted is still there when the client
+// looks for it. So a later refusal is a refusal of the whole transaction.
 func TestCommitThatWasNotAppliedIsFenced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
@@ -229,9 +229,9 @@ func TestCommitThatWasNotAppliedIsFenced(t *testing.T) {
 	})
 }
 
-// Each request of a commit is lost, or its reply, while the session goes on, ends or the
-// lock's node is deleted, and another owner does nothing, the same or something else. The
-// answer about the commit is true, and nothing is left behind.
+// Each request of a commit is lost in turn, or its reply. Meanwhile the session goes on
+// or ends, or the lock's node is deleted. Another owner does nothing, the same or
+// something else. What Commit returns is true, and nothing is left behind.
 func TestCommitSaysWhatHappened(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"", "idempotent", "receipt"} {
@@ -402,8 +402,8 @@ func TestInnerHoldGoesDuringCommitAndRelease(t *testing.T) {
 	}
 }
 
-// The other hold of a lock goes while a transaction gives one back that was not
-// the last when it began: then that is the last, and the node goes as well.
+// Two holds share a lock. While a transaction gives one back, the other is
+// released. The transaction's hold is then the last, and the node goes with it.
 func TestOtherHoldGoesDuringCommitAndRelease(t *testing.T) {
 	for _, inLine := range []bool{false, true} {
 		t.Run(fmt.Sprintf("somebody in line: %v", inLine), func(t *testing.T) {

@@ -391,9 +391,10 @@ func (c *conn) close() {
 }
 
 // drop closes the connection, leaves the session and waits until the server has
-// noticed. A real one that is about to forget a connection when the session
-// comes back forgets the new one in its place: it would not close that when the
-// session moves on (NIOServerCnxnFactory.removeCnxn goes by the session).
+// noticed. A real server that is about to forget a connection when the session
+// comes back forgets the new connection in its place. It would then not close the
+// new one when the session moves on (NIOServerCnxnFactory.removeCnxn goes by the
+// session).
 func (c *conn) drop() {
 	c.r.t.Helper()
 	c.over = true

@@ -1,6 +1,6 @@
-// Command objects shows a lock that protects an object in an object store:
-// whoever lost the lock and does not know it yet is refused by the store itself,
-// which needs to know no more than conditional writes.
+// Command objects shows a lock that protects an object in an object store. The
+// store itself refuses an owner that has lost the lock and does not know it yet. It
+// needs nothing for that but conditional writes.
 //
 // It runs on a ZooKeeper server of its own, or on yours with
 // ZK_CONNECT=host:port,..., and on an object store inside the program.

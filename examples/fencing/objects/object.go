@@ -17,16 +17,16 @@ const fenceHeader = "X-Amz-Meta-Fence"
 // Object is something in an object store, written by who holds a lock. A token
 // is that of Hold.FencingToken.
 //
-// The store knows nothing of fences: it replaces an object on condition that
-// it is still the version that the caller has seen (If-Match with its ETag),
-// and keeps the token as metadata. That makes comparing and raising one step.
+// The store knows nothing of fences. It replaces an object only if it is still the
+// version that the caller has seen (If-Match with its ETag), and keeps the token as
+// metadata. So comparing and raising are one step.
 type Object struct {
 	URL  string
 	HTTP *http.Client
 }
 
 // Read returns what the object holds, nil if it does not exist, and raises its
-// fence to the token: who held the lock before can no longer change what was
+// fence to the token. So a former holder of the lock can no longer change what was
 // read. The error matches locks.ErrFenced if a later holder was here.
 func (o Object) Read(ctx context.Context, token int64) ([]byte, error) {
 	return o.update(ctx, token, nil, false)
@@ -38,9 +38,9 @@ func (o Object) Write(ctx context.Context, data []byte, token int64) error {
 	return err
 }
 
-// update raises the fence and returns what the object then holds, which is the
-// data given if it is to be replaced. It begins again when somebody else was
-// quicker, which ends at the latest when the token of a later holder is there.
+// update raises the fence and returns what the object then holds, which is the data
+// given if it is to be replaced. It begins again when another writer was quicker.
+// That ends at the latest when the object has the token of a later holder.
 func (o Object) update(ctx context.Context, token int64, data []byte, replace bool) ([]byte, error) {
 	for {
 		seen, err := o.get(ctx)

@@ -175,7 +175,8 @@ func lock(l monitor.Lock) []attribute.KeyValue {
 	return all
 }
 
-// failed is whether an outcome is an error. That somebody else has the lock is none.
+// failed is whether an outcome is an error. It is no error that another owner has
+// the lock.
 func failed(o monitor.Outcome) bool {
 	switch o {
 	case monitor.Unreachable, monitor.Failed, monitor.Lost, monitor.Unknown:

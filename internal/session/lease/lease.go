@@ -81,9 +81,9 @@ type Terms struct {
 	Tick    time.Duration // no less than the servers'; 0 stands for half of the timeout
 }
 
-// A deadline is earlier than the servers' timeout by these: a part of it for clocks that
-// differ by a percent, and a time by which timers and goroutines may be late. On one busy
-// processor they are late by 40 ms.
+// A deadline is earlier than the servers' timeout by these two. The first is a part of
+// the timeout, for clocks that differ by a percent. The second is for timers and
+// goroutines that are late. On one busy processor they are late by 40 ms.
 const (
 	rateAllowance  = 64
 	timerAllowance = 30 * time.Millisecond

@@ -351,7 +351,8 @@ func TestReadyForAHold(t *testing.T) {
 	}
 }
 
-// What is asked for takes a fixed part of a second, so short timeouts cost more.
+// Two vouchers are a fixed part of a second apart at least, so short timeouts cost
+// more syncs.
 func TestSyncsWhenReady(t *testing.T) {
 	for _, tc := range []struct {
 		timeout time.Duration

@@ -1,8 +1,8 @@
 package check
 
 // Contexts finds holds whose contexts went on when the servers had deleted the
-// node, so that somebody else could have the lock. Nobody can know beforehand what
-// others do by force.
+// node, so that another owner could have the lock. It leaves out nodes that others
+// deleted by force, since no client can know that beforehand.
 func Contexts(rec *Record) []Violation {
 	v := verdict{judge: "contexts"}
 	h := historyOf(rec)

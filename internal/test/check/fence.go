@@ -2,9 +2,9 @@ package check
 
 import "path"
 
-// Fence finds fenced writes that the servers took although a node of the hold
-// was not there or did not have the lock, and writes that became of what the
-// caller was not told.
+// Fence finds fenced writes that the servers accepted although a node of the hold
+// was not there or did not have the lock. It also finds writes with another outcome
+// than the caller was told.
 func Fence(rec *Record) []Violation {
 	v := verdict{judge: "fence"}
 	h := historyOf(rec)

@@ -124,7 +124,7 @@ func (h *history) owns(x *contender, l Lock, mode Mode, n int) bool {
 	}
 }
 
-// forcedAt is when somebody else put an end to a hold, Never if nobody has.
+// forcedAt is when others ended a hold by force, Never if nobody did.
 func (h *history) forcedAt(hold Hold) time.Duration {
 	at, x := Never, h.byPath[hold.Node]
 	if x == nil {

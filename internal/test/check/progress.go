@@ -8,8 +8,8 @@ import (
 // Grace is how long after the session timeout everybody has to be served again.
 const Grace = 2 * time.Second
 
-// YieldGrace is how much longer somebody may wait who yields to others, or waits
-// for one who does.
+// YieldGrace is how much longer a caller may wait that yields to others, or that
+// waits for such a caller.
 const YieldGrace = 5 * time.Second
 
 // limit is when a call has to be over, without YieldGrace.
@@ -68,8 +68,8 @@ func (w *Wait) stalled(rec *Record, served []time.Duration) (from, to time.Durat
 	return 0, 0
 }
 
-// Recovery is how long after the last fault the last of those who waited then
-// was served, or was told that it is not.
+// Recovery is how long after the last fault the last of the calls returned that
+// waited then. It leaves out calls that reached their limit.
 func Recovery(rec *Record) (longest time.Duration) {
 	for _, w := range rec.Waits {
 		if w.Began <= rec.Healed && w.Returned > rec.Healed && w.Returned < w.Limit {

@@ -2,9 +2,9 @@ package check
 
 import "slices"
 
-// Tokens finds tokens that are not the zxid of the node's creation, or that do
-// not rise from owner to owner. A later token may be told earlier only where
-// somebody else had put an end to the hold before.
+// Tokens finds tokens that are not the zxid of the node's creation, or that do not
+// rise from owner to owner. A later token may be seen earlier only if another
+// client had ended the hold by force before.
 func Tokens(rec *Record) []Violation {
 	v := verdict{judge: "tokens"}
 	h := historyOf(rec)

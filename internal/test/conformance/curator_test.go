@@ -247,9 +247,8 @@ func deleteGuaranteedNamespace(e *env) {
 	assert.Equal(e, before+1, c.net.Requests()[wire.OpDelete], "what is not there is not tried again")
 }
 
-// semaphoreNestedOwners: whoever wants several leases at once gives way to those
-// who take theirs one after another, as Curator does, when each waits for the
-// other.
+// semaphoreNestedOwners: a caller of AcquireN gives way to an owner that takes
+// leases one after another, as Curator does, when each waits for the other.
 func semaphoreNestedOwners(e *env) {
 	a, b, c := e.client(), e.client(), e.client()
 	semaphore := func(c *client) *locks.InterProcessSemaphore {

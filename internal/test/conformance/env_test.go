@@ -217,8 +217,8 @@ func (e *env) eventually(what string, check func() error) {
 	}
 }
 
-// refused waits so long for a lock that somebody else has. That a server takes
-// longer to answer, which is told apart, is no refusal.
+// refused waits so long for a lock that another owner has. If no server answers in
+// that time, this is no refusal, and it tries again.
 func (e *env) refused(lock locks.Lock, wait time.Duration) {
 	e.Helper()
 	e.eventually("an answer in time", func() error {

@@ -257,7 +257,7 @@ func semaphoreNodesDeleted(e *env) {
 	e.queued("/s/leases", 2)
 	two := acquire(e.soon(), sa)
 	e.queued("/s/locks", 2)
-	// Two who wait at once, after somebody deleted a node in the other queue.
+	// Both wait, and an operator deletes a node in the other queue.
 	for _, name := range e.children("/s/locks") {
 		full := "/s/locks/" + name
 		_, stat, err := a.current().Exists(e.soon(), full)
@@ -267,7 +267,7 @@ func semaphoreNodesDeleted(e *env) {
 		}
 	}
 	require.NoError(e, h.Release())
-	// Who noticed that its turn has gone queues again, behind the other.
+	// The caller that noticed that its turn is gone queues again, behind the other.
 	for one != nil || two != nil {
 		select {
 		case r := <-one:

@@ -17,7 +17,8 @@ import (
 // planted bug. Rows behind it came later.
 const mostRow = 42
 
-// A patch whose lines somebody has changed is to be found here, not in the run.
+// This test, and not the run, finds a patch whose lines have changed in the
+// sources.
 func TestEveryPatchFits(t *testing.T) {
 	root, err := findRoot(".")
 	require.NoError(t, err)

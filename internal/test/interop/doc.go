@@ -2,11 +2,11 @@
 // and go-zookeeper's own lock stand in the same queues on a real ZooKeeper. It
 // has tests only.
 //
-// A peer is a process of one language under the command of the tests: the programs of
-// folder java, which the run compiles, or this test binary itself in another role. Peers
-// take locks on command, one by one, or in loads of many rounds. A witness judges who is
-// inside at a time, and no library does. It is a counter in the tests' own process that
-// peers tell over sockets.
+// A peer is a process of one language that the tests command. It is one of the programs
+// of folder java, which the run compiles, or this test binary itself in another role.
+// Peers take locks on command, one by one, or in loads of many rounds. A witness judges
+// who is inside at a time, and no library does. It is a counter in the tests' own
+// process that peers tell over sockets.
 //
 // The tests carry the build tag interop and never skip: what they need is in
 // Debian's packages libcurator-recipes-java, default-jdk-headless and

@@ -35,8 +35,8 @@ type goPeer struct {
 	stands  map[string]*standing
 }
 
-// actor is somebody who owns locks: the commands of one run one after another,
-// each under what it holds.
+// actor is an owner of locks. Its commands run one after another, each under the
+// holds that it has.
 type actor struct {
 	turn  chan func()
 	holds []owned

@@ -141,8 +141,8 @@ func TestKilled(t *testing.T) {
 }
 
 // A session that ends on the servers frees its lock for the other language. Go
-// knows at once, also before it is told if it hears nothing; Curator's mutex
-// goes on saying that it is acquired.
+// knows at once, and if it hears nothing, it knows before a server says so.
+// Curator's mutex goes on saying that it is acquired.
 func TestExpired(t *testing.T) {
 	for _, victim := range languages {
 		for _, how := range []string{"expired", "silent"} {

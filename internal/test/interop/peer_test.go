@@ -214,7 +214,7 @@ func (p *peer) do(t testing.TB, args ...any) string {
 	return p.begin(args...).ok(t)
 }
 
-// awaitAsked waits until somebody has asked for a lock.
+// awaitAsked waits until an actor of the peer has asked for a lock.
 func (p *peer) awaitAsked(t testing.TB, path string) {
 	t.Helper()
 	p.mu.Lock()

@@ -42,12 +42,11 @@ func TestReadersTogether(t *testing.T) {
 // digits are what a node's number is in the order of its queue.
 func digits(name string) string { return name[max(0, len(name)-10):] }
 
-// A writer who has become a reader keeps waiting writers out, in the order
-// that Curator has had since 5.6 (CURATOR-621): the read node has the number of
-// the write node. The Curator of a run may be older. Its read nodes then
-// stand behind the waiting writer, who gets in beside the reader: whether that
-// writer is Go or Java makes no difference, and nothing it could see would tell
-// it. That is pinned here.
+// A writer that has become a reader keeps waiting writers out. Since 5.6 Curator
+// gives the read node the number of the write node (CURATOR-621). The Curator of a
+// run may be older. Its read nodes then stand behind the waiting writer, which gets
+// in beside the reader. That is so for writers in Go and in Java, since nothing in
+// the queue shows them that the reader came first. This test pins it.
 func TestDowngrade(t *testing.T) {
 	pairs(t, func(t *testing.T, one, two string) {
 		below, servers := chroot(t)
@@ -112,10 +111,9 @@ func TestLeases(t *testing.T) {
 	})
 }
 
-// A Go MultiLock and a Java one that stand in each other's way come to an end,
-// whichever way round Java names the members and whichever of them somebody
-// else had first. The loads do this hundreds of times; here both are known to
-// wait.
+// A Go MultiLock and a Java one stand in each other's way, and both get their turn.
+// Java names the members in either order, and another owner has either of them
+// first. The loads do this hundreds of times; here both are known to wait.
 func TestMultiLocksInEachOthersWay(t *testing.T) {
 	for _, order := range []string{"/a,/b", "/b,/a"} {
 		for _, taken := range []string{"/a", "/b"} {

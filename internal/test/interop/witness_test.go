@@ -18,10 +18,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// witness knows who is inside what. Workers tell it over a connection each, in
-// lines: "enter RESOURCE KIND LANGUAGE" after a lock was acquired and "leave
-// ..." before it is given back, and go on once it has answered. KIND is "shared"
-// or how many may be inside.
+// witness knows who is inside what. Each worker has a connection to it. A worker
+// sends the line "enter RESOURCE KIND LANGUAGE" after it has acquired a lock, and
+// "leave ..." before it gives the lock back. It goes on once the witness has
+// answered. KIND is "shared" or how many may be inside.
 //
 // A worker whose connection ends is inside no longer: its process was killed.
 type witness struct {
@@ -159,7 +159,7 @@ func (w *witness) resourceLocked(name string) *resource {
 	return r
 }
 
-// enter lets somebody in and says who is there that must not be.
+// enter lets a visitor in and says who is inside that must not be.
 func (r *resource) enter(v visitor) (beside string) {
 	r.count(v, 1)
 	limit, err := strconv.Atoi(v.kind)

@@ -9,10 +9,10 @@
 // that, and is removed by Close, or by the next Start if Close was never
 // reached.
 //
-// What is needed is in Debian's packages libzookeeper-java and
-// default-jre-headless; Find says what is missing. JAVA_HOME chooses another
-// Java. ZK_SUITE chooses the ZooKeeper of another Debian, which Fetch downloads
-// and unpacks without installing it; ZK_CLASSPATH chooses any other ZooKeeper.
+// It needs Debian's packages libzookeeper-java and default-jre-headless; Find says
+// what is missing. JAVA_HOME chooses another Java. ZK_SUITE chooses the ZooKeeper
+// of another Debian, which Fetch downloads and unpacks without installing it;
+// ZK_CLASSPATH chooses any other ZooKeeper.
 //
 // Tests that need a real server carry the build tag realzk and never skip:
 // where the install is missing they fail.

@@ -65,10 +65,10 @@ func (f Fetched) String() string {
 // such as "bookworm" or "sid", defaults to ZK_SUITE. Nothing is installed. If they are there already, only the
 // lists of packages are downloaded. ZK_MIRROR chooses another mirror.
 //
-// apt does the work with lists and settings of its own: it knows the machine's
-// proxies, checks the signature of the lists against the keys in the package
-// debian-archive-keyring, and each package against its checksum in the lists.
-// The packages of the machine are not looked at and not changed.
+// apt does the work, with lists and settings of its own. It knows the machine's
+// proxies. It checks the signature of the lists against the keys in the package
+// debian-archive-keyring, and each package against its checksum in the lists. It
+// does not look at or change the packages of the machine.
 //
 // Elsewhere than on Debian and its kin the error wraps ErrNotInstalled.
 // Processes that fetch the same suite wait for each other.
@@ -247,7 +247,7 @@ func (f *fetcher) once(ctx context.Context) (Fetched, error) {
 	if got.ZooKeeper == "" || len(files) != len(names) {
 		return Fetched{}, fmt.Errorf("apt-get lists %d of %d packages:\n%s", len(files), len(names), list)
 	}
-	// What is of other versions gets another name: somebody may be using it.
+	// Other versions get another name, since a process may be using these.
 	sum := sha256.Sum256([]byte(strings.Join(files, "\n")))
 	name := fmt.Sprintf("%s-%x", got.ZooKeeper, sum[:6])
 	got.Folder = filepath.Join(f.folder, name)

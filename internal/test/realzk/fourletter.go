@@ -205,9 +205,9 @@ func parseMntr(answer, name string) (int, error) {
 	return 0, fmt.Errorf("no %s in %q", name, answer)
 }
 
-// Watches returns the sessions that watch the data or existence of each path,
-// over all members that run and are not paused: a watch stands on the member
-// its session is connected to. ZooKeeper has no word that lists watches on
+// Watches returns the sessions that watch the data or existence of each path. A
+// watch stands on the member that its session is connected to, so it asks all
+// members that run and are not paused. ZooKeeper has no word that lists watches on
 // children; WatchCount counts them as well.
 //
 // Source: DataTree.dumpWatches, DataTree.getWatchCount.

@@ -35,11 +35,12 @@ var serverJars = []string{
 	"zookeeper-jute.jar", "zookeeper.jar", // its records and the server
 }
 
-// Find looks for Java in JAVA_HOME, then in PATH, and for ZooKeeper: of the
-// Debian suite if one is given here or in ZK_SUITE, which Fetch must have
-// fetched; else in the class path ZK_CLASSPATH, which may hold "dir/*" as java
-// takes it; else among the packages of this machine. The error wraps
-// ErrNotInstalled and names everything that is missing.
+// Find looks for Java and for ZooKeeper. It looks for Java in JAVA_HOME, then in
+// PATH. It takes the ZooKeeper of the Debian suite that is given here or in
+// ZK_SUITE, which Fetch must have fetched. Without a suite it takes the one in the
+// class path ZK_CLASSPATH, which may hold "dir/*" as java takes it, or else the one
+// among the packages of this machine. The error wraps ErrNotInstalled and names
+// everything that is missing.
 func Find(suite string) (Install, error) {
 	return find(os.Getenv, suite, debianJars)
 }

@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// link carries what one member sends to another's quorum and election ports
-// over connections that the first one opens. Cut, it passes nothing in either
-// direction and opens no connection, while those that are there stay open and
-// go on where they stopped once it is mended: as packets are lost and sent
-// again in a network. What was on its way at the cut may still arrive.
+// link carries what one member sends to another's quorum and election ports over
+// connections that the first one opens. While it is cut, it passes nothing in
+// either direction and opens no connection. Open connections stay open, and go on
+// where they stopped once the link is mended, as in a network that loses packets.
+// What was on its way at the cut may still arrive.
 type link struct {
 	from, to         int
 	gate             *gate
@@ -43,9 +43,10 @@ func (l *link) endpoints() endpoints {
 	return endpoints{l.quorum.listener.Addr().String(), l.election.listener.Addr().String()}
 }
 
-// run starts both forwarders until life ends. back is the link in the other
-// direction: a member introduces itself at an election port with its own
-// address, which the other one may call back, and that has to be the link's.
+// run starts both forwarders, which go on until life ends. back is the link in the
+// other direction. A member introduces itself at an election port with its own
+// address, and the other one may call back there. So the link puts the address of
+// back in its place.
 func (l *link) run(life context.Context, wg *sync.WaitGroup, back *link) {
 	l.election.announce = back.endpoints().election
 	wg.Go(func() { l.quorum.serve(life) })
@@ -134,8 +135,9 @@ func (f *forwarder) serve(life context.Context) {
 }
 
 // patience is how long a connection waits for the member behind a forwarder to
-// listen. Followers are told of their leader before it does; those who find its
-// port closed try again, those whose connection is reset go back to voting.
+// listen. Followers hear of their leader before it listens. A follower that finds
+// its port closed tries again, and one whose connection is reset goes back to
+// voting.
 const patience = time.Second
 
 var errCut = errors.New("link is cut")

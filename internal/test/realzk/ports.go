@@ -22,11 +22,11 @@ type memberPorts struct {
 	client, quorum, election int
 }
 
-// portBlock is a range of ports that no other ensemble of this harness takes,
-// in this process or another, while it is open: some stay unbound for long, as
-// a killed member's and a follower's quorum port do, so a look at what is
-// bound would not do. Its first port is bound for as long; that is the claim,
-// and it ends with the process.
+// portBlock is a range of ports that no other ensemble of this harness takes, in
+// this process or another, while it is open. Its first port is bound as long as it
+// is open: that is the claim, and it ends with the process. A look at which ports
+// are bound would not do, since some stay unbound for long, such as a killed
+// member's.
 type portBlock struct {
 	claim   net.Listener
 	members []memberPorts

@@ -63,8 +63,8 @@ func (s *spawner) start(life context.Context, dir, log, program string, args []s
 	return p, nil
 }
 
-// close waits for all processes to have been reaped, which somebody else must
-// have killed, and ends the thread.
+// close waits until all processes have been reaped, and ends the thread. The caller
+// must have killed the processes.
 func (s *spawner) close() {
 	close(s.requests)
 	s.wg.Wait()

@@ -33,7 +33,7 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// client is a session and what it is told about its connection.
+// client is a session and the events of its connection.
 type client struct {
 	*zk.Conn
 	events <-chan zk.Event

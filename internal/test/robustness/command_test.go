@@ -56,8 +56,8 @@ type battle struct {
 	ends    map[int]int    // by exit code
 }
 
-// Four shells add to a number in a file under `paddock lock`. Whatever is killed meanwhile,
-// no increment is lost that a shell has recorded as done.
+// Four shells add to a number in a file under `paddock lock`. Processes and servers are
+// killed meanwhile, and no increment is lost that a shell has recorded as done.
 func TestCommandUnderFire(t *testing.T) {
 	e := realzk.StartT(t, realzk.Options{Servers: 3, Tick: sessionTimeout / ticksOfT, MaxSessionTimeout: 10 * sessionTimeout})
 	b := &battle{t: t, program: buildCommand(t), servers: e.ConnectString(), dir: t.TempDir(), killed: map[string]int{}, ends: map[int]int{}}
@@ -112,8 +112,8 @@ func (b *battle) count(rounds int) {
 	shells.Wait()
 }
 
-// lost is how many numbers are not greater than the one before: somebody had read the
-// number before somebody else wrote it.
+// lost is how many numbers are not greater than the one before: a shell had read the
+// number before another one wrote it.
 func lost(recorded []int) (n int) {
 	for i := 1; i < len(recorded); i++ {
 		if recorded[i] <= recorded[i-1] {
@@ -228,7 +228,7 @@ func childOf(paddock int, guard bool) int {
 	return 0
 }
 
-// job is a command that does not end when it is told, and the next one in its queue.
+// job is a command that ignores SIGTERM, and the next one in its queue.
 type job struct {
 	cmd     *exec.Cmd
 	errs    bytes.Buffer
@@ -238,8 +238,8 @@ type job struct {
 	wg      sync.WaitGroup
 }
 
-// The follower is cut off that twenty commands are locked through: each is dead before its
-// lock is granted to somebody else.
+// Twenty commands run under locks through one follower, which is cut off. Each command is
+// dead before its lock is granted to another client.
 func TestCommandCutOff(t *testing.T) {
 	const jobs = 20
 	e := realzk.StartT(t, realzk.Options{
@@ -257,7 +257,7 @@ func TestCommandCutOff(t *testing.T) {
 }
 
 // cutCommandsOff returns how long after the death of each command its lock was granted to
-// somebody else. It is nil if a command ended before anything was broken.
+// another client. It is nil if a command ended before anything was broken.
 func cutCommandsOff(t *testing.T, e *realzk.Ensemble, program string, n int) (margins []time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -68,7 +68,7 @@ var breakages = []breakage{
 		require.NoError(t, e.Resume(leader))
 		return func() {}
 	}, false},
-	// Who gives every session its full time again.
+	// The new leader gives every session its full time again.
 	{"leader stopped until another leads", func(t *testing.T, e *realzk.Ensemble, leader, _ int, _ time.Duration) func() {
 		require.NoError(t, e.Pause(leader))
 		return func() { require.NoError(t, e.Resume(leader)) }
@@ -199,7 +199,7 @@ func dial(t *testing.T, e *realzk.Ensemble, change func(*framework.Config)) *fra
 	return c
 }
 
-// pair is a hold, and somebody who waits for the same lock.
+// pair is a hold, and a client that waits for the same lock.
 type pair struct {
 	proof  framework.SessionLease
 	holder *framework.Client

@@ -26,7 +26,7 @@ var multiRounds = flag.Int("multi-rounds", 2000, "how often processes take ten l
 const manyLocks = 10
 
 // takeMany takes ten locks together a number of times, named in one order or the
-// other. Who has them makes a file for each, which must not be there.
+// other. The holder makes a file for each lock, which must not be there yet.
 func takeMany(ctx context.Context, args []string) error {
 	if len(args) < 4 {
 		return errors.New("want connect string, order, rounds, witness")

@@ -109,7 +109,8 @@ func TestNestingProcesses(t *testing.T) {
 	e := realzk.StartT(t, realzk.Options{Tick: tick, JVMArgs: []string{"-Xmx512m", "-XX:TieredStopAtLevel=4"}})
 	var table []string
 	for _, hold := range []time.Duration{0, 2 * time.Millisecond, 20 * time.Millisecond, 200 * time.Millisecond} {
-		// Whose holds are short wants the whole machine, the others wait most of the time.
+		// Crowds with short holds want the whole machine, the others wait most of the
+		// time.
 		groups, span := slices.Chunk(workload.Crowds, 1), *nestFor
 		if hold > 2*time.Millisecond {
 			groups, span = slices.Chunk(workload.Crowds, len(workload.Crowds)), 6**nestFor

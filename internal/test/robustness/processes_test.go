@@ -65,8 +65,8 @@ func TestProcessKilled(t *testing.T) {
 	}
 }
 
-// crowdOne has many goroutines of one process take one mutex for a while. Who is
-// inside makes a file, which must not be there.
+// crowdOne has many goroutines of one process take one mutex for a while. The
+// holder makes a file, which must not be there yet.
 func crowdOne(ctx context.Context, args []string) error {
 	for i, name := range []string{"connect string", "goroutines", "duration", "witness"} {
 		if i >= len(args) {

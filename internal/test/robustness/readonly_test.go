@@ -14,10 +14,10 @@ import (
 	"github.com/paddock-zk/paddock/listeners"
 )
 
-// A server without a majority is READ_ONLY for who accepts that: for a client
-// that was there before, and as the first state of a new one. Such a server
-// refuses to go on with a session that the ensemble knows, so the servers are
-// told to keep sessions to themselves, as Curator's test does.
+// A server without a majority is READ_ONLY for clients that accept that. This is
+// true for a client that was connected before, and as the first state of a new one.
+// Such a server refuses to go on with a session that the ensemble knows. So the
+// servers are set to keep sessions to themselves, as in Curator's test.
 func TestReadOnly(t *testing.T) {
 	e := realzk.StartT(t, realzk.Options{Servers: 3, Tick: tick, ReadOnlyMode: true,
 		Properties: map[string]string{"localSessionsEnabled": "true", "localSessionsUpgradingEnabled": "true"}})

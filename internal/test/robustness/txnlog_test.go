@@ -37,8 +37,8 @@ const (
 )
 
 // readLogs returns what the servers have committed, with times by the clock of
-// stamp: the transactions that a majority of the logs has. Who leads must have
-// been followed by all others since the last fault.
+// stamp: the transactions that a majority of the logs has. All other servers must
+// have followed the leader since the last fault.
 //
 // Source: ZooKeeper's FileTxnLog, zookeeper.jute, DataTree.processTxn.
 func readLogs(t *testing.T, e *realzk.Ensemble) []check.Txn {

@@ -369,9 +369,9 @@ func (u *user) nest(ctx context.Context) error {
 
 const staleWrites = 20 // in one go
 
-// stale takes a lock, says so, and writes at the order "fire" without a look at
-// the lock: what came before is as long ago as the parent likes, who may stop
-// this process meanwhile.
+// stale takes a lock, says so, and writes when the order "fire" comes, without a
+// look at the lock. The parent may stop this process in between, for as long as it
+// likes.
 func (u *user) stale(ctx context.Context) error {
 	h, err := u.acquire(ctx, "stale", u.mutex("stale").Acquire)
 	if err != nil {

@@ -14,8 +14,8 @@ var (
 	errOver      = errors.New("the simulation is over")
 )
 
-// shared are the locks that some take together with others: who waits for them may
-// wait for somebody who yields.
+// shared are the locks that MultiLocks take, too. A caller that waits for one of
+// them may wait for a MultiLock that yields.
 var shared = map[string]bool{
 	lockName(new(locks.InterProcessMutex)):          true, // the sides of read/write locks as well
 	lockName(new(locks.InterProcessSemaphoreMutex)): true,

@@ -61,7 +61,7 @@ func (s *slot) start() {
 	s.c, s.leaving = c, false
 }
 
-// leave returns the client to close, and false if somebody else does so.
+// leave returns the client to close, and false if another goroutine closes it.
 func (s *slot) leave() (c *framework.Client, alone bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -315,7 +315,7 @@ func (w *world) sweep(*rand.Rand) bool {
 	})
 }
 
-// cancel ends the context of somebody's call.
+// cancel ends the context of some call.
 func (w *world) cancel(r *rand.Rand) bool {
 	w.mu.Lock()
 	var waiting []*call

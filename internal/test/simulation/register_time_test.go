@@ -94,8 +94,8 @@ var registerModel = porcupine.Model{
 	DescribeOperation: func(input, _ any) string { return input.(registerOp).String() },
 }
 
-// decideFor bounds the time for one history. What is not decided by then counts
-// as a failure.
+// decideFor bounds the time for one history. A history that is not decided by then
+// counts as a failure.
 const decideFor = 20 * time.Second
 
 // judgeRegisters has the histories of the registers checked.

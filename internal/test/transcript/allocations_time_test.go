@@ -27,8 +27,8 @@ type cycle struct {
 }
 
 // What clients and the in-process server allocate in a cycle. In virtual time
-// without latency no clock moves, so nothing else is sent meanwhile; what is counted
-// is the same from run to run save for one or two, as when a pool is emptied.
+// without latency no clock moves, so nothing else is sent meanwhile. The counts are
+// the same from run to run, give or take one or two, as when a pool is emptied.
 func TestAllocations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())

@@ -25,7 +25,7 @@
 // so it is not compared. A dot means that the time is drawn at random.
 //
 // The words are those of the server's transcript: fields that are zero are left
-// out. With them and its length a request is known to the byte. What is random has
+// out. With them and its length a request is known to the byte. Random values have
 // names in order of appearance. Requests are numbered in each step. The prefix of a
 // node shows a number for its UUID, what the tag in it says of the owner, and
 // whether its owner yields.

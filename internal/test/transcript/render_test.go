@@ -122,7 +122,8 @@ var (
 	namePattern     = regexp.MustCompile(`_c_([0-9a-f]{8})-([0-9a-f]{4})-([0-9a-f])([0-9a-f]{3})-([0-9a-f])([0-9a-f]{3})-([0-9a-f]{12})-`)
 )
 
-// in puts names into words. What is in a Stat and the zxids are the server's.
+// in puts names into words. It leaves out zxids and the fields of a Stat, which are
+// the server's.
 func (n *names) in(words string) string {
 	words = zxidPattern.ReplaceAllString(words, "")
 	words = statPattern.ReplaceAllString(words, "Stat")

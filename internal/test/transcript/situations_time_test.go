@@ -274,8 +274,8 @@ func contended(w *world, k kind) {
 	w.step("b releases", func() { w.release(hb) })
 }
 
-// Who nests locks has b and waits for a, where a MultiLock that waits for b stands
-// before it.
+// An owner that nests locks has b and waits for a. In the queue of a it stands
+// behind a MultiLock that waits for b.
 func yields(w *world) {
 	a, b := w.connect("a"), w.connect("b")
 	w.ensure(a, "/a", "/b")

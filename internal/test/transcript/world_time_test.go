@@ -90,8 +90,8 @@ func (w *world) ensure(c *client, paths ...string) {
 	}
 }
 
-// step does something and waits until all is done that follows from it. What is
-// said before it, to make ready, is no part of the transcript.
+// step does something and waits until all is done that follows from it. Messages
+// before it, which make things ready, are no part of the transcript.
 func (w *world) step(title string, do func()) *step {
 	if len(w.steps) == 0 || w.steps[len(w.steps)-1].end != time.Since(w.begun) { // something was done before it
 		w.settle()
@@ -145,7 +145,7 @@ type grant struct {
 	err  error
 }
 
-// acquiring is acquire for who may have to wait.
+// acquiring is acquire for a caller that may have to wait.
 func (w *world) acquiring(lock locks.Lock) <-chan grant { return w.acquiringWith(w.ctx, lock) }
 
 func (w *world) acquiringWith(ctx context.Context, lock locks.Lock) <-chan grant {

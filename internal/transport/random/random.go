@@ -21,7 +21,7 @@ type Source struct {
 	named map[string]*Source
 }
 
-// Seeded draws the same for the same seed, if it is asked in the same order.
+// Seeded draws the same for the same seed, if the calls come in the same order.
 func Seeded(seed uint64) *Source {
 	return &Source{seed: seed, r: rand.New(rand.NewPCG(seed, 0)), named: make(map[string]*Source)}
 }
@@ -39,8 +39,8 @@ func (s *Source) Fill(b []byte) {
 	}
 }
 
-// For is a source for somebody who has a name: what a seeded one draws for him
-// does not depend on what it draws for others.
+// For returns the source of a name. What a seeded source draws for one name does
+// not depend on what it draws for others.
 func (s *Source) For(name []byte) *Source {
 	if s == nil {
 		return nil

@@ -150,7 +150,7 @@ func TestSocketIsAsPackageNet(t *testing.T) {
 
 func socketOf(tcp *net.TCPConn) net.Conn { return New(tcp) }
 
-// Who writes has the connection for all of what is written.
+// A goroutine that writes has the connection until all of it is written.
 func TestSocketKeepsWritesApart(t *testing.T) {
 	tcp, peer := tcpPair(t)
 	unheard(t)
@@ -192,7 +192,7 @@ func TestSocketThatBlocks(t *testing.T) {
 	defer file.Close()
 	require.NoError(t, syscall.SetNonblock(int(file.Fd()), false))
 
-	// Who is caught nonetheless is let go.
+	// Should Read block after all, this ends it.
 	defer time.AfterFunc(100*brief, func() { peer.Close() }).Stop()
 	require.NoError(t, c.SetDeadline(time.Now().Add(brief)))
 	_, err = c.Read(make([]byte, 10))

@@ -18,14 +18,14 @@ func begun(queues int) *History {
 	return h
 }
 
-// of is a node of somebody's, in a session, with a tag or without, of a MultiLock if the
-// tag begins with an M.
+// of makes a node of a session, with a tag or without. It is a MultiLock's if the tag
+// begins with an M.
 func of(name string, session int64, tag string) Node {
 	return Node{Name: name, Known: true, Session: session, Tag: tag, Yields: tag != "" && tag[0] == 'M'}
 }
 
-// We are first in queue 0, where some wait behind us, and somebody has what we want in
-// queue 1.
+// We are first in queue 0, where others wait behind us. In queue 1 another owner has
+// the lock that we want.
 func blocked(after time.Duration, has Node, behind ...Node) *View {
 	listed := func(q Queue, names ...string) Queue {
 		q.Listed, q.Has = true, func(name string) bool { return slices.Contains(names, name) }
@@ -207,7 +207,8 @@ func TestFreeMultiLockAllocatesNothing(t *testing.T) {
 	assert.Equal(t, firstCheck/2, h.Next(start, nobody, func(time.Duration) time.Duration { return 0 }))
 }
 
-// Whoever was there before the first look that counted has been there for ever.
+// A holder that was there before the first look that counted has been there for
+// ever.
 func TestHolderThatWasNotSeen(t *testing.T) {
 	assert.Equal(t, []int{0}, begun(2).Decide(blocked(0, of("a1", 1, "x"), of("a0", 1, "x"))))
 }

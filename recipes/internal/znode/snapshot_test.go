@@ -17,8 +17,8 @@ func parse(names []string, kinds ...Kind) (*Snapshot, error) {
 	return Parse(wire.NamesOf(names), kinds, true)
 }
 
-// FuzzParse reads any children as a queue. What is in it has a name that a
-// server gives, in the order of its numbers, and everybody sees one order.
+// FuzzParse reads any children as a queue. Each entry has a name that a server
+// gives, entries are in the order of their numbers, and all clients see one order.
 func FuzzParse(f *testing.F) {
 	f.Add("")
 	f.Add("_c_0-lock-0000000001\n_c_1-lock-0000000000\nx")
