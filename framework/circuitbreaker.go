@@ -34,9 +34,10 @@ type CircuitBreaker struct {
 }
 
 // NewCircuitBreaker makes a breaker for the states of a source, such as
-// Client.States. The breaker ends with its own Close, or when the source ends; the
-// source of a client ends with the client's Close. policy gives the delays, counted
-// from when the breaker opens. The zero Policy and retry.None never open it.
+// Client.States. The breaker ends with its own Close, or when the source ends. The
+// source of a client ends with the client's Close. The delays of policy count from
+// the time at which the breaker opens. The zero Policy and retry.None never open
+// it.
 func NewCircuitBreaker(states listeners.Source[listeners.State], policy retry.Policy) *CircuitBreaker {
 	b := &CircuitBreaker{source: states.Subscribe(), policy: policy, stop: make(chan struct{}), done: make(chan struct{})}
 	b.out.ReplayLast = true
