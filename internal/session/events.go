@@ -17,7 +17,7 @@ import (
 // hexID is a session's id as servers and their tools write it.
 func hexID(id int64) string { return fmt.Sprintf("%#x", uint64(id)) }
 
-// events is the session as the link's handler.
+// events is the session as the transport's handler.
 type events struct{ *Session }
 
 // Up begins a connection: of the session that there was, or of a new one.
@@ -27,7 +27,7 @@ func (s events) Up(c *transport.Conn) {
 		s.mu.Unlock()
 		return
 	}
-	if s.givenUp == c.Session() { // it has got here before the link knew
+	if s.givenUp == c.Session() { // it came before the transport knew
 		s.mu.Unlock()
 		return
 	}

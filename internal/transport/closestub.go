@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
-// closeStub is the connection that go-zookeeper gets when the link closes. It
+// closeStub is the connection that go-zookeeper gets when the transport closes. It
 // plays a server that grants the session asked for, takes the request to close
 // it, and says that the session is over to everything else.
 //

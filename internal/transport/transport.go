@@ -9,7 +9,7 @@
 // other, several leave in one write, contexts need no goroutine each, and watches are ours.
 //
 // A Handler is told what happens. The read-only servers' search for a better
-// one is in readonly.go, the order of servers in hosts.go, the end in closeStub.go.
+// one is in readonly.go, the order of servers in hosts.go, the end in closestub.go.
 package transport
 
 import (
@@ -97,7 +97,7 @@ type Transport struct {
 	hosts     *hosts
 	raw       *zk.Conn
 	events    <-chan zk.Event
-	life      context.Context // ends when the link closes
+	life      context.Context // ends when the transport closes
 	stop      context.CancelFunc
 	closeStub chan struct{} // closed when go-zookeeper has got its last connection
 	parting   sync.Once     // closes closeStub
@@ -147,7 +147,7 @@ func New(cfg Config, h Handler) *Transport {
 }
 
 // Open begins to connect, in the background and for as long as it takes. After
-// an error the link is of no use.
+// an error the transport is of no use.
 func (l *Transport) Open() (err error) {
 	l.raw, l.events, err = zk.Connect([]string{placeholder}, l.cfg.SessionTimeout,
 		zk.WithHostProvider(l.hosts),
@@ -414,7 +414,7 @@ func (l *Transport) isAbandoned(id int64) bool {
 	return l.abandoned == id || l.closing
 }
 
-// isOver is whether the link is closing and has no session any more.
+// isOver is whether the transport is closing and has no session any more.
 func (l *Transport) isOver() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -451,7 +451,7 @@ var errAbandoned = errors.New("session given up")
 var ErrNotTold = errors.New("session not closed: the servers keep its ephemeral nodes for up to a session timeout")
 
 // Close ends the session, if a server can be told within limit, and then
-// go-zookeeper and every goroutine of the link. It returns nil if there is no
+// go-zookeeper and every goroutine of the transport. It returns nil if there is no
 // session any more, be it one that was abandoned. Errors match ErrNotTold, if a
 // session may be left, and ErrStuck.
 func (l *Transport) Close(limit time.Duration) error {
