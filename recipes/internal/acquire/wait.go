@@ -23,12 +23,12 @@ func (a *Attempt) waitFor(ctx context.Context, c *transport.Conn, k *contender, 
 		default:
 		}
 	}
-	watch, err := watchNode(ctx, c, k.queue, p.Ahead, fn)
+	watch, read, err := watchNode(ctx, c, k.queue, p.Ahead, fn)
 	if err != nil {
 		return err
 	}
 	defer watch.stop()
-	err = watch.await(ctx, c)
+	err = watch.await(ctx, c, read, fn)
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
 		return nil
@@ -40,7 +40,7 @@ func (a *Attempt) waitFor(ctx context.Context, c *transport.Conn, k *contender, 
 		return ofSession(err)
 	case <-ctx.Done():
 		if p.Front.n == 0 {
-			p.owner = ownerOfRead(watch.read)
+			p.owner = ownerOfRead(read)
 		}
 		return foreign.ContextEnd(ctx)
 	}
@@ -50,35 +50,33 @@ func (a *Attempt) waitFor(ctx context.Context, c *transport.Conn, k *contender, 
 type nodeWatch struct {
 	queue  *Queue
 	name   string // of the node
-	fn     func(session.Event)
-	read   *transport.Call // that sets the watch
 	node   *session.Watch
 	parent *session.Watch // where the node may not be read, else nil
 }
 
-// watchNode sends the request for a watch.
+// watchNode sends a read that sets a watch.
 //
 // A read leaves no watch behind if the node is gone by now, and exists would. But a read
 // needs the right to read.
-func watchNode(ctx context.Context, c *transport.Conn, q *Queue, name string, fn func(session.Event)) (w nodeWatch, err error) {
-	w = nodeWatch{queue: q, name: name, fn: fn}
-	w.read, w.node, err = session.WatchData(ctx, q.Core.Session(), c, session.Below(q.Path, name), fn)
-	return w, err
+func watchNode(ctx context.Context, c *transport.Conn, q *Queue, name string, fn func(session.Event)) (w nodeWatch, read *transport.Call, err error) {
+	read, set, err := session.WatchData(ctx, q.Core.Session(), c, session.Below(q.Path, name), fn)
+	return nodeWatch{queue: q, name: name, node: set}, read, err
 }
 
-// await waits until the watch is set. The error is zk.ErrNoNode if the node is gone.
+// await waits until the read has set the watch. The error is zk.ErrNoNode if the node is
+// gone.
 //
 // Servers tell nothing of a node that we may not read, from 3.8.4 on not even to a client
 // that watches it. So await watches the parent instead; every change in the queue ends
 // that watch.
-func (w *nodeWatch) await(ctx context.Context, c *transport.Conn) error {
+func (w *nodeWatch) await(ctx context.Context, c *transport.Conn, read *transport.Call, fn func(session.Event)) error {
 	s := w.queue.Core.Session()
-	err := s.Await(ctx, c, w.read, false)
+	err := s.Await(ctx, c, read, false)
 	if !errors.Is(err, zk.ErrNoAuth) {
 		return err
 	}
 	var list *transport.Call
-	list, w.parent, err = session.WatchChildren(ctx, s, c, w.queue.Path, w.fn)
+	list, w.parent, err = session.WatchChildren(ctx, s, c, w.queue.Path, fn)
 	if err != nil {
 		return err
 	}

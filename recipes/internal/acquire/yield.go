@@ -154,7 +154,11 @@ const mostSettings = session.MostAhead
 // watchAhead sets a watch on the node ahead in each queue where we wait. It reports true
 // if one of these nodes has gone meanwhile.
 func (a *Multi) watchAhead(ctx context.Context, c *transport.Conn) (again bool, err error) {
-	var set []*member
+	type setting struct {
+		*member
+		read *transport.Call
+	}
+	var set []setting
 	for _, m := range a.members {
 		if m.waits() && m.watch.name == m.ahead && !m.fired.Load() {
 			continue
@@ -163,15 +167,16 @@ func (a *Multi) watchAhead(ctx context.Context, c *transport.Conn) (again bool, 
 			continue
 		}
 		m.fired = new(atomic.Bool)
-		if m.watch, err = watchNode(ctx, c, m.queue, m.ahead, a.wakes(m.fired)); err != nil {
+		var read *transport.Call
+		if m.watch, read, err = watchNode(ctx, c, m.queue, m.ahead, a.wakes(m.fired)); err != nil {
 			return false, err
 		}
-		if set = append(set, m); len(set) > mostSettings {
-			a.session.Settle(ctx, set[len(set)-1-mostSettings].watch.read)
+		if set = append(set, setting{m, read}); len(set) > mostSettings {
+			a.session.Settle(ctx, set[len(set)-1-mostSettings].read)
 		}
 	}
 	for _, m := range set {
-		err := m.watch.await(ctx, c)
+		err := m.watch.await(ctx, c, m.read, a.wakes(m.fired))
 		if err != nil {
 			m.watch.stop()
 		}
