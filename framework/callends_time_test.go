@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/retry"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -42,9 +43,9 @@ func TestTimeForOneAttemptIsNotTheCallers(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					srv := zktest.Start(t, zktest.InMemory())
-					c := connect(t, config(srv, func(cfg *framework.Config) {
+					c := kit.Connect(t, srv, func(cfg *framework.Config) {
 						cfg.Retry = retry.NTimes(2, time.Millisecond).WithAttemptTimeout(time.Second)
-					}))
+					})
 					_, err := c.Create(t.Context(), "/a", []byte("x"), framework.Persistent)
 					require.NoError(t, err)
 					want := tc.want
@@ -72,7 +73,7 @@ func TestTextsOfCallsThatEndWithTheirContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
 		addr := srv.ConnectString()
-		c := connect(t, config(srv))
+		c := kit.Connect(t, srv)
 		within := func(d time.Duration) error {
 			ctx, cancel := context.WithTimeout(t.Context(), d)
 			defer cancel()

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/listeners"
 	"github.com/paddock-zk/paddock/retry"
 	zktest "github.com/paddock-zk/paddock/testing"
@@ -98,7 +99,7 @@ func TestCircuitBreaker(t *testing.T) {
 func TestCircuitBreakerEndsWithTheClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, config(srv))
+		c := kit.Connect(t, srv)
 		b := framework.NewCircuitBreaker(c.States(), retry.Forever(time.Hour))
 		sub := b.States().Subscribe()
 		defer sub.Stop()

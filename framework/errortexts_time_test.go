@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
@@ -21,7 +22,7 @@ func TestRefusedAccessSaysWhatIsMissing(t *testing.T) {
 		owner := func(cfg *framework.Config) {
 			cfg.Auth = []framework.Auth{{Scheme: "digest", Data: []byte("owner:secret")}}
 		}
-		admin := connect(t, config(srv, owner))
+		admin := kit.Connect(t, srv, owner)
 		mine := framework.ACLs(zk.DigestACL(zk.PermAll, "owner", "secret")...)
 		for _, path := range []string{"/root", "/root/mine", "/root/mine/child"} {
 			_, err := admin.Create(t.Context(), path, nil, framework.Persistent, mine)
@@ -74,7 +75,7 @@ func TestRefusedAccessSaysWhatIsMissing(t *testing.T) {
 				"digest":         {{Scheme: "digest", Data: []byte("owner:wrong")}},
 				"digest, digest": {{Scheme: "digest", Data: []byte("a:b")}, {Scheme: "digest", Data: []byte("c:d")}},
 			} {
-				c := connect(t, config(srv, func(cfg *framework.Config) { cfg.ConnectString, cfg.Auth = cfg.ConnectString+"/root", auth }))
+				c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.ConnectString, cfg.Auth = cfg.ConnectString+"/root", auth })
 				err := tc.call(t.Context(), c)
 				require.ErrorIs(t, err, framework.ErrNoAuth, name)
 				require.EqualError(t, err, tc.want+" (credentials given: "+given+")", name)
@@ -88,16 +89,16 @@ func TestCreateBelowAMissingChroot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
 		for _, namespace := range []string{"", "n"} {
-			c := connect(t, config(srv, func(cfg *framework.Config) { cfg.ConnectString, cfg.Namespace = cfg.ConnectString+"/app", namespace }))
+			c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.ConnectString, cfg.Namespace = cfg.ConnectString+"/app", namespace })
 			for _, opts := range [][]framework.CreateOption{nil, {framework.Parents()}, {framework.Protected()}} {
 				_, err := c.Create(t.Context(), "/a", nil, framework.Persistent, opts...)
 				require.ErrorIs(t, err, framework.ErrNoNode)
 				require.ErrorContains(t, err, ": chroot /app: zk: node does not exist")
 			}
 		}
-		_, err := connect(t, config(srv)).Create(t.Context(), "/app", nil, framework.Persistent)
+		_, err := kit.Connect(t, srv).Create(t.Context(), "/app", nil, framework.Persistent)
 		require.NoError(t, err)
-		c := connect(t, config(srv, func(cfg *framework.Config) { cfg.ConnectString += "/app" }))
+		c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.ConnectString += "/app" })
 		_, err = c.Create(t.Context(), "/none/a", nil, framework.Persistent)
 		require.EqualError(t, err, "create /app/none/a: zk: node does not exist", "the chroot is there")
 	})
@@ -116,7 +117,7 @@ func TestNamespaceIsShownAsTyped(t *testing.T) {
 		require.ErrorContains(t, err, "config: Namespace zk: "+want)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		c := connect(t, config(zktest.Start(t, zktest.InMemory())))
+		c := kit.Connect(t, zktest.Start(t, zktest.InMemory()))
 		_, _, err := c.UsingNamespace("/a/").Get(t.Context(), "/x")
 		require.ErrorIs(t, err, framework.ErrInvalidPath)
 		require.ErrorContains(t, err, `namespace: zk: invalid path: "/a/": it ends with a slash`)

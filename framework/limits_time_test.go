@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/listeners"
 	"github.com/paddock-zk/paddock/retry"
 	zktest "github.com/paddock-zk/paddock/testing"
@@ -24,7 +25,7 @@ func TestCallsWaitForTheirTurn(t *testing.T) {
 	const most = 4096
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, config(srv))
+		c := kit.Connect(t, srv)
 		srv.Freeze()
 		get := func(ctx context.Context) <-chan error {
 			failed := make(chan error, 1)
@@ -76,7 +77,7 @@ func TestCallsWaitForTheirTurn(t *testing.T) {
 func TestProtectedNodeOfAnotherSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		other := connect(t, config(srv))
+		other := kit.Connect(t, srv)
 		require.NoError(t, other.EnsurePath(t.Context(), "/p"))
 		usurp := func(ctx context.Context, _ retry.Attempt) {
 			names, _, err := other.Children(ctx, "/p")
@@ -86,7 +87,7 @@ func TestProtectedNodeOfAnotherSession(t *testing.T) {
 			_, err = other.Create(ctx, "/p/"+names[0], nil, framework.Ephemeral)
 			assert.NoError(t, err)
 		}
-		c := connect(t, config(srv, func(cfg *framework.Config) { cfg.Retry = retry.OneTime(time.Second).OnRetry(usurp) }))
+		c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.Retry = retry.OneTime(time.Second).OnRetry(usurp) })
 		srv.On(zktest.Match{Op: "create", Session: c.SessionID(), Nth: 1}, zktest.CutAfter())
 		path, err := c.Create(t.Context(), "/p/n-", nil, framework.EphemeralSequential, framework.Protected())
 		require.NoError(t, err)
@@ -104,7 +105,7 @@ func TestProtectedNodeOfAnotherSession(t *testing.T) {
 func TestErrorListenerThatPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, config(srv))
+		c := kit.Connect(t, srv)
 		var times atomic.Int32
 		c.Errors().Listen(func(error) { times.Add(1); panic(errors.New("here as well")) })
 		c.States().Listen(func(s listeners.State) { panic(s) })

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/listeners"
 	"github.com/paddock-zk/paddock/retry"
 	zktest "github.com/paddock-zk/paddock/testing"
@@ -46,7 +47,7 @@ func TestEnsembleBehindOneName(t *testing.T) {
 			ConnectString: cl.ConnectString(), DialContext: cl.DialContext, SessionTimeout: 10 * time.Second, ConnectTimeout: 2 * time.Second,
 		}
 		oneName(&cfg)
-		c := connect(t, cfg)
+		c := kit.Dial(t, cfg)
 		assert.Equal(t, []string{cfg.ConnectString}, c.Servers())
 		next := states(t, c)
 		next(listeners.Connected)
@@ -91,7 +92,7 @@ func TestTLSVerifiesTheNameAtEachAddress(t *testing.T) {
 		cfg.LookupHost = func(context.Context, string) ([]string, error) {
 			return []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}, nil
 		}
-		c := connect(t, cfg)
+		c := kit.Dial(t, cfg)
 		next := states(t, c)
 		next(listeners.Connected)
 		for range 10 {
@@ -123,7 +124,7 @@ func TestTLSOneAddressUnderTwoNames(t *testing.T) {
 			cfg.ConnectString = "zk.test:2281,alias.test:2281"
 			cfg.LookupHost = func(context.Context, string) ([]string, error) { return []string{"10.0.0.1"}, nil }
 			began := time.Now()
-			require.NoError(t, connect(t, cfg).Sync(t.Context(), "/"))
+			require.NoError(t, kit.Dial(t, cfg).Sync(t.Context(), "/"))
 			assert.Zero(t, time.Since(began), "in the first cycle")
 		})
 	}
@@ -162,7 +163,7 @@ func TestPanicsWhileConnecting(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ca := newAuthority(t)
 				srv := zktest.Start(t, zktest.InMemory(), zktest.TLS(serving(ca.issue("zk.test", time.Hour))))
-				cfg := config(srv, func(cfg *framework.Config) { cfg.TLS = &tls.Config{RootCAs: ca.pool(), MinVersion: tls.VersionTLS12} })
+				cfg := kit.Config(srv, func(cfg *framework.Config) { cfg.TLS = &tls.Config{RootCAs: ca.pool(), MinVersion: tls.VersionTLS12} })
 				oneName(&cfg)
 				broken := make(chan bool, 1)
 				broken <- true

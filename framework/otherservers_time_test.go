@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
@@ -63,7 +64,7 @@ func TestServerThatIsTooOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
 		srv.On(zktest.Match{Op: "createTTL"}, zktest.Fail(-6))
-		c := connect(t, config(srv))
+		c := kit.Connect(t, srv)
 		_, err := c.Create(t.Context(), "/a", nil, framework.Persistent, framework.TTL(time.Minute))
 		require.ErrorIs(t, err, framework.ErrUnsupported)
 		require.ErrorContains(t, err, "server answered code -6 (unimplemented): it is older than ZooKeeper 3.5, or leaves this operation out")

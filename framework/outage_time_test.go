@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/listeners"
 	"github.com/paddock-zk/paddock/retry"
 	zktest "github.com/paddock-zk/paddock/testing"
@@ -19,7 +20,7 @@ import (
 func TestStatesThroughTwoOutages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, config(srv))
+		c := kit.Connect(t, srv)
 		_, err := c.Create(t.Context(), "/a", []byte("x"), framework.Persistent)
 		require.NoError(t, err)
 		next := states(t, c)
@@ -42,7 +43,7 @@ func TestBlockUntilConnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
 		require.NoError(t, srv.Stop())
-		c, err := framework.Start(config(srv))
+		c, err := framework.Start(kit.Config(srv))
 		require.NoError(t, err)
 		defer func() { _ = c.Close() }()
 		block := func(limit time.Duration) error {
@@ -92,7 +93,7 @@ func TestBlockUntilConnected(t *testing.T) {
 func TestCallsFromAListener(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, config(srv))
+		c := kit.Connect(t, srv)
 		done := make(chan error, 10)
 		c.States().Listen(func(s listeners.State) {
 			if s != reconnected {
@@ -118,7 +119,7 @@ func TestCallsGoOnAtOnceWhenConnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
 		require.NoError(t, srv.Stop())
-		c, err := framework.Start(config(srv, func(cfg *framework.Config) {
+		c, err := framework.Start(kit.Config(srv, func(cfg *framework.Config) {
 			cfg.ConnectTimeout, cfg.Retry = time.Hour, retry.NTimes(1, time.Hour)
 		}))
 		require.NoError(t, err)
@@ -136,7 +137,7 @@ func TestLostAfter(t *testing.T) {
 	for after, want := range map[time.Duration]time.Duration{0: 30 * time.Second, 9 * time.Second: 9 * time.Second, time.Hour: 30 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			srv := zktest.Start(t, zktest.InMemory())
-			c := connect(t, config(srv, func(cfg *framework.Config) { cfg.LostAfter = after }))
+			c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.LostAfter = after })
 			_, err := c.Create(t.Context(), "/e", nil, framework.Ephemeral)
 			require.NoError(t, err)
 			next := states(t, c)
@@ -171,7 +172,7 @@ func TestLostAfter(t *testing.T) {
 func TestTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.SweepInterval(time.Second))
-		c := connect(t, config(srv))
+		c := kit.Connect(t, srv)
 		_, err := c.Create(t.Context(), "/a", nil, framework.Persistent, framework.TTL(10*time.Second))
 		require.NoError(t, err)
 		path, err := c.Create(t.Context(), "/s-", nil, framework.PersistentSequential, framework.TTL(10*time.Second))

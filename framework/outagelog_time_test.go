@@ -11,11 +11,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
-	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
@@ -53,13 +52,10 @@ func TestLogOfAnOutage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				core, logs := observer.New(zapcore.DebugLevel)
+				logged, logs := kit.Logged(zapcore.DebugLevel)
 				srv := zktest.Start(t, zktest.InMemory())
 				var end func()
-				cfg := config(srv, func(cfg *framework.Config) {
-					cfg.Logger = zap.New(core)
-					end = tc.begin(srv, cfg)
-				})
+				cfg := kit.Config(srv, logged, func(cfg *framework.Config) { end = tc.begin(srv, cfg) })
 				began := time.Now()
 				c, err := framework.Start(cfg)
 				require.NoError(t, err)
@@ -110,9 +106,9 @@ func TestLogOfAnOutage(t *testing.T) {
 // A short outage is nothing to be warned of.
 func TestLogOfAShortOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		core, logs := observer.New(zapcore.InfoLevel)
+		logged, logs := kit.Logged(zapcore.InfoLevel)
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, config(srv, func(cfg *framework.Config) { cfg.Logger = zap.New(core) }))
+		c := kit.Connect(t, srv, logged)
 		time.Sleep(time.Minute)
 		require.NoError(t, srv.Stop())
 		time.Sleep(500 * time.Millisecond)

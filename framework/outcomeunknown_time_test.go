@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/retry"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -65,7 +66,7 @@ func TestRefusedAfterALostReply(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-				c, other := connect(t, config(srv)), connect(t, config(srv))
+				c, other := kit.Connect(t, srv), kit.Connect(t, srv)
 				_, err := c.Create(t.Context(), "/a", []byte("x"), framework.Persistent)
 				require.NoError(t, err)
 				srv.On(zktest.Match{Op: tc.op, Session: c.SessionID(), Nth: 1}, zktest.CutAfter())
@@ -117,7 +118,7 @@ func TestUnansweredAfterALostReply(t *testing.T) {
 			t.Run(name+", "+how, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-					c := connect(t, config(srv))
+					c := kit.Connect(t, srv)
 					_, err := c.Create(t.Context(), "/a", []byte("x"), framework.Persistent)
 					require.NoError(t, err)
 					for _, op := range []string{"setData", "setACL", "delete", "create", "create2", "multi"} {
@@ -165,7 +166,7 @@ func TestRepeatedByAClassifierOfTheCaller(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory())
-				c := connect(t, config(srv, func(cfg *framework.Config) { cfg.Retry = all }))
+				c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.Retry = all })
 				_, err := c.Create(t.Context(), "/a", nil, framework.Persistent)
 				require.NoError(t, err)
 				srv.On(zktest.Match{Op: tc.op, Session: c.SessionID(), Nth: 1}, zktest.CutAfter())
@@ -185,8 +186,8 @@ func TestRepeatedByAClassifierOfTheCaller(t *testing.T) {
 func TestProtectedCreateSearchesBehindAWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		other := connect(t, config(srv))
-		c := connect(t, config(srv, func(cfg *framework.Config) { cfg.Retry = retry.OneTime(time.Second) }))
+		other := kit.Connect(t, srv)
+		c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.Retry = retry.OneTime(time.Second) })
 		require.NoError(t, other.EnsurePath(t.Context(), "/p"))
 		var sent atomic.Value // the path in the request that was lost
 		srv.On(zktest.Match{Op: "create", Session: c.SessionID(), Func: func(r zktest.Request) bool {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
@@ -20,12 +21,12 @@ func withReceipts(t *testing.T, fn func(t *testing.T, srv *zktest.Server, c, adm
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-		cfg := config(srv)
-		admin := connect(t, cfg)
+		cfg := kit.Config(srv)
+		admin := kit.Dial(t, cfg)
 		_, err := admin.Create(t.Context(), "/app/a", []byte("0"), framework.Persistent, framework.Parents())
 		require.NoError(t, err)
 		cfg.Namespace = "app"
-		fn(t, srv, connect(t, cfg), admin)
+		fn(t, srv, kit.Dial(t, cfg), admin)
 		time.Sleep(time.Minute)
 		assert.Empty(t, srv.Ephemerals(0), "a receipt is left")
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/listeners"
 	"github.com/paddock-zk/paddock/retry"
 	zktest "github.com/paddock-zk/paddock/testing"
@@ -36,9 +37,9 @@ func TestTimeToReconnect(t *testing.T) {
 				for i := range 100 {
 					synctest.Test(t, func(t *testing.T) {
 						srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(timeout/4))
-						c := connect(t, config(srv, func(cfg *framework.Config) {
+						c := kit.Connect(t, srv, func(cfg *framework.Config) {
 							cfg.SessionTimeout, cfg.Retry = timeout, retry.None()
-						}))
+						})
 						time.Sleep(time.Minute + time.Duration(i)*7*time.Millisecond)
 						require.NoError(t, outage.begin(srv))
 						time.Sleep(2*time.Second + timeout*time.Duration(i)/33)
@@ -68,11 +69,11 @@ func TestServersThatBeginAnew(t *testing.T) {
 				var now atomic.Pointer[zktest.Server]
 				srv := zktest.Start(t, zktest.InMemory())
 				now.Store(srv)
-				c := connect(t, config(srv, func(cfg *framework.Config) {
+				c := kit.Connect(t, srv, func(cfg *framework.Config) {
 					cfg.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
 						return now.Load().DialContext(ctx, network, now.Load().ConnectString())
 					}
-				}))
+				})
 				next := states(t, c)
 				next(listeners.Connected)
 				id := c.SessionID()

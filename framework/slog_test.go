@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
@@ -57,9 +58,9 @@ func TestSlogLogger(t *testing.T) {
 func TestClientLogsToSlog(t *testing.T) {
 	var out bytes.Buffer
 	srv := zktest.Start(t)
-	c := connect(t, config(srv, func(cfg *framework.Config) {
+	c := kit.Connect(t, srv, func(cfg *framework.Config) {
 		cfg.Logger = framework.SlogLogger(slog.NewTextHandler(&out, nil))
-	}))
+	})
 	require.NoError(t, c.Close())
 	assert.Contains(t, out.String(), "level=INFO msg=connected server="+srv.ConnectString())
 }

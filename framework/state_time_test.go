@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/listeners"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -18,7 +19,7 @@ import (
 func TestStatesThroughAShortOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, config(srv))
+		c := kit.Connect(t, srv)
 		next := states(t, c)
 		next(listeners.Connected)
 		id := c.SessionID()
@@ -36,7 +37,7 @@ const span = 30*time.Second - 30*time.Second/64 - 30*time.Millisecond
 func TestStatesThroughALongOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, config(srv))
+		c := kit.Connect(t, srv)
 		next := states(t, c)
 		next(listeners.Connected)
 		id := c.SessionID()
@@ -57,7 +58,7 @@ func TestStatesThroughALongOutage(t *testing.T) {
 func TestStatesAfterExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, config(srv))
+		c := kit.Connect(t, srv)
 		next := states(t, c)
 		next(listeners.Connected)
 		require.NoError(t, srv.ExpireSession(c.SessionID()))
@@ -68,7 +69,7 @@ func TestStatesAfterExpiry(t *testing.T) {
 func TestStatesInSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, config(srv))
+		c := kit.Connect(t, srv)
 		next := states(t, c)
 		next(listeners.Connected)
 		time.Sleep(time.Minute) // pings keep the session
@@ -89,7 +90,7 @@ func TestNoServerAtFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
 		require.NoError(t, srv.Stop())
-		c, err := framework.Start(config(srv))
+		c, err := framework.Start(kit.Config(srv))
 		require.NoError(t, err)
 		defer func() { _ = c.Close() }()
 		assert.Equal(t, listeners.Latent, c.State())
@@ -115,7 +116,7 @@ func TestSessionTimeoutAsNegotiated(t *testing.T) {
 		for asked, granted := range map[time.Duration]time.Duration{
 			time.Second: 4 * time.Second, 7 * time.Second: 7 * time.Second, time.Hour: 10 * time.Second,
 		} {
-			c := connect(t, config(srv, func(cfg *framework.Config) { cfg.SessionTimeout = asked }))
+			c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.SessionTimeout = asked })
 			assert.Equal(t, granted, c.SessionTimeout())
 		}
 	})
@@ -128,7 +129,7 @@ func TestConnectGivesUpWithItsContext(t *testing.T) {
 		cause := errors.New("enough")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Second, func() { cancel(cause) })
-		_, err := framework.Connect(ctx, config(srv))
+		_, err := framework.Connect(ctx, kit.Config(srv))
 		require.ErrorIs(t, err, context.Canceled)
 		require.NotErrorIs(t, err, cause)
 		require.ErrorContains(t, err, "context canceled (cause: enough)")
@@ -139,7 +140,7 @@ func TestConnectGivesUpWithItsContext(t *testing.T) {
 func TestListenersThatMisbehave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, config(srv))
+		c := kit.Connect(t, srv)
 		stuck := make(chan struct{})
 		c.States().Listen(func(listeners.State) { <-stuck })
 		c.States().Listen(func(listeners.State) { panic("a listener") })
@@ -167,7 +168,7 @@ func TestListenersThatMisbehave(t *testing.T) {
 func TestCloseEndsTheSessionAndItsNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, config(srv))
+		c := kit.Connect(t, srv)
 		_, err := c.Create(t.Context(), "/e", nil, framework.Ephemeral)
 		require.NoError(t, err)
 		_, _, w, err := c.GetW(t.Context(), "/e")
@@ -190,7 +191,7 @@ func TestCloseEndsTheSessionAndItsNodes(t *testing.T) {
 func TestCloseFindsItsWayThroughAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, config(srv))
+		c := kit.Connect(t, srv)
 		_, err := c.Create(t.Context(), "/e", nil, framework.Ephemeral)
 		require.NoError(t, err)
 		require.NoError(t, srv.Stop())
@@ -203,7 +204,7 @@ func TestCloseFindsItsWayThroughAnOutage(t *testing.T) {
 func TestCloseWithoutAServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, config(srv, func(cfg *framework.Config) { cfg.CloseTimeout = 3 * time.Second }))
+		c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.CloseTimeout = 3 * time.Second })
 		require.NoError(t, srv.Stop())
 		began := time.Now()
 		err := c.Close()
@@ -216,7 +217,7 @@ func TestCloseWithoutAServer(t *testing.T) {
 func TestCallsDuringClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, config(srv))
+		c := kit.Connect(t, srv)
 		srv.Freeze()
 		failed := make(chan error, 2)
 		go func() {
@@ -239,7 +240,7 @@ func TestCallsDuringClose(t *testing.T) {
 func TestNothingIsRenewedWithoutLocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, config(srv))
+		c := kit.Connect(t, srv)
 		time.Sleep(10 * time.Minute)
 		assert.Equal(t, listeners.Connected, c.State())
 		assert.Zero(t, srv.Requests()["multi"]+srv.Requests()["sync"])
@@ -250,7 +251,7 @@ func TestNothingIsRenewedWithoutLocks(t *testing.T) {
 func TestWaitForAConnectionEndsWithTheClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, config(srv, func(cfg *framework.Config) { cfg.CloseTimeout = time.Second }))
+		c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.CloseTimeout = time.Second })
 		require.NoError(t, srv.Stop())
 		failed := make(chan error, 1)
 		go func() {

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -17,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/retry"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -176,46 +175,22 @@ func listed(ctx context.Context, admin *framework.Client) bool {
 	return err == nil && len(acl) == 2
 }
 
-// cause is something that happens at a request.
-type cause func(c *framework.Client, srv *zktest.Server, cancel func()) zktest.Fault
-
-func always(f zktest.Fault) cause {
-	return func(*framework.Client, *zktest.Server, func()) zktest.Fault { return f }
-}
-
 const noNode, forbidden, exists, busy = -101, -102, -110, -7
 
-// causes are the ways in which a request can fail. It is cut before or after it was
-// applied, or refused with one of the codes that a client can see. Or meanwhile the
-// caller gives up, the client is closed or its session expires.
-func causes() map[string]cause {
-	all := map[string]cause{
-		"cut before":        always(zktest.CutBefore()),
-		"cut after":         always(zktest.CutAfter()),
-		"part of the reply": always(zktest.CutReply(7)),
-		"cancelled": func(_ *framework.Client, _ *zktest.Server, cancel func()) zktest.Fault {
-			return zktest.Call(func(zktest.Request) { cancel() })
-		},
-		"closed": func(c *framework.Client, _ *zktest.Server, _ func()) zktest.Fault {
-			return zktest.Call(func(zktest.Request) { go func() { _ = c.Close() }() })
-		},
-		"expired": func(c *framework.Client, srv *zktest.Server, _ func()) zktest.Fault {
-			id := c.SessionID()
-			return zktest.Call(func(zktest.Request) { _ = srv.ExpireSession(id) })
-		},
-	}
-	for _, code := range []int32{-4, -5, -6, busy, -8, noNode, forbidden, exists, -112, -118, -119, -122, -127} {
-		all[fmt.Sprint("code ", code)] = always(zktest.Fail(code))
-	}
+// sweepFailures are all that can happen at a request of a call. That an operator deletes
+// nodes is not among them: they are no nodes of the call.
+func sweepFailures() map[string]kit.Failure {
+	all := kit.Failures()
+	delete(all, "nodes deleted")
 	return all
 }
 
-// everySweep has TestEachRequestOfEachCallFails try every cause.
-var everySweep = flag.Bool("sweeps", false, "sweep all calls for all causes, and not only what is picked")
+// everySweep has TestEachRequestOfEachCallFails try every failure.
+var everySweep = flag.Bool("sweeps", false, "sweep all calls for all failures, and not only what is picked")
 
 // picked is what is swept each time.
-func picked(cause, often string) bool {
-	switch cause {
+func picked(failure, often string) bool {
+	switch failure {
 	case "cut before", "cut after", fmt.Sprint("code ", busy), fmt.Sprint("code ", forbidden):
 		return true
 	case "cancelled", "closed", "expired":
@@ -233,7 +208,7 @@ func TestEachRequestOfEachCallFails(t *testing.T) {
 	awaits, tried := make(map[[2]string]int), make(map[[2]string]int)
 	for name, s := range everyCall {
 		t.Run(name, func(t *testing.T) {
-			for kind, happens := range causes() {
+			for kind, happens := range sweepFailures() {
 				for often, policy := range policies {
 					if !*everySweep && !picked(kind, often) {
 						continue
@@ -259,37 +234,23 @@ func TestEachRequestOfEachCallFails(t *testing.T) {
 			}
 		})
 	}
-	table(t, "calls, awaits", awaits)
-	table(t, "calls, failed", tried)
+	kit.Tried(t, "calls, awaits", awaits)
+	kit.Tried(t, "calls, failed", tried)
 }
 
-// table prints what was tried, a line for each row; a leak would have failed the test.
-func table(t *testing.T, title string, tried map[[2]string]int) {
-	t.Helper()
-	total, last := 0, ""
-	for _, key := range slices.SortedFunc(maps.Keys(tried), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
-		if key[0] != last {
-			_, _ = fmt.Fprintf(t.Output(), "\nsweep: %s: %-18s", title, key[0])
-		}
-		_, _ = fmt.Fprintf(t.Output(), "  %s %d", key[1], tried[key])
-		total, last = total+tried[key], key[0]
-	}
-	_, _ = fmt.Fprintf(t.Output(), "\nsweep: %s: %d in all, 0 leaks\n", title, total)
-}
-
-func sweepCall(t *testing.T, s swept, policy retry.Policy, nth int, kind string, happens cause, once bool) (hit bool) {
+func sweepCall(t *testing.T, s swept, policy retry.Policy, nth int, kind string, happens kit.Failure, once bool) (hit bool) {
 	srv := zktest.Start(t, zktest.InMemory())
-	admin := connect(t, config(srv))
+	admin := kit.Connect(t, srv)
 	for _, path := range []string{"/s", "/s/old", "/s/old/a", "/s/old/a/c", "/s/old/b"} {
 		_, err := admin.Create(t.Context(), path, []byte("old"), framework.Persistent)
 		require.NoError(t, err)
 	}
-	c := connect(t, config(srv, func(cfg *framework.Config) { cfg.Retry = policy }))
+	c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.Retry = policy })
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
 	// What begins the next connection is not part of the call.
 	tries := func(r zktest.Request) bool { return r.Op != "connect" && r.Op != "setWatches" }
-	rule := srv.On(zktest.Match{Session: c.SessionID(), Nth: nth, Func: tries}, happens(c, srv, func() { cancel(errors.New("given up")) }))
+	rule := srv.On(zktest.Match{Session: c.SessionID(), Nth: nth, Func: tries}, happens(t, srv, c, func() { cancel(errors.New("given up")) }))
 	err := s.call(ctx, c)
 	rule.Remove()
 	hit = rule.Fired() > 0
@@ -302,8 +263,7 @@ func sweepCall(t *testing.T, s swept, policy retry.Policy, nth int, kind string,
 		require.ErrorContains(t, err, "given up")
 	}
 	require.NoError(t, c.Close())
-	assert.Empty(t, srv.Watches())
-	assert.Empty(t, srv.Ephemerals(0))
+	kit.NothingLeft(t, srv)
 	return hit
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
@@ -79,7 +80,7 @@ func TestTLSNamesAsWritten(t *testing.T) {
 	_, port, err := net.SplitHostPort(srv.ConnectString())
 	require.NoError(t, err)
 	cfg := framework.Config{ConnectString: "localhost:" + port, TLS: &tls.Config{RootCAs: ca.pool()}}
-	_, err = connect(t, cfg).Create(t.Context(), "/a", nil, framework.Persistent)
+	_, err = kit.Dial(t, cfg).Create(t.Context(), "/a", nil, framework.Persistent)
 	require.NoError(t, err)
 	assert.Empty(t, cfg.TLS.ServerName, "the caller's configuration is left as it was")
 	assert.Zero(t, cfg.TLS.MinVersion)
@@ -93,5 +94,5 @@ func TestTLSNamesAsWritten(t *testing.T) {
 	assert.ErrorContains(t, err, "cannot validate certificate for 127.0.0.1")
 
 	cfg.TLS.ServerName = "localhost"
-	require.NoError(t, connect(t, cfg).Sync(t.Context(), "/"), "a name of the caller's own")
+	require.NoError(t, kit.Dial(t, cfg).Sync(t.Context(), "/"), "a name of the caller's own")
 }

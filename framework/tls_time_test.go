@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/listeners"
 	"github.com/paddock-zk/paddock/retry"
 	zktest "github.com/paddock-zk/paddock/testing"
@@ -45,7 +46,7 @@ func TestTLS(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ca := newAuthority(t)
 		srv := zktest.Start(t, zktest.InMemory(), zktest.TLS(serving(ca.issue("zk.test", time.Hour))))
-		c := connect(t, named(ca.pool(), map[string]*zktest.Server{"zk.test:2281": srv}))
+		c := kit.Dial(t, named(ca.pool(), map[string]*zktest.Server{"zk.test:2281": srv}))
 		next := states(t, c)
 		next(listeners.Connected)
 		_, err := c.Create(t.Context(), "/a", []byte("x"), framework.Ephemeral)
@@ -149,7 +150,7 @@ func TestTLSClientCertificate(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.TLS(server))
 		cfg := named(ca.pool(), map[string]*zktest.Server{"zk.test:2281": srv})
 		cfg.TLS.Certificates = []tls.Certificate{ca.issue("client.test", time.Hour)}
-		require.NoError(t, connect(t, cfg).Sync(t.Context(), "/"))
+		require.NoError(t, kit.Dial(t, cfg).Sync(t.Context(), "/"))
 	})
 }
 
@@ -164,7 +165,7 @@ func TestTLSOneGoodServer(t *testing.T) {
 		good, silent := start(ca.issue("good.test", time.Hour)), start(ca.issue("silent.test", time.Hour))
 		silent.Freeze()
 		defer silent.Thaw()
-		c := connect(t, named(ca.pool(), map[string]*zktest.Server{
+		c := kit.Dial(t, named(ca.pool(), map[string]*zktest.Server{
 			"good.test:2281": good, "silent.test:2281": silent, "plain.test:2281": zktest.Start(t, zktest.InMemory()),
 			"wrong.test:2281": start(ca.issue("other.test", time.Hour)), "expired.test:2281": start(ca.issue("expired.test", -time.Minute)),
 		}))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/framework/monitor"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/listeners"
 	"github.com/paddock-zk/paddock/retry"
 	zktest "github.com/paddock-zk/paddock/testing"
@@ -55,9 +56,9 @@ func TestTracerHearsOfCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
 		heard := new(calls)
-		cfg := config(srv)
+		cfg := kit.Config(srv)
 		cfg.Tracer, cfg.Retry, cfg.Namespace = heard, retry.ExponentialBackoff(time.Second, 3), "app"
-		c := connect(t, cfg)
+		c := kit.Dial(t, cfg)
 		require.NoError(t, c.EnsurePath(t.Context(), "/a"))
 		_, _, err := c.Get(t.Context(), "/none")
 		require.ErrorIs(t, err, framework.ErrNoNode)
@@ -86,10 +87,10 @@ func TestStatsThroughAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
 		heard := new(calls)
-		cfg := config(srv)
+		cfg := kit.Config(srv)
 		cfg.Tracer = heard
 		began := time.Now()
-		c := connect(t, cfg)
+		c := kit.Dial(t, cfg)
 		up := c.Stats()
 		assert.Equal(t, listeners.Connected, up.State)
 		assert.Equal(t, c.SessionID(), up.Session)

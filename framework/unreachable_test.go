@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
@@ -76,7 +77,7 @@ func TestServersThatAreNoUseBesideOneThatIs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			srv := zktest.Start(t)
 			var d dialled
-			c := connect(t, framework.Config{
+			c := kit.Dial(t, framework.Config{
 				ConnectString: useless + "," + srv.ConnectString(), ConnectTimeout: 200 * time.Millisecond, DialContext: d.DialContext,
 			})
 			id := c.SessionID()

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/retry"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -44,7 +45,7 @@ func TestLimitsOfConnectingAreNotTheCallers(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory())
 				srv.Freeze()
 				defer srv.Thaw()
-				cfg := config(srv, func(cfg *framework.Config) { cfg.Retry = retry.None() }, tc.change)
+				cfg := kit.Config(srv, func(cfg *framework.Config) { cfg.Retry = retry.None() }, tc.change)
 				c, err := framework.Start(cfg)
 				require.NoError(t, err)
 				defer func() { _ = c.Close() }()

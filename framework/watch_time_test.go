@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
@@ -20,7 +21,7 @@ func TestWatchGivenUpWhileASetterFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(10*time.Millisecond))
-				c := connect(t, config(srv))
+				c := kit.Connect(t, srv)
 				require.NoError(t, c.EnsurePath(t.Context(), "/a"))
 				_, _, first, err := c.GetW(t.Context(), "/a")
 				require.NoError(t, err)
@@ -45,7 +46,7 @@ func TestWatchGivenUpWhileASetterFails(t *testing.T) {
 func TestWatchesStopConcurrently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-		c := connect(t, config(srv))
+		c := kit.Connect(t, srv)
 		require.NoError(t, c.EnsurePath(t.Context(), "/a"))
 		done := make(chan struct{})
 		for i := range 50 {

@@ -13,13 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/locks"
 )
 
 func TestBreak(t *testing.T) {
 	s := newShell(t)
 	first, second := s.client(t), s.client(t)
-	held := hold(t, locks.NewInterProcessMutex(first, "/locks/orders", locks.NodeData([]byte("stuck"))))
+	held := kit.Hold(t, locks.NewInterProcessMutex(first, "/locks/orders", locks.NodeData([]byte("stuck"))))
 	s.wait(t, locks.NewInterProcessMutex(second, "/locks/orders"), "/locks/orders", 2)
 
 	code, out, errs := s.run(t, "break", "/locks/orders")
@@ -40,8 +41,8 @@ func TestBreak(t *testing.T) {
 func TestBreakOneParticipant(t *testing.T) {
 	s := newShell(t)
 	first, second := s.client(t), s.client(t)
-	held := hold(t, locks.NewInterProcessSemaphore(first, "/sem", 2))
-	other := hold(t, locks.NewInterProcessSemaphore(second, "/sem", 2))
+	held := kit.Hold(t, locks.NewInterProcessSemaphore(first, "/sem", 2))
+	other := kit.Hold(t, locks.NewInterProcessSemaphore(second, "/sem", 2))
 	out := s.ok(t, "break", "--yes", "--json", held.Path())
 	done := decode[[]map[string]any](t, out)
 	require.Len(t, done, 1)
@@ -68,7 +69,7 @@ func TestBreakRefusesWhatIsNoLock(t *testing.T) {
 	there, _, err := client.Exists(t.Context(), "/app/config")
 	require.NoError(t, err)
 	assert.True(t, there)
-	hold(t, locks.NewInterProcessMutex(client, "/locks/orders"))
+	kit.Hold(t, locks.NewInterProcessMutex(client, "/locks/orders"))
 	code, _, _ := s.run(t, "break", "--yes", "/locks/orders/x-lock-0000000009")
 	assert.Equal(t, exitNotFound, code)
 	code, _, _ = s.run(t, "break", "--yes", "--all", "/locks/orders/x-lock-0000000009")

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -77,10 +78,10 @@ func TestDoctorOfACluster(t *testing.T) {
 
 func TestDoctorFindsProblems(t *testing.T) {
 	s := newShell(t, zktest.FourLetterWords())
-	owner, err := framework.Connect(t.Context(), framework.Config{ConnectString: s.ConnectString(), Auth: []framework.Auth{{Scheme: "digest", Data: []byte("me:secret")}}})
-	require.NoError(t, err)
-	defer owner.Close()
-	_, err = owner.Create(t.Context(), "/mine", []byte{}, framework.Persistent, framework.ACLs(framework.ACL{Perms: 31, Scheme: "auth"}))
+	owner := kit.Connect(t, s, func(cfg *framework.Config) {
+		cfg.Auth = []framework.Auth{{Scheme: "digest", Data: []byte("me:secret")}}
+	})
+	_, err := owner.Create(t.Context(), "/mine", []byte{}, framework.Persistent, framework.ACLs(framework.ACL{Perms: 31, Scheme: "auth"}))
 	require.NoError(t, err)
 	_, err = owner.Create(t.Context(), "/readable", []byte{}, framework.Persistent, framework.ACLs(framework.ACL{Perms: 1, Scheme: "world", ID: "anyone"}))
 	require.NoError(t, err)
@@ -107,7 +108,7 @@ func TestDoctorFindsProblems(t *testing.T) {
 	assert.Contains(t, s.ok(t, "doctor", "--auth", "digest:me:secret", "/mine/locks"), "read yes, create yes, delete yes (it is not there: these are the rights at /mine)")
 	assert.Contains(t, s.ok(t, "doctor"), "srvr is not in its 4lw.commands.whitelist")
 
-	hold(t, locks.NewInterProcessMutex(s.client(t), "/held"))
+	kit.Hold(t, locks.NewInterProcessMutex(s.client(t), "/held"))
 	h := decode[shownHealth](t, s.ok(t, "doctor", "--json", "/held"))
 	assert.True(t, h.Rights.Create)
 	assert.Nil(t, h.Clock, "nothing is put into a queue")

@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -139,7 +139,7 @@ func TestLockTellsTheCommandOfTheLock(t *testing.T) {
 
 func TestLockThatSomebodyElseHas(t *testing.T) {
 	s := newShell(t)
-	hold(t, locks.NewInterProcessMutex(s.client(t), "/l"))
+	kit.Hold(t, locks.NewInterProcessMutex(s.client(t), "/l"))
 	for _, flag := range [][]string{{"--try"}, {"--wait", "50ms"}} {
 		code, out, errs := s.process(t, append(append([]string{"lock"}, flag...), "/l", "--", "echo", "ran")...)
 		assert.Equal(t, exitBusy, code, errs)
@@ -244,10 +244,7 @@ func TestCommandIsDeadBeforeTheNextOwner(t *testing.T) {
 			child := p.line()
 			time.Sleep(300 * time.Millisecond) //nolint:forbidigo // a process is watched
 			cut(s, p)
-			next, err := framework.Connect(t.Context(), framework.Config{ConnectString: s.ConnectString()})
-			require.NoError(t, err)
-			defer func() { assert.NoError(t, next.Close()) }()
-			h, err := locks.NewInterProcessMutex(next, "/l").Acquire(t.Context())
+			h, err := locks.NewInterProcessMutex(s.client(t), "/l").Acquire(t.Context())
 			require.NoError(t, err)
 			granted := time.Now()
 			assert.False(t, alive(t, child))

@@ -17,6 +17,7 @@ import (
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/lockview"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/leader"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
@@ -62,36 +63,13 @@ func (s *shell) ok(t *testing.T, args ...string) string {
 
 func (s *shell) client(t *testing.T) *framework.Client {
 	t.Helper()
-	client, err := framework.Connect(t.Context(), framework.Config{ConnectString: s.ConnectString()})
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, client.Close()) })
-	return client
-}
-
-// hold acquires a lock for as long as the test goes on.
-func hold(t *testing.T, lock locks.Lock) *locks.Hold {
-	t.Helper()
-	h, err := lock.Acquire(t.Context())
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = h.Release() })
-	return h
+	return kit.Connect(t, s)
 }
 
 // wait queues for a lock, and returns when n nodes stand below a path.
 func (s *shell) wait(t *testing.T, lock locks.Lock, path string, n int) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if h, err := lock.Acquire(ctx); err == nil {
-			_ = h.Release()
-		}
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-done
-	})
+	kit.Queue(t, lock)
 	limited, stop := context.WithTimeout(t.Context(), 10*time.Second)
 	defer stop()
 	require.NoError(t, s.WaitChildren(limited, path, n))
@@ -117,7 +95,7 @@ type shownQueue struct {
 func TestWhoOfAMutex(t *testing.T) {
 	s := newShell(t)
 	first, second := s.client(t), s.client(t)
-	held := hold(t, locks.NewInterProcessMutex(first, "/locks/orders", locks.NodeData([]byte("orders-1 \x1b[2Jpid 7"))))
+	held := kit.Hold(t, locks.NewInterProcessMutex(first, "/locks/orders", locks.NodeData([]byte("orders-1 \x1b[2Jpid 7"))))
 	s.wait(t, locks.NewInterProcessMutex(second, "/locks/orders", locks.NodeData([]byte("orders-2"))), "/locks/orders", 2)
 
 	q := decode[shownQueue](t, s.ok(t, "who", "/locks/orders", "--json"))
@@ -143,7 +121,7 @@ func TestWhoOfOtherKinds(t *testing.T) {
 	s := newShell(t)
 	client, other := s.client(t), s.client(t)
 	rw := locks.NewInterProcessReadWriteLock(client, "/rw")
-	hold(t, rw.ReadLock())
+	kit.Hold(t, rw.ReadLock())
 	s.wait(t, rw.WriteLock(), "/rw", 2)
 	s.wait(t, locks.NewInterProcessReadWriteLock(other, "/rw").ReadLock(), "/rw", 3)
 	q := decode[shownQueue](t, s.ok(t, "who", "--json", "/rw"))
@@ -153,8 +131,8 @@ func TestWhoOfOtherKinds(t *testing.T) {
 	assert.Equal(t, q.Participants[0].Node, q.Participants[1].Behind)
 	assert.Equal(t, q.Participants[1].Node, q.Participants[2].Behind, "a reader waits for the writer ahead")
 
-	hold(t, locks.NewInterProcessSemaphore(client, "/sem", 2))
-	hold(t, locks.NewInterProcessSemaphore(client, "/sem", 2))
+	kit.Hold(t, locks.NewInterProcessSemaphore(client, "/sem", 2))
+	kit.Hold(t, locks.NewInterProcessSemaphore(client, "/sem", 2))
 	s.wait(t, locks.NewInterProcessSemaphore(other, "/sem", 2), "/sem/locks", 1)
 	q = decode[shownQueue](t, s.ok(t, "who", "--json", "--semaphore", "2", "/sem"))
 	assert.Equal(t, "semaphore", q.Kind)
@@ -177,7 +155,7 @@ func TestWhoOfOtherKinds(t *testing.T) {
 	assert.Equal(t, term.Number(), q.Participants[0].Token)
 	assert.Contains(t, s.ok(t, "who", "/election"), "1. leads  node-a\n")
 
-	hold(t, locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(client, "/a"), locks.NewInterProcessMutex(client, "/b")))
+	kit.Hold(t, locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(client, "/a"), locks.NewInterProcessMutex(client, "/b")))
 	a, b := decode[shownQueue](t, s.ok(t, "who", "--json", "/a")), decode[shownQueue](t, s.ok(t, "who", "--json", "/b"))
 	assert.True(t, a.Participants[0].Multilock)
 	assert.NotEmpty(t, a.Participants[0].Owner)
@@ -204,8 +182,8 @@ func TestWhoOfWhatIsNoQueue(t *testing.T) {
 func TestTreeLsGet(t *testing.T) {
 	s := newShell(t)
 	client := s.client(t)
-	hold(t, locks.NewInterProcessMutex(client, "/app/locks/orders"))
-	hold(t, locks.NewInterProcessSemaphoreMutex(client, "/app/locks/single"))
+	kit.Hold(t, locks.NewInterProcessMutex(client, "/app/locks/orders"))
+	kit.Hold(t, locks.NewInterProcessSemaphoreMutex(client, "/app/locks/single"))
 	_, err := client.Create(t.Context(), "/app/config", []byte("a\x1bb\n"), framework.Persistent)
 	require.NoError(t, err)
 
@@ -231,10 +209,8 @@ func TestExitCodes(t *testing.T) {
 	s := newShell(t)
 	client := s.client(t)
 	secret := framework.Auth{Scheme: "digest", Data: []byte("me:secret")}
-	owner, err := framework.Connect(t.Context(), framework.Config{ConnectString: s.ConnectString(), Auth: []framework.Auth{secret}})
-	require.NoError(t, err)
-	defer owner.Close()
-	_, err = owner.Create(t.Context(), "/mine", []byte("x"), framework.Persistent, framework.ACLs(framework.ACL{Perms: 31, Scheme: "auth"}))
+	owner := kit.Connect(t, s, func(cfg *framework.Config) { cfg.Auth = []framework.Auth{secret} })
+	_, err := owner.Create(t.Context(), "/mine", []byte("x"), framework.Persistent, framework.ACLs(framework.ACL{Perms: 31, Scheme: "auth"}))
 	require.NoError(t, err)
 	_, err = client.Create(t.Context(), "/open", nil, framework.Persistent)
 	require.NoError(t, err)

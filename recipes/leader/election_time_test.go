@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/leader"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
@@ -73,8 +74,8 @@ func soon(t *testing.T, next <-chan *leader.Term) *leader.Term {
 func TestTermAfterTerm(t *testing.T) {
 	both(t, func(t *testing.T, stand func(*framework.Client, ...leader.Option) candidate, kind string) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, srv)
-		a, b := stand(c, leader.ID("a")), stand(connect(t, srv), leader.ID("b"))
+		c := kit.Connect(t, srv)
+		a, b := stand(c, leader.ID("a")), stand(kit.Connect(t, srv), leader.ID("b"))
 		assert.Equal(t, "a", a.ID())
 		assert.Equal(t, "/e", a.Path())
 		first, err := a.Await(t.Context())
@@ -104,8 +105,7 @@ func TestTermAfterTerm(t *testing.T) {
 		assert.Equal(t, all[1].Number, next.Number())
 		require.NoError(t, next.Release())
 		synctest.Wait()
-		assert.Empty(t, srv.Ephemerals(0))
-		assert.Empty(t, srv.Watches())
+		kit.NothingLeft(t, srv)
 	})
 }
 
@@ -114,17 +114,17 @@ func TestTermAfterTerm(t *testing.T) {
 func TestACandidateInTheMiddleLeaves(t *testing.T) {
 	both(t, func(t *testing.T, stand func(*framework.Client, ...leader.Option) candidate, _ string) {
 		srv := zktest.Start(t, zktest.InMemory())
-		first, err := stand(connect(t, srv)).Await(t.Context())
+		first, err := stand(kit.Connect(t, srv)).Await(t.Context())
 		require.NoError(t, err)
 		middle, leave := context.WithCancel(t.Context())
 		left := make(chan error, 1)
-		second := stand(connect(t, srv))
+		second := stand(kit.Connect(t, srv))
 		go func() {
 			_, err := second.Await(middle)
 			left <- err
 		}()
 		time.Sleep(time.Second)
-		last := stands(t.Context(), t, stand(connect(t, srv)))
+		last := stands(t.Context(), t, stand(kit.Connect(t, srv)))
 		time.Sleep(time.Second)
 		leave()
 		require.ErrorIs(t, <-left, context.Canceled)
@@ -140,9 +140,9 @@ func TestACandidateInTheMiddleLeaves(t *testing.T) {
 func TestASelectorStandsWithAMutex(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		hold, err := locks.NewInterProcessMutex(connect(t, srv), "/e").Acquire(t.Context())
+		hold, err := locks.NewInterProcessMutex(kit.Connect(t, srv), "/e").Acquire(t.Context())
 		require.NoError(t, err)
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		_, err = leader.NewLatch(c, "/e").Await(t.Context())
 		require.ErrorIs(t, err, locks.ErrInvalidLock, "the path is a mutex's")
 		next := stands(t.Context(), t, leader.NewSelector(c, "/e"))
@@ -158,9 +158,9 @@ func TestASelectorStandsWithAMutex(t *testing.T) {
 func TestRoundTrips(t *testing.T) {
 	both(t, func(t *testing.T, stand func(*framework.Client, ...leader.Option) candidate, _ string) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		require.NoError(t, c.EnsurePath(t.Context(), "/e"))
-		a, b := stand(c), stand(connect(t, srv))
+		a, b := stand(c), stand(kit.Connect(t, srv))
 		time.Sleep(time.Second) // the session is young: its lease is to be proved first
 		began := time.Now()
 		first, err := a.Await(t.Context())
@@ -196,7 +196,7 @@ var faults = map[string]func(t *testing.T, srv *zktest.Server, c *framework.Clie
 	},
 	"node deleted": func(t *testing.T, srv *zktest.Server, _ *framework.Client, term *leader.Term) error {
 		t.Helper()
-		require.NoError(t, connect(t, srv).Delete(t.Context(), term.Path(), framework.AnyVersion))
+		require.NoError(t, kit.Connect(t, srv).Delete(t.Context(), term.Path(), framework.AnyVersion))
 		return locks.ErrNodeDeleted
 	},
 	"close": func(t *testing.T, _ *zktest.Server, c *framework.Client, _ *leader.Term) error {
@@ -213,10 +213,10 @@ func TestTheNextLeaderAfterAFault(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			both(t, func(t *testing.T, stand func(*framework.Client, ...leader.Option) candidate, _ string) {
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-				c := connect(t, srv)
+				c := kit.Connect(t, srv)
 				first, err := stand(c).Await(t.Context())
 				require.NoError(t, err)
-				next := stands(t.Context(), t, stand(connect(t, srv)))
+				next := stands(t.Context(), t, stand(kit.Connect(t, srv)))
 				time.Sleep(time.Minute)
 				var ended time.Time
 				stop := context.AfterFunc(first.Context(), func() { ended = time.Now() })
@@ -244,7 +244,7 @@ func TestTheNextLeaderAfterAFault(t *testing.T) {
 func TestATransactionOfATermThatIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		term, err := leader.NewLatch(c, "/e").Await(t.Context())
 		require.NoError(t, err)
 		tx := term.Transaction()
@@ -252,7 +252,7 @@ func TestATransactionOfATermThatIsOver(t *testing.T) {
 		_, err = tx.Commit(t.Context())
 		require.NoError(t, err)
 		tx = term.Transaction()
-		require.NoError(t, connect(t, srv).Delete(t.Context(), term.Path(), framework.AnyVersion))
+		require.NoError(t, kit.Connect(t, srv).Delete(t.Context(), term.Path(), framework.AnyVersion))
 		tx.Create("/late", nil, framework.Persistent)
 		_, err = tx.Commit(t.Context())
 		require.ErrorIs(t, err, locks.ErrFenced)
@@ -277,9 +277,9 @@ func TestGivingUpToStand(t *testing.T) {
 		t.Run(fault.name, func(t *testing.T) {
 			both(t, func(t *testing.T, stand func(*framework.Client, ...leader.Option) candidate, _ string) {
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-				first, err := stand(connect(t, srv)).Await(t.Context())
+				first, err := stand(kit.Connect(t, srv)).Await(t.Context())
 				require.NoError(t, err)
-				c := connect(t, srv)
+				c := kit.Connect(t, srv)
 				srv.On(zktest.Match{Session: c.SessionID(), Op: "create2", Nth: 1}, fault.fault)
 				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 				defer cancel()
@@ -297,7 +297,7 @@ func TestGivingUpToStand(t *testing.T) {
 func TestALostReplyAtCreation(t *testing.T) {
 	both(t, func(t *testing.T, stand func(*framework.Client, ...leader.Option) candidate, _ string) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		require.NoError(t, c.EnsurePath(t.Context(), "/e"))
 		srv.On(zktest.Match{Session: c.SessionID(), Op: "create2", Nth: 1}, zktest.CutAfter())
 		srv.On(zktest.Match{Session: c.SessionID(), Op: "multi", Nth: 1}, zktest.CutAfter())
@@ -313,7 +313,7 @@ func TestALostReplyAtCreation(t *testing.T) {
 func TestNoAuth(t *testing.T) {
 	both(t, func(t *testing.T, stand func(*framework.Client, ...leader.Option) candidate, _ string) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		_, err := c.Create(t.Context(), "/e", nil, framework.Persistent, framework.ACLs(zk.WorldACL(zk.PermRead)...))
 		require.NoError(t, err)
 		_, err = stand(c).Await(t.Context())
@@ -328,9 +328,9 @@ func TestNoAuth(t *testing.T) {
 func TestASuspendedConnection(t *testing.T) {
 	both(t, func(t *testing.T, stand func(*framework.Client, ...leader.Option) candidate, _ string) {
 		srv := zktest.Start(t, zktest.InMemory())
-		keeps, err := stand(connect(t, srv)).Await(t.Context())
+		keeps, err := stand(kit.Connect(t, srv)).Await(t.Context())
 		require.NoError(t, err)
-		ends, err := leader.NewLatch(connect(t, srv), "/other", leader.EndOnSuspended()).Await(t.Context())
+		ends, err := leader.NewLatch(kit.Connect(t, srv), "/other", leader.EndOnSuspended()).Await(t.Context())
 		require.NoError(t, err)
 		srv.Refuse()
 		srv.DisconnectAll()
@@ -354,12 +354,12 @@ func TestASuspendedConnection(t *testing.T) {
 func TestALockUnderATerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		term, err := leader.NewLatch(c, "/e").Await(t.Context())
 		require.NoError(t, err)
 		hold, err := locks.NewInterProcessMutex(c, "/l").Acquire(term.Context())
 		require.NoError(t, err)
-		next := stands(t.Context(), t, leader.NewLatch(connect(t, srv), "/e"))
+		next := stands(t.Context(), t, leader.NewLatch(kit.Connect(t, srv), "/e"))
 		time.Sleep(time.Second)
 		// The reply comes late, so that the next leader begins before Release returns.
 		srv.On(zktest.Match{Session: c.SessionID(), Op: "delete", Nth: 1}, zktest.CutAfter())
@@ -377,7 +377,7 @@ func TestALockUnderATerm(t *testing.T) {
 // A context of a term cannot wait for the next one.
 func TestAwaitUnderATerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		latch := leader.NewLatch(connect(t, zktest.Start(t, zktest.InMemory())), "/e")
+		latch := leader.NewLatch(kit.Connect(t, zktest.Start(t, zktest.InMemory())), "/e")
 		assert.Nil(t, latch.Term())
 		term, err := latch.Await(t.Context())
 		require.NoError(t, err)
@@ -403,7 +403,7 @@ func TestNoHerd(t *testing.T) {
 		var wg sync.WaitGroup
 		led := make(map[string]int) // guarded by leading
 		for i := range candidates {
-			latch := leader.NewLatch(connect(t, srv), "/e", leader.ID(fmt.Sprint(i)))
+			latch := leader.NewLatch(kit.Connect(t, srv), "/e", leader.ID(fmt.Sprint(i)))
 			wg.Go(func() {
 				err := latch.Run(ctx, func(_ context.Context, term *leader.Term) error {
 					j.begins(term)
@@ -432,8 +432,7 @@ func TestNoHerd(t *testing.T) {
 		}
 		assert.Len(t, led, candidates)
 		synctest.Wait()
-		assert.Empty(t, srv.Ephemerals(0))
-		assert.Empty(t, srv.Watches())
+		kit.NothingLeft(t, srv)
 	})
 }
 
@@ -447,7 +446,7 @@ func TestTermsThroughFaults(t *testing.T) {
 		var wg sync.WaitGroup
 		var clients []*framework.Client
 		for range 5 {
-			c := connect(t, srv)
+			c := kit.Connect(t, srv)
 			clients = append(clients, c)
 			wg.Go(func() {
 				err := stand(c).Run(ctx, func(ctx context.Context, term *leader.Term) error {
@@ -495,8 +494,7 @@ func TestTermsThroughFaults(t *testing.T) {
 		cancel()
 		wg.Wait()
 		time.Sleep(time.Minute)
-		assert.Empty(t, srv.Ephemerals(0))
-		assert.Empty(t, srv.Watches())
+		kit.NothingLeft(t, srv)
 	})
 }
 
@@ -504,7 +502,7 @@ func TestTermsThroughFaults(t *testing.T) {
 func TestBadCandidates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		for want, latch := range map[string]*leader.Latch{
 			"no client":              leader.NewLatch(nil, "/e"),
 			"the root belongs":       leader.NewLatch(c, "/"),
@@ -567,7 +565,7 @@ func TestZeroTerm(t *testing.T) {
 // Two candidates of one process have ids of their own.
 func TestDefaultIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := connect(t, zktest.Start(t, zktest.InMemory()))
+		c := kit.Connect(t, zktest.Start(t, zktest.InMemory()))
 		a, b := leader.NewLatch(c, "/e").ID(), leader.NewLatch(c, "/e").ID()
 		assert.NotEqual(t, a, b)
 		assert.Equal(t, a[:strings.LastIndexByte(a, '-')], b[:strings.LastIndexByte(b, '-')], "host and process")

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/leader"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -21,12 +22,12 @@ import (
 func TestACandidateThatIsIllWhenItsTurnComes(t *testing.T) {
 	both(t, func(t *testing.T, stand func(*framework.Client, ...leader.Option) candidate, _ string) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-		first, err := stand(connect(t, srv)).Await(t.Context())
+		first, err := stand(kit.Connect(t, srv)).Await(t.Context())
 		require.NoError(t, err)
 		var sick atomic.Bool
 		var checks, terms atomic.Int32
 		var weak candidate
-		weak = stand(connect(t, srv), leader.HealthCheck(time.Second, func(context.Context) error {
+		weak = stand(kit.Connect(t, srv), leader.HealthCheck(time.Second, func(context.Context) error {
 			checks.Add(1)
 			assert.False(t, terms.Load() == 0 && weak.Term() != nil, "no term has begun")
 			if sick.Load() {
@@ -46,7 +47,7 @@ func TestACandidateThatIsIllWhenItsTurnComes(t *testing.T) {
 		}()
 		time.Sleep(time.Minute)
 		assert.EqualValues(t, 1, checks.Load(), "before it stands, and not while it waits")
-		next := stands(t.Context(), t, stand(connect(t, srv)))
+		next := stands(t.Context(), t, stand(kit.Connect(t, srv)))
 		time.Sleep(time.Second)
 		sick.Store(true)
 		began := time.Now()
@@ -82,7 +83,7 @@ func TestAHealthCheckThatDoesNotReturn(t *testing.T) {
 					open := sync.OnceFunc(func() { close(gate) })
 					defer open()
 					var checks, checking atomic.Int32
-					latch := leader.NewLatch(connect(t, srv), "/e", leader.HealthCheck(time.Second, func(context.Context) error {
+					latch := leader.NewLatch(kit.Connect(t, srv), "/e", leader.HealthCheck(time.Second, func(context.Context) error {
 						assert.EqualValues(t, 1, checking.Add(1))
 						defer checking.Add(-1)
 						if checks.Add(1) >= first {
@@ -102,7 +103,7 @@ func TestAHealthCheckThatDoesNotReturn(t *testing.T) {
 						})
 					}()
 					synctest.Wait()
-					next := stands(t.Context(), t, leader.NewLatch(connect(t, srv), "/e"))
+					next := stands(t.Context(), t, leader.NewLatch(kit.Connect(t, srv), "/e"))
 					term := soon(t, next)
 					time.Sleep(time.Minute)
 					synctest.Wait()

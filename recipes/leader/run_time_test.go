@@ -15,6 +15,7 @@ import (
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/framework/monitor"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/leader"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	"github.com/paddock-zk/paddock/retry"
@@ -52,7 +53,7 @@ func (r *reports) get() []error {
 func TestWhatTheFunctionReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		told := reportsOf(c)
 		latch := leader.NewLatch(c, "/e", leader.BackOff(retry.NTimes(2, time.Minute)))
 		var began []time.Duration
@@ -91,7 +92,7 @@ func TestWhatTheFunctionReturns(t *testing.T) {
 func TestLeaving(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		told := reportsOf(c)
 		latch := leader.NewLatch(c, "/e")
 		require.NoError(t, latch.Run(t.Context(), func(context.Context, *leader.Term) error { return leader.ErrLeave }))
@@ -120,7 +121,7 @@ func TestAFunctionThatIgnoresItsContext(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory())
-				c := connect(t, srv)
+				c := kit.Connect(t, srv)
 				told := reportsOf(c)
 				latch := leader.NewLatch(c, "/e", leader.Grace(time.Minute))
 				ctx, cancel := context.WithCancel(t.Context())
@@ -134,7 +135,7 @@ func TestAFunctionThatIgnoresItsContext(t *testing.T) {
 				synctest.Wait()
 				term := latch.Term()
 				require.NotNil(t, term)
-				next := stands(t.Context(), t, leader.NewLatch(connect(t, srv), "/e"))
+				next := stands(t.Context(), t, leader.NewLatch(kit.Connect(t, srv), "/e"))
 				cancel()
 				time.Sleep(time.Minute - time.Second)
 				assert.Empty(t, told.get())
@@ -169,7 +170,7 @@ func TestAFunctionThatIgnoresItsContext(t *testing.T) {
 func TestAFunctionThatDoesNotReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		latch := leader.NewLatch(connect(t, srv), "/e", leader.BackOff(retry.None()))
+		latch := leader.NewLatch(kit.Connect(t, srv), "/e", leader.BackOff(retry.None()))
 		assert.PanicsWithValue(t, "oh", func() {
 			_ = latch.Run(t.Context(), func(context.Context, *leader.Term) error { panic("oh") })
 		})
@@ -191,7 +192,7 @@ func TestGivingWay(t *testing.T) {
 		var order []string
 		var wg sync.WaitGroup
 		for _, id := range []string{"a", "b"} {
-			latch := leader.NewSelector(connect(t, srv), "/e", leader.ID(id))
+			latch := leader.NewSelector(kit.Connect(t, srv), "/e", leader.ID(id))
 			wg.Go(func() {
 				assert.ErrorIs(t, latch.Run(ctx, func(ctx context.Context, term *leader.Term) error {
 					j.begins(term)
@@ -225,7 +226,7 @@ func TestHealthCheck(t *testing.T) {
 		var sick atomic.Bool
 		sick.Store(true)
 		var checking atomic.Int32
-		latch := leader.NewLatch(connect(t, srv), "/e", leader.HealthCheck(time.Second, func(ctx context.Context) error {
+		latch := leader.NewLatch(kit.Connect(t, srv), "/e", leader.HealthCheck(time.Second, func(ctx context.Context) error {
 			assert.EqualValues(t, 1, checking.Add(1))
 			defer checking.Add(-1)
 			until, ok := ctx.Deadline()
@@ -274,7 +275,7 @@ func TestHealthCheck(t *testing.T) {
 func TestRunEndsOnSuspended(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		latch := leader.NewLatch(connect(t, srv), "/e", leader.EndOnSuspended())
+		latch := leader.NewLatch(kit.Connect(t, srv), "/e", leader.EndOnSuspended())
 		ctx, cancel := context.WithCancel(t.Context())
 		var terms []*leader.Term
 		ran := make(chan error, 1)
@@ -319,11 +320,11 @@ func TestAFunctionThatReturnsAtOnce(t *testing.T) {
 				}), context.Canceled)
 			})
 		}
-		run(connect(t, srv), 0)
+		run(kit.Connect(t, srv), 0)
 		time.Sleep(10 * time.Second)
 		assert.InDelta(t, 100, terms[0].Load(), 5, "ten in a second")
-		run(connect(t, srv), 1)
-		run(connect(t, srv), 2)
+		run(kit.Connect(t, srv), 1)
+		run(kit.Connect(t, srv), 2)
 		time.Sleep(10 * time.Second)
 		assert.InDelta(t, 200, terms[0].Load(), 10, "whoever else stands")
 		assert.InDelta(t, 100, terms[1].Load(), 5)
@@ -331,7 +332,7 @@ func TestAFunctionThatReturnsAtOnce(t *testing.T) {
 		cancel()
 		wg.Wait()
 		count, began := 0, time.Now()
-		for term, err := range leader.NewLatch(connect(t, srv), "/e").Terms(t.Context()) {
+		for term, err := range leader.NewLatch(kit.Connect(t, srv), "/e").Terms(t.Context()) {
 			require.NoError(t, err)
 			require.NoError(t, term.Context().Err())
 			if count++; count == 11 {
@@ -362,8 +363,8 @@ func (d *deleter) End(ctx context.Context, op monitor.Operation, r monitor.Resul
 func TestATermThatIsLostAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		d := &deleter{by: connect(t, srv)}
-		c := connect(t, srv, func(cfg *framework.Config) { cfg.Tracer = d })
+		d := &deleter{by: kit.Connect(t, srv)}
+		c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.Tracer = d })
 		latch := leader.NewLatch(c, "/e")
 		d.left.Store(1)
 		_, err := latch.Await(t.Context())

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/leader"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
@@ -49,60 +50,17 @@ var sweptElections = map[string]sweptElection{
 	"selector, alone": {selector: true, alone: true},
 }
 
-// failure is something that happens at a request of the candidate's.
-type failure struct {
-	// fault is what happens. stop is what ends the context of the candidate.
-	fault func(t *testing.T, srv *zktest.Server, c *framework.Client, stop func()) zktest.Fault
-	// survived is whether the candidate goes on to the end of its life in spite of it.
-	survived bool
-	// forced is whether it can end a term so that the servers do not wait for its leader.
-	forced bool
-	// at is at which requests it can happen; nil for all.
-	at func(zktest.Request) bool
+// survived is whether a candidate goes on to the end of its life in spite of a failure.
+func survived(failure string) bool {
+	switch failure {
+	case "cut before", "cut after", "part of the reply", "expired", "nodes deleted":
+		return true
+	}
+	return false
 }
 
-func always(f zktest.Fault) func(*testing.T, *zktest.Server, *framework.Client, func()) zktest.Fault {
-	return func(*testing.T, *zktest.Server, *framework.Client, func()) zktest.Fault { return f }
-}
-
-// failures are the ways in which a request can fail. It is cut before or after it was
-// applied, its reply is cut short, or it is refused with one of the codes that a
-// client can see. Or meanwhile the caller gives up, the client is closed, its session
-// expires or an operator deletes its nodes.
-func failures() map[string]failure {
-	all := map[string]failure{
-		"cut before":        {fault: always(zktest.CutBefore()), survived: true},
-		"cut after":         {fault: always(zktest.CutAfter()), survived: true},
-		"part of the reply": {fault: always(zktest.CutReply(7)), survived: true},
-		"cancelled": {fault: func(_ *testing.T, _ *zktest.Server, _ *framework.Client, stop func()) zktest.Fault {
-			return zktest.Call(func(zktest.Request) { stop() })
-		}},
-		"closed": {fault: func(_ *testing.T, _ *zktest.Server, c *framework.Client, _ func()) zktest.Fault {
-			return zktest.Call(func(zktest.Request) { go func() { _ = c.Close() }() })
-		}},
-		"expired": {survived: true, forced: true, fault: func(_ *testing.T, srv *zktest.Server, c *framework.Client, _ func()) zktest.Fault {
-			id := c.SessionID()
-			return zktest.Call(func(zktest.Request) { _ = srv.ExpireSession(id) })
-		}},
-		"nodes deleted": {survived: true, forced: true, fault: func(t *testing.T, srv *zktest.Server, c *framework.Client, _ func()) zktest.Fault {
-			t.Helper()
-			id, operator := c.SessionID(), connect(t, srv)
-			return zktest.Call(func(zktest.Request) {
-				for _, node := range srv.Ephemerals(id) {
-					_ = operator.Delete(context.Background(), node, framework.AnyVersion)
-				}
-			})
-		}},
-	}
-	for _, code := range []int32{-4, -5, -6, -7, -8, -101, -102, -110, -112, -118, -119, -122, -127} {
-		f := failure{fault: always(zktest.Fail(code))}
-		if code == -101 { // nothing can be done about a server that says of a node it has that it is gone
-			f.at = func(r zktest.Request) bool { return r.Op != "delete" && r.Op != "multi" }
-		}
-		all[fmt.Sprint("code ", code)] = f
-	}
-	return all
-}
+// forced is whether a failure can end a term so that the servers do not wait for its leader.
+func forced(failure string) bool { return failure == "expired" || failure == "nodes deleted" }
 
 // picked is what is swept in full each time.
 func picked(failure, kind string) bool {
@@ -118,7 +76,7 @@ func TestEachRequestOfAnElectionFails(t *testing.T) {
 		_, err := fmt.Sscanf(*everySweep, "%d/%d", &part, &parts)
 		require.NoError(t, err)
 	}
-	all, total := failures(), 0
+	all, total := kit.Failures(), 0
 	for i, name := range slices.Sorted(maps.Keys(all)) {
 		for k, kind := range slices.Sorted(maps.Keys(sweptElections)) {
 			if *everySweep == "" && !picked(name, kind) {
@@ -130,7 +88,7 @@ func TestEachRequestOfAnElectionFails(t *testing.T) {
 					if (i+k+nth)%parts != part%parts {
 						continue
 					}
-					synctest.Test(t, func(t *testing.T) { hit = sweepLife(t, sweptElections[kind], nth, all[name]) })
+					synctest.Test(t, func(t *testing.T) { hit = sweepLife(t, sweptElections[kind], nth, name, all[name]) })
 					if t.Failed() {
 						t.Fatalf("at request %d", nth)
 					}
@@ -149,13 +107,13 @@ func TestEachRequestOfAnElectionFails(t *testing.T) {
 
 // sweepLife lives one life of a candidate, and has something happen at one request of
 // it. It returns false if there was no such request.
-func sweepLife(t *testing.T, e sweptElection, nth int, happens failure) (hit bool) {
+func sweepLife(t *testing.T, e sweptElection, nth int, name string, happens kit.Failure) (hit bool) {
 	t.Helper()
 	srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-	c, other := connect(t, srv), connect(t, srv)
+	c, other := kit.Connect(t, srv), kit.Connect(t, srv)
 	require.NoError(t, c.EnsurePath(t.Context(), "/e"))
 	j := &judge{t: t}
-	j.force(happens.forced)
+	j.force(forced(name))
 	others, stopOthers := context.WithCancel(t.Context())
 	defer stopOthers()
 	var wg sync.WaitGroup
@@ -165,14 +123,11 @@ func sweepLife(t *testing.T, e sweptElection, nth int, happens failure) (hit boo
 	}
 	ctx, stop := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer stop()
-	matches := func(r zktest.Request) bool {
-		return r.Op != "ping" && r.Op != "connect" && (happens.at == nil || happens.at(r))
-	}
-	planned := srv.On(zktest.Match{Session: c.SessionID(), Nth: nth, Func: matches}, happens.fault(t, srv, c, stop))
+	planned := srv.On(zktest.Match{Session: c.SessionID(), Nth: nth, Func: kit.At(name)}, happens(t, srv, c, stop))
 	began := time.Now()
 	err := life(ctx, c, e, j)
 	require.Less(t, time.Since(began), 5*time.Minute, "it does not come to an end: %v", err)
-	if happens.survived && !errors.Is(err, locks.ErrLockLost) { // which is the last term's, before it began
+	if survived(name) && !errors.Is(err, locks.ErrLockLost) { // which is the last term's, before it began
 		require.NoError(t, err, "a candidate goes on")
 	}
 	if e.alone {
@@ -184,8 +139,7 @@ func sweepLife(t *testing.T, e sweptElection, nth int, happens failure) (hit boo
 	stopOthers()
 	wg.Wait()
 	time.Sleep(45 * time.Second) // more than a session, and the longest pause of a background job
-	assert.Empty(t, srv.Ephemerals(0), "nodes left after %v", err)
-	assert.Empty(t, srv.Watches(), "watches left after %v", err)
+	kit.NothingLeft(t, srv, "after %v", err)
 	for now, work := stacks(), []string{"/recipes/leader.", "/recipes/locks.", "/recipes/internal/"}; len(work) > 0; work = work[1:] {
 		assert.NotContains(t, now, work[0], "goroutines left after %v", err)
 	}

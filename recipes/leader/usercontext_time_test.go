@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/leader"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -56,7 +57,7 @@ func eachOdd(t *testing.T, test func(t *testing.T, srv *zktest.Server, c *framew
 					srv := zktest.Start(t, zktest.InMemory())
 					ctx := &odd{Context: t.Context(), method: method, panics: panics, gate: make(chan struct{})}
 					defer ctx.normal()
-					test(t, srv, connect(t, srv), ctx)
+					test(t, srv, kit.Connect(t, srv), ctx)
 					synctest.Wait()
 				})
 			})
@@ -87,7 +88,7 @@ func TestAContextOfAnotherTypeAndTheEndOfATerm(t *testing.T) {
 			eachOdd(t, func(t *testing.T, srv *zktest.Server, c *framework.Client, ctx *odd) {
 				term, err := leader.NewLatch(c, "/e", leader.EndOnSuspended()).Await(ctx)
 				require.NoError(t, err)
-				next := stands(t.Context(), t, leader.NewLatch(connect(t, srv), "/e"))
+				next := stands(t.Context(), t, leader.NewLatch(kit.Connect(t, srv), "/e"))
 				time.Sleep(time.Second)
 				led := term.Context()
 				ctx.on.Store(true)
@@ -124,7 +125,7 @@ func TestAContextOfAnotherTypeAndRun(t *testing.T) {
 			})
 		})
 		synctest.Wait()
-		next := stands(t.Context(), t, leader.NewLatch(connect(t, srv), "/e"))
+		next := stands(t.Context(), t, leader.NewLatch(kit.Connect(t, srv), "/e"))
 		time.Sleep(time.Second)
 		ctx.on.Store(true)
 		sick.Store(true)

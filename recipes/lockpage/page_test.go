@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/lockpage"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
@@ -79,52 +80,14 @@ func (s *site) post(form url.Values, change ...func(*http.Request)) (int, string
 	return status, body
 }
 
-func connect(t *testing.T, srv *zktest.Server, change ...func(*framework.Config)) *framework.Client {
-	t.Helper()
-	cfg := framework.Config{ConnectString: srv.ConnectString()}
-	for _, fn := range change {
-		fn(&cfg)
-	}
-	c, err := framework.Connect(t.Context(), cfg)
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, c.Close()) })
-	return c
-}
-
-func hold(t *testing.T, lock locks.Lock) *locks.Hold {
-	t.Helper()
-	h, err := lock.Acquire(t.Context())
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = h.Release() })
-	return h
-}
-
-// wait queues for a lock until the test ends.
-func wait(t *testing.T, c *framework.Client, lock locks.Lock) {
-	t.Helper()
-	before := len(c.Waiters())
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if h, err := lock.Acquire(ctx); err == nil {
-			_ = h.Release()
-		}
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-done
-	})
-	require.Eventually(t, func() bool { return len(c.Waiters()) > before }, 5*time.Second, time.Millisecond)
-}
-
 const hostile = `<script>alert(1)</script>"'&` + "\x1b[2J\u202e"
 
 func TestPageOfAClient(t *testing.T) {
 	srv := zktest.Start(t)
-	c := connect(t, srv, func(cfg *framework.Config) { cfg.Namespace = "app" })
-	h := hold(t, locks.NewInterProcessMutex(c, "/locks/<b>", locks.NodeData([]byte(hostile))))
-	wait(t, c, locks.NewInterProcessMutex(c, "/locks/<b>", locks.NodeData([]byte(hostile))))
+	c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.Namespace = "app" })
+	h := kit.Hold(t, locks.NewInterProcessMutex(c, "/locks/<b>", locks.NodeData([]byte(hostile))))
+	kit.Queue(t, locks.NewInterProcessMutex(c, "/locks/<b>", locks.NodeData([]byte(hostile))))
+	require.Eventually(t, func() bool { return len(c.Waiters()) == 1 }, 5*time.Second, time.Millisecond)
 	s := serve(t, lockpage.Handler(c))
 	status, body := s.get("")
 	require.Equal(t, http.StatusOK, status)
@@ -171,7 +134,7 @@ func TestPageOfAClient(t *testing.T) {
 
 func TestPageRefusesWhatIsWrong(t *testing.T) {
 	srv := zktest.Start(t)
-	c := connect(t, srv)
+	c := kit.Connect(t, srv)
 	require.NoError(t, c.EnsurePath(t.Context(), "/mixed/x-lock-0000000001"))
 	require.NoError(t, c.EnsurePath(t.Context(), "/mixed/x-latch-0000000002"))
 	s := serve(t, lockpage.Handler(c))
@@ -197,9 +160,9 @@ var token = regexp.MustCompile(`name="token" value="([0-9a-f]{64})"`)
 
 func TestBreakOnThePage(t *testing.T) {
 	srv := zktest.Start(t)
-	c := connect(t, srv)
-	lock := locks.NewInterProcessMutex(connect(t, srv), "/l")
-	h := hold(t, lock)
+	c := kit.Connect(t, srv)
+	lock := locks.NewInterProcessMutex(kit.Connect(t, srv), "/l")
+	h := kit.Hold(t, lock)
 	admin := func(r *http.Request) bool { return r.Header.Get("X-User") != "guest" }
 	s := serve(t, lockpage.Handler(c, lockpage.AllowBreak(admin)))
 	_, body := s.get("?path=/l")
@@ -255,8 +218,8 @@ func TestBreakOnThePage(t *testing.T) {
 // is told with the status for it.
 func TestBreakByAProgram(t *testing.T) {
 	srv := zktest.Start(t)
-	h := hold(t, locks.NewInterProcessSemaphore(connect(t, srv), "/s", 2))
-	s := serve(t, lockpage.Handler(connect(t, srv), lockpage.AllowBreak(func(*http.Request) bool { return true })))
+	h := kit.Hold(t, locks.NewInterProcessSemaphore(kit.Connect(t, srv), "/s", 2))
+	s := serve(t, lockpage.Handler(kit.Connect(t, srv), lockpage.AllowBreak(func(*http.Request) bool { return true })))
 	_, body := s.get("?path=/s&leases=2")
 	found := token.FindStringSubmatch(body)
 	require.NotNil(t, found, body)
@@ -280,7 +243,7 @@ func TestBreakByAProgram(t *testing.T) {
 	<-h.Context().Done()
 	require.ErrorIs(t, h.Err(), locks.ErrLockLost)
 
-	again := hold(t, locks.NewInterProcessSemaphore(connect(t, srv), "/s", 2))
+	again := kit.Hold(t, locks.NewInterProcessSemaphore(kit.Connect(t, srv), "/s", 2))
 	form.Set("node", again.Path())
 	status, body = s.post(form)
 	assert.Equal(t, 200, status)
@@ -353,7 +316,7 @@ func BenchmarkPage(b *testing.B) {
 
 func TestPagesOfManyHolds(t *testing.T) {
 	srv := zktest.Start(t)
-	c := connect(t, srv)
+	c := kit.Connect(t, srv)
 	defer many(t, c, 250)()
 	require.Eventually(t, func() bool { return len(c.Waiters()) == 250 }, 10*time.Second, time.Millisecond)
 	s := serve(t, lockpage.Handler(c))

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -92,7 +93,7 @@ func TestManyLocksTakeOneRoundTrip(t *testing.T) {
 	const n = 60
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(batchTrip/2))
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		ensureLocks(t, c, n)
 		releaseAll(t, crowd(t.Context(), c, n)) // now it is known that the parents exist
 		before, stats := srv.Requests(), c.Stats()
@@ -123,7 +124,7 @@ func TestNobodyWaitsLongForOthers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(batchTrip/2))
-				c := connect(t, srv)
+				c := kit.Connect(t, srv)
 				ensureLocks(t, c, tc.n)
 				releaseAll(t, crowd(t.Context(), c, tc.n))
 				var wg sync.WaitGroup
@@ -154,7 +155,7 @@ func TestParentsOfManyLocksAreMadeTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(nearTrip/2))
 		acl := zk.DigestACL(zk.PermAll, "u", "p")
-		c := connect(t, srv, func(cfg *framework.Config) {
+		c := kit.Connect(t, srv, func(cfg *framework.Config) {
 			cfg.Auth = []framework.Auth{{Scheme: "digest", Data: []byte("u:p")}}
 			cfg.ACL = func(string) []framework.ACL { return acl }
 		})
@@ -192,7 +193,7 @@ func TestOneOfManyIsRefused(t *testing.T) {
 	const n, bad = 40, 17
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(nearTrip/2))
-		c, admin := connect(t, srv), connect(t, srv, func(cfg *framework.Config) {
+		c, admin := kit.Connect(t, srv), kit.Connect(t, srv, func(cfg *framework.Config) {
 			cfg.Auth = []framework.Auth{{Scheme: "digest", Data: []byte("u:p")}}
 		})
 		ensureLocks(t, c, n)
@@ -223,7 +224,7 @@ func TestTokensOfManyRise(t *testing.T) {
 	const n = 20
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(nearTrip/2))
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		ensureLocks(t, c, n)
 		var tokens [n][]int64 // of each lock, as its holders came
 		var wg sync.WaitGroup
@@ -257,7 +258,7 @@ func TestManyLocksOnAnOldServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(batchTrip/2))
 		cut := srv.On(zktest.Match{Op: "multiRead"}, zktest.CutBefore())
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		for range 4 {
 			releaseAll(t, crowd(t.Context(), c, n))
 		}
@@ -270,7 +271,7 @@ func TestManyLocksOnAnOldServer(t *testing.T) {
 func TestNoBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(batchTrip/2))
-		c := connect(t, srv, func(cfg *framework.Config) { cfg.NoBatches = true })
+		c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.NoBatches = true })
 		ensureLocks(t, c, 20)
 		before := srv.Requests()
 		releaseAll(t, crowd(t.Context(), c, 20))
@@ -288,7 +289,7 @@ func TestNoBatches(t *testing.T) {
 func batchSweep(t *testing.T, meddle func(*zktest.Server, *framework.Client) context.Context) {
 	const n = 8
 	srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-	c, other := connect(t, srv), connect(t, srv)
+	c, other := kit.Connect(t, srv), kit.Connect(t, srv)
 	require.NoError(t, c.EnsurePath(t.Context(), "/l"))
 	ensureLocks(t, c, n/2)
 	for i := range 2 {
@@ -315,8 +316,7 @@ func batchSweep(t *testing.T, meddle func(*zktest.Server, *framework.Client) con
 	wg.Wait()
 	require.NotEqual(t, errStuck, context.Cause(ctx))
 	time.Sleep(45 * time.Second) // more than a session, and the longest pause of a background job
-	assert.Empty(t, srv.Ephemerals(0))
-	assert.Empty(t, srv.Watches())
+	kit.NothingLeft(t, srv)
 	next, cancelNext := context.WithTimeout(t.Context(), time.Minute)
 	defer cancelNext()
 	releaseAll(t, crowd(next, other, n))
@@ -326,8 +326,8 @@ func batchSweep(t *testing.T, meddle func(*zktest.Server, *framework.Client) con
 func TestEachRequestOfABatchFails(t *testing.T) {
 	t.Parallel()
 	tried := make(map[[2]string]int)
-	for name, happens := range causes() {
-		tries := countedAt(name)
+	for name, happens := range kit.Failures() {
+		tries := kit.At(name)
 		if !*everySweep && !picked(name, "mutex", "acquire") {
 			continue
 		}
@@ -340,7 +340,7 @@ func TestEachRequestOfABatchFails(t *testing.T) {
 					batchSweep(t, func(srv *zktest.Server, c *framework.Client) context.Context {
 						ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 						t.Cleanup(cancel)
-						rule = srv.On(zktest.Match{Session: c.SessionID(), Nth: n + 1, Func: tries}, happens(t, c, srv, cancel))
+						rule = srv.On(zktest.Match{Session: c.SessionID(), Nth: n + 1, Func: tries}, happens(t, srv, c, cancel))
 						return ctx
 					})
 					hit = rule.Fired() > 0
@@ -350,7 +350,7 @@ func TestEachRequestOfABatchFails(t *testing.T) {
 			tried[[2]string{name, "batch"}] = n - 1
 		})
 	}
-	table(t, "batches, failed", tried)
+	kit.Tried(t, "batches, failed", tried)
 }
 
 // The caller gives up at any moment: also while its request waits for others.
@@ -373,7 +373,7 @@ func TestWithdrawnFromARefusedBatch(t *testing.T) {
 	const n, bad, gone = 20, 7, 11
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(nearTrip/2))
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		ensureLocks(t, c, n)
 		releaseAll(t, crowd(t.Context(), c, n))
 		require.NoError(t, c.Delete(t.Context(), nth(bad), framework.AnyVersion)) // refuses one batch
@@ -401,7 +401,7 @@ func TestWaitingForOthersEndsWithTheConnection(t *testing.T) {
 	const n = 20
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(nearTrip/2))
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		ensureLocks(t, c, n)
 		releaseAll(t, crowd(t.Context(), c, n))
 		srv.Freeze()
@@ -426,7 +426,7 @@ func TestReplyToABatchIsLost(t *testing.T) {
 	const n = 20
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(nearTrip/2))
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		ensureLocks(t, c, n)
 		releaseAll(t, crowd(t.Context(), c, n))
 		lost := srv.On(zktest.Match{Op: "multi", Session: c.SessionID(), Nth: 1, Func: func(r zktest.Request) bool { return len(r.Paths) > n/2 }}, zktest.CutAfter())

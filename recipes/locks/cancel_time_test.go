@@ -16,6 +16,7 @@ import (
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -29,7 +30,7 @@ func TestGivingUpLeavesNoWatch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory())
-				c, other := connect(t, srv), connect(t, srv)
+				c, other := kit.Connect(t, srv), kit.Connect(t, srv)
 				h, err := lock(other).Acquire(t.Context())
 				require.NoError(t, err)
 				time.Sleep(time.Second)
@@ -61,7 +62,7 @@ func TestWaitEndsAsTheLockIsGranted(t *testing.T) {
 	}
 	eachLock(t, func(t *testing.T, lock func(*framework.Client) locks.Lock) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(latency))
-		c, other := connect(t, srv), connect(t, srv)
+		c, other := kit.Connect(t, srv), kit.Connect(t, srv)
 		granteds := 0
 		for i, off := range offs {
 			h, err := lock(other).Acquire(t.Context())
@@ -145,7 +146,7 @@ func cancelledAtEachLook(t *testing.T, lock func(*framework.Client) locks.Lock, 
 	for n := int64(1); granted < 3 && !t.Failed(); n++ { // the last ones were cancelled too late
 		synctest.Test(t, func(t *testing.T) {
 			srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-			c := connect(t, srv, change)
+			c := kit.Connect(t, srv, change)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			w.trip = cancel
@@ -185,7 +186,7 @@ func TestPausesEndWithTheContext(t *testing.T) {
 			t.Run(name+" "+op, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					srv := zktest.Start(t, zktest.InMemory())
-					c := connect(t, srv)
+					c := kit.Connect(t, srv)
 					require.NoError(t, c.EnsurePath(t.Context(), "/l"))
 					rules := []*zktest.Rule{}
 					for _, code := range []int32{lost, busy} {
@@ -224,7 +225,7 @@ func TestTryAcquireIsOvertaken(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-				c, other := connect(t, srv), connect(t, srv)
+				c, other := kit.Connect(t, srv), kit.Connect(t, srv)
 				require.NoError(t, c.EnsurePath(t.Context(), "/l"))
 				h, err := lock(other).Acquire(t.Context()) // its parents are there from now on
 				require.NoError(t, err)
@@ -262,7 +263,7 @@ func TestTryAcquireOfAClosedClient(t *testing.T) {
 		for _, wait := range []time.Duration{-1, 0, 1, time.Second} {
 			t.Run(fmt.Sprint(name, " ", wait), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					c := connect(t, zktest.Start(t, zktest.InMemory()))
+					c := kit.Connect(t, zktest.Start(t, zktest.InMemory()))
 					require.NoError(t, c.Close())
 					h, err := lock(c).TryAcquire(t.Context(), wait)
 					require.ErrorIs(t, err, framework.ErrClosed)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/listeners"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
@@ -19,7 +20,7 @@ import (
 func TestReleaseWhileClosing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
 		require.NoError(t, err)
 		released := make(chan error, 1)
@@ -101,7 +102,7 @@ func TestCloseInEveryState(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-				c := connect(t, srv, func(cfg *framework.Config) {
+				c := kit.Connect(t, srv, func(cfg *framework.Config) {
 					cfg.SessionTimeout, cfg.LostAfter, cfg.CloseTimeout = 30*time.Second, 10*time.Second, 5*time.Second
 					if tc.change != nil {
 						tc.change(cfg)

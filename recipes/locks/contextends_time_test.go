@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	"github.com/paddock-zk/paddock/retry"
 	zktest "github.com/paddock-zk/paddock/testing"
@@ -40,7 +41,7 @@ func TestContextsEndBeforeTheLockIsGivenBack(t *testing.T) {
 			t.Run(name+"/"+way, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					srv := zktest.Start(t, zktest.InMemory())
-					c := connect(t, srv)
+					c := kit.Connect(t, srv)
 					h, err := lock(c).Acquire(t.Context())
 					require.NoError(t, err)
 					looked := endedWhenGiven(t, srv, c.SessionID(), allShown(t, h))
@@ -62,7 +63,7 @@ func TestContextsEndAlthoughTheReplyIsLate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(5*time.Millisecond))
-				c, other := connect(t, srv), connect(t, srv)
+				c, other := kit.Connect(t, srv), kit.Connect(t, srv)
 				h, err := lock(c).Acquire(t.Context())
 				require.NoError(t, err)
 				all := allShown(t, h)
@@ -91,7 +92,7 @@ func TestContextsOfAMemberEndBeforeItIsGivenBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory())
-				c := connect(t, srv)
+				c := kit.Connect(t, srv)
 				h, err := swept[name](c).Acquire(t.Context())
 				require.NoError(t, err)
 				first := h.Members()[0]
@@ -112,7 +113,7 @@ func TestContextsOfAMemberEndBeforeItIsGivenBack(t *testing.T) {
 func TestContextsOfALockOfYours(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		var all []context.Context
 		released := 0
 		theirs := whatever(func(time.Duration) (*locks.Hold, error) {
@@ -142,7 +143,7 @@ func TestContextsOfReenteredHolds(t *testing.T) {
 	for _, outerFirst := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			srv := zktest.Start(t, zktest.InMemory())
-			c := connect(t, srv)
+			c := kit.Connect(t, srv)
 			m := locks.NewInterProcessMutex(c, "/l")
 			outer, err := m.Acquire(t.Context())
 			require.NoError(t, err)
@@ -169,7 +170,7 @@ func TestContextsOfReenteredHolds(t *testing.T) {
 func TestContextGoesOnForTheHoldsBelow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		outer, err := locks.NewInterProcessMutex(c, "/a").Acquire(t.Context())
 		require.NoError(t, err)
 		inner, err := locks.NewInterProcessMutex(c, "/b").Acquire(outer.Context())
@@ -188,7 +189,7 @@ func TestContextGoesOnForTheHoldsBelow(t *testing.T) {
 func TestContextsEndBeforeAHandover(t *testing.T) {
 	eachExclusive(t, func(t *testing.T, lock func(c *framework.Client, opts ...locks.Option) locks.Lock) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		for range 10 {
 			h, err := lock(c).Acquire(t.Context())
 			require.NoError(t, err)
@@ -232,7 +233,7 @@ func TestContextsEndBeforeCommitAndRelease(t *testing.T) {
 			t.Run(name+"/"+what, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-					c := connect(t, srv, func(cfg *framework.Config) { cfg.Retry = retry.None() })
+					c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.Retry = retry.None() })
 					h, err := lock(c).Acquire(t.Context())
 					require.NoError(t, err)
 					all := allShown(t, h)
@@ -295,7 +296,7 @@ func staysHeld(t *testing.T, srv *zktest.Server, c *framework.Client, h *locks.H
 func TestContextsAndATransactionThatIsNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		m := locks.NewInterProcessMutex(c, "/l")
 		h, err := m.Acquire(t.Context())
 		require.NoError(t, err)
@@ -320,7 +321,7 @@ func TestContextsAndATransactionThatIsNotSent(t *testing.T) {
 func TestReentryAfterARefusedTransaction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		m := locks.NewInterProcessMutex(c, "/l")
 		h, err := m.Acquire(t.Context())
 		require.NoError(t, err)
@@ -356,13 +357,13 @@ func TestLossAroundARefusedTransaction(t *testing.T) {
 				time.Sleep(time.Minute)
 			},
 			"node": func(t *testing.T, srv *zktest.Server, _ *framework.Client, path string) {
-				assert.NoError(t, connect(t, srv).Delete(t.Context(), path, framework.AnyVersion))
+				assert.NoError(t, kit.Connect(t, srv).Delete(t.Context(), path, framework.AnyVersion))
 			},
 		} {
 			t.Run(fmt.Sprintf("%s, during: %v", name, during), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-					c := connect(t, srv)
+					c := kit.Connect(t, srv)
 					h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
 					require.NoError(t, err)
 					time.Sleep(time.Second) // so that its node is watched
@@ -401,7 +402,7 @@ func TestContextsGoOnBelowCommitAndRelease(t *testing.T) {
 	for _, refused := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			srv := zktest.Start(t, zktest.InMemory())
-			c := connect(t, srv)
+			c := kit.Connect(t, srv)
 			outer, err := locks.NewInterProcessMutex(c, "/a").Acquire(t.Context())
 			require.NoError(t, err)
 			inner, err := locks.NewInterProcessMutex(c, "/b").Acquire(outer.Context())
@@ -471,7 +472,7 @@ func TestContextsEndBeforeASessionIsGivenUp(t *testing.T) {
 					}
 					assert.Zero(t, going, "contexts that go on: %s", what)
 				}
-				c := connect(t, srv, func(cfg *framework.Config) {
+				c := kit.Connect(t, srv, func(cfg *framework.Config) {
 					cfg.SessionTimeout = 4 * time.Second
 					if name == "LostAfter" {
 						cfg.LostAfter = time.Second
@@ -533,7 +534,7 @@ func endsAfter(t *testing.T, at time.Duration, look func(h *locks.Hold)) (took t
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(2*time.Millisecond))
 		var last context.Context // to be ended
 		all := make([]context.Context, 20_000)
-		c := connect(t, srv, func(cfg *framework.Config) {
+		c := kit.Connect(t, srv, func(cfg *framework.Config) {
 			cfg.SessionTimeout = 4 * time.Second
 			cfg.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 				nc, err := srv.DialContext(ctx, network, addr)

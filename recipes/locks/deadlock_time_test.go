@@ -13,6 +13,7 @@ import (
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/session/nodename"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -27,13 +28,13 @@ func TestOrderedMultiLockYieldsToOwnersOfLaterLocks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(near))
-				stranger, nests, c := connect(t, srv), connect(t, srv), connect(t, srv)
+				stranger, nests, c := kit.Connect(t, srv), kit.Connect(t, srv), kit.Connect(t, srv)
 				outer, err := later(nests).Acquire(t.Context())
 				require.NoError(t, err)
 				b, err := locks.NewInterProcessMutex(stranger, "/b").Acquire(t.Context())
 				require.NoError(t, err)
 				m := locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, "/a"), locks.NewInterProcessMutex(c, "/b"), later(c))
-				multi := acquiring(t, m.Ordered())
+				multi := kit.Acquire(t, m.Ordered())
 				require.NoError(t, srv.WaitChildren(t.Context(), "/b", 2)) // it has /a
 				began := time.Now()
 				inner, err := locks.NewInterProcessMutex(nests, "/a").Acquire(outer.Context())
@@ -42,7 +43,7 @@ func TestOrderedMultiLockYieldsToOwnersOfLaterLocks(t *testing.T) {
 				require.NoError(t, inner.Release())
 				require.NoError(t, outer.Release())
 				require.NoError(t, b.Release())
-				require.NoError(t, (<-multi).Release())
+				require.NoError(t, multi.Soon().Release())
 			})
 		})
 	}
@@ -52,13 +53,13 @@ func TestOrderedMultiLockYieldsToOwnersOfLaterLocks(t *testing.T) {
 func TestMultiLocksOfOneClientKeepTheirPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(near))
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		lock := func(path string) locks.Lock { return locks.NewInterProcessMutex(c, path) }
 		b, err := lock("/b").Acquire(t.Context())
 		require.NoError(t, err)
-		var multis []<-chan *locks.Hold
+		var multis []*kit.Acquisition
 		for i := range 2 {
-			multis = append(multis, acquiring(t, locks.NewInterProcessMultiLock(lock("/a"), lock("/b"))))
+			multis = append(multis, kit.Acquire(t, locks.NewInterProcessMultiLock(lock("/a"), lock("/b"))))
 			require.NoError(t, srv.WaitChildren(t.Context(), "/b", i+2))
 		}
 		before := srv.Requests()["multi"]
@@ -66,7 +67,7 @@ func TestMultiLocksOfOneClientKeepTheirPlaces(t *testing.T) {
 		assert.Equal(t, before, srv.Requests()["multi"], "nobody yielded")
 		require.NoError(t, b.Release())
 		for _, got := range multis {
-			require.NoError(t, (<-got).Release())
+			require.NoError(t, got.Soon().Release())
 		}
 	})
 }
@@ -84,7 +85,7 @@ func TestTheYoungerOfTwoMultiLocksYields(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(near))
-				other, c := connect(t, srv), connect(t, srv)
+				other, c := kit.Connect(t, srv), kit.Connect(t, srv)
 				var now *framework.Stat
 				for range 2000 {
 					var err error
@@ -98,7 +99,7 @@ func TestTheYoungerOfTwoMultiLocksYields(t *testing.T) {
 					return created
 				}
 				queue("/b")
-				multi := acquiring(t, locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, "/a"), locks.NewInterProcessMutex(c, "/b")))
+				multi := kit.Acquire(t, locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, "/a"), locks.NewInterProcessMutex(c, "/b")))
 				require.NoError(t, srv.WaitChildren(t.Context(), "/b", 2))
 				theirs := path.Base(queue("/a"))
 				time.Sleep(15 * time.Millisecond) // before it would yield to anybody
@@ -109,7 +110,7 @@ func TestTheYoungerOfTwoMultiLocksYields(t *testing.T) {
 				number := func(name string) string { return name[len(name)-10:] }
 				assert.Equal(t, tc.yields, number(ours[0]) > number(theirs), "behind them")
 				require.NoError(t, other.Close())
-				require.NoError(t, (<-multi).Release())
+				require.NoError(t, multi.Soon().Release())
 			})
 		})
 	}
@@ -131,10 +132,10 @@ func TestPatienceGrowsWithTheWait(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(near))
-				first, second, third, stranger, c := connect(t, srv), connect(t, srv), connect(t, srv), connect(t, srv), connect(t, srv)
+				first, second, third, stranger, c := kit.Connect(t, srv), kit.Connect(t, srv), kit.Connect(t, srv), kit.Connect(t, srv), kit.Connect(t, srv)
 				b, err := locks.NewInterProcessMutex(first, "/b").Acquire(t.Context())
 				require.NoError(t, err)
-				next := acquiring(t, locks.NewInterProcessMutex(second, "/b"))
+				next := kit.Acquire(t, locks.NewInterProcessMutex(second, "/b"))
 				require.NoError(t, srv.WaitChildren(t.Context(), "/b", 2))
 				tired, tire := context.WithCancel(t.Context())
 				gone := make(chan error, 1)
@@ -143,7 +144,7 @@ func TestPatienceGrowsWithTheWait(t *testing.T) {
 					gone <- err
 				}()
 				require.NoError(t, srv.WaitChildren(t.Context(), "/b", 3))
-				multi := acquiring(t, locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, "/a"), locks.NewInterProcessMutex(c, "/b")))
+				multi := kit.Acquire(t, locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, "/a"), locks.NewInterProcessMutex(c, "/b")))
 				require.NoError(t, srv.WaitChildren(t.Context(), "/b", 4)) // it has /a
 				time.Sleep(tc.waited)
 				if tc.fault {
@@ -154,8 +155,8 @@ func TestPatienceGrowsWithTheWait(t *testing.T) {
 					}
 				}
 				require.NoError(t, b.Release())
-				b = <-next // somebody else has it from now on,
-				tire()     // as the MultiLock learns when the one ahead of it goes
+				b = next.Soon() // somebody else has it from now on,
+				tire()          // as the MultiLock learns when the one ahead of it goes
 				require.ErrorIs(t, <-gone, context.Canceled)
 				began := time.Now()
 				a, err := locks.NewInterProcessMutex(stranger, "/a").Acquire(t.Context())
@@ -164,7 +165,7 @@ func TestPatienceGrowsWithTheWait(t *testing.T) {
 				assert.Less(t, time.Since(began), tc.less)
 				require.NoError(t, a.Release())
 				require.NoError(t, b.Release())
-				require.NoError(t, (<-multi).Release())
+				require.NoError(t, multi.Soon().Release())
 			})
 		})
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -24,17 +25,17 @@ func TestWaiterWhoseNodeIsDeleted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory())
-				holder, operator, c := connect(t, srv), connect(t, srv), connect(t, srv)
+				holder, operator, c := kit.Connect(t, srv), kit.Connect(t, srv), kit.Connect(t, srv)
 				h, err := mutexAt(q.queue)(holder).Acquire(t.Context())
 				require.NoError(t, err)
-				a := acquire(t, q.lock(c))
-				require.True(t, a.waits())
+				a := kit.Acquire(t, q.lock(c))
+				require.True(t, a.Waits())
 				for _, node := range srv.Ephemerals(c.SessionID()) {
 					require.NoError(t, operator.Delete(t.Context(), node, 0))
 				}
-				require.True(t, a.waits(), "the holder holds")
+				require.True(t, a.Waits(), "the holder holds")
 				require.NoError(t, h.Release())
-				h = a.soon()
+				h = a.Soon()
 				standsOn(t, operator, h, c.SessionID())
 				require.NoError(t, h.Release())
 			})
@@ -96,7 +97,7 @@ func TestQueueDeletedAtAnyMoment(t *testing.T) {
 									}
 									return h, err
 								}, func(srv *zktest.Server, _ *framework.Client) context.Context {
-									operator := connect(t, srv)
+									operator := kit.Connect(t, srv)
 									time.AfterFunc(time.Duration(moment)*time.Millisecond/2, func() { _ = destroy(context.Background(), operator, "/l") })
 									return t.Context()
 								})
@@ -118,14 +119,14 @@ func TestCrowdWhoseQueueIsDeleted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-				operator := connect(t, srv)
+				operator := kit.Connect(t, srv)
 				_, err := lock(operator).Acquire(t.Context())
 				require.NoError(t, err)
 				var all sync.WaitGroup
 				var errs []error
 				var mu sync.Mutex
 				for range 3 {
-					c := connect(t, srv)
+					c := kit.Connect(t, srv)
 					for range 4 {
 						all.Go(func() {
 							h, err := lock(c).Acquire(t.Context())
@@ -152,8 +153,7 @@ func TestCrowdWhoseQueueIsDeleted(t *testing.T) {
 					require.NoError(t, err)
 				}
 				time.Sleep(time.Minute)
-				assert.Empty(t, srv.Ephemerals(0))
-				assert.Empty(t, srv.Watches())
+				kit.NothingLeft(t, srv)
 			})
 		})
 	}
@@ -176,7 +176,7 @@ func deletedOverAndOver(t *testing.T, before ...zktest.Match) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(100*time.Microsecond))
-				operator, c := connect(t, srv), connect(t, srv)
+				operator, c := kit.Connect(t, srv), kit.Connect(t, srv)
 				id := c.SessionID()
 				var asked atomic.Int32
 				rules := []*zktest.Rule{srv.On(zktest.Match{Session: id, Func: func(zktest.Request) bool {
@@ -189,14 +189,14 @@ func deletedOverAndOver(t *testing.T, before ...zktest.Match) {
 						_ = raze(context.Background(), operator, "/l")
 					})))
 				}
-				got := acquiring(t, persistent{lock(c)})
+				got := kit.Acquire(t, persistent{lock(c)})
 				time.Sleep(long)
-				assert.Empty(t, got)
+				assert.True(t, got.Pending())
 				assert.Less(t, asked.Load(), int32(2500), "120 in a second, several for each try")
 				for _, rule := range rules {
 					rule.Remove()
 				}
-				require.NoError(t, (<-got).Release())
+				require.NoError(t, got.Soon().Release())
 			})
 		})
 	}
@@ -229,7 +229,7 @@ func TestWaiterDeletedOverAndOver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(100*time.Microsecond))
-				operator, c := connect(t, srv), connect(t, srv)
+				operator, c := kit.Connect(t, srv), kit.Connect(t, srv)
 				ahead := func() {
 					_, _ = operator.Create(context.Background(), "/l/m/x-lock-", nil, framework.EphemeralSequential, framework.Parents())
 				}
@@ -243,13 +243,13 @@ func TestWaiterDeletedOverAndOver(t *testing.T) {
 					_ = raze(context.Background(), operator, "/l")
 					ahead()
 				}))
-				got := acquiring(t, lock(c))
+				got := kit.Acquire(t, lock(c))
 				time.Sleep(20 * time.Second)
-				assert.Empty(t, got)
+				assert.True(t, got.Pending())
 				assert.Less(t, asked.Load(), int32(1000))
 				rule.Remove()
 				_ = raze(t.Context(), operator, "/l")
-				require.NoError(t, (<-got).Release())
+				require.NoError(t, got.Soon().Release())
 			})
 		})
 	}
@@ -281,7 +281,7 @@ func TestWhyANodeIsGone(t *testing.T) {
 				t.Run(name+" "+held.String()+" "+reason, func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-						c, other := connect(t, srv), connect(t, srv)
+						c, other := kit.Connect(t, srv), kit.Connect(t, srv)
 						h, err := lock(c).Acquire(t.Context())
 						require.NoError(t, err)
 						time.Sleep(held)
@@ -342,7 +342,7 @@ func TestWhenItIsKnownWhyANodeIsGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory())
-				c, other := connect(t, srv), connect(t, srv)
+				c, other := kit.Connect(t, srv), kit.Connect(t, srv)
 				h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
 				require.NoError(t, err)
 				time.Sleep(300 * time.Millisecond)
@@ -371,7 +371,7 @@ func TestWhenItIsKnownWhyANodeIsGone(t *testing.T) {
 func TestManyNodesThatAreGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-		c, other := connect(t, srv), connect(t, srv)
+		c, other := kit.Connect(t, srv), kit.Connect(t, srv)
 		var holds []*locks.Hold
 		for i := range 200 {
 			h, err := locks.NewInterProcessMutex(c, "/l/"+string(rune('a'+i/20))+string(rune('a'+i%20))).Acquire(t.Context())

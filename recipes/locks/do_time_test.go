@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -50,7 +51,7 @@ func TestDoTellsWhichLockWasLost(t *testing.T) {
 func TestDoWithoutLockOrWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		lock := locks.NewInterProcessMutex(connect(t, srv), "/l")
+		lock := locks.NewInterProcessMutex(kit.Connect(t, srv), "/l")
 		before := len(srv.Ephemerals(0))
 		for _, err := range []error{locks.Do(t.Context(), lock, nil), locks.TryDo(t.Context(), lock, 0, nil)} {
 			require.ErrorIs(t, err, framework.ErrInvalidArgument)

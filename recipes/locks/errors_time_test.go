@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -32,7 +33,7 @@ func TestPathsInErrorsAreInFull(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory())
-				require.NoError(t, connect(t, srv).EnsurePath(t.Context(), "/root/app/x"))
+				require.NoError(t, kit.Connect(t, srv).EnsurePath(t.Context(), "/root/app/x"))
 				s := scene{c: inPlace(t, srv), path: "/x"}
 				var err error
 				s.hold, err = locks.NewInterProcessMutex(s.c, "/x/held").Acquire(t.Context())
@@ -54,8 +55,8 @@ func TestPathsOfLostHoldsAreInFull(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory())
-				require.NoError(t, connect(t, srv).EnsurePath(t.Context(), "/root/app"))
-				c, operator := inPlace(t, srv), connect(t, srv)
+				require.NoError(t, kit.Connect(t, srv).EnsurePath(t.Context(), "/root/app"))
+				c, operator := inPlace(t, srv), kit.Connect(t, srv)
 				h, err := lock(c).Acquire(t.Context())
 				require.NoError(t, err)
 				nodes := srv.Ephemerals(c.SessionID())
@@ -89,7 +90,7 @@ func TestSessionsAreToldInHexadecimal(t *testing.T) {
 		var mu sync.Mutex
 		var lines []string
 		logged := func(cfg *framework.Config) { cfg.Logger = zap.New(kept{zapcore.NewNopCore(), &mu, &lines}) }
-		c, other := connect(t, srv, logged), connect(t, srv, logged)
+		c, other := kit.Connect(t, srv, logged), kit.Connect(t, srv, logged)
 		ids := []int64{c.SessionID(), other.SessionID()}
 		h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
 		require.NoError(t, err)

@@ -24,6 +24,7 @@ import (
 
 	"github.com/paddock-zk/paddock/framework"
 	origin "github.com/paddock-zk/paddock/internal/foreign"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	"github.com/paddock-zk/paddock/retry"
 	zktest "github.com/paddock-zk/paddock/testing"
@@ -294,7 +295,7 @@ func (e endable) mayMatch(when string, target error) bool {
 // endFor ends a call for each cause, and returns what it said.
 func (e endable) endFor(t *testing.T, when string) map[string]error {
 	srv := zktest.Start(t, zktest.InMemory())
-	c := connect(t, srv)
+	c := kit.Connect(t, srv)
 	scenes := make(map[string]scene)
 	n := 0
 	for cause := range meant {
@@ -509,7 +510,7 @@ func TestErrorsOfTheCallersNetworkAreNoAnswers(t *testing.T) {
 func (e endable) failFor(t *testing.T, when string, own error) error {
 	srv := zktest.Start(t, zktest.InMemory())
 	f := &failing{dial: srv.DialContext}
-	c := connect(t, srv, func(cfg *framework.Config) {
+	c := kit.Connect(t, srv, func(cfg *framework.Config) {
 		cfg.DialContext, cfg.Retry, cfg.CloseTimeout = f.DialContext, retry.NTimes(1, time.Second), time.Second
 	})
 	s := scene{c: c, path: "/x"}
@@ -542,11 +543,11 @@ func (e endable) failFor(t *testing.T, when string, own error) error {
 func TestErrorsOfTheCallersCompressionAreNoAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		_, err := connect(t, srv).Create(t.Context(), "/x", []byte("x"), framework.Persistent)
+		_, err := kit.Connect(t, srv).Create(t.Context(), "/x", []byte("x"), framework.Persistent)
 		require.NoError(t, err)
 		errMine := errors.New("of mine")
 		for own, one := range meant {
-			c := connect(t, srv, func(cfg *framework.Config) { cfg.Compression = refusing{fmt.Errorf("%w: %w", errMine, one)} })
+			c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.Compression = refusing{fmt.Errorf("%w: %w", errMine, one)} })
 			for _, err := range []error{
 				of3(c.Get(t.Context(), "/x", framework.Compressed())),
 				of4(c.GetW(t.Context(), "/x", framework.Compressed())),

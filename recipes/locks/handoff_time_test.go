@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -19,7 +20,7 @@ import (
 func handOff(t *testing.T, holder, waiter func(c *framework.Client) locks.Lock, before func(n *next)) (lists int, _ *locks.Hold) {
 	t.Helper()
 	srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-	n := &next{t: t, srv: srv, c: connect(t, srv), other: connect(t, srv)}
+	n := &next{t: t, srv: srv, c: kit.Connect(t, srv), other: kit.Connect(t, srv)}
 	got := make(chan *locks.Hold, 1)
 	var err error
 	n.first, err = holder(n.other).Acquire(t.Context())
@@ -88,16 +89,16 @@ func TestHandOffWithoutALook(t *testing.T) {
 func TestHandOffBehindTwo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-		first, err := mutexOf(connect(t, srv)).Acquire(t.Context())
+		first, err := mutexOf(kit.Connect(t, srv)).Acquire(t.Context())
 		require.NoError(t, err)
-		second := mutexOf(connect(t, srv))
+		second := mutexOf(kit.Connect(t, srv))
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
 			_, err := second.Acquire(ctx)
 			assert.ErrorIs(t, err, context.Canceled)
 		}()
 		time.Sleep(time.Second)
-		wg := inLine(t, 1, sameLock(mutexOf(connect(t, srv))), func(int, *locks.Hold) {
+		wg := inLine(t, 1, sameLock(mutexOf(kit.Connect(t, srv))), func(int, *locks.Hold) {
 			assert.Equal(t, locks.Released, first.State())
 		})
 		time.Sleep(time.Second)
@@ -112,7 +113,7 @@ func TestHandOffBehindTwo(t *testing.T) {
 func TestHandOffBehindADowngrade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-		c, other := connect(t, srv), connect(t, srv)
+		c, other := kit.Connect(t, srv), kit.Connect(t, srv)
 		write, err := writeOf(other).Acquire(t.Context())
 		require.NoError(t, err)
 		var read *locks.Hold
@@ -133,7 +134,7 @@ func TestHandOffToANodeThatIsGone(t *testing.T) {
 	for _, ownFirst := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-			c, other := connect(t, srv), connect(t, srv)
+			c, other := kit.Connect(t, srv), kit.Connect(t, srv)
 			first, err := mutexOf(other).Acquire(t.Context())
 			require.NoError(t, err)
 			got := make(chan *locks.Hold, 1)
@@ -172,7 +173,7 @@ func TestHandOffToANodeThatIsGone(t *testing.T) {
 func TestHandOffWithinASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		m := locks.NewInterProcessMutex(c, "/l", locks.LocalHandovers(0))
 		_, err := m.Acquire(t.Context())
 		require.NoError(t, err)
@@ -197,7 +198,7 @@ func TestHandOffWithinASession(t *testing.T) {
 func TestHandOffProvesTheSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-		c, other := connect(t, srv), connect(t, srv)
+		c, other := kit.Connect(t, srv), kit.Connect(t, srv)
 		first, err := mutexOf(other).Acquire(t.Context())
 		require.NoError(t, err)
 		var got time.Time

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -21,7 +22,7 @@ func TestLostHoldIsNotEnteredAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory())
-				c := connect(t, srv)
+				c := kit.Connect(t, srv)
 				h, err := swept[name](c).Acquire(t.Context())
 				require.NoError(t, err)
 				require.NoError(t, srv.ExpireSession(c.SessionID()))
@@ -37,7 +38,7 @@ func TestLostHoldIsNotEnteredAgain(t *testing.T) {
 func TestHoldThatIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		rw := locks.NewInterProcessReadWriteLock(c, "/rw")
 		both := locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, "/a"), locks.NewInterProcessMutex(c, "/b"))
 		write, err := rw.WriteLock().Acquire(t.Context())

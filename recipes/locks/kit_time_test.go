@@ -12,54 +12,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
-	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
-
-// attempt is an Acquire in a goroutine of its own.
-type attempt struct {
-	t    *testing.T
-	done chan struct{}
-	hold *locks.Hold
-	err  error
-}
-
-func acquire(t *testing.T, lock locks.Lock) *attempt {
-	a := &attempt{t: t, done: make(chan struct{})}
-	go func() {
-		defer close(a.done)
-		a.hold, a.err = lock.Acquire(t.Context())
-	}()
-	return a
-}
-
-// waits reports that it has not been granted, a while from now.
-func (a *attempt) waits() bool {
-	time.Sleep(time.Minute)
-	select {
-	case <-a.done:
-		return false
-	default:
-		return true
-	}
-}
-
-// soon is the hold, which must come within a session timeout.
-func (a *attempt) soon() *locks.Hold {
-	a.t.Helper()
-	select {
-	case <-a.done:
-	case <-time.After(time.Minute):
-		require.Fail(a.t, "waited for nothing")
-	}
-	require.NoError(a.t, a.err)
-	return a.hold
-}
 
 // standsOn is whether a hold's node is there, of the session given.
 func standsOn(t *testing.T, admin *framework.Client, h *locks.Hold, owner int64) {
@@ -242,14 +200,6 @@ var exclusively = map[string]func(c *framework.Client, opts ...locks.Option) loc
 // after does something at a moment of half a millisecond.
 func after(moment int, fn func()) { time.AfterFunc(time.Duration(moment)*time.Millisecond/2, fn) }
 
-// logged makes a client keep its log lines about locks.
-func logged(t *testing.T, srv *zktest.Server, change ...func(*framework.Config)) (*framework.Client, *observer.ObservedLogs) {
-	t.Helper()
-	core, logs := observer.New(zapcore.InfoLevel)
-	c := connect(t, srv, append(change, func(cfg *framework.Config) { cfg.Logger = zap.New(core) })...)
-	return c, logs
-}
-
 // The worst that is allowed: ticks of half of the session timeout, and sessions that
 // end exactly one timeout after the leader has heard of them last.
 const (
@@ -325,24 +275,6 @@ func put(t *testing.T, c *framework.Client, path string) (node string) {
 	node, err := c.Create(t.Context(), path, nil, framework.EphemeralSequential, framework.Protected(), framework.Parents())
 	require.NoError(t, err)
 	return node
-}
-
-func children(t *testing.T, c *framework.Client, path string) []string {
-	t.Helper()
-	names, _, err := c.Children(t.Context(), path)
-	require.NoError(t, err)
-	return names
-}
-
-func acquiring(t *testing.T, lock locks.Lock) <-chan *locks.Hold {
-	t.Helper()
-	got := make(chan *locks.Hold, 1)
-	go func() {
-		h, err := lock.Acquire(t.Context())
-		assert.NoError(t, err)
-		got <- h
-	}()
-	return got
 }
 
 // shown are contexts of a hold: its own, one that Bind made, and a child of each.

@@ -9,10 +9,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zaptest/observer"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -44,7 +44,7 @@ func TestHoldStandsLongRoundTrips(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					trip := time.Duration(float64(tc.timeout) / part)
 					srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(tc.timeout/10), zktest.Latency(trip/2))
-					c := connect(t, srv, within(tc.timeout, tc.tick), func(cfg *framework.Config) { cfg.ConnectTimeout = tc.timeout / 2 })
+					c := kit.Connect(t, srv, within(tc.timeout, tc.tick), func(cfg *framework.Config) { cfg.ConnectTimeout = tc.timeout / 2 })
 					h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
 					require.NoError(t, err)
 					before := srv.Requests()
@@ -82,7 +82,7 @@ func TestHoldStandsSlowWrites(t *testing.T) {
 				t.Run(fmt.Sprintf("T=%v tick=%v writes of 1 in %v free=%v", tc.timeout, tc.tick, part, free), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(tc.timeout/10), zktest.Latency(time.Millisecond))
-						c := connect(t, srv, within(tc.timeout, tc.tick))
+						c := kit.Connect(t, srv, within(tc.timeout, tc.tick))
 						m := locks.NewInterProcessMutex(c, "/l")
 						h, err := m.Acquire(t.Context())
 						require.NoError(t, err)
@@ -113,7 +113,7 @@ func TestSlowWritesGrantAFreeLock(t *testing.T) {
 		t.Run(fmt.Sprint("writes of 1 in ", part), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(400*time.Millisecond), zktest.Latency(time.Millisecond))
-				c := connect(t, srv, within(4*time.Second, 0))
+				c := kit.Connect(t, srv, within(4*time.Second, 0))
 				m := locks.NewInterProcessMutex(c, "/l")
 				time.Sleep(8 * time.Second)
 				for _, op := range []string{"multi", "create2", "createContainer"} {
@@ -139,7 +139,7 @@ func TestHoldStandsAPause(t *testing.T) {
 		for phase := range 60 {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(timeout/10), zktest.Latency(time.Millisecond))
-				c := connect(t, srv, within(timeout, 0))
+				c := kit.Connect(t, srv, within(timeout, 0))
 				h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
 				require.NoError(t, err)
 				time.Sleep(2*timeout + timeout*time.Duration(phase)/60)
@@ -169,7 +169,7 @@ func TestHoldStandsAnElection(t *testing.T) {
 		for phase := range phases {
 			synctest.Test(t, func(t *testing.T) {
 				cl := zktest.StartCluster(t, 3, zktest.InMemory(), zktest.Tick(timeout/10), zktest.SessionTimeouts(time.Second, time.Minute), zktest.Latency(time.Millisecond))
-				c := connect(t, &cl.Server, within(timeout, 0))
+				c := kit.Connect(t, &cl.Server, within(timeout, 0))
 				h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
 				require.NoError(t, err)
 				time.Sleep(2*timeout + timeout*time.Duration(phase)/phases)
@@ -194,9 +194,9 @@ func TestHoldStandsAnElection(t *testing.T) {
 // A session timeout that leaves no time for anything is told of.
 func TestSessionTimeoutThatIsTooShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		logged, logs := observer.New(zap.WarnLevel)
+		logged, logs := kit.Logged(zapcore.WarnLevel)
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(100*time.Millisecond), zktest.SessionTimeouts(200*time.Millisecond, 900*time.Millisecond))
-		c := connect(t, srv, within(2*time.Second, 0), func(cfg *framework.Config) { cfg.Logger = zap.New(logged) })
+		c := kit.Connect(t, srv, within(2*time.Second, 0), logged)
 		require.Equal(t, 900*time.Millisecond, c.SessionTimeout())
 		_, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
 		require.ErrorIs(t, err, framework.ErrTimeoutTooShort)
@@ -215,10 +215,10 @@ func TestSessionTimeoutThatIsTooShort(t *testing.T) {
 func TestSessionThatCannotBeProved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const timeout = 4 * time.Second
-		logged, logs := observer.New(zap.WarnLevel)
+		logged, logs := kit.Logged(zapcore.WarnLevel)
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(timeout/10), zktest.Latency(time.Millisecond))
-		c := connect(t, srv, within(timeout, 0), func(cfg *framework.Config) { cfg.Logger = zap.New(logged) })
-		other := connect(t, srv)
+		c := kit.Connect(t, srv, within(timeout, 0), logged)
+		other := kit.Connect(t, srv)
 		h, err := locks.NewInterProcessMutex(c, "/held").Acquire(t.Context())
 		require.NoError(t, err)
 		held := h.Context()
@@ -262,7 +262,7 @@ func TestRenewalsHeedTheFrameLimit(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const timeout = 4 * time.Second
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(timeout/10), zktest.Latency(time.Millisecond), zktest.MaxFrame(tc.frame))
-				c, operator := connect(t, srv, within(timeout, 0), func(cfg *framework.Config) { cfg.MaxRequest = tc.frame }), connect(t, srv)
+				c, operator := kit.Connect(t, srv, within(timeout, 0), func(cfg *framework.Config) { cfg.MaxRequest = tc.frame }), kit.Connect(t, srv)
 				changes := changesOf(c)
 				var holds []*locks.Hold
 				for i := range tc.holds {
@@ -297,7 +297,7 @@ func TestRefusedRenewalsArePaced(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(400*time.Millisecond), zktest.Latency(time.Millisecond/2))
-				c := connect(t, srv, within(4*time.Second, 0), change)
+				c := kit.Connect(t, srv, within(4*time.Second, 0), change)
 				h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
 				require.NoError(t, err)
 				time.Sleep(8 * time.Second)

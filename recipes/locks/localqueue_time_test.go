@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -28,7 +29,7 @@ func TestTenThousandInLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n, bound = 10_000, 16
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-		c, other := connect(t, srv), connect(t, srv)
+		c, other := kit.Connect(t, srv), kit.Connect(t, srv)
 		first, err := locks.NewInterProcessMutex(other, "/l").Acquire(t.Context())
 		require.NoError(t, err)
 		var inside, holds atomic.Int32
@@ -64,15 +65,14 @@ func TestTenThousandInLine(t *testing.T) {
 		// The hand-off from the other client, and a round trip for each turn.
 		assert.LessOrEqual(t, time.Since(began), time.Duration(turns+2)*2*d)
 		synctest.Wait()
-		assert.Empty(t, srv.Ephemerals(0))
-		assert.Empty(t, srv.Watches())
+		kit.NothingLeft(t, srv)
 	})
 }
 
 func TestLocalHandoverAsksNobody(t *testing.T) {
 	eachExclusive(t, func(t *testing.T, lock func(*framework.Client, ...locks.Option) locks.Lock) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		h, err := lock(c).Acquire(t.Context())
 		require.NoError(t, err)
 		node := h.Path()
@@ -112,7 +112,7 @@ func TestOthersGetTheirTurn(t *testing.T) {
 		t.Run(fmt.Sprint(tc.bound, tc.held), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-				c, other := connect(t, srv), connect(t, srv)
+				c, other := kit.Connect(t, srv), kit.Connect(t, srv)
 				m := locks.NewInterProcessMutex(c, "/l", locks.LocalHandovers(tc.bound))
 				h, err := m.Acquire(t.Context())
 				require.NoError(t, err)
@@ -141,7 +141,7 @@ func TestOthersGetTheirTurnByDefault(t *testing.T) {
 		t.Run(held.String(), func(t *testing.T) {
 			eachExclusive(t, func(t *testing.T, lock func(*framework.Client, ...locks.Option) locks.Lock) {
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-				c, first, last := connect(t, srv), connect(t, srv), connect(t, srv)
+				c, first, last := kit.Connect(t, srv), kit.Connect(t, srv), kit.Connect(t, srv)
 				h, err := lock(first).Acquire(t.Context())
 				require.NoError(t, err)
 				var holds atomic.Int32
@@ -167,7 +167,7 @@ func TestOthersGetTheirTurnByDefault(t *testing.T) {
 func TestMultiLocksComeBetween(t *testing.T) {
 	eachExclusive(t, func(t *testing.T, lock func(*framework.Client, ...locks.Option) locks.Lock) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-		c, other := connect(t, srv), connect(t, srv)
+		c, other := kit.Connect(t, srv), kit.Connect(t, srv)
 		multi := locks.NewInterProcessMultiLock(lock(other), locks.NewInterProcessMutex(other, "/m"))
 		h, err := multi.Acquire(t.Context())
 		require.NoError(t, err)
@@ -195,7 +195,7 @@ func TestMultiLocksComeBetween(t *testing.T) {
 func TestLocalHandoversSwitchedOff(t *testing.T) {
 	eachExclusive(t, func(t *testing.T, lock func(*framework.Client, ...locks.Option) locks.Lock) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		l := lock(c, locks.LocalHandovers(0))
 		h, err := l.Acquire(t.Context())
 		require.NoError(t, err)
@@ -210,7 +210,7 @@ func TestLocalHandoversSwitchedOff(t *testing.T) {
 
 func TestLocalHandoversBelowZero(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := connect(t, zktest.Start(t, zktest.InMemory()))
+		c := kit.Connect(t, zktest.Start(t, zktest.InMemory()))
 		_, err := locks.NewInterProcessMutex(c, "/l", locks.LocalHandovers(-1)).Acquire(t.Context())
 		require.ErrorIs(t, err, locks.ErrInvalidLock)
 	})
@@ -220,7 +220,7 @@ func TestLocalHandoversBelowZero(t *testing.T) {
 func TestOneLineForEachKindOfNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
 		require.NoError(t, err)
 		kinds := [][]locks.Option{
@@ -260,7 +260,7 @@ func TestOneLineForEachKindOfNode(t *testing.T) {
 func TestOneLineForEachOwner(t *testing.T) {
 	eachExclusive(t, func(t *testing.T, lock func(*framework.Client, ...locks.Option) locks.Lock) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		first, err := lock(c).Acquire(t.Context())
 		require.NoError(t, err)
 		var outer [2]*locks.Hold
@@ -297,7 +297,7 @@ func TestOneLineForEachOwner(t *testing.T) {
 func TestOneLineForEachNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		h, err := locks.NewInterProcessMutex(c, "/n/l").Acquire(t.Context())
 		require.NoError(t, err)
 		spaced := c.UsingNamespace("n")
@@ -415,7 +415,7 @@ func TestNodeThatIsNotHandedOver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory())
-				c := connect(t, srv)
+				c := kit.Connect(t, srv)
 				first, err := tc.lock(c).Acquire(t.Context())
 				require.NoError(t, err)
 				node := func(h *locks.Hold) string {
@@ -437,8 +437,7 @@ func TestNodeThatIsNotHandedOver(t *testing.T) {
 				wg.Wait()
 				assert.Equal(t, tc.shared, next == held, "%s, then %s", held, next)
 				time.Sleep(time.Minute)
-				assert.Empty(t, srv.Ephemerals(0))
-				assert.Empty(t, srv.Watches())
+				kit.NothingLeft(t, srv)
 				later, _, _ := c.Exists(t.Context(), "/late")
 				assert.Equal(t, later, late, "nothing of a former holder is accepted")
 			})
@@ -460,7 +459,7 @@ func TestNearDeadlineIsNotHandedOver(t *testing.T) {
 		t.Run(waited.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-				c, other := connect(t, srv), connect(t, srv)
+				c, other := kit.Connect(t, srv), kit.Connect(t, srv)
 				h, err := locks.NewInterProcessMutex(other, "/l").Acquire(t.Context())
 				require.NoError(t, err)
 				var nodes []string
@@ -480,7 +479,7 @@ func TestNearDeadlineIsNotHandedOver(t *testing.T) {
 func TestFormerHolderIsFencedLocally(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		m := locks.NewInterProcessMutex(c, "/l")
 		first, err := m.Acquire(t.Context())
 		require.NoError(t, err)
@@ -519,7 +518,7 @@ func TestFormerHolderIsFencedLocally(t *testing.T) {
 func TestTokensInLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		m := locks.NewInterProcessMutex(c, "/l")
 		h, err := m.Acquire(t.Context())
 		require.NoError(t, err)
@@ -540,7 +539,7 @@ func TestTokensInLine(t *testing.T) {
 func TestLineAfterCommitAndRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		m := locks.NewInterProcessMutex(c, "/l")
 		h, err := m.Acquire(t.Context())
 		require.NoError(t, err)
@@ -562,7 +561,7 @@ func TestLeadIsPassedOn(t *testing.T) {
 		t.Run(after.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-				c, other := connect(t, srv), connect(t, srv)
+				c, other := kit.Connect(t, srv), kit.Connect(t, srv)
 				h, err := locks.NewInterProcessMutex(other, "/l").Acquire(t.Context())
 				require.NoError(t, err)
 				creations := srv.Requests()["create2"]
@@ -583,8 +582,7 @@ func TestLeadIsPassedOn(t *testing.T) {
 				require.NoError(t, h.Release())
 				wg.Wait()
 				synctest.Wait()
-				assert.Empty(t, srv.Ephemerals(0))
-				assert.Empty(t, srv.Watches())
+				kit.NothingLeft(t, srv)
 			})
 		})
 	}
@@ -593,7 +591,7 @@ func TestLeadIsPassedOn(t *testing.T) {
 func TestTryingInLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-		c, other := connect(t, srv), connect(t, srv)
+		c, other := kit.Connect(t, srv), kit.Connect(t, srv)
 		m := locks.NewInterProcessMutex(c, "/l")
 		h, err := m.Acquire(t.Context())
 		require.NoError(t, err)
@@ -628,7 +626,7 @@ func TestTryingInLine(t *testing.T) {
 func TestTryingBehindALeaderWhoKnowsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		require.NoError(t, c.EnsurePath(t.Context(), "/l"))
 		srv.On(zktest.Match{Op: "create2"}, zktest.Delay(5*time.Second))
 		m := locks.NewInterProcessMutex(c, "/l")

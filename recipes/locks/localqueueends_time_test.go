@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -23,7 +24,7 @@ func TestLineOutlivesItsSession(t *testing.T) {
 			t.Run(fmt.Sprint(end, held), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-					c, other := connect(t, srv), connect(t, srv)
+					c, other := kit.Connect(t, srv), kit.Connect(t, srv)
 					m := locks.NewInterProcessMutex(c, "/l")
 					holder := m
 					if !held {
@@ -65,8 +66,7 @@ func TestLineOutlivesItsSession(t *testing.T) {
 					wg.Wait()
 					assert.Equal(t, 5, taken, "the others queue again")
 					time.Sleep(time.Minute)
-					assert.Empty(t, srv.Ephemerals(0))
-					assert.Empty(t, srv.Watches())
+					kit.NothingLeft(t, srv)
 				})
 			})
 		}
@@ -79,7 +79,7 @@ func TestNodeOfALineIsDeleted(t *testing.T) {
 	for _, held := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-			c, other := connect(t, srv), connect(t, srv)
+			c, other := kit.Connect(t, srv), kit.Connect(t, srv)
 			m := locks.NewInterProcessMutex(c, "/l")
 			holder := m
 			if !held {
@@ -112,7 +112,7 @@ func TestNodeOfALineIsDeleted(t *testing.T) {
 func TestInLineWithoutSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		m := locks.NewInterProcessMutex(c, "/l", locks.FailOnSessionLoss())
 		srv.Refuse()
 		require.NoError(t, srv.Disconnect(c.SessionID()))
@@ -128,7 +128,7 @@ func TestClosedWithALine(t *testing.T) {
 	for _, held := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			srv := zktest.Start(t, zktest.InMemory())
-			c, other := connect(t, srv), connect(t, srv)
+			c, other := kit.Connect(t, srv), kit.Connect(t, srv)
 			m := locks.NewInterProcessMutex(c, "/l")
 			holder := m
 			if !held {
@@ -155,7 +155,7 @@ func TestClosedWithALine(t *testing.T) {
 func TestSuspendedHoldsEndInLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		m := locks.NewInterProcessMutex(c, "/l", locks.EndOnSuspended())
 		h, err := m.Acquire(t.Context())
 		require.NoError(t, err)
@@ -189,7 +189,7 @@ func sweepLine(t *testing.T, moments int, exact bool, meddle func(moment int, sr
 			for moment := range moments {
 				synctest.Test(t, func(t *testing.T) {
 					srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-					c, other := connect(t, srv), connect(t, srv)
+					c, other := kit.Connect(t, srv), kit.Connect(t, srv)
 					require.NoError(t, c.EnsurePath(t.Context(), "/l"))
 					var mu sync.Mutex
 					var last *locks.Hold
@@ -228,8 +228,7 @@ func sweepLine(t *testing.T, moments int, exact bool, meddle func(moment int, sr
 						cancel()
 					}
 					time.Sleep(45 * time.Second)
-					assert.Empty(t, srv.Ephemerals(0), "nodes left")
-					assert.Empty(t, srv.Watches(), "watches left")
+					kit.NothingLeft(t, srv)
 					h, err := lock(other).Acquire(t.Context())
 					require.NoError(t, err)
 					require.NoError(t, h.Release())

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -65,7 +66,8 @@ func TestWaitingForALockThatTheClientHoldsIsLogged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory())
-				c, logs := logged(t, srv)
+				logged, logs := kit.Logged(zapcore.InfoLevel)
+				c := kit.Connect(t, srv, logged)
 				h, err := tc.holder(c).Acquire(t.Context())
 				require.NoError(t, err)
 				time.Sleep(5 * time.Second)
@@ -99,7 +101,8 @@ func TestWaitingForALockThatTheClientHoldsIsLogged(t *testing.T) {
 func TestLongHoldIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c, logs := logged(t, srv)
+		logged, logs := kit.Logged(zapcore.InfoLevel)
+		c := kit.Connect(t, srv, logged)
 		var holds []*locks.Hold
 		for _, path := range []string{"/a", "/b", "/c"} {
 			h, err := locks.NewInterProcessMutex(c, path).Acquire(t.Context())
@@ -135,8 +138,9 @@ func TestLongWaitIsLoggedOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory())
-				c, logs := logged(t, srv)
-				other := connect(t, srv)
+				logged, logs := kit.Logged(zapcore.InfoLevel)
+				c := kit.Connect(t, srv, logged)
+				other := kit.Connect(t, srv)
 				h, err := lock(other).Acquire(t.Context())
 				require.NoError(t, err)
 				if name == "read" {
@@ -172,7 +176,8 @@ func TestLongWaitIsLoggedOnce(t *testing.T) {
 func TestShortWaitsAreNotLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-		c, logs := logged(t, srv)
+		logged, logs := kit.Logged(zapcore.InfoLevel)
+		c := kit.Connect(t, srv, logged)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		done := inLine(t, 5, func(int) locks.Lock { return locks.NewInterProcessMutex(c, "/l") }, func(_ int, h *locks.Hold) {})

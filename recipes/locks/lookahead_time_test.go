@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -30,7 +31,7 @@ func TestLookAheadHandsOffInHalfARoundTrip(t *testing.T) {
 				var waits []time.Duration
 				done := make(chan bool)
 				for i := range clients {
-					m := locks.NewInterProcessMutex(connect(t, srv), "/l", locks.LookAhead())
+					m := locks.NewInterProcessMutex(kit.Connect(t, srv), "/l", locks.LookAhead())
 					go func() {
 						h, err := m.Acquire(t.Context())
 						assert.NoError(t, err)
@@ -51,8 +52,7 @@ func TestLookAheadHandsOffInHalfARoundTrip(t *testing.T) {
 				}
 				assert.Equal(t, slices.Repeat([]time.Duration{d}, clients-1), waits)
 				synctest.Wait()
-				assert.Empty(t, srv.Watches())
-				assert.Empty(t, srv.Ephemerals(0))
+				kit.NothingLeft(t, srv)
 			})
 		})
 	}
@@ -63,18 +63,18 @@ func TestLookAheadHandsOffInHalfARoundTrip(t *testing.T) {
 func TestLookAheadBehindADowngrade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-		first := locks.NewInterProcessReadWriteLock(connect(t, srv), "/l")
+		first := locks.NewInterProcessReadWriteLock(kit.Connect(t, srv), "/l")
 		write, err := first.WriteLock().Acquire(t.Context())
 		require.NoError(t, err)
-		got := acquiring(t, locks.NewInterProcessReadWriteLock(connect(t, srv), "/l", locks.LookAhead()).WriteLock())
+		got := kit.Acquire(t, locks.NewInterProcessReadWriteLock(kit.Connect(t, srv), "/l", locks.LookAhead()).WriteLock())
 		time.Sleep(time.Second)
 		read, err := first.ReadLock().Acquire(write.Context())
 		require.NoError(t, err)
 		require.NoError(t, write.Release())
 		time.Sleep(time.Second)
-		assert.Empty(t, got, "the reader has it")
+		assert.True(t, got.Pending(), "the reader has it")
 		require.NoError(t, read.Release())
-		require.NoError(t, (<-got).Release())
+		require.NoError(t, got.Soon().Release())
 	})
 }
 
@@ -127,7 +127,7 @@ func TestNextOwnerLooksWhenInDoubt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := &nextOwner{srv: zktest.Start(t, zktest.InMemory(), zktest.Latency(d))}
-				h.client, h.other = connect(t, h.srv), connect(t, h.srv)
+				h.client, h.other = kit.Connect(t, h.srv), kit.Connect(t, h.srv)
 				by := h.other
 				if tc.own {
 					by = h.client
@@ -135,23 +135,22 @@ func TestNextOwnerLooksWhenInDoubt(t *testing.T) {
 				var err error
 				h.holder, err = locks.NewInterProcessMutex(by, "/l", locks.ReleaseWait(time.Minute)).Acquire(t.Context())
 				require.NoError(t, err)
-				got := acquiring(t, locks.NewInterProcessMutex(h.client, "/l", locks.LookAhead()))
+				got := kit.Acquire(t, locks.NewInterProcessMutex(h.client, "/l", locks.LookAhead()))
 				time.Sleep(time.Second)
-				for _, name := range children(t, h.other, "/l") {
+				for _, name := range kit.Children(t, h.other, "/l") {
 					if !strings.HasSuffix(h.holder.Path(), name) {
 						h.node = "/l/" + name
 					}
 				}
 				before := h.srv.Requests()["getChildren"]
 				tc.meddle(t, h)
-				hold := <-got
+				hold := got.Soon()
 				assert.Equal(t, tc.lists, h.srv.Requests()["getChildren"]-before, "lists")
 				time.Sleep(time.Second)
 				assert.Equal(t, locks.Held, hold.State())
 				require.NoError(t, hold.Release())
 				time.Sleep(time.Second)
-				assert.Empty(t, h.srv.Watches())
-				assert.Empty(t, h.srv.Ephemerals(0))
+				kit.NothingLeft(t, h.srv)
 			})
 		})
 	}
@@ -172,7 +171,7 @@ func TestLookAheadWithWaitersThatGiveUp(t *testing.T) {
 					if i%3 != 0 {
 						opts = append(opts, locks.LookAhead())
 					}
-					m := locks.NewInterProcessMutex(connect(t, srv), "/l", opts...)
+					m := locks.NewInterProcessMutex(kit.Connect(t, srv), "/l", opts...)
 					go func() {
 						defer func() { done <- true }()
 						for n := range each {
@@ -197,8 +196,7 @@ func TestLookAheadWithWaitersThatGiveUp(t *testing.T) {
 					<-done
 				}
 				time.Sleep(time.Minute)
-				assert.Empty(t, srv.Watches())
-				assert.Empty(t, srv.Ephemerals(0))
+				kit.NothingLeft(t, srv)
 			})
 		})
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -26,7 +27,7 @@ func TestSearchComesBehindAWrite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory())
-				c := connect(t, srv)
+				c := kit.Connect(t, srv)
 				h, err := q.lock(c).Acquire(t.Context())
 				require.NoError(t, err)
 				require.NoError(t, h.Release())
@@ -43,7 +44,7 @@ func TestSearchComesBehindAWrite(t *testing.T) {
 					lost = r.Op == "create2" || r.Op == "multi"
 					return lost
 				}}, zktest.CutAfter())
-				h = acquire(t, q.lock(c)).soon()
+				h = kit.Acquire(t, q.lock(c)).Soon()
 				mu.Lock()
 				first, search := slices.Index(asked, "multi"), slices.IndexFunc(asked, func(op string) bool { return op == "getChildren" || op == "multiRead" })
 				mu.Unlock()
@@ -61,7 +62,7 @@ func TestSearchComesBehindAWrite(t *testing.T) {
 func TestNodeOfAnotherUnderOurName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c, other := connect(t, srv), connect(t, srv)
+		c, other := kit.Connect(t, srv), kit.Connect(t, srv)
 		require.NoError(t, c.EnsurePath(t.Context(), "/l"))
 		var name atomic.Value
 		srv.On(zktest.Match{Op: "create2", Session: c.SessionID(), Func: func(r zktest.Request) bool {
@@ -72,10 +73,10 @@ func TestNodeOfAnotherUnderOurName(t *testing.T) {
 			_, err := other.Create(t.Context(), ours(), nil, framework.Ephemeral)
 			assert.NoError(t, err)
 		}))
-		a := acquire(t, mutexAt("/l")(c))
-		require.True(t, a.waits(), "the other one is first")
+		a := kit.Acquire(t, mutexAt("/l")(c))
+		require.True(t, a.Waits(), "the other one is first")
 		require.NoError(t, other.Delete(t.Context(), ours(), 0))
-		h := a.soon()
+		h := a.Soon()
 		standsOn(t, other, h, c.SessionID())
 		require.NoError(t, h.Release())
 	})
@@ -88,7 +89,7 @@ func TestReplyLostBesideAnotherOfTheSession(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory())
-				c := connect(t, srv)
+				c := kit.Connect(t, srv)
 				lock := q.lock(c)
 				if name == "mutex" { // with a node for each
 					lock = locks.NewInterProcessMutex(c, "/l", locks.LocalHandovers(0))
@@ -98,12 +99,12 @@ func TestReplyLostBesideAnotherOfTheSession(t *testing.T) {
 				lost := srv.On(zktest.Match{Session: c.SessionID(), Nth: 1, Func: func(r zktest.Request) bool {
 					return r.Op == "create2" || r.Op == "multi"
 				}}, zktest.CutAfter())
-				a := acquire(t, lock)
-				require.True(t, a.waits())
+				a := kit.Acquire(t, lock)
+				require.True(t, a.Waits())
 				assert.Equal(t, 1, lost.Fired())
 				require.NoError(t, first.Err())
 				require.NoError(t, first.Release())
-				require.NoError(t, a.soon().Release())
+				require.NoError(t, a.Soon().Release())
 			})
 		})
 	}
@@ -137,8 +138,8 @@ func TestReplyLostInALongQueue(t *testing.T) {
 				t.Run(kind, func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-						c := connect(t, srv, func(cfg *framework.Config) { cfg.MaxReply = 4 << 10 })
-						crowd := connect(t, srv)
+						c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.MaxReply = 4 << 10 })
+						crowd := kit.Connect(t, srv)
 						for _, queue := range []string{"/l", "/s/locks", "/s/leases"} {
 							fill(t, crowd, queue, strings.Repeat("x", 40)+map[string]string{"/l": "-other-"}[queue], 100) // in nobody's way
 						}
@@ -183,7 +184,7 @@ func TestLostReplyAboutANodeThatNobodyMayRead(t *testing.T) {
 		for _, perms := range []int32{0, zk.PermAdmin} {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Version(version))
-				c := connect(t, srv, unreadable(perms))
+				c := kit.Connect(t, srv, unreadable(perms))
 				require.NoError(t, c.EnsurePath(t.Context(), "/l"))
 				rule := srv.On(zktest.Match{Session: c.SessionID(), Op: "create2", Nth: 1}, zktest.CutAfter())
 				h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -124,7 +125,7 @@ func margin(t *testing.T, seed uint64, change func(*framework.Config), late time
 			}
 		}
 		time.Sleep(b.between(0, 1))
-		holder, other := connect(t, &cl.Server, at(b.follower, marginTimeout), change), connect(t, &cl.Server, at(b.leader, time.Hour))
+		holder, other := kit.Connect(t, &cl.Server, at(b.follower, marginTimeout), change), kit.Connect(t, &cl.Server, at(b.leader, time.Hour))
 		h, err := locks.NewInterProcessMutex(holder, "/l").Acquire(t.Context())
 		require.NoError(t, err)
 		held := h.Context()

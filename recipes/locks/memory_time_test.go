@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -26,7 +27,7 @@ func TestMemoryOfADay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-				c := connect(t, srv)
+				c := kit.Connect(t, srv)
 				_, err := c.Create(t.Context(), "/x", nil, framework.Persistent)
 				require.NoError(t, err)
 				m := locks.NewInterProcessMutex(c, "/l")

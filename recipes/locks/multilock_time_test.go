@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -21,7 +22,7 @@ import (
 func TestMemberIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c, operator := connect(t, srv), connect(t, srv)
+		c, operator := kit.Connect(t, srv), kit.Connect(t, srv)
 		for i := range 2 {
 			h, err := multiAt("/l")(c).Acquire(t.Context())
 			require.NoError(t, err)
@@ -40,14 +41,14 @@ func TestMemberIsLost(t *testing.T) {
 func TestMultiLockWaitsOnceForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		holder := connect(t, srv)
+		holder := kit.Connect(t, srv)
 		var lockSet []locks.Lock
 		for i := range 3 { // each of another client
 			at := fmt.Sprintf("/l%d", i)
 			h, err := locks.NewInterProcessMutex(holder, at).Acquire(t.Context())
 			require.NoError(t, err)
 			time.AfterFunc(time.Duration(i+1)*600*time.Millisecond, func() { _ = h.Release() })
-			lockSet = append(lockSet, locks.NewInterProcessMutex(connect(t, srv), at))
+			lockSet = append(lockSet, locks.NewInterProcessMutex(kit.Connect(t, srv), at))
 		}
 		began := time.Now()
 		_, err := locks.NewInterProcessMultiLock(lockSet...).TryAcquire(t.Context(), time.Second)
@@ -63,7 +64,7 @@ func TestMultiLockOfManyMembers(t *testing.T) {
 	const n = 1500
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-		c, other := connect(t, srv, shortSession), connect(t, srv)
+		c, other := kit.Connect(t, srv, shortSession), kit.Connect(t, srv)
 		lock := multiOf(c, n)
 		before := srv.Requests()
 		h, err := lock.Acquire(t.Context())
@@ -87,7 +88,7 @@ func TestMultiLockOfManyMembers(t *testing.T) {
 func TestOrderedMultiLockWithLongPaths(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond), zktest.MaxFrame(64<<10))
-		c := connect(t, srv, func(cfg *framework.Config) { cfg.MaxRequest = 64 << 10 })
+		c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.MaxRequest = 64 << 10 })
 		const n = 60
 		members := make([]locks.Lock, n)
 		for i := range members {
@@ -122,7 +123,7 @@ func (l whatever) TryAcquire(_ context.Context, wait time.Duration) (*locks.Hold
 func TestMultiLockMembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		var none *locks.InterProcessMultiLock
 		assert.Nil(t, none.Ordered())
 		_, err := none.Acquire(t.Context())
@@ -179,7 +180,7 @@ func TestMultiLockMembers(t *testing.T) {
 func TestMultiLockMemberIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c, operator := connect(t, srv), connect(t, srv)
+		c, operator := kit.Connect(t, srv), kit.Connect(t, srv)
 		_, err := operator.Create(t.Context(), "/forbidden", nil, framework.Persistent, framework.ACLs(zk.WorldACL(zk.PermRead)...))
 		require.NoError(t, err)
 		_, err = locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, "/a"), locks.NewInterProcessMutex(c, "/forbidden")).Acquire(t.Context())
@@ -195,7 +196,7 @@ func TestMultiLockListsItsQueuesTogether(t *testing.T) {
 	for _, n := range []int{2, 10} {
 		synctest.Test(t, func(t *testing.T) {
 			srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-			c := connect(t, srv)
+			c := kit.Connect(t, srv)
 			lock := multiOf(c, n)
 			h, err := lock.Acquire(t.Context()) // makes the parents
 			require.NoError(t, err)
@@ -229,7 +230,7 @@ func TestMultiLockOnServersThatCannotListTogether(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-				c := connect(t, srv)
+				c := kit.Connect(t, srv)
 				for i := range 3 {
 					require.NoError(t, c.EnsurePath(t.Context(), fmt.Sprintf("/l/%d", i)))
 				}
@@ -255,7 +256,7 @@ func TestTryingAMultiLockOnServersThatCannotListTogether(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-				c, other := connect(t, srv), connect(t, srv)
+				c, other := kit.Connect(t, srv), kit.Connect(t, srv)
 				lock := multiOf(c, 3)
 				for i := range 3 {
 					require.NoError(t, c.EnsurePath(t.Context(), fmt.Sprintf("/l/%d", i)))
@@ -284,7 +285,7 @@ func TestTryingAMultiLockOnServersThatCannotListTogether(t *testing.T) {
 func TestMultiLockListsTogetherAfterALostConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		lock := multiOf(c, 3)
 		for i := range 3 {
 			h, err := lock.Acquire(t.Context())
@@ -306,7 +307,7 @@ func TestMultiLockListsTogetherAfterALostConnection(t *testing.T) {
 func TestMultiLockWhoseListsAreTooLargeTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-		c := connect(t, srv, func(cfg *framework.Config) { cfg.MaxReply = 4 << 10 })
+		c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.MaxReply = 4 << 10 })
 		for i := range 3 {
 			require.NoError(t, c.EnsurePath(t.Context(), fmt.Sprintf("/l/%d/%s", i, strings.Repeat("x", 3<<10))))
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/internal/test/workload"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
@@ -115,7 +116,7 @@ func runCrowd(t *testing.T, actors []workload.Actor, in setting) (s score) {
 			a.Ordered = a.Ordered || in.ordered
 			with := map[clients]string{ownClients: fmt.Sprint(i), twoClients: fmt.Sprint(a.Multi), oneClient: ""}[in.clients]
 			if shared[with] == nil {
-				shared[with] = connect(t, srv)
+				shared[with] = kit.Connect(t, srv)
 			}
 			c := shared[with]
 			wg.Go(func() {
@@ -168,8 +169,7 @@ func runCrowd(t *testing.T, actors []workload.Actor, in setting) (s score) {
 		s.lists = float64(lists) / float64(max(1, all))
 		mu.Unlock()
 		time.Sleep(time.Minute)
-		assert.Empty(t, srv.Ephemerals(0), "nodes left")
-		assert.Empty(t, srv.Watches(), "watches left")
+		kit.NothingLeft(t, srv)
 	})
 	return s
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/internal/lockopt"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
@@ -23,7 +24,7 @@ func newLatch(c *framework.Client, path, id string) *latch {
 func TestElectionBuiltUponALock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		a, b := newLatch(connect(t, srv), "/leader", "a"), newLatch(connect(t, srv), "/leader", "b")
+		a, b := newLatch(kit.Connect(t, srv), "/leader", "a"), newLatch(kit.Connect(t, srv), "/leader", "b")
 		leads, err := a.await(t.Context())
 		require.NoError(t, err)
 		assert.Regexp(t, `^/leader/_c_[-0-9a-f]{36}-latch-0000000000$`, leads.Path())

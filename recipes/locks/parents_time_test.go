@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -25,7 +26,7 @@ func TestParentGoesAgainAndAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory())
-				c, operator := connect(t, srv), connect(t, srv)
+				c, operator := kit.Connect(t, srv), kit.Connect(t, srv)
 				var n atomic.Int32
 				srv.On(zktest.Match{Session: c.SessionID(), Func: func(r zktest.Request) bool {
 					creates := (r.Op == "create2" || r.Op == "multi") && strings.HasPrefix(path.Base(r.Path), "_c_")
@@ -46,7 +47,7 @@ func TestParentGoesAgainAndAgain(t *testing.T) {
 func TestContainersAreReapedAllTheTime(t *testing.T) {
 	eachLock(t, func(t *testing.T, lock func(*framework.Client) locks.Lock) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		h, err := lock(c).Acquire(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, h.Release())
@@ -65,7 +66,7 @@ func TestContainersAreReapedAllTheTime(t *testing.T) {
 func TestParentIsReapedAsItIsUsed(t *testing.T) {
 	eachLock(t, func(t *testing.T, lock func(*framework.Client) locks.Lock) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		h, err := lock(c).Acquire(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, h.Release())
@@ -84,7 +85,7 @@ func TestParentIsReapedAsItIsUsed(t *testing.T) {
 func TestParentsGoWithTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		for range 2 {
 			h, err := locks.NewInterProcessSemaphoreMutex(c, "/app/locks/l").Acquire(t.Context())
 			require.NoError(t, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -18,7 +19,7 @@ func TestParticipantsThatComeAndGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const forbidden = -102
 		srv := zktest.Start(t, zktest.InMemory())
-		c, other := connect(t, srv), connect(t, srv)
+		c, other := kit.Connect(t, srv), kit.Connect(t, srv)
 		for _, lock := range []listable{
 			locks.NewInterProcessMutex(c, "/m"), locks.NewInterProcessSemaphoreMutex(c, "/s"), locks.NewInterProcessSemaphore(c, "/p", 2),
 		} {
@@ -40,7 +41,7 @@ func TestParticipantsThatComeAndGo(t *testing.T) {
 				assert.Equal(t, 1, rule.Fired())
 				return all, err
 			}
-			all, err := ask("exists", noNode)
+			all, err := ask("exists", -101)
 			require.NoError(t, err)
 			assert.Empty(t, all, "it has gone since it was listed")
 			all, err = ask("getData", forbidden)
@@ -100,12 +101,12 @@ func TestParticipants(t *testing.T) {
 func participants(t *testing.T, lock func(c *framework.Client, data string) listable, holds []string) {
 	t.Helper()
 	srv := zktest.Start(t, zktest.InMemory())
-	watcher := lock(connect(t, srv), "watcher")
+	watcher := lock(kit.Connect(t, srv), "watcher")
 	ctx, cancel := context.WithCancel(t.Context())
 	sessions := make(map[int64]string)
 	ended := make(chan struct{})
 	for _, name := range []string{"a", "b", "c", "d"} {
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		sessions[c.SessionID()] = name
 		go func() {
 			defer func() { ended <- struct{}{} }()
@@ -145,11 +146,11 @@ func participants(t *testing.T, lock func(c *framework.Client, data string) list
 
 	// Each request for the list in turn is cut and refused.
 	for nth := 1; nth <= 2; nth++ {
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		srv.On(zktest.Match{Session: c.SessionID(), Nth: nth}, zktest.CutBefore())
 		_, err = lock(c, "x").Participants(t.Context())
 		require.NoError(t, err, "asked again")
-		c = connect(t, srv)
+		c = kit.Connect(t, srv)
 		rule := srv.On(zktest.Match{Session: c.SessionID(), Nth: nth}, zktest.Fail(-102))
 		if _, err = lock(c, "x").Participants(t.Context()); rule.Fired() > 0 {
 			require.ErrorIs(t, err, framework.ErrNoAuth)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -17,17 +18,17 @@ import (
 func TestNodeGoesWhileItIsConfirmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-		holder, operator, c := connect(t, srv), connect(t, srv), connect(t, srv)
+		holder, operator, c := kit.Connect(t, srv), kit.Connect(t, srv), kit.Connect(t, srv)
 		h, err := locks.NewInterProcessMutex(holder, "/l").Acquire(t.Context())
 		require.NoError(t, err)
-		a := acquire(t, mutexAt("/l")(c))
-		require.True(t, a.waits())
+		a := kit.Acquire(t, mutexAt("/l")(c))
+		require.True(t, a.Waits())
 		time.Sleep(time.Minute) // what its creation has proved is over
 		removed := srv.On(zktest.Match{Op: "multi", Session: c.SessionID(), Nth: 1}, zktest.Call(func(r zktest.Request) {
 			assert.NoError(t, operator.Delete(t.Context(), r.Path, 0))
 		}))
 		require.NoError(t, h.Release())
-		h = a.soon()
+		h = a.Soon()
 		assert.Equal(t, 1, removed.Fired())
 		standsOn(t, operator, h, c.SessionID())
 		require.NoError(t, h.Release())
@@ -43,7 +44,7 @@ func TestNodeAheadIsNotTheHolder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory())
-				holder, ahead, c := connect(t, srv), connect(t, srv), connect(t, srv)
+				holder, ahead, c := kit.Connect(t, srv), kit.Connect(t, srv), kit.Connect(t, srv)
 				h, err := lock(holder).Acquire(t.Context())
 				require.NoError(t, err)
 				if name == "downgrade" {
@@ -54,12 +55,12 @@ func TestNodeAheadIsNotTheHolder(t *testing.T) {
 				ctx, giveUp := context.WithCancel(t.Context())
 				go func() { _, _ = lock(ahead).Acquire(ctx) }()
 				synctest.Wait()
-				a := acquire(t, lock(c))
-				require.True(t, a.waits())
+				a := kit.Acquire(t, lock(c))
+				require.True(t, a.Waits())
 				giveUp()
-				require.True(t, a.waits(), "the holder holds")
+				require.True(t, a.Waits(), "the holder holds")
 				require.NoError(t, h.Release())
-				require.NoError(t, a.soon().Release())
+				require.NoError(t, a.Soon().Release())
 			})
 		})
 	}
@@ -71,13 +72,13 @@ func TestNodeAheadGoesBeforeItIsWatched(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory())
-				holder, operator, c := connect(t, srv), connect(t, srv), connect(t, srv)
+				holder, operator, c := kit.Connect(t, srv), kit.Connect(t, srv), kit.Connect(t, srv)
 				_, err := q.lock(holder).Acquire(t.Context())
 				require.NoError(t, err)
 				srv.On(zktest.Match{Op: "getData", Session: c.SessionID()}, zktest.Call(func(r zktest.Request) {
 					_ = operator.Delete(t.Context(), r.Path, 0)
 				}))
-				h := acquire(t, q.lock(c)).soon()
+				h := kit.Acquire(t, q.lock(c)).Soon()
 				require.NoError(t, h.Release())
 				synctest.Wait()
 				assert.Empty(t, srv.Watches())
@@ -90,15 +91,15 @@ func TestNodeAheadGoesBeforeItIsWatched(t *testing.T) {
 func TestEventRightBehindTheReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-		holder, operator, c := connect(t, srv), connect(t, srv), connect(t, srv)
+		holder, operator, c := kit.Connect(t, srv), kit.Connect(t, srv), kit.Connect(t, srv)
 		for range 100 {
 			h, err := locks.NewInterProcessMutex(holder, "/l").Acquire(t.Context())
 			require.NoError(t, err)
-			a := acquire(t, mutexAt("/l")(c))
+			a := kit.Acquire(t, mutexAt("/l")(c))
 			time.Sleep(2 * time.Millisecond) // it has the list, and asks for the watch
 			// Both requests reach the server at one time.
 			require.NoError(t, operator.Delete(t.Context(), h.Path(), 0))
-			require.NoError(t, a.soon().Release())
+			require.NoError(t, a.Soon().Release())
 		}
 	})
 }
@@ -106,7 +107,7 @@ func TestEventRightBehindTheReply(t *testing.T) {
 func TestReadersWaitForTheLastWriterAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		writer, reader := connect(t, srv), connect(t, srv)
+		writer, reader := kit.Connect(t, srv), kit.Connect(t, srv)
 		var writers []<-chan *locks.Hold
 		acquire := func(m *locks.InterProcessMutex) <-chan *locks.Hold {
 			got := make(chan *locks.Hold, 1)
@@ -143,7 +144,7 @@ func TestReadersWaitForTheLastWriterAhead(t *testing.T) {
 func TestNodesAreWatchedOnlyWhenTheyLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		m := locks.NewInterProcessMutex(c, "/l")
 		for range 100 {
 			require.NoError(t, locks.Do(t.Context(), m, func(context.Context) error {
@@ -158,7 +159,6 @@ func TestNodesAreWatchedOnlyWhenTheyLast(t *testing.T) {
 		assert.Len(t, srv.Watches(), 1)
 		require.NoError(t, h.Release())
 		synctest.Wait()
-		assert.Empty(t, srv.Watches())
-		assert.Empty(t, srv.Ephemerals(0))
+		kit.NothingLeft(t, srv)
 	})
 }

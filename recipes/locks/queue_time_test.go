@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -22,7 +23,7 @@ import (
 func TestForeignChildren(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		names := []string{"!x", "~", "0", "_c_", "_c_x", "lock-", "lock-x", "-lock-0", "lock-00000000000", "lock-x0000000000", "lock-+000000001",
 			"lock-99999999999", "lock-000000000", "lock-0000000000x", "LOCK-0000000000", "write-0000000000", "lease-1", "lease-00000000001", "__READ__x", "__WRIT__", "locks"}
 		for i := len(names); i < 200; i++ {
@@ -56,7 +57,7 @@ func TestNumbersAtTheirEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory())
-				c, operator := connect(t, srv), connect(t, srv)
+				c, operator := kit.Connect(t, srv), kit.Connect(t, srv)
 				for _, node := range nodes {
 					_, err := operator.Create(t.Context(), "/l/"+node, nil, framework.Ephemeral, framework.Parents())
 					require.NoError(t, err)
@@ -75,8 +76,8 @@ func TestNumbersAtTheirEnd(t *testing.T) {
 func TestQueueThatIsTooLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		operator := connect(t, srv)
-		c := connect(t, srv, func(cfg *framework.Config) { cfg.MaxReply = 4 << 10 })
+		operator := kit.Connect(t, srv)
+		c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.MaxReply = 4 << 10 })
 		for _, below := range []string{"/l/m", "/l/rw", "/l/a", "/l/b", "/l/s/locks", "/l/s/leases"} {
 			require.NoError(t, operator.EnsurePath(t.Context(), below))
 			for range 100 {
@@ -110,7 +111,7 @@ func TestSequenceExhaustedEverywhere(t *testing.T) {
 			t.Run(fmt.Sprint(name, " ", wait), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					srv := zktest.Start(t, zktest.InMemory())
-					c, operator := connect(t, srv), connect(t, srv)
+					c, operator := kit.Connect(t, srv), kit.Connect(t, srv)
 					_, err := operator.Create(t.Context(), path+"2147483647", nil, framework.Ephemeral, framework.Parents())
 					require.NoError(t, err)
 					_, err = swept[name](c).TryAcquire(t.Context(), wait)
@@ -150,11 +151,11 @@ func tooLarge(t *testing.T, lock func(*framework.Client) locks.Lock, path int, r
 	t.Helper()
 	long := func(cfg *framework.Config) { cfg.Namespace = strings.Repeat("x", path) }
 	srv := zktest.Start(t, zktest.InMemory())
-	h, err := lock(connect(t, srv, long)).Acquire(t.Context()) // who makes the parents
+	h, err := lock(kit.Connect(t, srv, long)).Acquire(t.Context()) // who makes the parents
 	require.NoError(t, err)
 	require.NoError(t, h.Release())
 	time.Sleep(time.Minute)
-	c := connect(t, srv, long, func(cfg *framework.Config) { cfg.MaxRequest = fewestBytes })
+	c := kit.Connect(t, srv, long, func(cfg *framework.Config) { cfg.MaxRequest = fewestBytes })
 	sent := srv.On(zktest.Match{Session: c.SessionID(), Func: func(r zktest.Request) bool { return r.Op != "ping" }}, zktest.Delay(0))
 	h, err = lock(c).TryAcquire(t.Context(), 0)
 	if err == nil {
@@ -184,7 +185,7 @@ func TestTwoKindsOfLockOnOnePath(t *testing.T) {
 			t.Run(first+", then "+second, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-					c, other := connect(t, srv), connect(t, srv)
+					c, other := kit.Connect(t, srv), kit.Connect(t, srv)
 					h, err := one.lock(other).Acquire(t.Context())
 					require.NoError(t, err)
 					refused(t, srv, c, two.lock(c))
@@ -201,7 +202,7 @@ func TestTwoKindsOfLockOnOnePath(t *testing.T) {
 			t.Run(first+" of Java's, then "+second, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-					c, java := connect(t, srv), connect(t, srv)
+					c, java := kit.Connect(t, srv), kit.Connect(t, srv)
 					put(t, java, "/x/y/"+one.java)
 					refused(t, srv, c, two.lock(c))
 				})
@@ -218,7 +219,7 @@ func TestTwoKindsOfLockAtOnce(t *testing.T) {
 			for moment := range 40 {
 				synctest.Test(t, func(t *testing.T) {
 					srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-					one, two := connect(t, srv), connect(t, srv)
+					one, two := kit.Connect(t, srv), kit.Connect(t, srv)
 					first := make(chan error)
 					go func() {
 						_, err := kinds[pair[0]].lock(one).Acquire(t.Context())
@@ -254,10 +255,10 @@ func TestTheWrongKindHarmsNobody(t *testing.T) {
 					defer cancel()
 					var all sync.WaitGroup
 					var taken, refused atomic.Int32
-					first, err := kinds[right].lock(connect(t, srv)).Acquire(t.Context())
+					first, err := kinds[right].lock(kit.Connect(t, srv)).Acquire(t.Context())
 					require.NoError(t, err)
 					for range 3 {
-						lock := kinds[right].lock(connect(t, srv))
+						lock := kinds[right].lock(kit.Connect(t, srv))
 						all.Go(func() {
 							for ctx.Err() == nil {
 								h, err := lock.Acquire(t.Context()) //nolint:contextcheck // ctx ends the loop, not a wait
@@ -271,7 +272,7 @@ func TestTheWrongKindHarmsNobody(t *testing.T) {
 						})
 					}
 					time.Sleep(10 * d)
-					lock := kinds[wrong].lock(connect(t, srv))
+					lock := kinds[wrong].lock(kit.Connect(t, srv))
 					until := time.Now().Add(4 * time.Second) // while the path is in use
 					all.Go(func() {
 						for time.Now().Before(until) {
@@ -300,7 +301,7 @@ func TestWhatStandsBesideALock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-				c, other := connect(t, srv), connect(t, srv)
+				c, other := kit.Connect(t, srv), kit.Connect(t, srv)
 				for _, path := range []string{
 					"/x/y/locks", "/x/y/config", "/x/y/lock-1", "/x/y/lease-", "/x/y/latch-0000000001", "/x/y/read-__READ__x", "/x/y/12345",
 				} {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -19,7 +20,7 @@ import (
 func TestUpgradeIsRefusedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		lock := locks.NewInterProcessReadWriteLock(connect(t, srv), "/l")
+		lock := locks.NewInterProcessReadWriteLock(kit.Connect(t, srv), "/l")
 		r, err := lock.ReadLock().Acquire(t.Context())
 		require.NoError(t, err)
 		began := time.Now()
@@ -33,7 +34,7 @@ func TestUpgradeIsRefusedAtOnce(t *testing.T) {
 func TestDowngradeThatIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c, other := connect(t, srv), connect(t, srv)
+		c, other := kit.Connect(t, srv), kit.Connect(t, srv)
 		lock := locks.NewInterProcessReadWriteLock(c, "/rw")
 		w, err := lock.WriteLock().Acquire(t.Context())
 		require.NoError(t, err)
@@ -65,12 +66,12 @@ func TestDowngradeOfADeletedNode(t *testing.T) {
 	const near = time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(near), zktest.TransactionLog())
-		c, other, operator := connect(t, srv), connect(t, srv), connect(t, srv)
+		c, other, operator := kit.Connect(t, srv), kit.Connect(t, srv), kit.Connect(t, srv)
 		lock := locks.NewInterProcessReadWriteLock(c, "/rw")
 		w, err := lock.WriteLock().Acquire(t.Context())
 		require.NoError(t, err)
 		node := srv.Ephemerals(0)[0]
-		next := acquiring(t, locks.NewInterProcessReadWriteLock(other, "/rw").WriteLock())
+		next := kit.Acquire(t, locks.NewInterProcessReadWriteLock(other, "/rw").WriteLock())
 		require.NoError(t, srv.WaitChildren(t.Context(), "/rw", 2))
 		deleted := make(chan error, 1)
 		go func() { deleted <- operator.Delete(context.Background(), node, -1) }()
@@ -79,7 +80,7 @@ func TestDowngradeOfADeletedNode(t *testing.T) {
 		_, err = lock.ReadLock().Acquire(w.Context())
 		require.ErrorIs(t, err, locks.ErrNodeDeleted)
 		require.NoError(t, <-deleted)
-		h := <-next
+		h := next.Soon()
 		assert.Len(t, srv.Ephemerals(0), 1, "the other writer's")
 		log := fmt.Sprint(srv.Transactions())
 		assert.Contains(t, log, "__WRIT__")
@@ -99,7 +100,7 @@ func TestDowngradeWithoutReply(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory())
-				c := connect(t, srv)
+				c := kit.Connect(t, srv)
 				lock := locks.NewInterProcessReadWriteLock(c, "/rw")
 				w, err := lock.WriteLock().Acquire(t.Context())
 				require.NoError(t, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/listeners"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
@@ -21,7 +22,7 @@ import (
 func TestReleasedByManyAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		for range 10 {
 			h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
 			require.NoError(t, err)
@@ -52,7 +53,7 @@ func TestRefusedReleaseIsTriedAgain(t *testing.T) {
 	const noAuth = -102
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
 		require.NoError(t, err)
 		refused := srv.On(zktest.Match{Op: "delete", Session: c.SessionID()}, zktest.Fail(noAuth))
@@ -78,7 +79,7 @@ func TestReleaseHeedsTheFrameLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const frame, leases = 16 << 10, 300
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond), zktest.MaxFrame(frame))
-		c := connect(t, srv, func(cfg *framework.Config) { cfg.MaxRequest = frame })
+		c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.MaxRequest = frame })
 		changes := changesOf(c)
 		h, err := locks.NewInterProcessSemaphore(c, "/s", leases).AcquireN(t.Context(), leases)
 		require.NoError(t, err)
@@ -92,7 +93,7 @@ func TestReleaseHeedsTheFrameLimit(t *testing.T) {
 func TestReleaseWaitsAsLongAsItShall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(20*time.Millisecond))
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		var holds []*locks.Hold
 		limits := []time.Duration{3 * time.Second, 0, time.Second, 2 * time.Second, 10 * time.Millisecond, time.Hour, -1}
 		for i, limit := range limits {
@@ -128,7 +129,7 @@ func TestReleaseWaitsAsLongAsItShall(t *testing.T) {
 func TestReleaseWhileTheClientCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		h, err := locks.NewInterProcessMutex(c, "/l", locks.ReleaseWait(time.Hour)).Acquire(t.Context())
 		require.NoError(t, err)
 		srv.Freeze()

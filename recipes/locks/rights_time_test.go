@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -24,7 +25,7 @@ func TestRefusalsThatPass(t *testing.T) {
 			eachLock(t, func(t *testing.T, lock func(*framework.Client) locks.Lock) {
 				for nth := 1; ; nth++ {
 					srv := zktest.Start(t, zktest.InMemory())
-					c := connect(t, srv)
+					c := kit.Connect(t, srv)
 					rule := srv.On(zktest.Match{Session: c.SessionID(), Nth: nth}, zktest.Fail(code))
 					h, err := lock(c).Acquire(t.Context())
 					require.NoError(t, err, "at request %d", nth)
@@ -48,7 +49,7 @@ func TestRefusalsThatPass(t *testing.T) {
 func TestNodeThatMayNotBeRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, srv, func(cfg *framework.Config) {
+		c := kit.Connect(t, srv, func(cfg *framework.Config) {
 			cfg.ACL = func(path string) []framework.ACL {
 				if path == "/m" || path == "/data" {
 					return zk.WorldACL(zk.PermAll)
@@ -73,7 +74,7 @@ func TestNodeThatMayNotBeRead(t *testing.T) {
 func TestMultiLockBehindANodeThatIsWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c, other := connect(t, srv), connect(t, srv)
+		c, other := kit.Connect(t, srv), kit.Connect(t, srv)
 		b, err := locks.NewInterProcessMutex(other, "/b").Acquire(t.Context())
 		require.NoError(t, err)
 		h, err := locks.NewInterProcessMutex(other, "/a").Acquire(t.Context())
@@ -121,8 +122,8 @@ func TestNodesThatNobodyMayRead(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, MultiLock %v", version, multi), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					srv := zktest.Start(t, zktest.InMemory(), zktest.Version(version))
-					owner := connect(t, srv, unreadable(0))
-					waiter := connect(t, srv, unreadable(0))
+					owner := kit.Connect(t, srv, unreadable(0))
+					waiter := kit.Connect(t, srv, unreadable(0))
 					var lock, behind locks.Lock = locks.NewInterProcessMutex(owner, "/l"), locks.NewInterProcessMutex(waiter, "/l")
 					if multi {
 						behind = locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(waiter, "/k"), behind)
@@ -154,8 +155,7 @@ func TestNodesThatNobodyMayRead(t *testing.T) {
 					require.NoError(t, <-got)
 					assert.Less(t, time.Since(began), time.Second)
 					time.Sleep(time.Minute)
-					assert.Empty(t, srv.Ephemerals(0))
-					assert.Empty(t, srv.Watches())
+					kit.NothingLeft(t, srv)
 				})
 			})
 		}
@@ -167,7 +167,7 @@ func TestParentsThatNobodyMayRead(t *testing.T) {
 	for _, version := range []string{"3.8", "3.9"} {
 		synctest.Test(t, func(t *testing.T) {
 			srv := zktest.Start(t, zktest.InMemory(), zktest.Version(version))
-			c := connect(t, srv)
+			c := kit.Connect(t, srv)
 			_, err := c.Create(t.Context(), "/dark", nil, framework.Persistent, framework.ACLs(zk.WorldACL(zk.PermCreate)...))
 			require.NoError(t, err)
 			require.NoError(t, c.EnsurePath(t.Context(), "/dark/a/b"))
@@ -201,7 +201,7 @@ func TestRefusedAccessToALock(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			srv := zktest.Start(t, zktest.InMemory())
-			admin := connect(t, srv)
+			admin := kit.Connect(t, srv)
 			closed := framework.ACLs(zk.WorldACL(zk.PermRead)...)
 			for _, path := range []string{"/l", "/l/m", "/l/rw", "/l/s", "/l/a", "/l/b"} {
 				_, err := admin.Create(t.Context(), path, nil, framework.Persistent)
@@ -215,7 +215,7 @@ func TestRefusedAccessToALock(t *testing.T) {
 				_, err := admin.SetACL(t.Context(), path, zk.WorldACL(zk.PermRead), framework.AnyVersion)
 				require.NoError(t, err)
 			}
-			_, err := swept[name](connect(t, srv)).Acquire(t.Context())
+			_, err := swept[name](kit.Connect(t, srv)).Acquire(t.Context())
 			require.ErrorIs(t, err, framework.ErrNoAuth, name)
 			assert.EqualError(t, err, want)
 		})

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -17,7 +18,7 @@ import (
 func TestRoundTrips(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		for _, path := range []string{"/mutex", "/rw", "/sem/locks", "/sem/leases"} {
 			require.NoError(t, c.EnsurePath(t.Context(), path))
 		}
@@ -43,7 +44,7 @@ func TestRoundTrips(t *testing.T) {
 func TestRoundTripsWithoutParents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		var h *locks.Hold
 		// The creation that finds no parent, two to make it however deep it is, and the pair.
 		assert.Equal(t, 4.0, took(t, hold(locks.NewInterProcessMutex(c, "/a/b/c/d/e"), &h)))
@@ -54,7 +55,7 @@ func TestRoundTripsWithoutParents(t *testing.T) {
 func TestRoundTripsOfReentry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		m := locks.NewInterProcessMutex(c, "/l")
 		h, err := m.Acquire(t.Context())
 		require.NoError(t, err)
@@ -68,7 +69,7 @@ func TestRoundTripsOfReentry(t *testing.T) {
 func TestRoundTripsOfTrying(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-		a, b := connect(t, srv), connect(t, srv)
+		a, b := kit.Connect(t, srv), kit.Connect(t, srv)
 		require.NoError(t, a.EnsurePath(t.Context(), "/l"))
 		ma, mb := locks.NewInterProcessMutex(a, "/l"), locks.NewInterProcessMutex(b, "/l")
 		var h *locks.Hold
@@ -96,7 +97,7 @@ func TestRoundTripsOfTryingAMultiLock(t *testing.T) {
 	for _, n := range []int{2, 10, 50} {
 		synctest.Test(t, func(t *testing.T) {
 			srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-			c, other := connect(t, srv), connect(t, srv)
+			c, other := kit.Connect(t, srv), kit.Connect(t, srv)
 			members := []locks.Lock{locks.NewInterProcessSemaphoreMutex(c, "/s")}
 			for i := range n - 1 {
 				members = append(members, locks.NewInterProcessMutex(c, fmt.Sprintf("/l/%d", i)))
@@ -135,7 +136,7 @@ func TestRoundTripsOfHandOff(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-				a, b := connect(t, srv), connect(t, srv, tc.change)
+				a, b := kit.Connect(t, srv), kit.Connect(t, srv, tc.change)
 				h, err := locks.NewInterProcessMutex(a, "/l").Acquire(t.Context())
 				require.NoError(t, err)
 				got := make(chan time.Time)
@@ -158,12 +159,12 @@ func TestWakeUps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const waiters = 40
 		srv := zktest.Start(t, zktest.InMemory())
-		holder := connect(t, srv)
+		holder := kit.Connect(t, srv)
 		h, err := locks.NewInterProcessMutex(holder, "/l").Acquire(t.Context())
 		require.NoError(t, err)
 		got := make(chan *locks.Hold)
 		for range waiters {
-			c := connect(t, srv)
+			c := kit.Connect(t, srv)
 			go func() {
 				h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
 				assert.NoError(t, err)
@@ -189,7 +190,7 @@ func TestWakeUps(t *testing.T) {
 func TestRoundTripsOfMultiLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		for _, tc := range []struct {
 			name                string
 			mutexes, semaphores int
@@ -233,8 +234,8 @@ func TestRoundTripsOfMultiLock(t *testing.T) {
 func TestMultiLockChecksAllMembersFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-		c := connect(t, srv)
-		_, err := locks.NewInterProcessMutex(connect(t, srv), "/a").Acquire(t.Context())
+		c := kit.Connect(t, srv)
+		_, err := locks.NewInterProcessMutex(kit.Connect(t, srv), "/a").Acquire(t.Context())
 		require.NoError(t, err)
 		for name, bad := range map[string]locks.Lock{
 			"mutex":           locks.NewInterProcessMutex(c, "/b/"),
@@ -255,7 +256,7 @@ func TestMultiLockChecksAllMembersFirst(t *testing.T) {
 func TestMultiLockTooLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		var lockSet []locks.Lock
 		for i := range 60 {
 			lockSet = append(lockSet, locks.NewInterProcessMutex(c, fmt.Sprintf("/l/%02d", i), locks.NodeData(make([]byte, 10_000))))

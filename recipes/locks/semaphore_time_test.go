@@ -15,6 +15,7 @@ import (
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/session/nodename"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -23,7 +24,7 @@ import (
 func TestRoundTripsOfANewSemaphore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		var h *locks.Hold
 		// The creation that finds no parents, two to make both, and the creation.
 		assert.Equal(t, 4.0, took(t, hold(locks.NewInterProcessSemaphore(c, "/a/b/c/s", 3), &h)))
@@ -36,7 +37,7 @@ func TestRoundTripsOfANewSemaphore(t *testing.T) {
 func TestDifferentNumbersOfLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		three, two := locks.NewInterProcessSemaphore(c, "/s", 3), locks.NewInterProcessSemaphore(c, "/s", 2)
 		one := locks.NewInterProcessSemaphoreMutex(c, "/s")
 		both := locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, "/m"), one)
@@ -105,25 +106,25 @@ func TestLeaseIsNotKeptBehindAnothersTurn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-				peer, c := connect(t, srv), connect(t, srv)
+				peer, c := kit.Connect(t, srv), kit.Connect(t, srv)
 				turn := put(t, peer, "/s/locks/lock-")
 				require.NoError(t, peer.EnsurePath(t.Context(), "/s/leases"))
 				require.NoError(t, peer.EnsurePath(t.Context(), "/m"))
 				lock := lockOf(c)
-				got := acquiring(t, lock)
+				got := kit.Acquire(t, lock)
 				time.Sleep(2*d - 1) // made, and the answer is on its way
-				assert.Len(t, children(t, peer, "/s/leases"), 1)
+				assert.Len(t, kit.Children(t, peer, "/s/leases"), 1)
 				time.Sleep(10 * d)
-				assert.Empty(t, got)
-				assert.Empty(t, children(t, peer, "/s/leases"))
+				assert.True(t, got.Pending())
+				assert.Empty(t, kit.Children(t, peer, "/s/leases"))
 
 				lease := put(t, peer, "/s/leases/lease-")
 				require.NoError(t, peer.Delete(t.Context(), turn, framework.AnyVersion))
 				time.Sleep(time.Second)
-				assert.Empty(t, got)
-				assert.Len(t, children(t, peer, "/s/leases"), 2, "it waits for the one in front of it")
+				assert.True(t, got.Pending())
+				assert.Len(t, kit.Children(t, peer, "/s/leases"), 2, "it waits for the one in front of it")
 				require.NoError(t, peer.Delete(t.Context(), lease, framework.AnyVersion))
-				h := <-got
+				h := got.Soon()
 				require.NoError(t, h.Release())
 
 				// Once it was in nobody's way it is bold again.
@@ -132,8 +133,7 @@ func TestLeaseIsNotKeptBehindAnothersTurn(t *testing.T) {
 					assert.Equal(t, 1.0, took(t, h.Release))
 				}
 				time.Sleep(time.Second)
-				assert.Empty(t, srv.Ephemerals(0))
-				assert.Empty(t, srv.Watches())
+				kit.NothingLeft(t, srv)
 			})
 		})
 	}
@@ -143,7 +143,7 @@ func TestLeaseIsNotKeptBehindAnothersTurn(t *testing.T) {
 func TestLeaseThatIsNotAmongTheFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-		peer, c := connect(t, srv), connect(t, srv)
+		peer, c := kit.Connect(t, srv), kit.Connect(t, srv)
 		lease := put(t, peer, "/s/leases/lease-")
 		require.NoError(t, peer.EnsurePath(t.Context(), "/s/locks"))
 		one := locks.NewInterProcessSemaphore(c, "/s", 2)
@@ -154,12 +154,12 @@ func TestLeaseThatIsNotAmongTheFirst(t *testing.T) {
 		require.ErrorIs(t, err, locks.ErrNotAcquired)
 		assert.Equal(t, time.Second, time.Since(began))
 		time.Sleep(time.Second)
-		assert.Len(t, children(t, peer, "/s/leases"), 2)
-		got := acquiring(t, one)
+		assert.Len(t, kit.Children(t, peer, "/s/leases"), 2)
+		got := kit.Acquire(t, one)
 		time.Sleep(time.Second)
-		assert.Empty(t, got)
+		assert.True(t, got.Pending())
 		require.NoError(t, peer.Delete(t.Context(), lease, framework.AnyVersion))
-		require.NoError(t, (<-got).Release())
+		require.NoError(t, got.Soon().Release())
 		require.NoError(t, h.Release())
 	})
 }
@@ -167,7 +167,7 @@ func TestLeaseThatIsNotAmongTheFirst(t *testing.T) {
 func TestSeveralLeasesTakeOneRoundTrip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		s := locks.NewInterProcessSemaphore(c, "/s", 10_000)
 		h, err := s.Acquire(t.Context()) // makes the parents
 		require.NoError(t, err)
@@ -192,7 +192,7 @@ func TestBoldAndOrdinaryTogether(t *testing.T) {
 				done := make(chan bool)
 				const clients, each = 6, 60
 				for i := range clients {
-					c := connect(t, srv)
+					c := kit.Connect(t, srv)
 					go func() {
 						for n := range each {
 							// A new object each time is always bold.
@@ -217,8 +217,7 @@ func TestBoldAndOrdinaryTogether(t *testing.T) {
 				}
 				assert.EqualValues(t, clients*each, rounds.Load())
 				time.Sleep(time.Minute)
-				assert.Empty(t, srv.Ephemerals(0))
-				assert.Empty(t, srv.Watches())
+				kit.NothingLeft(t, srv)
 			})
 		})
 	}
@@ -228,8 +227,8 @@ func TestBoldAndOrdinaryTogether(t *testing.T) {
 func TestClientsThatStateDifferentTotalsGoByTheirOwn(t *testing.T) {
 	t.Parallel()
 	srv := zktest.Start(t)
-	two := locks.NewInterProcessSemaphore(connect(t, srv), "/s", 2)
-	three := locks.NewInterProcessSemaphore(connect(t, srv), "/s", 3)
+	two := locks.NewInterProcessSemaphore(kit.Connect(t, srv), "/s", 2)
+	three := locks.NewInterProcessSemaphore(kit.Connect(t, srv), "/s", 3)
 	for _, s := range []*locks.InterProcessSemaphore{two, two, three} {
 		hold, err := s.TryAcquire(t.Context(), 0)
 		require.NoError(t, err)
@@ -245,7 +244,7 @@ func TestClientsThatStateDifferentTotalsGoByTheirOwn(t *testing.T) {
 func TestAcquireNKeepsItsTagWhenItYields(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-		c, other := connect(t, srv), connect(t, srv)
+		c, other := kit.Connect(t, srv), kit.Connect(t, srv)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		theirs := locks.NewInterProcessSemaphore(other, "/s", 2)
@@ -283,7 +282,7 @@ func TestAcquireNKeepsItsTagWhenItYields(t *testing.T) {
 func TestLeaseGoesWithTheTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-		holder, first, second := connect(t, srv), connect(t, srv), connect(t, srv)
+		holder, first, second := kit.Connect(t, srv), kit.Connect(t, srv), kit.Connect(t, srv)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		h, err := locks.NewInterProcessSemaphoreMutex(holder, "/x").Acquire(ctx)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/listeners"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
@@ -28,7 +29,7 @@ func TestHoldEndsBeforeTheServerCanGiveTheLockAway(t *testing.T) {
 			t.Run(fmt.Sprintf("%s after %v", name, after), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(20*time.Millisecond))
-					c, other := connect(t, srv, change), connect(t, srv)
+					c, other := kit.Connect(t, srv, change), kit.Connect(t, srv)
 					h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
 					require.NoError(t, err)
 					granted := make(chan time.Time, 1)
@@ -57,7 +58,7 @@ func TestHoldEndsBeforeTheServerCanGiveTheLockAway(t *testing.T) {
 func TestRenewalsServeAllHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(20*time.Millisecond))
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		var holds []*locks.Hold
 		for i := range 20 {
 			h, err := locks.NewInterProcessMutex(c, fmt.Sprintf("/l%d", i)).Acquire(t.Context())
@@ -86,7 +87,7 @@ func TestRenewalsServeAllHolds(t *testing.T) {
 func TestWritesOfTheUserRenew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(20*time.Millisecond))
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
 		require.NoError(t, err)
 		srv.On(zktest.Match{Op: "multi"}, zktest.Fail(-127))
@@ -104,7 +105,7 @@ func TestWritesOfTheUserRenew(t *testing.T) {
 func TestPingsAloneProveNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(20*time.Millisecond))
-		c, naive := connect(t, srv), connect(t, srv, byServer)
+		c, naive := kit.Connect(t, srv), kit.Connect(t, srv, byServer)
 		states := c.States().Subscribe()
 		defer states.Stop()
 		require.Equal(t, listeners.Connected, <-states.C)
@@ -131,7 +132,7 @@ func TestPingsAloneProveNothing(t *testing.T) {
 func TestHoldIsVerifiedAfterAReconnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(20*time.Millisecond))
-		c, operator := connect(t, srv), connect(t, srv)
+		c, operator := kit.Connect(t, srv), kit.Connect(t, srv)
 		kept, err := locks.NewInterProcessMutex(c, "/kept").Acquire(t.Context())
 		require.NoError(t, err)
 		gone, err := locks.NewInterProcessMutex(c, "/gone").Acquire(t.Context())
@@ -163,7 +164,7 @@ func TestHoldIsVerifiedAfterAReconnect(t *testing.T) {
 func TestHoldThatNobodyMayRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(20*time.Millisecond))
-		c := connect(t, srv, func(cfg *framework.Config) {
+		c := kit.Connect(t, srv, func(cfg *framework.Config) {
 			cfg.ACL = func(path string) []framework.ACL {
 				perms := int32(31)
 				if len(path) > 3 {
@@ -172,7 +173,7 @@ func TestHoldThatNobodyMayRead(t *testing.T) {
 				return []framework.ACL{{Perms: perms, Scheme: "world", ID: "anyone"}}
 			}
 		})
-		operator := connect(t, srv)
+		operator := kit.Connect(t, srv)
 		a, err := locks.NewInterProcessMutex(c, "/a").Acquire(t.Context())
 		require.NoError(t, err)
 		b, err := locks.NewInterProcessMutex(c, "/b").Acquire(t.Context())
@@ -193,7 +194,7 @@ func TestHoldThatNobodyMayRead(t *testing.T) {
 func TestWaiterRenewsBeforeItHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(20*time.Millisecond))
-		holder, waiter := connect(t, srv, byServer), connect(t, srv)
+		holder, waiter := kit.Connect(t, srv, byServer), kit.Connect(t, srv)
 		h, err := locks.NewInterProcessMutex(holder, "/l").Acquire(t.Context())
 		require.NoError(t, err)
 		got := make(chan *locks.Hold, 1)
@@ -216,7 +217,7 @@ func TestWaiterRenewsBeforeItHolds(t *testing.T) {
 func TestNodeThatIsDeletedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(20*time.Millisecond))
-		c, operator := connect(t, srv), connect(t, srv)
+		c, operator := kit.Connect(t, srv), kit.Connect(t, srv)
 		h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
 		require.NoError(t, err)
 		time.Sleep(time.Second)
@@ -237,7 +238,7 @@ func TestNodeThatIsDeletedLater(t *testing.T) {
 func TestDeadlineCountsAlsoWhenTheTimerIsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
 		require.NoError(t, err)
 		srv.Freeze()
@@ -252,7 +253,7 @@ func TestDeadlineCountsAlsoWhenTheTimerIsLate(t *testing.T) {
 func TestGoneAfterALossThatTheServerDoesNotKnowOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, srv.Stop()) // sessions do not age while it is down
@@ -274,7 +275,7 @@ func TestWaiterIsServedOnAnotherConnection(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(20*time.Millisecond))
-				holder, waiter := connect(t, srv), connect(t, srv)
+				holder, waiter := kit.Connect(t, srv), kit.Connect(t, srv)
 				h, err := lock(holder).Acquire(t.Context())
 				require.NoError(t, err)
 				time.AfterFunc(10*time.Minute, func() { assert.NoError(t, srv.Disconnect(waiter.SessionID())) })
@@ -304,7 +305,7 @@ func TestOwnLoadLosesNoHold(t *testing.T) {
 				t.Run(fmt.Sprintf("%d goroutines, writes of %v, round trips of %v", crowd, takes, trip), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(timeout/10), zktest.Latency(trip/2))
-						c := connect(t, srv, within(timeout, 0))
+						c := kit.Connect(t, srv, within(timeout, 0))
 						h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
 						require.NoError(t, err)
 						_, err = c.Create(t.Context(), "/x", nil, framework.Persistent)
@@ -471,7 +472,7 @@ func TestLeaseEndsWhileTheMachineSleeps(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				machine := new(laptop)
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(20*time.Millisecond))
-				c := connect(t, srv, change, machine.config)
+				c := kit.Connect(t, srv, change, machine.config)
 				asked, err := locks.NewInterProcessMutex(c, "/asked").Acquire(t.Context())
 				require.NoError(t, err)
 				time.Sleep(time.Minute)
@@ -511,7 +512,7 @@ func TestNobodyEntersAgainAfterSleep(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				machine := new(laptop)
-				c := connect(t, zktest.Start(t, zktest.InMemory()), machine.config)
+				c := kit.Connect(t, zktest.Start(t, zktest.InMemory()), machine.config)
 				l := lock(c)
 				h, err := l.Acquire(t.Context())
 				require.NoError(t, err)

@@ -3,7 +3,6 @@ package locks_test
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -13,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -52,35 +52,13 @@ func TestExpiredAtAnyMoment(t *testing.T) {
 	})
 }
 
-// countedAt is at which requests something can happen. Nothing can be done about
-// a server that says of a node it has that it has been deleted.
-func countedAt(cause string) func(zktest.Request) bool {
-	return func(r zktest.Request) bool {
-		return r.Op != "ping" && r.Op != "connect" && (cause != fmt.Sprint("code ", noNode) || r.Op != "delete" && r.Op != "multi")
-	}
-}
-
-// table prints what was tried, a line for each row; a leak would have failed the test.
-func table(t *testing.T, title string, tried map[[2]string]int) {
-	t.Helper()
-	total, last := 0, ""
-	for _, key := range slices.SortedFunc(maps.Keys(tried), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
-		if key[0] != last {
-			_, _ = fmt.Fprintf(t.Output(), "\nsweep: %s: %-18s", title, key[0])
-		}
-		_, _ = fmt.Fprintf(t.Output(), "  %s %d", key[1], tried[key])
-		total, last = total+tried[key], key[0]
-	}
-	_, _ = fmt.Fprintf(t.Output(), "\nsweep: %s: %d in all, 0 leaks\n", title, total)
-}
-
 // Everything that can happen at a request happens at each in turn, for every
 // lock and every call, until there is none left.
 func TestEachRequestFails(t *testing.T) {
 	t.Parallel()
 	awaits, tried := make(map[[2]string]int), make(map[[2]string]int)
-	for name, happens := range causes() {
-		tries := countedAt(name)
+	for name, happens := range kit.Failures() {
+		tries := kit.At(name)
 		t.Run(name, func(t *testing.T) {
 			for kind, lock := range swept {
 				for usage, call := range calls {
@@ -107,12 +85,12 @@ func TestEachRequestFails(t *testing.T) {
 			}
 		})
 	}
-	table(t, "locks, awaits", awaits)
-	table(t, "locks, failed", tried)
+	kit.Tried(t, "locks, awaits", awaits)
+	kit.Tried(t, "locks, failed", tried)
 }
 
 // sweepRequests returns how many requests there were.
-func sweepRequests(t *testing.T, taken bool, lock func(*framework.Client) locks.Lock, call callOfALock, tries func(zktest.Request) bool, happens cause) int {
+func sweepRequests(t *testing.T, taken bool, lock func(*framework.Client) locks.Lock, call callOfALock, tries func(zktest.Request) bool, happens kit.Failure) int {
 	t.Helper()
 	for nth := 1; ; nth++ {
 		hit := false
@@ -121,7 +99,7 @@ func sweepRequests(t *testing.T, taken bool, lock func(*framework.Client) locks.
 			sweepCall(t, taken, lock, call, func(srv *zktest.Server, c *framework.Client) context.Context {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				t.Cleanup(cancel)
-				rule = srv.On(zktest.Match{Session: c.SessionID(), Nth: nth, Func: tries}, happens(t, c, srv, cancel))
+				rule = srv.On(zktest.Match{Session: c.SessionID(), Nth: nth, Func: tries}, happens(t, srv, c, cancel))
 				return ctx
 			})
 			hit = rule.Fired() > 0
@@ -166,11 +144,11 @@ func TestEachRequestFailsWhileYielding(t *testing.T) {
 		},
 	}
 	awaits, tried := make(map[[2]string]int), make(map[[2]string]int)
-	for name, happens := range causes() {
+	for name, happens := range kit.Failures() {
 		if !*everySweep && !slices.Contains([]string{"cut after", "code -102", "nodes deleted"}, name) {
 			continue
 		}
-		tries := countedAt(name)
+		tries := kit.At(name)
 		t.Run(name, func(t *testing.T) {
 			for kind, y := range kinds {
 				n := 0
@@ -186,8 +164,8 @@ func TestEachRequestFailsWhileYielding(t *testing.T) {
 			}
 		})
 	}
-	table(t, "who yields, awaits", awaits)
-	table(t, "who yields, failed", tried)
+	kit.Tried(t, "who yields, awaits", awaits)
+	kit.Tried(t, "who yields, failed", tried)
 }
 
 // yieldState is a lock, and in which order another owner takes its members.
@@ -196,10 +174,10 @@ type yieldState struct {
 }
 
 // sweepYielding is whether something happened at the request.
-func sweepYielding(t *testing.T, y yieldState, nth int, tries func(zktest.Request) bool, happens cause) bool {
+func sweepYielding(t *testing.T, y yieldState, nth int, tries func(zktest.Request) bool, happens kit.Failure) bool {
 	t.Helper()
 	srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-	c, other := connect(t, srv), connect(t, srv)
+	c, other := kit.Connect(t, srv), kit.Connect(t, srv)
 	require.NoError(t, c.EnsurePath(t.Context(), "/l"))
 	first, err := y.first(other).Acquire(t.Context())
 	require.NoError(t, err)
@@ -216,7 +194,7 @@ func sweepYielding(t *testing.T, y yieldState, nth int, tries func(zktest.Reques
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	rule := srv.On(zktest.Match{Session: c.SessionID(), Nth: nth, Func: tries}, happens(t, c, srv, cancel))
+	rule := srv.On(zktest.Match{Session: c.SessionID(), Nth: nth, Func: tries}, happens(t, srv, c, cancel))
 	h, err := y.lock(c).Acquire(ctx)
 	assert.True(t, (h == nil) != (err == nil), "a hold or an error, never both: %v, %v", h, err)
 	if h != nil {
@@ -225,8 +203,7 @@ func sweepYielding(t *testing.T, y yieldState, nth int, tries func(zktest.Reques
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
 	require.NoError(t, <-nested, "who nests gets both")
 	time.Sleep(45 * time.Second)
-	assert.Empty(t, srv.Ephemerals(0), "nodes left after %v", err)
-	assert.Empty(t, srv.Watches(), "watches left after %v", err)
+	kit.NothingLeft(t, srv, "after %v", err)
 	h, err = y.lock(other).TryAcquire(t.Context(), time.Minute)
 	require.NoError(t, err, "the next acquire works")
 	require.NoError(t, h.Release())

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -117,7 +118,7 @@ func acquires(ctx context.Context, lock locks.Lock) (*locks.Hold, error) {
 func sweepCall(t *testing.T, taken bool, lock func(*framework.Client) locks.Lock, call callOfALock,
 	meddle func(*zktest.Server, *framework.Client) context.Context) {
 	srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-	c, other := connect(t, srv), connect(t, srv)
+	c, other := kit.Connect(t, srv), kit.Connect(t, srv)
 	require.NoError(t, c.EnsurePath(t.Context(), "/l"))
 	if taken {
 		h, err := lock(other).Acquire(t.Context())
@@ -136,8 +137,7 @@ func sweepCall(t *testing.T, taken bool, lock func(*framework.Client) locks.Lock
 		_ = h.Release() // may go on in the background
 	}
 	time.Sleep(45 * time.Second) // more than a session, and the longest pause of a background job
-	assert.Empty(t, srv.Ephemerals(0), "nodes left after %v", err)
-	assert.Empty(t, srv.Watches(), "watches left after %v", err)
+	kit.NothingLeft(t, srv, "after %v", err)
 	next, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	h, err = lock(other).Acquire(next)
@@ -183,61 +183,18 @@ func committing(ctx context.Context, lock locks.Lock,
 	return h, err
 }
 
-// cause is something that happens at a request.
-type cause func(t *testing.T, c *framework.Client, srv *zktest.Server, cancel func()) zktest.Fault
+// everySweep has sweeps try every failure at every call, which takes minutes.
+var everySweep = flag.Bool("sweeps", false, "sweep all calls of all locks for all failures, and not only what is picked")
 
-func always(f zktest.Fault) cause {
-	return func(*testing.T, *framework.Client, *zktest.Server, func()) zktest.Fault { return f }
-}
-
-// causes are the ways in which a request can fail. It is cut before or after it was
-// applied, or refused with one of the codes that a client can see. Or meanwhile the
-// caller gives up, the client is closed, its session expires or an operator deletes
-// its nodes.
-func causes() map[string]cause {
-	all := map[string]cause{
-		"cut before":        always(zktest.CutBefore()),
-		"cut after":         always(zktest.CutAfter()),
-		"part of the reply": always(zktest.CutReply(7)),
-		"cancelled": func(_ *testing.T, _ *framework.Client, _ *zktest.Server, cancel func()) zktest.Fault {
-			return zktest.Call(func(zktest.Request) { cancel() })
-		},
-		"closed": func(_ *testing.T, c *framework.Client, _ *zktest.Server, _ func()) zktest.Fault {
-			return zktest.Call(func(zktest.Request) { go func() { _ = c.Close() }() })
-		},
-		"expired": func(_ *testing.T, c *framework.Client, srv *zktest.Server, _ func()) zktest.Fault {
-			id := c.SessionID()
-			return zktest.Call(func(zktest.Request) { _ = srv.ExpireSession(id) })
-		},
-		"nodes deleted": func(t *testing.T, c *framework.Client, srv *zktest.Server, _ func()) zktest.Fault {
-			id, operator := c.SessionID(), connect(t, srv)
-			return zktest.Call(func(zktest.Request) {
-				for _, node := range srv.Ephemerals(id) {
-					_ = operator.Delete(context.Background(), node, framework.AnyVersion)
-				}
-			})
-		},
-	}
-	for _, code := range []int32{-4, -5, -6, -7, -8, noNode, -102, -110, -112, -118, -119, -122, -127} {
-		all[fmt.Sprint("code ", code)] = always(zktest.Fail(code))
-	}
-	return all
-}
-
-const noNode = -101
-
-// everySweep has sweeps try every cause at every call, which takes minutes.
-var everySweep = flag.Bool("sweeps", false, "sweep all calls of all locks for all causes, and not only what is picked")
-
-// picked is what each run of the tests sweeps: Acquire for all causes, but most
-// codes on two locks only, and TryAcquire for two causes.
-func picked(cause, kind, usage string) bool {
+// picked is what is swept each time: Acquire for all failures, save that most codes
+// are tried on two locks only; and asking.
+func picked(failure, kind, usage string) bool {
 	switch usage {
 	case "acquire":
-		return !strings.HasPrefix(cause, "code") || slices.Contains([]string{"code -101", "code -102", "code -112"}, cause) ||
+		return !strings.HasPrefix(failure, "code") || slices.Contains([]string{"code -101", "code -102", "code -112"}, failure) ||
 			kind == "mutex" || kind == "multi"
 	case "try":
-		return cause == "cut before" || cause == "code -102"
+		return failure == "cut before" || failure == "code -102"
 	}
 	return false
 }

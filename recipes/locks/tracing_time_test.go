@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
-	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/framework/monitor"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/listeners"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
@@ -100,7 +100,7 @@ func told(spans []*span) (all []string) {
 }
 
 func traced(t *testing.T, srv *zktest.Server, r monitor.Tracer) *framework.Client {
-	return connect(t, srv, func(cfg *framework.Config) { cfg.Tracer = r })
+	return kit.Connect(t, srv, func(cfg *framework.Config) { cfg.Tracer = r })
 }
 
 func TestTracerHearsOfEachLock(t *testing.T) {
@@ -154,7 +154,7 @@ func TestTracerHearsOfEachLock(t *testing.T) {
 func TestTracerHearsOfOutcomes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		other, r := connect(t, srv), new(recorder)
+		other, r := kit.Connect(t, srv), new(recorder)
 		c := traced(t, srv, r)
 		first, err := mutexAt("/l")(other).Acquire(t.Context())
 		require.NoError(t, err)
@@ -165,9 +165,9 @@ func TestTracerHearsOfOutcomes(t *testing.T) {
 		defer cancel()
 		_, err = mutexAt("/l")(c).Acquire(short)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		front, behind := acquire(t, mutexAt("/l")(c)), (*attempt)(nil)
+		front, behind := kit.Acquire(t, mutexAt("/l")(c)), (*kit.Acquisition)(nil)
 		time.Sleep(time.Second)
-		behind = acquire(t, mutexAt("/l")(c))
+		behind = kit.Acquire(t, mutexAt("/l")(c))
 		time.Sleep(time.Second)
 
 		waiters := c.Waiters()
@@ -182,7 +182,7 @@ func TestTracerHearsOfOutcomes(t *testing.T) {
 		assert.Empty(t, c.Holds())
 
 		require.NoError(t, first.Release())
-		hold := front.soon()
+		hold := front.Soon()
 		again, err := mutexAt("/l")(c).Acquire(hold.Context())
 		require.NoError(t, err)
 		require.Len(t, c.Holds(), 1)
@@ -192,7 +192,7 @@ func TestTracerHearsOfOutcomes(t *testing.T) {
 		assert.Equal(t, c.SessionID(), mine.Session)
 		require.NoError(t, again.Release())
 		require.NoError(t, hold.Release())
-		require.NoError(t, behind.soon().Release())
+		require.NoError(t, behind.Soon().Release())
 		assert.Empty(t, c.Holds())
 		assert.Empty(t, c.Waiters())
 
@@ -212,7 +212,7 @@ func TestTracerHearsOfOutcomes(t *testing.T) {
 func TestTracerHearsOfLosses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		admin, r := connect(t, srv), new(recorder)
+		admin, r := kit.Connect(t, srv), new(recorder)
 		c := traced(t, srv, r)
 		var seen []listeners.State
 		c.States().Listen(func(s listeners.State) { seen = append(seen, s) })
@@ -316,9 +316,9 @@ func TestSlowTracerHoldsUpNothing(t *testing.T) {
 func TestLogTellsOfLocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		admin := connect(t, srv)
-		core, logs := observer.New(zapcore.DebugLevel)
-		c := connect(t, srv, func(cfg *framework.Config) { cfg.Logger = zap.New(core) })
+		admin := kit.Connect(t, srv)
+		logged, logs := kit.Logged(zapcore.DebugLevel)
+		c := kit.Connect(t, srv, logged)
 		hold, err := locks.NewInterProcessMutex(c, "/l", locks.NodeData([]byte("me"))).Acquire(t.Context())
 		require.NoError(t, err)
 		node, token := hold.Path(), hold.FencingToken()
@@ -361,7 +361,7 @@ func (w *wrapped) Acquire(ctx context.Context) (*locks.Hold, error) {
 func TestMultiLockOfWrappedLocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		for _, p := range []string{"/l/a", "/l/b"} {
 			require.NoError(t, c.EnsurePath(t.Context(), p))
 		}

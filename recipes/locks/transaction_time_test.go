@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	"github.com/paddock-zk/paddock/retry"
 	zktest "github.com/paddock-zk/paddock/testing"
@@ -52,9 +53,9 @@ type verdicts map[string]int
 
 func (w commitWorld) run(t *testing.T, seen verdicts) {
 	srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-	admin := connect(t, srv)
-	a := connect(t, srv, func(cfg *framework.Config) { cfg.Retry = retry.NTimes(4, time.Second) })
-	b := connect(t, srv)
+	admin := kit.Connect(t, srv)
+	a := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.Retry = retry.NTimes(4, time.Second) })
+	b := kit.Connect(t, srv)
 	ctx := t.Context()
 	for _, path := range []string{"/l/acct", "/l/task", "/acct", "/task"} {
 		_, err := admin.Create(ctx, path, []byte("100"), framework.Persistent, framework.Parents())
@@ -115,8 +116,7 @@ func (w commitWorld) run(t *testing.T, seen verdicts) {
 		require.LessOrEqual(t, stat.Version, int32(1))
 		return stat.Version == 1 && !rivalDone.Load()
 	})
-	assert.Empty(t, srv.Ephemerals(0))
-	assert.Empty(t, srv.Watches())
+	kit.NothingLeft(t, srv)
 	require.NoError(t, a.Sync(ctx, "/"), "the client goes on")
 }
 
@@ -208,7 +208,7 @@ func TestCommitWithoutAReply(t *testing.T) {
 func TestCommitThatWasNotAppliedIsFenced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-		admin, a := connect(t, srv), connect(t, srv)
+		admin, a := kit.Connect(t, srv), kit.Connect(t, srv)
 		_, err := admin.Create(t.Context(), "/acct", nil, framework.Persistent)
 		require.NoError(t, err)
 		h, err := locks.NewInterProcessMutex(a, "/m").Acquire(t.Context())
@@ -266,7 +266,7 @@ func TestCommitSaysWhatHappened(t *testing.T) {
 func TestWhileCommitAndReleaseIsOnItsWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		a, b := locks.NewInterProcessMutex(c, "/a"), locks.NewInterProcessMutex(c, "/b")
 		for _, lock := range []locks.Lock{a, locks.NewInterProcessMultiLock(a, b)} {
 			h, err := lock.Acquire(t.Context())
@@ -296,8 +296,8 @@ func TestWhileCommitAndReleaseIsOnItsWay(t *testing.T) {
 func TestCommitOfUnknownOutcomeMeetsTheFence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-		c := connect(t, srv, func(cfg *framework.Config) { cfg.Retry = retry.NTimes(3, time.Second) })
-		operator := connect(t, srv)
+		c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.Retry = retry.NTimes(3, time.Second) })
+		operator := kit.Connect(t, srv)
 		_, err := operator.Create(t.Context(), "/data", nil, framework.Persistent)
 		require.NoError(t, err)
 		for nth, fault := range []zktest.Fault{zktest.CutBefore(), zktest.CutAfter()} {
@@ -325,7 +325,7 @@ func TestCancelledCommitAndReleaseReturnsAtOnce(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, connection lost first: %v", name, lost), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-					c := connect(t, srv)
+					c := kit.Connect(t, srv)
 					h, err := lock(c).Acquire(t.Context())
 					require.NoError(t, err)
 					// The reply is lost first in one case, and then the release waits.
@@ -360,7 +360,7 @@ func TestInnerHoldGoesDuringCommitAndRelease(t *testing.T) {
 		t.Run(fmt.Sprintf("refused: %v", refused), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-				c := connect(t, srv)
+				c := kit.Connect(t, srv)
 				lock := func(path string) locks.Lock { return locks.NewInterProcessMutex(c, path) }
 				outer, err := lock("/a").Acquire(t.Context())
 				require.NoError(t, err)
@@ -409,7 +409,7 @@ func TestOtherHoldGoesDuringCommitAndRelease(t *testing.T) {
 		t.Run(fmt.Sprintf("somebody in line: %v", inLine), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-				c := connect(t, srv)
+				c := kit.Connect(t, srv)
 				m := locks.NewInterProcessMutex(c, "/l")
 				outer, err := m.Acquire(t.Context())
 				require.NoError(t, err)

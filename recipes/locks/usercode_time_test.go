@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -88,7 +89,7 @@ func TestBlockingContextAndALostSession(t *testing.T) {
 	eachBlocking(t, func(t *testing.T, ctx *blocking) {
 		srv := zktest.Start(t, zktest.InMemory())
 		short := func(cfg *framework.Config) { cfg.SessionTimeout = 4 * time.Second }
-		c, other := connect(t, srv, short), connect(t, srv)
+		c, other := kit.Connect(t, srv, short), kit.Connect(t, srv)
 		lock := func(c *framework.Client, path string) locks.Lock { return locks.NewInterProcessMutex(c, path) }
 		odd, err := lock(c, "/odd").Acquire(ctx)
 		require.NoError(t, err)
@@ -132,7 +133,7 @@ func TestBlockingContextAndALostSession(t *testing.T) {
 func TestBlockingContextAndADeletedNode(t *testing.T) {
 	eachBlocking(t, func(t *testing.T, ctx *blocking) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c, operator := connect(t, srv), connect(t, srv)
+		c, operator := kit.Connect(t, srv), kit.Connect(t, srv)
 		h, err := locks.NewInterProcessMutex(c, "/l").Acquire(ctx)
 		require.NoError(t, err)
 		all := shown(t, h)
@@ -154,7 +155,7 @@ func TestBlockingContextAndADeletedNode(t *testing.T) {
 func TestParentForgetsContextsOfALostHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c, operator := connect(t, srv), connect(t, srv)
+		c, operator := kit.Connect(t, srv), kit.Connect(t, srv)
 		parent := &registering{Context: t.Context()}
 		h, err := locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, "/a"), locks.NewInterProcessMutex(c, "/b")).Acquire(parent)
 		require.NoError(t, err)
@@ -175,7 +176,7 @@ func TestParentForgetsContextsOfALostHold(t *testing.T) {
 func TestBlockingContextInLine(t *testing.T) {
 	eachBlocking(t, func(t *testing.T, ctx *blocking) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		m := locks.NewInterProcessMutex(c, "/l")
 		first, err := m.Acquire(t.Context())
 		require.NoError(t, err)
@@ -208,7 +209,7 @@ func TestBlockingContextInLine(t *testing.T) {
 func TestBlockingContextAndARelease(t *testing.T) {
 	eachBlocking(t, func(t *testing.T, ctx *blocking) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c, other := connect(t, srv), connect(t, srv)
+		c, other := kit.Connect(t, srv), kit.Connect(t, srv)
 		h, err := locks.NewInterProcessMutex(c, "/l").Acquire(ctx)
 		require.NoError(t, err)
 		shown(t, h)
@@ -227,7 +228,7 @@ func TestBlockingContextAndARelease(t *testing.T) {
 func TestBlockingContextAndClose(t *testing.T) {
 	eachBlocking(t, func(t *testing.T, ctx *blocking) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		h, err := locks.NewInterProcessMutex(c, "/l").Acquire(ctx)
 		require.NoError(t, err)
 		all := shown(t, h)
@@ -298,7 +299,7 @@ func eachBlockedConn(t *testing.T, fn func(t *testing.T, srv *zktest.Server, c *
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory())
 				d := &blockedDialer{dial: srv.DialContext, deadlines: deadlines, gate: make(chan struct{})}
-				c := connect(t, srv, func(cfg *framework.Config) {
+				c := kit.Connect(t, srv, func(cfg *framework.Config) {
 					cfg.SessionTimeout, cfg.CloseTimeout, cfg.DialContext = 4*time.Second, time.Second, d.Dial
 				})
 				defer d.unblock()
@@ -311,7 +312,7 @@ func eachBlockedConn(t *testing.T, fn func(t *testing.T, srv *zktest.Server, c *
 // A connection whose Close blocks delays no end of a hold.
 func TestBlockingCloseAndALostSession(t *testing.T) {
 	eachBlockedConn(t, func(t *testing.T, srv *zktest.Server, c *framework.Client, d *blockedDialer) {
-		other := connect(t, srv)
+		other := kit.Connect(t, srv)
 		h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
 		require.NoError(t, err)
 		all := shown(t, h)
@@ -347,7 +348,7 @@ func TestBlockingCloseAndTheNextConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(2*time.Millisecond))
 		d := &blockedDialer{dial: srv.DialContext, gate: make(chan struct{})}
-		c := connect(t, srv, func(cfg *framework.Config) { cfg.SessionTimeout, cfg.DialContext = 4*time.Second, d.Dial })
+		c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.SessionTimeout, cfg.DialContext = 4*time.Second, d.Dial })
 		defer d.unblock()
 		h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
 		require.NoError(t, err)
@@ -387,7 +388,7 @@ func TestBlockingListenerAndALostSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
 		short := func(cfg *framework.Config) { cfg.SessionTimeout = 4 * time.Second }
-		c := connect(t, srv, short)
+		c := kit.Connect(t, srv, short)
 		gate := make(chan struct{})
 		var all []context.Context
 		var holds []*locks.Hold

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	"github.com/paddock-zk/paddock/retry"
 	zktest "github.com/paddock-zk/paddock/testing"
@@ -202,7 +203,7 @@ var situations = map[string]func(t *testing.T, srv *zktest.Server, c *framework.
 	},
 	"no parents": func(*testing.T, *zktest.Server, *framework.Client, func(*framework.Client) locks.Lock) {},
 	"taken": func(t *testing.T, srv *zktest.Server, _ *framework.Client, lock func(*framework.Client) locks.Lock) {
-		holdFor(t, lock(connect(t, srv)), 30*time.Millisecond)
+		holdFor(t, lock(kit.Connect(t, srv)), 30*time.Millisecond)
 	},
 	"taken here": func(t *testing.T, _ *zktest.Server, c *framework.Client, lock func(*framework.Client) locks.Lock) {
 		holdFor(t, lock(c), 30*time.Millisecond)
@@ -265,7 +266,7 @@ func TestUserCodeFailsAtAnyCall(t *testing.T) {
 			}
 		}
 	}
-	table(t, "user code, failed", where)
+	kit.Tried(t, "user code, failed", where)
 }
 
 // tried is what is tried each time: Acquire in all situations, and other calls of
@@ -286,7 +287,7 @@ func failAt(t *testing.T, n int, fail func(), lock func(*framework.Client, *user
 	t.Helper()
 	code := &userCode{fail: fail}
 	srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-	c := connect(t, srv, func(cfg *framework.Config) {
+	c := kit.Connect(t, srv, func(cfg *framework.Config) {
 		cfg.ACL = func(string) []framework.ACL { code.called("Config.ACL"); return zk.WorldACL(zk.PermAll) }
 		cfg.Retry = retry.OneTime(time.Second).OnRetry(func(context.Context, retry.Attempt) { code.called("Config.Retry") })
 	})
@@ -311,8 +312,7 @@ func failAt(t *testing.T, n int, fail func(), lock func(*framework.Client, *user
 		assert.NoError(t, h.Release())
 	}
 	time.Sleep(time.Minute)
-	assert.Empty(t, srv.Ephemerals(0))
-	assert.Empty(t, srv.Watches())
+	kit.NothingLeft(t, srv)
 	return failed
 }
 
@@ -321,7 +321,7 @@ func failAt(t *testing.T, n int, fail func(), lock func(*framework.Client, *user
 func TestUserCodeThatFailsTakesNoPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-		c := connect(t, srv)
+		c := kit.Connect(t, srv)
 		require.NoError(t, c.EnsurePath(t.Context(), "/l"))
 		code := &userCode{fail: func() { panic("user code") }}
 		fails := 0
@@ -347,7 +347,7 @@ func TestUserCodeThatFailsTakesNoPlace(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		require.Greater(t, fails, 500)
-		another := connect(t, srv)
+		another := kit.Connect(t, srv)
 		srv.Freeze()
 		assert.Equal(t, outstanding(t, another), outstanding(t, c))
 		srv.Thaw()
@@ -382,7 +382,7 @@ func TestListenerOfAHoldThatFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-				c := connect(t, srv)
+				c := kit.Connect(t, srv)
 				var told []error
 				c.Errors().Listen(func(err error) { told = append(told, err) })
 				h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())

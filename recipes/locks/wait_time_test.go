@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -30,7 +31,7 @@ func waitErrorOf(t *testing.T, err error) *locks.WaitError {
 // inPlace is a client whose paths are below a chroot and a namespace.
 func inPlace(t *testing.T, srv *zktest.Server) *framework.Client {
 	t.Helper()
-	return connect(t, srv, func(cfg *framework.Config) {
+	return kit.Connect(t, srv, func(cfg *framework.Config) {
 		cfg.ConnectString, cfg.Namespace = srv.ConnectString()+"/root", "app"
 	})
 }
@@ -61,7 +62,7 @@ func TestWhoWasInTheWay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-				admin := connect(t, srv)
+				admin := kit.Connect(t, srv)
 				require.NoError(t, admin.EnsurePath(t.Context(), "/root/app"))
 				c, other := inPlace(t, srv), inPlace(t, srv)
 				taken := lock(other)
@@ -141,15 +142,15 @@ func TestPlaceInTheQueueIsTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory())
-				holder, err := locks.NewInterProcessMutex(connect(t, srv), "/l", opts...).Acquire(t.Context())
+				holder, err := locks.NewInterProcessMutex(kit.Connect(t, srv), "/l", opts...).Acquire(t.Context())
 				require.NoError(t, err)
 				gone, goAway := context.WithCancel(t.Context())
 				for range 3 {
-					lock := locks.NewInterProcessMutex(connect(t, srv), "/l", opts...)
+					lock := locks.NewInterProcessMutex(kit.Connect(t, srv), "/l", opts...)
 					go func() { _, _ = lock.Acquire(gone) }()
 					synctest.Wait()
 				}
-				err = acquireWithin(t.Context(), locks.NewInterProcessMutex(connect(t, srv), "/l", opts...), 1500*time.Millisecond)
+				err = acquireWithin(t.Context(), locks.NewInterProcessMutex(kit.Connect(t, srv), "/l", opts...), 1500*time.Millisecond)
 				told := waitErrorOf(t, err)
 				assert.Equal(t, 4, told.Ahead)
 				assert.Equal(t, holder.Path(), told.Holder)
@@ -166,7 +167,7 @@ func TestPlaceInTheQueueIsTold(t *testing.T) {
 func TestHolderOfTheSameClientIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c, other := connect(t, srv), connect(t, srv)
+		c, other := kit.Connect(t, srv), kit.Connect(t, srv)
 		h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
 		require.NoError(t, err)
 		_, err = locks.NewInterProcessMutex(c, "/l").TryAcquire(t.Context(), 0)
@@ -205,7 +206,7 @@ func TestHolderOfTheSameClientIsToldWithoutALocalQueue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory())
-				c := connect(t, srv)
+				c := kit.Connect(t, srv)
 				h, err := lock(c).Acquire(t.Context())
 				require.NoError(t, err)
 				told := waitErrorOf(t, acquireWithin(t.Context(), lock(c), time.Second))
@@ -223,7 +224,7 @@ func TestNobodyCouldBeAsked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory())
-				c := connect(t, srv)
+				c := kit.Connect(t, srv)
 				srv.Refuse()
 				srv.DisconnectAll()
 				time.Sleep(time.Second)
@@ -261,7 +262,7 @@ func TestNobodyCouldBeAsked(t *testing.T) {
 func TestMemberThatCouldNotBeHad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c, other := connect(t, srv), connect(t, srv)
+		c, other := kit.Connect(t, srv), kit.Connect(t, srv)
 		h, err := locks.NewInterProcessMutex(other, "/b").Acquire(t.Context())
 		require.NoError(t, err)
 		members := func() []locks.Lock {

@@ -23,6 +23,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/lockpage"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
@@ -45,21 +46,18 @@ func open(t *testing.T) *shop {
 	t.Helper()
 	srv := zktest.Start(t)
 	client := func(participant string) *framework.Client {
-		c, err := framework.Connect(t.Context(), framework.Config{ConnectString: srv.ConnectString(), DefaultData: []byte(participant)})
-		require.NoError(t, err)
-		t.Cleanup(func() { assert.NoError(t, c.Close()) })
-		return c
+		return kit.Connect(t, srv, func(cfg *framework.Config) { cfg.DefaultData = []byte(participant) })
 	}
 	s := &shop{first: client("checkout-1 pid 4711")}
 	second, third := client("checkout-2 pid 4712"), client(hostile)
 	mutex := func(c *framework.Client, path string) locks.Lock { return locks.NewInterProcessMutex(c, path) }
-	s.orders = acquire(t, mutex(second, "/locks/orders"))
+	s.orders = kit.Hold(t, mutex(second, "/locks/orders"))
 	wait(t, s.first, mutex(s.first, "/locks/orders"))
 	wait(t, third, mutex(third, "/locks/orders"))
-	acquire(t, mutex(s.first, "/locks/<b>reports</b>"))
-	acquire(t, locks.NewInterProcessReadWriteLock(s.first, "/locks/prices").ReadLock())
+	kit.Hold(t, mutex(s.first, "/locks/<b>reports</b>"))
+	kit.Hold(t, locks.NewInterProcessReadWriteLock(s.first, "/locks/prices").ReadLock())
 	multi := locks.NewInterProcessMultiLock(mutex(s.first, "/accounts/7"), mutex(s.first, "/accounts/9"))
-	acquire(t, multi)
+	kit.Hold(t, multi)
 
 	mux := http.NewServeMux()
 	mux.Handle("/debug/locks", lockpage.Handler(s.first, lockpage.AllowBreak(func(*http.Request) bool { return true })))
@@ -67,14 +65,6 @@ func open(t *testing.T) *shop {
 	t.Cleanup(web.Close)
 	s.address = web.URL + "/debug/locks"
 	return s
-}
-
-func acquire(t *testing.T, lock locks.Lock) *locks.Hold {
-	t.Helper()
-	h, err := lock.Acquire(t.Context())
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = h.Release() })
-	return h
 }
 
 // wait queues for a lock, and gives it back when it has it or the test ends.

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/internal/wire"
 	"github.com/paddock-zk/paddock/listeners"
 	"github.com/paddock-zk/paddock/retry"
@@ -26,7 +27,7 @@ func callContext(e *env) {
 	go func() { _, _, err := c.Get(ctx, "/"); failed <- err }()
 	go func() { failed <- c.Sync(ctx, "/") }()
 	go func() { _, _, _, err := c.ChildrenW(ctx, "/"); failed <- err }()
-	e.eventually("requests are on their way", func() error { return nilIf(c.net.Held() >= 3) })
+	kit.Until(e, "requests are on their way", func() bool { return c.net.Held() >= 3 })
 	cancel(cause)
 	for range 3 {
 		err := <-failed
@@ -161,7 +162,7 @@ func clientSilence(e *env) {
 	c.net.Thaw()
 	require.Equal(e, listeners.Reconnected, <-sub.C)
 	assert.NotEqual(e, id, c.SessionID())
-	e.eventually("the old session is closed", func() error { return emptyOr(e.ephemerals(e.chroot)) })
+	kit.Eventually(e, "the old session is closed", func() error { return emptyOr(e.ephemerals(e.chroot)) })
 }
 
 func clientChroot(e *env) {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/internal/wire"
 	"github.com/paddock-zk/paddock/listeners"
 	"github.com/paddock-zk/paddock/retry"
@@ -155,7 +156,7 @@ func createProtectedGivenUp(e *env) {
 	_, err := c.Create(e.soon(), "/n-", nil, framework.EphemeralSequential, framework.Protected())
 	require.ErrorIs(e, err, framework.ErrOutcomeUnknown)
 	e.fired(lost)
-	e.eventually("it is cleaned up", func() error { return emptyOr(e.children("")) })
+	kit.Eventually(e, "it is cleaned up", func() error { return emptyOr(e.children("")) })
 
 	ctx, cancel := context.WithCancel(e.Context())
 	c.net.Freeze()
@@ -164,13 +165,13 @@ func createProtectedGivenUp(e *env) {
 		_, err := c.Create(ctx, "/n-", nil, framework.PersistentSequential, framework.Protected())
 		failed <- err
 	}()
-	e.eventually("the request is on its way", func() error { return nilIf(c.net.Held() > 0) })
+	kit.Until(e, "the request is on its way", func() bool { return c.net.Held() > 0 })
 	cancel()
 	err = <-failed
 	require.ErrorIs(e, err, context.Canceled)
 	assert.True(e, framework.Ambiguous(err))
 	c.net.Thaw()
-	e.eventually("it is cleaned up", func() error { return emptyOr(e.children("")) })
+	kit.Eventually(e, "it is cleaned up", func() error { return emptyOr(e.children("")) })
 }
 
 func createProtectedSessionOver(e *env) {

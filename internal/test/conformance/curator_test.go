@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/internal/wire"
 	"github.com/paddock-zk/paddock/recipes/locks"
 )
@@ -122,7 +123,7 @@ func lockTryLeavesNoWatch(e *env) {
 		require.NoError(e, err)
 		// A hold that lasts gets a watch on its own node after a while.
 		own := max(1, len(h.Members()))
-		e.eventually("the holder's watches are there", func() error { return nilIf(len(e.b.watches(e, e.chroot+path)) == own) })
+		kit.Until(e, "the holder's watches are there", func() bool { return len(e.b.watches(e, e.chroot+path)) == own })
 		for _, wait := range []time.Duration{0, 300 * time.Millisecond, 400 * time.Millisecond} {
 			e.refused(k.make(c, path), wait)
 		}
@@ -130,7 +131,7 @@ func lockTryLeavesNoWatch(e *env) {
 		_, err = k.make(c, path).Acquire(ctx)
 		cancel()
 		require.ErrorIs(e, err, context.DeadlineExceeded)
-		e.eventually("no watch is left, while the holder goes on", func() error { return nilIf(len(e.b.watches(e, e.chroot+path)) == own) })
+		kit.Until(e, "no watch is left, while the holder goes on", func() bool { return len(e.b.watches(e, e.chroot+path)) == own })
 		require.NoError(e, h.Err())
 		require.NoError(e, h.Release())
 	})
@@ -163,7 +164,7 @@ func lockRevocationShared(e *env) {
 	}
 	for i := range 5 {
 		var first locks.Participant
-		e.eventually("somebody holds it who was not asked yet", func() error {
+		kit.Eventually(e, "somebody holds it who was not asked yet", func() error {
 			all, err := locks.NewInterProcessMutex(b.Client, "/l").Participants(e.soon())
 			if err != nil || len(all) == 0 {
 				return errors.New("nobody")
@@ -179,10 +180,10 @@ func lockRevocationShared(e *env) {
 			return nilIf(len(asked) == i)
 		})
 		require.NoError(e, locks.AttemptRevoke(e.soon(), b.Client, first.Path))
-		e.eventually("it gives way", func() error {
+		kit.Until(e, "it gives way", func() bool {
 			mu.Lock()
 			defer mu.Unlock()
-			return nilIf(len(asked) > i)
+			return len(asked) > i
 		})
 	}
 	wg.Wait()
@@ -196,7 +197,7 @@ func lockFormerNode(e *env) {
 	holder, c, ghost := e.client(), e.client(), e.client()
 	h, err := locks.NewInterProcessMutex(holder.Client, "/l").Acquire(e.soon())
 	require.NoError(e, err)
-	got := acquire(e.soon(), locks.NewInterProcessMutex(c.Client, "/l"))
+	got := kit.Acquire(e, locks.NewInterProcessMutex(c.Client, "/l"))
 	e.queued("/l", 2)
 	former := ""
 	for _, name := range e.children("/l") {
@@ -214,12 +215,12 @@ func lockFormerNode(e *env) {
 	e.queued("/l", 3)
 	require.NoError(e, h.Release())
 	select {
-	case r := <-got:
-		require.Fail(e, "a node of another session was taken for ours", "%v", r.hold.Path())
+	case <-got.Done():
+		require.Fail(e, "a node of another session was taken for ours", "%v", got.Soon().Path())
 	case <-time.After(100 * time.Millisecond):
 	}
 	require.NoError(e, ghost.Delete(e.soon(), "/l/"+former, framework.AnyVersion))
-	h = e.got(got)
+	h = got.Soon()
 	_, stat, err := c.Exists(e.soon(), h.Path())
 	require.NoError(e, err)
 	assert.Equal(e, c.SessionID(), stat.EphemeralOwner)
@@ -237,10 +238,10 @@ func deleteGuaranteedNamespace(e *env) {
 	defer cancel()
 	require.ErrorIs(e, c.Delete(ctx, "/a", framework.AnyVersion, framework.Guaranteed()), context.DeadlineExceeded)
 	c.net.Thaw()
-	e.eventually("it goes", func() error { return emptyOr(e.children("/app")) })
+	kit.Eventually(e, "it goes", func() error { return emptyOr(e.children("/app")) })
 	assert.Contains(e, e.children(""), "a", "and not another one")
 
-	e.eventually("it was tried a second time, in the background", func() error { return nilIf(c.net.Requests()[wire.OpDelete] >= 2) })
+	kit.Until(e, "it was tried a second time, in the background", func() bool { return c.net.Requests()[wire.OpDelete] >= 2 })
 	before := c.net.Requests()[wire.OpDelete]
 	require.ErrorIs(e, c.Delete(e.soon(), "/none", framework.AnyVersion, framework.Guaranteed()), framework.ErrNoNode)
 	require.NoError(e, c.Sync(e.soon(), "/"))
@@ -259,26 +260,18 @@ func semaphoreNestedOwners(e *env) {
 	firstOfB, err := semaphore(b).Acquire(e.soon())
 	require.NoError(e, err)
 	e.queued("/s/locks", 0) // their turns are over
-	both := make(chan result, 1)
-	go func() {
-		h, err := semaphore(c).AcquireN(e.soon(), 2)
-		both <- result{h, err}
-	}()
+	both := kit.Begin(e, func() (*locks.Hold, error) { return semaphore(c).AcquireN(e.soon(), 2) })
 	e.queued("/s/locks", 1)
-	secondOfA := acquire(e.soon(), semaphore(a))
+	secondOfA := kit.Acquire(e, semaphore(a))
 	e.queued("/s/locks", 2)
-	secondOfB := acquire(e.soon(), semaphore(b))
+	secondOfB := kit.Acquire(e, semaphore(b))
 
-	h := e.got(secondOfA)
-	select {
-	case <-both:
-		require.Fail(e, "four leases of three")
-	default:
-	}
+	h := secondOfA.Soon()
+	require.True(e, both.Pending(), "four leases of three")
 	require.NoError(e, h.Release())
 	require.NoError(e, firstOfA.Release())
-	require.NoError(e, e.got(secondOfB).Release())
+	require.NoError(e, secondOfB.Soon().Release())
 	require.NoError(e, firstOfB.Release())
-	require.NoError(e, e.got(both).Release())
+	require.NoError(e, both.Soon().Release())
 	e.empties("/s/locks", "/s/leases")
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 )
 
 func clientFollowsEnsemble(e *env) {
@@ -51,7 +52,7 @@ func clientFollowsEnsemble(e *env) {
 	}
 	_, err = super.Set(e.soon(), config, []byte("server.1=elsewhere:2888:3888:participant;0.0.0.0:2181\nversion=100"), framework.AnyVersion)
 	require.NoError(e, err)
-	e.eventually("the new list is known", func() error { return nilIf(slices.Equal(c.Servers(), []string{"elsewhere:2181"})) })
+	kit.Until(e, "the new list is known", func() bool { return slices.Equal(c.Servers(), []string{"elsewhere:2181"}) })
 	id := c.SessionID()
 	c.net.CutAll()
 	require.NoError(e, c.Sync(e.soon(), "/"))
@@ -61,14 +62,14 @@ func clientFollowsEnsemble(e *env) {
 	mu.Unlock()
 
 	c.expire()
-	e.eventually("a new session", func() error { return nilIf(c.SessionID() != id && c.SessionID() != 0) })
+	kit.Until(e, "a new session", func() bool { return c.SessionID() != id && c.SessionID() != 0 })
 	_, err = super.Set(e.soon(), config, []byte(configOf(old)), framework.AnyVersion)
 	require.NoError(e, err)
 	slices.Sort(old)
-	e.eventually("it follows in the new session as well", func() error {
+	kit.Until(e, "it follows in the new session as well", func() bool {
 		now := c.Servers()
 		slices.Sort(now)
-		return nilIf(slices.Equal(now, old))
+		return slices.Equal(now, old)
 	})
 }
 
@@ -117,7 +118,7 @@ func writeCompressed(e *env) {
 	assert.Equal(e, e.chroot+"/text", op.Path)
 	_, _, _, err = c.GetW(e.soon(), path, framework.Compressed())
 	require.Error(e, err)
-	e.eventually("and leaves no watch", func() error { return emptyOr(e.b.watches(e, e.chroot)) })
+	kit.Eventually(e, "and leaves no watch", func() error { return emptyOr(e.b.watches(e, e.chroot)) })
 	_, _, err = c.Get(e.soon(), path, nil)
 	require.ErrorIs(e, err, framework.ErrInvalidArgument)
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/test/faultnet"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/listeners"
 	"github.com/paddock-zk/paddock/recipes/locks"
 )
@@ -131,13 +132,13 @@ func (e *env) finish() {
 		c.net.Close()
 	}
 	// A server answers the end of a session before it forgets its connection.
-	e.eventually("no watches left", func() error {
+	kit.Eventually(e, "no watches left", func() error {
 		if left := e.b.watches(e, e.chroot); len(left) > 0 {
 			return fmt.Errorf("%q", left)
 		}
 		return nil
 	})
-	e.eventually("nothing ephemeral left", func() error {
+	kit.Eventually(e, "nothing ephemeral left", func() error {
 		if left := e.ephemerals(e.chroot); len(left) > 0 {
 			return fmt.Errorf("%q", left)
 		}
@@ -185,7 +186,7 @@ func (e *env) children(path string) []string {
 func (e *env) empties(paths ...string) {
 	e.Helper()
 	for _, path := range paths {
-		e.eventually(path+" is empty", func() error {
+		kit.Eventually(e, path+" is empty", func() error {
 			if names := e.children(path); len(names) > 0 {
 				return fmt.Errorf("%q", names)
 			}
@@ -197,31 +198,11 @@ func (e *env) empties(paths ...string) {
 	}
 }
 
-// eventually waits until check returns nil.
-func (e *env) eventually(what string, check func() error) {
-	e.Helper()
-	deadline := time.NewTimer(patience)
-	defer deadline.Stop()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			require.NoError(e, err, what)
-		}
-	}
-}
-
-// refused waits so long for a lock that another owner has. If no server answers in
-// that time, this is no refusal, and it tries again.
+// refused waits so long for a lock that somebody else has. That a server takes
+// longer to answer, which is told apart, is no refusal.
 func (e *env) refused(lock locks.Lock, wait time.Duration) {
 	e.Helper()
-	e.eventually("an answer in time", func() error {
+	kit.Eventually(e, "an answer in time", func() error {
 		h, err := lock.TryAcquire(e.soon(), wait)
 		if errors.Is(err, framework.ErrNotConnected) {
 			return err
@@ -253,7 +234,7 @@ func (c *client) current() *client {
 // a sync something may be.
 func current(ctx context.Context, e *env, c *framework.Client, path string) {
 	e.Helper()
-	e.eventually("an answer", func() error {
+	kit.Eventually(e, "an answer", func() error {
 		tx := c.Transaction()
 		tx.Check(path, framework.AnyVersion)
 		_, err := tx.Commit(ctx)

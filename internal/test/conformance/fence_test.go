@@ -12,6 +12,7 @@ import (
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/test/faultnet"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/internal/wire"
 	"github.com/paddock-zk/paddock/recipes/locks"
 )
@@ -124,7 +125,7 @@ func fenceRelease(e *env) {
 		lock := k.make(c, path)
 		h, err := lock.Acquire(e.soon())
 		require.NoError(e, err)
-		waiting := acquire(e.soon(), k.make(other, path))
+		waiting := kit.Acquire(e, k.make(other, path))
 		if k.reentrant {
 			inner, err := lock.Acquire(h.Context())
 			require.NoError(e, err)
@@ -144,7 +145,7 @@ func fenceRelease(e *env) {
 		require.ErrorIs(e, context.Cause(h.Context()), locks.ErrReleased)
 		e.done(h.Gone(), "gone")
 		require.ErrorIs(e, h.Release(), locks.ErrReleased)
-		require.NoError(e, e.got(waiting).Release())
+		require.NoError(e, waiting.Soon().Release())
 		assert.Equal(e, "2", e.balance(c))
 	})
 }
@@ -163,7 +164,7 @@ func fenceReleaseWatched(e *env) {
 				close(told)
 			}
 		})
-		e.eventually("its node is watched", func() error {
+		kit.Eventually(e, "its node is watched", func() error {
 			if len(e.b.watches(e, e.chroot+path)) == 0 {
 				return errors.New("not yet")
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/internal/wire"
 	"github.com/paddock-zk/paddock/recipes/leader"
 	"github.com/paddock-zk/paddock/recipes/locks"
@@ -97,7 +98,7 @@ func leaderLost(e *env) {
 			fault.end(c, other, first)
 			e.done(first.Context().Done(), "the work ends")
 			require.ErrorIs(e, context.Cause(first.Context()), locks.ErrLockLost)
-			e.eventually("why", func() error { return nilIf(errors.Is(first.Err(), fault.cause)) })
+			kit.Until(e, "why", func() bool { return errors.Is(first.Err(), fault.cause) })
 			second := e.elected(next)
 			assert.Less(e, first.Number(), second.Number())
 			tx := first.Transaction()

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/internal/wire"
 	"github.com/paddock-zk/paddock/listeners"
 	"github.com/paddock-zk/paddock/recipes/locks"
@@ -85,7 +86,7 @@ func each(e *env, fn func(k kind, path string)) {
 // queued waits until n nodes stand below a path.
 func (e *env) queued(path string, n int) {
 	e.Helper()
-	e.eventually(fmt.Sprintf("%d nodes below %s", n, path), func() error {
+	kit.Eventually(e, fmt.Sprintf("%d nodes below %s", n, path), func() error {
 		if names := e.children(path); len(names) != n {
 			return fmt.Errorf("%q", names)
 		}
@@ -104,33 +105,6 @@ func (e *env) taken(k kind, path string) int {
 	}
 	e.queued(path+k.queues[0], n)
 	return n
-}
-
-// result is what an Acquire in another goroutine gave.
-type result struct {
-	hold *locks.Hold
-	err  error
-}
-
-func acquire(ctx context.Context, lock locks.Lock) <-chan result {
-	got := make(chan result, 1)
-	go func() {
-		h, err := lock.Acquire(ctx)
-		got <- result{h, err}
-	}()
-	return got
-}
-
-func (e *env) got(ch <-chan result) *locks.Hold {
-	e.Helper()
-	select {
-	case r := <-ch:
-		require.NoError(e, r.err)
-		return r.hold
-	case <-time.After(patience):
-		require.FailNow(e, "not acquired in time")
-		return nil
-	}
 }
 
 func lockExcludes(e *env) {
@@ -232,9 +206,9 @@ func lockTwoGoroutines(e *env) {
 		require.NoError(e, err)
 		_, err = lock.TryAcquire(e.soon(), 50*time.Millisecond)
 		require.ErrorIs(e, err, locks.ErrNotAcquired, "the same object and goroutine, another owner")
-		next := acquire(e.soon(), lock)
+		next := kit.Acquire(e, lock)
 		require.NoError(e, h.Release())
-		require.NoError(e, e.got(next).Release())
+		require.NoError(e, next.Soon().Release())
 	})
 }
 
@@ -266,7 +240,7 @@ func lockTry(e *env) {
 		cancel()
 		require.ErrorIs(e, err, context.DeadlineExceeded)
 		require.NotErrorIs(e, err, locks.ErrNotAcquired, "though the cause is")
-		e.eventually("those who gave up have left", func() error {
+		kit.Eventually(e, "those who gave up have left", func() error {
 			for _, q := range k.paths(path) {
 				if n := len(e.children(q)); n > 1 {
 					return fmt.Errorf("%d in %s", n, q)
@@ -275,14 +249,10 @@ func lockTry(e *env) {
 			return nil
 		})
 		waiting := k.make(other, path)
-		got := make(chan result, 1)
-		go func() {
-			h, err := waiting.TryAcquire(e.soon(), patience)
-			got <- result{h, err}
-		}()
-		e.eventually("it waits", func() error { return nilIf(len(e.b.watches(e, e.chroot+path)) > 0) })
+		got := kit.Begin(e, func() (*locks.Hold, error) { return waiting.TryAcquire(e.soon(), patience) })
+		kit.Until(e, "it waits", func() bool { return len(e.b.watches(e, e.chroot+path)) > 0 })
 		require.NoError(e, h.Release())
-		require.NoError(e, e.got(got).Release())
+		require.NoError(e, got.Soon().Release())
 	})
 }
 
@@ -323,12 +293,11 @@ func lockFrozen(e *env) {
 		require.ErrorIs(e, err, framework.ErrNotConnected, "nobody could be asked")
 		assert.Less(e, time.Since(began), 2*time.Second)
 		ctx, cancel := context.WithCancel(e.Context())
-		got := acquire(ctx, k.make(c, path))
-		e.eventually("the request is on its way", func() error { return nilIf(c.net.Held() > 0) })
+		got := kit.AcquireWith(ctx, e, k.make(c, path))
+		kit.Until(e, "the request is on its way", func() bool { return c.net.Held() > 0 })
 		cancel()
-		r := <-got
-		require.ErrorIs(e, r.err, context.Canceled)
-		assert.Nil(e, r.hold)
+		_, err = got.Result()
+		require.ErrorIs(e, err, context.Canceled)
 		c.net.Thaw()
 	})
 }
@@ -375,12 +344,12 @@ func lockWaiterReplyLost(e *env) {
 			require.NoError(e, err)
 			ahead := e.taken(k, path)
 			lost := c.net.LoseReply(op, 1)
-			got := acquire(e.soon(), k.make(c, path))
+			got := kit.Acquire(e, k.make(c, path))
 			e.fired(lost)
-			e.eventually("it waits", func() error { return nilIf(len(e.b.watches(e, e.chroot+path)) > 0) })
+			kit.Until(e, "it waits", func() bool { return len(e.b.watches(e, e.chroot+path)) > 0 })
 			e.queued(path+k.queues[0], ahead+1)
 			require.NoError(e, h.Release())
-			require.NoError(e, e.got(got).Release())
+			require.NoError(e, got.Soon().Release())
 		}
 	})
 }
@@ -391,9 +360,9 @@ func lockWaiterCut(e *env) {
 		h, err := k.make(holder, path).Acquire(e.soon())
 		require.NoError(e, err)
 		ahead := e.taken(k, path)
-		one := acquire(e.soon(), k.make(first, path))
+		one := kit.Acquire(e, k.make(first, path))
 		e.queued(path+k.queues[0], ahead+1)
-		two := acquire(e.soon(), k.make(second, path))
+		two := kit.Acquire(e, k.make(second, path))
 		e.queued(path+k.queues[0], ahead+2)
 		sub := first.States().Subscribe()
 		first.net.CutAll()
@@ -401,14 +370,10 @@ func lockWaiterCut(e *env) {
 		first.awaitState(sub, listeners.Reconnected)
 		sub.Stop()
 		require.NoError(e, h.Release())
-		h = e.got(one) // its place was kept
-		select {
-		case <-two:
-			require.Fail(e, "both")
-		default:
-		}
+		h = one.Soon() // its place was kept
+		require.True(e, two.Pending(), "both")
 		require.NoError(e, h.Release())
-		require.NoError(e, e.got(two).Release())
+		require.NoError(e, two.Soon().Release())
 	})
 }
 
@@ -461,14 +426,14 @@ func lockWaiterExpired(e *env) {
 		h, err := k.make(holder, path).Acquire(e.soon())
 		require.NoError(e, err)
 		ahead := e.taken(k, path)
-		again := acquire(e.soon(), k.make(c, path))
-		fails := acquire(e.soon(), k.make(c, path, locks.FailOnSessionLoss(), locks.LocalHandovers(0)))
+		again := kit.Acquire(e, k.make(c, path))
+		fails := kit.Acquire(e, k.make(c, path, locks.FailOnSessionLoss(), locks.LocalHandovers(0)))
 		e.queued(path+k.queues[0], ahead+2)
 		old := c.SessionID()
 		c.expire()
-		r := <-fails
-		require.ErrorIs(e, r.err, framework.ErrSessionExpired, k.name)
-		e.eventually("it queues again", func() error {
+		_, err = fails.Result()
+		require.ErrorIs(e, err, framework.ErrSessionExpired, k.name)
+		kit.Eventually(e, "it queues again", func() error {
 			for _, p := range e.ephemerals(e.chroot + path) {
 				_, stat, err := e.admin.Exists(e.soon(), p)
 				if err == nil && stat != nil && stat.EphemeralOwner == old {
@@ -478,7 +443,7 @@ func lockWaiterExpired(e *env) {
 			return nilIf(len(e.children(path+k.queues[0])) == ahead+1)
 		})
 		require.NoError(e, h.Release())
-		require.NoError(e, e.got(again).Release())
+		require.NoError(e, again.Soon().Release())
 	})
 }
 
@@ -497,7 +462,7 @@ func lockHolderCut(e *env) {
 			seen = append(seen, s)
 		})
 		c.net.CutAll()
-		e.eventually("it was uncertain and is held", func() error {
+		kit.Eventually(e, "it was uncertain and is held", func() error {
 			mu.Lock()
 			defer mu.Unlock()
 			if fmt.Sprint(seen) != fmt.Sprint([]locks.HoldState{locks.Held, locks.Uncertain, locks.Held}) {
@@ -528,13 +493,13 @@ func lockHolderExpired(e *env) {
 			inner, err = k.make(c, path).Acquire(h.Context())
 			require.NoError(e, err)
 		}
-		next := acquire(e.soon(), k.make(other, path))
+		next := kit.Acquire(e, k.make(other, path))
 		c.expire()
 		e.done(h.Context().Done(), "the work ends")
 		cause := context.Cause(h.Context())
 		require.ErrorIs(e, cause, locks.ErrLockLost)
 		// Its node may have been seen to go first.
-		e.eventually("why", func() error { return nilIf(errors.Is(cause, framework.ErrSessionExpired)) })
+		kit.Until(e, "why", func() bool { return errors.Is(cause, framework.ErrSessionExpired) })
 		require.ErrorIs(e, h.Err(), framework.ErrSessionExpired)
 		require.NotErrorIs(e, cause, locks.ErrNodeDeleted)
 		var lost *locks.LostError
@@ -549,7 +514,7 @@ func lockHolderExpired(e *env) {
 		}
 		require.ErrorIs(e, h.Release(), locks.ErrLockLost)
 		require.ErrorIs(e, h.Release(), locks.ErrReleased)
-		require.NoError(e, e.got(next).Release(), "somebody else has it")
+		require.NoError(e, next.Soon().Release(), "somebody else has it")
 		h, err = k.make(c, path).Acquire(e.soon())
 		require.NoError(e, err, "and it can be had again")
 		require.NoError(e, h.Release())
@@ -567,7 +532,7 @@ func lockNodeDeleted(e *env) {
 		}
 		e.done(h.Context().Done(), "an operator's hand is noticed")
 		require.ErrorIs(e, context.Cause(h.Context()), locks.ErrLockLost)
-		e.eventually("why", func() error { return nilIf(errors.Is(h.Err(), locks.ErrNodeDeleted)) })
+		kit.Until(e, "why", func() bool { return errors.Is(h.Err(), locks.ErrNodeDeleted) })
 		require.NotErrorIs(e, h.Err(), framework.ErrSessionExpired)
 		require.NotErrorIs(e, h.Err(), framework.ErrNoNode, "that is the answer to a call")
 		require.ErrorIs(e, h.Release(), locks.ErrLockLost)
@@ -575,8 +540,8 @@ func lockNodeDeleted(e *env) {
 		// A waiter whose node is deleted queues again.
 		h, err = k.make(other, path).Acquire(e.soon())
 		require.NoError(e, err)
-		got := acquire(e.soon(), k.make(c, path))
-		e.eventually("it waits", func() error { return nilIf(len(e.b.watches(e, e.chroot+path)) > 0) })
+		got := kit.Acquire(e, k.make(c, path))
+		kit.Until(e, "it waits", func() bool { return len(e.b.watches(e, e.chroot+path)) > 0 })
 		names := e.children(path + k.queues[0])
 		for _, name := range names {
 			full := path + k.queues[0] + "/" + name
@@ -587,7 +552,7 @@ func lockNodeDeleted(e *env) {
 			}
 		}
 		require.NoError(e, h.Release())
-		require.NoError(e, e.got(got).Release())
+		require.NoError(e, got.Soon().Release())
 	})
 }
 
@@ -677,7 +642,7 @@ func lockSequenceExhausted(e *env) {
 		require.NoError(e, err)
 		_, err = locks.NewInterProcessMutex(c.Client, path).Acquire(e.soon())
 		require.ErrorIs(e, err, locks.ErrSequenceExhausted, name)
-		e.eventually("our node has gone", func() error { return nilIf(len(e.children(path)) == 1) })
+		kit.Until(e, "our node has gone", func() bool { return len(e.children(path)) == 1 })
 	}
 }
 
@@ -706,7 +671,7 @@ func lockParticipants(e *env) {
 	h, err := m.Acquire(e.soon())
 	require.NoError(e, err)
 	ctx, cancel := context.WithCancel(e.Context())
-	got := acquire(ctx, locks.NewInterProcessMutex(b.Client, "/l", locks.NodeData([]byte("b"))))
+	got := kit.AcquireWith(ctx, e, locks.NewInterProcessMutex(b.Client, "/l", locks.NodeData([]byte("b"))))
 	e.queued("/l", 2)
 	a.current()
 	all, err = m.Participants(e.soon())
@@ -723,7 +688,7 @@ func lockParticipants(e *env) {
 	assert.Greater(e, all[1].Token, all[0].Token)
 	assert.WithinDuration(e, time.Now(), all[0].Since, time.Minute)
 	cancel()
-	<-got
+	<-got.Done()
 	require.NoError(e, h.Release())
 	e.empties("/l")
 }
@@ -752,7 +717,7 @@ func lockRevocation(e *env) {
 	m := locks.NewInterProcessMutex(a.Client, "/l", locks.Revocable())
 	h, err := m.Acquire(e.soon())
 	require.NoError(e, err)
-	waiting := acquire(e.soon(), locks.NewInterProcessMutex(b.Client, "/l", locks.Revocable()))
+	waiting := kit.Acquire(e, locks.NewInterProcessMutex(b.Client, "/l", locks.Revocable()))
 	e.queued("/l", 2)
 	select {
 	case <-h.Revoked():
@@ -769,7 +734,7 @@ func lockRevocation(e *env) {
 	e.done(h.Revoked(), "asked for it back")
 	require.NoError(e, h.Context().Err(), "complying is up to the holder")
 	require.NoError(e, h.Release())
-	h = e.got(waiting)
+	h = waiting.Soon()
 	e.done(h.Revoked(), "who was asked while waiting knows once it holds")
 	require.NoError(e, h.Release())
 	require.NoError(e, locks.AttemptRevoke(e.soon(), a.Client, "/l/absent"))
@@ -809,10 +774,11 @@ func lockClose(e *env) {
 		c := e.client()
 		h, err := k.make(c, path).Acquire(e.soon())
 		require.NoError(e, err)
-		waiting := acquire(e.soon(), k.make(c, path))
-		e.eventually("it waits", func() error { return nilIf(len(e.b.watches(e, e.chroot+path)) > 0) })
+		waiting := kit.Acquire(e, k.make(c, path))
+		kit.Until(e, "it waits", func() bool { return len(e.b.watches(e, e.chroot+path)) > 0 })
 		require.NoError(e, c.Close())
-		require.ErrorIs(e, (<-waiting).err, framework.ErrClosed)
+		_, err = waiting.Result()
+		require.ErrorIs(e, err, framework.ErrClosed)
 		e.done(h.Context().Done(), "the hold ends")
 		require.ErrorIs(e, context.Cause(h.Context()), framework.ErrClosed)
 		require.ErrorIs(e, h.Release(), locks.ErrLockLost)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/internal/wire"
 	"github.com/paddock-zk/paddock/retry"
 )
@@ -190,7 +191,7 @@ func deleteGuaranteed(e *env) {
 	c.net.CutBefore(wire.OpDelete, 1)
 	err = c.Delete(e.soon(), "/c", framework.AnyVersion, framework.Guaranteed())
 	require.ErrorIs(e, err, framework.ErrOutcomeUnknown, "the error says so")
-	e.eventually("it goes in the background", func() error { return nilIf(len(e.children("")) == 1) })
+	kit.Until(e, "it goes in the background", func() bool { return len(e.children("")) == 1 })
 
 	c.net.Freeze()
 	ctx, cancel := context.WithCancel(e.Context())
@@ -198,7 +199,7 @@ func deleteGuaranteed(e *env) {
 	err = c.Delete(ctx, "/a", framework.AnyVersion, framework.Guaranteed(), framework.Recursive())
 	require.ErrorIs(e, err, context.Canceled)
 	c.net.Thaw()
-	e.eventually("with all below", func() error { return emptyOr(e.children("")) })
+	kit.Eventually(e, "with all below", func() error { return emptyOr(e.children("")) })
 }
 
 func deleteReplyLost(e *env) {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/locks"
 )
 
@@ -53,9 +54,9 @@ func rwFair(e *env) {
 	second, err := other.ReadLock().Acquire(e.soon())
 	require.NoError(e, err, "readers together")
 	assert.Zero(e, second.FencingToken(), "a read side has none")
-	writer := acquire(e.soon(), other.WriteLock())
+	writer := kit.Acquire(e, other.WriteLock())
 	e.queued("/l", 3)
-	late := acquire(e.soon(), lock.ReadLock())
+	late := kit.Acquire(e, lock.ReadLock())
 	e.queued("/l", 4)
 	_, err = lock.ReadLock().TryAcquire(e.soon(), 0)
 	require.ErrorIs(e, err, locks.ErrNotAcquired, "a waiting writer is not overtaken")
@@ -70,15 +71,11 @@ func rwFair(e *env) {
 	}
 	require.NoError(e, first.Release())
 	require.NoError(e, second.Release())
-	w := e.got(writer)
+	w := writer.Soon()
 	assert.NotZero(e, w.FencingToken())
-	select {
-	case <-late:
-		require.Fail(e, "a reader beside a writer")
-	default:
-	}
+	require.True(e, late.Pending(), "a reader beside a writer")
 	require.NoError(e, w.Release())
-	require.NoError(e, e.got(late).Release())
+	require.NoError(e, late.Soon().Release())
 	e.empties("/l")
 }
 
@@ -87,9 +84,9 @@ func rwDowngrade(e *env) {
 	lock, other := locks.NewInterProcessReadWriteLock(a.Client, "/l"), locks.NewInterProcessReadWriteLock(b.Client, "/l")
 	w, err := lock.WriteLock().Acquire(e.soon())
 	require.NoError(e, err)
-	waiting := acquire(e.soon(), other.WriteLock())
+	waiting := kit.Acquire(e, other.WriteLock())
 	e.queued("/l", 2)
-	beside := acquire(e.soon(), lock.ReadLock()) // not under the write hold
+	beside := kit.Acquire(e, lock.ReadLock()) // not under the write hold
 	e.queued("/l", 3)
 	r, err := lock.ReadLock().Acquire(w.Context())
 	require.NoError(e, err, "at once, though a writer waits")
@@ -101,15 +98,15 @@ func rwDowngrade(e *env) {
 	require.NoError(e, w.Release())
 	require.NoError(e, r.Context().Err(), "the read hold remains")
 	select {
-	case <-waiting:
+	case <-waiting.Done():
 		require.Fail(e, "a writer beside a downgraded reader")
 	case <-time.After(50 * time.Millisecond):
 	}
 	_, err = lock.WriteLock().Acquire(r.Context())
 	require.ErrorIs(e, err, locks.ErrDeadlock, "and does not go up again")
 	require.NoError(e, r.Release())
-	require.NoError(e, e.got(waiting).Release())
-	require.NoError(e, e.got(beside).Release())
+	require.NoError(e, waiting.Soon().Release())
+	require.NoError(e, beside.Soon().Release())
 	e.empties("/l")
 }
 
@@ -184,20 +181,16 @@ func semaphoreLeases(e *env) {
 	}
 	assert.Equal(e, []byte("x"), all[0].Data)
 
-	two := make(chan result, 1)
-	go func() {
-		h, err := other.AcquireN(e.soon(), 2)
-		two <- result{h, err}
-	}()
-	e.eventually("it waits", func() error { return nilIf(len(e.b.watches(e, e.chroot+"/s/leases")) > 0) })
+	two := kit.Begin(e, func() (*locks.Hold, error) { return other.AcquireN(e.soon(), 2) })
+	kit.Until(e, "it waits", func() bool { return len(e.b.watches(e, e.chroot+"/s/leases")) > 0 })
 	require.NoError(e, three.Members()[1].Release(), "one of them early")
 	select {
-	case <-two:
+	case <-two.Done():
 		require.Fail(e, "all or none")
 	case <-time.After(30 * time.Millisecond):
 	}
 	require.NoError(e, one.Release())
-	h := e.got(two)
+	h := two.Soon()
 	assert.Equal(e, locks.Held, three.State(), "the rest goes on")
 	require.NoError(e, three.Release())
 	require.NoError(e, h.Release())
@@ -239,7 +232,7 @@ func semaphoreLost(e *env) {
 	require.NoError(e, err)
 	require.NoError(e, other.Delete(e.soon(), both.Members()[0].Path(), framework.AnyVersion))
 	e.done(both.Context().Done(), "lost as soon as one is")
-	e.eventually("why", func() error { return nilIf(errors.Is(both.Err(), locks.ErrNodeDeleted)) })
+	kit.Until(e, "why", func() bool { return errors.Is(both.Err(), locks.ErrNodeDeleted) })
 	require.NotErrorIs(e, both.Err(), framework.ErrNoNode, "that is the answer to a call")
 	assert.Equal(e, locks.Held, both.Members()[1].State())
 	require.ErrorIs(e, both.Release(), locks.ErrLockLost)
@@ -253,9 +246,9 @@ func semaphoreNodesDeleted(e *env) {
 	h, err := sa.Acquire(e.soon())
 	require.NoError(e, err)
 	e.queued("/s/locks", 0)
-	one := acquire(e.soon(), sb)
+	one := kit.Acquire(e, sb)
 	e.queued("/s/leases", 2)
-	two := acquire(e.soon(), sa)
+	two := kit.Acquire(e, sa)
 	e.queued("/s/locks", 2)
 	// Both wait, and an operator deletes a node in the other queue.
 	for _, name := range e.children("/s/locks") {
@@ -267,19 +260,17 @@ func semaphoreNodesDeleted(e *env) {
 		}
 	}
 	require.NoError(e, h.Release())
-	// The caller that noticed that its turn is gone queues again, behind the other.
-	for one != nil || two != nil {
-		select {
-		case r := <-one:
-			require.NoError(e, r.err, "they do not wait for each other")
-			require.NoError(e, r.hold.Release())
-			one = nil
-		case r := <-two:
-			require.NoError(e, r.err, "they do not wait for each other")
-			require.NoError(e, r.hold.Release())
-			two = nil
-		}
+	// Who noticed that its turn has gone queues again, behind the other.
+	first, then := one, two
+	select {
+	case <-one.Done():
+	case <-two.Done():
+		first, then = two, one
+	case <-time.After(patience):
+		require.Fail(e, "they wait for each other")
 	}
+	require.NoError(e, first.Soon().Release())
+	require.NoError(e, then.Soon().Release())
 	e.empties("/s/locks", "/s/leases")
 }
 

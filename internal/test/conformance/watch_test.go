@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/internal/wire"
 	"github.com/paddock-zk/paddock/listeners"
 )
@@ -100,14 +101,14 @@ func watchStop(e *env) {
 	require.NoError(e, err)
 	_, _, children, err := c.ChildrenW(e.soon(), "/a")
 	require.NoError(e, err)
-	e.eventually("three watches stand", func() error { return nilIf(len(e.b.watches(e, e.chroot)) >= 2) })
+	kit.Until(e, "three watches stand", func() bool { return len(e.b.watches(e, e.chroot)) >= 2 })
 	for _, w := range []*framework.Watch{data, absent, children} {
 		w.Stop()
 		w.Stop()
 		_, open := <-w.C
 		assert.False(e, open)
 	}
-	e.eventually("none is left on the servers", func() error { return emptyOr(e.b.watches(e, e.chroot)) })
+	kit.Eventually(e, "none is left on the servers", func() error { return emptyOr(e.b.watches(e, e.chroot)) })
 
 	// Given up while on its way, over and over.
 	for range 50 {
@@ -121,7 +122,7 @@ func watchStop(e *env) {
 		wg.Go(cancel)
 		wg.Wait()
 	}
-	e.eventually("none is left on the servers", func() error { return emptyOr(e.b.watches(e, e.chroot)) })
+	kit.Eventually(e, "none is left on the servers", func() error { return emptyOr(e.b.watches(e, e.chroot)) })
 }
 
 func watchShared(e *env) {

@@ -18,7 +18,9 @@ func TestNothingIsBroughtAlong(t *testing.T) {
 		require.NoError(t, err)
 	}
 	const module, zk = "github.com/paddock-zk/paddock/", "github.com/go-zookeeper/zk"
-	unwanted := []string{"testing", "github.com/stretchr/testify", "go.uber.org/goleak", "github.com/anishathalye/porcupine"}
+	unwanted := []string{
+		"testing", "github.com/stretchr/testify", "go.uber.org/goleak", "github.com/anishathalye/porcupine", module + "internal/test",
+	}
 	for pattern, alsoUnwanted := range map[string][]string{
 		"retry/...":     {zk},
 		"listeners/...": {zk, "go.uber.org/zap"},

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/leader"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
@@ -370,7 +371,7 @@ func failingWithOurs(t *testing.T) string {
 // comesToLead waits until a peer says that it leads.
 func comesToLead(t *testing.T, p *peer, id string) {
 	t.Helper()
-	eventually(t, "it leads", func() error {
+	kit.Eventually(t, "it leads", func() error {
 		if p.do(t, "leads", id) != "true" {
 			return errors.New("it does not lead")
 		}
@@ -381,7 +382,7 @@ func comesToLead(t *testing.T, p *peer, id string) {
 // candidates waits for n candidates.
 func candidates(t *testing.T, srv *zktest.Server, n int) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%d candidates", n), func() error {
+	kit.Eventually(t, fmt.Sprintf("%d candidates", n), func() error {
 		if all := srv.Ephemerals(0); len(all) != n {
 			return fmt.Errorf("%q", all)
 		}
@@ -408,7 +409,7 @@ func cutWithCurator(t *testing.T) string {
 	candidates(t, srv, 3)
 	cut := cutNext(srv, sessionOf(t, q, second))
 	p.do(t, "leave", a)
-	eventually(t, "somebody leads, and the connection was cut", func() error {
+	kit.Eventually(t, "somebody leads, and the connection was cut", func() error {
 		if cut.Fired() == 0 || q.do(t, "leads", b) == p.do(t, "leads", c) {
 			return errors.New("not yet")
 		}

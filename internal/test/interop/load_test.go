@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/internal/test/realzk"
 )
 
@@ -213,31 +214,11 @@ func (s servers) ephemerals(t *testing.T, path string) ([]string, error) {
 // are still there.
 func (s servers) nothingLeft(t *testing.T, path string) {
 	t.Helper()
-	eventually(t, "nothing is left", func() error {
+	kit.Eventually(t, "nothing is left", func() error {
 		left, err := s.ephemerals(t, path)
 		if err == nil && len(left) > 0 {
 			err = fmt.Errorf("%q", left)
 		}
 		return err
 	})
-}
-
-// eventually waits until check returns nil.
-func eventually(t *testing.T, what string, check func() error) {
-	t.Helper()
-	deadline := time.NewTimer(patience)
-	defer deadline.Stop()
-	again := time.NewTicker(5 * time.Millisecond)
-	defer again.Stop()
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		select {
-		case <-again.C:
-		case <-deadline.C:
-			require.NoError(t, err, what)
-		}
-	}
 }

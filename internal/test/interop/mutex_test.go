@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 )
 
 var languages = []string{"go", "java"}
@@ -28,7 +29,7 @@ func pairs(t *testing.T, fn func(t *testing.T, one, two string)) {
 // queued waits until n nodes stand below a path.
 func queued(t *testing.T, path string, n int) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%d nodes below %s", n, path), func() error {
+	kit.Eventually(t, fmt.Sprintf("%d nodes below %s", n, path), func() error {
 		names, _, err := shared.admin.Children(t.Context(), path)
 		if err == nil && len(names) != n {
 			err = fmt.Errorf("%q", names)
@@ -92,7 +93,7 @@ func TestTimedTry(t *testing.T) {
 			for _, ms := range []int{0, 150} {
 				assert.Equal(t, "false", q.do(t, "take", "w"+qc, qc, recipe, "/l", ms, 1), recipe)
 			}
-			eventually(t, "only the holder's node is left", func() error {
+			kit.Eventually(t, "only the holder's node is left", func() error {
 				left, err := ephemerals(t, below)
 				if err == nil && len(left) != 1 {
 					err = fmt.Errorf("%q", left)
@@ -168,7 +169,7 @@ func TestExpired(t *testing.T) {
 				f.net.Thaw()
 				switch victim {
 				case "go":
-					eventually(t, "the hold is lost", func() error {
+					kit.Eventually(t, "the hold is lost", func() error {
 						if held := p.do(t, "held", pc, pc, "mutex", "/l"); held != "false" {
 							return fmt.Errorf("held: %s", held)
 						}
@@ -275,7 +276,7 @@ func TestAccessLists(t *testing.T) {
 		pc, qc := p.client(t, servers, "-", "user:secret"), q.client(t, servers, "-", "user:secret")
 		require.Equal(t, "true", p.do(t, "take", pc, pc, "mutex", "/private/l", -1, 1))
 		got := q.begin("take", qc, qc, "mutex", "/private/l", -1, 1)
-		eventually(t, "it waits", func() error {
+		kit.Eventually(t, "it waits", func() error {
 			all := strings.Split(q.do(t, "participants", qc, "mutex", "/private/l"), ",")
 			if len(all) != 2 {
 				return fmt.Errorf("%q", all)

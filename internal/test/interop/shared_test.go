@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/internal/test/kit"
 )
 
 // Readers of both languages are inside together; a writer of either waits for
@@ -163,7 +165,7 @@ func stand(t *testing.T, below, session string, n int) {
 	t.Helper()
 	id, err := strconv.ParseInt(session, 10, 64)
 	require.NoError(t, err)
-	eventually(t, "the places are taken", func() error {
+	kit.Eventually(t, "the places are taken", func() error {
 		all, err := ephemerals(t, below)
 		if err != nil {
 			return err

@@ -22,6 +22,8 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/internal/test/kit"
 )
 
 const enough = 30 * time.Second // for anything a server does, on a busy machine
@@ -82,12 +84,6 @@ func (c *client) assertNothing(t *testing.T, d time.Duration) {
 		assert.Fail(t, "unexpected event", "%+v", e)
 	case <-timer.C:
 	}
-}
-
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	err := poll(within(t), func() (bool, error) { return done(), nil })
-	require.NoError(t, err, what)
 }
 
 func (c *client) ephemeral(t *testing.T, path string) {
@@ -217,7 +213,7 @@ func TestEnsembleLosesMembers(t *testing.T) {
 	require.NoError(t, e.Kill(first))
 	c.await(t, zk.StateDisconnected)
 	second := -1
-	eventually(t, "another leader", func() bool {
+	kit.Until(t, "another leader", func() bool {
 		second, err = e.Leader(ctx)
 		return err == nil
 	})
@@ -234,12 +230,12 @@ func TestEnsembleLosesMembers(t *testing.T) {
 
 	// Paused, the leader is deposed, finds that out when it may go on, and follows.
 	require.NoError(t, e.Pause(second))
-	eventually(t, "a third leader", func() bool {
+	kit.Until(t, "a third leader", func() bool {
 		third, err := e.Leader(ctx)
 		return err == nil && third != second
 	})
 	require.NoError(t, e.Resume(second))
-	eventually(t, "the deposed leader follows", func() bool {
+	kit.Until(t, "the deposed leader follows", func() bool {
 		mode, err := e.Mode(ctx, second)
 		return err == nil && mode == "follower"
 	})
@@ -248,7 +244,7 @@ func TestEnsembleLosesMembers(t *testing.T) {
 	for i := range 2 {
 		require.NoError(t, e.Kill(i))
 	}
-	eventually(t, "the last one stops", func() bool {
+	kit.Until(t, "the last one stops", func() bool {
 		mode, err := e.Mode(ctx, 2)
 		return err == nil && mode == ""
 	})
@@ -315,12 +311,12 @@ func TestCutOffLeaderIsDeposed(t *testing.T) {
 	require.NoError(t, e.Partition(old))
 	cut := time.Now()
 	next := -1
-	eventually(t, "the others elect", func() bool {
+	kit.Until(t, "the others elect", func() bool {
 		next, err = e.Leader(ctx)
 		return err == nil && next != old
 	})
 	t.Logf("another leader %v after the cut", time.Since(cut).Round(time.Millisecond))
-	eventually(t, "the old leader stops serving", func() bool {
+	kit.Until(t, "the old leader stops serving", func() bool {
 		mode, err := e.Mode(ctx, old)
 		return err == nil && mode == ""
 	})
@@ -401,7 +397,7 @@ func TestRestartOfCutOffMember(t *testing.T) {
 	follower := (leader + 1) % 3
 	require.NoError(t, e.Partition(follower))
 	require.NoError(t, e.Restart(ctx, follower))
-	eventually(t, "it serves readers", func() bool {
+	kit.Until(t, "it serves readers", func() bool {
 		mode, err := e.Mode(ctx, follower)
 		return err == nil && mode == "read-only"
 	})
@@ -546,7 +542,7 @@ func TestDeathOfTheProcess(t *testing.T) {
 	}
 	require.NoError(t, cmd.Process.Kill())
 	require.Error(t, cmd.Wait())
-	eventually(t, "the servers die", func() bool { return !slices.ContainsFunc(pids, runs) })
+	kit.Until(t, "the servers die", func() bool { return !slices.ContainsFunc(pids, runs) })
 	assert.DirExists(t, dir)
 	StartT(t, Options{})
 	assert.NoDirExists(t, dir)

@@ -24,6 +24,7 @@ import (
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/test/check"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/internal/test/realzk"
 )
 
@@ -80,7 +81,7 @@ func breakEnsemble(t *testing.T, seed uint64, span time.Duration, sum counts) {
 		t: t, dir: t.TempDir(), sum: sum,
 		ensemble: realzk.StartT(t, realzk.Options{Servers: 3, Tick: tick, SyncLimit: 10, Partitions: true}),
 	}
-	b.control = connect(t, b.ensemble, func(cfg *framework.Config) { cfg.SessionTimeout = 20 * tick })
+	b.control = kit.Connect(t, b.ensemble, func(cfg *framework.Config) { cfg.SessionTimeout = 20 * tick })
 	for _, name := range resources {
 		for _, path := range []string{"/data/", "/control/"} {
 			_, err := b.control.Create(t.Context(), path+name, nil, framework.Persistent, framework.Parents())

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/internal/test/realzk"
 	"github.com/paddock-zk/paddock/listeners"
 	"github.com/paddock-zk/paddock/recipes/locks"
@@ -26,7 +27,7 @@ import (
 // deleted. The session of 4 s lives on, and with it another hold of the client.
 func TestBurstsWithinTheSession(t *testing.T) {
 	e := realzk.StartT(t, realzk.Options{Tick: time.Second, JVMArgs: []string{"-Xmx512m"}})
-	c := connect(t, e, func(cfg *framework.Config) { cfg.SessionTimeout = 4 * time.Second })
+	c := kit.Connect(t, e, func(cfg *framework.Config) { cfg.SessionTimeout = 4 * time.Second })
 	require.Equal(t, 4*time.Second, c.SessionTimeout())
 	other, err := locks.NewInterProcessMutex(c, "/elsewhere").Acquire(t.Context())
 	require.NoError(t, err)
@@ -43,7 +44,7 @@ func TestBurstsWithinTheSession(t *testing.T) {
 	}
 
 	const n = 20_000
-	crowd := connect(t, e, func(cfg *framework.Config) { cfg.SessionTimeout = 20 * time.Second })
+	crowd := kit.Connect(t, e, func(cfg *framework.Config) { cfg.SessionTimeout = 20 * time.Second })
 	began := time.Now()
 	fillQueue(t, crowd, "/q", "x-lock-", n)
 	steady("20,000 nodes made", began)
@@ -100,7 +101,7 @@ func TestLockDeletedWithItsParent(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			operator := connect(t, e)
+			operator := kit.Connect(t, e, short)
 			holder := lock
 			if name == "read" {
 				holder = func(c *framework.Client) locks.Lock {
@@ -111,7 +112,7 @@ func TestLockDeletedWithItsParent(t *testing.T) {
 			require.NoError(t, err)
 			var all sync.WaitGroup
 			for range 2 {
-				c := connect(t, e)
+				c := kit.Connect(t, e, short)
 				for range 2 {
 					all.Go(func() {
 						ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -152,8 +153,8 @@ func below(t *testing.T, c *framework.Client, path string) (all []string) {
 // client takes: the node goes nevertheless, though the session goes on.
 func TestSessionsOwnNodesAreFound(t *testing.T) {
 	e := realzk.StartT(t, realzk.Options{Tick: tick})
-	c := connect(t, e, func(cfg *framework.Config) { cfg.MaxReply = 4 << 10 })
-	crowd := connect(t, e)
+	c := kit.Connect(t, e, short, func(cfg *framework.Config) { cfg.MaxReply = 4 << 10 })
+	crowd := kit.Connect(t, e, short)
 	fillQueue(t, crowd, "/l", strings.Repeat("x", 40)+"-other-", 200)
 	for range 20 { // the wait ends while the request is on its way, or soon after
 		for _, wait := range []time.Duration{time.Microsecond, 100 * time.Microsecond, 300 * time.Microsecond, time.Millisecond} {
@@ -172,7 +173,7 @@ func TestSessionsOwnNodesAreFound(t *testing.T) {
 func TestManyDifferentLocks(t *testing.T) {
 	const n, together = 100_000, 256
 	e := realzk.StartT(t, realzk.Options{Tick: time.Second, JVMArgs: []string{"-Xmx1g"}})
-	c := connect(t, e, func(cfg *framework.Config) { cfg.SessionTimeout = 20 * time.Second })
+	c := kit.Connect(t, e, func(cfg *framework.Config) { cfg.SessionTimeout = 20 * time.Second })
 	var next atomic.Int64
 	take := func(upto int64) {
 		var all sync.WaitGroup

@@ -26,6 +26,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/internal/test/realzk"
 	"github.com/paddock-zk/paddock/recipes/locks"
 )
@@ -265,7 +266,7 @@ func cutCommandsOff(t *testing.T, e *realzk.Ensemble, program string, n int) (ma
 	leads, err := e.Leader(ctx)
 	require.NoError(t, err)
 	follower := (leads + 1) % 3
-	next := dial(t, e, func(cfg *framework.Config) {
+	next := kit.Connect(t, e, func(cfg *framework.Config) {
 		cfg.ConnectString, cfg.SessionTimeout = e.Addr((leads+2)%3), 8*sessionTimeout
 	})
 	defer next.Close()

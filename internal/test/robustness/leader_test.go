@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/internal/test/realzk"
 	"github.com/paddock-zk/paddock/recipes/leader"
 )
@@ -69,14 +70,14 @@ func cutLeadersOff(t *testing.T, e *realzk.Ensemble) map[framework.SessionLease]
 	led, err := e.Leader(ctx)
 	require.NoError(t, err)
 	follower := (led + 1) % 3
-	next := dial(t, e, func(cfg *framework.Config) {
+	next := kit.Connect(t, e, func(cfg *framework.Config) {
 		cfg.ConnectString, cfg.SessionTimeout = e.Addr((led+2)%3), 8*timeout
 	})
 	defer next.Close()
 	var all []*election
 	for proof, n := range cutOff {
 		for range n {
-			c := dial(t, e, func(cfg *framework.Config) {
+			c := kit.Connect(t, e, func(cfg *framework.Config) {
 				cfg.ConnectString, cfg.SessionTimeout, cfg.SessionLease = e.Addr(follower), timeout, proof
 			})
 			defer c.Close()
@@ -188,13 +189,13 @@ func TestLeaderCrashes(t *testing.T) {
 	e := realzk.StartT(t, realzk.Options{Servers: 3, Tick: tick, SyncLimit: ticksOfSync, MaxSessionTimeout: 10 * sessionTimeout})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*sessionTimeout)
 	defer cancel()
-	next := dial(t, e, func(cfg *framework.Config) { cfg.SessionTimeout = 8 * sessionTimeout })
+	next := kit.Connect(t, e, func(cfg *framework.Config) { cfg.SessionTimeout = 8 * sessionTimeout })
 	defer next.Close()
 	var all []*election
 	var lives []*mortal
 	for range 50 {
 		m := new(mortal)
-		c := dial(t, e, func(cfg *framework.Config) {
+		c := kit.Connect(t, e, func(cfg *framework.Config) {
 			cfg.SessionTimeout, cfg.DialContext, cfg.CloseTimeout = sessionTimeout, m.dial, time.Millisecond
 		})
 		defer c.Close()

@@ -19,7 +19,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/paddock-zk/paddock/framework"
-	"github.com/paddock-zk/paddock/internal/test/realzk"
 )
 
 // roleVar makes the test binary another process of a test.
@@ -135,16 +134,5 @@ func (p *process) tell(t *testing.T, order string) {
 
 const sessionTimeout = 2 * time.Second
 
-func connect(t *testing.T, e *realzk.Ensemble, change ...func(*framework.Config)) *framework.Client {
-	t.Helper()
-	cfg := framework.Config{ConnectString: e.ConnectString(), SessionTimeout: sessionTimeout}
-	for _, fn := range change {
-		fn(&cfg)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	c, err := framework.Connect(ctx, cfg)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = c.Close() })
-	return c
-}
+// short is the change of a configuration that makes sessions short.
+func short(cfg *framework.Config) { cfg.SessionTimeout = sessionTimeout }

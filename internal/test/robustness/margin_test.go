@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/internal/test/realzk"
 	"github.com/paddock-zk/paddock/recipes/locks"
 )
@@ -137,11 +138,11 @@ func trial(t *testing.T, e *realzk.Ensemble, timeout time.Duration, way breakage
 	patient := func(cfg *framework.Config) {
 		cfg.ConnectString, cfg.SessionTimeout = e.Addr((leader+2)%3), 8*timeout
 	}
-	other := dial(t, e, patient)
+	other := kit.Connect(t, e, patient)
 	var pairs []*pair
 	for i := range 2 * holdersOfEach {
 		proof := []framework.SessionLease{framework.LeaseByQuorum, framework.LeaseByServer}[i%2]
-		c := dial(t, e, func(cfg *framework.Config) {
+		c := kit.Connect(t, e, func(cfg *framework.Config) {
 			cfg.ConnectString, cfg.SessionTimeout, cfg.SessionLease = e.Addr(follower), timeout, proof
 		})
 		p := &pair{proof: proof, holder: c}
@@ -187,19 +188,7 @@ func trial(t *testing.T, e *realzk.Ensemble, timeout time.Duration, way breakage
 	return began
 }
 
-// dial is connect for a client that the caller closes.
-func dial(t *testing.T, e *realzk.Ensemble, change func(*framework.Config)) *framework.Client {
-	t.Helper()
-	cfg := framework.Config{ConnectString: e.ConnectString()}
-	change(&cfg)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	c, err := framework.Connect(ctx, cfg)
-	require.NoError(t, err)
-	return c
-}
-
-// pair is a hold, and a client that waits for the same lock.
+// pair is a hold, and somebody who waits for the same lock.
 type pair struct {
 	proof  framework.SessionLease
 	holder *framework.Client

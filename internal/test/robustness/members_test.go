@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/internal/test/realzk"
 	"github.com/paddock-zk/paddock/listeners"
 	"github.com/paddock-zk/paddock/recipes/locks"
@@ -22,7 +23,7 @@ const tick = 500 * time.Millisecond
 // same session, and says so.
 func TestMemberKilled(t *testing.T) {
 	e := realzk.StartT(t, realzk.Options{Servers: 3, Tick: tick})
-	c := connect(t, e, func(cfg *framework.Config) { cfg.SessionTimeout = 8 * time.Second })
+	c := kit.Connect(t, e, func(cfg *framework.Config) { cfg.SessionTimeout = 8 * time.Second })
 	states := c.States().Subscribe()
 	defer states.Stop()
 	require.Equal(t, listeners.Connected, <-states.C)
@@ -53,7 +54,7 @@ func TestMemberKilled(t *testing.T) {
 // anybody else can have acquired.
 func TestMajorityStopped(t *testing.T) {
 	e := realzk.StartT(t, realzk.Options{Servers: 3, Tick: tick})
-	c, other := connect(t, e), connect(t, e)
+	c, other := kit.Connect(t, e, short), kit.Connect(t, e, short)
 	h, err := locks.NewInterProcessMutex(c, "/locks/l").Acquire(t.Context())
 	require.NoError(t, err)
 	granted := make(chan time.Time, 1)
@@ -111,10 +112,10 @@ func TestFollowerCutOff(t *testing.T) {
 			leader, err := e.Leader(t.Context())
 			require.NoError(t, err)
 			follower := (leader + 1) % 3
-			c := connect(t, e, func(cfg *framework.Config) {
+			c := kit.Connect(t, e, short, func(cfg *framework.Config) {
 				cfg.ConnectString, cfg.SessionLease = e.Addr(follower), tc.proof
 			})
-			other := connect(t, e, func(cfg *framework.Config) { cfg.ConnectString = e.Addr(leader) })
+			other := kit.Connect(t, e, short, func(cfg *framework.Config) { cfg.ConnectString = e.Addr(leader) })
 			h, err := locks.NewInterProcessMutex(c, "/locks/l").Acquire(t.Context())
 			require.NoError(t, err)
 			granted, released := make(chan time.Time, 1), make(chan error, 1)

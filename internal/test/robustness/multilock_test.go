@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/internal/test/realzk"
 	"github.com/paddock-zk/paddock/recipes/locks"
 )
@@ -93,7 +94,7 @@ func TestOppositeMultiLocks(t *testing.T) {
 		assert.Less(t, longest, 5*time.Second)
 	}
 	t.Logf("%d rounds of %d locks in opposite orders by 4 processes in %v, never two inside", *multiRounds, manyLocks, time.Since(began).Round(time.Millisecond))
-	c := connect(t, e)
+	c := kit.Connect(t, e, short)
 	for i := range manyLocks {
 		names, _, err := c.Children(t.Context(), fmt.Sprintf("/locks/many-%d", i))
 		if !errors.Is(err, framework.ErrNoNode) {

@@ -23,6 +23,7 @@ import (
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/test/check"
 	"github.com/paddock-zk/paddock/internal/test/faultnet"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/internal/test/realzk"
 	"github.com/paddock-zk/paddock/internal/test/workload"
 	"github.com/paddock-zk/paddock/internal/wire"
@@ -168,7 +169,7 @@ func runCrowds(t *testing.T, e *realzk.Ensemble, group []workload.Crowd, hold, s
 // probe writes over and over, until slowest is called, which says how long the
 // server has taken at most: nobody can have got anything meanwhile.
 func probe(t *testing.T, e *realzk.Ensemble) (slowest func() time.Duration) {
-	c := connect(t, e, func(cfg *framework.Config) { cfg.SessionTimeout = 20 * tick })
+	c := kit.Connect(t, e, func(cfg *framework.Config) { cfg.SessionTimeout = 20 * tick })
 	if _, err := c.Create(t.Context(), "/probe", nil, framework.Persistent); !errors.Is(err, framework.ErrNodeExists) {
 		require.NoError(t, err)
 	}
@@ -312,7 +313,7 @@ func (s *score) rounds() string {
 }
 
 func (s *score) nothingLeft(t *testing.T, e *realzk.Ensemble, root string) {
-	c := connect(t, e)
+	c := kit.Connect(t, e, short)
 	names, _, err := c.Children(t.Context(), root)
 	require.NoError(t, err)
 	for _, name := range names {

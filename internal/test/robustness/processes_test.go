@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/internal/test/realzk"
 	"github.com/paddock-zk/paddock/recipes/locks"
 )
@@ -43,7 +44,7 @@ func holdUntilKilled(ctx context.Context, args []string) error {
 // two ticks.
 func TestProcessKilled(t *testing.T) {
 	e := realzk.StartT(t, realzk.Options{Servers: 3, Tick: tick})
-	c := connect(t, e)
+	c := kit.Connect(t, e, short)
 	for range 3 {
 		p := start(t, "hold", e.ConnectString(), "/locks/l")
 		granted, err := time.ParseDuration(p.says(t, "holds"))
@@ -139,7 +140,7 @@ func TestManyProcesses(t *testing.T) {
 		total += n
 	}
 	t.Logf("%d goroutines in each of %d processes: %d rounds in %v, never two inside", goroutines, processes, total, *crowdFor)
-	c := connect(t, e)
+	c := kit.Connect(t, e, short)
 	names, _, err := c.Children(t.Context(), "/locks/crowd")
 	if !errors.Is(err, framework.ErrNoNode) {
 		require.NoError(t, err)

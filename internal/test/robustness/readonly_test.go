@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/internal/test/realzk"
 	"github.com/paddock-zk/paddock/listeners"
 )
@@ -22,7 +23,7 @@ func TestReadOnly(t *testing.T) {
 	e := realzk.StartT(t, realzk.Options{Servers: 3, Tick: tick, ReadOnlyMode: true,
 		Properties: map[string]string{"localSessionsEnabled": "true", "localSessionsUpgradingEnabled": "true"}})
 	readOnly := func(cfg *framework.Config) { cfg.CanBeReadOnly = true }
-	old := connect(t, e, readOnly)
+	old := kit.Connect(t, e, short, readOnly)
 	_, err := old.Create(t.Context(), "/a", []byte("x"), framework.Persistent)
 	require.NoError(t, err)
 	next := follow(t, old)

@@ -24,6 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/internal/test/realzk"
 	"github.com/paddock-zk/paddock/listeners"
 	"github.com/paddock-zk/paddock/recipes/locks"
@@ -110,7 +111,7 @@ func TestTLS(t *testing.T) {
 		}
 	}
 	me := newIdentity(t, &ca)
-	c, other := connect(t, e, secure(me.Certificate)), connect(t, e, secure(me.Certificate))
+	c, other := kit.Connect(t, e, short, secure(me.Certificate)), kit.Connect(t, e, short, secure(me.Certificate))
 	_, err := c.Create(t.Context(), "/data", nil, framework.Persistent)
 	require.NoError(t, err)
 	h, err := locks.NewInterProcessMutex(c, "/locks/l").Acquire(t.Context())

@@ -19,6 +19,7 @@ import (
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/test/check"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/internal/test/realzk"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
@@ -182,11 +183,11 @@ func expandCloses(txns []check.Txn) []check.Txn {
 // The log says what was done.
 func TestReadLogs(t *testing.T) {
 	e := realzk.StartT(t, realzk.Options{Servers: 3, Tick: tick})
-	c := connect(t, e)
+	c := kit.Connect(t, e, short)
 	before := stamp()
 	_, err := c.Create(t.Context(), "/a", []byte("x"), framework.Persistent)
 	require.NoError(t, err)
-	other := connect(t, e)
+	other := kit.Connect(t, e, short)
 	id := other.SessionID()
 	_, err = other.Create(t.Context(), "/a/e", []byte("e"), framework.Ephemeral)
 	require.NoError(t, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/leader"
 	"github.com/paddock-zk/paddock/recipes/leader/health"
 	zktest "github.com/paddock-zk/paddock/testing"
@@ -30,9 +30,7 @@ func ask(t *testing.T, h http.Handler) (int, string) {
 func TestProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c, err := framework.Connect(t.Context(), framework.Config{ConnectString: srv.ConnectString(), DialContext: srv.DialContext})
-		require.NoError(t, err)
-		defer c.Close()
+		c := kit.Connect(t, srv)
 		latch := leader.NewLatch(c, "/e", leader.ID("a"))
 		live, leads := health.Live(latch), health.Leading(latch)
 		code, body := ask(t, live)

@@ -1,0 +1,44 @@
+package kit
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Patience is how long Eventually waits.
+const Patience = 40 * time.Second
+
+// Eventually waits until check returns nil, and fails the test with its last error.
+// What says what the test has waited for.
+func Eventually(t testing.TB, what string, check func() error) {
+	t.Helper()
+	limit := time.NewTimer(Patience)
+	defer limit.Stop()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-limit.C:
+			require.NoError(t, err, what)
+		}
+	}
+}
+
+// Until is Eventually for something that is so or not.
+func Until(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	Eventually(t, what, func() error {
+		if done() {
+			return nil
+		}
+		return errors.New("not yet")
+	})
+}

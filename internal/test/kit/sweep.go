@@ -1,0 +1,78 @@
+package kit
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/paddock-zk/paddock/framework"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// Failure is something that happens to a client at one of its requests. Cancel ends the
+// context of the caller.
+type Failure func(t testing.TB, srv *zktest.Server, c *framework.Client, cancel func()) zktest.Fault
+
+// Failures are all that can happen at a request: it is cut before or after it was
+// applied, its reply is cut short, it is refused with each code that a client can see,
+// or meanwhile the caller gives up, the client is closed, its session expires or an
+// operator deletes its nodes.
+func Failures() map[string]Failure {
+	all := map[string]Failure{
+		"cut before":        always(zktest.CutBefore()),
+		"cut after":         always(zktest.CutAfter()),
+		"part of the reply": always(zktest.CutReply(7)),
+		"cancelled": func(_ testing.TB, _ *zktest.Server, _ *framework.Client, cancel func()) zktest.Fault {
+			return zktest.Call(func(zktest.Request) { cancel() })
+		},
+		"closed": func(_ testing.TB, _ *zktest.Server, c *framework.Client, _ func()) zktest.Fault {
+			return zktest.Call(func(zktest.Request) { go func() { _ = c.Close() }() })
+		},
+		"expired": func(_ testing.TB, srv *zktest.Server, c *framework.Client, _ func()) zktest.Fault {
+			id := c.SessionID()
+			return zktest.Call(func(zktest.Request) { _ = srv.ExpireSession(id) })
+		},
+		"nodes deleted": func(t testing.TB, srv *zktest.Server, c *framework.Client, _ func()) zktest.Fault {
+			t.Helper()
+			id, operator := c.SessionID(), Connect(t, srv)
+			return zktest.Call(func(zktest.Request) {
+				for _, node := range srv.Ephemerals(id) {
+					_ = operator.Delete(context.Background(), node, framework.AnyVersion)
+				}
+			})
+		},
+	}
+	for _, code := range []int32{-4, -5, -6, -7, -8, -101, -102, -110, -112, -118, -119, -122, -127} {
+		all[fmt.Sprint("code ", code)] = always(zktest.Fail(code))
+	}
+	return all
+}
+
+func always(f zktest.Fault) Failure {
+	return func(testing.TB, *zktest.Server, *framework.Client, func()) zktest.Fault { return f }
+}
+
+// At is at which requests of a client the failure of a name can happen. Nothing can be
+// done about a server that says of a node it has that it has been deleted.
+func At(failure string) func(zktest.Request) bool {
+	return func(r zktest.Request) bool {
+		return r.Op != "ping" && r.Op != "connect" && (failure != "code -101" || r.Op != "delete" && r.Op != "multi")
+	}
+}
+
+// Tried prints what a sweep has tried, a line for each row: what happened and where.
+// A leak would have failed the test.
+func Tried(t testing.TB, title string, tried map[[2]string]int) {
+	t.Helper()
+	total, last := 0, ""
+	for _, key := range slices.SortedFunc(maps.Keys(tried), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
+		if key[0] != last {
+			_, _ = fmt.Fprintf(t.Output(), "\nsweep: %s: %-18s", title, key[0])
+		}
+		_, _ = fmt.Fprintf(t.Output(), "  %s %d", key[1], tried[key])
+		total, last = total+tried[key], key[0]
+	}
+	_, _ = fmt.Fprintf(t.Output(), "\nsweep: %s: %d in all, 0 leaks\n", title, total)
+}
