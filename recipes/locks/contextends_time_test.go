@@ -33,7 +33,7 @@ func allShown(t *testing.T, h *locks.Hold) []context.Context {
 // When the servers hear that a lock is given back, the contexts of the hold have
 // ended, with whatever is below them.
 func TestContextsEndBeforeTheLockIsGivenBack(t *testing.T) {
-	for name, lock := range swept {
+	for name, lock := range kit.Locks {
 		for way, give := range map[string]func(c *framework.Client, h *locks.Hold) error{
 			"release": func(_ *framework.Client, h *locks.Hold) error { return h.Release() },
 			"close":   func(c *framework.Client, _ *locks.Hold) error { return c.Close() },
@@ -56,7 +56,7 @@ func TestContextsEndBeforeTheLockIsGivenBack(t *testing.T) {
 // The reply to a release may be late: who has it next finds the contexts of the
 // hold before ended.
 func TestContextsEndAlthoughTheReplyIsLate(t *testing.T) {
-	for name, lock := range swept {
+	for name, lock := range kit.Locks {
 		if name == "read" {
 			continue // others may read beside it
 		}
@@ -93,7 +93,7 @@ func TestContextsOfAMemberEndBeforeItIsGivenBack(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory())
 				c := kit.Connect(t, srv)
-				h, err := swept[name](c).Acquire(t.Context())
+				h, err := kit.Locks[name](c).Acquire(t.Context())
 				require.NoError(t, err)
 				first := h.Members()[0]
 				looked := endedWhenGiven(t, srv, c.SessionID(), allShown(t, first))
@@ -228,7 +228,7 @@ func TestContextsEndBeforeAHandover(t *testing.T) {
 // whatever becomes of it. If it is refused the lock stays held, and a new context
 // can be bound to the hold.
 func TestContextsEndBeforeCommitAndRelease(t *testing.T) {
-	for name, lock := range swept {
+	for name, lock := range kit.Locks {
 		for what, answer := range answers {
 			t.Run(name+"/"+what, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {

@@ -51,7 +51,7 @@ func TestPathsInErrorsAreInFull(t *testing.T) {
 }
 
 func TestPathsOfLostHoldsAreInFull(t *testing.T) {
-	for name, lock := range swept {
+	for name, lock := range kit.Locks {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory())

@@ -23,11 +23,11 @@ func TestLostHoldIsNotEnteredAgain(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory())
 				c := kit.Connect(t, srv)
-				h, err := swept[name](c).Acquire(t.Context())
+				h, err := kit.Locks[name](c).Acquire(t.Context())
 				require.NoError(t, err)
 				require.NoError(t, srv.ExpireSession(c.SessionID()))
 				<-h.Context().Done()
-				_, err = swept[name](c).TryAcquire(context.WithoutCancel(h.Context()), time.Minute)
+				_, err = kit.Locks[name](c).TryAcquire(context.WithoutCancel(h.Context()), time.Minute)
 				require.ErrorIs(t, err, locks.ErrLockLost)
 				require.ErrorIs(t, h.Release(), locks.ErrLockLost)
 			})

@@ -15,68 +15,10 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
-
-// standsOn is whether a hold's node is there, of the session given.
-func standsOn(t *testing.T, admin *framework.Client, h *locks.Hold, owner int64) {
-	t.Helper()
-	members := h.Members()
-	if members == nil {
-		members = []*locks.Hold{h}
-	}
-	for _, m := range members {
-		there, stat, err := admin.Exists(t.Context(), m.Path())
-		require.NoError(t, err)
-		if assert.True(t, there, "%s is gone", m.Path()) {
-			assert.Equal(t, owner, stat.EphemeralOwner)
-		}
-	}
-}
-
-// eachLock runs a part of a test for every way to take a lock.
-func eachLock(t *testing.T, fn func(t *testing.T, lock func(*framework.Client) locks.Lock)) {
-	for name, lock := range swept {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { fn(t, lock) })
-		})
-	}
-}
-
-func mutexAt(p string) func(*framework.Client) locks.Lock {
-	return func(c *framework.Client) locks.Lock { return locks.NewInterProcessMutex(c, p) }
-}
-
-func multiAt(p string) func(*framework.Client) locks.Lock {
-	return func(c *framework.Client) locks.Lock {
-		return locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, p+"/a"), locks.NewInterProcessMutex(c, p+"/b"))
-	}
-}
-
-// queues are locks whose nodes stand in one queue or more, and where.
-var queues = map[string]struct {
-	lock  func(*framework.Client) locks.Lock
-	queue string
-}{
-	"mutex": {mutexAt("/l"), "/l"},
-	"multi": {multiAt("/l"), "/l/b"},
-}
-
-// fill makes n ephemeral nodes in a queue, whose names begin with name.
-func fill(t *testing.T, c *framework.Client, queue, name string, n int) {
-	t.Helper()
-	require.NoError(t, c.EnsurePath(t.Context(), queue))
-	for n > 0 {
-		tx := c.Transaction()
-		for range min(n, 1000) {
-			tx.Create(queue+"/"+name, []byte{}, framework.EphemeralSequential)
-		}
-		_, err := tx.Commit(t.Context())
-		require.NoError(t, err)
-		n -= min(n, 1000)
-	}
-}
 
 // slow is a server that needs its time for each request of a kind. All that a
 // session has sent waits behind it, heartbeats too.
@@ -110,15 +52,6 @@ var answers = map[string]struct {
 	"refused": {fault: zktest.Call(func(zktest.Request) {}), want: framework.ErrNoNode, keeps: true},
 	"unknown": {fault: zktest.CutAfter(), want: framework.ErrOutcomeUnknown},
 	"lost":    {fault: zktest.CutBefore(), want: framework.ErrOutcomeUnknown},
-}
-
-// next is one who waits second in a queue.
-type next struct {
-	t        *testing.T
-	srv      *zktest.Server
-	c, other *framework.Client
-	first    *locks.Hold
-	waits    string // our node
 }
 
 // kinds are all locks at one path. Those of one kind stand in one queue.
@@ -164,29 +97,6 @@ func within(timeout, tick time.Duration) func(*framework.Config) {
 	return func(cfg *framework.Config) { cfg.SessionTimeout, cfg.ServerTick = timeout, tick }
 }
 
-// inLine makes n goroutines wait for a lock, one after another; each tells its
-// hold to got and releases when it has returned.
-func inLine(t *testing.T, n int, lock func(i int) locks.Lock, got func(i int, h *locks.Hold)) *sync.WaitGroup {
-	t.Helper()
-	var wg sync.WaitGroup
-	for i := range n {
-		l := lock(i)
-		wg.Go(func() {
-			h, err := l.Acquire(t.Context())
-			if !assert.NoError(t, err, "waiter %d", i) {
-				return
-			}
-			got(i, h)
-			assert.NoError(t, h.Release(), "waiter %d", i)
-		})
-		synctest.Wait()
-	}
-	return &wg
-}
-
-// always is the same lock for everybody.
-func sameLock(l locks.Lock) func(int) locks.Lock { return func(int) locks.Lock { return l } }
-
 // exclusively are the locks that have a local queue.
 var exclusively = map[string]func(c *framework.Client, opts ...locks.Option) locks.Lock{
 	"mutex": func(c *framework.Client, opts ...locks.Option) locks.Lock {
@@ -226,22 +136,7 @@ func busy(ctx context.Context, c *framework.Client, seed uint64) {
 }
 
 // d is what a message takes each way: a round trip is 2d, exactly.
-const d = 5 * time.Millisecond
-
-// took is how many round trips fn takes.
-func took(t *testing.T, fn func() error) float64 {
-	t.Helper()
-	began := time.Now()
-	require.NoError(t, fn())
-	return float64(time.Since(began)) / float64(2*d)
-}
-
-func hold(lock locks.Lock, h **locks.Hold) func() error {
-	return func() (err error) {
-		*h, err = lock.Acquire(context.Background())
-		return err
-	}
-}
+const d = kit.Latency
 
 // kept keeps what is logged, as text.
 type kept struct {
@@ -269,14 +164,6 @@ func (k kept) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	return nil
 }
 
-// put makes a node as a peer of another library would.
-func put(t *testing.T, c *framework.Client, path string) (node string) {
-	t.Helper()
-	node, err := c.Create(t.Context(), path, nil, framework.EphemeralSequential, framework.Protected(), framework.Parents())
-	require.NoError(t, err)
-	return node
-}
-
 // shown are contexts of a hold: its own, one that Bind made, and a child of each.
 func shown(t *testing.T, h *locks.Hold) (all []context.Context) {
 	t.Helper()
@@ -297,7 +184,3 @@ func assertEnded(t *testing.T, all []context.Context, what string) {
 		assert.Error(t, ctx.Err(), "%s: %s", what, []string{"own", "child of own", "bound", "child of bound"}[i%4])
 	}
 }
-
-// near is how far away a server is, each way, whose round trips are short next to
-// what a MultiLock waits before it yields.
-const near = 200 * time.Microsecond

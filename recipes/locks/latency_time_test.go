@@ -293,7 +293,7 @@ func TestRenewalsHeedTheFrameLimit(t *testing.T) {
 
 // A server that refuses gets a request now and then, not one for each round trip.
 func TestRefusedRenewalsArePaced(t *testing.T) {
-	for name, change := range map[string]func(*framework.Config){"by quorum": within(4*time.Second, 0), "by server, after a reconnect": byServer} {
+	for name, change := range map[string]func(*framework.Config){"by quorum": within(4*time.Second, 0), "by server, after a reconnect": kit.ByServer} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(400*time.Millisecond), zktest.Latency(time.Millisecond/2))

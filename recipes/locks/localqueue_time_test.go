@@ -78,7 +78,7 @@ func TestLocalHandoverAsksNobody(t *testing.T) {
 		node := h.Path()
 		var order []int
 		var paths []string
-		wg := inLine(t, 16, func(int) locks.Lock { return lock(c) }, func(i int, h *locks.Hold) {
+		wg := kit.InLine(t, 16, func(int) locks.Lock { return lock(c) }, func(i int, h *locks.Hold) {
 			order, paths = append(order, i), append(paths, h.Path())
 		})
 		before := srv.Requests()
@@ -118,12 +118,12 @@ func TestOthersGetTheirTurn(t *testing.T) {
 				require.NoError(t, err)
 				acquired := time.Now()
 				var before atomic.Int32
-				ours := inLine(t, 40, sameLock(m), func(int, *locks.Hold) {
+				ours := kit.InLine(t, 40, kit.Same(m), func(int, *locks.Hold) {
 					before.Add(1)
 					time.Sleep(tc.held)
 				})
 				var turn int32
-				theirs := inLine(t, 1, sameLock(locks.NewInterProcessMutex(other, "/l")), func(int, *locks.Hold) { turn = before.Load() })
+				theirs := kit.InLine(t, 1, kit.Same(locks.NewInterProcessMutex(other, "/l")), func(int, *locks.Hold) { turn = before.Load() })
 				time.Sleep(max(tc.held, 100*time.Millisecond) - time.Since(acquired))
 				require.NoError(t, h.Release())
 				ours.Wait()
@@ -145,13 +145,13 @@ func TestOthersGetTheirTurnByDefault(t *testing.T) {
 				h, err := lock(first).Acquire(t.Context())
 				require.NoError(t, err)
 				var holds atomic.Int32
-				ours := inLine(t, 200, sameLock(lock(c)), func(int, *locks.Hold) {
+				ours := kit.InLine(t, 200, kit.Same(lock(c)), func(int, *locks.Hold) {
 					holds.Add(1)
 					time.Sleep(held)
 				})
 				time.Sleep(100 * time.Millisecond)
 				var turn int32
-				theirs := inLine(t, 1, sameLock(lock(last)), func(int, *locks.Hold) { turn = holds.Load() })
+				theirs := kit.InLine(t, 1, kit.Same(lock(last)), func(int, *locks.Hold) { turn = holds.Load() })
 				time.Sleep(100 * time.Millisecond)
 				require.NoError(t, h.Release())
 				theirs.Wait()
@@ -173,7 +173,7 @@ func TestMultiLocksComeBetween(t *testing.T) {
 		require.NoError(t, err)
 		var order []string
 		nodes := map[string]bool{}
-		wg := inLine(t, 6, sameLock(lock(c)), func(i int, h *locks.Hold) {
+		wg := kit.InLine(t, 6, kit.Same(lock(c)), func(i int, h *locks.Hold) {
 			order = append(order, fmt.Sprint(i))
 			nodes[h.Path()] = true
 			time.Sleep(10 * time.Millisecond)
@@ -200,7 +200,7 @@ func TestLocalHandoversSwitchedOff(t *testing.T) {
 		h, err := l.Acquire(t.Context())
 		require.NoError(t, err)
 		tokens := []int64{h.FencingToken()}
-		wg := inLine(t, 5, sameLock(l), func(_ int, h *locks.Hold) { tokens = append(tokens, h.FencingToken()) })
+		wg := kit.InLine(t, 5, kit.Same(l), func(_ int, h *locks.Hold) { tokens = append(tokens, h.FencingToken()) })
 		assert.Len(t, srv.Ephemerals(0), 6, "a node each")
 		require.NoError(t, h.Release())
 		wg.Wait()
@@ -228,7 +228,7 @@ func TestOneLineForEachKindOfNode(t *testing.T) {
 			{locks.LocalHandovers(1)}, {locks.EndOnSuspended()}, {locks.ReleaseWait(time.Minute)},
 		}
 		data := make(chan string, 2*len(kinds))
-		wg := inLine(t, 2*len(kinds), func(i int) locks.Lock {
+		wg := kit.InLine(t, 2*len(kinds), func(i int) locks.Lock {
 			return locks.NewInterProcessMutex(c, "/l", kinds[i%len(kinds)]...)
 		}, func(i int, h *locks.Hold) {
 			written, _, err := c.Get(t.Context(), h.Path())
@@ -302,7 +302,7 @@ func TestOneLineForEachNamespace(t *testing.T) {
 		require.NoError(t, err)
 		spaced := c.UsingNamespace("n")
 		var paths []string
-		wg := inLine(t, 2, sameLock(locks.NewInterProcessMutex(spaced, "/l")), func(_ int, h *locks.Hold) {
+		wg := kit.InLine(t, 2, kit.Same(locks.NewInterProcessMutex(spaced, "/l")), func(_ int, h *locks.Hold) {
 			paths = append(paths, h.Path())
 			_, _, err := spaced.Get(t.Context(), h.Path())
 			assert.NoError(t, err)
@@ -427,7 +427,7 @@ func TestNodeThatIsNotHandedOver(t *testing.T) {
 				held := node(first)
 				var next string
 				var late bool
-				wg := inLine(t, 1, sameLock(tc.lock(c)), func(_ int, h *locks.Hold) {
+				wg := kit.InLine(t, 1, kit.Same(tc.lock(c)), func(_ int, h *locks.Hold) {
 					next = node(h)
 					late, _, _ = c.Exists(t.Context(), "/late")
 					assert.Greater(t, h.FencingToken(), first.FencingToken())
@@ -463,7 +463,7 @@ func TestNearDeadlineIsNotHandedOver(t *testing.T) {
 				h, err := locks.NewInterProcessMutex(other, "/l").Acquire(t.Context())
 				require.NoError(t, err)
 				var nodes []string
-				wg := inLine(t, 2, sameLock(locks.NewInterProcessMutex(c, "/l")), func(_ int, h *locks.Hold) { nodes = append(nodes, h.Path()) })
+				wg := kit.InLine(t, 2, kit.Same(locks.NewInterProcessMutex(c, "/l")), func(_ int, h *locks.Hold) { nodes = append(nodes, h.Path()) })
 				time.Sleep(waited) // of 30 seconds, and a waiter proves nothing
 				require.NoError(t, h.Release())
 				wg.Wait()
@@ -487,7 +487,7 @@ func TestFormerHolderIsFencedLocally(t *testing.T) {
 		tx := first.Transaction()
 		tx.Create("/stale", nil, framework.Persistent)
 		done := make(chan struct{})
-		wg := inLine(t, 1, sameLock(m), func(_ int, h *locks.Hold) {
+		wg := kit.InLine(t, 1, kit.Same(m), func(_ int, h *locks.Hold) {
 			assert.Equal(t, node, h.Path(), "handed over")
 			<-done
 			mine := h.Transaction()
@@ -523,7 +523,7 @@ func TestTokensInLine(t *testing.T) {
 		h, err := m.Acquire(t.Context())
 		require.NoError(t, err)
 		var tokens []int64
-		wg := inLine(t, 60, sameLock(m), func(i int, h *locks.Hold) {
+		wg := kit.InLine(t, 60, kit.Same(m), func(i int, h *locks.Hold) {
 			if i%3 == 0 {
 				tokens = append(tokens, h.FencingToken())
 				assert.Equal(t, tokens[len(tokens)-1], h.FencingToken())
@@ -544,7 +544,7 @@ func TestLineAfterCommitAndRelease(t *testing.T) {
 		h, err := m.Acquire(t.Context())
 		require.NoError(t, err)
 		taken := 0
-		wg := inLine(t, 3, sameLock(m), func(int, *locks.Hold) { taken++ })
+		wg := kit.InLine(t, 3, kit.Same(m), func(int, *locks.Hold) { taken++ })
 		tx := h.Transaction()
 		tx.Create("/data", nil, framework.Persistent)
 		_, err = tx.CommitAndRelease(t.Context())
@@ -574,7 +574,7 @@ func TestLeadIsPassedOn(t *testing.T) {
 					gaveUp <- err
 				}()
 				synctest.Wait()
-				wg := inLine(t, 2, sameLock(m), func(int, *locks.Hold) {})
+				wg := kit.InLine(t, 2, kit.Same(m), func(int, *locks.Hold) {})
 				require.ErrorIs(t, <-gaveUp, context.DeadlineExceeded)
 				time.Sleep(time.Minute)
 				assert.Len(t, srv.Ephemerals(c.SessionID()), 1)
@@ -602,15 +602,15 @@ func TestTryingInLine(t *testing.T) {
 				return nil
 			}
 		}
-		assert.Zero(t, took(t, try(0)), "held here: nobody is asked")
-		assert.Equal(t, 100.0, took(t, try(100*2*d)), "no longer than asked")
+		assert.Zero(t, kit.RoundTrips(t, try(0)), "held here: nobody is asked")
+		assert.Equal(t, 100.0, kit.RoundTrips(t, try(100*2*d)), "no longer than asked")
 		require.NoError(t, h.Release())
 
 		theirs, err := locks.NewInterProcessMutex(other, "/l").Acquire(t.Context())
 		require.NoError(t, err)
-		wg := inLine(t, 3, sameLock(m), func(int, *locks.Hold) {})
-		assert.Equal(t, 1.0, took(t, try(0)), "somebody here is asking: so do we")
-		assert.Equal(t, 100.0, took(t, try(100*2*d)))
+		wg := kit.InLine(t, 3, kit.Same(m), func(int, *locks.Hold) {})
+		assert.Equal(t, 1.0, kit.RoundTrips(t, try(0)), "somebody here is asking: so do we")
+		assert.Equal(t, 100.0, kit.RoundTrips(t, try(100*2*d)))
 		srv.Freeze()
 		began := time.Now()
 		_, err = m.TryAcquire(t.Context(), time.Minute)
@@ -630,7 +630,7 @@ func TestTryingBehindALeaderWhoKnowsNothing(t *testing.T) {
 		require.NoError(t, c.EnsurePath(t.Context(), "/l"))
 		srv.On(zktest.Match{Op: "create2"}, zktest.Delay(5*time.Second))
 		m := locks.NewInterProcessMutex(c, "/l")
-		wg := inLine(t, 1, sameLock(m), func(int, *locks.Hold) {})
+		wg := kit.InLine(t, 1, kit.Same(m), func(int, *locks.Hold) {})
 		_, err := m.TryAcquire(t.Context(), time.Second)
 		require.ErrorIs(t, err, framework.ErrNotConnected)
 		wg.Wait()

@@ -33,7 +33,7 @@ func TestLineOutlivesItsSession(t *testing.T) {
 					h, err := holder.Acquire(t.Context())
 					require.NoError(t, err)
 					taken := 0
-					wg := inLine(t, 5, sameLock(m), func(_ int, next *locks.Hold) {
+					wg := kit.InLine(t, 5, kit.Same(m), func(_ int, next *locks.Hold) {
 						assert.NotEqual(t, locks.Held, h.State())
 						taken++
 					})
@@ -88,7 +88,7 @@ func TestNodeOfALineIsDeleted(t *testing.T) {
 			h, err := holder.Acquire(t.Context())
 			require.NoError(t, err)
 			var taken atomic.Int32
-			wg := inLine(t, 5, sameLock(m), func(int, *locks.Hold) {
+			wg := kit.InLine(t, 5, kit.Same(m), func(int, *locks.Hold) {
 				assert.NotEqual(t, locks.Held, h.State())
 				taken.Add(1)
 			})
@@ -118,7 +118,7 @@ func TestInLineWithoutSession(t *testing.T) {
 		require.NoError(t, srv.Disconnect(c.SessionID()))
 		time.Sleep(time.Minute)
 		assert.Zero(t, c.SessionID())
-		wg := inLine(t, 3, sameLock(m), func(int, *locks.Hold) {})
+		wg := kit.InLine(t, 3, kit.Same(m), func(int, *locks.Hold) {})
 		srv.Accept()
 		wg.Wait()
 	})

@@ -58,7 +58,7 @@ func TestLongQueueIsReadWithinTheSession(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory())
 				c := kit.Connect(t, srv, shortSession)
-				fill(t, kit.Connect(t, srv), tc.queue, tc.node, n)
+				kit.Fill(t, kit.Connect(t, srv), tc.queue, tc.node, n)
 				done := steady(t, c)
 				slow(srv, c.SessionID(), 200*time.Microsecond, "exists", "getData") // 8 s in all
 				all, err := tc.lock(c).Participants(t.Context())
@@ -76,7 +76,7 @@ func TestRequestsOnTheirWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
 		c := kit.Connect(t, srv)
-		fill(t, kit.Connect(t, srv), "/l", "x-lock-", n)
+		kit.Fill(t, kit.Connect(t, srv), "/l", "x-lock-", n)
 		var mu sync.Mutex
 		together := make(map[time.Time]int) // requests that came at one instant
 		srv.On(zktest.Match{Session: c.SessionID(), Func: func(zktest.Request) bool {
@@ -129,7 +129,7 @@ func TestBatchesFitIntoTheWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(400*time.Millisecond), zktest.Latency(time.Millisecond))
 		c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.SessionTimeout = time.Second })
-		fill(t, kit.Connect(t, srv), "/l", "x-lock-", 300)
+		kit.Fill(t, kit.Connect(t, srv), "/l", "x-lock-", 300)
 		var mu sync.Mutex
 		var first time.Time
 		together := 0 // reads that came at the first instant
@@ -177,29 +177,6 @@ func TestThousandsOfLeases(t *testing.T) {
 		assert.Less(t, time.Since(began), time.Second)
 		assert.Len(t, srv.Ephemerals(c.SessionID()), 1, "the one of elsewhere")
 		assert.LessOrEqual(t, srv.Requests()["delete"]-before["delete"], 1, "they go together; the turn is one more")
-		done()
-	})
-}
-
-// When nothing moves, an acquisition of several leases reads all waiters behind it.
-func TestLookingWhetherToGiveWayToMany(t *testing.T) {
-	const n = 10_000
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-		c, others := kit.Connect(t, srv, shortSession), kit.Connect(t, srv)
-		one, err := locks.NewInterProcessSemaphore(others, "/s", 3).Acquire(t.Context())
-		require.NoError(t, err)
-		done := steady(t, c)
-		got := kit.Acquire(t, leases{locks.NewInterProcessSemaphore(c, "/s", 3), 3})
-		time.Sleep(100 * time.Millisecond)
-		waiting := kit.Connect(t, srv)
-		fill(t, waiting, "/s/locks", "x-lock-", n)
-		slow(srv, c.SessionID(), 600*time.Microsecond, "exists", "getData")
-		time.Sleep(time.Minute)
-		assert.True(t, got.Pending())
-		require.NoError(t, waiting.Close())
-		require.NoError(t, one.Release())
-		require.NoError(t, got.Soon().Release())
 		done()
 	})
 }
@@ -267,5 +244,53 @@ func TestSweepsShareTheirLists(t *testing.T) {
 		h, err = s.AcquireN(t.Context(), n)
 		require.NoError(t, err)
 		require.NoError(t, h.Release())
+	})
+}
+
+// A MultiLock of many members gives up its contenders together.
+func TestMultiLockOfManyMembers(t *testing.T) {
+	const n = 1500
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
+		c, other := kit.Connect(t, srv, shortSession), kit.Connect(t, srv)
+		lock := kit.MultiOf(n)(c)
+		before := srv.Requests()
+		h, err := lock.Acquire(t.Context())
+		require.NoError(t, err)
+		assert.Less(t, srv.Requests()["multi"]-before["multi"], 5)
+		require.NoError(t, h.Release())
+		taken, err := locks.NewInterProcessMutex(other, "/l/7").Acquire(t.Context())
+		require.NoError(t, err)
+		done := steady(t, c)
+		slow(srv, c.SessionID(), 4*time.Millisecond, "delete", "getData", "removeWatches", "exists")
+		_, err = lock.TryAcquire(t.Context(), time.Second)
+		require.ErrorIs(t, err, locks.ErrNotAcquired)
+		time.Sleep(20 * time.Second)
+		assert.Len(t, srv.Ephemerals(0), 2, "that of the other and that of elsewhere")
+		done()
+		require.NoError(t, taken.Release())
+	})
+}
+
+// When nothing moves, an acquisition of several leases reads all waiters behind it.
+func TestLookingWhetherToGiveWayToMany(t *testing.T) {
+	const n = 10_000
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
+		c, others := kit.Connect(t, srv, shortSession), kit.Connect(t, srv)
+		one, err := locks.NewInterProcessSemaphore(others, "/s", 3).Acquire(t.Context())
+		require.NoError(t, err)
+		done := steady(t, c)
+		got := kit.Acquire(t, kit.Leases(locks.NewInterProcessSemaphore(c, "/s", 3), 3))
+		time.Sleep(100 * time.Millisecond)
+		waiting := kit.Connect(t, srv)
+		kit.Fill(t, waiting, "/s/locks", "x-lock-", n)
+		slow(srv, c.SessionID(), 600*time.Microsecond, "exists", "getData")
+		time.Sleep(time.Minute)
+		assert.True(t, got.Pending())
+		require.NoError(t, waiting.Close())
+		require.NoError(t, one.Release())
+		require.NoError(t, got.Soon().Release())
+		done()
 	})
 }

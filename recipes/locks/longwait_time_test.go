@@ -33,30 +33,22 @@ var waitingFor = map[string]struct {
 	path          string
 	holder, other func(*framework.Client) locks.Lock
 }{
-	"mutex": {"/l", mutexAt("/l"), mutexAt("/l")},
-	"no local queue": {"/l", mutexAt("/l"), func(c *framework.Client) locks.Lock {
+	"mutex": {"/l", kit.MutexAt("/l"), kit.MutexAt("/l")},
+	"no local queue": {"/l", kit.MutexAt("/l"), func(c *framework.Client) locks.Lock {
 		return locks.NewInterProcessMutex(c, "/l", locks.LocalHandovers(0))
 	}},
-	"other data": {"/l", mutexAt("/l"), func(c *framework.Client) locks.Lock {
+	"other data": {"/l", kit.MutexAt("/l"), func(c *framework.Client) locks.Lock {
 		return locks.NewInterProcessMutex(c, "/l", locks.NodeData([]byte("x")))
 	}},
-	"read behind write": {"/l", writeAt("/l"), readAt("/l")},
-	"write behind read": {"/l", readAt("/l"), writeAt("/l")},
+	"read behind write": {"/l", kit.WriteAt("/l"), kit.ReadAt("/l")},
+	"write behind read": {"/l", kit.ReadAt("/l"), kit.WriteAt("/l")},
 	"semaphore mutex": {"/l", func(c *framework.Client) locks.Lock { return locks.NewInterProcessSemaphoreMutex(c, "/l") },
 		func(c *framework.Client) locks.Lock { return locks.NewInterProcessSemaphoreMutex(c, "/l") }},
-	"semaphore": {"/l", func(c *framework.Client) locks.Lock { return leases{locks.NewInterProcessSemaphore(c, "/l", 3), 2} },
-		func(c *framework.Client) locks.Lock { return leases{locks.NewInterProcessSemaphore(c, "/l", 3), 2} }},
-	"member of a MultiLock": {"/l", mutexAt("/l"), func(c *framework.Client) locks.Lock {
-		return locks.NewInterProcessMultiLock(mutexAt("/l")(c), mutexAt("/m")(c))
+	"semaphore": {"/l", func(c *framework.Client) locks.Lock { return kit.Leases(locks.NewInterProcessSemaphore(c, "/l", 3), 2) },
+		func(c *framework.Client) locks.Lock { return kit.Leases(locks.NewInterProcessSemaphore(c, "/l", 3), 2) }},
+	"member of a MultiLock": {"/l", kit.MutexAt("/l"), func(c *framework.Client) locks.Lock {
+		return locks.NewInterProcessMultiLock(kit.MutexAt("/l")(c), kit.MutexAt("/m")(c))
 	}},
-}
-
-func readAt(p string) func(*framework.Client) locks.Lock {
-	return func(c *framework.Client) locks.Lock { return locks.NewInterProcessReadWriteLock(c, p).ReadLock() }
-}
-
-func writeAt(p string) func(*framework.Client) locks.Lock {
-	return func(c *framework.Client) locks.Lock { return locks.NewInterProcessReadWriteLock(c, p).WriteLock() }
 }
 
 // A wait for a lock that the same client holds is logged after a while, and again
@@ -131,7 +123,7 @@ func TestLongHoldIsLoggedOnce(t *testing.T) {
 
 // A long wait for another client is logged once, however many goroutines wait.
 func TestLongWaitIsLoggedOnce(t *testing.T) {
-	for name, lock := range swept {
+	for name, lock := range kit.Locks {
 		if name == "downgrade" {
 			continue // as write
 		}
@@ -145,7 +137,7 @@ func TestLongWaitIsLoggedOnce(t *testing.T) {
 				require.NoError(t, err)
 				if name == "read" {
 					require.NoError(t, h.Release())
-					h, err = swept["write"](other).Acquire(t.Context())
+					h, err = kit.Locks["write"](other).Acquire(t.Context())
 					require.NoError(t, err)
 				}
 				const n = 5
@@ -180,12 +172,12 @@ func TestShortWaitsAreNotLogged(t *testing.T) {
 		c := kit.Connect(t, srv, logged)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		done := inLine(t, 5, func(int) locks.Lock { return locks.NewInterProcessMutex(c, "/l") }, func(_ int, h *locks.Hold) {})
+		done := kit.InLine(t, 5, func(int) locks.Lock { return locks.NewInterProcessMutex(c, "/l") }, func(_ int, h *locks.Hold) {})
 		done.Wait()
 		for range 3 {
 			go func() {
 				for ctx.Err() == nil {
-					_ = locks.Do(ctx, mutexAt("/l")(c), func(context.Context) error { time.Sleep(time.Second); return nil })
+					_ = locks.Do(ctx, kit.MutexAt("/l")(c), func(context.Context) error { time.Sleep(time.Second); return nil })
 				}
 			}()
 		}

@@ -71,7 +71,7 @@ func TestMargins(t *testing.T) {
 	}{
 		{"by quorum", func(*framework.Config) {}, []time.Duration{0, marginTimeout / 100, tolerated, 2 * tolerated}, true},
 		{"by quorum, tick stated", func(cfg *framework.Config) { cfg.ServerTick = marginTick }, []time.Duration{0, tolerated}, true},
-		{"the control: by server", byServer, []time.Duration{0}, false},
+		{"the control: by server", kit.ByServer, []time.Duration{0}, false},
 	} {
 		for _, late := range rule.late {
 			for _, fault := range marginFaults {

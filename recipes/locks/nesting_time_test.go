@@ -78,7 +78,7 @@ type score struct {
 
 func runCrowd(t *testing.T, actors []workload.Actor, in setting) (s score) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(max(near, in.far)))
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(max(kit.Near, in.far)))
 		s = score{rounds: make([]int, len(actors)), longest: make([]time.Duration, len(actors))}
 		var mu sync.Mutex
 		owned := map[string]int{}

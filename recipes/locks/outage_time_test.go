@@ -45,7 +45,7 @@ func TestReadOnlyServer(t *testing.T) {
 		assert.Zero(t, time.Since(asking))
 		_, err = locks.NewInterProcessMutex(c, "/l").TryAcquire(t.Context(), time.Second)
 		require.ErrorIs(t, err, framework.ErrNotConnected)
-		a := kit.Acquire(t, mutexAt("/l")(c))
+		a := kit.Acquire(t, kit.MutexAt("/l")(c))
 		require.True(t, a.Waits())
 		for _, op := range []string{"create2", "getChildren"} {
 			assert.Equal(t, before[op], srv.Requests()[op], "this server is not asked: %s", op)

@@ -3,7 +3,6 @@ package locks_test
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -38,7 +37,7 @@ func TestForeignChildren(t *testing.T) {
 				require.NoError(t, err, "%q", name)
 			}
 		}
-		for name, lock := range swept {
+		for name, lock := range kit.Locks {
 			h, err := lock(c).TryAcquire(t.Context(), time.Minute)
 			require.NoError(t, err, name)
 			require.NoError(t, h.Release())
@@ -85,7 +84,7 @@ func TestQueueThatIsTooLong(t *testing.T) {
 				require.NoError(t, err)
 			}
 		}
-		for name, lock := range swept {
+		for name, lock := range kit.Locks {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			_, err := lock(c).Acquire(ctx)
 			cancel()
@@ -114,7 +113,7 @@ func TestSequenceExhaustedEverywhere(t *testing.T) {
 					c, operator := kit.Connect(t, srv), kit.Connect(t, srv)
 					_, err := operator.Create(t.Context(), path+"2147483647", nil, framework.Ephemeral, framework.Parents())
 					require.NoError(t, err)
-					_, err = swept[name](c).TryAcquire(t.Context(), wait)
+					_, err = kit.Locks[name](c).TryAcquire(t.Context(), wait)
 					require.ErrorIs(t, err, locks.ErrSequenceExhausted)
 					time.Sleep(time.Minute)
 					assert.Empty(t, srv.Ephemerals(c.SessionID()))
@@ -122,56 +121,6 @@ func TestSequenceExhaustedEverywhere(t *testing.T) {
 			})
 		}
 	}
-}
-
-// A request that is too large is refused before it is sent, wherever an
-// acquisition has got to: here they are large by their paths.
-func TestTooLargeAtAnyRequest(t *testing.T) {
-	for _, name := range []string{"mutex", "semaphore mutex"} {
-		t.Run(name, func(t *testing.T) {
-			refused := make(map[int]bool)
-			for path := fewestBytes - 100; !t.Failed(); path -= 4 {
-				done := false
-				synctest.Test(t, func(t *testing.T) { done = tooLarge(t, swept[name], path, refused) })
-				if done {
-					break
-				}
-			}
-			assert.NotEmpty(t, refused)
-		})
-	}
-}
-
-// fewestBytes is the least that a request may be limited to.
-const fewestBytes = 4096
-
-// tooLarge is whether a lock could be taken below a path of so many bytes, and
-// notes how many requests were sent until one was refused.
-func tooLarge(t *testing.T, lock func(*framework.Client) locks.Lock, path int, refused map[int]bool) bool {
-	t.Helper()
-	long := func(cfg *framework.Config) { cfg.Namespace = strings.Repeat("x", path) }
-	srv := zktest.Start(t, zktest.InMemory())
-	h, err := lock(kit.Connect(t, srv, long)).Acquire(t.Context()) // who makes the parents
-	require.NoError(t, err)
-	require.NoError(t, h.Release())
-	time.Sleep(time.Minute)
-	c := kit.Connect(t, srv, long, func(cfg *framework.Config) { cfg.MaxRequest = fewestBytes })
-	sent := srv.On(zktest.Match{Session: c.SessionID(), Func: func(r zktest.Request) bool { return r.Op != "ping" }}, zktest.Delay(0))
-	h, err = lock(c).TryAcquire(t.Context(), 0)
-	if err == nil {
-		require.NoError(t, h.Release())
-		return true
-	}
-	require.ErrorIs(t, err, framework.ErrTooLarge)
-	refused[sent.Fired()] = true
-	if queue, ok := lock(c).(listable); ok {
-		if _, err := queue.Participants(t.Context()); err != nil {
-			require.ErrorIs(t, err, framework.ErrTooLarge)
-		}
-	}
-	time.Sleep(time.Minute)
-	assert.Empty(t, srv.Ephemerals(c.SessionID()))
-	return false
 }
 
 // Two kinds of lock on one path would not exclude each other. The second is refused,
@@ -203,7 +152,7 @@ func TestTwoKindsOfLockOnOnePath(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
 					c, java := kit.Connect(t, srv), kit.Connect(t, srv)
-					put(t, java, "/x/y/"+one.java)
+					kit.Put(t, java, "/x/y/"+one.java)
 					refused(t, srv, c, two.lock(c))
 				})
 			})

@@ -17,34 +17,6 @@ import (
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
-// A server that is overwhelmed, or that the session has left, refuses a request:
-// it is sent again.
-func TestRefusalsThatPass(t *testing.T) {
-	for name, code := range map[string]int32{"connection loss": -4, "operation timeout": -7, "request timeout": -122, "throttled": -127, "session moved": -118, "not read only": -119} {
-		t.Run(name, func(t *testing.T) {
-			eachLock(t, func(t *testing.T, lock func(*framework.Client) locks.Lock) {
-				for nth := 1; ; nth++ {
-					srv := zktest.Start(t, zktest.InMemory())
-					c := kit.Connect(t, srv)
-					rule := srv.On(zktest.Match{Session: c.SessionID(), Nth: nth}, zktest.Fail(code))
-					h, err := lock(c).Acquire(t.Context())
-					require.NoError(t, err, "at request %d", nth)
-					require.NoError(t, h.Err())
-					hit := rule.Fired() > 0
-					rule.Remove()
-					require.NoError(t, h.Release())
-					time.Sleep(time.Minute)
-					assert.Empty(t, srv.Ephemerals(0))
-					if !hit {
-						require.Greater(t, nth, 2)
-						return
-					}
-				}
-			})
-		})
-	}
-}
-
 // A node that its own client may not read proves nothing.
 func TestNodeThatMayNotBeRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -67,37 +39,6 @@ func TestNodeThatMayNotBeRead(t *testing.T) {
 		require.ErrorIs(t, err, locks.ErrNoFence)
 		require.ErrorIs(t, err, framework.ErrNoAuth)
 		require.NoError(t, h.Release())
-	})
-}
-
-// Somebody may write to the node ahead, as revocation does, any number of times.
-func TestMultiLockBehindANodeThatIsWritten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory())
-		c, other := kit.Connect(t, srv), kit.Connect(t, srv)
-		b, err := locks.NewInterProcessMutex(other, "/b").Acquire(t.Context())
-		require.NoError(t, err)
-		h, err := locks.NewInterProcessMutex(other, "/a").Acquire(t.Context())
-		require.NoError(t, err)
-		multi := locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, "/b"), locks.NewInterProcessMutex(c, "/a"))
-		got := make(chan error, 1)
-		go func() {
-			_, err := multi.Acquire(t.Context())
-			got <- err
-		}()
-		for range 3 {
-			time.Sleep(time.Minute)
-			for _, path := range []string{h.Path(), b.Path()} {
-				_, err = other.Set(t.Context(), path, []byte("x"), framework.AnyVersion)
-				require.NoError(t, err)
-			}
-		}
-		time.Sleep(time.Minute)
-		require.NoError(t, h.Release())
-		require.NoError(t, b.Release())
-		began := time.Now()
-		require.NoError(t, <-got)
-		assert.Less(t, time.Since(began), time.Millisecond)
 	})
 }
 
@@ -215,7 +156,7 @@ func TestRefusedAccessToALock(t *testing.T) {
 				_, err := admin.SetACL(t.Context(), path, zk.WorldACL(zk.PermRead), framework.AnyVersion)
 				require.NoError(t, err)
 			}
-			_, err := swept[name](kit.Connect(t, srv)).Acquire(t.Context())
+			_, err := kit.Locks[name](kit.Connect(t, srv)).Acquire(t.Context())
 			require.ErrorIs(t, err, framework.ErrNoAuth, name)
 			assert.EqualError(t, err, want)
 		})

@@ -25,7 +25,7 @@ import (
 
 func TestHoldEndsBeforeTheServerCanGiveTheLockAway(t *testing.T) {
 	for _, after := range []time.Duration{0, time.Second, 9 * time.Second, 10 * time.Second, 29 * time.Second, 47 * time.Second} {
-		for name, change := range map[string]func(*framework.Config){"by server": byServer, "by quorum": func(*framework.Config) {}} {
+		for name, change := range map[string]func(*framework.Config){"by server": kit.ByServer, "by quorum": func(*framework.Config) {}} {
 			t.Run(fmt.Sprintf("%s after %v", name, after), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(20*time.Millisecond))
@@ -105,7 +105,7 @@ func TestWritesOfTheUserRenew(t *testing.T) {
 func TestPingsAloneProveNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(20*time.Millisecond))
-		c, naive := kit.Connect(t, srv), kit.Connect(t, srv, byServer)
+		c, naive := kit.Connect(t, srv), kit.Connect(t, srv, kit.ByServer)
 		states := c.States().Subscribe()
 		defer states.Stop()
 		require.Equal(t, listeners.Connected, <-states.C)
@@ -194,7 +194,7 @@ func TestHoldThatNobodyMayRead(t *testing.T) {
 func TestWaiterRenewsBeforeItHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(20*time.Millisecond))
-		holder, waiter := kit.Connect(t, srv, byServer), kit.Connect(t, srv)
+		holder, waiter := kit.Connect(t, srv, kit.ByServer), kit.Connect(t, srv)
 		h, err := locks.NewInterProcessMutex(holder, "/l").Acquire(t.Context())
 		require.NoError(t, err)
 		got := make(chan *locks.Hold, 1)
@@ -267,27 +267,6 @@ func TestGoneAfterALossThatTheServerDoesNotKnowOf(t *testing.T) {
 		<-h.Gone()
 		assert.Empty(t, srv.Ephemerals(0), "the lost session was closed where it was found again")
 	})
-}
-
-// What a waiter has on the servers outlives the connection that made it.
-func TestWaiterIsServedOnAnotherConnection(t *testing.T) {
-	for name, lock := range swept {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(20*time.Millisecond))
-				holder, waiter := kit.Connect(t, srv), kit.Connect(t, srv)
-				h, err := lock(holder).Acquire(t.Context())
-				require.NoError(t, err)
-				time.AfterFunc(10*time.Minute, func() { assert.NoError(t, srv.Disconnect(waiter.SessionID())) })
-				time.AfterFunc(20*time.Minute, func() { assert.NoError(t, h.Release()) })
-				ctx, cancel := context.WithTimeout(t.Context(), 21*time.Minute)
-				defer cancel()
-				h, err = lock(waiter).Acquire(ctx)
-				require.NoError(t, err)
-				require.NoError(t, h.Release())
-			})
-		})
-	}
 }
 
 // A crowd of goroutines writes as fast as it can through the client that holds a lock,
@@ -467,7 +446,7 @@ func (l *laptop) config(cfg *framework.Config) {
 }
 
 func TestLeaseEndsWhileTheMachineSleeps(t *testing.T) {
-	for name, change := range map[string]func(*framework.Config){"by server": byServer, "by quorum": func(*framework.Config) {}} {
+	for name, change := range map[string]func(*framework.Config){"by server": kit.ByServer, "by quorum": func(*framework.Config) {}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				machine := new(laptop)
@@ -503,11 +482,11 @@ func TestLeaseEndsWhileTheMachineSleeps(t *testing.T) {
 // No timer has told of the deadline yet when the machine wakes up.
 func TestNobodyEntersAgainAfterSleep(t *testing.T) {
 	for name, lock := range map[string]func(*framework.Client) locks.Lock{
-		"mutex": mutexAt("/l"),
+		"mutex": kit.MutexAt("/l"),
 		"read side": func(c *framework.Client) locks.Lock {
 			return locks.NewInterProcessReadWriteLock(c, "/l").ReadLock()
 		},
-		"MultiLock": multiAt("/l"),
+		"MultiLock": kit.MultiAt("/l"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -109,12 +109,12 @@ func TestTracerHearsOfEachLock(t *testing.T) {
 		kind string
 		path string
 	}{
-		{mutexAt("/l"), monitor.Mutex, "/l"},
-		{readAt("/l"), monitor.ReadLock, "/l"},
-		{writeAt("/l"), monitor.WriteLock, "/l"},
+		{kit.MutexAt("/l"), monitor.Mutex, "/l"},
+		{kit.ReadAt("/l"), monitor.ReadLock, "/l"},
+		{kit.WriteAt("/l"), monitor.WriteLock, "/l"},
 		{func(c *framework.Client) locks.Lock { return locks.NewInterProcessSemaphore(c, "/l", 2) }, monitor.Semaphore, "/l"},
 		{func(c *framework.Client) locks.Lock { return locks.NewInterProcessSemaphoreMutex(c, "/l") }, monitor.SemaphoreMutex, "/l"},
-		{multiAt("/l"), monitor.MultiLock, "/l/a, /l/b"},
+		{kit.MultiAt("/l"), monitor.MultiLock, "/l/a, /l/b"},
 	} {
 		t.Run(tc.kind, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -156,18 +156,18 @@ func TestTracerHearsOfOutcomes(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
 		other, r := kit.Connect(t, srv), new(recorder)
 		c := traced(t, srv, r)
-		first, err := mutexAt("/l")(other).Acquire(t.Context())
+		first, err := kit.MutexAt("/l")(other).Acquire(t.Context())
 		require.NoError(t, err)
 
-		_, err = mutexAt("/l")(c).TryAcquire(t.Context(), 0)
+		_, err = kit.MutexAt("/l")(c).TryAcquire(t.Context(), 0)
 		require.ErrorIs(t, err, locks.ErrNotAcquired)
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err = mutexAt("/l")(c).Acquire(short)
+		_, err = kit.MutexAt("/l")(c).Acquire(short)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		front, behind := kit.Acquire(t, mutexAt("/l")(c)), (*kit.Acquisition)(nil)
+		front, behind := kit.Acquire(t, kit.MutexAt("/l")(c)), (*kit.Acquisition)(nil)
 		time.Sleep(time.Second)
-		behind = kit.Acquire(t, mutexAt("/l")(c))
+		behind = kit.Acquire(t, kit.MutexAt("/l")(c))
 		time.Sleep(time.Second)
 
 		waiters := c.Waiters()
@@ -183,7 +183,7 @@ func TestTracerHearsOfOutcomes(t *testing.T) {
 
 		require.NoError(t, first.Release())
 		hold := front.Soon()
-		again, err := mutexAt("/l")(c).Acquire(hold.Context())
+		again, err := kit.MutexAt("/l")(c).Acquire(hold.Context())
 		require.NoError(t, err)
 		require.Len(t, c.Holds(), 1)
 		mine := c.Holds()[0]
@@ -216,7 +216,7 @@ func TestTracerHearsOfLosses(t *testing.T) {
 		c := traced(t, srv, r)
 		var seen []listeners.State
 		c.States().Listen(func(s listeners.State) { seen = append(seen, s) })
-		for _, lock := range []locks.Lock{mutexAt("/l")(c), multiAt("/m")(c)} {
+		for _, lock := range []locks.Lock{kit.MutexAt("/l")(c), kit.MultiAt("/m")(c)} {
 			hold, err := lock.Acquire(t.Context())
 			require.NoError(t, err)
 			node := hold.Path()
@@ -228,7 +228,7 @@ func TestTracerHearsOfLosses(t *testing.T) {
 			<-hold.Context().Done()
 			require.ErrorIs(t, hold.Release(), locks.ErrLockLost)
 		}
-		hold, err := mutexAt("/l")(c).Acquire(t.Context())
+		hold, err := kit.MutexAt("/l")(c).Acquire(t.Context())
 		require.NoError(t, err)
 		srv.Disconnect(c.SessionID())
 		time.Sleep(time.Second)
@@ -274,9 +274,9 @@ func TestTracerCannotBreakALock(t *testing.T) {
 		var reported []error
 		c.Errors().Listen(func(err error) { reported = append(reported, err) })
 		ctx, cancel := context.WithCancel(t.Context())
-		hold, err := mutexAt("/l")(c).Acquire(ctx)
+		hold, err := kit.MutexAt("/l")(c).Acquire(ctx)
 		require.NoError(t, err)
-		again, err := mutexAt("/l")(c).Acquire(hold.Context())
+		again, err := kit.MutexAt("/l")(c).Acquire(hold.Context())
 		require.NoError(t, err, "it is re-entered")
 		require.NoError(t, again.Release())
 		cancel()
@@ -296,7 +296,7 @@ func TestSlowTracerHoldsUpNothing(t *testing.T) {
 		c := traced(t, srv, r)
 		var all []*locks.Hold
 		for i := range 3 {
-			hold, err := mutexAt(fmt.Sprintf("/l%d", i))(c).Acquire(t.Context())
+			hold, err := kit.MutexAt(fmt.Sprintf("/l%d", i))(c).Acquire(t.Context())
 			require.NoError(t, err)
 			all = append(all, hold)
 		}
@@ -331,7 +331,7 @@ func TestLogTellsOfLocks(t *testing.T) {
 		fields := lines[1].ContextMap()
 		assert.Equal(t, map[string]any{"kind": "mutex", "path": "/l", "node": node, "token": token, "held": fields["held"]}, fields)
 
-		hold, err = mutexAt("/l")(c).Acquire(t.Context())
+		hold, err = kit.MutexAt("/l")(c).Acquire(t.Context())
 		require.NoError(t, err)
 		time.Sleep(time.Second)
 		require.NoError(t, admin.Delete(t.Context(), hold.Path(), framework.AnyVersion))
@@ -365,7 +365,7 @@ func TestMultiLockOfWrappedLocks(t *testing.T) {
 		for _, p := range []string{"/l/a", "/l/b"} {
 			require.NoError(t, c.EnsurePath(t.Context(), p))
 		}
-		a, b := &wrapped{Lock: mutexAt("/l/a")(c)}, &wrapped{Lock: &wrapped{Lock: mutexAt("/l/b")(c)}}
+		a, b := &wrapped{Lock: kit.MutexAt("/l/a")(c)}, &wrapped{Lock: &wrapped{Lock: kit.MutexAt("/l/b")(c)}}
 		lock := locks.NewInterProcessMultiLock(a, b)
 		before := srv.Requests()["multi"]
 		hold, err := lock.Acquire(t.Context())
@@ -386,7 +386,7 @@ func TestTracerAndInvalidLocks(t *testing.T) {
 		c := traced(t, zktest.Start(t, zktest.InMemory()), new(recorder))
 		bad := locks.NewInterProcessMutex(c, "no path")
 		for _, lock := range []locks.Lock{
-			bad, locks.NewInterProcessMultiLock(bad), locks.NewInterProcessMultiLock(bad, mutexAt("/l")(c)), locks.NewInterProcessMultiLock(mutexAt("/l")(c), bad),
+			bad, locks.NewInterProcessMultiLock(bad), locks.NewInterProcessMultiLock(bad, kit.MutexAt("/l")(c)), locks.NewInterProcessMultiLock(kit.MutexAt("/l")(c), bad),
 			locks.NewInterProcessMultiLock(), new(locks.InterProcessMutex), new(locks.InterProcessMultiLock), (*locks.InterProcessMultiLock)(nil),
 			locks.NewInterProcessSemaphore(c, "/l", 0), (*locks.InterProcessMutex)(nil), locks.NewInterProcessMutex(nil, "/l"),
 		} {
@@ -395,7 +395,7 @@ func TestTracerAndInvalidLocks(t *testing.T) {
 			_, err = lock.TryAcquire(t.Context(), time.Second)
 			require.ErrorIs(t, err, locks.ErrInvalidLock)
 		}
-		_, err := mutexAt("/l")(c).Acquire(nil) //nolint:staticcheck // on purpose
+		_, err := kit.MutexAt("/l")(c).Acquire(nil) //nolint:staticcheck // on purpose
 		require.ErrorIs(t, err, framework.ErrNilContext)
 	})
 }

@@ -27,12 +27,12 @@ var fencedLocks = map[string]func(c *framework.Client) locks.Lock{
 	"namespace": func(c *framework.Client) locks.Lock {
 		return locks.NewInterProcessMutex(c.UsingNamespace("l"), "/n")
 	},
-	"read":            swept["read"],
+	"read":            kit.Locks["read"],
 	"semaphore":       func(c *framework.Client) locks.Lock { return locks.NewInterProcessSemaphore(c, "/l/s", 3) },
-	"semaphore mutex": swept["semaphore mutex"],
-	"multi":           swept["multi"],
+	"semaphore mutex": kit.Locks["semaphore mutex"],
+	"multi":           kit.Locks["multi"],
 	"multi of readers": func(c *framework.Client) locks.Lock {
-		return locks.NewInterProcessMultiLock(swept["read"](c), locks.NewInterProcessMutex(c, "/l/m"))
+		return locks.NewInterProcessMultiLock(kit.Locks["read"](c), locks.NewInterProcessMutex(c, "/l/m"))
 	},
 }
 
@@ -320,7 +320,7 @@ func TestCommitOfUnknownOutcomeMeetsTheFence(t *testing.T) {
 // A caller who does not want to wait any more does not wait for the release
 // either, which goes on in the background.
 func TestCancelledCommitAndReleaseReturnsAtOnce(t *testing.T) {
-	for name, lock := range swept {
+	for name, lock := range kit.Locks {
 		for _, lost := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, connection lost first: %v", name, lost), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {

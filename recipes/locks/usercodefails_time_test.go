@@ -134,7 +134,7 @@ func (l theirs) take(ctx context.Context, name string, take func(context.Context
 // failingLocks are the locks that user code fails in.
 func failingLocks() map[string]func(*framework.Client, *userCode) locks.Lock {
 	all := make(map[string]func(*framework.Client, *userCode) locks.Lock)
-	for name, lock := range swept {
+	for name, lock := range kit.Locks {
 		all[name] = func(c *framework.Client, _ *userCode) locks.Lock { return lock(c) }
 	}
 	all["alone"] = func(c *framework.Client, _ *userCode) locks.Lock {

@@ -46,14 +46,14 @@ func acquireWithin(ctx context.Context, lock locks.Lock, d time.Duration) error 
 // An error of a wait says who was in the way, and for how long.
 func TestWhoWasInTheWay(t *testing.T) {
 	lockSet := make(map[string]func(c *framework.Client) locks.Lock)
-	for name, lock := range swept {
+	for name, lock := range kit.Locks {
 		if name != "semaphore" && name != "downgrade" {
 			lockSet[name] = lock
 		}
 	}
 	lockSet["lease"] = func(c *framework.Client) locks.Lock { return locks.NewInterProcessSemaphore(c, "/l/s", 1) }
 	lockSet["several leases"] = func(c *framework.Client) locks.Lock {
-		return leases{locks.NewInterProcessSemaphore(c, "/l/s", 2), 2}
+		return kit.Leases(locks.NewInterProcessSemaphore(c, "/l/s", 2), 2)
 	}
 	lockSet["no line"] = func(c *framework.Client) locks.Lock {
 		return locks.NewInterProcessMutex(c, "/l/m", locks.LocalHandovers(0))
@@ -220,7 +220,7 @@ func TestHolderOfTheSameClientIsToldWithoutALocalQueue(t *testing.T) {
 
 // Nobody could be asked: who waited is told, and why.
 func TestNobodyCouldBeAsked(t *testing.T) {
-	for name, lock := range swept {
+	for name, lock := range kit.Locks {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory())

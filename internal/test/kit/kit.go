@@ -64,14 +64,6 @@ func Logged(level zapcore.Level) (change func(*framework.Config), logs *observer
 	return func(cfg *framework.Config) { cfg.Logger = zap.New(core) }, logs
 }
 
-// Children are the names of the nodes below a path.
-func Children(t testing.TB, c *framework.Client, path string) []string {
-	t.Helper()
-	names, _, err := c.Children(t.Context(), path)
-	require.NoError(t, err)
-	return names
-}
-
 // NothingLeft says that no client has ephemeral nodes or watches on a server. What
 // follows is printed if one has, as package assert does.
 func NothingLeft(t testing.TB, srv *zktest.Server, msgAndArgs ...any) {

@@ -1,4 +1,4 @@
-package locks_test
+package acquire_test
 
 import (
 	"context"
@@ -27,7 +27,7 @@ func TestOrderedMultiLockYieldsToOwnersOfLaterLocks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(near))
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(kit.Near))
 				stranger, nests, c := kit.Connect(t, srv), kit.Connect(t, srv), kit.Connect(t, srv)
 				outer, err := later(nests).Acquire(t.Context())
 				require.NoError(t, err)
@@ -52,7 +52,7 @@ func TestOrderedMultiLockYieldsToOwnersOfLaterLocks(t *testing.T) {
 // MultiLocks of one client do not take each other for the holder of what both wait for.
 func TestMultiLocksOfOneClientKeepTheirPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(near))
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(kit.Near))
 		c := kit.Connect(t, srv)
 		lock := func(path string) locks.Lock { return locks.NewInterProcessMutex(c, path) }
 		b, err := lock("/b").Acquire(t.Context())
@@ -84,7 +84,7 @@ func TestTheYoungerOfTwoMultiLocksYields(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(near))
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(kit.Near))
 				other, c := kit.Connect(t, srv), kit.Connect(t, srv)
 				var now *framework.Stat
 				for range 2000 {
@@ -131,7 +131,7 @@ func TestPatienceGrowsWithTheWait(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(near))
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(kit.Near))
 				first, second, third, stranger, c := kit.Connect(t, srv), kit.Connect(t, srv), kit.Connect(t, srv), kit.Connect(t, srv), kit.Connect(t, srv)
 				b, err := locks.NewInterProcessMutex(first, "/b").Acquire(t.Context())
 				require.NoError(t, err)
