@@ -23,6 +23,32 @@ import (
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
+// kept keeps what is logged, as text.
+type kept struct {
+	zapcore.Core
+	mu    *sync.Mutex
+	lines *[]string
+}
+
+func (k kept) Enabled(zapcore.Level) bool { return true }
+
+func (k kept) With([]zapcore.Field) zapcore.Core { return k }
+
+func (k kept) Check(e zapcore.Entry, c *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	return c.AddCore(e, k)
+}
+
+func (k kept) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	enc := zapcore.NewMapObjectEncoder()
+	for _, f := range fields {
+		f.AddTo(enc)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	*k.lines = append(*k.lines, fmt.Sprint(e.Level, e.Message, enc.Fields))
+	return nil
+}
+
 // Errors name nodes as the servers do, whatever chroot and namespace there are.
 func TestPathsInErrorsAreInFull(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(endables)) {

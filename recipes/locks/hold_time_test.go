@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -15,25 +14,6 @@ import (
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
-
-// A call with the context of a lost hold is refused, and gets no other hold.
-func TestLostHoldIsNotEnteredAgain(t *testing.T) {
-	for _, name := range []string{"mutex", "write", "read", "multi"} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				srv := zktest.Start(t, zktest.InMemory())
-				c := kit.Connect(t, srv)
-				h, err := kit.Locks[name](c).Acquire(t.Context())
-				require.NoError(t, err)
-				require.NoError(t, srv.ExpireSession(c.SessionID()))
-				<-h.Context().Done()
-				_, err = kit.Locks[name](c).TryAcquire(context.WithoutCancel(h.Context()), time.Minute)
-				require.ErrorIs(t, err, locks.ErrLockLost)
-				require.ErrorIs(t, h.Release(), locks.ErrLockLost)
-			})
-		})
-	}
-}
 
 func TestHoldThatIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -111,4 +91,23 @@ func TestNilContextOfAHold(t *testing.T) {
 	require.NoError(t, hold.Release())
 	assert.Equal(t, "RELEASED", hold.String())
 	assert.Equal(t, "RELEASED", new(locks.Hold).String(), "a zero Hold is over")
+}
+
+// A hold under which another lock is held keeps its context for as long as that
+// lasts.
+func TestContextGoesOnForTheHoldsBelow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := kit.Connect(t, srv)
+		outer, err := locks.NewInterProcessMutex(c, "/a").Acquire(t.Context())
+		require.NoError(t, err)
+		inner, err := locks.NewInterProcessMutex(c, "/b").Acquire(outer.Context())
+		require.NoError(t, err)
+		require.NoError(t, outer.Release())
+		require.NoError(t, outer.Context().Err())
+		require.NoError(t, inner.Context().Err())
+		looked := endedWhenGiven(t, srv, c.SessionID(), append(shown(t, outer), shown(t, inner)...))
+		require.NoError(t, inner.Release())
+		assert.Equal(t, int32(1), looked.Load())
+	})
 }

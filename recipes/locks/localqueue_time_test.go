@@ -19,6 +19,16 @@ import (
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
+// exclusively are the locks that have a local queue.
+var exclusively = map[string]func(c *framework.Client, opts ...locks.Option) locks.Lock{
+	"mutex": func(c *framework.Client, opts ...locks.Option) locks.Lock {
+		return locks.NewInterProcessMutex(c, "/l", opts...)
+	},
+	"write side": func(c *framework.Client, opts ...locks.Option) locks.Lock {
+		return locks.NewInterProcessReadWriteLock(c, "/l", opts...).WriteLock()
+	},
+}
+
 func eachExclusive(t *testing.T, fn func(t *testing.T, lock func(c *framework.Client, opts ...locks.Option) locks.Lock)) {
 	for name, lock := range exclusively {
 		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { fn(t, lock) }) })
@@ -555,39 +565,6 @@ func TestLineAfterCommitAndRelease(t *testing.T) {
 	})
 }
 
-// A front waiter that gives up passes on the node, whatever it knows of it.
-func TestLeadIsPassedOn(t *testing.T) {
-	for _, after := range []time.Duration{0, d / 2, d, 3 * d / 2, 2 * d, 3 * d, 4 * d, time.Second} {
-		t.Run(after.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-				c, other := kit.Connect(t, srv), kit.Connect(t, srv)
-				h, err := locks.NewInterProcessMutex(other, "/l").Acquire(t.Context())
-				require.NoError(t, err)
-				creations := srv.Requests()["create2"]
-				m := locks.NewInterProcessMutex(c, "/l")
-				ctx, cancel := context.WithTimeout(t.Context(), after+1)
-				defer cancel()
-				gaveUp := make(chan error, 1)
-				go func() {
-					_, err := m.Acquire(ctx)
-					gaveUp <- err
-				}()
-				synctest.Wait()
-				wg := kit.InLine(t, 2, kit.Same(m), func(int, *locks.Hold) {})
-				require.ErrorIs(t, <-gaveUp, context.DeadlineExceeded)
-				time.Sleep(time.Minute)
-				assert.Len(t, srv.Ephemerals(c.SessionID()), 1)
-				assert.Equal(t, creations+1, srv.Requests()["create2"], "none again")
-				require.NoError(t, h.Release())
-				wg.Wait()
-				synctest.Wait()
-				kit.NothingLeft(t, srv)
-			})
-		})
-	}
-}
-
 func TestTryingInLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
@@ -622,17 +599,42 @@ func TestTryingInLine(t *testing.T) {
 	})
 }
 
-// Before the servers have said that others are ahead, nobody is told so.
-func TestTryingBehindALeaderWhoKnowsNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+// A goroutine that gets the lock from another goroutine of the client finds the contexts
+// of the earlier hold ended. So many that it takes some time to end them.
+func TestContextsEndBeforeAHandover(t *testing.T) {
+	eachExclusive(t, func(t *testing.T, lock func(c *framework.Client, opts ...locks.Option) locks.Lock) {
 		srv := zktest.Start(t, zktest.InMemory())
 		c := kit.Connect(t, srv)
-		require.NoError(t, c.EnsurePath(t.Context(), "/l"))
-		srv.On(zktest.Match{Op: "create2"}, zktest.Delay(5*time.Second))
-		m := locks.NewInterProcessMutex(c, "/l")
-		wg := kit.InLine(t, 1, kit.Same(m), func(int, *locks.Hold) {})
-		_, err := m.TryAcquire(t.Context(), time.Second)
-		require.ErrorIs(t, err, framework.ErrNotConnected)
-		wg.Wait()
+		for range 10 {
+			h, err := lock(c).Acquire(t.Context())
+			require.NoError(t, err)
+			node := h.Path()
+			all := make([]context.Context, 20_000)
+			cancels := make([]context.CancelFunc, len(all))
+			for i := range all {
+				all[i], cancels[i] = context.WithCancel(h.Context())
+			}
+			var next sync.WaitGroup
+			next.Go(func() {
+				h, err := lock(c).Acquire(t.Context())
+				ended := 0
+				for _, ctx := range all {
+					if ctx.Err() != nil {
+						ended++
+					}
+				}
+				assert.Len(t, all, ended)
+				if assert.NoError(t, err) {
+					assert.Equal(t, node, h.Path(), "handed over")
+					assert.NoError(t, h.Release())
+				}
+			})
+			synctest.Wait()
+			require.NoError(t, h.Release())
+			next.Wait()
+			for _, cancel := range cancels {
+				cancel()
+			}
+		}
 	})
 }

@@ -16,6 +16,14 @@ import (
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
+// slow is a server that needs its time for each request of a kind. All that a
+// session has sent waits behind it, heartbeats too.
+func slow(srv *zktest.Server, session int64, needs time.Duration, ops ...string) {
+	for _, op := range ops {
+		srv.On(zktest.Match{Session: session, Op: op}, zktest.Delay(needs))
+	}
+}
+
 // steady fails the test if the client's connection changes its state, or a lock
 // that it holds elsewhere is lost, before the function returned is called.
 func steady(t *testing.T, c *framework.Client) (done func()) {

@@ -19,6 +19,62 @@ import (
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
+// broken is a cluster while it is being broken, and who is connected to it.
+type broken struct {
+	*zktest.Cluster
+	*rand.Rand
+	leader, follower int // the latter serves the holder
+}
+
+// between is a time chosen at random, in parts of the session timeout.
+func (b *broken) between(least, most float64) time.Duration {
+	return time.Duration((least + (most-least)*b.Float64()) * float64(marginTimeout))
+}
+
+// stall makes the leader stand still for a while.
+func (b *broken) stall(least, most float64) {
+	b.Member(b.leader).Freeze()
+	time.Sleep(b.between(least, most))
+	b.Member(b.leader).Thaw()
+}
+
+// cutOff parts the follower from the others.
+func (b *broken) cutOff() {
+	third := 3 - b.leader - b.follower
+	b.Partition([]int{b.follower}, []int{b.leader, third})
+}
+
+// loseAnswers loses what the follower says to the leader.
+func (b *broken) loseAnswers() { b.PartitionOneWay(b.follower, b.leader) }
+
+// soon is a moment after a stall, while the leader catches up.
+func (b *broken) soon() { time.Sleep(time.Duration(b.Int64N(int64(15 * time.Millisecond)))) }
+
+// The worst that is allowed: ticks of half of the session timeout, and sessions that
+// end exactly one timeout after the leader has heard of them last.
+const (
+	marginTimeout = 4 * time.Second
+	marginTick    = marginTimeout / 2
+)
+
+// busy reads and writes now and then, until the hold ends.
+func busy(ctx context.Context, c *framework.Client, seed uint64) {
+	random := rand.New(rand.NewPCG(seed, 2))
+	for ctx.Err() == nil {
+		ctx, cancel := context.WithTimeout(ctx, marginTimeout/4)
+		if random.IntN(3) == 0 {
+			_, _ = c.Create(ctx, "/x", nil, framework.Persistent, framework.OrSet())
+		} else {
+			_, _, _ = c.Exists(ctx, "/x")
+		}
+		cancel()
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Duration(random.Int64N(int64(marginTimeout / 4)))):
+		}
+	}
+}
+
 var marginTrials = flag.Int("margins", 1, "how often TestMargins breaks a cluster in each way")
 
 var marginFaults = []struct {

@@ -16,25 +16,6 @@ import (
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
-// A MultiLock is lost with any of its members, and its context ends then.
-func TestMemberIsLost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory())
-		c, operator := kit.Connect(t, srv), kit.Connect(t, srv)
-		for i := range 2 {
-			h, err := kit.MultiAt("/l")(c).Acquire(t.Context())
-			require.NoError(t, err)
-			time.Sleep(time.Second)
-			require.NoError(t, operator.Delete(t.Context(), h.Members()[i].Path(), 0))
-			time.Sleep(time.Second)
-			require.ErrorIs(t, context.Cause(h.Context()), locks.ErrLockLost)
-			require.ErrorIs(t, h.Release(), locks.ErrLockLost)
-			time.Sleep(time.Second)
-			assert.Empty(t, srv.Ephemerals(0), "the other one is given back")
-		}
-	})
-}
-
 // whatever is a lock of the user's.
 type whatever func(wait time.Duration) (*locks.Hold, error)
 
@@ -112,5 +93,27 @@ func TestMultiLockMemberIsRefused(t *testing.T) {
 		require.ErrorContains(t, err, "/forbidden")
 		time.Sleep(time.Minute)
 		assert.Empty(t, srv.Ephemerals(c.SessionID()))
+	})
+}
+
+// A lock that could never be had is told of before the others are taken.
+func TestMultiLockChecksAllMembersFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
+		c := kit.Connect(t, srv)
+		_, err := locks.NewInterProcessMutex(kit.Connect(t, srv), "/a").Acquire(t.Context())
+		require.NoError(t, err)
+		for name, bad := range map[string]locks.Lock{
+			"mutex":           locks.NewInterProcessMutex(c, "/b/"),
+			"semaphore mutex": locks.NewInterProcessSemaphoreMutex(c, "/b/"),
+			"semaphore":       locks.NewInterProcessSemaphore(c, "/b", 0),
+		} {
+			lock := locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, "/a"), bad)
+			assert.Zero(t, kit.RoundTrips(t, func() error {
+				_, err := lock.Acquire(t.Context())
+				require.ErrorIs(t, err, locks.ErrInvalidLock, name)
+				return nil
+			}))
+		}
 	})
 }

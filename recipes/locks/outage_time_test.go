@@ -89,31 +89,6 @@ func TestOneNameForAnEnsemble(t *testing.T) {
 	})
 }
 
-// However long a client has held nothing, a free lock takes one round trip.
-func TestFirstLockAfterIdling(t *testing.T) {
-	for _, idle := range []time.Duration{0, time.Second, 10 * time.Second, 29 * time.Second, time.Minute, time.Hour} {
-		t.Run(idle.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-				c := kit.Connect(t, srv)
-				m := locks.NewInterProcessMutex(c, "/l")
-				_, err := c.Create(t.Context(), "/l", nil, framework.Persistent)
-				require.NoError(t, err)
-				before := srv.Requests()
-				time.Sleep(idle)
-				syncs := srv.Requests()["sync"] - before["sync"]
-				assert.LessOrEqual(t, syncs, 1+int(6.2*idle.Seconds()/30))
-				assert.Equal(t, before["multi"], srv.Requests()["multi"])
-				began := time.Now()
-				h, err := m.Acquire(t.Context())
-				require.NoError(t, err)
-				assert.Equal(t, 2*d, time.Since(began))
-				require.NoError(t, h.Release())
-			})
-		})
-	}
-}
-
 // Holder and waiter both come through a stop and a restart of the server that
 // is shorter than their sessions.
 func TestLockThroughARestart(t *testing.T) {

@@ -14,9 +14,48 @@ import (
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/test/kit"
+	"github.com/paddock-zk/paddock/recipes/internal/lockopt"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
+
+// kinds are all locks at one path. Those of one kind stand in one queue.
+var kinds = map[string]struct {
+	kind string
+	lock func(*framework.Client) locks.Lock
+	java string // what Curator's lock of that kind makes, below the path
+}{
+	"mutex": {"mutex", func(c *framework.Client) locks.Lock { return locks.NewInterProcessMutex(c, "/x/y") }, "_c_d5d8a4a8-2a4b-4c7e-9a0b-5a1c3f0d8b11-lock-"},
+	"read": {"read/write", func(c *framework.Client) locks.Lock {
+		return locks.NewInterProcessReadWriteLock(c, "/x/y").ReadLock()
+	}, "_c_d5d8a4a8-2a4b-4c7e-9a0b-5a1c3f0d8b11-__READ__"},
+	"write": {"read/write", func(c *framework.Client) locks.Lock {
+		return locks.NewInterProcessReadWriteLock(c, "/x/y").WriteLock()
+	}, "_c_d5d8a4a8-2a4b-4c7e-9a0b-5a1c3f0d8b11-__WRIT__"},
+	"semaphore":       {"semaphore", func(c *framework.Client) locks.Lock { return locks.NewInterProcessSemaphore(c, "/x/y", 3) }, "leases/_c_d5d8a4a8-2a4b-4c7e-9a0b-5a1c3f0d8b11-lease-"},
+	"semaphore mutex": {"semaphore", func(c *framework.Client) locks.Lock { return locks.NewInterProcessSemaphoreMutex(c, "/x/y") }, "leases/lease-"},
+	"mutex in a MultiLock": {"mutex", func(c *framework.Client) locks.Lock {
+		return locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, "/x/y"), locks.NewInterProcessMutex(c, "/z"))
+	}, ""},
+	"semaphore mutex in a MultiLock": {"semaphore", func(c *framework.Client) locks.Lock {
+		return locks.NewInterProcessMultiLock(locks.NewInterProcessSemaphoreMutex(c, "/x/y"), locks.NewInterProcessMutex(c, "/z"))
+	}, ""},
+}
+
+// refused uses a lock whose path is another's.
+func refused(t *testing.T, srv *zktest.Server, c *framework.Client, lock locks.Lock) {
+	t.Helper()
+	for range 2 {
+		_, err := lock.Acquire(t.Context())
+		require.ErrorIs(t, err, locks.ErrInvalidLock)
+		require.ErrorContains(t, err, "/x/y")
+		require.ErrorContains(t, err, "another kind")
+		_, err = lock.TryAcquire(t.Context(), time.Second)
+		require.ErrorIs(t, err, locks.ErrInvalidLock)
+	}
+	time.Sleep(time.Minute)
+	assert.Empty(t, srv.Ephemerals(c.SessionID()))
+}
 
 // A directory full of what others have put there.
 func TestForeignChildren(t *testing.T) {
@@ -280,4 +319,32 @@ func (l *latch) candidates(ctx context.Context) (ids []string, err error) {
 		ids = append(ids, string(p.Data))
 	}
 	return ids, err
+}
+
+func newLatch(c *framework.Client, path, id string) *latch {
+	return &latch{locks.NewInterProcessMutex(c, path, lockopt.Set(func(o *lockopt.Options) {
+		o.Kind, o.Data, o.HasData, o.Handovers = "latch-", []byte(id), true, 0
+	}))}
+}
+
+func TestElectionBuiltUponALock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		a, b := newLatch(kit.Connect(t, srv), "/leader", "a"), newLatch(kit.Connect(t, srv), "/leader", "b")
+		leads, err := a.await(t.Context())
+		require.NoError(t, err)
+		assert.Regexp(t, `^/leader/_c_[-0-9a-f]{36}-latch-0000000000$`, leads.Path())
+		next := make(chan *locks.Hold, 1)
+		go func() {
+			hold, err := b.await(t.Context())
+			assert.NoError(t, err)
+			next <- hold
+		}()
+		time.Sleep(time.Minute)
+		ids, err := b.candidates(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, []string{"a", "b"}, ids)
+		require.NoError(t, leads.Release())
+		require.NoError(t, (<-next).Release())
+	})
 }

@@ -1,9 +1,6 @@
 package locks_test
 
 import (
-	"errors"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,35 +14,6 @@ import (
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
-
-// Of many who release at once one does.
-func TestReleasedByManyAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory())
-		c := kit.Connect(t, srv)
-		for range 10 {
-			h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
-			require.NoError(t, err)
-			var released, before atomic.Int32
-			var wg sync.WaitGroup
-			for range 100 {
-				wg.Go(func() {
-					switch err := h.Release(); {
-					case err == nil:
-						released.Add(1)
-					case errors.Is(err, locks.ErrReleased):
-						before.Add(1)
-					default:
-						assert.NoError(t, err)
-					}
-				})
-			}
-			wg.Wait()
-			assert.Equal(t, int32(1), released.Load())
-			assert.Equal(t, int32(99), before.Load())
-		}
-	})
-}
 
 // A release that is refused is tried again, and not only with the end of the
 // session.

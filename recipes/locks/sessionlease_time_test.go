@@ -4,7 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"math/rand/v2"
+	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/session"
@@ -158,36 +159,6 @@ func TestHoldIsVerifiedAfterAReconnect(t *testing.T) {
 		assert.Equal(t, []locks.HoldState{locks.Held, locks.Uncertain, locks.Held}, seen)
 		assert.Equal(t, []locks.HoldState{locks.Held, locks.Uncertain, locks.Lost}, seenGone)
 		require.NoError(t, kept.Release())
-	})
-}
-
-func TestHoldThatNobodyMayRead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(20*time.Millisecond))
-		c := kit.Connect(t, srv, func(cfg *framework.Config) {
-			cfg.ACL = func(path string) []framework.ACL {
-				perms := int32(31)
-				if len(path) > 3 {
-					perms = 8 // delete
-				}
-				return []framework.ACL{{Perms: perms, Scheme: "world", ID: "anyone"}}
-			}
-		})
-		operator := kit.Connect(t, srv)
-		a, err := locks.NewInterProcessMutex(c, "/a").Acquire(t.Context())
-		require.NoError(t, err)
-		b, err := locks.NewInterProcessMutex(c, "/b").Acquire(t.Context())
-		require.NoError(t, err)
-		time.Sleep(10 * time.Minute)
-		require.NoError(t, a.Err(), "the refusals prove as much")
-		require.NoError(t, operator.Delete(t.Context(), a.Path(), 0))
-		require.NoError(t, srv.Disconnect(c.SessionID()))
-		<-a.Context().Done()
-		require.ErrorIs(t, a.Err(), locks.ErrLockLost, "seen after the reconnect")
-		time.Sleep(time.Second)
-		require.ErrorIs(t, a.Err(), locks.ErrNodeDeleted)
-		assert.Equal(t, locks.Held, b.State())
-		require.NoError(t, b.Release())
 	})
 }
 
@@ -399,39 +370,8 @@ func TestManyHoldsAreLost(t *testing.T) {
 	}
 }
 
-// broken is a cluster while it is being broken, and who is connected to it.
-type broken struct {
-	*zktest.Cluster
-	*rand.Rand
-	leader, follower int // the latter serves the holder
-}
-
-// between is a time chosen at random, in parts of the session timeout.
-func (b *broken) between(least, most float64) time.Duration {
-	return time.Duration((least + (most-least)*b.Float64()) * float64(marginTimeout))
-}
-
-// stall makes the leader stand still for a while.
-func (b *broken) stall(least, most float64) {
-	b.Member(b.leader).Freeze()
-	time.Sleep(b.between(least, most))
-	b.Member(b.leader).Thaw()
-}
-
-// cutOff parts the follower from the others.
-func (b *broken) cutOff() {
-	third := 3 - b.leader - b.follower
-	b.Partition([]int{b.follower}, []int{b.leader, third})
-}
-
-// loseAnswers loses what the follower says to the leader.
-func (b *broken) loseAnswers() { b.PartitionOneWay(b.follower, b.leader) }
-
-// soon is a moment after a stall, while the leader catches up.
-func (b *broken) soon() { time.Sleep(time.Duration(b.Int64N(int64(15 * time.Millisecond)))) }
-
-// laptop is the clock of a machine that can sleep. While it sleeps no timer of the
-// process runs, and the servers' go on.
+// laptop is a clock whose machine sleeps when it is told to: then no timer of
+// the process runs, while the servers' go on.
 type laptop struct{ slept atomic.Int64 }
 
 func (l *laptop) Now() time.Time { return time.Now().Add(time.Duration(l.slept.Load())) }
@@ -507,3 +447,257 @@ func TestNobodyEntersAgainAfterSleep(t *testing.T) {
 		})
 	}
 }
+
+// A session that the client gives up is closed on the servers as soon as they can be
+// reached. By then, and before the connection is closed, the contexts of all holds
+// have ended, however many there are.
+func TestContextsEndBeforeASessionIsGivenUp(t *testing.T) {
+	for name, giveUp := range map[string]func(srv *zktest.Server, c *framework.Client){
+		"no renewal": func(srv *zktest.Server, c *framework.Client) {
+			srv.On(zktest.Match{Op: "multi", Session: c.SessionID()}, zktest.Fail(-127))
+		},
+		"silence": func(srv *zktest.Server, _ *framework.Client) {
+			srv.Freeze()
+			time.AfterFunc(3*time.Second, srv.Thaw)
+		},
+		"LostAfter": func(srv *zktest.Server, c *framework.Client) {
+			srv.Refuse()
+			_ = srv.Disconnect(c.SessionID())
+			time.AfterFunc(time.Second, srv.Accept) // at the very time
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(2*time.Millisecond))
+				var all []context.Context
+				var looking atomic.Bool
+				look := func(what string) {
+					if !looking.Load() {
+						return
+					}
+					going := 0
+					for _, ctx := range all {
+						if ctx.Err() == nil {
+							going++
+						}
+					}
+					assert.Zero(t, going, "contexts that go on: %s", what)
+				}
+				c := kit.Connect(t, srv, func(cfg *framework.Config) {
+					cfg.SessionTimeout = 4 * time.Second
+					if name == "LostAfter" {
+						cfg.LostAfter = time.Second
+					}
+					cfg.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+						nc, err := srv.DialContext(ctx, network, addr)
+						if err != nil {
+							return nil, err
+						}
+						return &closing{nc, func() { look("connection closed") }}, nil
+					}
+				})
+				var holds []*locks.Hold
+				for i := range 100 {
+					h, err := locks.NewInterProcessMutex(c, fmt.Sprint("/l", i)).Acquire(t.Context())
+					require.NoError(t, err)
+					holds, all = append(holds, h), append(all, shown(t, h)...)
+				}
+				var looked atomic.Int32
+				srv.On(zktest.Match{Op: "closeSession", Session: c.SessionID()}, zktest.Call(func(zktest.Request) {
+					looked.Add(1)
+					looking.Store(true)
+					look("session closed")
+				}))
+				looking.Store(name != "LostAfter") // which begins with the end of a connection
+				giveUp(srv, c)
+				time.Sleep(10 * time.Second)
+				assert.Equal(t, int32(1), looked.Load())
+				for _, h := range holds {
+					assert.ErrorIs(t, h.Release(), locks.ErrLockLost)
+				}
+			})
+		})
+	}
+}
+
+// A session timeout that leaves no time for anything is told of.
+func TestSessionTimeoutThatIsTooShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logged, logs := kit.Logged(zapcore.WarnLevel)
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(100*time.Millisecond), zktest.SessionTimeouts(200*time.Millisecond, 900*time.Millisecond))
+		c := kit.Connect(t, srv, within(2*time.Second, 0), logged)
+		require.Equal(t, 900*time.Millisecond, c.SessionTimeout())
+		_, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
+		require.ErrorIs(t, err, framework.ErrTimeoutTooShort)
+		assert.ErrorContains(t, err, "grants 900ms")
+		_, err = locks.NewInterProcessMutex(c, "/l").TryAcquire(t.Context(), time.Minute)
+		require.ErrorIs(t, err, framework.ErrTimeoutTooShort)
+		assert.Len(t, logs.FilterMessageSnippet("too short for locks").All(), 1)
+		synctest.Wait()
+		time.Sleep(time.Second)
+		assert.Empty(t, srv.Ephemerals(0))
+	})
+}
+
+// Round trips of half of the session timeout can prove nothing. A lock that could
+// not be held is not kept from others.
+func TestSessionThatCannotBeProved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 4 * time.Second
+		logged, logs := kit.Logged(zapcore.WarnLevel)
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(timeout/10), zktest.Latency(time.Millisecond))
+		c := kit.Connect(t, srv, within(timeout, 0), logged)
+		other := kit.Connect(t, srv)
+		h, err := locks.NewInterProcessMutex(c, "/held").Acquire(t.Context())
+		require.NoError(t, err)
+		held := h.Context()
+		time.Sleep(3 * timeout)
+		require.NoError(t, held.Err())
+		srv.On(zktest.Match{Session: c.SessionID(), Op: "sync"}, zktest.Fail(-127)) // throttled: nothing vouches any more
+		id := c.SessionID()
+		on, _ := lasts(h, 10*timeout)
+		require.False(t, on)
+		assert.Equal(t, framework.ErrNotConnected, errorsOf(context.Cause(held)))
+		short := logs.FilterMessageSnippet("about to end").All()
+		if assert.Len(t, short, 1, "it was told of before") {
+			assert.Less(t, time.Since(short[0].Time), timeout)
+		}
+		assert.NotEqual(t, id, c.SessionID())
+		_ = h.Release()
+
+		time.Sleep(3 * timeout) // what the connect request has proved is over
+		srv.On(zktest.Match{Session: c.SessionID(), Op: "sync"}, zktest.Fail(-127))
+		time.Sleep(2 * timeout)
+		began := time.Now()
+		_, err = locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
+		require.ErrorIs(t, err, framework.ErrTimeoutTooShort)
+		assert.LessOrEqual(t, time.Since(began), 3*timeout)
+		n, err := locks.NewInterProcessMutex(other, "/l").Acquire(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, n.Release())
+	})
+}
+
+// A client holds more nodes than fit into one request.
+func TestRenewalsHeedTheFrameLimit(t *testing.T) {
+	for name, tc := range map[string]struct {
+		frame, holds, path int
+	}{
+		"small frames": {64 << 10, 400, 150},
+		"long paths":   {1<<20 - 1, 420, 2700},
+		"one by one":   {4 << 10, 30, 3000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const timeout = 4 * time.Second
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(timeout/10), zktest.Latency(time.Millisecond), zktest.MaxFrame(tc.frame))
+				c, operator := kit.Connect(t, srv, within(timeout, 0), func(cfg *framework.Config) { cfg.MaxRequest = tc.frame }), kit.Connect(t, srv)
+				changes := changesOf(c)
+				var holds []*locks.Hold
+				for i := range tc.holds {
+					path := fmt.Sprintf("/%0*d", tc.path-64, i)
+					h, err := locks.NewInterProcessMutex(c, path).Acquire(t.Context())
+					require.NoError(t, err)
+					holds = append(holds, h)
+				}
+				time.Sleep(5 * timeout)
+				synctest.Wait()
+				assert.Equal(t, 1, *changes, "the connection stands")
+				for _, h := range holds {
+					require.Equal(t, locks.Held, h.State())
+				}
+				require.NoError(t, srv.Disconnect(c.SessionID()))
+				require.NoError(t, operator.Delete(t.Context(), holds[7].Path(), framework.AnyVersion))
+				time.Sleep(timeout)
+				for i, h := range holds {
+					require.Equal(t, map[bool]locks.HoldState{true: locks.Lost, false: locks.Held}[i == 7], h.State(), "verified on the next connection")
+				}
+				for _, h := range holds {
+					_ = h.Release()
+				}
+			})
+		})
+	}
+}
+
+// A server that refuses gets a request now and then, not one for each round trip.
+func TestRefusedRenewalsArePaced(t *testing.T) {
+	for name, change := range map[string]func(*framework.Config){"by quorum": within(4*time.Second, 0), "by server, after a reconnect": kit.ByServer} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(400*time.Millisecond), zktest.Latency(time.Millisecond/2))
+				c := kit.Connect(t, srv, within(4*time.Second, 0), change)
+				h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
+				require.NoError(t, err)
+				time.Sleep(8 * time.Second)
+				refusing := srv.On(zktest.Match{Op: "multi"}, zktest.Fail(-127))
+				if name != "by quorum" {
+					require.NoError(t, srv.Disconnect(c.SessionID()))
+				}
+				before := srv.Requests()["multi"]
+				time.Sleep(1200 * time.Millisecond)
+				t.Logf("%d refused in 1.2 s", srv.Requests()["multi"]-before)
+				assert.LessOrEqual(t, srv.Requests()["multi"]-before, 8)
+				refusing.Remove()
+				time.Sleep(2 * time.Second)
+				assert.Equal(t, locks.Held, h.State(), "repeated in time")
+				require.NoError(t, h.Release())
+			})
+		})
+	}
+}
+
+func TestNodesAreWatchedOnlyWhenTheyLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := kit.Connect(t, srv)
+		m := locks.NewInterProcessMutex(c, "/l")
+		for range 100 {
+			require.NoError(t, locks.Do(t.Context(), m, func(context.Context) error {
+				time.Sleep(time.Millisecond)
+				return nil
+			}))
+		}
+		assert.Zero(t, srv.Requests()["getData"], "short holds cost nothing")
+		h, err := m.Acquire(t.Context())
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		assert.Len(t, srv.Watches(), 1)
+		require.NoError(t, h.Release())
+		synctest.Wait()
+		kit.NothingLeft(t, srv)
+	})
+}
+
+// closing is a connection that tells when it is closed.
+type closing struct {
+	net.Conn
+	tell func()
+}
+
+func (c *closing) Close() error {
+	c.tell()
+	return c.Conn.Close()
+}
+
+// errorsOf is the last reason in a chain of single ones, or of the last of several.
+func errorsOf(err error) error {
+	for {
+		switch e := err.(type) { //nolint:errorlint // it is the chain that is walked
+		case interface{ Unwrap() error }:
+			err = e.Unwrap()
+		case interface{ Unwrap() []error }:
+			all := e.Unwrap()
+			err = all[len(all)-1]
+		default:
+			return err
+		}
+	}
+}
+
+// refusing is a compression that fails.
+type refusing struct{ err error }
+
+func (r refusing) Compress(string, []byte) ([]byte, error) { return nil, r.err }
+
+func (r refusing) Decompress(string, []byte) ([]byte, error) { return nil, r.err }

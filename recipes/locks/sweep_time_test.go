@@ -326,3 +326,43 @@ func sweepYielding(t *testing.T, y yieldState, nth int, tries func(zktest.Reques
 	require.NoError(t, h.Release())
 	return rule.Fired() > 0
 }
+
+// A waiter queues again if others delete the lock, with its parent and with all
+// nodes in it.
+func TestQueueDeletedAtAnyMoment(t *testing.T) {
+	t.Parallel()
+	for _, inOne := range []bool{true, false} {
+		destroy := kit.Raze
+		if !inOne {
+			destroy = func(ctx context.Context, c *framework.Client, path string) error {
+				return c.Delete(ctx, path, framework.AnyVersion, framework.Recursive())
+			}
+		}
+		t.Run(fmt.Sprintf("in one transaction=%v", inOne), func(t *testing.T) {
+			for name, lock := range kit.Locks {
+				for _, taken := range []bool{false, true} {
+					t.Run(fmt.Sprintf("%s taken=%v", name, taken), func(t *testing.T) {
+						for moment := range 52 {
+							synctest.Test(t, func(t *testing.T) {
+								sweepCall(t, taken, lock, func(ctx context.Context, lock locks.Lock) (*locks.Hold, error) {
+									h, err := lock.Acquire(ctx)
+									if !errors.Is(err, locks.ErrLockLost) { // as the downgrade of a write side that was deleted
+										require.NoError(t, err)
+									}
+									return h, err
+								}, func(srv *zktest.Server, _ *framework.Client) context.Context {
+									operator := kit.Connect(t, srv)
+									time.AfterFunc(time.Duration(moment)*time.Millisecond/2, func() { _ = destroy(context.Background(), operator, "/l") })
+									return t.Context()
+								})
+							})
+							if t.Failed() {
+								t.Fatalf("at moment %d", moment)
+							}
+						}
+					})
+				}
+			}
+		})
+	}
+}

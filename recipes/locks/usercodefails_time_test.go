@@ -374,36 +374,3 @@ func outstanding(t *testing.T, c *framework.Client) int {
 	require.Greater(t, sent.Load(), int32(100))
 	return int(sent.Load())
 }
-
-// A listener that panics or ends its goroutine gets the next event, and the hold
-// goes on.
-func TestListenerOfAHoldThatFails(t *testing.T) {
-	for name, fail := range failures {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-				c := kit.Connect(t, srv)
-				var told []error
-				c.Errors().Listen(func(err error) { told = append(told, err) })
-				h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
-				require.NoError(t, err)
-				var heard []locks.HoldState
-				h.Listen(func(s locks.HoldState) {
-					heard = append(heard, s)
-					fail()
-				})
-				synctest.Wait()
-				require.NoError(t, h.Release())
-				synctest.Wait()
-				assert.Equal(t, []locks.HoldState{locks.Held, locks.Released}, heard)
-				if name == "panic" {
-					assert.Len(t, told, 2, "nothing fails in silence")
-				}
-				h, err = locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
-				require.NoError(t, err)
-				require.NoError(t, h.Release())
-				assert.Empty(t, srv.Ephemerals(0))
-			})
-		})
-	}
-}

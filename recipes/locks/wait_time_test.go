@@ -282,3 +282,23 @@ func TestMemberThatCouldNotBeHad(t *testing.T) {
 		require.NoError(t, h.Release())
 	})
 }
+
+// A client that is closed is not one that is not connected: nothing can be had of it
+// later.
+func TestTryAcquireOfAClosedClient(t *testing.T) {
+	for name, lock := range kit.Locks {
+		for _, wait := range []time.Duration{-1, 0, 1, time.Second} {
+			t.Run(fmt.Sprint(name, " ", wait), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					c := kit.Connect(t, zktest.Start(t, zktest.InMemory()))
+					require.NoError(t, c.Close())
+					h, err := lock(c).TryAcquire(t.Context(), wait)
+					require.ErrorIs(t, err, framework.ErrClosed)
+					require.NotErrorIs(t, err, framework.ErrNotConnected)
+					assert.False(t, framework.Retryable(err))
+					assert.Nil(t, h)
+				})
+			})
+		}
+	}
+}

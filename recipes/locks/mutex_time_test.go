@@ -3,10 +3,12 @@ package locks_test
 import (
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
@@ -63,24 +65,27 @@ func TestRoundTripsOfReentry(t *testing.T) {
 	})
 }
 
-// A lock that could never be had is told of before the others are taken.
-func TestMultiLockChecksAllMembersFirst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-		c := kit.Connect(t, srv)
-		_, err := locks.NewInterProcessMutex(kit.Connect(t, srv), "/a").Acquire(t.Context())
-		require.NoError(t, err)
-		for name, bad := range map[string]locks.Lock{
-			"mutex":           locks.NewInterProcessMutex(c, "/b/"),
-			"semaphore mutex": locks.NewInterProcessSemaphoreMutex(c, "/b/"),
-			"semaphore":       locks.NewInterProcessSemaphore(c, "/b", 0),
-		} {
-			lock := locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, "/a"), bad)
-			assert.Zero(t, kit.RoundTrips(t, func() error {
-				_, err := lock.Acquire(t.Context())
-				require.ErrorIs(t, err, locks.ErrInvalidLock, name)
-				return nil
-			}))
-		}
-	})
+// However long a client has held nothing, a free lock takes one round trip.
+func TestFirstLockAfterIdling(t *testing.T) {
+	for _, idle := range []time.Duration{0, time.Second, 10 * time.Second, 29 * time.Second, time.Minute, time.Hour} {
+		t.Run(idle.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
+				c := kit.Connect(t, srv)
+				m := locks.NewInterProcessMutex(c, "/l")
+				_, err := c.Create(t.Context(), "/l", nil, framework.Persistent)
+				require.NoError(t, err)
+				before := srv.Requests()
+				time.Sleep(idle)
+				syncs := srv.Requests()["sync"] - before["sync"]
+				assert.LessOrEqual(t, syncs, 1+int(6.2*idle.Seconds()/30))
+				assert.Equal(t, before["multi"], srv.Requests()["multi"])
+				began := time.Now()
+				h, err := m.Acquire(t.Context())
+				require.NoError(t, err)
+				assert.Equal(t, 2*d, time.Since(began))
+				require.NoError(t, h.Release())
+			})
+		})
+	}
 }

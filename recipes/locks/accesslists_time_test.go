@@ -162,3 +162,59 @@ func TestRefusedAccessToALock(t *testing.T) {
 		})
 	}
 }
+
+// The reply to the creation of a node was lost, and the node may not be read: who
+// may administer it asks for the access list instead.
+func TestLostReplyAboutANodeThatNobodyMayRead(t *testing.T) {
+	for _, version := range []string{"3.8", "3.9"} {
+		for _, perms := range []int32{0, zk.PermAdmin} {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Version(version))
+				c := kit.Connect(t, srv, unreadable(perms))
+				require.NoError(t, c.EnsurePath(t.Context(), "/l"))
+				rule := srv.On(zktest.Match{Session: c.SessionID(), Op: "create2", Nth: 1}, zktest.CutAfter())
+				h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
+				assert.Equal(t, 1, rule.Fired())
+				if version == "3.9" && perms == 0 {
+					require.ErrorIs(t, err, framework.ErrNoAuth)
+				} else {
+					require.NoError(t, err)
+					assert.NotZero(t, h.FencingToken())
+					require.NoError(t, h.Release())
+				}
+				time.Sleep(time.Minute)
+				assert.Empty(t, srv.Ephemerals(0))
+			})
+		}
+	}
+}
+
+func TestHoldThatNobodyMayRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(20*time.Millisecond))
+		c := kit.Connect(t, srv, func(cfg *framework.Config) {
+			cfg.ACL = func(path string) []framework.ACL {
+				perms := int32(31)
+				if len(path) > 3 {
+					perms = 8 // delete
+				}
+				return []framework.ACL{{Perms: perms, Scheme: "world", ID: "anyone"}}
+			}
+		})
+		operator := kit.Connect(t, srv)
+		a, err := locks.NewInterProcessMutex(c, "/a").Acquire(t.Context())
+		require.NoError(t, err)
+		b, err := locks.NewInterProcessMutex(c, "/b").Acquire(t.Context())
+		require.NoError(t, err)
+		time.Sleep(10 * time.Minute)
+		require.NoError(t, a.Err(), "the refusals prove as much")
+		require.NoError(t, operator.Delete(t.Context(), a.Path(), 0))
+		require.NoError(t, srv.Disconnect(c.SessionID()))
+		<-a.Context().Done()
+		require.ErrorIs(t, a.Err(), locks.ErrLockLost, "seen after the reconnect")
+		time.Sleep(time.Second)
+		require.ErrorIs(t, a.Err(), locks.ErrNodeDeleted)
+		assert.Equal(t, locks.Held, b.State())
+		require.NoError(t, b.Release())
+	})
+}

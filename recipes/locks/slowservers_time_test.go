@@ -1,7 +1,6 @@
 package locks_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/test/kit"
@@ -190,152 +188,3 @@ func TestHoldStandsAnElection(t *testing.T) {
 		}
 	}
 }
-
-// A session timeout that leaves no time for anything is told of.
-func TestSessionTimeoutThatIsTooShort(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		logged, logs := kit.Logged(zapcore.WarnLevel)
-		srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(100*time.Millisecond), zktest.SessionTimeouts(200*time.Millisecond, 900*time.Millisecond))
-		c := kit.Connect(t, srv, within(2*time.Second, 0), logged)
-		require.Equal(t, 900*time.Millisecond, c.SessionTimeout())
-		_, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
-		require.ErrorIs(t, err, framework.ErrTimeoutTooShort)
-		assert.ErrorContains(t, err, "grants 900ms")
-		_, err = locks.NewInterProcessMutex(c, "/l").TryAcquire(t.Context(), time.Minute)
-		require.ErrorIs(t, err, framework.ErrTimeoutTooShort)
-		assert.Len(t, logs.FilterMessageSnippet("too short for locks").All(), 1)
-		synctest.Wait()
-		time.Sleep(time.Second)
-		assert.Empty(t, srv.Ephemerals(0))
-	})
-}
-
-// Round trips of half of the session timeout can prove nothing. A lock that could
-// not be held is not kept from others.
-func TestSessionThatCannotBeProved(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const timeout = 4 * time.Second
-		logged, logs := kit.Logged(zapcore.WarnLevel)
-		srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(timeout/10), zktest.Latency(time.Millisecond))
-		c := kit.Connect(t, srv, within(timeout, 0), logged)
-		other := kit.Connect(t, srv)
-		h, err := locks.NewInterProcessMutex(c, "/held").Acquire(t.Context())
-		require.NoError(t, err)
-		held := h.Context()
-		time.Sleep(3 * timeout)
-		require.NoError(t, held.Err())
-		srv.On(zktest.Match{Session: c.SessionID(), Op: "sync"}, zktest.Fail(-127)) // throttled: nothing vouches any more
-		session := c.SessionID()
-		on, _ := lasts(h, 10*timeout)
-		require.False(t, on)
-		assert.Equal(t, framework.ErrNotConnected, errorsOf(context.Cause(held)))
-		short := logs.FilterMessageSnippet("about to end").All()
-		if assert.Len(t, short, 1, "it was told of before") {
-			assert.Less(t, time.Since(short[0].Time), timeout)
-		}
-		assert.NotEqual(t, session, c.SessionID())
-		_ = h.Release()
-
-		time.Sleep(3 * timeout) // what the connect request has proved is over
-		srv.On(zktest.Match{Session: c.SessionID(), Op: "sync"}, zktest.Fail(-127))
-		time.Sleep(2 * timeout)
-		began := time.Now()
-		_, err = locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
-		require.ErrorIs(t, err, framework.ErrTimeoutTooShort)
-		assert.LessOrEqual(t, time.Since(began), 3*timeout)
-		n, err := locks.NewInterProcessMutex(other, "/l").Acquire(t.Context())
-		require.NoError(t, err)
-		require.NoError(t, n.Release())
-	})
-}
-
-// A client holds more nodes than fit into one request.
-func TestRenewalsHeedTheFrameLimit(t *testing.T) {
-	for name, tc := range map[string]struct {
-		frame, holds, path int
-	}{
-		"small frames": {64 << 10, 400, 150},
-		"long paths":   {1<<20 - 1, 420, 2700},
-		"one by one":   {4 << 10, 30, 3000},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				const timeout = 4 * time.Second
-				srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(timeout/10), zktest.Latency(time.Millisecond), zktest.MaxFrame(tc.frame))
-				c, operator := kit.Connect(t, srv, within(timeout, 0), func(cfg *framework.Config) { cfg.MaxRequest = tc.frame }), kit.Connect(t, srv)
-				changes := changesOf(c)
-				var holds []*locks.Hold
-				for i := range tc.holds {
-					path := fmt.Sprintf("/%0*d", tc.path-64, i)
-					h, err := locks.NewInterProcessMutex(c, path).Acquire(t.Context())
-					require.NoError(t, err)
-					holds = append(holds, h)
-				}
-				time.Sleep(5 * timeout)
-				synctest.Wait()
-				assert.Equal(t, 1, *changes, "the connection stands")
-				for _, h := range holds {
-					require.Equal(t, locks.Held, h.State())
-				}
-				require.NoError(t, srv.Disconnect(c.SessionID()))
-				require.NoError(t, operator.Delete(t.Context(), holds[7].Path(), framework.AnyVersion))
-				time.Sleep(timeout)
-				for i, h := range holds {
-					require.Equal(t, map[bool]locks.HoldState{true: locks.Lost, false: locks.Held}[i == 7], h.State(), "verified on the next connection")
-				}
-				for _, h := range holds {
-					_ = h.Release()
-				}
-			})
-		})
-	}
-}
-
-// A server that refuses gets a request now and then, not one for each round trip.
-func TestRefusedRenewalsArePaced(t *testing.T) {
-	for name, change := range map[string]func(*framework.Config){"by quorum": within(4*time.Second, 0), "by server, after a reconnect": kit.ByServer} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(400*time.Millisecond), zktest.Latency(time.Millisecond/2))
-				c := kit.Connect(t, srv, within(4*time.Second, 0), change)
-				h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
-				require.NoError(t, err)
-				time.Sleep(8 * time.Second)
-				refusing := srv.On(zktest.Match{Op: "multi"}, zktest.Fail(-127))
-				if name != "by quorum" {
-					require.NoError(t, srv.Disconnect(c.SessionID()))
-				}
-				before := srv.Requests()["multi"]
-				time.Sleep(1200 * time.Millisecond)
-				t.Logf("%d refused in 1.2 s", srv.Requests()["multi"]-before)
-				assert.LessOrEqual(t, srv.Requests()["multi"]-before, 8)
-				refusing.Remove()
-				time.Sleep(2 * time.Second)
-				assert.Equal(t, locks.Held, h.State(), "repeated in time")
-				require.NoError(t, h.Release())
-			})
-		})
-	}
-}
-
-// errorsOf is the last reason in a chain of single ones, or of the last of several.
-func errorsOf(err error) error {
-	for {
-		switch e := err.(type) { //nolint:errorlint // it is the chain that is walked
-		case interface{ Unwrap() error }:
-			err = e.Unwrap()
-		case interface{ Unwrap() []error }:
-			all := e.Unwrap()
-			err = all[len(all)-1]
-		default:
-			return err
-		}
-	}
-}
-
-// refusing is a compression that fails.
-type refusing struct{ err error }
-
-func (r refusing) Compress(string, []byte) ([]byte, error) { return nil, r.err }
-
-func (r refusing) Decompress(string, []byte) ([]byte, error) { return nil, r.err }

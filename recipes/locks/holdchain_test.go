@@ -1,0 +1,83 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/recipes/internal/acquire"
+	"github.com/paddock-zk/paddock/recipes/internal/znode"
+)
+
+// owned is an ownership of a lock, without a node.
+func owned(key lockKey) *ownership {
+	o := newOwnership(key, key.path)
+	o.backing = &backing{give: func() error { return nil }}
+	return o
+}
+
+// heldUnder is one more hold of an ownership.
+func heldUnder(ctx context.Context, t *testing.T, o *ownership) *Hold {
+	t.Helper()
+	h, err := newHold(ctx, o)
+	require.NoError(t, err)
+	return h
+}
+
+func TestHoldChainFinds(t *testing.T) {
+	a, b, none := lockKey{path: "/a"}, lockKey{path: "/b"}, lockKey{path: "/none"}
+	first := owned(a)
+	outer := heldUnder(t.Context(), t, first)
+	inner := heldUnder(outer.Context(), t, owned(b))
+	again := heldUnder(inner.Context(), t, first)
+
+	assert.Nil(t, holdChainOf(t.Context()))
+	assert.Nil(t, holdChainOf(t.Context()).find(a, nil), "a caller without holds")
+	chain := holdChainOf(context.WithoutCancel(inner.Context()))
+	assert.Same(t, outer, chain.find(a, nil))
+	assert.Same(t, inner, chain.find(b, nil))
+	assert.Nil(t, chain.find(none, nil))
+	chain = holdChainOf(again.Context())
+	assert.Same(t, again, chain.find(a, nil), "the latest")
+	assert.Same(t, outer, chain.find(a, func(h *Hold) bool { return h != again }))
+	assert.Nil(t, chain.find(a, func(*Hold) bool { return false }))
+
+	var all []*ownership
+	chain.every(a, func(o *ownership) { all = append(all, o) })
+	assert.Equal(t, []*ownership{first}, all, "once for both holds")
+
+	assert.True(t, chain.holds(a, ""))
+	assert.False(t, chain.holds(none, ""))
+	assert.False(t, chain.holds(a, znode.Write), "it has no node of that kind")
+	first.lose(errors.New("gone"))
+	assert.False(t, chain.holds(a, ""))
+	assert.Same(t, again, chain.find(a, nil), "a caller that comes from a lost hold is told")
+	_ = again.Release()
+	assert.Same(t, outer, chain.find(a, nil))
+	_ = outer.Release()
+	assert.Nil(t, chain.find(a, nil), "a caller that comes from a released hold is nobody special")
+	require.NoError(t, inner.Release())
+}
+
+// The members of a MultiLock are found under its hold, and of the sides of one lock the
+// one that is asked for.
+func TestHoldChainFindsMembers(t *testing.T) {
+	key := lockKey{path: "/rw"}
+	side := func(kind znode.Kind) *Hold {
+		o := owned(key)
+		o.queue = &queue{Queue: acquire.Queue{Kind: kind}}
+		return heldUnder(t.Context(), t, o)
+	}
+	read, write := side(znode.Read), side(znode.Write)
+	group := newOwnership(lockKey{}, "")
+	group.backing = &backing{members: []*Hold{read, write}}
+	chain := holdChainOf(heldUnder(t.Context(), t, group).Context())
+	assert.Same(t, read, chain.find(key, nil), "the first")
+	assert.Same(t, write, chain.find(key, func(h *Hold) bool { return h.ownership.nodeKind() == znode.Write }))
+	var kinds []znode.Kind
+	chain.every(key, func(o *ownership) { kinds = append(kinds, o.nodeKind()) })
+	assert.Equal(t, []znode.Kind{znode.Read, znode.Write}, kinds)
+}
