@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/internal/wire"
 )
@@ -100,71 +99,4 @@ func TestWithoutGone(t *testing.T) {
 	left, gone = withoutGone(all)
 	assert.Equal(t, []*Joint{all[1], all[3]}, left)
 	assert.Equal(t, []*Joint{all[0], all[2]}, gone)
-}
-
-// Of a transaction that was refused one operation says why, and those before it and behind
-// it that they were undone.
-func TestStopped(t *testing.T) {
-	undone := wire.MultiResult{Op: wire.OpError}
-	after := wire.MultiResult{Op: wire.OpError, Code: wire.CodeRuntimeInconsistency}
-	refused := func(code wire.Code) wire.MultiResult { return wire.MultiResult{Op: wire.OpError, Code: code} }
-	a, b := creationIn("/a", 0), creationIn("/b", 0)
-	makes := creationIn("/c", 0)
-	makes.makes = true
-	for name, tc := range map[string]struct {
-		of      []*Joint
-		results []wire.MultiResult
-		at      int
-		parent  bool
-		code    wire.Code
-	}{
-		"the first":          {[]*Joint{a, b}, []wire.MultiResult{refused(wire.CodeNoAuth), after}, 0, false, wire.CodeNoAuth},
-		"the last":           {[]*Joint{a, b}, []wire.MultiResult{undone, refused(wire.CodeNoNode)}, 1, false, wire.CodeNoNode},
-		"a parent":           {[]*Joint{a, makes}, []wire.MultiResult{undone, refused(wire.CodeNodeExists), after}, 1, true, wire.CodeNodeExists},
-		"a node below it":    {[]*Joint{makes, a}, []wire.MultiResult{undone, refused(wire.CodeInvalidACL), after}, 0, false, wire.CodeInvalidACL},
-		"behind a parent":    {[]*Joint{makes, a}, []wire.MultiResult{undone, undone, refused(wire.CodeNoAuth)}, 1, false, wire.CodeNoAuth},
-		"none is said to be": {[]*Joint{a, b}, []wire.MultiResult{undone, undone}, -1, false, wire.CodeOK},
-	} {
-		at, parent, code := stopped(tc.of, tc.results)
-		assert.Equal(t, tc.at, at, name)
-		assert.Equal(t, tc.parent, parent, name)
-		assert.Equal(t, tc.code, code, name)
-	}
-}
-
-func TestPathSet(t *testing.T) {
-	var s pathSet
-	assert.False(t, s.has("/a"))
-	s.add("/a")
-	s.add("/b")
-	assert.True(t, s.has("/a"))
-	s.remove("/a")
-	assert.False(t, s.has("/a"))
-	for i := range mostPaths + mostPaths/2 {
-		s.add(fmt.Sprint("/", i))
-		if i%1000 == 0 {
-			require.True(t, s.has("/b"), "what is asked for is kept")
-		}
-	}
-	for i := range 4 * mostPaths {
-		s.add(fmt.Sprint("/more/", i))
-	}
-	assert.False(t, s.has("/b"))
-	assert.LessOrEqual(t, len(s.young)+len(s.old), 2*mostPaths)
-	s.remove(fmt.Sprint("/more/", 4*mostPaths-1))
-	assert.False(t, s.has(fmt.Sprint("/more/", 4*mostPaths-1)))
-}
-
-func TestPathTimes(t *testing.T) {
-	now := time.Now()
-	var p pathTimes
-	assert.False(t, p.has("/a", now))
-	p.add("/a", now.Add(time.Second))
-	assert.True(t, p.has("/a", now.Add(time.Second-1)))
-	assert.False(t, p.has("/a", now.Add(time.Second)))
-	assert.False(t, p.has("/a", now), "it is forgotten")
-	for i := range 3 * mostRefused {
-		p.add(fmt.Sprint("/", i), now.Add(time.Second))
-	}
-	assert.LessOrEqual(t, len(p), mostRefused)
 }

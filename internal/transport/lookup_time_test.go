@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/internal/transport/random"
-	"github.com/paddock-zk/paddock/internal/wire"
 )
 
 // well serves a session.
@@ -306,52 +305,4 @@ func TestSetServersEndsTheWait(t *testing.T) {
 		assert.Equal(t, []string{"good:2181"}, l.Servers())
 		shut(t, l, s)
 	})
-}
-
-// A server without a majority is left for one with, also behind the same name.
-func TestWriterBehindTheSameName(t *testing.T) {
-	for name, change := range map[string]func(*Config){
-		"one name":  resolving(&names{table: map[string][]string{"zk": {"10.0.0.1", "10.0.0.2"}}}, "zk:2181"),
-		"addresses": func(cfg *Config) { cfg.Servers = []string{"10.0.0.1:2181", "10.0.0.2:2181"} },
-		"a balancer, for the dialer": func(cfg *Config) {
-			cfg.Servers = []string{"zk:2181"}
-			dial, n := cfg.Dial, 0
-			cfg.Dial = func(ctx context.Context, network, _ string) (net.Conn, error) {
-				n++
-				return dial(ctx, network, fmt.Sprintf("10.0.0.%d:2181", 1+(n-1)/2%2))
-			}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newScript(t)
-				s.serving("10.0.0.1:2181", readOnlyServer("ro"))
-				s.serving("10.0.0.2:2181", readOnlyServer("ro"))
-				l, r := open(t, s, change, func(cfg *Config) { cfg.ReadOnly = true })
-				r.await(t, "up", 1)
-				assert.True(t, r.current().ReadOnly())
-				time.Sleep(time.Minute)
-				s.serving("10.0.0.1:2181", readOnlyServer("rw"))
-				s.serving("10.0.0.2:2181", readOnlyServer("rw"))
-				r.await(t, "up", 2)
-				assert.False(t, r.current().ReadOnly())
-				assert.ErrorIs(t, r.failures()[0], errFoundWriter)
-				shut(t, l, s)
-			})
-		})
-	}
-}
-
-// readOnlyServer answers isro with the word given, and lets clients in
-// accordingly.
-func readOnlyServer(word string) func(*peer) {
-	return func(p *peer) {
-		if b, err := p.in.Peek(4); err != nil || string(b) == "isro" {
-			_, _ = p.Write([]byte(word))
-			return
-		}
-		p.asked()
-		p.send(&wire.ConnectResponse{Timeout: 9000, SessionID: session1, Password: make([]byte, 16), HasReadOnly: true, ReadOnly: word == "ro"})
-		p.answer(1)
-	}
 }

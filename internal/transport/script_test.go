@@ -303,3 +303,5 @@ func ask(c *Conn) *Call {
 	}
 	return call
 }
+
+const session1 = 0x1234
