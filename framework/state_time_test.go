@@ -237,16 +237,6 @@ func TestCallsDuringClose(t *testing.T) {
 	})
 }
 
-func TestNothingIsRenewedWithoutLocks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory())
-		c := kit.Connect(t, srv)
-		time.Sleep(10 * time.Minute)
-		assert.Equal(t, listeners.Connected, c.State())
-		assert.Zero(t, srv.Requests()["multi"]+srv.Requests()["sync"])
-	})
-}
-
 // A call that waits for a connection ends with the client.
 func TestWaitForAConnectionEndsWithTheClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

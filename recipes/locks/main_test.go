@@ -10,18 +10,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"go.uber.org/goleak"
 
-	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// within sets the session timeout, and states the servers' tick if it is not 0.
-func within(timeout, tick time.Duration) func(*framework.Config) {
-	return func(cfg *framework.Config) { cfg.SessionTimeout, cfg.ServerTick = timeout, tick }
-}
 
 // after does something at a moment of half a millisecond.
 func after(moment int, fn func()) { time.AfterFunc(time.Duration(moment)*time.Millisecond/2, fn) }

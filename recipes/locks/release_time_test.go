@@ -10,7 +10,6 @@ import (
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/test/kit"
-	"github.com/paddock-zk/paddock/listeners"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -35,20 +34,13 @@ func TestRefusedReleaseIsTriedAgain(t *testing.T) {
 	})
 }
 
-// changesOf counts the states of a client from now on, the present one included.
-func changesOf(c *framework.Client) *int {
-	n := new(int)
-	c.States().Listen(func(listeners.State) { *n++ })
-	return n
-}
-
 // More leases are given back than fit into one request.
 func TestReleaseHeedsTheFrameLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const frame, leases = 16 << 10, 300
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond), zktest.MaxFrame(frame))
 		c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.MaxRequest = frame })
-		changes := changesOf(c)
+		changes := kit.CountStates(c)
 		h, err := locks.NewInterProcessSemaphore(c, "/s", leases).AcquireN(t.Context(), leases)
 		require.NoError(t, err)
 		require.NoError(t, h.Release())

@@ -19,7 +19,6 @@ import (
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/test/kit"
-	"github.com/paddock-zk/paddock/listeners"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -54,80 +53,6 @@ func TestHoldEndsBeforeTheServerCanGiveTheLockAway(t *testing.T) {
 			})
 		}
 	}
-}
-
-func TestRenewalsServeAllHolds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(20*time.Millisecond))
-		c := kit.Connect(t, srv)
-		var holds []*locks.Hold
-		for i := range 20 {
-			h, err := locks.NewInterProcessMutex(c, fmt.Sprintf("/l%d", i)).Acquire(t.Context())
-			require.NoError(t, err)
-			holds = append(holds, h)
-		}
-		before := srv.Requests()["multi"]
-		time.Sleep(10 * time.Minute)
-		for _, h := range holds {
-			require.Equal(t, locks.Held, h.State())
-			require.NoError(t, h.Context().Err())
-		}
-		writes := srv.Requests()["multi"] - before
-		assert.GreaterOrEqual(t, writes, 70, "about four in each session timeout")
-		assert.LessOrEqual(t, writes, 80, "for the session, not for each hold")
-		for _, h := range holds {
-			require.NoError(t, h.Release())
-		}
-		before = srv.Requests()["multi"]
-		time.Sleep(10 * time.Minute)
-		assert.Equal(t, before, srv.Requests()["multi"], "none without holds")
-	})
-}
-
-// What the user writes serves renewals as well as writes of ours do.
-func TestWritesOfTheUserRenew(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(20*time.Millisecond))
-		c := kit.Connect(t, srv)
-		h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
-		require.NoError(t, err)
-		srv.On(zktest.Match{Op: "multi"}, zktest.Fail(-127))
-		for range 600 {
-			_, err := c.Create(t.Context(), "/x", nil, framework.Persistent, framework.OrSet())
-			require.NoError(t, err)
-			time.Sleep(time.Second)
-		}
-		require.NoError(t, h.Err())
-		require.NoError(t, h.Release())
-	})
-}
-
-// A server that was cut off from its leader goes on answering pings and reads.
-func TestPingsAloneProveNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(20*time.Millisecond))
-		c, naive := kit.Connect(t, srv), kit.Connect(t, srv, kit.ByServer)
-		states := c.States().Subscribe()
-		defer states.Stop()
-		require.Equal(t, listeners.Connected, <-states.C)
-		h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
-		require.NoError(t, err)
-		n, err := locks.NewInterProcessMutex(naive, "/n").Acquire(t.Context())
-		require.NoError(t, err)
-		time.Sleep(time.Minute)
-		const connectionLoss = -4
-		srv.On(zktest.Match{Op: "multi"}, zktest.Fail(connectionLoss))
-		cut := time.Now()
-		select {
-		case <-h.Context().Done():
-		case <-time.After(time.Hour):
-		}
-		assert.LessOrEqual(t, time.Since(cut), 30*time.Second, "within the session timeout of the last touch that the leader knows of")
-		assert.Equal(t, listeners.Lost, <-states.C, "while the connection stands")
-		time.Sleep(time.Hour)
-		assert.NoError(t, n.Err(), "the control: by pings alone it lasts for ever")
-		require.NoError(t, n.Release())
-	})
 }
 
 func TestHoldIsVerifiedAfterAReconnect(t *testing.T) {
@@ -185,42 +110,6 @@ func TestWaiterRenewsBeforeItHolds(t *testing.T) {
 	})
 }
 
-func TestNodeThatIsDeletedLater(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(20*time.Millisecond))
-		c, operator := kit.Connect(t, srv), kit.Connect(t, srv)
-		h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
-		require.NoError(t, err)
-		time.Sleep(time.Second)
-		for range 3 { // somebody writes to it
-			_, err = operator.Set(t.Context(), h.Path(), []byte("x"), framework.AnyVersion)
-			require.NoError(t, err)
-			time.Sleep(time.Second)
-		}
-		require.NoError(t, h.Err())
-		require.NoError(t, operator.Delete(t.Context(), h.Path(), framework.AnyVersion))
-		time.Sleep(100 * time.Millisecond)
-		require.ErrorIs(t, context.Cause(h.Context()), locks.ErrLockLost, "the watch says so at once")
-		require.ErrorIs(t, h.Err(), locks.ErrNodeDeleted)
-		<-h.Gone()
-	})
-}
-
-func TestDeadlineCountsAlsoWhenTheTimerIsLate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory())
-		c := kit.Connect(t, srv)
-		h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
-		require.NoError(t, err)
-		srv.Freeze()
-		time.Sleep(30 * time.Second) // this goroutine and the timer wake at one instant
-		assert.Equal(t, locks.Lost, h.State())
-		require.ErrorIs(t, h.Err(), locks.ErrLockLost)
-		require.ErrorIs(t, h.Release(), locks.ErrLockLost)
-		srv.Thaw()
-	})
-}
-
 func TestGoneAfterALossThatTheServerDoesNotKnowOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
@@ -255,7 +144,7 @@ func TestOwnLoadLosesNoHold(t *testing.T) {
 				t.Run(fmt.Sprintf("%d goroutines, writes of %v, round trips of %v", crowd, takes, trip), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(timeout/10), zktest.Latency(trip/2))
-						c := kit.Connect(t, srv, within(timeout, 0))
+						c := kit.Connect(t, srv, kit.Within(timeout, 0))
 						h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
 						require.NoError(t, err)
 						_, err = c.Create(t.Context(), "/x", nil, framework.Persistent)
@@ -525,7 +414,7 @@ func TestSessionTimeoutThatIsTooShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logged, logs := kit.Logged(zapcore.WarnLevel)
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(100*time.Millisecond), zktest.SessionTimeouts(200*time.Millisecond, 900*time.Millisecond))
-		c := kit.Connect(t, srv, within(2*time.Second, 0), logged)
+		c := kit.Connect(t, srv, kit.Within(2*time.Second, 0), logged)
 		require.Equal(t, 900*time.Millisecond, c.SessionTimeout())
 		_, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
 		require.ErrorIs(t, err, framework.ErrTimeoutTooShort)
@@ -546,7 +435,7 @@ func TestSessionThatCannotBeProved(t *testing.T) {
 		const timeout = 4 * time.Second
 		logged, logs := kit.Logged(zapcore.WarnLevel)
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(timeout/10), zktest.Latency(time.Millisecond))
-		c := kit.Connect(t, srv, within(timeout, 0), logged)
+		c := kit.Connect(t, srv, kit.Within(timeout, 0), logged)
 		other := kit.Connect(t, srv)
 		h, err := locks.NewInterProcessMutex(c, "/held").Acquire(t.Context())
 		require.NoError(t, err)
@@ -575,97 +464,6 @@ func TestSessionThatCannotBeProved(t *testing.T) {
 		n, err := locks.NewInterProcessMutex(other, "/l").Acquire(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, n.Release())
-	})
-}
-
-// A client holds more nodes than fit into one request.
-func TestRenewalsHeedTheFrameLimit(t *testing.T) {
-	for name, tc := range map[string]struct {
-		frame, holds, path int
-	}{
-		"small frames": {64 << 10, 400, 150},
-		"long paths":   {1<<20 - 1, 420, 2700},
-		"one by one":   {4 << 10, 30, 3000},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				const timeout = 4 * time.Second
-				srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(timeout/10), zktest.Latency(time.Millisecond), zktest.MaxFrame(tc.frame))
-				c, operator := kit.Connect(t, srv, within(timeout, 0), func(cfg *framework.Config) { cfg.MaxRequest = tc.frame }), kit.Connect(t, srv)
-				changes := changesOf(c)
-				var holds []*locks.Hold
-				for i := range tc.holds {
-					path := fmt.Sprintf("/%0*d", tc.path-64, i)
-					h, err := locks.NewInterProcessMutex(c, path).Acquire(t.Context())
-					require.NoError(t, err)
-					holds = append(holds, h)
-				}
-				time.Sleep(5 * timeout)
-				synctest.Wait()
-				assert.Equal(t, 1, *changes, "the connection stands")
-				for _, h := range holds {
-					require.Equal(t, locks.Held, h.State())
-				}
-				require.NoError(t, srv.Disconnect(c.SessionID()))
-				require.NoError(t, operator.Delete(t.Context(), holds[7].Path(), framework.AnyVersion))
-				time.Sleep(timeout)
-				for i, h := range holds {
-					require.Equal(t, map[bool]locks.HoldState{true: locks.Lost, false: locks.Held}[i == 7], h.State(), "verified on the next connection")
-				}
-				for _, h := range holds {
-					_ = h.Release()
-				}
-			})
-		})
-	}
-}
-
-// A server that refuses gets a request now and then, not one for each round trip.
-func TestRefusedRenewalsArePaced(t *testing.T) {
-	for name, change := range map[string]func(*framework.Config){"by quorum": within(4*time.Second, 0), "by server, after a reconnect": kit.ByServer} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(400*time.Millisecond), zktest.Latency(time.Millisecond/2))
-				c := kit.Connect(t, srv, within(4*time.Second, 0), change)
-				h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
-				require.NoError(t, err)
-				time.Sleep(8 * time.Second)
-				refusing := srv.On(zktest.Match{Op: "multi"}, zktest.Fail(-127))
-				if name != "by quorum" {
-					require.NoError(t, srv.Disconnect(c.SessionID()))
-				}
-				before := srv.Requests()["multi"]
-				time.Sleep(1200 * time.Millisecond)
-				t.Logf("%d refused in 1.2 s", srv.Requests()["multi"]-before)
-				assert.LessOrEqual(t, srv.Requests()["multi"]-before, 8)
-				refusing.Remove()
-				time.Sleep(2 * time.Second)
-				assert.Equal(t, locks.Held, h.State(), "repeated in time")
-				require.NoError(t, h.Release())
-			})
-		})
-	}
-}
-
-func TestNodesAreWatchedOnlyWhenTheyLast(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory())
-		c := kit.Connect(t, srv)
-		m := locks.NewInterProcessMutex(c, "/l")
-		for range 100 {
-			require.NoError(t, locks.Do(t.Context(), m, func(context.Context) error {
-				time.Sleep(time.Millisecond)
-				return nil
-			}))
-		}
-		assert.Zero(t, srv.Requests()["getData"], "short holds cost nothing")
-		h, err := m.Acquire(t.Context())
-		require.NoError(t, err)
-		time.Sleep(time.Second)
-		assert.Len(t, srv.Watches(), 1)
-		require.NoError(t, h.Release())
-		synctest.Wait()
-		kit.NothingLeft(t, srv)
 	})
 }
 

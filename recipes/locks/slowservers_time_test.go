@@ -42,7 +42,7 @@ func TestHoldStandsLongRoundTrips(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					trip := time.Duration(float64(tc.timeout) / part)
 					srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(tc.timeout/10), zktest.Latency(trip/2))
-					c := kit.Connect(t, srv, within(tc.timeout, tc.tick), func(cfg *framework.Config) { cfg.ConnectTimeout = tc.timeout / 2 })
+					c := kit.Connect(t, srv, kit.Within(tc.timeout, tc.tick), func(cfg *framework.Config) { cfg.ConnectTimeout = tc.timeout / 2 })
 					h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
 					require.NoError(t, err)
 					before := srv.Requests()
@@ -80,7 +80,7 @@ func TestHoldStandsSlowWrites(t *testing.T) {
 				t.Run(fmt.Sprintf("T=%v tick=%v writes of 1 in %v free=%v", tc.timeout, tc.tick, part, free), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(tc.timeout/10), zktest.Latency(time.Millisecond))
-						c := kit.Connect(t, srv, within(tc.timeout, tc.tick))
+						c := kit.Connect(t, srv, kit.Within(tc.timeout, tc.tick))
 						m := locks.NewInterProcessMutex(c, "/l")
 						h, err := m.Acquire(t.Context())
 						require.NoError(t, err)
@@ -111,7 +111,7 @@ func TestSlowWritesGrantAFreeLock(t *testing.T) {
 		t.Run(fmt.Sprint("writes of 1 in ", part), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(400*time.Millisecond), zktest.Latency(time.Millisecond))
-				c := kit.Connect(t, srv, within(4*time.Second, 0))
+				c := kit.Connect(t, srv, kit.Within(4*time.Second, 0))
 				m := locks.NewInterProcessMutex(c, "/l")
 				time.Sleep(8 * time.Second)
 				for _, op := range []string{"multi", "create2", "createContainer"} {
@@ -137,7 +137,7 @@ func TestHoldStandsAPause(t *testing.T) {
 		for phase := range 60 {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(timeout/10), zktest.Latency(time.Millisecond))
-				c := kit.Connect(t, srv, within(timeout, 0))
+				c := kit.Connect(t, srv, kit.Within(timeout, 0))
 				h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
 				require.NoError(t, err)
 				time.Sleep(2*timeout + timeout*time.Duration(phase)/60)
@@ -167,7 +167,7 @@ func TestHoldStandsAnElection(t *testing.T) {
 		for phase := range phases {
 			synctest.Test(t, func(t *testing.T) {
 				cl := zktest.StartCluster(t, 3, zktest.InMemory(), zktest.Tick(timeout/10), zktest.SessionTimeouts(time.Second, time.Minute), zktest.Latency(time.Millisecond))
-				c := kit.Connect(t, &cl.Server, within(timeout, 0))
+				c := kit.Connect(t, &cl.Server, kit.Within(timeout, 0))
 				h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
 				require.NoError(t, err)
 				time.Sleep(2*timeout + timeout*time.Duration(phase)/phases)

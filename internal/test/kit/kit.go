@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/listeners"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
@@ -55,6 +56,23 @@ func Dial(t testing.TB, cfg framework.Config) *framework.Client {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
+}
+
+// Within is the change of a configuration that sets the session timeout, and states the
+// servers' tick if it is not 0.
+func Within(timeout, tick time.Duration) func(*framework.Config) {
+	return func(cfg *framework.Config) { cfg.SessionTimeout, cfg.ServerTick = timeout, tick }
+}
+
+// ByServer is the change of a configuration that has the server prove the session.
+func ByServer(cfg *framework.Config) { cfg.SessionLease = framework.LeaseByServer }
+
+// CountStates counts the states of a client from now on, the present one included. It is
+// read in a bubble in which nothing else goes on.
+func CountStates(c *framework.Client) *int {
+	n := new(int)
+	c.States().Listen(func(listeners.State) { *n++ })
+	return n
 }
 
 // Logged is the change of a configuration that has a client log from a level on, and

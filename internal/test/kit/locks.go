@@ -118,9 +118,6 @@ func (l downgrade) TryAcquire(ctx context.Context, _ time.Duration) (*locks.Hold
 	return l.Acquire(ctx)
 }
 
-// ByServer is the change of a configuration that has the server prove the session.
-func ByServer(cfg *framework.Config) { cfg.SessionLease = framework.LeaseByServer }
-
 // Latency is what a message takes each way where RoundTrips counts.
 const Latency = 5 * time.Millisecond
 

@@ -1,0 +1,106 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/internal/transport"
+	"github.com/paddock-zk/paddock/internal/wire"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// coreOf is a client that has nothing but its session, and how it makes parents.
+type coreOf struct {
+	Core
+	s      *Session
+	parent func(full string) wire.MultiOp
+}
+
+func (c coreOf) Session() *Session               { return c.s }
+func (c coreOf) Parent(full string) wire.MultiOp { return c.parent(full) }
+
+func creationBelow(parent string, size int) *transport.Call {
+	acl := []wire.ACL{{Perms: 31, Scheme: "world", ID: "anyone"}}
+	return transport.NewCall(wire.OpCreate2, &wire.CreateRequest{Path: parent + "/n", Data: make([]byte, size), ACL: acl, Flags: wire.FlagEphemeralSequence})
+}
+
+// Requests of one moment leave together, save those that are large.
+func TestCreateJointly(t *testing.T) {
+	for name, tc := range map[string]struct{ size, batches int }{
+		"small": {10, 1},
+		"large": {transport.MostJointSize, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(1e6))
+				s, c := opened(t, srv)
+				core := coreOf{s: s, parent: func(full string) wire.MultiOp {
+					return wire.MultiOp{Op: wire.OpCreateContainer, Request: &wire.CreateRequest{Path: full, ACL: []wire.ACL{{Perms: 31, Scheme: "world", ID: "anyone"}}, Flags: wire.FlagContainer}}
+				}}
+				for i := range 20 {
+					created := transport.NewCall(wire.OpCreate2, &wire.CreateRequest{Path: fmt.Sprint("/", i), ACL: []wire.ACL{{Perms: 31, Scheme: "world", ID: "anyone"}}})
+					require.NoError(t, s.Send(t.Context(), c, created))
+					require.NoError(t, s.Await(t.Context(), c, created, true))
+				}
+				batches, _, _ := s.transport.Batched()
+				var wg sync.WaitGroup
+				for i := range 20 {
+					wg.Go(func() {
+						parent := fmt.Sprint("/", i)
+						create, list := creationBelow(parent, tc.size), NewList(parent)
+						if !assert.NoError(t, CreateJointly(t.Context(), core, c, parent, true, create, list)) {
+							return
+						}
+						assert.NoError(t, s.Await(t.Context(), c, create, true))
+						names, err := List(t.Context(), s, c, list)
+						assert.NoError(t, err)
+						assert.Len(t, names.Strings(), 1, "the list shows what was created")
+						var made wire.Create2Response
+						assert.NoError(t, create.Decode(&made))
+						deletion := transport.NewCall(wire.OpDelete, &wire.PathVersionRequest{Path: made.Path, Version: -1})
+						assert.NoError(t, DeleteJointly(s, c, made.Path, deletion))
+						assert.NoError(t, s.Await(t.Context(), c, deletion, true))
+					})
+				}
+				wg.Wait()
+				after, _, _ := s.transport.Batched()
+				assert.GreaterOrEqual(t, int(after-batches), tc.batches)
+				assert.Zero(t, s.window.used)
+				assert.Empty(t, srv.Ephemerals(0))
+			})
+		})
+	}
+}
+
+// A function of the user's that panics takes no slot with it, and nothing was sent.
+func TestCreateJointlyWithAParentThatPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(1e6))
+		s, c := opened(t, srv)
+		core := coreOf{s: s, parent: func(string) wire.MultiOp { panic("mine") }}
+		// While a joint request is under way the next one does not leave alone.
+		created(t.Context(), t, s, "/gone")
+		under := transport.NewCall(wire.OpDelete, &wire.PathVersionRequest{Path: "/gone", Version: -1})
+		require.NoError(t, DeleteJointly(s, c, "/gone", under))
+		assert.PanicsWithValue(t, "mine", func() {
+			_ = CreateJointly(t.Context(), core, c, "/none", true, creationBelow("/none", 0), NewList("/none"))
+		})
+		require.NoError(t, s.Await(t.Context(), c, under, true))
+		synctest.Wait()
+		assert.Zero(t, s.window.used)
+		assert.Equal(t, 1, srv.Requests()["create2"], "the node that was there before")
+
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		s.window.take(s.window.most())
+		err := CreateJointly(ctx, core, c, "/none", true, creationBelow("/none", 0), NewList("/none"))
+		require.ErrorIs(t, err, context.Canceled, "there is no slot for it")
+		s.window.Leave(s.window.most())
+	})
+}

@@ -1,0 +1,82 @@
+package session
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/internal/transport"
+	"github.com/paddock-zk/paddock/listeners"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// Close is one for all who call it. What waits for the end of the session is done only if
+// the servers know of it.
+func TestClose(t *testing.T) {
+	for name, tc := range map[string]struct {
+		cutOff bool
+		want   error
+	}{"told": {false, nil}, "not told": {true, transport.ErrNotTold}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory())
+				s, _ := opened(t, srv)
+				id, gone := s.ID(), 0
+				created(t.Context(), t, s, "/a")
+				s.WhenGone(id, func() { gone++ })
+				if tc.cutOff {
+					srv.Refuse()
+					srv.DisconnectAll()
+				}
+				errs := make(chan error, 3)
+				for range cap(errs) {
+					go func() { errs <- s.Close() }()
+				}
+				for range cap(errs) {
+					require.ErrorIs(t, <-errs, tc.want)
+				}
+				require.ErrorIs(t, s.Close(), tc.want)
+				assert.Equal(t, tc.want == nil, gone == 1)
+				assert.Equal(t, tc.want != nil, len(srv.Ephemerals(id)) > 0)
+				assert.Zero(t, s.ID())
+				assert.Equal(t, listeners.Lost, s.State())
+				<-s.Done()
+			})
+		})
+	}
+}
+
+// A listener that panics is reported to the others, and the session goes on.
+func TestReport(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := opened(t, zktest.Start(t, zktest.InMemory()))
+		var told []error
+		s.Errors().Listen(func(error) { panic("in an error listener") })
+		s.Errors().Listen(func(err error) { told = append(told, err) })
+		s.States().Listen(func(listeners.State) { panic("mine") })
+		synctest.Wait()
+		errOther := errors.New("another")
+		s.Report(errOther)
+		synctest.Wait()
+		require.Len(t, told, 2)
+		var panicked *PanicError
+		require.ErrorAs(t, told[0], &panicked)
+		assert.Equal(t, "mine", panicked.Value)
+		assert.EqualError(t, panicked, "listener panicked: mine")
+		assert.Equal(t, errOther, told[1])
+	})
+}
+
+// What a session is granted may be less than what it asks for.
+func TestTimeoutAsGranted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.SessionTimeouts(time.Second, 4*time.Second))
+		s, c := opened(t, srv)
+		assert.Equal(t, 4*time.Second, s.Timeout())
+		assert.Equal(t, c.Session(), s.ID())
+	})
+}
