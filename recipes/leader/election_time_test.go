@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -240,29 +239,6 @@ func TestTheNextLeaderAfterAFault(t *testing.T) {
 	}
 }
 
-// A write of a term that is over is refused.
-func TestATransactionOfATermThatIsOver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory())
-		c := kit.Connect(t, srv)
-		term, err := leader.NewLatch(c, "/e").Await(t.Context())
-		require.NoError(t, err)
-		tx := term.Transaction()
-		tx.Create("/written", nil, framework.Persistent)
-		_, err = tx.Commit(t.Context())
-		require.NoError(t, err)
-		tx = term.Transaction()
-		require.NoError(t, kit.Connect(t, srv).Delete(t.Context(), term.Path(), framework.AnyVersion))
-		tx.Create("/late", nil, framework.Persistent)
-		_, err = tx.Commit(t.Context())
-		require.ErrorIs(t, err, locks.ErrFenced)
-		there, _, err := c.Exists(t.Context(), "/late")
-		require.NoError(t, err)
-		assert.False(t, there)
-		require.ErrorIs(t, term.Release(), locks.ErrLockLost)
-	})
-}
-
 // A candidate that gives up leaves nothing, wherever the creation of its node had come.
 func TestGivingUpToStand(t *testing.T) {
 	for _, fault := range []struct {
@@ -321,56 +297,6 @@ func TestNoAuth(t *testing.T) {
 		assert.Contains(t, err.Error(), "await leadership /e")
 		err = stand(c).Run(t.Context(), func(context.Context, *leader.Term) error { return nil })
 		require.ErrorIs(t, err, framework.ErrNoAuth)
-	})
-}
-
-// A suspended connection leaves the term uncertain, unless it is to end it.
-func TestASuspendedConnection(t *testing.T) {
-	both(t, func(t *testing.T, stand func(*framework.Client, ...leader.Option) candidate, _ string) {
-		srv := zktest.Start(t, zktest.InMemory())
-		keeps, err := stand(kit.Connect(t, srv)).Await(t.Context())
-		require.NoError(t, err)
-		ends, err := leader.NewLatch(kit.Connect(t, srv), "/other", leader.EndOnSuspended()).Await(t.Context())
-		require.NoError(t, err)
-		srv.Refuse()
-		srv.DisconnectAll()
-		time.Sleep(time.Second)
-		assert.Equal(t, locks.Uncertain, keeps.State())
-		require.NoError(t, keeps.Context().Err())
-		assert.Equal(t, locks.Uncertain, ends.State())
-		require.ErrorIs(t, context.Cause(ends.Context()), leader.ErrSteppedDown)
-		require.ErrorIs(t, context.Cause(ends.Context()), framework.ErrNotConnected)
-		srv.Accept()
-		time.Sleep(time.Second)
-		assert.Equal(t, locks.Held, keeps.State())
-		assert.Equal(t, locks.Held, ends.State(), "the node stays until the work has ended")
-		require.Error(t, ends.Context().Err())
-		require.NoError(t, ends.Release())
-		require.NoError(t, keeps.Release())
-	})
-}
-
-// A lock that is held under a term does not keep the term's context.
-func TestALockUnderATerm(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory())
-		c := kit.Connect(t, srv)
-		term, err := leader.NewLatch(c, "/e").Await(t.Context())
-		require.NoError(t, err)
-		hold, err := locks.NewInterProcessMutex(c, "/l").Acquire(term.Context())
-		require.NoError(t, err)
-		next := stands(t.Context(), t, leader.NewLatch(kit.Connect(t, srv), "/e"))
-		time.Sleep(time.Second)
-		// The reply comes late, so that the next leader begins before Release returns.
-		srv.On(zktest.Match{Session: c.SessionID(), Op: "delete", Nth: 1}, zktest.CutAfter())
-		released := make(chan error, 1)
-		go func() { released <- term.Release() }()
-		second := <-next
-		require.ErrorIs(t, context.Cause(term.Context()), locks.ErrReleased)
-		require.Error(t, hold.Context().Err())
-		require.NoError(t, <-released)
-		require.NoError(t, second.Release())
-		require.NoError(t, hold.Release())
 	})
 }
 
@@ -495,79 +421,5 @@ func TestTermsThroughFaults(t *testing.T) {
 		wg.Wait()
 		time.Sleep(time.Minute)
 		kit.NothingLeft(t, srv)
-	})
-}
-
-// Every call says what is wrong with a bad candidate, and sends nothing.
-func TestBadCandidates(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory())
-		c := kit.Connect(t, srv)
-		for want, latch := range map[string]*leader.Latch{
-			"no client":              leader.NewLatch(nil, "/e"),
-			"the root belongs":       leader.NewLatch(c, "/"),
-			"path":                   leader.NewLatch(c, "relative"),
-			"option is nil":          leader.NewLatch(c, "/e", nil),
-			"ID is empty":            leader.NewLatch(c, "/e", leader.ID("")),
-			"not UTF-8":              leader.NewLatch(c, "/e", leader.ID("\xff")),
-			"ReleaseWait is -1s":     leader.NewLatch(c, "/e", leader.ReleaseWait(-time.Second)),
-			"Grace is 0s":            leader.NewLatch(c, "/e", leader.Grace(0)),
-			"zero policy":            leader.NewLatch(c, "/e", leader.BackOff(zeroPolicy)),
-			"no check":               leader.NewLatch(c, "/e", leader.HealthCheck(time.Second, nil)),
-			"called every 0s":        leader.NewLatch(c, "/e", leader.HealthCheck(0, func(context.Context) error { return nil })),
-			"NewLatch or NewSelecto": new(leader.Latch),
-		} {
-			var errs []error
-			_, err := latch.Await(t.Context())
-			errs = append(errs, err)
-			_, err = latch.Participants(t.Context())
-			errs = append(errs, err, latch.Run(t.Context(), func(context.Context, *leader.Term) error { return nil }))
-			for _, err = range latch.Terms(t.Context()) {
-				errs = append(errs, err)
-			}
-			for _, err = range latch.Observe(t.Context()) {
-				errs = append(errs, err)
-			}
-			assert.Len(t, errs, 5, want)
-			for _, err := range errs {
-				require.ErrorIs(t, err, locks.ErrInvalidLock, want)
-				assert.Contains(t, err.Error(), want)
-			}
-		}
-		latch := leader.NewLatch(c, "/e")
-		require.ErrorIs(t, latch.Run(t.Context(), nil), framework.ErrInvalidArgument)
-		_, err := latch.Await(nil) //nolint:staticcheck // what nil does
-		require.ErrorIs(t, err, framework.ErrNilContext)
-		require.ErrorIs(t, latch.Run(nil, func(context.Context, *leader.Term) error { return nil }), framework.ErrNilContext) //nolint:staticcheck // what nil does
-		for _, err := range latch.Observe(nil) {                                                                              //nolint:staticcheck // what nil does
-			require.ErrorIs(t, err, framework.ErrNilContext)
-		}
-		assert.Zero(t, srv.Requests()["create2"])
-	})
-}
-
-// A Term that is none is over.
-func TestZeroTerm(t *testing.T) {
-	for _, term := range []*leader.Term{nil, {}} {
-		assert.Equal(t, locks.Released, term.State())
-		require.ErrorIs(t, term.Err(), locks.ErrReleased)
-		require.ErrorIs(t, term.Release(), locks.ErrReleased)
-		require.Error(t, term.Context().Err())
-		assert.Zero(t, term.Number())
-		assert.Empty(t, term.Path())
-		assert.Equal(t, "term 0x0 RELEASED", term.String())
-		term.GiveWay(time.Second)
-		_, err := term.Transaction().Commit(t.Context())
-		require.ErrorIs(t, err, locks.ErrReleased)
-	}
-}
-
-// Two candidates of one process have ids of their own.
-func TestDefaultIDs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := kit.Connect(t, zktest.Start(t, zktest.InMemory()))
-		a, b := leader.NewLatch(c, "/e").ID(), leader.NewLatch(c, "/e").ID()
-		assert.NotEqual(t, a, b)
-		assert.Equal(t, a[:strings.LastIndexByte(a, '-')], b[:strings.LastIndexByte(b, '-')], "host and process")
 	})
 }

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-
-	"github.com/paddock-zk/paddock/recipes/locks"
 )
 
 func TestErrorsSayWhatHappened(t *testing.T) {
@@ -28,13 +26,4 @@ func TestObservationsAreReadable(t *testing.T) {
 	assert.Equal(t, "nobody leads", Observation{Known: true}.String())
 	assert.Equal(t, "ann leads with /app/latch-1 of session 0x2a", Observation{Known: true, Leader: &leads}.String())
 	assert.Equal(t, "bob stands with /app/latch-2 of session 0x2b", waits.String())
-}
-
-func TestReleaseWaitIsNotNegative(t *testing.T) {
-	_, err := optionsOf([]Option{ReleaseWait(-time.Second)})
-	assert.ErrorIs(t, err, locks.ErrInvalidLock)
-	assert.ErrorContains(t, err, "ReleaseWait is -1s")
-	opts, err := optionsOf([]Option{ReleaseWait(0)})
-	assert.NoError(t, err)
-	assert.Zero(t, opts.releaseWait)
 }

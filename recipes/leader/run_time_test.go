@@ -22,11 +22,6 @@ import (
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
-var (
-	zeroPolicy retry.Policy
-	errWork    = errors.New("work failed")
-)
-
 // reports gathers what a client tells its error listeners.
 type reports struct {
 	mu  sync.Mutex

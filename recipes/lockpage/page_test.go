@@ -158,120 +158,6 @@ func TestPageRefusesWhatIsWrong(t *testing.T) {
 
 var token = regexp.MustCompile(`name="token" value="([0-9a-f]{64})"`)
 
-func TestBreakOnThePage(t *testing.T) {
-	srv := zktest.Start(t)
-	c := kit.Connect(t, srv)
-	lock := locks.NewInterProcessMutex(kit.Connect(t, srv), "/l")
-	h := kit.Hold(t, lock)
-	admin := func(r *http.Request) bool { return r.Header.Get("X-User") != "guest" }
-	s := serve(t, lockpage.Handler(c, lockpage.AllowBreak(admin)))
-	_, body := s.get("?path=/l")
-	found := token.FindStringSubmatch(body)
-	require.NotNil(t, found, body)
-	form := func(change ...string) url.Values {
-		v := url.Values{"path": {"/l"}, "node": {h.Path()}, "token": {found[1]}}
-		for i := 0; i < len(change); i += 2 {
-			v.Set(change[i], change[i+1])
-		}
-		return v
-	}
-	for name, tc := range map[string]struct {
-		form   url.Values
-		change func(*http.Request)
-		want   int
-	}{
-		"no token":         {form("token", ""), nil, 403},
-		"another token":    {form("token", strings.Repeat("0", 64)), nil, 403},
-		"without a cookie": {form(), func(r *http.Request) { r.Host = "localhost" }, 403}, // for which there is none
-		"another site":     {form(), func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }, 403},
-		"another origin":   {form(), func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") }, 403},
-		"not allowed":      {form(), func(r *http.Request) { r.Header.Set("X-User", "guest") }, 403},
-		"another node":     {form("node", "/other"), nil, 404},
-		"another lock":     {form("path", "/none"), nil, 404},
-		"no path":          {form("path", "l"), nil, 400},
-	} {
-		t.Run(name, func(t *testing.T) {
-			change := []func(*http.Request){}
-			if tc.change != nil {
-				change = append(change, tc.change)
-			}
-			status, _ := s.post(tc.form, change...)
-			assert.Equal(t, tc.want, status)
-			assert.Equal(t, locks.Held, h.State(), "nothing was deleted")
-		})
-	}
-	status, body := s.post(form())
-	assert.Equal(t, http.StatusOK, status, "behind the redirection")
-	assert.Contains(t, body, "Deleted: <code>"+h.Path())
-	<-h.Context().Done()
-	require.ErrorIs(t, h.Err(), locks.ErrLockLost)
-
-	only := serve(t, lockpage.Handler(c))
-	status, _ = only.post(form())
-	assert.Equal(t, 403, status, "it only reads")
-	nobody := serve(t, lockpage.Handler(c, lockpage.AllowBreak(nil)))
-	status, _ = nobody.post(form())
-	assert.Equal(t, 403, status)
-}
-
-// A program breaks a lease of a semaphore and is answered in JSON. What the servers refuse
-// is told with the status for it.
-func TestBreakByAProgram(t *testing.T) {
-	srv := zktest.Start(t)
-	h := kit.Hold(t, locks.NewInterProcessSemaphore(kit.Connect(t, srv), "/s", 2))
-	s := serve(t, lockpage.Handler(kit.Connect(t, srv), lockpage.AllowBreak(func(*http.Request) bool { return true })))
-	_, body := s.get("?path=/s&leases=2")
-	found := token.FindStringSubmatch(body)
-	require.NotNil(t, found, body)
-	form := url.Values{"path": {"/s"}, "leases": {"2"}, "node": {h.Path()}, "token": {found[1]}}
-	asJSON := func(r *http.Request) { r.Header.Set("Accept", "application/json") }
-
-	status, body := s.post(form, func(r *http.Request) {
-		r.Body, r.ContentLength = io.NopCloser(strings.NewReader("path=%zz")), 8
-	})
-	assert.Equal(t, 400, status, body)
-
-	refuse := srv.On(zktest.Match{Op: "delete", Path: h.Path()}, zktest.Fail(-102))
-	status, body = s.post(form, asJSON)
-	refuse.Remove()
-	assert.Equal(t, 403, status, body)
-	assert.Equal(t, locks.Held, h.State(), "nothing was deleted")
-
-	status, body = s.post(form, asJSON)
-	assert.Equal(t, 200, status)
-	assert.JSONEq(t, `{"deleted":"`+h.Path()+`"}`, body)
-	<-h.Context().Done()
-	require.ErrorIs(t, h.Err(), locks.ErrLockLost)
-
-	again := kit.Hold(t, locks.NewInterProcessSemaphore(kit.Connect(t, srv), "/s", 2))
-	form.Set("node", again.Path())
-	status, body = s.post(form)
-	assert.Equal(t, 200, status)
-	assert.Contains(t, body, "Deleted: <code>"+again.Path(), "the page is that of the same semaphore")
-}
-
-func TestProbes(t *testing.T) {
-	srv := zktest.Start(t)
-	c, err := framework.Connect(t.Context(), framework.Config{ConnectString: srv.ConnectString()})
-	require.NoError(t, err)
-	ask := func(h http.Handler) int {
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
-		return w.Code
-	}
-	ready, live := lockpage.Ready(c), lockpage.Live(c)
-	assert.Equal(t, []int{200, 200}, []int{ask(ready), ask(live)})
-	require.NoError(t, srv.Stop())
-	require.Eventually(t, func() bool { return ask(ready) == 503 }, 10*time.Second, time.Millisecond)
-	assert.Equal(t, 200, ask(live), "to restart the process would mend nothing")
-	status, _ := serve(t, lockpage.Handler(c)).get("")
-	assert.Equal(t, 200, status, "it shows what it knows")
-	require.NoError(t, srv.Restart())
-	require.Eventually(t, func() bool { return ask(ready) == 200 }, 10*time.Second, time.Millisecond)
-	require.NoError(t, c.Close())
-	assert.Equal(t, []int{503, 503}, []int{ask(ready), ask(live)})
-}
-
 // many are the holds and the waiters of a client that has ten thousand of each.
 func many(t testing.TB, c *framework.Client, n int) (release func()) {
 	ctx, cancel := context.WithCancel(t.Context())
@@ -298,9 +184,7 @@ func many(t testing.TB, c *framework.Client, n int) (release func()) {
 // BenchmarkPage renders pages of a client with 10,000 holds and 10,000 waiters.
 func BenchmarkPage(b *testing.B) {
 	srv := zktest.Start(b)
-	c, err := framework.Connect(b.Context(), framework.Config{ConnectString: srv.ConnectString(), SessionTimeout: 40 * time.Second})
-	require.NoError(b, err)
-	defer func() { require.NoError(b, c.Close()) }()
+	c := kit.Connect(b, srv, kit.Within(40*time.Second, 0))
 	defer many(b, c, 10_000)()
 	for name, query := range map[string]string{"html": "/", "last page": "/?holds=100", "json": "/?format=json"} {
 		b.Run(name, func(b *testing.B) {

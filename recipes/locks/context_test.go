@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -165,10 +165,7 @@ func TestContextIsMadeOnce(t *testing.T) {
 // A re-entry that asks for no context takes one allocation: the hold.
 func TestReentryTakesOneAllocation(t *testing.T) {
 	srv := zktest.Start(t)
-	c, err := framework.Connect(t.Context(), framework.Config{ConnectString: srv.ConnectString()})
-	require.NoError(t, err)
-	defer func() { require.NoError(t, c.Close()) }()
-	m := locks.NewInterProcessMutex(c, "/l")
+	m := locks.NewInterProcessMutex(kit.Connect(t, srv), "/l")
 	outer, err := m.Acquire(t.Context())
 	require.NoError(t, err)
 	ctx := outer.Context()

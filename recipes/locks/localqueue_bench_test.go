@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -19,12 +19,7 @@ func BenchmarkLocalHandover(b *testing.B) {
 		for _, n := range []int{2, 8, 10_000} {
 			b.Run(fmt.Sprintf("bound=%d/goroutines=%d", bound, n), func(b *testing.B) {
 				srv := zktest.Start(b)
-				c, err := framework.Connect(b.Context(), framework.Config{ConnectString: srv.ConnectString()})
-				if err != nil {
-					b.Fatal(err)
-				}
-				defer c.Close()
-				m := locks.NewInterProcessMutex(c, "/l", locks.LocalHandovers(bound))
+				m := locks.NewInterProcessMutex(kit.Connect(b, srv), "/l", locks.LocalHandovers(bound))
 				left := new(atomic.Int64)
 				left.Store(int64(b.N))
 				b.ResetTimer()
@@ -52,12 +47,7 @@ func BenchmarkLocalHandover(b *testing.B) {
 // BenchmarkLocalWaiter shows what a goroutine takes that waits in the local queue.
 func BenchmarkLocalWaiter(b *testing.B) {
 	srv := zktest.Start(b)
-	c, err := framework.Connect(b.Context(), framework.Config{ConnectString: srv.ConnectString()})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer c.Close()
-	m := locks.NewInterProcessMutex(c, "/l")
+	m := locks.NewInterProcessMutex(kit.Connect(b, srv), "/l")
 	for b.Loop() {
 		const n = 10_000
 		h, err := m.Acquire(b.Context())

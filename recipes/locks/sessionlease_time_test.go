@@ -186,15 +186,7 @@ var manyHolds = flag.Int("holds", 1_000, "how many holds TestManyHoldsAreLost lo
 func holdMany(t *testing.T, give func(srv *zktest.Server, c *framework.Client)) (least time.Duration) {
 	t.Helper()
 	srv := zktest.Start(t)
-	dial := func(timeout time.Duration) *framework.Client {
-		c, err := framework.Connect(t.Context(), framework.Config{
-			ConnectString: srv.ConnectString(), SessionTimeout: timeout,
-		})
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = c.Close() })
-		return c
-	}
-	c, other := dial(3*time.Second), dial(30*time.Second)
+	c, other := kit.Connect(t, srv, kit.Within(3*time.Second, 0)), kit.Connect(t, srv)
 	holds := make([]*locks.Hold, *manyHolds)
 	var acquiring sync.WaitGroup
 	for part := range 16 {
