@@ -85,25 +85,6 @@ func TestRefusedAccessSaysWhatIsMissing(t *testing.T) {
 	})
 }
 
-func TestCreateBelowAMissingChroot(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory())
-		for _, namespace := range []string{"", "n"} {
-			c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.ConnectString, cfg.Namespace = cfg.ConnectString+"/app", namespace })
-			for _, opts := range [][]framework.CreateOption{nil, {framework.Parents()}, {framework.Protected()}} {
-				_, err := c.Create(t.Context(), "/a", nil, framework.Persistent, opts...)
-				require.ErrorIs(t, err, framework.ErrNoNode)
-				require.ErrorContains(t, err, ": chroot /app: zk: node does not exist")
-			}
-		}
-		_, err := kit.Connect(t, srv).Create(t.Context(), "/app", nil, framework.Persistent)
-		require.NoError(t, err)
-		c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.ConnectString += "/app" })
-		_, err = c.Create(t.Context(), "/none/a", nil, framework.Persistent)
-		require.EqualError(t, err, "create /app/none/a: zk: node does not exist", "the chroot is there")
-	})
-}
-
 func TestNamespaceIsShownAsTyped(t *testing.T) {
 	for namespace, want := range map[string]string{
 		"/a/":  `invalid path: "/a/": it ends with a slash: write it without slashes around it, as in "app/jobs"`,
@@ -137,4 +118,18 @@ func TestServerInMemoryWithoutItsDialer(t *testing.T) {
 	_, err := framework.Connect(ctx, framework.Config{ConnectString: srv.ConnectString()})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	assert.ErrorContains(t, err, "set Config.DialContext to the server's DialContext")
+}
+
+func TestErrorsSayWhatTheyAreAbout(t *testing.T) {
+	for want, err := range map[string]error{
+		"operation 3 on /a: zk: node does not exist": &framework.TransactionError{Index: 3, Path: "/a", Err: framework.ErrNoNode},
+		"get /a: zk: node does not exist":            &framework.OpError{Op: "get", Path: "/a", Err: framework.ErrNoNode},
+		"config: Auth zk: node does not exist":       &framework.ConfigError{Field: "Auth", Err: framework.ErrNoNode},
+	} {
+		require.EqualError(t, err, want)
+		require.ErrorIs(t, err, framework.ErrNoNode)
+	}
+	assert.Equal(t, "NodeDeleted", framework.NodeDeleted.String())
+	assert.Equal(t, "EventType(0)", framework.EventType(0).String())
+	assert.Equal(t, "EventType(9)", framework.EventType(9).String())
 }

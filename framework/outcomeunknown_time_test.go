@@ -3,8 +3,6 @@ package framework_test
 import (
 	"context"
 	"errors"
-	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -178,32 +176,4 @@ func TestRepeatedByAClassifierOfTheCaller(t *testing.T) {
 			})
 		})
 	}
-}
-
-// The creation whose reply was lost is applied late: after the client has connected
-// again, and before its next write. So a list without a write before would not show the
-// node, and a sync is no write.
-func TestProtectedCreateSearchesBehindAWrite(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory())
-		other := kit.Connect(t, srv)
-		c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.Retry = retry.OneTime(time.Second) })
-		require.NoError(t, other.EnsurePath(t.Context(), "/p"))
-		var sent atomic.Value // the path in the request that was lost
-		srv.On(zktest.Match{Op: "create", Session: c.SessionID(), Func: func(r zktest.Request) bool {
-			return sent.CompareAndSwap(nil, r.Path)
-		}}, zktest.CutBefore())
-		var applied atomic.Bool
-		srv.On(zktest.Match{Session: c.SessionID(), Func: func(r zktest.Request) bool {
-			return (r.Op == "multi" || r.Op == "create") && sent.Load() != nil && applied.CompareAndSwap(false, true)
-		}}, zktest.Call(func(zktest.Request) {
-			_, err := other.Create(t.Context(), sent.Load().(string), nil, framework.PersistentSequential)
-			assert.NoError(t, err)
-		}))
-		path, err := c.Create(t.Context(), "/p/n-", nil, framework.PersistentSequential, framework.Protected())
-		require.NoError(t, err)
-		names, _, err := other.Children(t.Context(), "/p")
-		require.NoError(t, err)
-		assert.Equal(t, []string{strings.TrimPrefix(path, "/p/")}, names)
-	})
 }

@@ -90,25 +90,6 @@ func cutTwice(srv *zktest.Server, id int64, op string, fault zktest.Fault) {
 	srv.On(zktest.Match{Op: "multi", Session: id, Nth: 2}, zktest.CutAfter())
 }
 
-// Others have changed the nodes since. Commit still finds out, and returns no
-// result that is not of this transaction.
-func TestReceiptOfNodesThatHaveChanged(t *testing.T) {
-	withReceipts(t, func(t *testing.T, srv *zktest.Server, c, admin *framework.Client) {
-		id := c.SessionID()
-		srv.On(zktest.Match{Op: "multi", Session: id, Nth: 2}, zktest.CutAfter())
-		srv.On(zktest.Match{Op: "connect", Session: id, Nth: 1}, zktest.Call(func(zktest.Request) {
-			_, _ = admin.Set(context.Background(), "/app/a", []byte("2"), framework.AnyVersion)
-			_ = admin.Delete(context.Background(), "/app/b", framework.AnyVersion)
-		}))
-		results, err := bump(c).Commit(t.Context(), ofReceipts)
-		require.NoError(t, err)
-		assert.Equal(t, []framework.Result{{}, {Path: "/b"}}, results)
-		data, _, err := admin.Get(t.Context(), "/app/a")
-		require.NoError(t, err)
-		assert.Equal(t, "2", string(data), "not overwritten")
-	})
-}
-
 func TestReceiptWithoutAnAnswer(t *testing.T) {
 	for name, meddle := range map[string]func(srv *zktest.Server, c *framework.Client, cancel func()){
 		"cancelled": func(_ *zktest.Server, _ *framework.Client, cancel func()) { cancel() },
@@ -168,38 +149,5 @@ func TestReceiptRefused(t *testing.T) {
 		there, _, err := admin.Exists(t.Context(), "/app/made")
 		require.NoError(t, err)
 		assert.False(t, there, "checks alone need no receipt")
-	})
-}
-
-// What came after a lost reply is in the text alone.
-func TestTransactionSentAgainAndRefused(t *testing.T) {
-	withReceipts(t, func(t *testing.T, srv *zktest.Server, c, admin *framework.Client) {
-		id := c.SessionID()
-		srv.On(zktest.Match{Op: "multi", Session: id, Nth: 1}, zktest.CutAfter())
-		srv.On(zktest.Match{Op: "connect", Session: id, Nth: 1}, zktest.Call(func(zktest.Request) {
-			_, _ = admin.Set(context.Background(), "/app/a", []byte("2"), framework.AnyVersion)
-		}))
-		tx := c.Transaction()
-		tx.Set("/a", []byte("1"), 0)
-		_, err := tx.Commit(t.Context(), framework.Idempotent())
-		require.ErrorIs(t, err, framework.ErrOutcomeUnknown)
-		require.NotErrorIs(t, err, framework.ErrBadVersion)
-		var refused *framework.TransactionError
-		assert.NotErrorAs(t, err, &refused)
-		assert.Contains(t, err.Error(), "outcome unknown: sent again, it was refused: operation 0 on /app/a: ")
-	})
-}
-
-// What may not be read tells nothing.
-func TestTransactionThatMayNotBeReadBack(t *testing.T) {
-	withReceipts(t, func(t *testing.T, srv *zktest.Server, c, admin *framework.Client) {
-		_, err := admin.SetACL(t.Context(), "/app/a", zk.WorldACL(zk.PermWrite), framework.AnyVersion)
-		require.NoError(t, err)
-		srv.On(zktest.Match{Op: "multi", Session: c.SessionID(), Nth: 1}, zktest.CutAfter())
-		tx := c.Transaction()
-		tx.Set("/a", []byte("1"), 0)
-		_, err = tx.Commit(t.Context(), framework.Idempotent())
-		require.ErrorIs(t, err, framework.ErrOutcomeUnknown)
-		require.NotErrorIs(t, err, framework.ErrNoAuth)
 	})
 }

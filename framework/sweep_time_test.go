@@ -295,17 +295,3 @@ func (s swept) judge(t *testing.T, hit, done bool, err error, kind string, once 
 		}
 	}
 }
-
-func TestErrorsSayWhatTheyAreAbout(t *testing.T) {
-	for want, err := range map[string]error{
-		"operation 3 on /a: zk: node does not exist": &framework.TransactionError{Index: 3, Path: "/a", Err: framework.ErrNoNode},
-		"get /a: zk: node does not exist":            &framework.OpError{Op: "get", Path: "/a", Err: framework.ErrNoNode},
-		"config: Auth zk: node does not exist":       &framework.ConfigError{Field: "Auth", Err: framework.ErrNoNode},
-	} {
-		require.EqualError(t, err, want)
-		require.ErrorIs(t, err, framework.ErrNoNode)
-	}
-	assert.Equal(t, "NodeDeleted", framework.NodeDeleted.String())
-	assert.Equal(t, "EventType(0)", framework.EventType(0).String())
-	assert.Equal(t, "EventType(9)", framework.EventType(9).String())
-}

@@ -3,6 +3,7 @@ package framework_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -237,22 +238,125 @@ func TestCallsDuringClose(t *testing.T) {
 	})
 }
 
-// A call that waits for a connection ends with the client.
-func TestWaitForAConnectionEndsWithTheClient(t *testing.T) {
+func TestBlockUntilConnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.CloseTimeout = time.Second })
 		require.NoError(t, srv.Stop())
-		failed := make(chan error, 1)
-		go func() {
-			_, _, err := c.Get(t.Context(), "/")
-			failed <- err
-		}()
-		time.Sleep(time.Second)
+		c, err := framework.Start(kit.Config(srv))
+		require.NoError(t, err)
+		defer func() { _ = c.Close() }()
+		block := func(limit time.Duration) error {
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			return c.BlockUntilConnected(ctx)
+		}
 		began := time.Now()
-		go func() { _ = c.Close() }()
-		require.ErrorIs(t, <-failed, framework.ErrClosed)
-		assert.Zero(t, time.Since(began))
-		time.Sleep(time.Minute)
+		err = block(10 * time.Second)
+		require.ErrorIs(t, err, context.DeadlineExceeded, "never connected")
+		require.ErrorIs(t, err, framework.ErrNotConnected)
+		assert.Equal(t, 10*time.Second, time.Since(began))
+
+		cause := errors.New("interrupted")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Second, func() { cancel(cause) })
+		err = c.BlockUntilConnected(ctx)
+		require.ErrorIs(t, err, context.Canceled)
+		require.NotErrorIs(t, err, cause)
+		require.ErrorContains(t, err, "(cause: interrupted)")
+
+		time.AfterFunc(time.Second, func() { _ = srv.Restart() })
+		require.NoError(t, block(time.Minute), "the first connection")
+		began = time.Now()
+		for range 100 { // while connected
+			require.NoError(t, block(time.Minute))
+			_, _, err := c.Exists(t.Context(), "/")
+			require.NoError(t, err, "it can be used at once")
+		}
+		assert.Equal(t, began, time.Now())
+
+		next := states(t, c)
+		next(connected)
+		require.NoError(t, srv.Stop())
+		next(suspended)
+		time.AfterFunc(5*time.Second, func() { _ = srv.Restart() })
+		require.NoError(t, block(time.Minute), "the next connection")
+		next(reconnected)
+
+		require.NoError(t, srv.Stop())
+		next(suspended)
+		time.AfterFunc(time.Second, func() { _ = c.Close() })
+		require.ErrorIs(t, block(time.Minute), framework.ErrClosed)
+	})
+}
+
+func TestStatesThroughTwoOutages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := kit.Connect(t, srv)
+		_, err := c.Create(t.Context(), "/a", []byte("x"), framework.Persistent)
+		require.NoError(t, err)
+		next := states(t, c)
+		next(connected)
+		for range 2 {
+			require.NoError(t, srv.Stop())
+			next(suspended, lost)
+			require.NoError(t, srv.Restart())
+			next(reconnected)
+			data, _, err := c.Get(t.Context(), "/a")
+			require.NoError(t, err)
+			assert.Equal(t, "x", string(data), "data survives")
+			time.Sleep(time.Hour)
+			assert.Equal(t, reconnected, c.State(), "once, and nothing more")
+		}
+	})
+}
+
+// LOST can come earlier than the servers could end the session, never later.
+func TestLostAfter(t *testing.T) {
+	for after, want := range map[time.Duration]time.Duration{0: 30 * time.Second, 9 * time.Second: 9 * time.Second, time.Hour: 30 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Start(t, zktest.InMemory())
+			c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.LostAfter = after })
+			_, err := c.Create(t.Context(), "/e", nil, framework.Ephemeral)
+			require.NoError(t, err)
+			next := states(t, c)
+			next(connected)
+			id := c.SessionID()
+			for range 3 { // short outages do not add up
+				require.NoError(t, srv.Stop())
+				next(suspended)
+				time.Sleep(6 * time.Second)
+				require.NoError(t, srv.Restart())
+				next(reconnected)
+				assert.Equal(t, id, c.SessionID())
+				time.Sleep(2 * time.Second)
+			}
+			require.NoError(t, srv.Stop())
+			next(suspended)
+			down := time.Now()
+			next(lost)
+			assert.InDelta(t, want, time.Since(down), float64(2500*time.Millisecond))
+			assert.LessOrEqual(t, time.Since(down), want)
+			require.NoError(t, srv.Restart())
+			next(reconnected)
+			there, _, err := c.Exists(t.Context(), "/e")
+			require.NoError(t, err)
+			assert.False(t, there, "the old session is closed where it is found again")
+		})
+	}
+}
+
+// The first panic of a listener of errors must not be the cause of the next.
+func TestErrorListenerThatPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := kit.Connect(t, srv)
+		var times atomic.Int32
+		c.Errors().Listen(func(error) { times.Add(1); panic(errors.New("here as well")) })
+		c.States().Listen(func(s listeners.State) { panic(s) })
+		synctest.Wait()
+		require.NoError(t, srv.Disconnect(c.SessionID()))
+		time.Sleep(time.Second)
+		assert.Equal(t, int32(3), times.Load(), "CONNECTED, SUSPENDED, RECONNECTED")
 	})
 }

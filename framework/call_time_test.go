@@ -12,6 +12,7 @@ import (
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/test/kit"
+	"github.com/paddock-zk/paddock/listeners"
 	"github.com/paddock-zk/paddock/retry"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -99,5 +100,120 @@ func TestTextsOfCallsThatEndWithTheirContext(t *testing.T) {
 		err = within(15 * time.Second)
 		require.ErrorIs(t, err, framework.ErrNotConnected)
 		assert.Regexp(t, `^get /x: retry: context deadline exceeded after 2 attempts in 15s: not connected for 4\.\d*s: 127[0-9.:]*: dial mem 127[0-9.:]*: connect: connection refused$`, err.Error())
+	})
+}
+
+// Servers bound the requests that are on their way. Calls beyond that wait for
+// their turn, and end with their context and with the client.
+func TestCallsWaitForTheirTurn(t *testing.T) {
+	const most = 4096
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := kit.Connect(t, srv)
+		srv.Freeze()
+		get := func(ctx context.Context) <-chan error {
+			failed := make(chan error, 1)
+			go func() {
+				_, _, err := c.Get(ctx, "/")
+				failed <- err
+			}()
+			return failed
+		}
+		var sent []<-chan error
+		for range most {
+			sent = append(sent, get(t.Context()))
+		}
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, <-get(ctx), context.DeadlineExceeded, "no turn in time")
+		later := get(t.Context())
+		created := make(chan error, 1)
+		go func() {
+			_, err := c.Create(ctx, "/a", nil, framework.Persistent)
+			created <- err
+		}()
+		err := <-created
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NotErrorIs(t, err, framework.ErrOutcomeUnknown, "it was not sent")
+		srv.Thaw()
+		for _, failed := range append(sent, later) {
+			require.NoError(t, <-failed)
+		}
+		assert.Equal(t, most+1, srv.Requests()["getData"])
+
+		srv.Freeze()
+		sent = sent[:0]
+		for range most + 1 {
+			sent = append(sent, get(t.Context()))
+		}
+		synctest.Wait()
+		go func() { _ = c.Close() }()
+		for _, failed := range sent {
+			require.ErrorIs(t, <-failed, framework.ErrClosed)
+		}
+		srv.Thaw()
+	})
+}
+
+// A call that waits for a connection goes on as soon as there is one.
+func TestCallsGoOnAtOnceWhenConnected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		require.NoError(t, srv.Stop())
+		c, err := framework.Start(kit.Config(srv, func(cfg *framework.Config) {
+			cfg.ConnectTimeout, cfg.Retry = time.Hour, retry.NTimes(1, time.Hour)
+		}))
+		require.NoError(t, err)
+		defer func() { _ = c.Close() }()
+		began := time.Now()
+		time.AfterFunc(time.Minute, func() { _ = srv.Restart() })
+		require.NoError(t, c.EnsurePath(t.Context(), "/a/b/c"))
+		assert.Less(t, time.Since(began), time.Minute+2*time.Second)
+		states(t, c)(connected) // and no other state before it
+	})
+}
+
+func TestCallsFromAListener(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := kit.Connect(t, srv)
+		done := make(chan error, 10)
+		c.States().Listen(func(s listeners.State) {
+			if s != reconnected {
+				return
+			}
+			// Calls one in another, from where Curator's users have deadlocked.
+			_, err := c.Create(t.Context(), "/a", nil, framework.Persistent)
+			if err == nil {
+				_, _, _, err = c.GetW(t.Context(), "/a")
+			}
+			if err == nil {
+				err = c.BlockUntilConnected(t.Context())
+			}
+			done <- err
+		})
+		require.NoError(t, srv.Disconnect(c.SessionID()))
+		require.NoError(t, <-done)
+	})
+}
+
+// A call that waits for a connection ends with the client.
+func TestWaitForAConnectionEndsWithTheClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.CloseTimeout = time.Second })
+		require.NoError(t, srv.Stop())
+		failed := make(chan error, 1)
+		go func() {
+			_, _, err := c.Get(t.Context(), "/")
+			failed <- err
+		}()
+		time.Sleep(time.Second)
+		began := time.Now()
+		go func() { _ = c.Close() }()
+		require.ErrorIs(t, <-failed, framework.ErrClosed)
+		assert.Zero(t, time.Since(began))
+		time.Sleep(time.Minute)
 	})
 }

@@ -1,0 +1,120 @@
+package framework_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
+	"github.com/paddock-zk/paddock/retry"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// A node under our own UUID that belongs to another session is not taken for
+// ours, and removed.
+func TestProtectedNodeOfAnotherSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		other := kit.Connect(t, srv)
+		require.NoError(t, other.EnsurePath(t.Context(), "/p"))
+		usurp := func(ctx context.Context, _ retry.Attempt) {
+			names, _, err := other.Children(ctx, "/p")
+			assert.NoError(t, err)
+			assert.Len(t, names, 1, "the first attempt has made it")
+			assert.NoError(t, other.Delete(ctx, "/p/"+names[0], 0))
+			_, err = other.Create(ctx, "/p/"+names[0], nil, framework.Ephemeral)
+			assert.NoError(t, err)
+		}
+		c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.Retry = retry.OneTime(time.Second).OnRetry(usurp) })
+		srv.On(zktest.Match{Op: "create", Session: c.SessionID(), Nth: 1}, zktest.CutAfter())
+		path, err := c.Create(t.Context(), "/p/n-", nil, framework.EphemeralSequential, framework.Protected())
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		names, _, err := other.Children(t.Context(), "/p")
+		require.NoError(t, err)
+		assert.Equal(t, []string{strings.TrimPrefix(path, "/p/")}, names)
+		_, stat, err := other.Exists(t.Context(), path)
+		require.NoError(t, err)
+		assert.Equal(t, c.SessionID(), stat.EphemeralOwner)
+	})
+}
+
+// The creation whose reply was lost is applied late: after the client has connected
+// again, and before its next write. So a list without a write before would not show the
+// node, and a sync is no write.
+func TestProtectedCreateSearchesBehindAWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		other := kit.Connect(t, srv)
+		c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.Retry = retry.OneTime(time.Second) })
+		require.NoError(t, other.EnsurePath(t.Context(), "/p"))
+		var sent atomic.Value // the path in the request that was lost
+		srv.On(zktest.Match{Op: "create", Session: c.SessionID(), Func: func(r zktest.Request) bool {
+			return sent.CompareAndSwap(nil, r.Path)
+		}}, zktest.CutBefore())
+		var applied atomic.Bool
+		srv.On(zktest.Match{Session: c.SessionID(), Func: func(r zktest.Request) bool {
+			return (r.Op == "multi" || r.Op == "create") && sent.Load() != nil && applied.CompareAndSwap(false, true)
+		}}, zktest.Call(func(zktest.Request) {
+			_, err := other.Create(t.Context(), sent.Load().(string), nil, framework.PersistentSequential)
+			assert.NoError(t, err)
+		}))
+		path, err := c.Create(t.Context(), "/p/n-", nil, framework.PersistentSequential, framework.Protected())
+		require.NoError(t, err)
+		names, _, err := other.Children(t.Context(), "/p")
+		require.NoError(t, err)
+		assert.Equal(t, []string{strings.TrimPrefix(path, "/p/")}, names)
+	})
+}
+
+// A node with a time to live goes when it has no children and was not modified
+// for so long.
+func TestTTL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.SweepInterval(time.Second))
+		c := kit.Connect(t, srv)
+		_, err := c.Create(t.Context(), "/a", nil, framework.Persistent, framework.TTL(10*time.Second))
+		require.NoError(t, err)
+		path, err := c.Create(t.Context(), "/s-", nil, framework.PersistentSequential, framework.TTL(10*time.Second))
+		require.NoError(t, err)
+		time.Sleep(8 * time.Second)
+		_, err = c.Set(t.Context(), "/a", []byte("kept"), 0)
+		require.NoError(t, err)
+		time.Sleep(5 * time.Second)
+		for p, want := range map[string]bool{"/a": true, path: false} {
+			there, _, err := c.Exists(t.Context(), p)
+			require.NoError(t, err)
+			assert.Equal(t, want, there, p)
+		}
+		time.Sleep(10 * time.Second)
+		there, _, err := c.Exists(t.Context(), "/a")
+		require.NoError(t, err)
+		assert.False(t, there)
+	})
+}
+
+func TestCreateBelowAMissingChroot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		for _, namespace := range []string{"", "n"} {
+			c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.ConnectString, cfg.Namespace = cfg.ConnectString+"/app", namespace })
+			for _, opts := range [][]framework.CreateOption{nil, {framework.Parents()}, {framework.Protected()}} {
+				_, err := c.Create(t.Context(), "/a", nil, framework.Persistent, opts...)
+				require.ErrorIs(t, err, framework.ErrNoNode)
+				require.ErrorContains(t, err, ": chroot /app: zk: node does not exist")
+			}
+		}
+		_, err := kit.Connect(t, srv).Create(t.Context(), "/app", nil, framework.Persistent)
+		require.NoError(t, err)
+		c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.ConnectString += "/app" })
+		_, err = c.Create(t.Context(), "/none/a", nil, framework.Persistent)
+		require.EqualError(t, err, "create /app/none/a: zk: node does not exist", "the chroot is there")
+	})
+}
