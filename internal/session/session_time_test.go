@@ -27,7 +27,7 @@ func TestClose(t *testing.T) {
 				s, _ := opened(t, srv)
 				id, gone := s.ID(), 0
 				created(t.Context(), t, s, "/a")
-				s.WhenGone(id, func() { gone++ })
+				WhenGone(s, id, func() { gone++ })
 				if tc.cutOff {
 					srv.Refuse()
 					srv.DisconnectAll()

@@ -73,7 +73,7 @@ func TestLose(t *testing.T) {
 		}})
 		require.NoError(t, err)
 		gone := make(chan struct{})
-		s.WhenGone(id, func() { close(gone) })
+		WhenGone(s, id, func() { close(gone) })
 		var wg sync.WaitGroup
 		for range 3 {
 			wg.Go(func() {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -14,8 +13,6 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/paddock-zk/paddock/framework/monitor"
-	"github.com/paddock-zk/paddock/listeners"
-	zktest "github.com/paddock-zk/paddock/testing"
 )
 
 // Data of nodes is logged of elections alone.
@@ -122,26 +119,4 @@ func TestStrangeTracers(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestStats(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory())
-		s, c := opened(t, srv)
-		created(t.Context(), t, s, "/a")
-		_, err := s.Track(t.Context(), s.ID(), "/a", nobody{})
-		require.NoError(t, err)
-		st := s.Stats()
-		assert.Equal(t, []any{listeners.Connected, s.ID(), 10 * time.Second, 1, c.Addr()}, []any{st.State, st.Session, st.Timeout, st.Holds, st.Server})
-		assert.Positive(t, st.LeaseLeft)
-		srv.Refuse()
-		srv.DisconnectAll()
-		time.Sleep(time.Minute)
-		st = s.Stats()
-		assert.Equal(t, []any{listeners.Lost, int64(0), 0, ""}, []any{st.State, st.Session, st.Holds, st.Server})
-		assert.Zero(t, st.LeaseLeft)
-		assert.Error(t, st.LastError)
-		assert.Nil(t, s.Holds())
-		assert.Nil(t, s.Waiters())
-	})
 }

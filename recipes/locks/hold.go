@@ -79,9 +79,14 @@ type foreignBacking struct {
 	release func() error // nil for none
 }
 
-func (f *foreignBacking) members() []*Hold          { return nil }
-func (f *foreignBacking) check() (HoldState, error) { return Held, nil }
-func (f *foreignBacking) clear() error              { return nil }
+func (f *foreignBacking) members() []*Hold { return nil }
+func (f *foreignBacking) clear() error     { return nil }
+
+func (f *foreignBacking) check() (HoldState, error) {
+	f.of.mu.Lock()
+	defer f.of.mu.Unlock()
+	return f.of.state.is, f.of.state.err
+}
 
 func (f *foreignBacking) give() error {
 	defer f.of.markGone()

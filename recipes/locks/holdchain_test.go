@@ -15,7 +15,7 @@ import (
 // owned is an ownership of a lock, without a node.
 func owned(key lockKey) *ownership {
 	o := newOwnership(key, key.path)
-	o.backing = &backing{give: func() error { return nil }}
+	o.backing = &foreignBacking{of: o}
 	return o
 }
 
@@ -73,7 +73,7 @@ func TestHoldChainFindsMembers(t *testing.T) {
 	}
 	read, write := side(znode.Read), side(znode.Write)
 	group := newOwnership(lockKey{}, "")
-	group.backing = &backing{members: []*Hold{read, write}}
+	group.backing = &groupBacking{group, []*Hold{read, write}}
 	chain := holdChainOf(heldUnder(t.Context(), t, group).Context())
 	assert.Same(t, read, chain.find(key, nil), "the first")
 	assert.Same(t, write, chain.find(key, func(h *Hold) bool { return h.ownership.nodeKind() == znode.Write }))

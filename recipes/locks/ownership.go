@@ -48,7 +48,8 @@ type ownership struct {
 type backing interface {
 	// members are the holds of a MultiLock or a semaphore, not to be changed.
 	members() []*Hold
-	// check returns how sure the ownership is now. By a foreign lock alone it is Held.
+	// check returns how sure the ownership is now. A foreign lock says by itself when that
+	// changes.
 	check() (HoldState, error)
 	// give gives it back, once, and returns the result for Release.
 	give() error

@@ -58,7 +58,8 @@ func TestCreateJointly(t *testing.T) {
 							return
 						}
 						assert.NoError(t, s.Await(t.Context(), c, create, true))
-						names, err := List(t.Context(), s, c, list)
+						assert.NoError(t, s.Await(t.Context(), c, list, false))
+						names, err := Names(list)
 						assert.NoError(t, err)
 						assert.Len(t, names.Strings(), 1, "the list shows what was created")
 						var made wire.Create2Response
