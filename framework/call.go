@@ -143,7 +143,7 @@ func (o *op) conn(ctx context.Context) (*transport.Conn, error) {
 	began := time.Now()
 	patient, cancel := context.WithTimeout(ctx, o.plan.ConnectTimeout)
 	defer cancel()
-	c, err := o.session.Conn(patient, o.write)
+	c, err := o.session.AwaitConn(patient, o.write)
 	switch {
 	case err == nil || !ended(err):
 		return c, err

@@ -116,7 +116,7 @@ func (c *Client) BlockUntilConnected(ctx context.Context) error {
 	case ctx == nil:
 		return &OpError{Op: "connect", Path: c.plan.ConnectString, Err: ErrNilContext}
 	}
-	_, err := c.session.Conn(ctx, false)
+	_, err := c.session.AwaitConn(ctx, false)
 	if err == nil {
 		return nil
 	}

@@ -35,7 +35,7 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, mode Mode
 	if cr.opts.protected {
 		parent, node := PathAndNode(o.path)
 		cr.parent, cr.protection = parent, session.NewProtection(o.session)
-		cr.target = session.Below(parent, cr.protection+node)
+		cr.target = session.Join(parent, cr.protection+node)
 	}
 	o.idempotent = cr.opts.protected || cr.opts.idempotent
 	var made string
@@ -106,7 +106,7 @@ func (cr *creation) attempt(ctx context.Context) (string, error) {
 		}
 	}
 	if Ambiguous(err) && !cr.maybeMade {
-		cr.maybeMade, cr.madeIn = true, c.Session()
+		cr.maybeMade, cr.madeIn = true, c.SessionID()
 	}
 	return made, err
 }
@@ -224,7 +224,7 @@ func (cr *creation) accept(ctx context.Context, c *transport.Conn, exists error)
 		return fmt.Errorf("%w, and reading it: %w", exists, err)
 	case resp.Stat.Version != 0 || !bytes.Equal(resp.Data, cr.content(c)):
 		return exists
-	case cr.mode.ephemeral() && resp.Stat.EphemeralOwner != c.Session():
+	case cr.mode.ephemeral() && resp.Stat.EphemeralOwner != c.SessionID():
 		return exists
 	}
 	return nil
@@ -238,7 +238,7 @@ func (cr *creation) find(ctx context.Context, c *transport.Conn) (string, error)
 		return "", nil
 	}
 	for _, name := range names {
-		path := session.Below(cr.parent, name)
+		path := session.Join(cr.parent, name)
 		if !cr.mode.ephemeral() {
 			return path, nil
 		}
@@ -249,7 +249,7 @@ func (cr *creation) find(ctx context.Context, c *transport.Conn) (string, error)
 			err = nil
 		case err != nil:
 			return "", err
-		case stat.EphemeralOwner == c.Session():
+		case stat.EphemeralOwner == c.SessionID():
 			return path, nil
 		default:
 			cr.on(path).deleteLater()
@@ -264,11 +264,11 @@ func (cr *creation) forget() {
 		return
 	}
 	cr.background("clean up after create", func(ctx context.Context) error {
-		c, err := cr.session.Conn(ctx, true)
+		c, err := cr.session.AwaitConn(ctx, true)
 		if err != nil {
 			return err
 		}
-		if cr.mode.ephemeral() && c.Session() != cr.madeIn {
+		if cr.mode.ephemeral() && c.SessionID() != cr.madeIn {
 			return nil // it went with its session
 		}
 		names, err := session.Find(ctx, cr.session, c, cr.parent, cr.protection)
@@ -276,7 +276,7 @@ func (cr *creation) forget() {
 			return nil
 		}
 		for _, name := range names {
-			if err := cr.deleteNow(ctx, c, session.Below(cr.parent, name)); err != nil {
+			if err := cr.deleteNow(ctx, c, session.Join(cr.parent, name)); err != nil {
 				return err
 			}
 		}
@@ -296,7 +296,7 @@ func (o *op) deleteNow(ctx context.Context, c *transport.Conn, path string) erro
 // deleteLater deletes a node in the background.
 func (o *op) deleteLater() {
 	o.background("delete", func(ctx context.Context) error {
-		c, err := o.session.Conn(ctx, true)
+		c, err := o.session.AwaitConn(ctx, true)
 		if err != nil {
 			return err
 		}

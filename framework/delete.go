@@ -97,7 +97,7 @@ func undone(err error) bool {
 // guarantee deletes in the background until it is done.
 func (o *op) guarantee(recursive bool) {
 	o.background("guaranteed delete", func(ctx context.Context) error {
-		c, err := o.session.Conn(ctx, true)
+		c, err := o.session.AwaitConn(ctx, true)
 		if err != nil {
 			return err
 		}
@@ -127,12 +127,12 @@ func (o *op) deleteBelow(ctx context.Context, c *transport.Conn, path string) er
 func (o *op) deleteAll(ctx context.Context, c *transport.Conn, path string, children []string) error {
 	var full []string
 	request := func(i int) *transport.Call {
-		return transport.NewCall(wire.OpDelete, &wire.PathVersionRequest{Path: session.Below(path, children[i]), Version: AnyVersion})
+		return transport.NewCall(wire.OpDelete, &wire.PathVersionRequest{Path: session.Join(path, children[i]), Version: AnyVersion})
 	}
 	err := o.session.Each(ctx, c, true, len(children), request, func(i int, _ *transport.Call, err error) error {
 		switch {
 		case errors.Is(err, ErrNotEmpty):
-			full = append(full, session.Below(path, children[i]))
+			full = append(full, session.Join(path, children[i]))
 			return nil
 		case errors.Is(err, ErrNoNode):
 			return nil

@@ -53,7 +53,7 @@ func (sc *scope) followEnsemble() {
 
 // learnServers reads the configuration once, with a watch.
 func (o *op) learnServers(ctx context.Context) (changed <-chan struct{}, err error) {
-	c, err := o.session.Conn(ctx, false)
+	c, err := o.session.AwaitConn(ctx, false)
 	if err != nil {
 		return nil, err
 	}

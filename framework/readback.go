@@ -76,7 +76,7 @@ func (t *commitment) readBack(ctx context.Context) ([]Result, error) {
 	switch {
 	case verdict == neverApplied:
 		// In its own session, and behind a barrier, it cannot be applied any more.
-		t.before = t.before && ambiguity(c.Session() != t.askedIn)
+		t.before = t.before && ambiguity(c.SessionID() != t.askedIn)
 		return nil, nil
 	case err != nil || !done:
 		return nil, err
@@ -150,7 +150,7 @@ func (p *pendingOp) wasDone(ctx context.Context, o *op, c *transport.Conn, call 
 	switch req := p.Request.(type) {
 	case *wire.CreateRequest:
 		result.Path = o.relative(p.path)
-		ours := req.Flags&wire.FlagEphemeral == 0 || now.Stat.EphemeralOwner == c.Session()
+		ours := req.Flags&wire.FlagEphemeral == 0 || now.Stat.EphemeralOwner == c.SessionID()
 		return !absent && ours && now.Stat.Version == 0 && bytes.Equal(now.Data, o.dataOrDefault(c, req.Data)), nil
 	case *wire.SetDataRequest:
 		result.Stat = stat(&now.Stat)

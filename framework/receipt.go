@@ -40,7 +40,7 @@ type receipt struct {
 func (t *Ops) newReceipt(parent string) (*receipt, error) {
 	full, err := t.scope.full(parent, false)
 	if err == nil {
-		path := session.Below(full, session.NewProtection(t.scope.session)+"receipt")
+		path := session.Join(full, session.NewProtection(t.scope.session)+"receipt")
 		if err = ValidatePath(path); err == nil {
 			return &receipt{parent: full, path: path}, nil
 		}
@@ -89,7 +89,7 @@ func (t *commitment) findReceipt(ctx context.Context) ([]Result, error) {
 		err = calls[0].Decode(&made)
 	}
 	switch {
-	case errors.Is(err, ErrNoNode) && c.Session() == t.askedIn: // behind the barrier nothing of before can be applied any more
+	case errors.Is(err, ErrNoNode) && c.SessionID() == t.askedIn: // behind the barrier nothing of before can be applied any more
 		t.before = false
 		return nil, nil
 	case errors.Is(err, ErrNoNode):

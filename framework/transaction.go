@@ -256,7 +256,7 @@ func (t *commitment) sendWhole(ctx context.Context) (results []Result, in int64,
 		results, err := t.send(ctx, t.op, c, t.receipt)
 		var lacking *receiptError
 		if !errors.As(err, &lacking) || !errors.Is(err, ErrNoNode) {
-			return results, c.Session(), err
+			return results, c.SessionID(), err
 		}
 		switch err := t.ensure(ctx, c, t.receipt.parent); {
 		case Ambiguous(err) && ctx.Err() != nil: // of a node above; the transaction was not applied

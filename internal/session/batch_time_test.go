@@ -102,6 +102,6 @@ func TestCreateJointlyWithAParentThatPanics(t *testing.T) {
 		s.window.take(s.window.most())
 		err := CreateJointly(ctx, core, c, "/none", true, creationBelow("/none", 0), NewList("/none"))
 		require.ErrorIs(t, err, context.Canceled, "there is no slot for it")
-		s.window.Leave(s.window.most())
+		s.window.Release(s.window.most())
 	})
 }

@@ -8,47 +8,47 @@ import (
 
 // A server answers the requests of a connection in order, and a ping waits for its turn
 // like any other. So a call that has thousands of requests does not send them at once: a
-// ping behind them could come too late for the session. It sends a batch, and the next
-// batches as the first are answered. Each batch takes its slots in the window, which
+// ping behind them could come too late for the session. It sends a chunk, and the next
+// chunks as the first are answered. Each chunk takes its slots in the window, which
 // limits all requests on their way.
 //
-// batchCalls and batchBytes bound one batch. A request that is larger than
-// batchBytes is a batch of its own.
+// chunkCalls and chunkBytes bound one chunk. A request that is larger than
+// chunkBytes is a chunk of its own.
 //
-// BatchesAhead is how many batches of one burst are on their way: the server works
+// ChunksAhead is how many chunks of one burst are on their way: the server works
 // on one while the other travels. MostAhead is how many requests that may be.
 const (
-	batchCalls   = 128
-	batchBytes   = 128 << 10
-	BatchesAhead = 2
-	MostAhead    = BatchesAhead * batchCalls
+	chunkCalls  = 128
+	chunkBytes  = 128 << 10
+	ChunksAhead = 2
+	MostAhead   = ChunksAhead * chunkCalls
 )
 
-// burst sends batches on one connection.
+// burst sends chunks on one connection.
 type burst struct {
 	session *Session
 	conn    *transport.Conn
-	ends    []*transport.Call // the last call of each batch that is on its way, oldest first
+	ends    []*transport.Call // the last call of each chunk that is on its way, oldest first
 }
 
-// mostCalls is how large the next batch may be.
-func (b *burst) mostCalls() int { return min(batchCalls, b.session.window.most()/BatchesAhead) }
+// mostCalls is how large the next chunk may be.
+func (b *burst) mostCalls() int { return min(chunkCalls, b.session.window.most()/ChunksAhead) }
 
-// hasRoom is whether the next batch can be sent without waiting for another.
-func (b *burst) hasRoom() bool { return len(b.ends) < BatchesAhead }
+// hasRoom is whether the next chunk can be sent without waiting for another.
+func (b *burst) hasRoom() bool { return len(b.ends) < ChunksAhead }
 
-// send sends one batch, back to back.
-func (b *burst) send(ctx context.Context, batch []*transport.Call) error {
-	if err := b.session.Send(ctx, b.conn, batch...); err != nil {
+// send sends one chunk, back to back.
+func (b *burst) send(ctx context.Context, chunk []*transport.Call) error {
+	if err := b.session.Send(ctx, b.conn, chunk...); err != nil {
 		return err
 	}
-	b.ends = append(b.ends, batch[len(batch)-1])
+	b.ends = append(b.ends, chunk[len(chunk)-1])
 	return nil
 }
 
-// wait waits until the oldest batch has ended.
+// wait waits until the oldest chunk has ended.
 func (b *burst) wait(ctx context.Context) {
-	b.session.Settle(ctx, b.ends[0])
+	b.session.AwaitLast(ctx, b.ends[0])
 	b.ends = b.ends[1:]
 }
 
@@ -70,7 +70,7 @@ func (s *Session) Each(ctx context.Context, c *transport.Conn, write bool, n int
 	for taken, made := 0, 0; taken < n; {
 		if made < n && b.hasRoom() {
 			from, most := len(sent), b.mostCalls()
-			for size := 0; made < n && len(sent)-from < most && size < batchBytes; made++ {
+			for size := 0; made < n && len(sent)-from < most && size < chunkBytes; made++ {
 				call := request(made)
 				size += call.Size()
 				sent = append(sent, call)
@@ -107,7 +107,7 @@ func (s *Session) SendAll(ctx context.Context, c *transport.Conn, calls []*trans
 	}()
 	for len(calls) > 0 {
 		n, most := 0, b.mostCalls()
-		for size := 0; n < len(calls) && n < most && size < batchBytes; n++ {
+		for size := 0; n < len(calls) && n < most && size < chunkBytes; n++ {
 			size += calls[n].Size()
 		}
 		if !b.hasRoom() {

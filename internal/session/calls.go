@@ -87,10 +87,10 @@ func CreateJointly(ctx context.Context, core Core, c *transport.Conn, parent str
 	return nil
 }
 
-// Settle waits until the last of several calls that were sent together has ended, and so
+// AwaitLast waits until the last of several calls that were sent together has ended, and so
 // all have, or until ctx or the session has ended. Await then says how each went. To wait
 // for them one by one would wake the goroutine for each.
-func (s *Session) Settle(ctx context.Context, last *transport.Call) {
+func (s *Session) AwaitLast(ctx context.Context, last *transport.Call) {
 	select {
 	case <-last.Done():
 	case <-ctx.Done():

@@ -41,8 +41,8 @@ func TestAwaitThatEndsEarly(t *testing.T) {
 		cancel()
 		settled := NewList("/")
 		require.NoError(t, s.Send(t.Context(), c, settled))
-		s.Settle(ctx, settled) // ends with its context
-		s.Settle(t.Context(), settled)
+		s.AwaitLast(ctx, settled) // ends with its context
+		s.AwaitLast(t.Context(), settled)
 		require.NoError(t, s.Ended(settled, false))
 	})
 }

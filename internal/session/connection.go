@@ -10,9 +10,9 @@ import (
 	"github.com/paddock-zk/paddock/internal/transport"
 )
 
-// Conn waits for a connection, for writes one to a server with a majority. It
+// AwaitConn waits for a connection, for writes one to a server with a majority. It
 // returns early if the credentials were refused.
-func (s *Session) Conn(ctx context.Context, write bool) (*transport.Conn, error) {
+func (s *Session) AwaitConn(ctx context.Context, write bool) (*transport.Conn, error) {
 	for {
 		s.mu.Lock()
 		c, failure, changed, closed := s.conn, s.failure, s.changed, s.closed
@@ -33,9 +33,9 @@ func (s *Session) Conn(ctx context.Context, write bool) (*transport.Conn, error)
 	}
 }
 
-// ConnIn waits for a connection of one session. It returns ErrSessionOver as
+// AwaitConnOf waits for a connection of one session. It returns ErrSessionOver as
 // soon as that session has ended.
-func (s *Session) ConnIn(ctx context.Context, session int64) (*transport.Conn, error) {
+func (s *Session) AwaitConnOf(ctx context.Context, session int64) (*transport.Conn, error) {
 	for {
 		s.mu.Lock()
 		c, id, changed, closed := s.conn, s.id, s.changed, s.closed
@@ -78,15 +78,15 @@ func (s *Session) Writable() bool {
 	return s.conn != nil && !s.conn.ReadOnly()
 }
 
-// Connected is the connection, nil without one.
-func (s *Session) Connected() *transport.Conn {
+// ConnOrNil is the connection, nil without one.
+func (s *Session) ConnOrNil() *transport.Conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.conn
 }
 
-// Current returns the connection if it is up and belongs to the session given.
-func (s *Session) Current(session int64) (*transport.Conn, error) {
+// ConnOf returns the connection if it is up and belongs to the session given.
+func (s *Session) ConnOf(session int64) (*transport.Conn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {

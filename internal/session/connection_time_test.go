@@ -20,25 +20,25 @@ func TestConnectionOfASession(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
 		s, c := opened(t, srv)
 		id := s.ID()
-		got, err := s.ConnIn(t.Context(), id)
+		got, err := s.AwaitConnOf(t.Context(), id)
 		require.NoError(t, err)
 		assert.Same(t, c, got)
-		got, err = s.Current(id)
+		got, err = s.ConnOf(id)
 		require.NoError(t, err)
 		assert.Same(t, c, got)
-		assert.Same(t, c, s.Connected())
+		assert.Same(t, c, s.ConnOrNil())
 		assert.True(t, s.Writable())
 
 		srv.Refuse()
 		srv.DisconnectAll()
 		synctest.Wait()
-		assert.Nil(t, s.Connected())
+		assert.Nil(t, s.ConnOrNil())
 		assert.False(t, s.Writable())
-		_, err = s.Current(id)
+		_, err = s.ConnOf(id)
 		require.ErrorIs(t, err, ErrNotConnected)
 		for _, conn := range []func(context.Context) (*transport.Conn, error){
-			func(ctx context.Context) (*transport.Conn, error) { return s.Conn(ctx, false) },
-			func(ctx context.Context) (*transport.Conn, error) { return s.ConnIn(ctx, id) },
+			func(ctx context.Context) (*transport.Conn, error) { return s.AwaitConn(ctx, false) },
+			func(ctx context.Context) (*transport.Conn, error) { return s.AwaitConnOf(ctx, id) },
 		} {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			_, err = conn(ctx)
@@ -51,24 +51,24 @@ func TestConnectionOfASession(t *testing.T) {
 
 		over := make(chan error, 1)
 		go func() {
-			_, err := s.ConnIn(t.Context(), id)
+			_, err := s.AwaitConnOf(t.Context(), id)
 			over <- err
 		}()
 		time.Sleep(time.Minute)
 		require.ErrorIs(t, <-over, ErrSessionOver, "its session was given up")
-		_, err = s.Current(id)
+		_, err = s.ConnOf(id)
 		require.ErrorIs(t, err, ErrSessionOver)
 
 		closed := make(chan error, 1)
 		go func() {
-			_, err := s.Conn(t.Context(), true)
+			_, err := s.AwaitConn(t.Context(), true)
 			closed <- err
 		}()
 		_ = s.Close()
 		require.ErrorIs(t, <-closed, ErrClosed)
-		_, err = s.ConnIn(t.Context(), id)
+		_, err = s.AwaitConnOf(t.Context(), id)
 		require.ErrorIs(t, err, ErrClosed)
-		_, err = s.Current(id)
+		_, err = s.ConnOf(id)
 		require.ErrorIs(t, err, ErrClosed)
 		require.ErrorIs(t, s.NotConnected(""), ErrClosed)
 	})
@@ -84,7 +84,7 @@ func TestConnectionWithRefusedCredentials(t *testing.T) {
 		srv.On(zktest.Match{Op: "auth"}, zktest.Fail(-115))
 		srv.DisconnectAll()
 		time.Sleep(time.Second)
-		_, err := s.Conn(t.Context(), false)
+		_, err := s.AwaitConn(t.Context(), false)
 		require.ErrorIs(t, err, zk.ErrAuthFailed)
 	})
 }

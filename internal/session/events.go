@@ -27,11 +27,11 @@ func (s events) Up(c *transport.Conn) {
 		s.mu.Unlock()
 		return
 	}
-	if s.givenUp == c.Session() { // it came before the transport knew
+	if s.givenUp == c.SessionID() { // it came before the transport knew
 		s.mu.Unlock()
 		return
 	}
-	fresh := s.id != c.Session()
+	fresh := s.id != c.SessionID()
 	if !fresh && s.overdueLocked(s.clock.Now()) {
 		s.mu.Unlock()
 		s.lose(ErrNotConnected)
@@ -47,30 +47,30 @@ func (s events) Up(c *transport.Conn) {
 	s.watches.Begin(c, s.transport.LastZxid())
 
 	s.mu.Lock()
-	if !fresh && (s.id != c.Session() || s.overdueLocked(s.clock.Now())) {
+	if !fresh && (s.id != c.SessionID() || s.overdueLocked(s.clock.Now())) {
 		// It was lost in the meantime, or is now. The connection must not be used.
 		s.mu.Unlock()
 		s.lose(ErrNotConnected)
 		return
 	}
-	s.conn, s.id, s.failure, s.downAt = c, c.Session(), nil, time.Time{}
+	s.conn, s.id, s.failure, s.downAt = c, c.SessionID(), nil, time.Time{}
 	s.checks, s.warned = lease.Backoff{}, false
 	out := s.outage
 	s.outage = outage{}
 	if fresh {
 		s.overdue = false
 	}
-	s.gone.settle(ErrNodeDeleted) // those of this session, which lives
+	s.gone.explain(ErrNodeDeleted) // those of this session, which lives
 	terms := lease.Terms{Rule: s.cfg.Lease, Timeout: c.Timeout(), Tick: s.cfg.ServerTick}
 	now := s.clock.Now()
 	s.lease.Begin(terms, c.CreatedAt(), now, fresh)
 	s.window.begin(terms.Timeout, now)
 	s.setStateLocked(s.upStateLocked(c))
-	s.tellLocked()
+	s.wakeWaitersLocked()
 	s.wakeLocked()
 	s.mu.Unlock()
 	level, fields := zap.InfoLevel, []zap.Field{
-		zap.String("server", c.Addr()), zap.String("session", hexID(c.Session())),
+		zap.String("server", c.Addr()), zap.String("session", hexID(c.SessionID())),
 		zap.Duration("timeout", c.Timeout()), zap.Bool("read-only", c.ReadOnly()), zap.Bool("new session", fresh),
 	}
 	if !out.toldAt.IsZero() { // whoever was told of the outage is told of its end
@@ -92,7 +92,7 @@ func (s events) Acked(c *transport.Conn, a transport.Ack) {
 		return
 	}
 	if a.Write && len(s.gone.waiting) > 0 {
-		s.gone.settle(ErrNodeDeleted)
+		s.gone.explain(ErrNodeDeleted)
 	}
 	// A server without a majority times no session, so no tracked node may rely on its
 	// answer.
@@ -134,11 +134,11 @@ func (s events) Down(c *transport.Conn, err error) {
 		changes = s.makeUncertainLocked()
 		s.setStateLocked(listeners.Suspended)
 	}
-	s.tellLocked()
+	s.wakeWaitersLocked()
 	s.wakeLocked()
 	closed := s.closed
 	s.mu.Unlock()
-	tell(changes)
+	notifyOwners(changes)
 	if closed {
 		return
 	}
@@ -157,7 +157,7 @@ func (s events) Failed(server string, err error) {
 	refused := errors.Is(err, transport.ErrAuthFailed)
 	if refused {
 		s.failure = fmt.Errorf("%w: %w", zk.ErrAuthFailed, s.failure)
-		s.tellLocked()
+		s.wakeWaitersLocked()
 	}
 	s.lastFailure = s.failure
 	failure, closed := s.failure, s.closed

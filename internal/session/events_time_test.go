@@ -74,7 +74,7 @@ func TestSessionIsLostWhileItIsRenewed(t *testing.T) {
 		})
 		require.NoError(t, err)
 		defer func() { _ = s.Close() }()
-		c, err := s.Conn(t.Context(), false)
+		c, err := s.AwaitConn(t.Context(), false)
 		require.NoError(t, err)
 		states := s.States().Subscribe()
 		defer states.Stop()

@@ -32,7 +32,7 @@ func FindOwn(ctx context.Context, s *Session, c *transport.Conn, parent string, 
 	if !errors.Is(err, ErrReplyTooLarge) || !s.ephemerals.known() {
 		return found, err
 	}
-	own := transport.NewCall(wire.OpGetEphemerals, &wire.PathRequest{Path: Below(parent, nodename.Mark)})
+	own := transport.NewCall(wire.OpGetEphemerals, &wire.PathRequest{Path: Join(parent, nodename.Mark)})
 	own.OnReply = func(call *transport.Call) { s.ephemerals.learn(c, call) }
 	if err := s.Send(ctx, c, own); err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func FindOwn(ctx context.Context, s *Session, c *transport.Conn, parent string, 
 	}
 	for _, path := range resp.Paths {
 		// The prefix may also be that of nodes further down.
-		if name, below := strings.CutPrefix(path, Below(parent, "")); below && !strings.Contains(name, "/") && match([]byte(name)) {
+		if name, below := strings.CutPrefix(path, Join(parent, "")); below && !strings.Contains(name, "/") && match([]byte(name)) {
 			found = append(found, name)
 		}
 	}

@@ -55,7 +55,7 @@ func TestFindOwn(t *testing.T) {
 				}
 				asked := srv.On(zktest.Match{Op: "getEphemerals"}, tc.fault)
 				for range 3 {
-					c, err := s.Conn(t.Context(), true)
+					c, err := s.AwaitConn(t.Context(), true)
 					require.NoError(t, err)
 					found, err := FindOwn(t.Context(), s, c, "/", func(name []byte) bool { return string(name) == own })
 					if tc.found {
@@ -72,7 +72,7 @@ func TestFindOwn(t *testing.T) {
 				}
 				assert.Equal(t, want, asked.Fired())
 				require.NoError(t, crowd.Close())
-				c, err := s.Conn(t.Context(), true)
+				c, err := s.AwaitConn(t.Context(), true)
 				require.NoError(t, err)
 				found, err := FindOwn(t.Context(), s, c, "/", func(name []byte) bool { return string(name) == own })
 				require.NoError(t, err, "the list is short now")

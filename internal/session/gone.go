@@ -54,8 +54,8 @@ func (g *gone) add() *GoneError {
 	return e
 }
 
-// settle says why all of them are gone.
-func (g *gone) settle(reason error) {
+// explain says why all of them are gone.
+func (g *gone) explain(reason error) {
 	for _, e := range g.waiting {
 		e.reason.Store(&reason)
 	}

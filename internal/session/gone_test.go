@@ -19,7 +19,7 @@ func TestReasonComesLater(t *testing.T) {
 	assert.NotErrorIs(t, err, zk.ErrSessionExpired)
 	assert.Contains(t, err.Error(), "deleted, or its session has expired")
 	g.asking = true
-	g.settle(zk.ErrSessionExpired)
+	g.explain(zk.ErrSessionExpired)
 	for _, e := range []error{err, second} {
 		assert.ErrorIs(t, e, zk.ErrSessionExpired)
 		assert.NotErrorIs(t, e, ErrNodeDeleted)
@@ -27,7 +27,7 @@ func TestReasonComesLater(t *testing.T) {
 	assert.Empty(t, g.waiting)
 	assert.False(t, g.asking)
 	third := g.add()
-	g.settle(ErrNodeDeleted)
+	g.explain(ErrNodeDeleted)
 	assert.ErrorIs(t, third, ErrNodeDeleted)
 	assert.ErrorIs(t, err, zk.ErrSessionExpired, "what is settled stays")
 }

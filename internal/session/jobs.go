@@ -82,7 +82,7 @@ func RetryUntilDone(ctx context.Context, s *Session, work func(ctx context.Conte
 
 // Pause waits for about so long, or until ctx ends.
 func Pause(ctx context.Context, s *Session, d time.Duration) error {
-	t := time.NewTimer(d/2 + s.random.Below(d/2+1))
+	t := time.NewTimer(d/2 + s.random.UpTo(d/2+1))
 	defer t.Stop()
 	select {
 	case <-t.C:

@@ -32,7 +32,7 @@ func opened(t *testing.T, srv *zktest.Server, change ...func(*Config)) (*Session
 	s, err := Open(cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close() })
-	c, err := s.Conn(t.Context(), true)
+	c, err := s.AwaitConn(t.Context(), true)
 	require.NoError(t, err)
 	return s, c
 }
@@ -44,7 +44,7 @@ func created(ctx context.Context, t *testing.T, s *Session, path string, perms .
 	if len(perms) > 0 {
 		perm = perms[0]
 	}
-	c, err := s.Conn(ctx, true)
+	c, err := s.AwaitConn(ctx, true)
 	require.NoError(t, err)
 	req := &wire.CreateRequest{Path: path, Data: []byte("data"), ACL: []wire.ACL{{Perms: perm, Scheme: "world", ID: "anyone"}}, Flags: wire.FlagEphemeral}
 	require.NoError(t, s.Round(ctx, c, wire.OpCreate2, true, req, new(wire.Create2Response)))

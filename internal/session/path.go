@@ -1,7 +1,7 @@
 package session
 
-// Below is the path of a node under a parent.
-func Below(parent, node string) string {
+// Join is the path of a node under a parent.
+func Join(parent, node string) string {
 	if parent == "/" {
 		return "/" + node
 	}

@@ -44,7 +44,7 @@ func TestRefusalOfAnythingElse(t *testing.T) {
 }
 
 func TestBelow(t *testing.T) {
-	assert.Equal(t, "/a/b", Below("/a", "b"))
-	assert.Equal(t, "/b", Below("/", "b"))
-	assert.Equal(t, "/a/", Below("/a", ""))
+	assert.Equal(t, "/a/b", Join("/a", "b"))
+	assert.Equal(t, "/b", Join("/", "b"))
+	assert.Equal(t, "/a/", Join("/a", ""))
 }

@@ -105,7 +105,7 @@ func Observe(s *Session, session int64, path string, fn func(data []byte)) (stop
 
 // observeOnce reads a node and waits for its next change.
 func (s *Session) observeOnce(ctx context.Context, session int64, path string, fn func([]byte)) error {
-	c, err := s.ConnIn(ctx, session)
+	c, err := s.AwaitConnOf(ctx, session)
 	if err != nil {
 		return err
 	}

@@ -60,7 +60,7 @@ func TestObserve(t *testing.T) {
 		stop := Observe(s, s.ID(), "/a", func(data []byte) { seen = append(seen, string(data)) })
 		synctest.Wait()
 		set := func(data string) {
-			c, err := s.Conn(t.Context(), true)
+			c, err := s.AwaitConn(t.Context(), true)
 			require.NoError(t, err)
 			require.NoError(t, s.Round(t.Context(), c, wire.OpSetData, true, &wire.SetDataRequest{Path: "/a", Data: []byte(data), Version: -1}, new(wire.StatResponse)))
 			synctest.Wait()

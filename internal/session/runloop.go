@@ -26,7 +26,7 @@ func (s *Session) run() {
 		} else if wait := next.Sub(s.clock.Now()); wait > 0 {
 			timer.Reset(wait)
 		} else {
-			continue // with a timer that is due, one of Go's own mistakes could end a test
+			continue // no Reset of 0: to read a timer that is due can crash Go's race detector in a synctest bubble
 		}
 		select {
 		case <-timer.C:
@@ -67,7 +67,7 @@ func (s *Session) maintainSession(now time.Time) time.Time {
 	case s.tracked.len() > 0:
 		next = earlier(next, now.Add(lookAgain))
 	case s.everTracked:
-		// Short tracked nodes follow each other, and each would wake us to look for what
+		// Short-lived nodes follow each other, and each would wake us to look for what
 		// is over by then.
 		next = earlier(next, now.Add(watchAfter))
 	}
@@ -166,7 +166,7 @@ func (s *Session) renewLocked(c *transport.Conn, now time.Time) (calls []*transp
 }
 
 func (s *Session) sendable(c *transport.Conn, chk *check) *transport.Call {
-	chk.call.OnReply = func(*transport.Call) { s.settle(c, chk) }
+	chk.call.OnReply = func(*transport.Call) { s.checkAnswered(c, chk) }
 	return chk.call
 }
 

@@ -31,7 +31,7 @@ import (
 	"github.com/paddock-zk/paddock/listeners"
 )
 
-// ErrSessionOver reports a tracked node in a session that has ended.
+// ErrSessionOver reports that the session asked for has ended, or that a node of it is gone.
 var ErrSessionOver = errors.New("session is over")
 
 // ErrTimeoutTooShort reports a tracked node that cannot be held as the session timeout
@@ -84,17 +84,17 @@ type Session struct {
 	// sure is until when all tracked nodes that are held stay so, counted from the
 	// opening of the session object. It is the deadline at the time of the last question.
 	// It is 0 before that, and once tracked nodes are in doubt.
-	sure atomic.Int64
+	heldUntil atomic.Int64
 
 	mu          sync.Mutex // guards the fields below
 	state       listeners.State
 	stateSince  time.Time
-	served      bool            // a server with a majority was connected, ever: no state lasts that long
+	served      bool            // a server with a majority was connected once, which no state tells
 	conn        *transport.Conn // nil while not connected
 	id          int64           // 0 without a session, or once it is given up
 	lease       lease.Lease
 	ready       bool          // see KeepReady: a wish of the user's, in any state
-	warned      bool          // of the lease on this connection: only the log goes by it
+	warned      bool          // the log has warned of the lease on this connection: nothing else goes by it
 	overdue     bool          // the deadline was seen to have passed. The state is LOST only once tracked nodes are told
 	losing      chan struct{} // closed when the session has been given up; nil while nobody is about to
 	givenUp     int64         // the session that was given up last
@@ -239,11 +239,11 @@ func (s *Session) Close() error {
 	}
 	s.closed = true
 	lost, losing := s.loseTrackedLocked(ErrClosed), s.losing
-	s.tellLocked()
+	s.wakeWaitersLocked()
 	s.mu.Unlock()
 
 	// Before anything that may end the session on the servers.
-	tell(lost)
+	notifyOwners(lost)
 	if losing != nil {
 		<-losing
 	}

@@ -77,6 +77,6 @@ func TestTimeoutAsGranted(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.SessionTimeouts(time.Second, 4*time.Second))
 		s, c := opened(t, srv)
 		assert.Equal(t, 4*time.Second, s.Timeout())
-		assert.Equal(t, c.Session(), s.ID())
+		assert.Equal(t, c.SessionID(), s.ID())
 	})
 }

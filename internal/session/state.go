@@ -29,8 +29,8 @@ func (s *Session) setStateLocked(to listeners.State) {
 	s.tracing.connection(s, to)
 }
 
-// tellLocked wakes the goroutines that wait for a change.
-func (s *Session) tellLocked() {
+// wakeWaitersLocked wakes the goroutines that wait for a change.
+func (s *Session) wakeWaitersLocked() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
@@ -101,12 +101,12 @@ func (s *Session) lose(reason error) {
 	id, done := s.id, make(chan struct{})
 	s.losing, s.overdue, s.conn = done, true, nil
 	if errors.Is(reason, zk.ErrSessionExpired) {
-		s.gone.settle(reason)
+		s.gone.explain(reason)
 	}
 	s.gone = gone{}
 	changes := s.loseTrackedLocked(reason)
 	s.mu.Unlock()
-	tell(changes)
+	notifyOwners(changes)
 
 	s.mu.Lock()
 	closed := s.closed
@@ -114,7 +114,7 @@ func (s *Session) lose(reason error) {
 		s.id, s.givenUp = 0, id
 		s.whenGone[id] = append(s.whenGone[id], func() {}) // until the servers say that it is gone
 		s.setStateLocked(listeners.Lost)
-		s.tellLocked()
+		s.wakeWaitersLocked()
 	}
 	s.mu.Unlock()
 	if !closed { // otherwise Close does all this

@@ -82,7 +82,7 @@ func TestLose(t *testing.T) {
 			})
 		}
 		<-heard
-		_, err = s.Current(id)
+		_, err = s.ConnOf(id)
 		require.ErrorIs(t, err, ErrNotConnected, "nothing more is asked in it")
 		wg.Wait()
 		synctest.Wait()
@@ -90,9 +90,9 @@ func TestLose(t *testing.T) {
 		s.lose(zk.ErrSessionExpired) // nothing is left to give up, or the next session would be
 		<-gone
 		assert.Empty(t, srv.Ephemerals(id))
-		next, err := s.Conn(t.Context(), true)
+		next, err := s.AwaitConn(t.Context(), true)
 		require.NoError(t, err)
-		assert.NotEqual(t, id, next.Session())
+		assert.NotEqual(t, id, next.SessionID())
 	})
 }
 

@@ -41,7 +41,7 @@ type TrackedNode struct {
 	blind   bool        // we may not read the node, so it cannot be checked
 	held    atomic.Bool // the state is NodeHeld, to be read by anybody
 	reason  error
-	settled chan struct{} // closed when a tracked node that had to wait is granted or lost, nil then
+	decided chan struct{} // closed when a tracked node that had to wait is granted or lost, nil then
 	links   [2]trackedLink
 }
 
@@ -64,9 +64,14 @@ func (s *Session) KeepReady() {
 
 // Track begins to track a node that was created in the session given. If too
 // little is left of the session lease it waits for a renewal, for two session
-// timeouts at most. The owner hears of each change from then on. If the tracked node
-// cannot be held, the error is the reason, and the owner hears nothing: ErrSessionOver also if the node is gone, ErrNotConnected,
-// ErrTimeoutTooShort, ErrClosed, or the end of ctx.
+// timeouts at most. The owner hears of each change from then on. After an error it hears
+// nothing. The error is
+//
+//   - ErrSessionOver, also if the node is gone;
+//   - ErrNotConnected;
+//   - ErrTimeoutTooShort;
+//   - ErrClosed;
+//   - the end of ctx.
 func (s *Session) Track(ctx context.Context, session int64, path string, owner NodeOwner) (*TrackedNode, error) {
 	node := &TrackedNode{session: s, path: path, owner: owner}
 	s.mu.Lock()
@@ -81,7 +86,7 @@ func (s *Session) Track(ctx context.Context, session int64, path string, owner N
 		return node, nil
 	}
 	settled := make(chan struct{})
-	node.settled = settled
+	node.decided = settled
 	s.tracked.await(node)
 	s.wakeLocked()
 	s.mu.Unlock()
@@ -105,8 +110,8 @@ func (s *Session) awaitGrant(ctx context.Context, node *TrackedNode, settled <-c
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case node.settled != nil: // still
-		node.settled = nil
+	case node.decided != nil: // still
+		node.decided = nil
 		s.tracked.remove(node)
 		return nil, err
 	case node.owner != nil: // granted, whatever it was told since
@@ -123,11 +128,11 @@ func (s *Session) grantLocked(node *TrackedNode, now time.Time) {
 	s.tracked.remove(node)
 	s.tracked.add(node)
 	s.everTracked = true
-	if node.settled != nil {
-		close(node.settled)
-		node.settled = nil
+	if node.decided != nil {
+		close(node.decided)
+		node.decided = nil
 	}
-	// The run loop need not be woken by each of many short tracked nodes.
+	// The run loop need not be woken by each of many short-lived nodes.
 	s.wakeBeforeLocked(earlier(now.Add(watchAfter), s.limitLocked()))
 }
 
@@ -175,8 +180,8 @@ func (node *TrackedNode) Pass(owner NodeOwner) error {
 	return nil
 }
 
-// Untrack ends a tracked node without telling it. The caller deletes its node, and the
-// watch on that goes with it.
+// Untrack ends the tracking. The owner is not told. The caller deletes the node, and the
+// watch on it goes with it.
 func (node *TrackedNode) Untrack() {
 	s := node.session
 	s.mu.Lock()
@@ -188,8 +193,8 @@ func (node *TrackedNode) Untrack() {
 // looks at the clock, as the timer that ends tracked nodes may be late.
 func (node *TrackedNode) State() (TrackedState, error) {
 	s := node.session
-	// In this order: when sure is the next session's, no tracked node of this one is held.
-	if int64(s.clock.Since(s.opened)) < s.sure.Load() && node.held.Load() {
+	// heldUntil first: once it is that of a later session, no node of this one is held.
+	if int64(s.clock.Since(s.opened)) < s.heldUntil.Load() && node.held.Load() {
 		return NodeHeld, nil
 	}
 	s.mu.Lock()
@@ -198,14 +203,14 @@ func (node *TrackedNode) State() (TrackedState, error) {
 	case node.state != NodeLost && s.overdueLocked(s.clock.Now()):
 		return NodeLost, ErrNotConnected
 	case node.held.Load():
-		s.sure.Store(int64(s.limitLocked().Sub(s.opened)))
+		s.heldUntil.Store(int64(s.limitLocked().Sub(s.opened)))
 	}
 	return node.state, node.reason
 }
 
-// TrackedBelow tells since when nodes right below some parents are tracked. The parents
+// TrackedUnder tells since when nodes right below some parents are tracked. The parents
 // are the keys of the map.
-func TrackedBelow(s *Session, parents map[string][]time.Time) {
+func TrackedUnder(s *Session, parents map[string][]time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, node := range s.tracked.all() {
@@ -222,7 +227,7 @@ func Owners(s *Session) []NodeOwner {
 	defer s.mu.Unlock()
 	owners := make([]NodeOwner, 0, s.tracked.granted())
 	for _, node := range s.tracked.all() {
-		if node.settled == nil {
+		if node.decided == nil {
 			owners = append(owners, node.owner)
 		}
 	}
@@ -239,7 +244,7 @@ type change struct {
 
 func (node *TrackedNode) news() change { return change{node, node.owner, node.state, node.reason} }
 
-func tell(changes []change) {
+func notifyOwners(changes []change) {
 	for _, c := range changes {
 		c.owner.NodeChanged(c.node, c.state, c.reason)
 	}
@@ -247,24 +252,24 @@ func tell(changes []change) {
 
 // makeUncertainLocked makes every tracked node uncertain.
 func (s *Session) makeUncertainLocked() []change {
-	s.sure.Store(0)
+	s.heldUntil.Store(0)
 	var changes []change
 	for _, node := range s.tracked.all() {
 		switch {
-		case node.settled != nil:
+		case node.decided != nil:
 			s.loseLocked(node, ErrNotConnected)
 		case node.state == NodeHeld:
 			s.tracked.grade(node, NodeUncertain, node.blind)
 			changes = append(changes, node.news())
 		}
 	}
-	s.tracked.unasked(s.tracked.all())
+	s.tracked.checkDone(s.tracked.all())
 	return changes
 }
 
 // loseTrackedLocked ends every tracked node.
 func (s *Session) loseTrackedLocked(reason error) []change {
-	s.sure.Store(0)
+	s.heldUntil.Store(0)
 	changes := make([]change, 0, s.tracked.len())
 	for _, node := range s.tracked.all() {
 		changes = append(changes, s.loseLocked(node, reason)...)
@@ -275,9 +280,9 @@ func (s *Session) loseTrackedLocked(reason error) []change {
 func (s *Session) loseLocked(node *TrackedNode, reason error) []change {
 	node.state, node.reason = NodeLost, reason
 	s.tracked.remove(node)
-	if node.settled != nil { // whoever waits for it is told
-		close(node.settled)
-		node.settled, node.owner = nil, nil
+	if node.decided != nil { // whoever waits for it is told
+		close(node.decided)
+		node.decided, node.owner = nil, nil
 		return nil
 	}
 	return []change{node.news()}
@@ -307,9 +312,9 @@ func (s *Session) nextCheckLocked(verify bool) *check {
 	return &check{call: transport.NewCall(wire.OpMulti, req), nodes: picked}
 }
 
-// settle takes in the reply to a check that was sent on c. It runs in the
+// checkAnswered takes in the reply to a check that was sent on c. It runs in the
 // goroutine that reads the connection.
-func (s *Session) settle(c *transport.Conn, chk *check) {
+func (s *Session) checkAnswered(c *transport.Conn, chk *check) {
 	var resp wire.MultiResponse
 	committed := chk.call.Committed() && chk.call.Decode(&resp) == nil
 	var changes []change
@@ -320,19 +325,19 @@ func (s *Session) settle(c *transport.Conn, chk *check) {
 		now := s.clock.Now()
 		if committed {
 			s.checks = lease.Backoff{}
-			changes = s.settleLocked(chk, resp.Results)
+			changes = s.checkedLocked(chk, resp.Results)
 			s.grantWaitingLocked(now)
-			unseen = s.tracked.unchecked()
+			unseen = s.tracked.unseenNodes()
 			left = s.limitLocked().Sub(now)
 		} else {
 			s.checks.Refused(now, s.lease.Timeout())
 			s.lease.Refused(lease.Write, now)
 		}
-		s.tracked.unasked(chk.nodes)
+		s.tracked.checkDone(chk.nodes)
 		s.wakeLocked()
 	}
 	s.mu.Unlock()
-	tell(changes)
+	notifyOwners(changes)
 	if left > 0 {
 		s.tracing.leaseRenewed(left)
 	}
@@ -341,9 +346,9 @@ func (s *Session) settle(c *transport.Conn, chk *check) {
 	}
 }
 
-// settleLocked applies the results of a check. A transaction stops at the first
+// checkedLocked applies the results of a check. A transaction stops at the first
 // operation that is refused, so only a success tells about all of them.
-func (s *Session) settleLocked(chk *check, results []wire.MultiResult) (changes []change) {
+func (s *Session) checkedLocked(chk *check, results []wire.MultiResult) (changes []change) {
 	for i, node := range chk.nodes {
 		if !s.tracked.has(node) || i >= len(results) {
 			continue
@@ -353,7 +358,7 @@ func (s *Session) settleLocked(chk *check, results []wire.MultiResult) (changes 
 			changes = append(changes, s.confirmLocked(node)...)
 		case r.Code == wire.CodeNoNode:
 			changes = append(changes, s.loseLocked(node, ErrNodeDeleted)...) // a leader that has ended the session refuses all of it
-		case r.Code == wire.CodeNoAuth && node.settled == nil:
+		case r.Code == wire.CodeNoAuth && node.decided == nil:
 			s.tracked.grade(node, node.state, true)
 		}
 	}
@@ -395,7 +400,7 @@ func (s *Session) seen(c *transport.Conn, node *TrackedNode, code wire.Code) {
 		s.wakeLocked()
 	}
 	s.mu.Unlock()
-	tell(changes)
+	notifyOwners(changes)
 	s.inquire()
 }
 
@@ -442,7 +447,7 @@ func (s *Session) watchTracked(c *transport.Conn, node *TrackedNode) {
 		s.watchAnswered()
 		switch {
 		case !call.Replied():
-			s.unwatched(node)
+			s.watchEnded(node)
 		case call.Code() == wire.CodeNoNode:
 			s.seen(c, node, call.Code())
 		}
@@ -453,12 +458,12 @@ func (s *Session) watchTracked(c *transport.Conn, node *TrackedNode) {
 		case ev.Type == wire.EventNodeDeleted:
 			node.Vanished()
 		default:
-			s.unwatched(node) // somebody wrote to it
+			s.watchEnded(node) // somebody wrote to it
 		}
 	})
 	if err != nil {
 		s.watchAnswered()
-		s.unwatched(node)
+		s.watchEnded(node)
 		return
 	}
 	s.mu.Lock()
@@ -469,12 +474,12 @@ func (s *Session) watchTracked(c *transport.Conn, node *TrackedNode) {
 	}
 }
 
-// unwatched lets the watch be set again.
-func (s *Session) unwatched(node *TrackedNode) {
+// watchEnded lets the watch be set again.
+func (s *Session) watchEnded(node *TrackedNode) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.tracked.has(node) {
-		s.tracked.unwatch(node)
+		s.tracked.requeueWatch(node)
 		s.wakeLocked()
 	}
 }
@@ -488,7 +493,7 @@ func (node *TrackedNode) Vanished() {
 		changes = s.loseLocked(node, s.gone.add())
 	}
 	s.mu.Unlock()
-	tell(changes)
+	notifyOwners(changes)
 	s.inquire()
 }
 
@@ -501,5 +506,5 @@ func (node *TrackedNode) Deleted() {
 		changes = s.loseLocked(node, ErrNodeDeleted)
 	}
 	s.mu.Unlock()
-	tell(changes)
+	notifyOwners(changes)
 }

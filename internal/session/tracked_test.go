@@ -57,17 +57,17 @@ func TestClaimStateIsAsTheClockSays(t *testing.T) {
 
 	s, node, clock = claimedSession(long)
 	assert.Equal(t, NodeHeld, stateOf(node))
-	tell(s.makeUncertainLocked())
+	notifyOwners(s.makeUncertainLocked())
 	assert.Equal(t, NodeUncertain, stateOf(node), "without a connection")
 	s.lease.Begin(byServer(short), clock.now, clock.now, false) // by the next server
-	tell(s.confirmLocked(node))
+	notifyOwners(s.confirmLocked(node))
 	assert.Equal(t, NodeHeld, stateOf(node))
 	clock.now = clock.now.Add(short)
 	assert.Equal(t, NodeLost, stateOf(node), "another server grants less")
 
 	s, node, clock = claimedSession(long)
 	assert.Equal(t, NodeHeld, stateOf(node))
-	tell(s.loseTrackedLocked(ErrNotConnected))
+	notifyOwners(s.loseTrackedLocked(ErrNotConnected))
 	assert.Equal(t, NodeLost, stateOf(node))
 	s.id = 2
 	s.lease.Begin(byServer(short), clock.now, clock.now, true)
@@ -78,6 +78,6 @@ func TestClaimStateIsAsTheClockSays(t *testing.T) {
 
 	s, node, _ = claimedSession(long)
 	assert.Equal(t, NodeHeld, stateOf(node))
-	tell(s.loseLocked(node, ErrSessionOver))
+	notifyOwners(s.loseLocked(node, ErrSessionOver))
 	assert.Equal(t, NodeLost, stateOf(node), "its node is gone")
 }

@@ -9,7 +9,7 @@ import "time"
 // Each tracked node is in the one list that fits its state. It is also in unwatched until
 // the session sets a watch on its node.
 type trackedNodes struct {
-	sure      trackedList // held; those that were not checked for longest first
+	held      trackedList // held; those that were not checked for longest first
 	uncertain trackedList
 	asked     trackedList // uncertain, with a check on its way
 	blind     trackedList // held, and we may not read the node
@@ -84,7 +84,7 @@ func drop(node *TrackedNode, link int) {
 // all are every tracked node.
 func (c *trackedNodes) all() []*TrackedNode {
 	all := make([]*TrackedNode, 0, c.len())
-	for _, l := range []*trackedList{&c.sure, &c.blind, &c.uncertain, &c.asked, &c.unseen, &c.waiting} {
+	for _, l := range []*trackedList{&c.held, &c.blind, &c.uncertain, &c.asked, &c.unseen, &c.waiting} {
 		for node := l.first; node != nil; node = node.links[linkState].next {
 			all = append(all, node)
 		}
@@ -96,7 +96,7 @@ func (c *trackedNodes) len() int { return c.granted() + c.waiting.n }
 
 // granted is how many are or were held.
 func (c *trackedNodes) granted() int {
-	return c.sure.n + c.uncertain.n + c.asked.n + c.blind.n + c.unseen.n
+	return c.held.n + c.uncertain.n + c.asked.n + c.blind.n + c.unseen.n
 }
 
 func (c *trackedNodes) has(node *TrackedNode) bool { return node.links[linkState].in != nil }
@@ -132,7 +132,7 @@ func (c *trackedNodes) grade(node *TrackedNode, state TrackedState, blind bool) 
 	case blind:
 		c.blind.push(node)
 	default:
-		c.sure.push(node)
+		c.held.push(node)
 	}
 }
 
@@ -140,7 +140,7 @@ func (c *trackedNodes) grade(node *TrackedNode, state TrackedState, blind bool) 
 // others. A node that was picked comes last the next time. Only if there is no other it is
 // one that is being checked, or cannot be.
 func (c *trackedNodes) pick(most Room, verify bool) []*TrackedNode {
-	lists := []*trackedList{&c.uncertain, &c.waiting, &c.sure}
+	lists := []*trackedList{&c.uncertain, &c.waiting, &c.held}
 	if verify {
 		lists = lists[:1]
 	}
@@ -171,8 +171,8 @@ func (c *trackedNodes) pick(most Room, verify bool) []*TrackedNode {
 	return nil
 }
 
-// unasked says that the checks of these tracked nodes have told nothing of them.
-func (c *trackedNodes) unasked(all []*TrackedNode) {
+// checkDone says that the checks of these tracked nodes have told nothing of them.
+func (c *trackedNodes) checkDone(all []*TrackedNode) {
 	for _, node := range all {
 		if node.links[linkState].in == &c.asked {
 			drop(node, linkState)
@@ -181,8 +181,8 @@ func (c *trackedNodes) unasked(all []*TrackedNode) {
 	}
 }
 
-// unchecked are the tracked nodes in doubt that no check can verify.
-func (c *trackedNodes) unchecked() []*TrackedNode {
+// unseenNodes are the tracked nodes in doubt that no check can verify.
+func (c *trackedNodes) unseenNodes() []*TrackedNode {
 	var found []*TrackedNode
 	for node := c.unseen.first; node != nil; node = node.links[linkState].next {
 		found = append(found, node)
@@ -204,8 +204,8 @@ func (c *trackedNodes) lasted(by time.Duration, most int) (due []*TrackedNode, n
 	return due, 0, false
 }
 
-// unwatch lets a watch be set again, before those of later tracked nodes.
-func (c *trackedNodes) unwatch(node *TrackedNode) {
+// requeueWatch lets a watch be set again, before those of later tracked nodes.
+func (c *trackedNodes) requeueWatch(node *TrackedNode) {
 	if node.links[linkWatch].in == nil {
 		c.unwatched.pushFirst(node)
 	}

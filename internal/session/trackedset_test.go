@@ -34,10 +34,10 @@ func TestClaimsAreCheckedInTurn(t *testing.T) {
 	assert.Equal(t, []*TrackedNode{all[2], all[1], all[3]}, set.pick(three, false), "those in doubt first, and none that cannot be checked")
 	assert.False(t, set.hasUncertain(), "it is being checked")
 	assert.NotContains(t, set.pick(three, false), all[2])
-	set.unasked(all)
+	set.checkDone(all)
 	assert.Equal(t, all[2:3], set.pick(three, true), "the check did not tell")
-	assert.Equal(t, []*TrackedNode{all[0]}, set.unchecked())
-	set.unasked(all)
+	assert.Equal(t, []*TrackedNode{all[0]}, set.unseenNodes())
+	set.checkDone(all)
 	for _, node := range all[1:] {
 		set.remove(node)
 	}
@@ -58,7 +58,7 @@ func TestAllClaimsWhileTheyChange(t *testing.T) {
 	for _, node := range set.all() {
 		set.grade(node, NodeUncertain, node.blind)
 	}
-	assert.Equal(t, []*TrackedNode{all[1]}, set.unchecked())
+	assert.Equal(t, []*TrackedNode{all[1]}, set.unseenNodes())
 	assert.ElementsMatch(t, all, set.all())
 	for _, node := range set.all() {
 		set.remove(node)
@@ -72,8 +72,8 @@ func TestWatchesAreSetByAge(t *testing.T) {
 	assert.Equal(t, all[:2], due)
 	assert.Equal(t, after(2), next)
 	assert.True(t, more)
-	set.unwatch(all[1])
-	set.unwatch(all[2]) // has none
+	set.requeueWatch(all[1])
+	set.requeueWatch(all[2]) // has none
 	set.remove(all[2])
 	due, next, _ = set.lasted(after(1), 1000)
 	assert.Equal(t, all[1:2], due)

@@ -108,8 +108,8 @@ func (w *window) take(n int) {
 	w.used += n
 }
 
-// Leave gives n slots back. It implements transport.Slots.
-func (w *window) Leave(n int) {
+// Release gives n slots back. It implements transport.Slots.
+func (w *window) Release(n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.used -= n

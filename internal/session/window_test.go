@@ -27,7 +27,7 @@ func (w *window) served(from time.Time, trip, takes, span time.Duration) (answer
 		now = r.received
 		took = r.received.Sub(r.sent)
 		w.answered(r.sent, r.received)
-		w.Leave(1)
+		w.Release(1)
 		answered++
 	}
 	w.used = 0
@@ -99,23 +99,23 @@ func TestWindowServesInTurn(t *testing.T) {
 	require.True(t, granted(w.ask(5)), "what is sent together enters together")
 	first, second, third := w.ask(1), w.ask(1), w.ask(1)
 	assert.False(t, w.free(1), "others wait")
-	w.Leave(4)
+	w.Release(4)
 	assert.False(t, granted(first), "two are on their way")
 	w.giveUp(second)
 	assert.Equal(t, []*slotRequest{first, third}, waitingIn(w))
-	w.Leave(1)
+	w.Release(1)
 	assert.True(t, granted(first))
 	assert.False(t, granted(third))
 	w.take(1)
-	w.Leave(1)
+	w.Release(1)
 	assert.False(t, granted(third), "slots were taken that nobody waited for")
-	w.Leave(1)
+	w.Release(1)
 	assert.True(t, granted(third))
 	fourth := w.ask(1)
 	w.giveUp(third) // when it has its slot already
 	assert.True(t, granted(fourth))
 	assert.Empty(t, waitingIn(w))
-	w.Leave(2)
+	w.Release(2)
 	assert.Zero(t, w.used)
 }
 

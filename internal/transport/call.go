@@ -142,7 +142,7 @@ func (c *Call) Free() {
 }
 
 // Slots are what calls take while they are on their way.
-type Slots interface{ Leave(n int) }
+type Slots interface{ Release(n int) }
 
 // Occupy says that n places were taken for the call, and those sent with it, which
 // it gives back when it ends.
@@ -151,7 +151,7 @@ func (c *Call) Occupy(places Slots, n int) { c.slots, c.taken = places, n }
 // Discard gives back the places of a call that was not sent.
 func (c *Call) Discard() {
 	if c.slots != nil {
-		c.slots.Leave(c.taken)
+		c.slots.Release(c.taken)
 		c.slots = nil
 	}
 }

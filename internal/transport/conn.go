@@ -96,8 +96,8 @@ func newConn(l *Transport, nc net.Conn, t target, deadline time.Time) *Conn {
 	return c
 }
 
-// Session is the id of the session.
-func (c *Conn) Session() int64 { return c.session }
+// SessionID is the id of the session.
+func (c *Conn) SessionID() int64 { return c.session }
 
 // Timeout is the session's timeout as the server granted it.
 func (c *Conn) Timeout() time.Duration { return c.timeout }

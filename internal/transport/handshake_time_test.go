@@ -97,7 +97,7 @@ func TestChangedSessionIsRefused(t *testing.T) {
 		r.await(t, "up", 2)
 		assert.Equal(t, []string{"up", "down", "failed", "up"}, r.story())
 		assert.ErrorIs(t, r.failures()[1], ErrProtocol)
-		assert.Equal(t, int64(session1), r.current().Session())
+		assert.Equal(t, int64(session1), r.current().SessionID())
 		shut(t, l, s)
 	})
 }

@@ -211,7 +211,7 @@ func (h *hosts) addLocked(t target) {
 		return
 	}
 	if h.history[t] == nil {
-		h.history[t] = &outcome{rank: h.random.For([]byte(t.String())).Below(math.MaxInt64)}
+		h.history[t] = &outcome{rank: h.random.For([]byte(t.String())).UpTo(math.MaxInt64)}
 	}
 	h.untried = append(h.untried, t)
 }
@@ -257,7 +257,7 @@ func (h *hosts) pauseLocked() time.Duration {
 
 // jitter takes up to half of a pause off.
 func (h *hosts) jitter(pause time.Duration) time.Duration {
-	return pause/2 + h.random.Below(pause/2+1)
+	return pause/2 + h.random.UpTo(pause/2+1)
 }
 
 // up is told of a connection that can be used.

@@ -33,7 +33,7 @@ func TestAbandonedSessionIsClosedWhereItIsFoundAgain(t *testing.T) {
 		r.await(t, "up", 2)
 		assert.Equal(t, []string{"up", "down", "expired", "up"}, r.story())
 		assert.Equal(t, wire.OpCloseSession, <-closed)
-		assert.Equal(t, int64(session1+1), r.current().Session())
+		assert.Equal(t, int64(session1+1), r.current().SessionID())
 		shut(t, l, s)
 	})
 }

@@ -196,7 +196,7 @@ func (o *observer) wait(ctx context.Context, now Observation, watch *framework.W
 // waitConnected waits for a connection, and a little if there is one: a request has failed
 // for another reason.
 func (o *observer) waitConnected(ctx context.Context) error {
-	if _, err := o.session.Conn(ctx, true); err != nil {
+	if _, err := o.session.AwaitConn(ctx, true); err != nil {
 		if ctx.Err() != nil {
 			return foreign.ContextEnd(ctx)
 		}

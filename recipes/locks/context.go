@@ -38,17 +38,17 @@ func newHoldContext(parent context.Context, carries *holdChain) *holdContext {
 		return newUnended(parent, carries)
 	}
 	upper, detach := context.WithCancel(parent)
-	c := newBelow(upper, carries)
+	c := newChild(upper, carries)
 	c.detach = detach
 	return c
 }
 
 // newUnended makes one that has the values of its parent, and does not end with it.
 func newUnended(parent context.Context, carries *holdChain) *holdContext {
-	return newBelow(unending{parent}, carries) //nolint:contextcheck // it is the parent, without its end
+	return newChild(unending{parent}, carries) //nolint:contextcheck // it is the parent, without its end
 }
 
-func newBelow(upper context.Context, carries *holdChain) *holdContext {
+func newChild(upper context.Context, carries *holdChain) *holdContext {
 	lower, end := context.WithCancelCause(upper)
 	return &holdContext{Context: lower, carries: carries, end: end}
 }

@@ -22,7 +22,7 @@ func newGroup(ctx context.Context, members []*Hold) (_ *Hold, err error) {
 	}()
 	o := newOwnership(lockKey{}, "")
 	for _, m := range members {
-		_ = m.ownership.keep() // as the group shows its token; why it cannot is found below
+		_ = m.ownership.pin() // as the group shows its token; why it cannot is found below
 	}
 	o.token = commonToken(members)
 	o.backing = &groupBacking{o, members}
@@ -97,7 +97,7 @@ func releaseAll(holds []*Hold) error {
 	defer func() {
 		if !asked {
 			_ = releaseAll(left)
-			told.giveBack(nodes)
+			told.deleteNodes(nodes)
 		}
 	}()
 	for len(left) > 0 {
@@ -115,7 +115,7 @@ func releaseAll(holds []*Hold) error {
 		nodes = append(nodes, d)
 	}
 	asked = true
-	told.giveBack(nodes)
+	told.deleteNodes(nodes)
 	return told.err()
 }
 
@@ -142,16 +142,16 @@ func (r *releaseResult) err() error {
 	return errors.Join(r.errs...)
 }
 
-// giveBack deletes the nodes of holds, those of one session together, and waits for that.
-func (r *releaseResult) giveBack(departures []*pendingRelease) {
+// deleteNodes deletes the nodes of holds, those of one session together, and waits for that.
+func (r *releaseResult) deleteNodes(departures []*pendingRelease) {
 	var leaves []*pendingRelease
 	var ended []*holdContext
 	for _, d := range departures {
-		ended = append(ended, d.leave()...)
+		ended = append(ended, d.endContexts()...)
 	}
 	for _, d := range departures {
 		d.mark()
-		leaves = d.leaves(leaves)
+		leaves = d.deleting(leaves)
 	}
 	type source struct {
 		*session.Session
@@ -162,8 +162,8 @@ func (r *releaseResult) giveBack(departures []*pendingRelease) {
 	var longest time.Duration
 	for _, leaf := range leaves {
 		o := leaf.hold.ownership
-		o.quit()
-		from := source{o.node.Session(), o.node.ID()}
+		o.stopTracking()
+		from := source{o.node.Session(), o.node.SessionID()}
 		paths[from] = append(paths[from], o.nodePath())
 		of[from] = append(of[from], o)
 		longest = max(longest, o.queue.opts.ReleaseWait)
@@ -172,12 +172,12 @@ func (r *releaseResult) giveBack(departures []*pendingRelease) {
 	for from, owns := range of {
 		removals := cleanup.RemoveAll(from.Session, from.id, paths[from])
 		for i, o := range owns {
-			o.removed(removals[i])
+			o.whenRemoved(removals[i])
 			o.node.Sweep()
 			o.local.ownershipOver(o)
 		}
 		for i, o := range owns {
-			r.take(o.given(removals[i], time.Until(until)))
+			r.take(o.awaitRemoval(removals[i], time.Until(until)))
 		}
 	}
 	detach(ended)

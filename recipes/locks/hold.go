@@ -11,18 +11,20 @@ import (
 // is over.
 type Hold struct {
 	ownership  *ownership
-	parent     context.Context // that was given to Acquire, or the holding that the tracer knows
+	parent     context.Context // that was given to Acquire, or the *holdTrace around it
 	parentDone <-chan struct{} // its Done, as nobody else may call a method of it; nil for a hold's context
 	chain      holdChain       // this hold, as contexts carry it
 	released   atomic.Bool
-	below      atomic.Int32 // holds acquired under this one that are not over, less one once it is released
+	// inner counts the holds acquired under this one that are not over. It is one less once
+	// this one is released: at -1 the contexts end.
+	inner atomic.Int32
 
 	mu        sync.Mutex // guards the fields below
 	phase     contextPhase
-	departing bool      // a transaction that gives it back is on its way
+	suspended bool      // a transaction that gives it back is on its way
 	byParent  bool      // the parent had ended when the contexts were ended
-	counted   bool      // among those below the hold that it came from
-	left      bool      // that hold
+	counted   bool      // it counts among the inner ones of the hold that it came from
+	leftOuter bool      // it has exited that hold, which a refused transaction undoes
 	cause     error     // why the contexts were ended
 	contexts  *contexts // made when needed
 }
@@ -34,7 +36,7 @@ func newHold(ctx context.Context, o *ownership) (*Hold, error) {
 		h.parentDone = ctx.Done()
 	}
 	h.chain = holdChain{hold: h, outer: holdChainOf(ctx)}
-	if err := o.join(h); err != nil {
+	if err := o.addHold(h); err != nil {
 		return nil, err
 	}
 	if from := h.chain.outer; from != nil {
@@ -100,20 +102,20 @@ func (f *foreignBacking) give() error {
 // fails if the contexts have ended, or are about to.
 func (h *Hold) enter() bool {
 	for {
-		n := h.below.Load()
+		n := h.inner.Load()
 		if n < 0 {
 			return false
 		}
-		if h.below.CompareAndSwap(n, n+1) {
+		if h.inner.CompareAndSwap(n, n+1) {
 			return true
 		}
 	}
 }
 
-// leave undoes an enter, or says that the hold itself is released. The last leave ends
-// the contexts, and leaves the hold above. The caller has to detach them.
-func (h *Hold) leave() (ended []*holdContext) {
-	for h != nil && h.below.Add(-1) < 0 {
+// exit undoes an enter, or says that the hold itself is released. The last exit ends the
+// contexts, and exits the hold above. The caller has to detach them.
+func (h *Hold) exit() (ended []*holdContext) {
+	for h != nil && h.inner.Add(-1) < 0 {
 		h.mu.Lock()
 		more, above := h.lastLocked()
 		h.mu.Unlock()
@@ -122,16 +124,15 @@ func (h *Hold) leave() (ended []*holdContext) {
 	return ended
 }
 
-// lastLocked ends the contexts when nothing keeps them, and returns the hold to
-// leave next.
+// lastLocked ends the contexts when nothing keeps them, and returns the hold to exit next.
 func (h *Hold) lastLocked() (ended []*holdContext, above *Hold) {
-	if h.below.Load() >= 0 {
+	if h.inner.Load() >= 0 {
 		return nil, nil // it has rejoined meanwhile
 	}
 	if h.counted {
-		h.left, above = true, h.chain.outer.hold
+		h.leftOuter, above = true, h.chain.outer.hold
 	}
-	if h.departing {
+	if h.suspended {
 		return h.endLocked(errCommitting, contextsSuspended), above
 	}
 	return h.endLocked(ErrReleased, contextsOver), above
@@ -141,22 +142,22 @@ func (h *Hold) lastLocked() (ended []*holdContext, above *Hold) {
 // is not known whether the lock will be given back.
 var errCommitting = fmt.Errorf("%w: CommitAndRelease was called", ErrReleased)
 
-// leaveForNow is leave for a hold that a transaction is to give back, which may be
+// suspend is exit for a hold that a transaction is to give back. The transaction may be
 // refused.
-func (h *Hold) leaveForNow() (ended []*holdContext) {
+func (h *Hold) suspend() (ended []*holdContext) {
 	h.mu.Lock()
-	h.departing = true
+	h.suspended = true
 	h.mu.Unlock()
-	return h.leave()
+	return h.exit()
 }
 
-// rejoin undoes leaveForNow. With resume, contexts can be bound again, unless the
+// rejoin undoes suspend. With resume, contexts can be bound again, unless the
 // lock was lost meanwhile; what has ended stays so.
 func (h *Hold) rejoin(resume bool) {
 	h.mu.Lock()
-	h.below.Add(1)
-	left := h.left
-	h.departing, h.left = false, false
+	h.inner.Add(1)
+	left := h.leftOuter
+	h.suspended, h.leftOuter = false, false
 	if resume && h.phase == contextsSuspended {
 		h.ownLocked() // with what it ended with
 		h.phase = contextsResumed
@@ -192,7 +193,7 @@ func (h *Hold) Release() error {
 	if !h.released.CompareAndSwap(false, true) {
 		return ErrReleased
 	}
-	if told, is := h.parent.(*holding); is {
+	if told, is := h.parent.(*holdTrace); is {
 		return told.release(h)
 	}
 	return h.release()
@@ -202,8 +203,8 @@ func (h *Hold) release() error {
 	_, _ = h.ownership.now() // a deadline may have passed unseen
 	// First, so that whoever has the lock next finds the contexts ended; and detached
 	// last, as this takes as long as methods of users' contexts do.
-	ended := h.leave()
-	err := h.ownership.leave(h)
+	ended := h.exit()
+	err := h.ownership.removeHold(h)
 	detach(ended)
 	return err
 }

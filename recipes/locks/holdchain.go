@@ -19,14 +19,14 @@ type holdChain struct {
 
 type holdChainKey struct{}
 
-type acquiringKey struct{}
+type acquireTraceKey struct{}
 
-// acquiringOf is the acquisition that a context was made for, nil for none.
-func acquiringOf(ctx context.Context, s *session.Session) *acquiring {
+// acquireTraceOf is the acquisition that a context was made for, nil for none.
+func acquireTraceOf(ctx context.Context, s *session.Session) *acquireTrace {
 	if !s.Tracing().On() {
 		return nil
 	}
-	a, _ := ctx.Value(acquiringKey{}).(*acquiring)
+	a, _ := ctx.Value(acquireTraceKey{}).(*acquireTrace)
 	return a
 }
 

@@ -22,7 +22,7 @@ func (in inspector) Holds() []monitor.HoldInfo {
 		if !ours || o.queue == nil {
 			continue
 		}
-		info := monitor.HoldInfo{Since: o.since, Session: o.node.ID()}
+		info := monitor.HoldInfo{Since: o.since, Session: o.node.SessionID()}
 		o.mu.Lock()
 		info.Holds, info.Uncertain, info.MultiLock = len(o.holds), o.state.is == Uncertain, len(o.groups) > 0
 		over := o.state.over()
@@ -58,9 +58,9 @@ func (wl *waitLog) each(note func(*acquire.Queue, monitor.WaiterInfo)) {
 	wl.mu.Lock()
 	defer wl.mu.Unlock()
 	for w := wl.first; w != nil; w = w.next {
-		info := monitor.WaiterInfo{Lock: monitor.Lock{Node: w.node}, Since: w.since, Ahead: w.at}
-		if w.ahead != "" {
-			info.Behind = session.Below(w.queue.Path, w.ahead)
+		info := monitor.WaiterInfo{Lock: monitor.Lock{Node: w.node}, Since: w.since, Ahead: w.ahead}
+		if w.predecessor != "" {
+			info.Behind = session.Join(w.queue.Path, w.predecessor)
 		}
 		note(w.queue, info)
 	}

@@ -22,13 +22,13 @@ import (
 // with its node, or deletes the node. In the latter case the next in the local queue is
 // the front waiter, with a new node. pass says when a node is handed over.
 type localQueue struct {
-	q   *queue       // of who founded it, as all are alike in what the node shows
+	q   *queue       // of the first front waiter: all others make the same node
 	tag nodename.Tag // of its key
 
 	// The fields below are guarded by the local queues' mu.
-	behind      bool          // others were seen ahead
+	hasAhead    bool          // others were seen ahead
 	ahead       int           // how many nodes, when somebody last looked
-	front       string        // the first of them, if it is the only one
+	head        string        // the first of them, if it is the only one
 	holder      *ownership    // who has the lock, nil while a front waiter asks for it
 	firstSince  time.Duration // when its node became first in its queue, since the local queues were made
 	passed      int           // how often the lock was handed over since
@@ -47,15 +47,15 @@ type localQueueKey struct {
 
 // waiter is a goroutine in a local queue. It is small, as there may be thousands.
 type waiter struct {
-	mutex *InterProcessMutex
-	queue *localQueue
-	ctx   context.Context
-	done  <-chan struct{} // ctx's, as nobody else may call a method of it: it may block
-	told  sync.WaitGroup  // of one, which takes less than a channel
+	mutex    *InterProcessMutex
+	queue    *localQueue
+	ctx      context.Context
+	done     <-chan struct{} // ctx's, as nobody else may call a method of it: it may block
+	answered sync.WaitGroup  // of one, which takes less than a channel
 
 	// The fields below are guarded by the local queues' mu.
 	since      time.Duration // the local queues were made
-	session    int64         // that it waits in and does not want to outlive, 0 for none
+	session    int64         // that it waits in, with FailOnLoss; else 0
 	prev, next *waiter
 	queued     bool
 	timeUp     bool // its time was up when it had just been taken out
@@ -63,7 +63,7 @@ type waiter struct {
 	// What it was told. Without any of these its time is up.
 	isFront, expired bool
 	granted          *ownership
-	attempt          *acquisition // to go on with, nil for a new one
+	attempt          *mutexAttempt // to go on with, nil for a new one
 }
 
 // localQueues are the local queues of one client. A local queue is there as long as it has
@@ -82,11 +82,14 @@ func (lqs *localQueues) now() time.Duration { return time.Since(lqs.made) }
 
 func (lq *localQueue) queues() *localQueues { return localQueuesOf(lq.q.Core.Session()) }
 
-// join enters the local queue for a lock, or makes it. In the latter case the caller is
-// the front waiter, and join returns no waiter. A caller that asks only once and finds a
-// local queue is refused if a goroutine of this client holds the lock. If others are only
-// asking for it, join returns no local queue, so that the caller is not refused because
-// of them.
+// join enters the local queue for a lock, or makes it. It returns
+//
+//   - the queue and a waiter: the caller waits;
+//   - the queue alone: the caller is its front waiter;
+//   - the queue and ErrNotAcquired: the caller asks only once, and a goroutine of this
+//     client holds the lock;
+//   - nothing: the caller asks only once, and others are asking already. It asks with a
+//     node of its own, so that it is not refused because of them.
 func (lqs *localQueues) join(ctx context.Context, m *InterProcessMutex, once bool) (*localQueue, *waiter, error) {
 	q := &m.queue
 	var id int64
@@ -108,7 +111,7 @@ func (lqs *localQueues) join(ctx context.Context, m *InterProcessMutex, once boo
 		return nil, nil, nil
 	}
 	w := &waiter{mutex: m, queue: lq, ctx: ctx, done: done, since: lqs.now(), session: id, queued: true, prev: lq.last}
-	w.told.Add(1)
+	w.answered.Add(1)
 	if lq.last == nil {
 		lq.first = w
 	} else {
@@ -199,10 +202,10 @@ func (w *waiter) await() {
 	}()
 	if w.done != nil {
 		stop := context.AfterFunc(w.ctx, w.withdraw)
-		w.told.Wait()
+		w.answered.Wait()
 		stop()
 	} else {
-		w.told.Wait()
+		w.answered.Wait()
 	}
 	heard = true
 }
@@ -218,7 +221,7 @@ func (w *waiter) withdraw() {
 	w.timeUp = !left
 	lqs.mu.Unlock()
 	if left {
-		w.told.Done()
+		w.answered.Done()
 	}
 }
 
@@ -226,7 +229,7 @@ func (w *waiter) withdraw() {
 // lock that it was given.
 func (w *waiter) abandon() {
 	w.withdraw()
-	w.told.Wait()
+	w.answered.Wait()
 	switch {
 	case w.isFront:
 		w.queue.leaveFront(w.attempt)
@@ -251,7 +254,7 @@ func (w *waiter) finish(ctx, limited context.Context, tries bool, began time.Dur
 	case limited.Err() != nil:
 		in, err = o.heldHere(), foreign.ContextEnd(limited)
 	default:
-		acquiringOf(ctx, w.mutex.queue.Core.Session()).takesOver()
+		acquireTraceOf(ctx, w.mutex.queue.Core.Session()).takesOver()
 		// A deadline may have passed between the hand-over and now.
 		if state, _ := o.now(); state != Lost {
 			break
@@ -286,11 +289,11 @@ func (w *waiter) acquire() (*ownership, *acquire.Obstacle, error) {
 	}
 	switch {
 	case a == nil:
-	case a.Session() != m.queue.Core.Session().ID():
+	case a.SessionID() != m.queue.Core.Session().ID():
 		a.Leave() // it is of a session that we may not have waited in
 		a = nil
 	default:
-		a.adopt(m, acquiringOf(w.ctx, m.queue.Core.Session()))
+		a.adopt(m, acquireTraceOf(w.ctx, m.queue.Core.Session()))
 	}
 	return lq.acquire(w.ctx, m, a, false)
 }
@@ -298,7 +301,7 @@ func (w *waiter) acquire() (*ownership, *acquire.Obstacle, error) {
 // acquire gets the lock from the servers for the front waiter, with a new attempt if
 // there is none. If it fails, or a function of the caller panics, it leaves the front. in
 // is the obstacle that it met.
-func (lq *localQueue) acquire(ctx context.Context, m *InterProcessMutex, a *acquisition, once bool) (o *ownership, in *acquire.Obstacle, err error) {
+func (lq *localQueue) acquire(ctx context.Context, m *InterProcessMutex, a *mutexAttempt, once bool) (o *ownership, in *acquire.Obstacle, err error) {
 	defer func() {
 		if o == nil {
 			lq.leaveFront(a)
@@ -306,7 +309,7 @@ func (lq *localQueue) acquire(ctx context.Context, m *InterProcessMutex, a *acqu
 	}()
 	if a == nil {
 		s := m.queue.Core.Session()
-		a = m.newAcquisition(tagOf(ctx, s), acquiringOf(ctx, s), lq)
+		a = m.newAttempt(tagOf(ctx, s), acquireTraceOf(ctx, s), lq)
 	}
 	if ctx.Err() != nil { // nothing is sent for a caller that has gone
 		return nil, obstacleOf(&a.Attempt, m.queue.Lock), foreign.ContextEnd(ctx)
@@ -315,7 +318,7 @@ func (lq *localQueue) acquire(ctx context.Context, m *InterProcessMutex, a *acqu
 }
 
 // leaveFront lets another be the front waiter.
-func (lq *localQueue) leaveFront(a *acquisition) {
+func (lq *localQueue) leaveFront(a *mutexAttempt) {
 	lq.taken(nil)
 	if a != nil && a.Empty() {
 		a = nil
@@ -325,7 +328,7 @@ func (lq *localQueue) leaveFront(a *acquisition) {
 
 // passFront makes the next in the local queue the front waiter, with an attempt or
 // without. If nobody is next, it leaves the attempt, and the local queue is over.
-func (lq *localQueue) passFront(a *acquisition) {
+func (lq *localQueue) passFront(a *mutexAttempt) {
 	lqs := lq.queues()
 	lqs.mu.Lock()
 	w := lq.first
@@ -342,7 +345,7 @@ func (lq *localQueue) passFront(a *acquisition) {
 	// Its context may have ended. The waiter finds that out itself, since the methods of
 	// a context are the caller's code, and may block or panic.
 	w.isFront, w.attempt = true, a
-	w.told.Done()
+	w.answered.Done()
 }
 
 // seenAhead is the obstacle that has the lock, nil if none was seen.
@@ -353,17 +356,17 @@ func (lq *localQueue) seenAhead() *acquire.Obstacle {
 	switch {
 	case lq.holder != nil:
 		return lq.holder.heldHere()
-	case !lq.behind:
+	case !lq.hasAhead:
 		return nil
-	case lq.front == "":
+	case lq.head == "":
 		return &acquire.Obstacle{Lock: lq.q.Lock, Ahead: lq.ahead}
 	}
-	return &acquire.Obstacle{Lock: lq.q.Lock, Ahead: lq.ahead, Node: session.Below(lq.q.Path, lq.front)}
+	return &acquire.Obstacle{Lock: lq.q.Lock, Ahead: lq.ahead, Node: session.Join(lq.q.Path, lq.head)}
 }
 
 // heldHere is a lock that a goroutine of this client has, as an obstacle to another.
 func (o *ownership) heldHere() *acquire.Obstacle {
-	return &acquire.Obstacle{Lock: o.queue.Lock, Node: o.node.Path(), Session: o.node.ID(), Local: true}
+	return &acquire.Obstacle{Lock: o.queue.Lock, Node: o.node.Path(), Session: o.node.SessionID(), Local: true}
 }
 
 // By sawAhead, taken and moved an attempt tells the waiters behind it in the local queue
@@ -377,7 +380,7 @@ func (lq *localQueue) sawAhead(p *acquire.Position) {
 	lqs := lq.queues()
 	lqs.mu.Lock()
 	defer lqs.mu.Unlock()
-	lq.behind, lq.ahead, lq.front = true, p.At, p.Only()
+	lq.hasAhead, lq.ahead, lq.head = true, p.Place, p.Only()
 }
 
 // taken says which ownership has the lock, nil if none has it after all. The attempt
@@ -418,7 +421,7 @@ func (lq *localQueue) moved(to int64) {
 	lqs.mu.Unlock()
 	for _, w := range lost {
 		w.expired = true
-		w.told.Done()
+		w.answered.Done()
 	}
 }
 
@@ -432,7 +435,7 @@ func (lq *localQueue) ownershipOver(o *ownership) {
 	lqs.mu.Lock()
 	was := lq.holder == o
 	if was {
-		lq.holder, lq.behind = nil, false
+		lq.holder, lq.hasAhead = nil, false
 	}
 	lqs.mu.Unlock()
 	if was {
@@ -467,7 +470,7 @@ func (lq *localQueue) pass(o *ownership) bool {
 		return false
 	}
 	opts := &o.queue.opts
-	if opts.Revocable || o.node.SawMulti() || o.isKept() {
+	if opts.Revocable || o.node.SawMulti() || o.isPinned() {
 		return false
 	}
 	lqs := lq.queues()
@@ -484,7 +487,7 @@ func (lq *localQueue) pass(o *ownership) bool {
 	if !lq.passTo(o, w) {
 		return false
 	}
-	w.told.Done()
+	w.answered.Done()
 	o.markPassed()
 	return true
 }
@@ -517,7 +520,7 @@ func (lq *localQueue) passTo(o *ownership, w *waiter) bool {
 		}
 		lqs.mu.Unlock()
 		if timeUp { // its time was up while it could not leave
-			w.told.Done()
+			w.answered.Done()
 		}
 		return false
 	}

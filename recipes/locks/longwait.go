@@ -37,9 +37,9 @@ type wait struct {
 	prev, next *wait
 
 	// Where it stands, guarded by the log's mu.
-	node  string // ours, in full
-	at    int    // how many are before it
-	ahead string // the name of the one that it waits for
+	node        string // ours, in full
+	ahead       int    // how many are before it
+	predecessor string // the name of the one that it waits for
 }
 
 // loggedWait is what was logged of a lock, until nobody waits for it any more.
@@ -68,7 +68,7 @@ func (wl *waitLog) begin(q *acquire.Queue, spare int) *wait {
 func (w *wait) stands(e *acquire.Event) {
 	w.log.mu.Lock()
 	defer w.log.mu.Unlock()
-	w.node, w.at, w.ahead = e.Node, e.At, e.Ahead
+	w.node, w.ahead, w.predecessor = e.Node, e.Ahead, e.Predecessor
 }
 
 // end ends a wait; of none, nothing.
@@ -189,7 +189,7 @@ func (wl *waitLog) heldHere(waits map[string]*longestWait, now time.Time) map[st
 		}
 	}
 	if len(held) > 0 {
-		session.TrackedBelow(wl.session, held)
+		session.TrackedUnder(wl.session, held)
 	}
 	return held
 }

@@ -282,13 +282,13 @@ func (m *InterProcessMultiLock) takeJointly(ctx context.Context, lim limit, join
 }
 
 // jointAttempt sets out to get the nodes of locks in one step.
-func (m *InterProcessMultiLock) jointAttempt(ctx context.Context, lockSet []jointMember) (*acquire.Multi, *nodes) {
+func (m *InterProcessMultiLock) jointAttempt(ctx context.Context, lockSet []jointMember) (*acquire.Multi, *nodesHost) {
 	members := make([]acquire.Member, len(lockSet))
 	for i, lock := range lockSet {
 		members[i] = lock.member()
 	}
 	s := sessionOf(lockSet[0])
-	got := &nodes{own: func(i int, node acquire.Node) *ownership { return lockSet[i].own(node) }, told: acquiringOf(ctx, s)}
+	got := &nodesHost{own: func(i int, node acquire.Node) *ownership { return lockSet[i].own(node) }, trace: acquireTraceOf(ctx, s)}
 	return acquire.NewMulti(members, m.ordered, tagOf(ctx, s), got), got
 }
 

@@ -203,7 +203,7 @@ func (m *InterProcessMutex) enter(ctx, limited context.Context, once, tries bool
 // an error it returns the obstacle, too.
 func (m *InterProcessMutex) alone(ctx context.Context, once bool) (o *ownership, in *acquire.Obstacle, err error) {
 	s := m.queue.Core.Session()
-	a := m.newAcquisition(tagOf(ctx, s), acquiringOf(ctx, s), nil)
+	a := m.newAttempt(tagOf(ctx, s), acquireTraceOf(ctx, s), nil)
 	defer func() {
 		if o == nil { // also if a function of the caller's has panicked
 			a.Leave()

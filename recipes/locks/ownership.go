@@ -258,11 +258,11 @@ func lostError(path string, reason error) error {
 	return &LostError{Path: path, Reason: reason}
 }
 
-// join adds a hold. It fails if the ownership has ended.
-func (o *ownership) join(h *Hold) error {
+// addHold adds a hold. It fails if the ownership has ended.
+func (o *ownership) addHold(h *Hold) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if err := o.state.enter(); err != nil {
+	if err := o.state.mayEnter(); err != nil {
 		return err
 	}
 	o.holds = append(o.holds, h)
@@ -279,9 +279,9 @@ func (o *ownership) takeOutLocked(h *Hold) {
 	o.holds = slices.DeleteFunc(o.holds, func(other *Hold) bool { return other == h })
 }
 
-// leave takes a hold away. If it was the last one, leave gives the lock back. It returns
+// removeHold takes a hold away. If it was the last one, leave gives the lock back. It returns
 // the result for Release.
-func (o *ownership) leave(h *Hold) error {
+func (o *ownership) removeHold(h *Hold) error {
 	o.mu.Lock()
 	o.takeOutLocked(h)
 	last, lost := len(o.holds) == 0, o.state.is == Lost
@@ -385,25 +385,25 @@ func (o *ownership) thenGone(fn func()) {
 	}
 }
 
-// keep makes the release delete the node, and not hand it over to another owner. It fails
+// pin makes the release delete the node, and not hand it over to another owner. It fails
 // if the ownership has ended.
-func (o *ownership) keep() error {
+func (o *ownership) pin() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.state.keep()
+	return o.state.pin()
 }
 
-// isKept is whether the release has to delete the node. The ownership is over.
-func (o *ownership) isKept() bool {
+// isPinned is whether the release has to delete the node. The ownership is over.
+func (o *ownership) isPinned() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.state.isKept()
+	return o.state.isPinned()
 }
 
 // show returns the token. From then on no other ownership may have it, see keep. It
 // returns 0 once the ownership is over.
 func (o *ownership) show() int64 {
-	if o.keep() != nil {
+	if o.pin() != nil {
 		return 0
 	}
 	return o.token
@@ -468,7 +468,7 @@ func (o *ownership) NodeChanged(node *session.TrackedNode, state session.Tracked
 			o.lose(framework.ErrNotConnected)
 			// Nobody believes in the node any more, so it has to go.
 			node.Untrack()
-			o.removed(cleanup.Remove(o.node.Session(), o.node.ID(), o.node.Path()))
+			o.whenRemoved(cleanup.Remove(o.node.Session(), o.node.SessionID(), o.node.Path()))
 			o.local.ownershipOver(o)
 		}
 	case session.NodeLost:
@@ -478,8 +478,8 @@ func (o *ownership) NodeChanged(node *session.TrackedNode, state session.Tracked
 	}
 }
 
-// removed tells the ownership when its node is gone.
-func (o *ownership) removed(r *cleanup.Removal) { r.Then(o.nodeGone) }
+// whenRemoved tells the ownership when its node is gone.
+func (o *ownership) whenRemoved(r *cleanup.Removal) { r.Then(o.nodeGone) }
 
 // nodeGone is called when the node is gone, or will be gone with the session.
 func (o *ownership) nodeGone(reason error) {
@@ -488,6 +488,6 @@ func (o *ownership) nodeGone(reason error) {
 		o.markGone()
 	case errors.Is(reason, framework.ErrSessionExpired), errors.Is(reason, framework.ErrNotConnected),
 		errors.Is(reason, session.ErrSessionOver), errors.Is(reason, session.ErrClosed):
-		session.WhenGone(o.node.Session(), o.node.ID(), o.markGone)
+		session.WhenGone(o.node.Session(), o.node.SessionID(), o.markGone)
 	}
 }

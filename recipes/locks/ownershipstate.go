@@ -10,12 +10,12 @@ import "github.com/paddock-zk/paddock/internal/session"
 type ownershipState struct {
 	is     HoldState
 	err    error // of Lost and Released
-	kept   bool  // the node goes with the ownership, in whatever state: no other owner may have it
+	pinned bool  // the node goes with the ownership, in whatever state: no other owner may have it
 	writes int32 // transactions on their way that rest on the node
 	// leaving is whether a transaction that deletes the node is on its way. Meanwhile the
 	// state is as before, since the servers may refuse the transaction.
-	leaving bool
-	missed  error // why the node was seen to be gone meanwhile
+	releasing bool
+	missed    error // why the node was seen to be gone meanwhile
 }
 
 // over is whether the ownership is lost or released.
@@ -38,7 +38,7 @@ func (s *ownershipState) lose(path string, reason error) (lost, first bool) {
 	switch {
 	case s.is == Released:
 		return false, false
-	case s.leaving && session.IsGone(reason):
+	case s.releasing && session.IsGone(reason):
 		s.missed = reason
 		return false, false
 	case s.is == Lost:
@@ -58,23 +58,23 @@ func (s *ownershipState) release() (released bool) {
 	return true
 }
 
-// enter is whether one more hold may share the ownership: the error is why not.
-func (s *ownershipState) enter() error {
+// mayEnter is whether one more hold may share the ownership: the error is why not.
+func (s *ownershipState) mayEnter() error {
 	switch {
 	case s.over():
 		return s.err
-	case s.leaving:
+	case s.releasing:
 		return ErrReleased
 	}
 	return nil
 }
 
-// keep lets the node go with the ownership. It fails once that is over.
-func (s *ownershipState) keep() error {
+// pin lets the node go with the ownership. It fails once that is over.
+func (s *ownershipState) pin() error {
 	if s.over() {
 		return s.err
 	}
-	s.kept = true
+	s.pinned = true
 	return nil
 }
 
@@ -92,26 +92,26 @@ func (s *ownershipState) write() error {
 // as long as the node is there.
 func (s *ownershipState) wrote(doubt bool) {
 	s.writes--
-	s.kept = s.kept || doubt
+	s.pinned = s.pinned || doubt
 }
 
-// isKept is whether the node goes with the ownership.
-func (s *ownershipState) isKept() bool { return s.kept || s.writes > 0 }
+// isPinned is whether the node goes with the ownership.
+func (s *ownershipState) isPinned() bool { return s.pinned || s.writes > 0 }
 
-// leave says that a transaction begins which gives a hold back: with the last hold, it
+// beginRelease says that a transaction begins which gives a hold back: with the last hold, it
 // deletes the node. It fails if the ownership is lost.
-func (s *ownershipState) leave(last bool) error {
+func (s *ownershipState) beginRelease(last bool) error {
 	if s.is == Lost {
 		return s.err
 	}
-	s.leaving = last
+	s.releasing = last
 	return nil
 }
 
-// stay says that the transaction was refused. It returns the reason why the node was seen
+// releaseRefused says that the transaction was refused. It returns the reason why the node was seen
 // to be gone meanwhile, which is a loss now.
-func (s *ownershipState) stay() (missed error) {
+func (s *ownershipState) releaseRefused() (missed error) {
 	missed = s.missed
-	s.leaving, s.missed = false, nil
+	s.releasing, s.missed = false, nil
 	return missed
 }

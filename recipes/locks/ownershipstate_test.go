@@ -28,12 +28,12 @@ var (
 	expired   = event{"expired", func(s *ownershipState) string { return fmt.Sprint(s.lose("/l/n", framework.ErrSessionExpired)) }}
 	deleted   = event{"deleted", func(s *ownershipState) string { return fmt.Sprint(s.lose("/l/n", session.ErrNodeDeleted)) }}
 	released  = says("released", func(s *ownershipState) any { return s.release() })
-	entered   = says("entered", func(s *ownershipState) any { return s.enter() })
-	kept      = says("kept", func(s *ownershipState) any { return s.keep() })
+	entered   = says("entered", func(s *ownershipState) any { return s.mayEnter() })
+	kept      = says("kept", func(s *ownershipState) any { return s.pin() })
 	written   = says("written", func(s *ownershipState) any { return s.write() })
-	leaving   = says("leaving", func(s *ownershipState) any { return s.leave(true) })
-	reentered = says("leaving with others", func(s *ownershipState) any { return s.leave(false) })
-	refused   = says("refused", func(s *ownershipState) any { return s.stay() })
+	leaving   = says("leaving", func(s *ownershipState) any { return s.beginRelease(true) })
+	reentered = says("leaving with others", func(s *ownershipState) any { return s.beginRelease(false) })
+	refused   = says("refused", func(s *ownershipState) any { return s.releaseRefused() })
 )
 
 func TestOwnershipState(t *testing.T) {
@@ -89,7 +89,7 @@ func TestOwnershipState(t *testing.T) {
 			}
 			assert.Equal(t, steps.is, s.is)
 			assert.Equal(t, steps.is == Lost || steps.is == Released, s.over())
-			assert.Equal(t, steps.kept, s.isKept())
+			assert.Equal(t, steps.kept, s.isPinned())
 			if steps.err == "" {
 				require.NoError(t, s.err)
 			} else {
@@ -144,11 +144,11 @@ func TestNodeStaysWithItsTransactions(t *testing.T) {
 				require.NoError(t, s.write())
 			}
 			for i, d := range doubt {
-				assert.True(t, s.isKept(), "%d are on their way", len(doubt)-i)
+				assert.True(t, s.isPinned(), "%d are on their way", len(doubt)-i)
 				s.wrote(d)
 				kept = kept || d
 			}
-			assert.Equal(t, kept, s.isKept())
+			assert.Equal(t, kept, s.isPinned())
 		})
 	}
 }

@@ -87,7 +87,7 @@ func (q *queue) describe(ctx context.Context, c *transport.Conn, nodes []znode.E
 		// The first one needs no right to read before ZooKeeper 3.9. Later servers say
 		// no more than that the node is there.
 		op := [2]wire.Op{wire.OpExists, wire.OpGetData}[i%2]
-		return transport.NewCall(op, &wire.PathWatchRequest{Path: session.Below(q.Path, nodes[i/2].Name)})
+		return transport.NewCall(op, &wire.PathWatchRequest{Path: session.Join(q.Path, nodes[i/2].Name)})
 	}
 	var all []Participant
 	var first reply
@@ -104,7 +104,7 @@ func (q *queue) describe(ctx context.Context, c *transport.Conn, nodes []znode.E
 			return err
 		}
 		one := nodes[i/2]
-		p.Path = q.Core.Relative(session.Below(q.Path, one.Name))
+		p.Path = q.Core.Relative(session.Join(q.Path, one.Name))
 		p.Holds, p.Write = !waits(i/2), one.Kind == znode.Write
 		all = append(all, p)
 		return nil

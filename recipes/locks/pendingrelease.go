@@ -2,14 +2,14 @@ package locks
 
 import "errors"
 
-// pendingRelease is a hold that a transaction is giving back. The outcome of the
-// transaction is not known yet.
+// pendingRelease is a hold that is being given back: by a transaction of its owner, or
+// together with others. Until mark it can be undone.
 type pendingRelease struct {
 	hold       *Hold
 	inner      []*pendingRelease // of its members
 	last       bool              // no other hold shares the ownership, so that its node goes
 	becameLast bool              // it became the last one while the transaction was on its way
-	left       bool              // its contexts were ended for now
+	suspended  bool              // its contexts were ended for now
 }
 
 // beginRelease begins to give a hold back, with the members that it still has. If it
@@ -42,7 +42,7 @@ func (d *pendingRelease) begin() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	last := len(o.holds) == 1
-	if err := o.state.leave(last); err != nil {
+	if err := o.state.beginRelease(last); err != nil {
 		return err
 	}
 	d.last = last
@@ -58,13 +58,13 @@ func (d *pendingRelease) undo() {
 	var missed error
 	if d.last {
 		o.mu.Lock()
-		missed = o.state.stay()
+		missed = o.state.releaseRefused()
 		o.mu.Unlock()
 	}
 	if missed != nil {
 		o.lose(missed) // before contexts can be bound
 	}
-	if d.left {
+	if d.suspended {
 		d.hold.rejoin(true)
 	}
 	d.hold.released.Store(false)
@@ -87,7 +87,7 @@ func (d *pendingRelease) mark() {
 		inner.hold.ownership.ungroup(o)
 		inner.mark()
 	}
-	defer h.told().released()
+	defer h.trace().released()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.takeOutLocked(h)
@@ -98,48 +98,48 @@ func (d *pendingRelease) mark() {
 	}
 }
 
-// leave ends the contexts. The caller has to detach them.
-func (d *pendingRelease) leave() (ended []*holdContext) {
+// endContexts ends the contexts. The caller has to detach them.
+func (d *pendingRelease) endContexts() (ended []*holdContext) {
 	for _, inner := range d.inner {
-		ended = append(ended, inner.leave()...)
+		ended = append(ended, inner.endContexts()...)
 	}
-	return append(ended, d.hold.leave()...)
+	return append(ended, d.hold.exit()...)
 }
 
-// leaveForNow ends the contexts before the outcome is known. The caller has to detach
+// suspendContexts ends the contexts before the outcome is known. The caller has to detach
 // them.
-func (d *pendingRelease) leaveForNow() (ended []*holdContext) {
+func (d *pendingRelease) suspendContexts() (ended []*holdContext) {
 	for _, inner := range d.inner {
-		ended = append(ended, inner.leaveForNow()...)
+		ended = append(ended, inner.suspendContexts()...)
 	}
-	d.left = true
-	return append(ended, d.hold.leaveForNow()...)
+	d.suspended = true
+	return append(ended, d.hold.suspend()...)
 }
 
 // done says that the transaction was applied.
 func (d *pendingRelease) done() {
 	d.mark()
-	for _, leaf := range d.leaves(nil) {
+	for _, leaf := range d.deleting(nil) {
 		o := leaf.hold.ownership
 		if leaf.becameLast {
 			o.hurry()
 			_ = o.give() // the transaction has left its node; this goes on in the background
 			continue
 		}
-		o.quit()
+		o.stopTracking()
 		o.node.Sweep()
 		o.local.ownershipOver(o)
 		o.markGone()
 	}
 }
 
-// leaves are the pending releases of which the transaction deletes a node.
-func (d *pendingRelease) leaves(all []*pendingRelease) []*pendingRelease {
+// deleting are the pending releases of which the transaction deletes a node.
+func (d *pendingRelease) deleting(all []*pendingRelease) []*pendingRelease {
 	if d.last && d.hold.ownership.queue != nil {
 		all = append(all, d)
 	}
 	for _, inner := range d.inner {
-		all = inner.leaves(all)
+		all = inner.deleting(all)
 	}
 	return all
 }

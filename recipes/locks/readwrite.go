@@ -48,10 +48,10 @@ func (m *InterProcessMutex) downgrade(ctx context.Context, write *ownership) (ho
 	}
 	// The read node stands behind the write node and has the lock together with it. So
 	// the write node must not be handed to another writer of this process.
-	if err := write.keep(); err != nil {
+	if err := write.pin(); err != nil {
 		return nil, err
 	}
-	node, err := acquire.CreateAs(ctx, &m.queue.Queue, write.Node())
+	node, err := acquire.CreateBeside(ctx, &m.queue.Queue, write.Node())
 	if err != nil {
 		return nil, write.lossIn(fmt.Errorf("downgrade: %w", err), node.Path())
 	}

@@ -13,10 +13,20 @@ import (
 // A release takes these steps, in this order:
 //
 //  1. Hold.Release ends the contexts of the hold.
-//  2. ownership.leave takes the hold away. After the last one it ends the ownership, and give begins.
+//  2. ownership.removeHold takes the hold away. After the last one it ends the ownership, and give begins.
 //  3. localQueue.pass hands it to a goroutine of this client, with the node, or
-//  4. quit stops watching the node, and giveBack deletes it.
-//  5. given waits until the servers have confirmed that, for ReleaseWait at most.
+//  4. stopTracking stops watching the node, and deleteNode deletes it.
+//  5. awaitRemoval waits until the servers have confirmed that, for ReleaseWait at most.
+//
+// A node comes to its end in three more ways, with some of these steps:
+//
+//   - releaseResult.deleteNodes gives several holds back, and deletes their nodes together.
+//   - pendingRelease.done comes after a transaction that has deleted the node.
+//   - ownership.NodeChanged comes when the hold is lost. Nobody waits then.
+//
+// Two rules hold in all of them. All contexts end before anything else, since the next
+// step may let another owner in. And the local queue hears of the end only after the
+// deletion has left: its next node has to come behind that.
 
 // give hands the lock over, or gives it back, once. It returns the result for Release.
 func (o *ownership) give() error {
@@ -26,12 +36,12 @@ func (o *ownership) give() error {
 	if o.local.pass(o) {
 		return nil
 	}
-	o.quit()
-	return o.giveBack()
+	o.stopTracking()
+	return o.deleteNode()
 }
 
-// quit stops watching the node of an ownership.
-func (o *ownership) quit() {
+// stopTracking stops watching the node of an ownership.
+func (o *ownership) stopTracking() {
 	o.mu.Lock()
 	stop := o.unobserve
 	o.unobserve = nil
@@ -42,18 +52,18 @@ func (o *ownership) quit() {
 	o.node.Untrack()
 }
 
-// giveBack deletes the node of an ownership that is over. The next in the local queue makes
+// deleteNode deletes the node of an ownership that is over. The next in the local queue makes
 // its node after that, in the same session, so that the servers see both in this order.
-func (o *ownership) giveBack() error {
+func (o *ownership) deleteNode() error {
 	removal := o.node.Remove()
-	o.removed(removal)
+	o.whenRemoved(removal)
 	o.local.ownershipOver(o)
-	return o.given(removal, o.queue.opts.ReleaseWait)
+	return o.awaitRemoval(removal, o.queue.opts.ReleaseWait)
 }
 
-// given waits until a node is deleted, for so long at most, and returns the result for
+// awaitRemoval waits until a node is deleted, for so long at most, and returns the result for
 // Release.
-func (o *ownership) given(removal *cleanup.Removal, limit time.Duration) error {
+func (o *ownership) awaitRemoval(removal *cleanup.Removal, limit time.Duration) error {
 	limit = o.awaits(removal, limit)
 	switch err := removal.Wait(limit); {
 	case err == nil:

@@ -49,9 +49,9 @@ func NewInterProcessSemaphore(c *framework.Client, path string, leases int, opts
 		return s
 	}
 	s.path, s.key = full, lockKey{session: core.Session(), path: full}
-	s.turns = newQueue(c, acquire.Queue{Core: core, Lock: full, Recipe: monitor.Semaphore, Path: session.Below(full, znode.Turns), Kind: znode.Lock, Kinds: []znode.Kind{znode.Lock}, Rule: znode.Exclusive},
+	s.turns = newQueue(c, acquire.Queue{Core: core, Lock: full, Recipe: monitor.Semaphore, Path: session.Join(full, znode.Turns), Kind: znode.Lock, Kinds: []znode.Kind{znode.Lock}, Rule: znode.Exclusive},
 		lockopt.Options{FailOnLoss: o.FailOnLoss}, false)
-	s.leases = newQueue(c, acquire.Queue{Core: core, Lock: full, Recipe: monitor.Semaphore, Path: session.Below(full, znode.Leases), Kind: znode.Lease, Kinds: []znode.Kind{znode.Lease}, Rule: znode.FirstN(leases)},
+	s.leases = newQueue(c, acquire.Queue{Core: core, Lock: full, Recipe: monitor.Semaphore, Path: session.Join(full, znode.Leases), Kind: znode.Lease, Kinds: []znode.Kind{znode.Lease}, Rule: znode.FirstN(leases)},
 		o, false)
 	return s
 }
@@ -154,10 +154,10 @@ func (s *InterProcessSemaphore) queueUp(ctx context.Context, n int, lim limit) (
 		return nil, &WaitError{Lock: s.path, Err: err}
 	}
 	defer endLimit(cancel, &hold)
-	got := &nodes{own: func(_ int, node acquire.Node) *ownership { return s.own(node) }, spare: s.total - n, told: acquiringOf(ctx, s.turns.Core.Session())}
+	got := &nodesHost{own: func(_ int, node acquire.Node) *ownership { return s.own(node) }, spare: s.total - n, trace: acquireTraceOf(ctx, s.turns.Core.Session())}
 	a := acquire.NewSemaphore(&s.turns.Queue, &s.leases.Queue, n, s.total, tagOf(ctx, s.turns.Core.Session()), &s.contended, got)
 	err = a.Run(limited, lim.once())
-	s.contended.Store(a.Behind())
+	s.contended.Store(a.SawAhead())
 	if err != nil {
 		return nil, lim.verdict(ctx, limited, &a.Attempt, s.path, began, err)
 	}

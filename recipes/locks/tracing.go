@@ -61,7 +61,7 @@ func lockOf(q *acquire.Queue) monitor.Lock {
 // participantOf is what is written into the nodes, "" if that is not known without a
 // connection.
 func participantOf(q *acquire.Queue) string {
-	return string(q.Data(q.Core.Session().Connected()))
+	return string(q.Data(q.Core.Session().ConnOrNil()))
 }
 
 // lock is what the tracer and the log call what an ownership is of.
@@ -71,9 +71,9 @@ func (o *ownership) lock() monitor.Lock {
 	return l
 }
 
-// acquiring is an acquisition as the tracer knows it. Only the goroutine that acquires
+// acquireTrace is an acquisition as the tracer knows it. Only the goroutine that acquires
 // uses it.
-type acquiring struct {
+type acquireTrace struct {
 	*session.Tracing
 	ctx    context.Context // that Begin has returned
 	op     monitor.Operation
@@ -87,7 +87,7 @@ func (t *tracing) acquire(ctx context.Context, lock monitor.Lock, take func(cont
 	if ctx == nil {
 		return take(ctx) // which refuses it
 	}
-	a := &acquiring{Tracing: t.Tracing, op: monitor.Operation{Kind: monitor.Acquire, Began: time.Now(), Lock: lock}}
+	a := &acquireTrace{Tracing: t.Tracing, op: monitor.Operation{Kind: monitor.Acquire, Began: time.Now(), Lock: lock}}
 	a.ctx = t.begin(ctx, a.op)
 	returned := false
 	defer func() {
@@ -96,7 +96,7 @@ func (t *tracing) acquire(ctx context.Context, lock monitor.Lock, take func(cont
 		}
 		a.end(hold, err)
 	}()
-	hold, err = take(context.WithValue(a.ctx, acquiringKey{}, a)) //nolint:contextcheck // it is ctx, with the values of the tracer
+	hold, err = take(context.WithValue(a.ctx, acquireTraceKey{}, a)) //nolint:contextcheck // it is ctx, with the values of the tracer
 	if hold != nil {
 		t.hold(ctx, hold, lock)
 	}
@@ -115,14 +115,14 @@ func (t *tracing) begin(ctx context.Context, op monitor.Operation) context.Conte
 }
 
 // takesOver says that another owner has handed over its node.
-func (a *acquiring) takesOver() {
+func (a *acquireTrace) takesOver() {
 	if a != nil {
 		a.local, a.waited = true, true
 	}
 }
 
 // observe tells of the turning points of an attempt.
-func (a *acquiring) observe(e *acquire.Event) {
+func (a *acquireTrace) observe(e *acquire.Event) {
 	if a == nil {
 		return
 	}
@@ -130,11 +130,11 @@ func (a *acquiring) observe(e *acquire.Event) {
 	switch e.Kind {
 	case acquire.Wait:
 		if !a.waited {
-			a.waited, a.ahead = true, e.At
+			a.waited, a.ahead = true, e.Ahead
 		}
-		told.Kind, told.Ahead = monitor.Waiting, e.At
-		if e.Ahead != "" {
-			told.Behind = session.Below(e.Queue.Path, e.Ahead)
+		told.Kind, told.Ahead = monitor.Waiting, e.Ahead
+		if e.Predecessor != "" {
+			told.Behind = session.Join(e.Queue.Path, e.Predecessor)
 		}
 	case acquire.Yield:
 		told.Kind = monitor.Yielded
@@ -147,7 +147,7 @@ func (a *acquiring) observe(e *acquire.Event) {
 }
 
 // end tells how an acquisition has ended.
-func (a *acquiring) end(hold *Hold, err error) {
+func (a *acquireTrace) end(hold *Hold, err error) {
 	r := monitor.Result{Ended: time.Now(), Err: err, Lock: a.op.Lock, Waited: a.waited, Ahead: a.ahead}
 	switch {
 	case hold != nil:
@@ -203,27 +203,27 @@ func (o *ownership) shared() bool {
 	return len(o.holds) > 1
 }
 
-// holding is a hold as the tracer knows it: the context that Begin has returned, as which
-// the hold keeps it.
-type holding struct {
+// holdTrace is the tracer's record of a hold. It embeds the context that Begin has
+// returned, and stands in Hold.parent.
+type holdTrace struct {
 	context.Context
 	tracing *session.Tracing
 	op      monitor.Operation
 	over    atomic.Bool
 }
 
-// told is the hold as the tracer knows it, nil if it does not.
-func (h *Hold) told() *holding {
+// trace is the hold as the tracer knows it, nil if it does not.
+func (h *Hold) trace() *holdTrace {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	told, _ := h.parent.(*holding)
+	told, _ := h.parent.(*holdTrace)
 	return told
 }
 
 // hold tells the tracer that a hold begins, before the caller gets it. The hold's
 // contexts have the values of the tracer.
 func (t *tracing) hold(ctx context.Context, h *Hold, lock monitor.Lock) {
-	told := &holding{tracing: t.Tracing, op: monitor.Operation{Kind: monitor.Hold, Began: time.Now(), Lock: h.lockOf(lock)}}
+	told := &holdTrace{tracing: t.Tracing, op: monitor.Operation{Kind: monitor.Hold, Began: time.Now(), Lock: h.lockOf(lock)}}
 	told.Context = t.begin(ctx, told.op)
 	h.mu.Lock()
 	h.parent = told
@@ -234,21 +234,21 @@ func (t *tracing) hold(ctx context.Context, h *Hold, lock monitor.Lock) {
 }
 
 // end tells the tracer once that the hold is over.
-func (t *holding) end(outcome monitor.Outcome, err error, at time.Time) {
+func (t *holdTrace) end(outcome monitor.Outcome, err error, at time.Time) {
 	if !t.over.Swap(true) {
 		t.tracing.End(t.Context, t.op, monitor.Result{Ended: at, Outcome: outcome, Err: err, Lock: t.op.Lock})
 	}
 }
 
 // released tells that the hold was given back with others or by a transaction.
-func (t *holding) released() {
+func (t *holdTrace) released() {
 	if t != nil {
 		t.end(monitor.Released, nil, time.Now())
 	}
 }
 
 // release releases a hold and tells of it.
-func (t *holding) release(h *Hold) (err error) {
+func (t *holdTrace) release(h *Hold) (err error) {
 	op := monitor.Operation{Kind: monitor.Release, Began: time.Now(), Lock: t.op.Lock}
 	ctx := t.tracing.Begin(t.Context, op)
 	returned := false
@@ -291,7 +291,7 @@ func (o *ownership) releasedAs(err error) monitor.Outcome {
 	return monitor.Released
 }
 
-// tellLost tells that an ownership was lost, which holds had.
+// tellLost reports the loss of an ownership, for each of its holds.
 func (o *ownership) tellLost(holds []*Hold, err error) {
 	s := o.session()
 	if s == nil || len(holds) == 0 {
@@ -303,7 +303,7 @@ func (o *ownership) tellLost(holds []*Hold, err error) {
 			s.Tracing().Lost(o.lock(), at.Sub(o.since), err)
 		}
 		for _, h := range holds {
-			if told := h.told(); told != nil {
+			if told := h.trace(); told != nil {
 				told.end(monitor.Lost, err, at)
 			}
 		}
@@ -318,7 +318,7 @@ func tellState(holds []*Hold, state HoldState) {
 	}
 	at := time.Now()
 	for _, h := range holds {
-		if t := h.told(); t != nil {
+		if t := h.trace(); t != nil {
 			t.tracing.Aside(func() { t.tracing.Event(t, monitor.Event{Kind: kind, At: at, Operation: t.op}) })
 		}
 	}

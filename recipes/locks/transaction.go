@@ -127,7 +127,7 @@ func (t *Transaction) CommitAndRelease(ctx context.Context, opts ...framework.Co
 	}
 	// The servers may give the lock away with the transaction, so the contexts end
 	// before it leaves.
-	defer detach(d.leaveForNow())
+	defer detach(d.suspendContexts())
 	returned := false
 	defer func() {
 		if !returned { // a method of ctx has panicked
@@ -198,7 +198,7 @@ func (t *Transaction) end(leaves []*Hold, err error) {
 // conn is the present connection of a hold that stands on one node.
 func (h *Hold) conn() *transport.Conn {
 	node := h.ownership.Node()
-	c, err := node.Session().Current(node.ID())
+	c, err := node.Session().ConnOf(node.SessionID())
 	if err != nil {
 		return nil
 	}
@@ -262,7 +262,7 @@ func (t *Transaction) send(ctx context.Context, leaves []*Hold, d *pendingReleas
 	guards := make([]session.Guard, len(leaves))
 	going := make(map[*ownership]bool)
 	if d != nil {
-		for _, leaf := range d.leaves(nil) {
+		for _, leaf := range d.deleting(nil) {
 			going[leaf.hold.ownership] = true
 		}
 	}

@@ -135,7 +135,7 @@ func (r *Removal) end(err error) {
 // the background if that fails. It does not block.
 func Remove(s *session.Session, id int64, path string) *Removal {
 	r := newRemoval(s, path)
-	c, err := s.Current(id)
+	c, err := s.ConnOf(id)
 	if err == nil {
 		call := deletion(path)
 		call.OnReply = func(call *transport.Call) { r.attempted(id, s.Ended(call, true)) }
@@ -215,7 +215,7 @@ func removeLater(s *session.Session, id int64, left []*Removal) {
 // nodes that the servers do not let us delete, since such a node is in the way of
 // everybody.
 func removeEach(ctx context.Context, s *session.Session, id int64, all []*Removal) (left []*Removal) {
-	c, err := s.ConnIn(ctx, id)
+	c, err := s.AwaitConnOf(ctx, id)
 	if err != nil {
 		for _, r := range all {
 			r.end(err)
@@ -255,13 +255,13 @@ func RemoveAll(s *session.Session, id int64, paths []string) []*Removal {
 	for i, path := range paths {
 		all[i] = newRemoval(s, path)
 	}
-	c, err := s.Current(id)
+	c, err := s.ConnOf(id)
 	if err != nil {
 		removeLater(s, id, all)
 		return all
 	}
 	b := &removals{session: s, conn: c, id: id, left: all}
-	for range session.BatchesAhead {
+	for range session.ChunksAhead {
 		b.next()
 	}
 	return all

@@ -37,7 +37,7 @@ func open(t *testing.T, srv *zktest.Server) (s *session.Session, cut func()) {
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close() })
-	c, err := s.Conn(t.Context(), true) // there is a session from here on
+	c, err := s.AwaitConn(t.Context(), true) // there is a session from here on
 	require.NoError(t, err)
 	return s, func() {
 		alone = true
@@ -48,7 +48,7 @@ func open(t *testing.T, srv *zktest.Server) (s *session.Session, cut func()) {
 
 // create makes an ephemeral node.
 func create(ctx context.Context, s *session.Session, path string) error {
-	c, err := s.Conn(ctx, true)
+	c, err := s.AwaitConn(ctx, true)
 	if err != nil {
 		return err
 	}

@@ -96,7 +96,7 @@ func (all *sweeps) drop(where swept) {
 
 // once lists the parent and removes what has one of the protections.
 func (all *sweeps) once(ctx context.Context, where swept, wanted map[string]bool) error {
-	c, err := all.session.ConnIn(ctx, where.session)
+	c, err := all.session.AwaitConnOf(ctx, where.session)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (all *sweeps) once(ctx context.Context, where swept, wanted map[string]bool
 	})
 	if len(names) > 0 {
 		for i, name := range names {
-			names[i] = session.Below(where.parent, name)
+			names[i] = session.Join(where.parent, name)
 		}
 		RemoveAll(all.session, where.session, names)
 	}

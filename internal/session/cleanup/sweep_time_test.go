@@ -20,7 +20,7 @@ func TestSweepDeletesWhatHasTheProtection(t *testing.T) {
 		require.NoError(t, create(t.Context(), s, "/"+kept+"a"))
 		Sweep(s, s.ID(), "/", ours)
 		synctest.Wait()
-		c, err := s.Conn(t.Context(), true)
+		c, err := s.AwaitConn(t.Context(), true)
 		require.NoError(t, err)
 		_, err = session.Stat(t.Context(), s, c, "/"+ours+"a")
 		require.ErrorIs(t, err, zk.ErrNoNode)

@@ -199,7 +199,7 @@ func TestAllowance(t *testing.T) {
 }
 
 func TestEnoughForAHold(t *testing.T) {
-	left := timeout / leastClaim
+	left := timeout / leastToGrant
 	for _, rule := range []Rule{ByQuorum, ByServer} {
 		l := &Lease{}
 		assert.False(t, l.Enough(at(0)), "no session")

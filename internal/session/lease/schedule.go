@@ -89,7 +89,7 @@ const (
 	leastSync     = 96 // how soon one sync follows another when all are worth it
 	leastPause    = 64 // after a refusal
 	mostPause     = 8
-	leastClaim    = 16 // what must be left of the lease for a hold to be granted
+	leastToGrant  = 16 // what must be left of the lease for a hold to be granted
 	nearlyOver    = 8  // what is left when a warning is due
 	leastMargin   = 64 // by which a renewal is expected to come before the end
 )
@@ -271,13 +271,13 @@ func (l *Lease) syncDue(p plan) time.Time {
 // time. Enough is false until that renewal is done.
 func (l *Lease) Enough(now time.Time) bool {
 	until := l.Deadline()
-	if until.IsZero() || until.Sub(now) < l.terms.Timeout/leastClaim {
+	if until.IsZero() || until.Sub(now) < l.terms.Timeout/leastToGrant {
 		return false
 	}
 	if l.terms.Rule == ByServer || !l.held.IsZero() && !l.newest.Before(l.held) {
 		return true
 	}
-	steady := l.Takes()+l.terms.Timeout/leastClaim <= l.terms.Span()
+	steady := l.Takes()+l.terms.Timeout/leastToGrant <= l.terms.Span()
 	return !steady || !l.expected(now).After(until.Add(-l.terms.Timeout/leastMargin))
 }
 

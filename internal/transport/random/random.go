@@ -71,8 +71,8 @@ func (s *Source) Stagger(what []byte) {
 	<-time.After(1 + time.Duration(sum(what)%uint64(time.Microsecond)))
 }
 
-// Below draws from 0 up to d, d left out. It panics if d is not positive.
-func (s *Source) Below(d time.Duration) time.Duration {
+// UpTo draws from 0 up to d, d left out. It panics if d is not positive.
+func (s *Source) UpTo(d time.Duration) time.Duration {
 	if s == nil {
 		return rand.N(d)
 	}

@@ -13,7 +13,7 @@ func draws(s *Source) string {
 	s.Fill(name)
 	order := []int{0, 1, 2, 3, 4, 5, 6, 7}
 	s.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
-	return fmt.Sprintf("%x %v %v", name, s.Below(time.Hour), order)
+	return fmt.Sprintf("%x %v %v", name, s.UpTo(time.Hour), order)
 }
 
 func TestSeededRepeats(t *testing.T) {
@@ -23,7 +23,7 @@ func TestSeededRepeats(t *testing.T) {
 
 func TestNamesDoNotInterfere(t *testing.T) {
 	a, b := Seeded(1), Seeded(1)
-	b.Below(time.Hour)
+	b.UpTo(time.Hour)
 	draws(b.For([]byte("y")))
 	assert.Equal(t, draws(a.For([]byte("x"))), draws(b.For([]byte("x"))))
 	assert.NotEqual(t, draws(a.For([]byte("z"))), draws(a.For([]byte("y"))))

@@ -27,7 +27,7 @@ type Attempt struct {
 
 	id        int64           // of the session that the contenders belong to, 0 before the first
 	conn      *transport.Conn // that has shown all that we know
-	behind    bool            // a node was seen ahead
+	sawAhead  bool            // a node was seen ahead
 	apart     bool            // each queue is listed with a request of its own, as one reply for all is too large
 	resumable bool            // another goroutine may go on after Run has failed
 	wantMulti bool            // to note nodes of MultiLocks
@@ -65,7 +65,7 @@ type policy interface {
 	// plan picks what the next round makes and lists.
 	plan() plan
 	// failed is told that the plan could not be carried out. It returns the reason, or
-	// errMore if something else can be done at once.
+	// errNotDone if something else can be done at once.
 	failed(err error) error
 	// judge says how far the attempt has come after a round.
 	judge() (step, error)
@@ -123,9 +123,9 @@ func (a *Attempt) Run(ctx context.Context, once bool) (err error) {
 		switch {
 		case err == nil:
 			return nil
-		case errors.Is(err, errMore):
+		case errors.Is(err, errNotDone):
 			continue
-		case errors.Is(err, errChanged):
+		case errors.Is(err, errWoken):
 			failures = 0
 			continue
 		case ctx.Err() != nil || !passing(err):
@@ -140,7 +140,7 @@ func (a *Attempt) Run(ctx context.Context, once bool) (err error) {
 
 // rest is the time between a failure that may pass and the next round.
 func (a *Attempt) rest(ctx context.Context, failures int, err error) error {
-	if !errors.Is(err, errAgain) { // nothing has failed: others have changed what was found
+	if !errors.Is(err, errStale) { // nothing has failed: others have changed what was found
 		a.tell(Event{Kind: Retry, Err: err})
 	}
 	return pause(ctx, max(failures, a.deletions.count()))
@@ -150,15 +150,15 @@ func (a *Attempt) rest(ctx context.Context, failures int, err error) error {
 // only after a wait: a list may succeed each time while the step after it fails.
 //
 //	error                     next round        failures
-//	errMore                   at once           as before
-//	errChanged                at once           0
-//	errAgain                  after a pause     one more
+//	errNotDone                at once           as before
+//	errWoken                  at once           0
+//	errStale                  after a pause     one more
 //	others that may pass      after a pause     one more, and told as Retry
 //	all others                none: Run fails
 var (
-	errMore    = errors.New("there is more to do")
-	errChanged = errors.New("a node that the attempt waited for may be gone")
-	errAgain   = errors.New("the state has changed since it was read")
+	errNotDone = errors.New("there is more to do")
+	errWoken   = errors.New("a node that the attempt waited for may be gone")
+	errStale   = errors.New("the state has changed since it was read")
 )
 
 // end is deferred: it ends the watches, and gives up contenders that nobody can go on
@@ -180,11 +180,11 @@ func (a *Attempt) end(err *error) {
 // round makes the nodes and lists the queues of the policy's plan. Unless all contenders
 // are first then, it waits for a change. Everything but the wait is one round trip.
 func (a *Attempt) round(ctx context.Context) error {
-	c, err := a.session.Conn(ctx, true)
+	c, err := a.session.AwaitConn(ctx, true)
 	if err != nil {
 		return err
 	}
-	if a.id != c.Session() {
+	if a.id != c.SessionID() {
 		if err := a.begin(c); err != nil {
 			return err
 		}
@@ -204,12 +204,12 @@ func (a *Attempt) round(ctx context.Context) error {
 	case err != nil:
 		return err
 	case s == again:
-		return errMore
+		return errNotDone
 	case s == waiting:
 		if first, err := a.policy.wait(ctx, c); err != nil {
 			return err
 		} else if !first {
-			return errChanged
+			return errWoken
 		}
 	}
 	return a.track(ctx, c)
@@ -217,11 +217,11 @@ func (a *Attempt) round(ctx context.Context) error {
 
 // begin sets out in a session.
 func (a *Attempt) begin(c *transport.Conn) error {
-	a.tell(Event{Kind: Begin, Session: c.Session()})
+	a.tell(Event{Kind: Begin, Session: c.SessionID()})
 	if a.id != 0 && a.failOnLoss() {
 		return zk.ErrSessionExpired
 	}
-	a.id, a.conn, a.sawMulti = c.Session(), c, false
+	a.id, a.conn, a.sawMulti = c.SessionID(), c, false
 	for i := range a.contenders {
 		k := &a.contenders[i]
 		k.mayStillAppear = false // a late creation would be in the former session, which is over
@@ -286,7 +286,7 @@ func (a *Attempt) learnCzxid(ctx context.Context, c *transport.Conn, k *contende
 	switch {
 	case errors.Is(err, zk.ErrNoNode), err == nil && stat.EphemeralOwner != a.id:
 		k.forget(a.id)
-		return errAgain
+		return errStale
 	case err != nil:
 		return err
 	}
@@ -303,7 +303,7 @@ func (a *Attempt) deleted(gone ...*contender) error {
 	for _, k := range gone {
 		k.forget(a.id)
 	}
-	return errAgain
+	return errStale
 }
 
 // abandon gives up contenders, which may queue again.
@@ -336,18 +336,18 @@ func (a *Attempt) Empty() bool {
 	return true
 }
 
-// Client is the session of the attempt's client.
-func (a *Attempt) Client() *session.Session { return a.session }
+// Session is the session of the attempt's client.
+func (a *Attempt) Session() *session.Session { return a.session }
 
-// Session is the one that the contenders belong to, 0 before the first.
-func (a *Attempt) Session() int64 { return a.id }
+// SessionID is the one that the contenders belong to, 0 before the first.
+func (a *Attempt) SessionID() int64 { return a.id }
 
 // NoteMulti makes the nodes of an attempt remember whether a MultiLock was seen in
 // the queue.
 func (a *Attempt) NoteMulti() { a.wantMulti = true }
 
-// Behind is whether a node was seen ahead.
-func (a *Attempt) Behind() bool { return a.behind }
+// SawAhead is whether a node was seen ahead.
+func (a *Attempt) SawAhead() bool { return a.sawAhead }
 
 // deletions counts how often in a row others have deleted our nodes. So a client that
 // deletes them over and over does not make us send requests over and over.

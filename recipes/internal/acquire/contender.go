@@ -32,10 +32,12 @@ const (
 // again. A list may still show a node of the former session, which the servers are about
 // to delete.
 type contender struct {
-	queue          *Queue
-	phase          phase
-	yields         bool         // its owner gives its place to others rather than be in their way
-	mayStillAppear bool         // a creation was not found to have happened, and may still happen; no phase: another node may be queued meanwhile
+	queue  *Queue
+	phase  phase
+	yields bool // its owner gives its place to others rather than be in their way
+	// mayStillAppear is whether an earlier creation had no reply and no list shows its node,
+	// yet a server may still apply it. No phase: a later node may be queued meanwhile.
+	mayStillAppear bool
 	first          bool         // the latest list showed nobody ahead; no phase: each list says it anew
 	tag            nodename.Tag // whose it is
 
@@ -56,7 +58,7 @@ func (k *contender) name() string { return k.path[strings.LastIndexByte(k.path, 
 
 // creation is what makes its node.
 func (k *contender) creation(c *transport.Conn) *wire.CreateRequest {
-	path := session.Below(k.queue.Path, k.prefix+string(k.queue.Kind))
+	path := session.Join(k.queue.Path, k.prefix+string(k.queue.Kind))
 	return &wire.CreateRequest{Path: path, Data: k.queue.Data(c), ACL: k.queue.Core.ACL(path), Flags: wire.FlagEphemeralSequence}
 }
 
@@ -72,7 +74,7 @@ func (k *contender) made(path string, czxid int64) error {
 	at := strings.LastIndexByte(path, '/')
 	if number, ok := strings.CutPrefix(path[at+1:], k.prefix); path[:max(at, 0)] != k.queue.Path || !ok || !strings.HasPrefix(number, string(k.queue.Kind)) {
 		return fmt.Errorf("%w: the server says it made %q instead of %s and a number", session.ErrOutcomeUnknown,
-			path, session.Below(k.queue.Path, k.prefix+string(k.queue.Kind)))
+			path, session.Join(k.queue.Path, k.prefix+string(k.queue.Kind)))
 	}
 	k.phase, k.path, k.czxid, k.request = queued, path, czxid, nil
 	k.prefix = k.name()[:len(k.prefix)] // what lasts shares one string
@@ -92,7 +94,7 @@ func (k *contender) find(children wire.Names) {
 	}
 	switch {
 	case found != "":
-		k.phase, k.path, k.czxid, k.request = queued, session.Below(k.queue.Path, found), 0, nil
+		k.phase, k.path, k.czxid, k.request = queued, session.Join(k.queue.Path, found), 0, nil
 	case stands: // it was not replaced
 		k.phase, k.request, k.mayStillAppear = queued, nil, true
 	default:

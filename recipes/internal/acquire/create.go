@@ -86,7 +86,7 @@ func createTogether(c *transport.Conn, of []*contender) (*transport.Call, error)
 }
 
 // created takes in the replies to requests that make nodes. Parents that were missing
-// are made, and errAgain is returned then.
+// are made, and errStale is returned then.
 func (a *Attempt) created(ctx context.Context, c *transport.Conn, creations []creation) (err error) {
 	var parentless []*contender
 	for _, m := range creations {
@@ -160,7 +160,7 @@ func (a *Attempt) refusedTogether(m creation, results []wire.MultiResult) (at in
 	}
 	q := m.of[at].queue
 	if code != wire.CodeOK {
-		err = a.session.Refusal(wire.OpCreate, session.Below(q.Path, string(q.Kind)), code)
+		err = a.session.Refusal(wire.OpCreate, session.Join(q.Path, string(q.Kind)), code)
 	}
 	return at, fmt.Errorf("%s: %w", q.Path, err)
 }
@@ -211,7 +211,7 @@ func (a *Attempt) ensure(ctx context.Context, c *transport.Conn, of []*contender
 	if err := of[0].queue.Core.Ensure(ctx, c, parents); err != nil {
 		return err
 	}
-	return errAgain
+	return errStale
 }
 
 // noContender refuses to make the parts of a semaphore on a path that a lock of

@@ -26,13 +26,13 @@ func (a *Attempt) exchange(ctx context.Context, c *transport.Conn, p *plan) erro
 	if err != nil {
 		return err
 	}
-	a.session.Settle(ctx, x.last)
+	a.session.AwaitLast(ctx, x.last)
 	// First what may have made nodes: whatever ends the waiting, it must be known.
 	if err := a.created(ctx, c, creations); err != nil {
 		return err
 	}
-	if x.front != nil {
-		if err := session.AwaitBarrier(ctx, a.session, c, x.front); err != nil {
+	if x.before != nil {
+		if err := session.AwaitBarrier(ctx, a.session, c, x.before); err != nil {
 			return err
 		}
 	}
@@ -45,9 +45,9 @@ func (a *Attempt) exchange(ctx context.Context, c *transport.Conn, p *plan) erro
 
 // requests are the requests of a round.
 type requests struct {
-	front *transport.Call // that has to come before the others, nil for none
-	lists listing
-	last  *transport.Call
+	before *transport.Call // that has to come before the others, nil for none
+	lists  listing
+	last   *transport.Call
 }
 
 // send sends them and returns those that make nodes. After an error it is known which of
@@ -55,8 +55,8 @@ type requests struct {
 func (x *requests) send(ctx context.Context, a *Attempt, c *transport.Conn, p *plan, creations []creation) ([]creation, error) {
 	var room [4]*transport.Call
 	calls := room[:0]
-	if x.front = a.front(c); x.front != nil {
-		calls = append(calls, x.front)
+	if x.before = a.before(c); x.before != nil {
+		calls = append(calls, x.before)
 	}
 	creations, err := a.creations(c, p, creations)
 	if err != nil {
@@ -68,7 +68,7 @@ func (x *requests) send(ctx context.Context, a *Attempt, c *transport.Conn, p *p
 	if p.watch == nil {
 		calls = x.lists.ask(a, p, calls)
 	}
-	if err := x.leave(ctx, a, c, p, calls, creations); err != nil {
+	if err := x.sendTogether(ctx, a, c, p, calls, creations); err != nil {
 		return nil, err
 	}
 	if p.watch != nil {
@@ -81,9 +81,9 @@ func (x *requests) send(ctx context.Context, a *Attempt, c *transport.Conn, p *p
 	return creations, nil
 }
 
-// leave sends them: one creation and its list with those of other attempts.
-func (x *requests) leave(ctx context.Context, a *Attempt, c *transport.Conn, p *plan, calls []*transport.Call, creations []creation) error {
-	if x.front != nil || p.watch != nil || len(creations) != 1 || creations[0].joint || len(p.list) != 1 || p.list[0] != creations[0].of[0] {
+// sendTogether sends the requests: one creation and its list with those of other attempts.
+func (x *requests) sendTogether(ctx context.Context, a *Attempt, c *transport.Conn, p *plan, calls []*transport.Call, creations []creation) error {
+	if x.before != nil || p.watch != nil || len(creations) != 1 || creations[0].joint || len(p.list) != 1 || p.list[0] != creations[0].of[0] {
 		return a.send(ctx, c, calls, creations)
 	}
 	q := p.list[0].queue
@@ -94,8 +94,8 @@ func (x *requests) leave(ctx context.Context, a *Attempt, c *transport.Conn, p *
 	return err
 }
 
-// front is the request that has to come before the others of a round, nil for none.
-func (a *Attempt) front(c *transport.Conn) *transport.Call {
+// before is the request that has to come before the others of a round, nil for none.
+func (a *Attempt) before(c *transport.Conn) *transport.Call {
 	first := a.contenders[0].queue.Path
 	switch {
 	case a.any((*contender).unknown):
@@ -172,10 +172,10 @@ func (l *listing) read(ctx context.Context, a *Attempt, c *transport.Conn) error
 		switch {
 		case errors.Is(err, session.ErrApart):
 			a.apart = true
-			return errAgain
+			return errStale
 		case errors.Is(err, zk.ErrNoNode):
 			children = wire.Names{}
-			a.removeIn(k.queue) // not to rest on what only the parent's absence says
+			a.removeIn(k.queue) // they should be gone with their parent; but no list has shown that
 		case err != nil:
 			return err
 		}
@@ -236,7 +236,7 @@ func (a *Attempt) listBefore(ctx context.Context, c *transport.Conn, of []*conte
 	if err := a.session.SendAll(ctx, c, calls); err != nil {
 		return err
 	}
-	a.session.Settle(ctx, calls[len(calls)-1])
+	a.session.AwaitLast(ctx, calls[len(calls)-1])
 	if err := a.session.Await(ctx, c, calls[0], false); err != nil {
 		return err
 	}

@@ -47,13 +47,13 @@ type predecessorWatch struct {
 // predecessorEvents notes what happened to the node ahead and to ours. The callbacks run
 // in the goroutine that reads the connection.
 type predecessorEvents struct {
-	s     *session.Session
-	c     *transport.Conn
-	queue string // the parent of both
-	ahead string
-	own   string        // in full
-	owner int64         // the session of the node ahead
-	woken chan struct{} // closed when something has happened to the node ahead
+	s           *session.Session
+	c           *transport.Conn
+	queue       string // the parent of both
+	predecessor string
+	own         string        // in full
+	sessionID   int64         // the session of the node ahead
+	woken       chan struct{} // closed when something has happened to the node ahead
 
 	mu        sync.Mutex           // guards the fields below
 	disturbed bool                 // something happened to our node
@@ -90,7 +90,7 @@ func (e *predecessorEvents) track(node *session.TrackedNode) {
 }
 
 func (e *predecessorEvents) aheadEvent(ev session.Event) {
-	now, _ := e.s.Current(e.c.Session())
+	now, _ := e.s.ConnOf(e.c.SessionID())
 	e.mu.Lock()
 	e.deleted = ev.Type == wire.EventNodeDeleted && !e.disturbed && now == e.c
 	e.err = ev.Err
@@ -120,23 +120,23 @@ func (pw *predecessorWatch) granted() {
 func (pw *predecessorWatch) wait(ctx context.Context, a *Attempt, c *transport.Conn, k *contender, p *Position) (first bool, err error) {
 	e := pw.events
 	over := e != nil && e.over() // asked once, as the event may come now
-	if over && e.c == c && e.ahead == p.Ahead {
+	if over && e.c == c && e.predecessor == p.Predecessor {
 		// The list shows it, so its event has come after that.
-		if first, err := e.grants(p.At); first || err != nil {
+		if first, err := e.grants(p.Place); first || err != nil {
 			return pw.grantByEvent(first), err
 		}
 	}
 	// Another one is ahead than before only if that has gone, which ends the watch.
 	if e == nil || over || e.c != c || e.own != k.path {
 		pw.stop()
-		e = &predecessorEvents{s: a.session, c: c, queue: k.queue.Path, ahead: p.Ahead, own: k.path, woken: make(chan struct{})}
+		e = &predecessorEvents{s: a.session, c: c, queue: k.queue.Path, predecessor: p.Predecessor, own: k.path, woken: make(chan struct{})}
 		pw.s, pw.events = a.session, e
 	}
 	var two chan error // tells of the node two ahead
 	var calls []*transport.Call
 	if p.next != "" {
 		two = make(chan error, 1)
-		call, watch, err := session.WatchData(ctx, a.session, c, session.Below(k.queue.Path, p.next), func(ev session.Event) { two <- ev.Err })
+		call, watch, err := session.WatchData(ctx, a.session, c, session.Join(k.queue.Path, p.next), func(ev session.Event) { two <- ev.Err })
 		if err != nil {
 			return false, err
 		}
@@ -155,12 +155,12 @@ func (pw *predecessorWatch) wait(ctx context.Context, a *Attempt, c *transport.C
 	}
 	select {
 	case <-e.woken:
-		first, err := e.grants(p.At)
+		first, err := e.grants(p.Place)
 		return pw.grantByEvent(first), err
 	case err = <-two:
 	case <-ctx.Done():
-		if p.Front.n == 0 {
-			p.owner = e.owner
+		if p.Head.n == 0 {
+			p.sessionID = e.sessionID
 		}
 		return false, foreign.ContextEnd(ctx)
 	}
@@ -186,7 +186,7 @@ func (pw *predecessorWatch) awaitReplies(ctx context.Context, others []*transpor
 		for i, set := range []struct {
 			path string
 			fn   func(session.Event)
-		}{{session.Below(e.queue, e.ahead), e.aheadEvent}, {e.own, e.ownEvent}} {
+		}{{session.Join(e.queue, e.predecessor), e.aheadEvent}, {e.own, e.ownEvent}} {
 			call, watch, err := session.WatchData(ctx, s, e.c, set.path, set.fn)
 			if err != nil {
 				return err
@@ -197,7 +197,7 @@ func (pw *predecessorWatch) awaitReplies(ctx context.Context, others []*transpor
 	}
 	all := append(slices.Clone(others), calls...)
 	if len(all) > 0 {
-		s.Settle(ctx, all[len(all)-1])
+		s.AwaitLast(ctx, all[len(all)-1])
 	}
 	for _, call := range all {
 		if err := s.Await(ctx, e.c, call, false); err != nil {
@@ -209,7 +209,7 @@ func (pw *predecessorWatch) awaitReplies(ctx context.Context, others []*transpor
 	}
 	var resp wire.GetDataResponse
 	err := calls[0].Decode(&resp)
-	e.owner = resp.Stat.EphemeralOwner
+	e.sessionID = resp.Stat.EphemeralOwner
 	return err
 }
 
@@ -231,5 +231,5 @@ func (e *predecessorEvents) grants(at int) (bool, error) {
 	if errors.Is(e.err, zk.ErrSessionExpired) {
 		return false, session.ErrSessionOver
 	}
-	return at == 1 && e.deleted && !e.disturbed && e.owner != e.c.Session(), e.err
+	return at == 1 && e.deleted && !e.disturbed && e.sessionID != e.c.SessionID(), e.err
 }

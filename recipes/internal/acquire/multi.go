@@ -24,14 +24,14 @@ import (
 // nodes were there and first.
 type Multi struct {
 	Attempt
-	members []*member     // in the order of their paths, a lease behind its turn
-	wanted  []*contender  // the nodes that the locks are
-	created []*member     // in the latest round
-	listed  []*member     // in the latest round
-	reach   int           // how many of them may have a node
-	woken   chan struct{} // something has happened to a node ahead
-	before  Position      // who was ahead of the first node that was looked for
-	beforeQ *Queue        // there
+	members   []*member     // in the order of their paths, a lease behind its turn
+	wanted    []*contender  // the nodes that the locks are
+	created   []*member     // in the latest round
+	listed    []*member     // in the latest round
+	reach     int           // how many of them may have a node
+	woken     chan struct{} // something has happened to a node ahead
+	refusedBy Position      // who was ahead of the first node that was looked for
+	refusedIn *Queue        // there
 	yieldState
 }
 
@@ -45,16 +45,16 @@ type Member struct {
 // member is our place in one of the queues.
 type member struct {
 	*contender
-	turn       *member      // of a lease: our place among those who are being served
-	lease      *member      // of a turn: the lease
-	contended  *atomic.Bool // of a lease: see Member
-	optimistic bool         // the lease is made with the turn, see Semaphore
-	behind     bool         // a node was seen ahead
-	at         int          // our place in the snapshot
-	seen       int          // the round of that list
-	ahead      string       // the node that it waits for, "" for none
-	watch      nodeWatch    // on that node, the zero value for none
-	fired      *atomic.Bool // whether it has told its one event
+	turn        *member      // of a lease: our place among those who are being served
+	lease       *member      // of a turn: the lease
+	contended   *atomic.Bool // of a lease: see Member
+	optimistic  bool         // the lease is made with the turn, see Semaphore
+	sawAhead    bool         // a node was seen ahead
+	place       int          // our place in the snapshot
+	seen        int          // the round of that list
+	predecessor string       // the node that it waits for, "" for none
+	watch       nodeWatch    // on that node, the zero value for none
+	fired       *atomic.Bool // whether it has told its one event
 }
 
 // NewMulti makes an attempt for locks of one client, which are in the order of their
@@ -87,13 +87,13 @@ func NewMulti(locks []Member, ordered bool, tag nodename.Tag, host Host) *Multi 
 // obstacle is the node that was seen ahead when Run failed, in the first queue in which
 // we are not first. It is nil if none is known.
 func (a *Multi) obstacle() *Obstacle {
-	if a.before.Ahead != "" {
-		return a.before.obstacle(a.beforeQ)
+	if a.refusedBy.Predecessor != "" {
+		return a.refusedBy.obstacle(a.refusedIn)
 	}
 	for _, m := range a.members {
 		if m.waits() {
-			v := Position{At: m.at, Ahead: m.snapshot.Name(0)}
-			v.owner = a.owners[session.Below(m.queue.Path, v.Ahead)]
+			v := Position{Place: m.place, Predecessor: m.snapshot.Name(0)}
+			v.sessionID = a.sessions[session.Join(m.queue.Path, v.Predecessor)]
 			return v.obstacle(m.queue)
 		}
 	}
@@ -104,15 +104,15 @@ func (a *Multi) obstacle() *Obstacle {
 func (a *Multi) precheck(ctx context.Context, c *transport.Conn) error {
 	all := contendersOf(a.members)
 	err := a.listBefore(ctx, c, all)
-	if errors.Is(err, errAgain) { // once more, with a request for each queue
+	if errors.Is(err, errStale) { // once more, with a request for each queue
 		err = a.listBefore(ctx, c, all)
 	}
 	if err != nil {
 		return err
 	}
 	for _, k := range all {
-		a.beforeQ = k.queue
-		if err := a.mayBeFirst(k, &a.before); err != nil {
+		a.refusedIn = k.queue
+		if err := a.mayBeFirst(k, &a.refusedBy); err != nil {
 			return err
 		}
 	}
@@ -151,7 +151,7 @@ func (a *Multi) missing(unknown bool) []*member {
 }
 
 func (a *Multi) failed(err error) error {
-	a.tried(errors.Is(err, errAgain))
+	a.tried(errors.Is(err, errStale))
 	return err
 }
 
@@ -178,7 +178,7 @@ func (a *Multi) judge() (step, error) {
 	}
 	for _, m := range a.members[:a.reach] {
 		if !m.isFirst() {
-			a.behind = true
+			a.sawAhead = true
 			if a.once {
 				return waiting, ErrNotAcquired
 			}
@@ -214,9 +214,9 @@ func (a *Multi) locateAll() error {
 		if err != nil {
 			return err
 		}
-		m.at, m.ahead = at, ""
+		m.place, m.predecessor = at, ""
 		if ahead >= 0 {
-			m.ahead, m.behind = m.snapshot.Name(ahead), true
+			m.predecessor, m.sawAhead = m.snapshot.Name(ahead), true
 		}
 		if !before && m.isFirst() {
 			a.history.CameFirst()
@@ -243,7 +243,7 @@ func (a *Multi) tracked(*session.TrackedNode) {}
 func (a *Multi) wantedNodes() []*contender {
 	for _, m := range a.members {
 		if m.lease != nil {
-			m.lease.contended.Store(m.behind || m.lease.behind)
+			m.lease.contended.Store(m.sawAhead || m.lease.sawAhead)
 		}
 	}
 	return a.wanted

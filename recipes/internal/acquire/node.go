@@ -55,8 +55,8 @@ func (n *Node) Digits() string { return znode.Digits(n.path, n.queue.Kind) }
 // Session is the client's session object. ID is the session that the node belongs to.
 func (n *Node) Session() *session.Session { return n.queue.Core.Session() }
 
-// ID is the number of the session that the node belongs to.
-func (n *Node) ID() int64 { return n.id }
+// SessionID is the number of the session that the node belongs to.
+func (n *Node) SessionID() int64 { return n.id }
 
 // SawMulti is whether a MultiLock was seen in the queue, if that was asked for.
 func (n *Node) SawMulti() bool { return n.sawMulti }

@@ -25,7 +25,7 @@ func TestPartsOfANodesName(t *testing.T) {
 		other := &Queue{Kind: tc.kind, Lock: "/other"}
 		moved := n.In(other)
 		assert.Same(t, other, moved.queue)
-		assert.Equal(t, []any{n.path, n.czxid, n.id}, []any{moved.Path(), moved.Token(), moved.ID()})
+		assert.Equal(t, []any{n.path, n.czxid, n.id}, []any{moved.Path(), moved.Token(), moved.SessionID()})
 		assert.NotSame(t, other, n.queue, "the node itself stays as it is")
 	}
 }

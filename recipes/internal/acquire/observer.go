@@ -6,15 +6,15 @@ type Observer interface{ Observe(Event) }
 
 // Event is a turning point of an attempt.
 type Event struct {
-	Kind     EventKind
-	Session  int64     // Begin: in which
-	Queue    *Queue    // Blocked, Wait, Granted, Yield: in which
-	Position *Position // Blocked: what it waits for; it must not be kept
-	Node     string    // Wait: ours in the queue, in full
-	At       int       // Wait: how many nodes are before ours
-	Ahead    string    // Wait: the name of the one that it waits for, "" if it is not known
-	Owner    Owner     // Granted: of the node
-	Err      error     // Retry: what has failed; End: why the attempt ended, nil with all nodes
+	Kind        EventKind
+	Session     int64     // Begin: in which
+	Queue       *Queue    // Blocked, Wait, Granted, Yield: in which
+	Position    *Position // Blocked: what it waits for; it must not be kept
+	Node        string    // Wait: ours in the queue, in full
+	Ahead       int       // Wait: how many nodes are before ours
+	Predecessor string    // Wait: the name of the one that it waits for, "" if it is not known
+	Owner       Owner     // Granted: of the node
+	Err         error     // Retry: what has failed; End: why the attempt ended, nil with all nodes
 }
 
 // EventKind is what has happened.
@@ -37,7 +37,7 @@ const (
 //
 //go:noinline
 func (a *Attempt) tellWait(q *Queue, node string, at int, ahead string) {
-	a.tell(Event{Kind: Wait, Queue: q, Node: node, At: at, Ahead: ahead})
+	a.tell(Event{Kind: Wait, Queue: q, Node: node, Ahead: at, Predecessor: ahead})
 }
 
 func (a *Attempt) tell(e Event) {

@@ -8,20 +8,20 @@ import (
 
 // Position is where a contender stands in its queue.
 type Position struct {
-	At    int      // the place in the queue
-	Ahead string   // the node that it waits for, "" for none
-	Front nodeName // the first of the queue, if that is not the one that it waits for
-	next  string   // the node before the one that it waits for, with LookAhead
-	owner int64    // the session of the first one, if it is known
+	Place       int      // the place in the queue
+	Predecessor string   // the node that it waits for, "" for none
+	Head        nodeName // the first of the queue, if that is not the one that it waits for
+	next        string   // the node before the one that it waits for, with LookAhead
+	sessionID   int64    // the session of the first one, if it is known
 }
 
 // Only is the node that a contender waits for if that node is the first of its queue.
 // Otherwise it is "".
 func (p *Position) Only() string {
-	if p.Front.n > 0 {
+	if p.Head.n > 0 {
 		return ""
 	}
-	return p.Ahead
+	return p.Predecessor
 }
 
 // nodeName is the name of a node. It has room for our names, so that it needs no further
@@ -49,7 +49,7 @@ func (n *nodeName) String() string {
 
 // locate reads from the latest list where a contender stands: its place, and the place of
 // the node that it waits for, -1 for none. If its node has gone, the contender is absent
-// and the error is errAgain. Other errors are those of Queue.Check.
+// and the error is errStale. Other errors are those of Queue.Check.
 func (a *Attempt) locate(k *contender) (at, ahead int, err error) {
 	snap := k.snapshot
 	if at = snap.Find(k.name()); at < 0 {
@@ -68,11 +68,11 @@ func (a *Attempt) locate(k *contender) (at, ahead int, err error) {
 
 // set notes where locate has found a contender that waits.
 func (p *Position) set(k *contender, at, ahead int) {
-	p.At, p.Ahead, p.next, p.owner = at, k.snapshot.Name(ahead), "", 0
-	if p.Front.set(nil); ahead == 0 {
+	p.Place, p.Predecessor, p.next, p.sessionID = at, k.snapshot.Name(ahead), "", 0
+	if p.Head.set(nil); ahead == 0 {
 		return
 	}
-	p.Front.set(k.snapshot.Bytes(0))
+	p.Head.set(k.snapshot.Bytes(0))
 	if k.queue.LookAhead {
 		p.next = k.snapshot.Name(ahead - 1)
 	}
@@ -88,14 +88,14 @@ func (a *Attempt) mayBeFirst(k *contender, p *Position) error {
 	if _, waits := k.queue.Rule(snap, snap.Len()); !waits {
 		return nil
 	}
-	*p = Position{At: snap.Len(), Ahead: snap.Name(0)}
+	*p = Position{Place: snap.Len(), Predecessor: snap.Name(0)}
 	a.blocked(k, p)
 	return ErrNotAcquired
 }
 
 // blocked notes that a node is ahead of a contender.
 func (a *Attempt) blocked(k *contender, p *Position) {
-	a.behind = true
+	a.sawAhead = true
 	a.tell(Event{Kind: Blocked, Queue: k.queue, Position: p})
 }
 
@@ -110,7 +110,7 @@ type Obstacle struct {
 
 // Obstacle is the node that was in the way when Run failed, nil if none was seen.
 func (a *Attempt) Obstacle() *Obstacle {
-	if a.obstacle == nil && a.behind {
+	if a.obstacle == nil && a.sawAhead {
 		return &Obstacle{Lock: a.contenders[0].queue.Lock}
 	}
 	return a.obstacle
@@ -118,19 +118,19 @@ func (a *Attempt) Obstacle() *Obstacle {
 
 // obstacle is the node in the way, as a position has it.
 func (p *Position) obstacle(q *Queue) *Obstacle {
-	in := &Obstacle{Lock: q.Lock, Ahead: p.At, Session: p.owner}
+	in := &Obstacle{Lock: q.Lock, Ahead: p.Place, Session: p.sessionID}
 	switch {
-	case p.Front.n > 0:
-		in.Node = session.Below(q.Path, p.Front.String())
-	case p.Ahead != "":
-		in.Node = session.Below(q.Path, p.Ahead)
+	case p.Head.n > 0:
+		in.Node = session.Join(q.Path, p.Head.String())
+	case p.Predecessor != "":
+		in.Node = session.Join(q.Path, p.Predecessor)
 	}
 	return in
 }
 
-// ownerOfRead is the session of a node that a request has read, 0 if it cannot be
+// sessionOfRead is the session of a node that a request has read, 0 if it cannot be
 // told.
-func ownerOfRead(read *transport.Call) int64 {
+func sessionOfRead(read *transport.Call) int64 {
 	var resp wire.GetDataResponse
 	if read.Err() != nil || read.Code() != wire.CodeOK || read.Decode(&resp) != nil {
 		return 0

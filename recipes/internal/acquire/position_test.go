@@ -40,14 +40,14 @@ func TestPosition(t *testing.T) {
 			snap, err := q.Parse(wire.NamesOf([]string{node("0"), node("1"), node("2"), node("3")}))
 			require.NoError(t, err)
 			q.LookAhead = tc.lookAhead
-			p := Position{owner: 7}
+			p := Position{sessionID: 7}
 			p.set(&contender{queue: q, snapshot: snap}, tc.at, tc.ahead)
-			assert.Equal(t, tc.at, p.At)
-			assert.Equal(t, node(string(rune('0'+tc.ahead))), p.Ahead)
+			assert.Equal(t, tc.at, p.Place)
+			assert.Equal(t, node(string(rune('0'+tc.ahead))), p.Predecessor)
 			assert.Equal(t, tc.only, p.Only())
-			assert.Equal(t, tc.front, p.Front.String())
+			assert.Equal(t, tc.front, p.Head.String())
 			assert.Equal(t, tc.next, p.next)
-			assert.Zero(t, p.owner, "that was of another list")
+			assert.Zero(t, p.sessionID, "that was of another list")
 			assert.Equal(t, &Obstacle{Lock: "/l", Node: tc.inTheWay, Ahead: tc.at}, p.obstacle(q))
 		})
 	}

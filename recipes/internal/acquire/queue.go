@@ -53,17 +53,17 @@ func init() { foreign.Reserve(ErrNotAcquired, ErrInvalidLock) }
 
 // passing is whether an attempt goes on after a failure.
 func passing(err error) bool {
-	return session.Passing(err) || errors.Is(err, session.ErrSessionOver) || errors.Is(err, errAgain) ||
+	return session.Passing(err) || errors.Is(err, session.ErrSessionOver) || errors.Is(err, errStale) ||
 		errors.Is(err, session.ErrKeepsVanishing)
 }
 
-// isPart is whether the lock has several queues, as a semaphore has.
+// isPart is whether the queue is one of several of its lock, as those of a semaphore are.
 func (q *Queue) isPart() bool { return q.Path != q.Lock }
 
 // Holders is the parent of the nodes that hold the lock.
 func (q *Queue) Holders() string {
 	if q.isPart() {
-		return session.Below(q.Lock, znode.Leases)
+		return session.Join(q.Lock, znode.Leases)
 	}
 	return q.Path
 }
@@ -114,7 +114,7 @@ func eachSession(ctx context.Context, s *session.Session, c *transport.Conn, pat
 func (q *Queue) paths(nodes []znode.Entry) []string {
 	all := make([]string, len(nodes))
 	for i, n := range nodes {
-		all[i] = session.Below(q.Path, n.Name)
+		all[i] = session.Join(q.Path, n.Name)
 	}
 	return all
 }

@@ -102,7 +102,7 @@ func (a *Semaphore) precheck(ctx context.Context, c *transport.Conn) error {
 		return nil
 	}
 	a.stage, a.full = leasing, true
-	a.leasePosition = Position{At: snap.Len(), Ahead: snap.Name(0)}
+	a.leasePosition = Position{Place: snap.Len(), Predecessor: snap.Name(0)}
 	return ErrNotAcquired
 }
 
@@ -133,12 +133,12 @@ func (a *Semaphore) plan() plan {
 // makes turn and leases one after the other from then on.
 func (a *Semaphore) failed(err error) error {
 	a.served = false
-	if a.stage != together || errors.Is(err, errAgain) {
+	if a.stage != together || errors.Is(err, errStale) {
 		return err
 	}
 	a.optimistic = false
 	if errors.Is(err, session.ErrTooLarge) {
-		return errMore
+		return errNotDone
 	}
 	return err
 }
@@ -150,7 +150,7 @@ func (a *Semaphore) judge() (step, error) {
 		a.turn.drop()
 		a.leases()[0].drop()
 		if a.turn.phase == absent {
-			a.giveBack()
+			a.dropLeases()
 		}
 		return again, nil
 	case leasing:
@@ -161,12 +161,12 @@ func (a *Semaphore) judge() (step, error) {
 	at, ahead, err := a.locate(a.turn)
 	switch {
 	case err != nil: // without its turn it goes to the end, where it must not have leases
-		a.giveBack()
+		a.dropLeases()
 		return again, err
 	case ahead >= 0:
 		a.turnPosition.set(a.turn, at, ahead)
 		a.blocked(a.turn, &a.turnPosition)
-		a.giveBack()
+		a.dropLeases()
 		return waiting, nil
 	case a.stage == queueing:
 		a.served = true
@@ -195,9 +195,9 @@ func (a *Semaphore) judgeLeases() (step, error) {
 			continue
 		}
 		if _, waits := q.Rule(snap, at); waits && !a.full {
-			a.full, a.behind = true, true
-			a.leasePosition = Position{At: at - i} // our own before it were made in this order
-			a.leasePosition.Front.set(snap.Bytes(0))
+			a.full, a.sawAhead = true, true
+			a.leasePosition = Position{Place: at - i} // our own before it were made in this order
+			a.leasePosition.Head.set(snap.Bytes(0))
 		}
 	}
 	switch {
@@ -212,14 +212,14 @@ func (a *Semaphore) judgeLeases() (step, error) {
 	return waiting, nil
 }
 
-// giveBack gives up the leases.
-func (a *Semaphore) giveBack() {
+// dropLeases gives up the leases.
+func (a *Semaphore) dropLeases() {
 	a.abandon(a.leases()...)
 }
 
 func (a *Semaphore) wait(ctx context.Context, c *transport.Conn) (bool, error) {
 	if a.stage != leasing {
-		a.tellWait(a.turn.queue, a.turn.path, a.turnPosition.At, a.turnPosition.Ahead)
+		a.tellWait(a.turn.queue, a.turn.path, a.turnPosition.Place, a.turnPosition.Predecessor)
 		return false, a.waitFor(ctx, c, a.turn, &a.turnPosition)
 	}
 	a.tellWait(a.turn.queue, a.turn.path, 0, "")
@@ -250,7 +250,7 @@ func (a *Semaphore) obstacle() *Obstacle {
 	switch {
 	case a.stage == leasing && a.full:
 		return a.leasePosition.obstacle(a.leases()[0].queue)
-	case a.turnPosition.Ahead != "":
+	case a.turnPosition.Predecessor != "":
 		return a.turnPosition.obstacle(a.turn.queue)
 	}
 	return nil
@@ -275,7 +275,7 @@ func (a *Semaphore) yieldIfNeeded(ctx context.Context, c *transport.Conn) error 
 		return err
 	}
 	a.tell(Event{Kind: Yield, Queue: a.turn.queue})
-	a.giveBack()
+	a.dropLeases()
 	a.abandon(a.turn)
 	a.served = false
 	return nil

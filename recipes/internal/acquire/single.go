@@ -73,8 +73,8 @@ func (a *Single) judge() (step, error) {
 
 func (a *Single) wait(ctx context.Context, c *transport.Conn) (bool, error) {
 	k := a.wanted[0]
-	a.tellWait(k.queue, k.path, a.position.At, a.position.Ahead)
-	if q := k.queue; q.EventGrants && (q.LookAhead || a.position.At == 1) {
+	a.tellWait(k.queue, k.path, a.position.Place, a.position.Predecessor)
+	if q := k.queue; q.EventGrants && (q.LookAhead || a.position.Place == 1) {
 		return a.predecessor.wait(ctx, &a.Attempt, c, k, &a.position)
 	}
 	return false, a.waitFor(ctx, c, k, &a.position)
@@ -87,7 +87,7 @@ func (a *Single) tracked(node *session.TrackedNode) { a.predecessor.granting.tra
 func (a *Single) unwatch() { a.predecessor.stop() }
 
 func (a *Single) obstacle() *Obstacle {
-	if a.position.Ahead == "" {
+	if a.position.Predecessor == "" {
 		return nil
 	}
 	return a.position.obstacle(a.wanted[0].queue)

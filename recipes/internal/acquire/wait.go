@@ -23,7 +23,7 @@ func (a *Attempt) waitFor(ctx context.Context, c *transport.Conn, k *contender, 
 		default:
 		}
 	}
-	watch, read, err := watchNode(ctx, c, k.queue, p.Ahead, fn)
+	watch, read, err := watchNode(ctx, c, k.queue, p.Predecessor, fn)
 	if err != nil {
 		return err
 	}
@@ -39,8 +39,8 @@ func (a *Attempt) waitFor(ctx context.Context, c *transport.Conn, k *contender, 
 	case err := <-woken:
 		return ofSession(err)
 	case <-ctx.Done():
-		if p.Front.n == 0 {
-			p.owner = ownerOfRead(read)
+		if p.Head.n == 0 {
+			p.sessionID = sessionOfRead(read)
 		}
 		return foreign.ContextEnd(ctx)
 	}
@@ -59,7 +59,7 @@ type nodeWatch struct {
 // A read leaves no watch behind if the node is gone by now, and exists would. But a read
 // needs the right to read.
 func watchNode(ctx context.Context, c *transport.Conn, q *Queue, name string, fn func(session.Event)) (w nodeWatch, read *transport.Call, err error) {
-	read, set, err := session.WatchData(ctx, q.Core.Session(), c, session.Below(q.Path, name), fn)
+	read, set, err := session.WatchData(ctx, q.Core.Session(), c, session.Join(q.Path, name), fn)
 	return nodeWatch{queue: q, name: name, node: set}, read, err
 }
 

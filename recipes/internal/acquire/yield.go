@@ -22,7 +22,7 @@ import (
 // view of the queues and of the owners of nodes, and carries out what it decides.
 
 // mostOwners is how many nodes of one queue it asks the servers about.
-const mostOwners = 8
+const mostAsked = 8
 
 // yieldState is what a MultiLock knows about whether it is in the way of others.
 type yieldState struct {
@@ -31,7 +31,7 @@ type yieldState struct {
 	rounds      int  // of lists
 	history     deadlock.History
 	connectedOn *transport.Conn  // that the wait counts from
-	owners      map[string]int64 // the sessions of nodes, by their paths
+	sessions    map[string]int64 // the sessions of nodes, by their paths
 }
 
 // sawHead notes which node has what we wait for in a queue.
@@ -66,7 +66,7 @@ func (a *Multi) nodes(m *member, entries []znode.Entry) []deadlock.Node {
 	for i, e := range entries {
 		n := &all[i]
 		n.Name = e.Name
-		n.Session, n.Known = a.owners[session.Below(m.queue.Path, e.Name)]
+		n.Session, n.Known = a.sessions[session.Join(m.queue.Path, e.Name)]
 		n.Tag, n.Yields = nodename.TagOf(e.Name)
 	}
 	return all
@@ -76,11 +76,11 @@ func (a *Multi) nodes(m *member, entries []znode.Entry) []deadlock.Node {
 func (a *Multi) begin() {
 	a.history.Begin(len(a.members), time.Now())
 	a.connectedOn = a.conn
-	a.owners = nil
+	a.sessions = nil
 	a.reach = len(a.members)
 	for _, m := range a.members {
 		m.watch.stop()
-		m.at, m.ahead = 0, ""
+		m.place, m.predecessor = 0, ""
 		m.optimistic = m.turn != nil && !a.ordered && !m.contended.Load()
 	}
 	if a.ordered {
@@ -113,9 +113,9 @@ func (a *Multi) wait(ctx context.Context, c *transport.Conn) (first bool, err er
 		switch {
 		case !m.waits():
 		case m.turn != nil: // turn and lease are one acquisition
-			a.tellWait(m.turn.queue, m.path, m.at, m.ahead)
+			a.tellWait(m.turn.queue, m.path, m.place, m.predecessor)
 		default:
-			a.tellWait(m.queue, m.path, m.at, m.ahead)
+			a.tellWait(m.queue, m.path, m.place, m.predecessor)
 		}
 	}
 	var check <-chan time.Time
@@ -138,7 +138,7 @@ func (a *Multi) wait(ctx context.Context, c *transport.Conn) (first bool, err er
 // untilCheck is the time to the next check for a deadlock.
 func (a *Multi) untilCheck(now time.Time) time.Duration {
 	waits := func(i int) bool { return len(a.members[i].holders()) > 0 }
-	return a.history.Next(now, waits, session.RandomOf(a.session, a.members[0].tag).Below)
+	return a.history.Next(now, waits, session.RandomOf(a.session, a.members[0].tag).UpTo)
 }
 
 // inTheWay is whether we may be holding another owner up.
@@ -160,7 +160,7 @@ func (a *Multi) watchAhead(ctx context.Context, c *transport.Conn) (again bool, 
 	}
 	var set []setting
 	for _, m := range a.members {
-		if m.waits() && m.watch.name == m.ahead && !m.fired.Load() {
+		if m.waits() && m.watch.name == m.predecessor && !m.fired.Load() {
 			continue
 		}
 		if m.watch.stop(); !m.waits() {
@@ -168,11 +168,11 @@ func (a *Multi) watchAhead(ctx context.Context, c *transport.Conn) (again bool, 
 		}
 		m.fired = new(atomic.Bool)
 		var read *transport.Call
-		if m.watch, read, err = watchNode(ctx, c, m.queue, m.ahead, a.wakes(m.fired)); err != nil {
+		if m.watch, read, err = watchNode(ctx, c, m.queue, m.predecessor, a.wakes(m.fired)); err != nil {
 			return false, err
 		}
 		if set = append(set, setting{m, read}); len(set) > mostSettings {
-			a.session.Settle(ctx, set[len(set)-1-mostSettings].read)
+			a.session.AwaitLast(ctx, set[len(set)-1-mostSettings].read)
 		}
 	}
 	for _, m := range set {
@@ -210,7 +210,7 @@ func (a *Multi) unwatch() {
 
 // checkDeadlock yields where we are in the way, by the lists that were just taken.
 func (a *Multi) checkDeadlock(ctx context.Context, c *transport.Conn) (yielded bool, err error) {
-	if err := a.askOwners(ctx, c); err != nil {
+	if err := a.askSessions(ctx, c); err != nil {
 		return false, err
 	}
 	var yield []*member
@@ -226,7 +226,7 @@ func (a *Multi) checkDeadlock(ctx context.Context, c *transport.Conn) (yielded b
 // holders are the nodes that have the lock that a member waits for, or will wait for.
 // Where we have no node yet, they are those that were there at the last look.
 func (m *member) holders() []znode.Entry {
-	before := m.at
+	before := m.place
 	switch {
 	case m.waits():
 	case m.phase != queued:
@@ -238,7 +238,7 @@ func (m *member) holders() []znode.Entry {
 		return nil
 	}
 	n := min(1, before)
-	for n > 0 && n < before && n < mostOwners && m.snapshot.Kind(0) == znode.Read && m.snapshot.Kind(n) == znode.Read {
+	for n > 0 && n < before && n < mostAsked && m.snapshot.Kind(0) == znode.Read && m.snapshot.Kind(n) == znode.Read {
 		n++
 	}
 	return m.snapshot.Entries(0, n)
@@ -246,17 +246,17 @@ func (m *member) holders() []znode.Entry {
 
 // followers are those behind a member that is first.
 func (m *member) followers() []znode.Entry {
-	from := m.at + 1
-	return m.snapshot.Entries(from, min(m.snapshot.Len(), from+mostOwners))
+	from := m.place + 1
+	return m.snapshot.Entries(from, min(m.snapshot.Len(), from+mostAsked))
 }
 
-// askOwners asks the servers, once for each node that matters, which session it belongs
+// askSessions asks the servers, once for each node that matters, which session it belongs
 // to.
-func (a *Multi) askOwners(ctx context.Context, c *transport.Conn) error {
+func (a *Multi) askSessions(ctx context.Context, c *transport.Conn) error {
 	var paths []string
 	ask := func(q *Queue, nodes []znode.Entry) {
 		for _, path := range q.paths(nodes) {
-			if _, known := a.owners[path]; !known && !slices.Contains(paths, path) {
+			if _, known := a.sessions[path]; !known && !slices.Contains(paths, path) {
 				paths = append(paths, path)
 			}
 		}
@@ -270,11 +270,11 @@ func (a *Multi) askOwners(ctx context.Context, c *transport.Conn) error {
 	if len(paths) == 0 {
 		return nil
 	}
-	if a.owners == nil {
-		a.owners = make(map[string]int64)
+	if a.sessions == nil {
+		a.sessions = make(map[string]int64)
 	}
 	return eachSession(ctx, a.session, c, paths, func(i int, id int64) bool {
-		a.owners[paths[i]] = id
+		a.sessions[paths[i]] = id
 		return true
 	})
 }

@@ -7,18 +7,18 @@ import (
 	"github.com/paddock-zk/paddock/recipes/internal/acquire"
 )
 
-// acquisition is one that asks the servers for the node of a mutex.
-type acquisition struct {
+// mutexAttempt is an attempt for the node of a mutex, and the host of that attempt.
+type mutexAttempt struct {
 	acquire.Single
 	mutex *InterProcessMutex
-	local *localQueue // those of this process who wait behind it, nil if each has a contender
-	owned *ownership  // what came of it
-	wait  *wait       // once it waits for others
-	told  *acquiring  // as which the tracer knows it, nil for none
+	local *localQueue   // that waits behind it, nil if each caller has a contender
+	owned *ownership    // what came of it
+	wait  *wait         // once it waits for others
+	trace *acquireTrace // as which the tracer knows it, nil for none
 }
 
-func (m *InterProcessMutex) newAcquisition(tag nodename.Tag, told *acquiring, local *localQueue) *acquisition {
-	a := &acquisition{mutex: m, local: local, told: told}
+func (m *InterProcessMutex) newAttempt(tag nodename.Tag, told *acquireTrace, local *localQueue) *mutexAttempt {
+	a := &mutexAttempt{mutex: m, local: local, trace: told}
 	a.Init(&m.queue.Queue, tag, a, a)
 	if local != nil {
 		a.NoteMulti()
@@ -28,7 +28,7 @@ func (m *InterProcessMutex) newAcquisition(tag nodename.Tag, told *acquiring, lo
 
 // result is what came of a run: the ownership, or the error and who was in the way. After
 // an error the caller has to leave the attempt, or another goroutine goes on with it.
-func (a *acquisition) result(err error) (*ownership, *acquire.Obstacle, error) {
+func (a *mutexAttempt) result(err error) (*ownership, *acquire.Obstacle, error) {
 	if err != nil {
 		return nil, obstacleOf(&a.Attempt, a.mutex.queue.Lock), err
 	}
@@ -36,14 +36,14 @@ func (a *acquisition) result(err error) (*ownership, *acquire.Obstacle, error) {
 }
 
 // adopt goes on for another lock object, which makes the same node.
-func (a *acquisition) adopt(m *InterProcessMutex, told *acquiring) {
-	a.mutex, a.owned, a.told = m, nil, told
+func (a *mutexAttempt) adopt(m *InterProcessMutex, told *acquireTrace) {
+	a.mutex, a.owned, a.trace = m, nil, told
 	a.Adopt(&m.queue.Queue, a, a)
 }
 
 // Own makes the ownership. The local queue knows it before the session can tell of its
 // node.
-func (a *acquisition) Own(_ int, node acquire.Node) acquire.Owner {
+func (a *mutexAttempt) Own(_ int, node acquire.Node) acquire.Owner {
 	a.owned = a.mutex.own(node)
 	a.owned.local = a.local
 	a.local.taken(a.owned)
@@ -51,13 +51,13 @@ func (a *acquisition) Own(_ int, node acquire.Node) acquire.Owner {
 }
 
 // Withdrawn says that the ownership has not got its node.
-func (a *acquisition) Withdrawn(acquire.Owner) {
+func (a *mutexAttempt) Withdrawn(acquire.Owner) {
 	a.owned = nil
 	a.local.taken(nil)
 }
 
 // Observe tells the local queue and the log of waits.
-func (a *acquisition) Observe(e acquire.Event) {
+func (a *mutexAttempt) Observe(e acquire.Event) {
 	switch e.Kind {
 	case acquire.Begin:
 		a.local.moved(e.Session)
@@ -72,30 +72,30 @@ func (a *acquisition) Observe(e acquire.Event) {
 		a.wait.end()
 		a.wait = nil
 	}
-	a.told.observe(&e)
+	a.trace.observe(&e)
 }
 
-// nodes are what an attempt for several nodes gets.
-type nodes struct {
+// nodesHost is the host of an attempt for several nodes.
+type nodesHost struct {
 	own   func(i int, node acquire.Node) *ownership
 	owned []*ownership
 	waits []*wait
 	spare int // leases of a semaphore that it does not need
-	told  *acquiring
+	trace *acquireTrace
 }
 
 // Own makes one of the ownerships.
-func (n *nodes) Own(i int, node acquire.Node) acquire.Owner {
+func (n *nodesHost) Own(i int, node acquire.Node) acquire.Owner {
 	o := n.own(i, node)
 	n.owned = append(n.owned[:i], o)
 	return o
 }
 
 // Withdrawn says that an ownership has not got its node.
-func (n *nodes) Withdrawn(acquire.Owner) { n.owned = nil }
+func (n *nodesHost) Withdrawn(acquire.Owner) { n.owned = nil }
 
 // Observe tells the log of waits.
-func (n *nodes) Observe(e acquire.Event) {
+func (n *nodesHost) Observe(e acquire.Event) {
 	switch e.Kind {
 	case acquire.Wait:
 		i := slices.IndexFunc(n.waits, func(w *wait) bool { return w.queue == e.Queue })
@@ -110,5 +110,5 @@ func (n *nodes) Observe(e acquire.Event) {
 		}
 		n.waits = nil
 	}
-	n.told.observe(&e)
+	n.trace.observe(&e)
 }

@@ -11,15 +11,16 @@ import (
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
-// CreateAs makes a node in a queue that has the number, the tag and the session of a node
-// that is held. So the new node has the lock without waiting. CreateAs tries again until
-// it knows that the node was made, or the session is over: then the error is
+// CreateBeside makes a node in a queue that has the number, the tag and the session of a
+// node that is held. So the new node has the lock without waiting. CreateBeside tries
+// again until it knows that the node was made, or the session is over: then the error is
 // session.ErrSessionOver. If the held node has gone, the error is zk.ErrNoNode. After an
-// error CreateAs cleans up, in the background if need be, and the node only has its path.
-func CreateAs(ctx context.Context, q *Queue, held *Node) (Node, error) {
+// error CreateBeside cleans up, in the background if need be, and the node only has its
+// path.
+func CreateBeside(ctx context.Context, q *Queue, held *Node) (Node, error) {
 	s := q.Core.Session()
 	k := &contender{queue: q, tag: held.tag, prefix: session.Protection(s, held.tag, false)}
-	path := session.Below(q.Path, k.prefix+string(q.Kind)+held.Digits())
+	path := session.Join(q.Path, k.prefix+string(q.Kind)+held.Digits())
 	node := Node{queue: q, id: held.id, path: path, tag: held.tag}
 	made := false
 	defer func() {
@@ -28,7 +29,7 @@ func CreateAs(ctx context.Context, q *Queue, held *Node) (Node, error) {
 		}
 	}()
 	for failures := 0; ; failures++ {
-		c, err := s.ConnIn(ctx, held.id)
+		c, err := s.AwaitConnOf(ctx, held.id)
 		if err != nil {
 			return node, err
 		}
@@ -38,7 +39,7 @@ func CreateAs(ctx context.Context, q *Queue, held *Node) (Node, error) {
 		}
 		if err = s.Send(ctx, c, create); err == nil {
 			before := *k
-			k.sent(create)
+			k.sent(create) // and stays so only without a known outcome, for leave
 			if err = besideCreated(ctx, c, q, path, create); !errors.Is(err, session.ErrOutcomeUnknown) {
 				k.phase, k.request = before.phase, before.request
 			}
@@ -66,7 +67,7 @@ func createBeside(c *transport.Conn, q *Queue, path string, held *Node) (*transp
 	}})
 }
 
-// besideCreated takes in the reply to that.
+// besideCreated takes in the reply to that transaction.
 func besideCreated(ctx context.Context, c *transport.Conn, q *Queue, path string, create *transport.Call) error {
 	s := q.Core.Session()
 	results, err := results(ctx, s, c, create, 2)
