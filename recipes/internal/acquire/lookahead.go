@@ -118,20 +118,17 @@ func (pw *predecessorWatch) granted() {
 // wait waits for a change that brings us nearer to the lock, by the latest list, and
 // reports whether we have the lock.
 func (pw *predecessorWatch) wait(ctx context.Context, a *Attempt, c *transport.Conn, k *contender, p *Position) (first bool, err error) {
-	e := pw.events
-	over := e != nil && e.over() // asked once, as the event may come now
-	if over && e.c == c && e.predecessor == p.Predecessor {
+	over := pw.events != nil && pw.events.over() // asked once, as the event may come now
+	if over && pw.events.c == c && pw.events.predecessor == p.Predecessor {
 		// The list shows it, so its event has come after that.
-		if first, err := e.grants(p.Place); first || err != nil {
+		if first, err := pw.events.grants(p.Place); first || err != nil {
 			return pw.grantByEvent(first), err
 		}
 	}
-	// Another one is ahead than before only if that has gone, which ends the watch.
-	if e == nil || over || e.c != c || e.own != k.path {
-		pw.stop()
-		e = &predecessorEvents{s: a.session, c: c, queue: k.queue.Path, predecessor: p.Predecessor, own: k.path, woken: make(chan struct{})}
-		pw.s, pw.events = a.session, e
+	if over || !pw.serves(c, k) {
+		pw.begin(a.session, c, k, p)
 	}
+	e := pw.events
 	var two chan error // tells of the node two ahead
 	var calls []*transport.Call
 	if p.next != "" {
@@ -165,6 +162,19 @@ func (pw *predecessorWatch) wait(ctx context.Context, a *Attempt, c *transport.C
 		return false, foreign.ContextEnd(ctx)
 	}
 	return false, ofSession(err)
+}
+
+// serves is whether the watches are on our node and the node ahead of it. A different node
+// ahead implies that the former one is gone, and then its watch is over.
+func (pw *predecessorWatch) serves(c *transport.Conn, k *contender) bool {
+	return pw.events != nil && pw.events.c == c && pw.events.own == k.path
+}
+
+// begin forgets what was prepared. The watches are still to be set.
+func (pw *predecessorWatch) begin(s *session.Session, c *transport.Conn, k *contender, p *Position) {
+	pw.stop()
+	pw.s = s
+	pw.events = &predecessorEvents{s: s, c: c, queue: k.queue.Path, predecessor: p.Predecessor, own: k.path, woken: make(chan struct{})}
 }
 
 // grantByEvent ends the preparations if we are first.
