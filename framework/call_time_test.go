@@ -3,10 +3,12 @@ package framework_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -215,5 +217,149 @@ func TestWaitForAConnectionEndsWithTheClient(t *testing.T) {
 		require.ErrorIs(t, <-failed, framework.ErrClosed)
 		assert.Zero(t, time.Since(began))
 		time.Sleep(time.Minute)
+	})
+}
+
+// callsOn are all calls on a path.
+var callsOn = map[string]func(path string, version int32) func(ctx context.Context, c *framework.Client) error{
+	"create": func(path string, _ int32) func(context.Context, *framework.Client) error {
+		return creates(path, framework.Persistent, framework.Parents())
+	},
+	"create, protected": func(path string, _ int32) func(context.Context, *framework.Client) error {
+		return creates(path, framework.Ephemeral, framework.Protected())
+	},
+	"create, or set": func(path string, _ int32) func(context.Context, *framework.Client) error {
+		return creates(path, framework.Persistent, framework.OrSet())
+	},
+	"ensure path": func(path string, _ int32) func(context.Context, *framework.Client) error {
+		return func(ctx context.Context, c *framework.Client) error { return c.EnsurePath(ctx, path) }
+	},
+	"get": reading(func(ctx context.Context, c *framework.Client, path string) error {
+		_, _, err := c.Get(ctx, path)
+		return err
+	}),
+	"get and watch": reading(func(ctx context.Context, c *framework.Client, path string) error {
+		_, _, _, err := c.GetW(ctx, path)
+		return err
+	}),
+	"exists": reading(func(ctx context.Context, c *framework.Client, path string) error {
+		_, _, err := c.Exists(ctx, path)
+		return err
+	}),
+	"exists and watch": reading(func(ctx context.Context, c *framework.Client, path string) error {
+		_, _, _, err := c.ExistsW(ctx, path)
+		return err
+	}),
+	"children": reading(func(ctx context.Context, c *framework.Client, path string) error {
+		_, _, err := c.Children(ctx, path)
+		return err
+	}),
+	"children and watch": reading(func(ctx context.Context, c *framework.Client, path string) error {
+		_, _, _, err := c.ChildrenW(ctx, path)
+		return err
+	}),
+	"get the list": reading(func(ctx context.Context, c *framework.Client, path string) error {
+		_, _, err := c.GetACL(ctx, path)
+		return err
+	}),
+	"sync": reading(func(ctx context.Context, c *framework.Client, path string) error { return c.Sync(ctx, path) }),
+	"set": func(path string, version int32) func(context.Context, *framework.Client) error {
+		return func(ctx context.Context, c *framework.Client) error {
+			_, err := c.Set(ctx, path, nil, version)
+			return err
+		}
+	},
+	"set the list": func(path string, version int32) func(context.Context, *framework.Client) error {
+		return func(ctx context.Context, c *framework.Client) error {
+			_, err := c.SetACL(ctx, path, zk.WorldACL(zk.PermRead), version)
+			return err
+		}
+	},
+	"delete": func(path string, version int32) func(context.Context, *framework.Client) error {
+		return deletes(path, version)
+	},
+	"delete all below": func(path string, version int32) func(context.Context, *framework.Client) error {
+		return deletes(path, version, framework.Recursive(), framework.IfExists())
+	},
+	"transaction: create": committing(func(tx *framework.Transaction, path string, _ int32) { tx.Create(path, nil, framework.Persistent) }),
+	"transaction: set":    committing(func(tx *framework.Transaction, path string, version int32) { tx.Set(path, nil, version) }),
+	"transaction: delete": committing((*framework.Transaction).Delete),
+	"transaction: check":  committing((*framework.Transaction).Check),
+}
+
+func reading(read func(context.Context, *framework.Client, string) error) func(string, int32) func(context.Context, *framework.Client) error {
+	return func(path string, _ int32) func(context.Context, *framework.Client) error {
+		return func(ctx context.Context, c *framework.Client) error { return read(ctx, c, path) }
+	}
+}
+
+// committing puts a good operation before the one that is tried.
+func committing(add func(*framework.Transaction, string, int32)) func(string, int32) func(context.Context, *framework.Client) error {
+	return func(path string, version int32) func(context.Context, *framework.Client) error {
+		return func(ctx context.Context, c *framework.Client) error {
+			tx := c.Transaction()
+			tx.Create("/made", nil, framework.Persistent)
+			add(tx, path, version)
+			_, err := tx.Commit(ctx)
+			return err
+		}
+	}
+}
+
+// What no server could do anything with is refused by each call, and nothing is sent,
+// neither then nor later. TestValidatePath has all that is wrong with paths.
+func TestCallsWithBadArguments(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := kit.Connect(t, srv)
+		_, err := c.Create(t.Context(), "/a", []byte("x"), framework.Persistent)
+		require.NoError(t, err)
+		before := srv.Requests()
+		for name, call := range callsOn {
+			for path, want := range map[string]string{
+				"": "it is empty", "a/b": "does not begin with a slash", "/a/": "ends with a slash", "/a//b": "empty element",
+				"/a/../b": "relative element", "/a\x00b": "U+0000", "/a\xff": "not UTF-8", "/" + strings.Repeat("x", 4<<10): "longer than 4095 bytes",
+			} {
+				for _, client := range []*framework.Client{c, c.UsingNamespace("space")} {
+					err := call(path, framework.AnyVersion)(t.Context(), client)
+					require.ErrorIs(t, err, framework.ErrInvalidPath, "%s %.20q", name, path)
+					require.ErrorContains(t, err, want, name)
+					assert.False(t, framework.Retryable(err), name)
+				}
+			}
+			for _, namespace := range []string{"/", "a/", "a//b", "..", "a\x00"} {
+				err := call("/a", framework.AnyVersion)(t.Context(), c.UsingNamespace(namespace))
+				require.ErrorIs(t, err, framework.ErrInvalidPath, "%s in %q", name, namespace)
+				require.ErrorContains(t, err, "namespace", name)
+			}
+			if strings.HasPrefix(name, "set") || strings.HasPrefix(name, "delete") || strings.HasPrefix(name, "transaction: ") && name != "transaction: create" {
+				err := call("/a", -2)(t.Context(), c)
+				require.ErrorIs(t, err, framework.ErrInvalidArgument, name)
+				require.ErrorContains(t, err, "version -2", name)
+			}
+			var none context.Context
+			require.ErrorIs(t, call("/a", 0)(none, c), framework.ErrNilContext, name)
+			late, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+			require.ErrorIs(t, call("/a", 0)(late, c), context.DeadlineExceeded, name)
+			cancel()
+		}
+		require.ErrorIs(t, c.Delete(t.Context(), "/a/", 0, framework.Guaranteed()), framework.ErrInvalidPath)
+		_, err = c.Set(t.Context(), "/a", nil, 0, nil)
+		require.ErrorIs(t, err, framework.ErrInvalidArgument)
+		require.ErrorIs(t, c.Delete(t.Context(), "/a", 0, nil), framework.ErrInvalidArgument)
+		_, err = c.Transaction().Commit(t.Context())
+		require.ErrorIs(t, err, framework.ErrInvalidArgument, "an empty transaction")
+		_, err = c.Transaction().Commit(t.Context(), nil)
+		require.ErrorIs(t, err, framework.ErrInvalidArgument)
+		require.NoError(t, c.Close())
+		require.NoError(t, c.Close(), "a second time")
+		for name, call := range callsOn {
+			for _, client := range []*framework.Client{c, c.UsingNamespace("x"), nil} {
+				require.ErrorIs(t, call("/a", 0)(t.Context(), client), framework.ErrClosed, name)
+			}
+		}
+		after := srv.Requests()
+		delete(after, "closeSession")
+		assert.Equal(t, before, after)
 	})
 }

@@ -1,12 +1,15 @@
 package framework_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/listeners"
 )
 
 // Zero values do nothing, and say so.
@@ -15,4 +18,21 @@ func TestZeroValues(t *testing.T) {
 	(*framework.Watch)(nil).Stop()
 	assert.Equal(t, "LATENT session 0x0", fmt.Sprint(new(framework.Client)))
 	assert.Equal(t, "LATENT session 0x0", (*framework.Client)(nil).String())
+	for _, c := range []*framework.Client{new(framework.Client), nil} {
+		require.ErrorIs(t, c.Close(), framework.ErrClosed)
+		assert.Equal(t, listeners.Latent, c.State())
+		assert.Zero(t, c.SessionID())
+		assert.Zero(t, c.SessionTimeout())
+		assert.Nil(t, c.Conn())
+		require.ErrorIs(t, c.BlockUntilConnected(t.Context()), framework.ErrClosed)
+		c.States().Subscribe().Stop()
+		c.Errors().Subscribe().Stop()
+		tx := c.UsingNamespace("x").Transaction()
+		tx.Delete("/a", 0)
+		_, err := tx.Commit(t.Context())
+		require.ErrorIs(t, err, framework.ErrClosed)
+	}
+	var none context.Context
+	_, err := framework.Connect(none, framework.Config{ConnectString: "127.0.0.1:1"})
+	require.ErrorIs(t, err, framework.ErrNilContext)
 }

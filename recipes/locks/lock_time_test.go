@@ -3,6 +3,7 @@ package locks_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -75,3 +76,83 @@ type empty struct{}
 func (empty) Acquire(context.Context) (*locks.Hold, error) { return nil, nil }
 
 func (empty) TryAcquire(context.Context, time.Duration) (*locks.Hold, error) { return nil, nil }
+
+// What can never be a lock is refused by each call, and nothing is sent.
+func TestInvalidLocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := kit.Connect(t, srv)
+		var none context.Context
+		invalid := map[string]locks.Lock{
+			"no client":          locks.NewInterProcessMutex(nil, "/l"),
+			"zero client":        locks.NewInterProcessMutex(new(framework.Client), "/l"),
+			"nil option":         locks.NewInterProcessMutex(c, "/l", nil),
+			"no lease":           locks.NewInterProcessSemaphore(c, "/l", 0),
+			"negative leases":    locks.NewInterProcessSemaphore(c, "/l", -1),
+			"no members":         locks.NewInterProcessMultiLock(),
+			"nil member":         locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, "/l"), nil),
+			"typed nil member":   locks.NewInterProcessMultiLock((*locks.InterProcessMutex)(nil)),
+			"empty multi-lock":   locks.NewInterProcessMultiLock(locks.NewInterProcessMultiLock()),
+			"nil mutex":          (*locks.InterProcessMutex)(nil),
+			"nil semaphore":      (*locks.InterProcessSemaphore)(nil),
+			"nil semaphoremutex": (*locks.InterProcessSemaphoreMutex)(nil),
+			"nil multi-lock":     (*locks.InterProcessMultiLock)(nil),
+			"zero mutex":         &locks.InterProcessMutex{},
+			"zero semaphore":     &locks.InterProcessSemaphore{},
+			"zero multi-lock":    &locks.InterProcessMultiLock{},
+			"zero sem.mutex":     &locks.InterProcessSemaphoreMutex{},
+		}
+		says := make(map[string]string)
+		for path, want := range map[string]string{
+			"": "it is empty", "l": "does not begin with a slash", "/l/": "ends with a slash", "/l//m": "empty element", "/l/../m": "relative element",
+			"/l\x00": "U+0000", "/l\xff": "not UTF-8", "/": "the root",
+		} {
+			for kind, lock := range map[string]locks.Lock{
+				"mutex": locks.NewInterProcessMutex(c, path), "read": kit.ReadAt(path)(c), "write": kit.WriteAt(path)(c),
+				"semaphore": locks.NewInterProcessSemaphore(c, path, 3), "semaphore mutex": locks.NewInterProcessSemaphoreMutex(c, path),
+				"multi": locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, path)),
+			} {
+				name := fmt.Sprintf("%s at %q", kind, path)
+				invalid[name], says[name] = lock, want
+			}
+			if path != "/" {
+				require.ErrorIs(t, locks.AttemptRevoke(t.Context(), c, path), framework.ErrInvalidPath, "%q", path)
+			}
+		}
+		before := srv.Requests()
+		for name, lock := range invalid {
+			_, err := lock.Acquire(t.Context())
+			require.ErrorIs(t, err, locks.ErrInvalidLock, name)
+			require.ErrorContains(t, err, says[name], name)
+			_, err = lock.TryAcquire(t.Context(), 0)
+			require.ErrorIs(t, err, locks.ErrInvalidLock, name)
+			require.ErrorIs(t, locks.Do(t.Context(), lock, func(context.Context) error { return errors.New("called") }), locks.ErrInvalidLock, name)
+			if queue, ok := lock.(listable); ok {
+				_, err = queue.Participants(t.Context())
+				require.ErrorIs(t, err, locks.ErrInvalidLock, name)
+			}
+		}
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		for name, of := range kit.Locks {
+			lock := of(c)
+			_, err := lock.Acquire(none)
+			require.ErrorIs(t, err, framework.ErrNilContext, name)
+			_, err = lock.TryAcquire(none, time.Second)
+			require.ErrorIs(t, err, framework.ErrNilContext, name)
+			_, err = lock.Acquire(ended)
+			require.ErrorIs(t, err, context.Canceled, name)
+		}
+		_, err := locks.NewInterProcessMutex(c, "/l").Participants(none)
+		require.ErrorIs(t, err, framework.ErrNilContext)
+		assert.False(t, (*locks.InterProcessMutex)(nil).HeldBy(t.Context()))
+		assert.False(t, locks.NewInterProcessMutex(c, "/l").HeldBy(none))
+		assert.Equal(t, before, srv.Requests())
+
+		require.NoError(t, c.Close())
+		for name, of := range kit.Locks {
+			_, err := of(c).Acquire(t.Context())
+			require.ErrorIs(t, err, framework.ErrClosed, name)
+		}
+	})
+}

@@ -78,41 +78,6 @@ func callNotConnected(e *env) {
 	assert.Empty(e, e.children(""))
 }
 
-func callNil(e *env) {
-	c := e.client()
-	var none context.Context
-	_, _, err := c.Get(none, "/")
-	require.ErrorIs(e, err, framework.ErrNilContext)
-	_, err = c.Create(none, "/a", nil, framework.Persistent)
-	require.ErrorIs(e, err, framework.ErrNilContext)
-	require.ErrorIs(e, c.BlockUntilConnected(none), framework.ErrNilContext)
-	tx := c.Transaction()
-	tx.Create("/a", nil, framework.Persistent)
-	_, err = tx.Commit(none)
-	require.ErrorIs(e, err, framework.ErrNilContext)
-	_, err = framework.Connect(none, framework.Config{ConnectString: e.b.hosts()})
-	require.ErrorIs(e, err, framework.ErrNilContext)
-
-	var zero framework.Client
-	for _, c := range []*framework.Client{&zero, nil} {
-		_, _, err = c.Get(e.soon(), "/")
-		require.ErrorIs(e, err, framework.ErrClosed)
-		require.ErrorIs(e, c.Close(), framework.ErrClosed)
-		assert.Equal(e, listeners.Latent, c.State())
-		assert.Zero(e, c.SessionID())
-		assert.Zero(e, c.SessionTimeout())
-		assert.Nil(e, c.Conn())
-		require.ErrorIs(e, c.BlockUntilConnected(e.soon()), framework.ErrClosed)
-		c.States().Subscribe().Stop()
-		c.Errors().Subscribe().Stop()
-		tx := c.UsingNamespace("x").Transaction()
-		tx.Delete("/a", 0)
-		_, err = tx.Commit(e.soon())
-		require.ErrorIs(e, err, framework.ErrClosed)
-	}
-	assert.Empty(e, e.children(""))
-}
-
 func clientStates(e *env) {
 	c := e.client()
 	sub := c.States().Subscribe()

@@ -788,63 +788,6 @@ func lockClose(e *env) {
 	})
 }
 
-func lockBadInput(e *env) {
-	c := e.client()
-	var none context.Context
-	for name, lock := range map[string]locks.Lock{
-		"no client":          locks.NewInterProcessMutex(nil, "/l"),
-		"zero client":        locks.NewInterProcessMutex(new(framework.Client), "/l"),
-		"empty path":         locks.NewInterProcessMutex(c.Client, ""),
-		"relative path":      locks.NewInterProcessReadWriteLock(c.Client, "l").ReadLock(),
-		"the root":           locks.NewInterProcessMutex(c.Client, "/"),
-		"trailing slash":     locks.NewInterProcessSemaphoreMutex(c.Client, "/l/"),
-		"nil option":         locks.NewInterProcessMutex(c.Client, "/l", nil),
-		"no lease":           locks.NewInterProcessSemaphore(c.Client, "/l", 0),
-		"negative leases":    locks.NewInterProcessSemaphore(c.Client, "/l", -1),
-		"no members":         locks.NewInterProcessMultiLock(),
-		"nil member":         locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c.Client, "/l"), nil),
-		"typed nil member":   locks.NewInterProcessMultiLock((*locks.InterProcessMutex)(nil)),
-		"empty multi-lock":   locks.NewInterProcessMultiLock(locks.NewInterProcessMultiLock()),
-		"bad member":         locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c.Client, "")),
-		"nil mutex":          (*locks.InterProcessMutex)(nil),
-		"nil semaphore":      (*locks.InterProcessSemaphore)(nil),
-		"nil semaphoremutex": (*locks.InterProcessSemaphoreMutex)(nil),
-		"nil multi-lock":     (*locks.InterProcessMultiLock)(nil),
-		"zero mutex":         &locks.InterProcessMutex{},
-		"zero semaphore":     &locks.InterProcessSemaphore{},
-		"zero multi-lock":    &locks.InterProcessMultiLock{},
-		"zero sem.mutex":     &locks.InterProcessSemaphoreMutex{},
-	} {
-		_, err := lock.Acquire(e.soon())
-		require.ErrorIs(e, err, locks.ErrInvalidLock, name)
-		_, err = lock.TryAcquire(e.soon(), 0)
-		require.ErrorIs(e, err, locks.ErrInvalidLock, name)
-	}
-	require.ErrorIs(e, locks.Do(e.soon(), nil, nil), locks.ErrInvalidLock)
-	require.ErrorIs(e, locks.TryDo(e.soon(), nil, 0, nil), locks.ErrInvalidLock)
-	ended, cancel := context.WithCancel(e.Context())
-	cancel()
-	for _, k := range exclusive {
-		_, err := k.make(c, "/l").Acquire(none)
-		require.ErrorIs(e, err, framework.ErrNilContext)
-		_, err = k.make(c, "/l").TryAcquire(none, time.Second)
-		require.ErrorIs(e, err, framework.ErrNilContext)
-		_, err = k.make(c, "/l").Acquire(ended)
-		require.ErrorIs(e, err, context.Canceled)
-	}
-	_, err := locks.NewInterProcessMutex(c.Client, "/l").Participants(none)
-	require.ErrorIs(e, err, framework.ErrNilContext)
-	_, err = (*locks.InterProcessMutex)(nil).Participants(e.soon())
-	require.ErrorIs(e, err, locks.ErrInvalidLock)
-	assert.False(e, (*locks.InterProcessMutex)(nil).HeldBy(e.Context()))
-	assert.False(e, locks.NewInterProcessMutex(c.Client, "/l").HeldBy(none))
-	var zero locks.Hold
-	require.ErrorIs(e, zero.Release(), locks.ErrReleased)
-	assert.Error(e, zero.Context().Err())
-	assert.Equal(e, locks.Released, zero.State())
-	assert.Empty(e, e.children(""), "nothing changed")
-}
-
 func lockHeldBy(e *env) {
 	c := e.client()
 	m := locks.NewInterProcessMutex(c.Client, "/l")
