@@ -344,42 +344,6 @@ func TestLogTellsOfLocks(t *testing.T) {
 	})
 }
 
-// wrapped is a lock of an application's that counts.
-type wrapped struct {
-	locks.Lock
-	acquired int
-}
-
-func (w *wrapped) Unwrap() locks.Lock { return w.Lock }
-
-func (w *wrapped) Acquire(ctx context.Context) (*locks.Hold, error) {
-	w.acquired++
-	return w.Lock.Acquire(ctx)
-}
-
-// A MultiLock takes what its members wrap, in one step.
-func TestMultiLockOfWrappedLocks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory())
-		c := kit.Connect(t, srv)
-		for _, p := range []string{"/l/a", "/l/b"} {
-			require.NoError(t, c.EnsurePath(t.Context(), p))
-		}
-		a, b := &wrapped{Lock: kit.MutexAt("/l/a")(c)}, &wrapped{Lock: &wrapped{Lock: kit.MutexAt("/l/b")(c)}}
-		lock := locks.NewInterProcessMultiLock(a, b)
-		before := srv.Requests()["multi"]
-		hold, err := lock.Acquire(t.Context())
-		require.NoError(t, err)
-		assert.Len(t, hold.Members(), 2)
-		assert.Zero(t, a.acquired+b.acquired)
-		assert.Equal(t, 1, srv.Requests()["multi"]-before, "one transaction makes both nodes")
-		require.NoError(t, hold.Release())
-
-		_, err = locks.NewInterProcessMultiLock(&wrapped{}).Acquire(t.Context())
-		require.ErrorIs(t, err, locks.ErrInvalidLock)
-	})
-}
-
 // A lock that was made from something wrong is refused, also with a tracer.
 func TestTracerAndInvalidLocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
