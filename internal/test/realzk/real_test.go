@@ -74,18 +74,6 @@ func (c *client) await(t *testing.T, state zk.State) {
 	}
 }
 
-// assertNothing fails if an event comes within d.
-func (c *client) assertNothing(t *testing.T, d time.Duration) {
-	t.Helper()
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case e := <-c.events:
-		assert.Fail(t, "unexpected event", "%+v", e)
-	case <-timer.C:
-	}
-}
-
 func (c *client) ephemeral(t *testing.T, path string) {
 	t.Helper()
 	_, err := c.Create(path, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
@@ -254,55 +242,6 @@ func TestEnsembleLosesMembers(t *testing.T) {
 	require.NoError(t, e.AwaitServing(ctx))
 }
 
-// A follower that is cut off from its leader goes on answering its clients,
-// while the leader, which no longer hears of them, ends their sessions.
-func TestCutOffFollowerServesItsClients(t *testing.T) {
-	const timeout, served = 2 * time.Second, 5 * time.Second
-	e := StartT(t, Options{Servers: 3, Tick: 500 * time.Millisecond, SyncLimit: 16, Partitions: true})
-	ctx := within(t)
-	leader, err := e.Leader(ctx)
-	require.NoError(t, err)
-	follower := (leader + 1) % 3
-	other := connect(t, 8*time.Second, e.Addr(leader))
-	c := connect(t, timeout, e.Addr(follower))
-	c.ephemeral(t, "/mine")
-	id := c.SessionID()
-	_, _, gone, err := other.ExistsW("/mine")
-	require.NoError(t, err)
-
-	require.NoError(t, e.Partition(follower))
-	cut := time.Now()
-	// Without answers to its pings the client would disconnect after 2/3 of
-	// the timeout.
-	timer := time.NewTimer(enough)
-	defer timer.Stop()
-	select {
-	case event := <-gone:
-		assert.Equal(t, zk.EventNodeDeleted, event.Type)
-	case <-timer.C:
-		require.Fail(t, "the leader keeps the session")
-	}
-	t.Logf("the leader ended the session %v after the cut", time.Since(cut).Round(time.Millisecond))
-	_, _, err = c.Get("/mine")
-	require.NoError(t, err, "the follower still has the node and answers")
-	c.assertNothing(t, served-time.Since(cut))
-	member, err := e.MemberOf(ctx, id)
-	require.NoError(t, err)
-	assert.Equal(t, follower, member)
-	now, err := e.Leader(ctx)
-	require.NoError(t, err)
-	assert.Equal(t, leader, now)
-	sessions, err := e.Sessions(ctx)
-	require.NoError(t, err)
-	assert.NotContains(t, sessions, id)
-
-	require.NoError(t, e.Heal(follower))
-	c.await(t, zk.StateExpired)
-	require.NoError(t, e.AwaitServing(ctx))
-	_, _, err = other.Get("/zookeeper")
-	require.NoError(t, err, "nobody else noticed")
-}
-
 func TestCutOffLeaderIsDeposed(t *testing.T) {
 	e := StartT(t, Options{Servers: 3, Partitions: true})
 	ctx := within(t)
@@ -403,15 +342,6 @@ func TestRestartOfCutOffMember(t *testing.T) {
 	})
 	require.NoError(t, e.Heal(follower))
 	require.NoError(t, e.AwaitServing(ctx, follower))
-}
-
-func TestSuperuser(t *testing.T) {
-	e := StartT(t, Options{SuperPassword: "secret", MinSessionTimeout: 200 * time.Millisecond, Tick: 100 * time.Millisecond})
-	c := connect(t, time.Second, e.Addrs()...)
-	_, err := c.Create("/closed", nil, 0, zk.DigestACL(0, "nobody", "x"))
-	require.NoError(t, err)
-	require.NoError(t, c.AddAuth("digest", []byte("super:secret")))
-	require.NoError(t, c.Delete("/closed", -1))
 }
 
 func TestStartAfterBindClash(t *testing.T) {
