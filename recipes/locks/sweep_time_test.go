@@ -134,15 +134,6 @@ func picked(failure, kind, usage string) bool {
 	return false
 }
 
-func TestCancelledAtAnyMoment(t *testing.T) {
-	t.Parallel()
-	sweep(t, 52, func(t *testing.T, moment int, _ *zktest.Server, _ *framework.Client) context.Context {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(moment)*time.Millisecond/2+1)
-		t.Cleanup(cancel)
-		return ctx
-	})
-}
-
 func TestClosedAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	sweep(t, 52, func(t *testing.T, moment int, _ *zktest.Server, c *framework.Client) context.Context {
