@@ -108,7 +108,7 @@ vuln: ## known vulnerabilities (needs the network)
 #: Looking for mistakes
 
 # Without the race detector, which makes the scheduler choose at random.
-sim: ## clients, faults and judges in virtual time, SEEDS (1000) of them; SEED=n tells the story of one, FAULTS=1,2,3 with these only
+sim: ## clients, faults and checkers in virtual time, SEEDS (1000) of them; SEED=n tells the story of one, FAULTS=1,2,3 with these only
 	@cd internal/test/simulation && go test -count=1 -timeout 0 -v -run '^TestSeeds$$' . -args \
 		$(if $(SEED),-seed $(SEED) -faults '$(FAULTS)',-seeds $(SEEDS) -workers $$(nproc)) $(ARGS)
 

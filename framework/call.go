@@ -16,7 +16,7 @@ import (
 
 // op is one public call: what it is, on which path, and how it is repeated.
 type op struct {
-	*scope
+	*base
 	name       string
 	path       string // in full
 	write      bool
@@ -36,7 +36,7 @@ func (c *Client) begin(ctx context.Context, name, path string, write, sequential
 	if err != nil {
 		return nil, &OpError{Op: name, Path: path, Err: err}
 	}
-	o := &op{scope: c.scope, name: name, path: full, write: write}
+	o := &op{base: c.base, name: name, path: full, write: write}
 	if ctx == nil {
 		return nil, o.fail(ErrNilContext)
 	}
@@ -44,7 +44,7 @@ func (c *Client) begin(ctx context.Context, name, path string, write, sequential
 }
 
 // full puts chroot and namespace before a path.
-func (sc *scope) full(path string, sequential bool) (string, error) {
+func (sc *base) full(path string, sequential bool) (string, error) {
 	checked := path
 	if sequential {
 		checked += "0"
@@ -71,7 +71,7 @@ func (sc *scope) full(path string, sequential bool) (string, error) {
 }
 
 // relative takes chroot and namespace off again.
-func (sc *scope) relative(full string) string {
+func (sc *base) relative(full string) string {
 	rest := strings.TrimPrefix(full, sc.prefix)
 	if rest == "" {
 		return "/"

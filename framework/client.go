@@ -15,12 +15,12 @@ import (
 // Client is one session with an ensemble, safe for use by many goroutines. Make
 // it with Start or Connect; calls on a zero or closed Client return ErrClosed.
 type Client struct {
-	*scope
+	*base
 	owner bool // made by Start, not by UsingNamespace
 }
 
-// scope is what clients of one session share, and what a namespace adds.
-type scope struct {
+// base is what clients of one session share, and what a namespace adds.
+type base struct {
 	plan    *plan
 	session *session.Session
 	// prefix is chroot and namespace: what stands before every path on the server.
@@ -58,15 +58,15 @@ func Start(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, &ConfigError{Field: "ConnectString", Err: err}
 	}
-	c := &Client{scope: &scope{plan: p, session: s, plain: new(features)}, owner: true}
-	c.scope = c.inNamespace(p.Namespace)
+	c := &Client{base: &base{plan: p, session: s, plain: new(features)}, owner: true}
+	c.base = c.inNamespace(p.Namespace)
 	if p.FollowEnsemble {
 		c.followEnsemble()
 	}
 	return c, nil
 }
 
-func (sc *scope) inNamespace(namespace string) *scope {
+func (sc *base) inNamespace(namespace string) *base {
 	in := *sc
 	in.namespace = ""
 	if namespace != "" {
@@ -102,7 +102,7 @@ func (c *Client) Close() error {
 
 var errNotOwner = errors.New("close: this client shares its session: close the one it was made from")
 
-func (c *Client) unusable() bool { return c == nil || c.scope == nil }
+func (c *Client) unusable() bool { return c == nil || c.base == nil }
 
 // BlockUntilConnected waits for a session and returns nil once it is up.
 //
@@ -181,7 +181,7 @@ func (c *Client) UsingNamespace(namespace string) *Client {
 	if c.unusable() {
 		return &Client{}
 	}
-	return &Client{scope: c.inNamespace(namespace)}
+	return &Client{base: c.inNamespace(namespace)}
 }
 
 // Conn returns go-zookeeper's connection, which the client uses itself, for calls

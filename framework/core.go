@@ -14,31 +14,31 @@ func (c *Client) Core(session.Key) session.Core {
 	if c.unusable() {
 		return nil
 	}
-	return core{c.scope}
+	return core{c.base}
 }
 
 // core is what the recipes of this module do with a client beyond its API.
-type core struct{ scope *scope }
+type core struct{ base *base }
 
-func (c core) Session() *session.Session { return c.scope.session }
+func (c core) Session() *session.Session { return c.base.session }
 
-func (c core) Full(path string) (string, error) { return c.scope.full(path, false) }
+func (c core) Full(path string) (string, error) { return c.base.full(path, false) }
 
-func (c core) Relative(full string) string { return c.scope.relative(full) }
+func (c core) Relative(full string) string { return c.base.relative(full) }
 
-func (c core) ACL(full string) []wire.ACL { return wireACL(c.scope.defaultACL(full)) }
+func (c core) ACL(full string) []wire.ACL { return wireACL(c.base.defaultACL(full)) }
 
 func (c core) Data(conn *transport.Conn) []byte {
-	if conn == nil && c.scope.plan.DefaultData == nil {
+	if conn == nil && c.base.plan.DefaultData == nil {
 		return nil // the address that a connection would have
 	}
-	return c.scope.dataOrDefault(conn, nil)
+	return c.base.dataOrDefault(conn, nil)
 }
 
-func (c core) Parent(full string) wire.MultiOp { return c.scope.makes(full, c.scope.containers()) }
+func (c core) Parent(full string) wire.MultiOp { return c.base.makes(full, c.base.containers()) }
 
 func (c core) Read(ctx context.Context, name, full string, attempt func(context.Context, *transport.Conn) error) error {
-	o := &op{scope: c.scope, name: name, path: full}
+	o := &op{base: c.base, name: name, path: full}
 	return o.do(ctx, func(ctx context.Context) error {
 		conn, err := o.conn(ctx)
 		if err != nil {
@@ -49,5 +49,5 @@ func (c core) Read(ctx context.Context, name, full string, attempt func(context.
 }
 
 func (c core) Ensure(ctx context.Context, conn *transport.Conn, parents session.Parents) error {
-	return (&op{scope: c.scope, path: parents.Paths[0]}).ensureAll(ctx, conn, parents)
+	return (&op{base: c.base, path: parents.Paths[0]}).ensureAll(ctx, conn, parents)
 }

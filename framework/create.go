@@ -154,12 +154,12 @@ func (cr *creation) accessList() []ACL {
 }
 
 // defaultACL is what the configuration gives a node: it knows paths without the chroot.
-func (sc *scope) defaultACL(full string) []ACL { return sc.plan.ACL(full[len(sc.plan.chroot):]) }
+func (sc *base) defaultACL(full string) []ACL { return sc.plan.ACL(full[len(sc.plan.chroot):]) }
 
 func (cr *creation) content(c *transport.Conn) []byte { return cr.dataOrDefault(c, cr.data) }
 
 // dataOrDefault is what nil data stands for.
-func (sc *scope) dataOrDefault(c *transport.Conn, data []byte) []byte {
+func (sc *base) dataOrDefault(c *transport.Conn, data []byte) []byte {
 	switch {
 	case data != nil:
 		return data

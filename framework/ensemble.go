@@ -28,8 +28,8 @@ func (c *Client) Servers() []string {
 // now and whenever it changes.
 //
 // Source: Curator's EnsembleTracker.
-func (sc *scope) followEnsemble() {
-	o := &op{scope: sc, name: "follow the ensemble", path: configNode}
+func (sc *base) followEnsemble() {
+	o := &op{base: sc, name: "follow the ensemble", path: configNode}
 	sc.session.Go(func(ctx context.Context) {
 		for ctx.Err() == nil {
 			var changed <-chan struct{}

@@ -160,10 +160,10 @@ func (o *op) makeAll(ctx context.Context, c *transport.Conn, paths []string, par
 }
 
 // containers is whether parents are made as containers.
-func (sc *scope) containers() bool { return !sc.plan.NoContainers && !sc.plain.noContainers.Load() }
+func (sc *base) containers() bool { return !sc.plan.NoContainers && !sc.plain.noContainers.Load() }
 
 // makes is what makes a parent.
-func (sc *scope) makes(path string, asContainer bool) wire.MultiOp {
+func (sc *base) makes(path string, asContainer bool) wire.MultiOp {
 	req := &wire.CreateRequest{Path: path, Data: []byte{}, ACL: wireACL(sc.defaultACL(path))}
 	if !asContainer {
 		return wire.MultiOp{Op: wire.OpCreate, Request: req}

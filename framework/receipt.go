@@ -38,9 +38,9 @@ type receipt struct {
 }
 
 func (t *Ops) newReceipt(parent string) (*receipt, error) {
-	full, err := t.scope.full(parent, false)
+	full, err := t.base.full(parent, false)
 	if err == nil {
-		path := session.Join(full, session.NewProtection(t.scope.session)+"receipt")
+		path := session.Join(full, session.NewProtection(t.base.session)+"receipt")
 		if err = ValidatePath(path); err == nil {
 			return &receipt{parent: full, path: path}, nil
 		}

@@ -15,7 +15,7 @@ import (
 // Ops collects writes. Mistakes are kept and returned by Commit. Parents and
 // protection do not exist here. It is not for use by several goroutines at once.
 type Ops struct {
-	scope  *scope
+	base   *base
 	ops    []pendingOp
 	guards []pendingOp // sent before ops, and not the caller's
 	err    error
@@ -41,7 +41,7 @@ func (t *Ops) Create(path string, data []byte, mode Mode, acl ...ACL) {
 		return
 	}
 	if len(acl) == 0 {
-		acl = t.scope.defaultACL(full)
+		acl = t.base.defaultACL(full)
 	}
 	op := wire.OpCreate
 	if mode == Container {
@@ -80,11 +80,11 @@ func (t *Ops) add(op wire.Op, full string, req wire.Record) {
 }
 
 func (t *Ops) check(name, path string, sequential bool) (string, bool) {
-	if t.scope == nil {
+	if t.base == nil {
 		t.reject(name, path, ErrClosed)
 		return "", false
 	}
-	full, err := t.scope.full(path, sequential)
+	full, err := t.base.full(path, sequential)
 	if err != nil {
 		t.reject(name, path, err)
 		return "", false
@@ -116,7 +116,7 @@ func (c *Client) Transaction() *Transaction {
 	if c.unusable() {
 		return &Transaction{}
 	}
-	return &Transaction{Ops{scope: c.scope}}
+	return &Transaction{Ops{base: c.base}}
 }
 
 // Result belongs to the operation at the same index.
@@ -156,10 +156,10 @@ func (e *TransactionError) Unwrap() error { return e.Err }
 // A transaction of checks alone is retried as a read is. For an empty one Commit
 // returns ErrInvalidArgument.
 func (t *Transaction) Commit(ctx context.Context, opts ...CommitOption) ([]Result, error) {
-	if t.scope == nil {
+	if t.base == nil {
 		return nil, &OpError{Op: "commit", Err: ErrClosed}
 	}
-	o := &op{scope: t.scope, name: "commit", path: t.place(), write: true}
+	o := &op{base: t.base, name: "commit", path: t.place(), write: true}
 	options, err := t.begin(ctx, opts)
 	if err != nil {
 		return nil, o.fail(err)
@@ -193,7 +193,7 @@ func (t *Ops) place() string {
 	case len(t.guards) > 0:
 		return t.guards[0].path
 	}
-	return t.scope.prefix + "/"
+	return t.base.prefix + "/"
 }
 
 func (t *Ops) begin(ctx context.Context, opts []CommitOption) (commitOptions, error) {

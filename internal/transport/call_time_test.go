@@ -86,7 +86,7 @@ func TestReplyThatIsTooLong(t *testing.T) {
 		next := ask(r.current())
 		<-next.Done()
 		require.NoError(t, next.Err())
-		assert.Equal(t, []string{"up"}, r.story())
+		assert.Equal(t, []string{"up"}, r.trace())
 		shut(t, l, s)
 	})
 }

@@ -72,7 +72,7 @@ func guardSurvives(t *testing.T, welcomed bool, b []byte) {
 		}
 	}
 	runtime.ReadMemStats(&after)
-	require.True(t, answered, "%v", r.story())
+	require.True(t, answered, "%v", r.trace())
 	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(16<<20+16*len(b)))
 	shut(t, l, s)
 }
@@ -162,7 +162,7 @@ func TestPingsAreAcknowledged(t *testing.T) {
 		require.Len(t, acks, 3, "a ping each third of the session timeout")
 		assert.Equal(t, 3*time.Second, acks[0].Sent.Sub(began))
 		assert.False(t, acks[0].Write)
-		assert.Equal(t, []string{"up"}, r.story())
+		assert.Equal(t, []string{"up"}, r.trace())
 		shut(t, l, s)
 	})
 }

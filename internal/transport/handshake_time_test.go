@@ -46,7 +46,7 @@ func TestConnectionThatCannotBeWrittenToDoesNotGoUp(t *testing.T) {
 			}
 		})
 		r.await(t, "up", 1)
-		require.Equal(t, []string{"failed", "up"}, r.story())
+		require.Equal(t, []string{"failed", "up"}, r.trace())
 		require.ErrorIs(t, r.failures()[0], errMute)
 		shut(t, l, s)
 	})
@@ -95,7 +95,7 @@ func TestChangedSessionIsRefused(t *testing.T) {
 			func(p *peer) { p.welcome(session1, 9*time.Second); p.answer(1) })
 		l, r := open(t, s)
 		r.await(t, "up", 2)
-		assert.Equal(t, []string{"up", "down", "failed", "up"}, r.story())
+		assert.Equal(t, []string{"up", "down", "failed", "up"}, r.trace())
 		assert.ErrorIs(t, r.failures()[1], ErrProtocol)
 		assert.Equal(t, int64(session1), r.current().SessionID())
 		shut(t, l, s)
@@ -109,7 +109,7 @@ func TestSessionTimeoutOfZeroMeansExpired(t *testing.T) {
 			func(p *peer) { p.welcome(session1+1, 9*time.Second); p.answer(1) })
 		l, r := open(t, s)
 		r.await(t, "up", 1)
-		assert.Equal(t, []string{"expired", "up"}, r.story())
+		assert.Equal(t, []string{"expired", "up"}, r.trace())
 		shut(t, l, s)
 	})
 }
@@ -139,7 +139,7 @@ func TestConnectRequest(t *testing.T) {
 		assert.Equal(t, int32(9000), renewed.Timeout, "what was configured, not what was granted")
 		assert.Zero(t, fresh.SessionID)
 		assert.Zero(t, fresh.LastZxidSeen, "a new session begins anew")
-		assert.Equal(t, []string{"up", "down", "expired", "up"}, r.story())
+		assert.Equal(t, []string{"up", "down", "expired", "up"}, r.trace())
 		shut(t, l, s)
 	})
 }
@@ -171,7 +171,7 @@ func TestCredentials(t *testing.T) {
 			}
 		})
 		r.await(t, "up", 1)
-		assert.Equal(t, []string{"failed", "up"}, r.story())
+		assert.Equal(t, []string{"failed", "up"}, r.trace())
 		assert.ErrorIs(t, r.failures()[0], ErrAuthFailed)
 		assert.NotContains(t, r.failures()[0].Error(), "secret")
 		assert.Zero(t, <-asked)

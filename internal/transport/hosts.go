@@ -31,28 +31,28 @@ type hosts struct {
 
 	mu        sync.Mutex // guards the fields below
 	servers   []string
-	lookups   map[string]*lookup  // those that have not ended, by server
-	history   map[target]*outcome // of the addresses that are known
-	dialing   map[target]struct{} // what the dialer has been told to give up, and has not
-	tries     uint64              // so far
-	cycle     int                 // how many have begun since a connection lasted
-	going     bool                // a cycle has begun and not ended
-	due       time.Time           // of the next cycle
-	gathering time.Time           // until when the cycle waits for names, to choose among all addresses
-	tried     bool                // something was tried in this cycle
-	untried   []target            // of this cycle
-	chosen    *target             // what go-zookeeper is to dial next
-	atOnce    *target             // what comes next, without a pause
-	againAt   time.Time           // when atOnce was last set
-	preferred target              // what comes first in its cycle
-	misses    []miss              // that nobody has been told of yet
-	flushedAt time.Time           // when Next last had go-zookeeper fail what waits
-	changed   chan struct{}       // closed and replaced when a wait in choose may be over
+	lookups   map[string]*lookup     // those that have not ended, by server
+	history   map[target]*dialResult // of the addresses that are known
+	dialing   map[target]struct{}    // what the dialer has been told to give up, and has not
+	tries     uint64                 // so far
+	cycle     int                    // how many have begun since a connection lasted
+	going     bool                   // a cycle has begun and not ended
+	due       time.Time              // of the next cycle
+	gathering time.Time              // until when the cycle waits for names, to choose among all addresses
+	tried     bool                   // something was tried in this cycle
+	untried   []target               // of this cycle
+	chosen    *target                // what go-zookeeper is to dial next
+	atOnce    *target                // what comes next, without a pause
+	againAt   time.Time              // when atOnce was last set
+	preferred target                 // what comes first in its cycle
+	misses    []miss                 // that nobody has been told of yet
+	flushedAt time.Time              // when Next last had go-zookeeper fail what waits
+	changed   chan struct{}          // closed and replaced when a wait in choose may be over
 	done      bool
 }
 
-// outcome is what came of trying an address.
-type outcome struct {
+// dialResult is what came of trying an address.
+type dialResult struct {
 	rank   time.Duration // drawn at random, for the order of what was never tried
 	tried  uint64        // which try it was, 0 for none
 	silent bool          // the last try ended in waiting for an answer
@@ -81,7 +81,7 @@ const (
 func newHosts(servers []string, by *random.Source) *hosts {
 	return &hosts{
 		random: by, servers: slices.Clone(servers),
-		lookups: make(map[string]*lookup), history: make(map[target]*outcome), dialing: make(map[target]struct{}),
+		lookups: make(map[string]*lookup), history: make(map[target]*dialResult), dialing: make(map[target]struct{}),
 		changed: make(chan struct{}), rawUsed: func() bool { return false },
 	}
 }
@@ -211,7 +211,7 @@ func (h *hosts) addLocked(t target) {
 		return
 	}
 	if h.history[t] == nil {
-		h.history[t] = &outcome{rank: h.random.For([]byte(t.String())).UpTo(math.MaxInt64)}
+		h.history[t] = &dialResult{rank: h.random.For([]byte(t.String())).UpTo(math.MaxInt64)}
 	}
 	h.untried = append(h.untried, t)
 }

@@ -265,7 +265,7 @@ func (r *record) tellings() []string {
 	return slices.Clone(r.whose)
 }
 
-func (r *record) story() []string {
+func (r *record) trace() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]string(nil), r.events...)

@@ -31,7 +31,7 @@ func TestAbandonedSessionIsClosedWhereItIsFoundAgain(t *testing.T) {
 		l.Abandon(session1 + 99) // another one: nothing happens
 		l.Abandon(session1)
 		r.await(t, "up", 2)
-		assert.Equal(t, []string{"up", "down", "expired", "up"}, r.story())
+		assert.Equal(t, []string{"up", "down", "expired", "up"}, r.trace())
 		assert.Equal(t, wire.OpCloseSession, <-closed)
 		assert.Equal(t, int64(session1+1), r.current().SessionID())
 		shut(t, l, s)

@@ -293,7 +293,7 @@ func TestSearchWithADialerThatDoesNotReturn(t *testing.T) {
 				broken.Store(true)
 				l.SetServers([]string{"b:1"})
 				time.Sleep(time.Minute)
-				assert.Equal(t, []string{"up"}, r.story(), "they are passed over")
+				assert.Equal(t, []string{"up"}, r.trace(), "they are passed over")
 				broken.Store(false)
 				r.await(t, "up", 2)
 				assert.False(t, r.current().ReadOnly())

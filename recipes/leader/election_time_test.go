@@ -323,7 +323,7 @@ func TestNoHerd(t *testing.T) {
 	const candidates, terms = 100, 200
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		j := &judge{t: t}
+		j := &termChecker{t: t}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var wg sync.WaitGroup
@@ -367,7 +367,7 @@ func TestNoHerd(t *testing.T) {
 func TestTermsThroughFaults(t *testing.T) {
 	both(t, func(t *testing.T, stand func(*framework.Client, ...leader.Option) candidate, _ string) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-		j := &judge{t: t}
+		j := &termChecker{t: t}
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		var clients []*framework.Client

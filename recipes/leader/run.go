@@ -178,8 +178,8 @@ func (f *failures) next(o *options) (pause time.Duration, again bool) {
 	return pause, again
 }
 
-// outcome is how a function ended.
-type outcome struct {
+// ending is how a function ended.
+type ending struct {
 	err      error
 	panicked bool
 	value    any // that it panicked with
@@ -188,13 +188,13 @@ type outcome struct {
 // call calls lead in a goroutine and waits for it. It reports a function that goes on
 // without its context.
 func (e *election) call(term *Term, lead func(context.Context, *Term) error) error {
-	done := make(chan outcome, 1)
+	done := make(chan ending, 1)
 	go func() {
-		out := outcome{err: ErrExited}
+		out := ending{err: ErrExited}
 		returned := false
 		defer func() {
 			if value := recover(); value != nil && !returned {
-				out = outcome{panicked: true, value: value}
+				out = ending{panicked: true, value: value}
 			}
 			done <- out
 		}()
@@ -208,7 +208,7 @@ func (e *election) call(term *Term, lead func(context.Context, *Term) error) err
 	return out.err
 }
 
-func (e *election) await(term *Term, done <-chan outcome) outcome {
+func (e *election) await(term *Term, done <-chan ending) ending {
 	ctx := term.Context()
 	select {
 	case out := <-done:

@@ -183,7 +183,7 @@ func TestGivingWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
 		ctx, cancel := context.WithCancel(t.Context())
-		j := &judge{t: t}
+		j := &termChecker{t: t}
 		var order []string
 		var wg sync.WaitGroup
 		for _, id := range []string{"a", "b"} {

@@ -112,7 +112,7 @@ func sweepLife(t *testing.T, e sweptElection, nth int, name string, happens kit.
 	srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
 	c, other := kit.Connect(t, srv), kit.Connect(t, srv)
 	require.NoError(t, c.EnsurePath(t.Context(), "/e"))
-	j := &judge{t: t}
+	j := &termChecker{t: t}
 	j.force(forced(name))
 	others, stopOthers := context.WithCancel(t.Context())
 	defer stopOthers()
@@ -147,7 +147,7 @@ func sweepLife(t *testing.T, e sweptElection, nth int, name string, happens kit.
 }
 
 // rule leads in one short term after another until ctx ends.
-func rule(ctx context.Context, t *testing.T, c candidate, j *judge) {
+func rule(ctx context.Context, t *testing.T, c candidate, j *termChecker) {
 	t.Helper()
 	err := c.Run(ctx, func(ctx context.Context, term *leader.Term) error {
 		j.begins(term)
@@ -162,7 +162,7 @@ func rule(ctx context.Context, t *testing.T, c candidate, j *judge) {
 
 // life is all that a candidate does. It observes, stands, leads and gives way. It writes
 // under a term, fails, stands for one term only, and leaves.
-func life(ctx context.Context, c *framework.Client, e sweptElection, j *judge) error {
+func life(ctx context.Context, c *framework.Client, e sweptElection, j *termChecker) error {
 	candidate := e.stand(c, e.opts...)
 	watching, enough := context.WithCancel(ctx)
 	var wg sync.WaitGroup

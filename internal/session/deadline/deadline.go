@@ -25,14 +25,14 @@ type Entry struct {
 // held.
 type List struct {
 	now  func() time.Time
-	poke func(due time.Time)
+	wake func(due time.Time)
 
 	mu          sync.Mutex // guards the fields below, and the entries
 	first, last *Entry
 }
 
 // New is a list by a clock. It pokes whoever calls Expire when a limit was added.
-func New(now func() time.Time, poke func(due time.Time)) *List { return &List{now: now, poke: poke} }
+func New(now func() time.Time, poke func(due time.Time)) *List { return &List{now: now, wake: poke} }
 
 // Add tells a waiter when so long has passed, unless its entry is removed before.
 func (l *List) Add(e *Entry, w Waiter, limit time.Duration) {
@@ -40,7 +40,7 @@ func (l *List) Add(e *Entry, w Waiter, limit time.Duration) {
 	l.mu.Lock()
 	l.addLocked(e, w, due)
 	l.mu.Unlock()
-	l.poke(due)
+	l.wake(due)
 }
 
 func (l *List) addLocked(e *Entry, w Waiter, due time.Time) {

@@ -71,7 +71,7 @@ func contended(ctx context.Context, p plan, s server, n int, sessions string) ([
 	with := contest{cands: []candidate{zkLock, mutex}, n: n, shared: sessions == oneSession, turn: p.contend, where: sessions}
 	if !with.shared {
 		with.cands = append(with.cands, lookAhead)
-		p.rounds = p.crowded
+		p.rounds = p.ownSessions
 		with.turn = min(p.contend, max(leastTurn, time.Duration(n)*turnOfOne))
 	}
 	return contend(ctx, p, s, with)

@@ -24,16 +24,16 @@ import (
 
 // plan is how much is measured.
 type plan struct {
-	rounds  int
-	turns   int           // of each candidate in a round
-	turn    time.Duration // the length of one
-	contend time.Duration // the length of a contended round
-	crowded int           // rounds of clients with sessions of their own, which vary most
-	clients []int
-	locks   int // whose memory is measured
-	line    int // goroutines that want one lock
-	warm    time.Duration
-	only    *regexp.Regexp // what is measured, by server and group; nil for all
+	rounds      int
+	turns       int           // of each candidate in a round
+	turn        time.Duration // the length of one
+	contend     time.Duration // the length of a contended round
+	ownSessions int           // rounds of clients with sessions of their own, which vary most
+	clients     []int
+	locks       int // whose memory is measured
+	goroutines  int // goroutines that want one lock
+	warm        time.Duration
+	only        *regexp.Regexp // what is measured, by server and group; nil for all
 }
 
 // wants is whether a group is to be measured on a server.
@@ -42,8 +42,8 @@ func (p plan) wants(server, group string) bool {
 }
 
 var (
-	full  = plan{rounds: 11, turns: 30, turn: 10 * time.Millisecond, contend: 500 * time.Millisecond, crowded: 41, clients: []int{2, 8, 32, 128}, locks: 2000, line: 10_000, warm: 15 * time.Second}
-	brief = plan{rounds: 6, turns: 20, turn: 10 * time.Millisecond, contend: 500 * time.Millisecond, crowded: 6, clients: []int{2, 8}, locks: 500, line: 10_000, warm: 3 * time.Second}
+	full  = plan{rounds: 11, turns: 30, turn: 10 * time.Millisecond, contend: 500 * time.Millisecond, ownSessions: 41, clients: []int{2, 8, 32, 128}, locks: 2000, goroutines: 10_000, warm: 15 * time.Second}
+	brief = plan{rounds: 6, turns: 20, turn: 10 * time.Millisecond, contend: 500 * time.Millisecond, ownSessions: 6, clients: []int{2, 8}, locks: 500, goroutines: 10_000, warm: 3 * time.Second}
 )
 
 func main() {

@@ -4,7 +4,7 @@ package check
 // node, so that another owner could have the lock. It leaves out nodes that others
 // deleted by force, since no client can know that beforehand.
 func Contexts(rec *Record) []Violation {
-	v := verdict{judge: "contexts"}
+	v := verdict{checker: "contexts"}
 	h := historyOf(rec)
 	for _, hold := range rec.Holds {
 		x := h.byPath[hold.Node]

@@ -6,7 +6,7 @@ import "path"
 // was not there or did not have the lock. It also finds writes with another outcome
 // than the caller was told.
 func Fence(rec *Record) []Violation {
-	v := verdict{judge: "fence"}
+	v := verdict{checker: "fence"}
 	h := historyOf(rec)
 	applied := appliedWrites(rec)
 	for _, w := range rec.Writes {

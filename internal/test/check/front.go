@@ -5,7 +5,7 @@ import "slices"
 // Front finds holds whose node did not have the lock when they were granted, or
 // last when the node was there, and nodes that had a lock together.
 func Front(rec *Record) []Violation {
-	v := verdict{judge: "front"}
+	v := verdict{checker: "front"}
 	h := historyOf(rec)
 	for _, hold := range rec.Holds {
 		x := h.byPath[hold.Node]

@@ -8,7 +8,7 @@ import (
 // Leader finds elections in which nobody leads for longer than a session timeout and
 // Grace after the last fault.
 func Leader(rec *Record) []Violation {
-	v := verdict{judge: "leader"}
+	v := verdict{checker: "leader"}
 	for _, l := range rec.Locks {
 		if l.Kind != Election {
 			continue

@@ -4,7 +4,7 @@ import "slices"
 
 // Order finds owners who were served before others whose node is older.
 func Order(rec *Record) []Violation {
-	v := verdict{judge: "order"}
+	v := verdict{checker: "order"}
 	h := historyOf(rec)
 	for _, l := range rec.Locks {
 		var granted []Hold

@@ -4,7 +4,7 @@ import "slices"
 
 // Permits finds moments at which more callers believed in leases than there are.
 func Permits(rec *Record) []Violation {
-	v := verdict{judge: "permits"}
+	v := verdict{checker: "permits"}
 	h := historyOf(rec)
 	for _, l := range rec.Locks {
 		if l.Kind != Semaphore {

@@ -22,7 +22,7 @@ func (w *Wait) limit(rec *Record) time.Duration {
 // take longer, as long as others are served: each time within a session timeout
 // and Grace.
 func Progress(rec *Record) []Violation {
-	v := verdict{judge: "progress"}
+	v := verdict{checker: "progress"}
 	served := passed(rec)
 	for _, w := range rec.Waits {
 		limit := w.limit(rec)
@@ -79,9 +79,9 @@ func Recovery(rec *Record) (longest time.Duration) {
 	return longest
 }
 
-// Patience is by how much the longest call went on beyond a session timeout and
+// LongestYield is by how much the longest call went on beyond a session timeout and
 // Grace because others were let pass, which Progress bounds.
-func Patience(rec *Record) (longest time.Duration) {
+func LongestYield(rec *Record) (longest time.Duration) {
 	for _, w := range rec.Waits {
 		if limit := w.limit(rec); w.Yields && w.Limit > limit {
 			longest = max(longest, w.Returned-limit)

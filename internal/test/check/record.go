@@ -150,36 +150,36 @@ type Change struct {
 
 // Violation is a promise that was broken.
 type Violation struct {
-	Judge string
-	Text  string
+	Checker string
+	Text    string
 }
 
-func (v Violation) String() string { return v.Judge + ": " + v.Text }
+func (v Violation) String() string { return v.Checker + ": " + v.Text }
 
-// verdict collects what one judge finds.
+// verdict collects what one checker finds.
 type verdict struct {
-	judge string
-	found []Violation
+	checker string
+	found   []Violation
 }
 
-// most is how many violations a judge tells of: one fault can break the same
+// most is how many violations a checker tells of: one fault can break the same
 // promise again and again.
 const most = 5
 
 func (v *verdict) add(format string, args ...any) {
 	if len(v.found) < most {
-		v.found = append(v.found, Violation{v.judge, fmt.Sprintf(format, args...)})
+		v.found = append(v.found, Violation{v.checker, fmt.Sprintf(format, args...)})
 	}
 }
 
-// Judge is one promise.
-type Judge struct {
+// Checker is one promise.
+type Checker struct {
 	Name string
 	Of   func(*Record) []Violation
 }
 
-// All are the judges.
-var All = []Judge{
-	{"front", Front}, {"belief", Belief}, {"contexts", Contexts}, {"fence", Fence}, {"order", Order}, {"readers and writers", ReadersAndWriters},
+// All are the checkers.
+var All = []Checker{
+	{"front", Front}, {"held at once", HeldAtOnce}, {"contexts", Contexts}, {"fence", Fence}, {"order", Order}, {"readers and writers", ReadersAndWriters},
 	{"permits", Permits}, {"tokens", Tokens}, {"progress", Progress}, {"leader", Leader}, {"cancelled", Cancelled}, {"left", Left},
 }

@@ -6,7 +6,7 @@ import "slices"
 // rise from owner to owner. A later token may be seen earlier only if another
 // client had ended the hold by force before.
 func Tokens(rec *Record) []Violation {
-	v := verdict{judge: "tokens"}
+	v := verdict{checker: "tokens"}
 	h := historyOf(rec)
 	last := make(map[string]Hold)
 	holds := slices.Clone(rec.Holds)

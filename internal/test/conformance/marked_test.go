@@ -18,7 +18,7 @@ var marked = flag.Bool("secrets", false, "mark the credentials of all clients, a
 const markedPassword = "CanaryOfTheWholeSuite"
 
 var (
-	markedWitness = new(witness)
+	markedWitness = new(transcript)
 	markedClients atomic.Int64 // that log to the witness
 )
 

@@ -30,27 +30,27 @@ const (
 	content  = "CanaryContent"
 )
 
-// witness keeps everything that is logged, and how everything prints.
-type witness struct {
+// transcript keeps everything that is logged, and how everything prints.
+type transcript struct {
 	mu  sync.Mutex // guards the field below
 	log bytes.Buffer
 }
 
 // Write implements io.Writer.
-func (w *witness) Write(p []byte) (int, error) {
+func (w *transcript) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.log.Write(p)
 }
 
-func (w *witness) text() string {
+func (w *transcript) text() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.log.String()
 }
 
 // logger logs everything, in both forms.
-func (w *witness) logger() *zap.Logger {
+func (w *transcript) logger() *zap.Logger {
 	cfg := zap.NewProductionEncoderConfig()
 	to := zapcore.AddSync(w)
 	return zap.New(zapcore.NewTee(
@@ -60,7 +60,7 @@ func (w *witness) logger() *zap.Logger {
 }
 
 // saw prints values in every way, and logs them.
-func (w *witness) saw(values ...any) {
+func (w *transcript) saw(values ...any) {
 	for _, v := range values {
 		for _, format := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
 			fmt.Fprintf(w, format+"\n", v)
@@ -73,7 +73,7 @@ func (w *witness) saw(values ...any) {
 }
 
 // told lists in which form what was seen holds a secret.
-func (w *witness) told(secret string) (forms []string) {
+func (w *transcript) told(secret string) (forms []string) {
 	seen := w.text()
 	for form, text := range map[string]string{
 		"as it is":    secret,
@@ -96,12 +96,12 @@ func (w *witness) told(secret string) (forms []string) {
 }
 
 func clientSecrets(e *env) {
-	w := new(witness)
+	w := new(transcript)
 	w.saw(errors.New("here is " + password))
 	w.saw([]byte(content))
 	require.NotEmpty(e, w.told(password), "the witness is awake")
 	require.Subset(e, w.told(content), []string{"hexadecimal", "numbers", "Go syntax", "base64"})
-	w = new(witness)
+	w = new(transcript)
 
 	auth := []framework.Auth{{Scheme: "digest", Data: []byte("user:" + password)}}
 	var own framework.Config
@@ -163,7 +163,7 @@ func clientSecrets(e *env) {
 }
 
 // drain prints what was told so far.
-func (e *env) drain(w *witness, failures *listeners.Subscription[error]) {
+func (e *env) drain(w *transcript, failures *listeners.Subscription[error]) {
 	for {
 		select {
 		case err := <-failures.C:
@@ -176,7 +176,7 @@ func (e *env) drain(w *witness, failures *listeners.Subscription[error]) {
 
 // operations does everything that a client can do, and prints what it gives
 // except for what was read.
-func (w *witness) operations(e *env, c *client) {
+func (w *transcript) operations(e *env, c *client) {
 	ctx := e.within(2 * time.Second)
 	data := []byte(content)
 	mine := framework.ACLs(zk.AuthACL(zk.PermAll)...)
@@ -218,7 +218,7 @@ func (w *witness) operations(e *env, c *client) {
 }
 
 // locks holds and loses locks whose nodes have data.
-func (w *witness) locks(e *env, c *client) {
+func (w *transcript) locks(e *env, c *client) {
 	for _, k := range exclusive {
 		path := "/lock-" + k.name
 		lock := k.make(c, path, locks.NodeData([]byte(content)))

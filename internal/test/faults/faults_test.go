@@ -127,8 +127,8 @@ func TestFinder(t *testing.T) {
 }
 
 func TestVerdict(t *testing.T) {
-	found := plant{fault: fault{id: "01a", name: "x"}, foundBy: "TestX", took: 1}
-	missed := plant{fault: fault{id: "02a", name: "y", tests: "TestY"}, took: 1}
-	require.NoError(t, verdict(t.Output(), []plant{found}, 0))
-	require.ErrorContains(t, verdict(t.Output(), []plant{found, missed}, 0), "02a, y: not found by TestY")
+	found := planting{fault: fault{id: "01a", name: "x"}, foundBy: "TestX", took: 1}
+	missed := planting{fault: fault{id: "02a", name: "y", tests: "TestY"}, took: 1}
+	require.NoError(t, verdict(t.Output(), []planting{found}, 0))
+	require.ErrorContains(t, verdict(t.Output(), []planting{found, missed}, 0), "02a, y: not found by TestY")
 }

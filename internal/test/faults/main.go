@@ -50,10 +50,10 @@ func run(ctx context.Context, only, part string, list bool, jobs int) error {
 	if err != nil {
 		return err
 	}
-	var planted []plant
+	var planted []planting
 	for _, m := range all {
 		if only == "" || strings.TrimLeft(m.row(), "0") == strings.TrimLeft(only, "0") || m.id == only || strings.Contains(m.name, only) {
-			planted = append(planted, plant{fault: m})
+			planted = append(planted, planting{fault: m})
 		}
 	}
 	if len(planted) == 0 {
@@ -82,7 +82,7 @@ func run(ctx context.Context, only, part string, list bool, jobs int) error {
 	}
 	fmt.Printf("%-58s %s\n", "without a planted bug all tests named pass", seconds(time.Since(began)))
 	head(os.Stdout)
-	t.all(ctx, planted, func(p *plant) { p.show(os.Stdout) })
+	t.all(ctx, planted, func(p *planting) { p.show(os.Stdout) })
 	if only == "" {
 		showReasons(os.Stdout, planted)
 	}
@@ -90,12 +90,12 @@ func run(ctx context.Context, only, part string, list bool, jobs int) error {
 }
 
 // share picks each n-th, from the k-th on, where part is "k/n".
-func share(planted []plant, part string) ([]plant, error) {
+func share(planted []planting, part string) ([]planting, error) {
 	var k, n int
 	if _, err := fmt.Sscanf(part, "%d/%d", &k, &n); err != nil || k < 1 || k > n || fmt.Sprintf("%d/%d", k, n) != part {
 		return nil, fmt.Errorf("-part is %q and not as 1/3", part)
 	}
-	var picked []plant
+	var picked []planting
 	for i, p := range planted {
 		if i%n == k-1 {
 			picked = append(picked, p)

@@ -14,7 +14,7 @@ const line = "%4v  %-52s  %-66s %7s\n"
 func head(w io.Writer) { _, _ = fmt.Fprintf(w, line, "row", "planted", "found by", "time") }
 
 // show prints one line of the table.
-func (p *plant) show(w io.Writer) {
+func (p *planting) show(w io.Writer) {
 	found := p.foundBy
 	switch {
 	case p.err != nil:
@@ -28,7 +28,7 @@ func (p *plant) show(w io.Writer) {
 }
 
 // showReasons says what of some rows is not planted.
-func showReasons(w io.Writer, planted []plant) {
+func showReasons(w io.Writer, planted []planting) {
 	for _, p := range planted {
 		if p.reason != "" {
 			_, _ = fmt.Fprintf(w, "%4s  not planted: %s: %s\n", p.row(), p.failure, p.reason)
@@ -37,7 +37,7 @@ func showReasons(w io.Writer, planted []plant) {
 }
 
 // verdict counts, and fails unless every bug was found.
-func verdict(w io.Writer, planted []plant, took time.Duration) error {
+func verdict(w io.Writer, planted []planting, took time.Duration) error {
 	rows := make(map[string]bool)
 	var errs []error
 	found := 0

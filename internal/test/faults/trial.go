@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// plant is a fault, and what came of it.
-type plant struct {
+// planting is a fault, and what came of it.
+type planting struct {
 	fault
 	foundBy string
 	took    time.Duration
@@ -53,7 +53,7 @@ func (t *trial) each(n int, fn func(i int)) {
 }
 
 // control runs all tests named on the true code, which must pass.
-func (t *trial) control(ctx context.Context, planted []plant) error {
+func (t *trial) control(ctx context.Context, planted []planting) error {
 	tests := make(map[string][]string)
 	for _, p := range planted {
 		if !slices.Contains(tests[p.pkg], p.tests) {
@@ -96,7 +96,7 @@ func runs(out []byte, name string) bool {
 }
 
 // all plants every bug, and passes each to done in the order of the table.
-func (t *trial) all(ctx context.Context, planted []plant, done func(*plant)) {
+func (t *trial) all(ctx context.Context, planted []planting, done func(*planting)) {
 	var mu sync.Mutex // guards the fields below, and calls of done
 	tried := make([]bool, len(planted))
 	next := 0

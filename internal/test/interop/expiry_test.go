@@ -139,7 +139,7 @@ func judge(log []zktest.Transaction, mark string) ledger {
 	return l
 }
 
-// The judge finds a write that does not come from the leader, and terms out of order.
+// The checker finds a write that does not come from the leader, and terms out of order.
 func TestJudgeOfElections(t *testing.T) {
 	node := func(kind zktest.ChangeKind, path, data string) zktest.Transaction {
 		return zktest.Transaction{Changes: []zktest.Change{{Kind: kind, Path: path, Data: []byte(data)}}}

@@ -24,7 +24,7 @@ import (
 // goPeer is Peer.java in Go.
 type goPeer struct {
 	ctx     context.Context
-	witness string
+	referee string
 	out     sync.Mutex // one line at a time
 
 	mu      sync.Mutex // guards the fields below
@@ -50,7 +50,7 @@ type owned struct {
 func runGoPeer(witness string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	p := &goPeer{ctx: ctx, witness: witness, clients: make(map[string]*framework.Client), actors: make(map[string]*actor),
+	p := &goPeer{ctx: ctx, referee: witness, clients: make(map[string]*framework.Client), actors: make(map[string]*actor),
 		loads: make(map[string]*load), revoked: make(map[string]bool), stands: make(map[string]*standing)}
 	p.say("ready")
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
@@ -320,7 +320,7 @@ func (p *goPeer) newLoad(client, recipe, path string, workers int) *load {
 }
 
 func (l *load) run(p *goPeer, client, recipe, path string, odd bool) error {
-	w, err := callWitness(p.ctx, p.witness)
+	w, err := callWitness(p.ctx, p.referee)
 	if err != nil {
 		return err
 	}
@@ -347,7 +347,7 @@ func (l *load) stop() (string, error) {
 }
 
 // visit tells the witness of a visit that takes as long as telling.
-func visit(w *line, kind string, resources ...string) work {
+func visit(w *refereeConn, kind string, resources ...string) work {
 	return func(ctx context.Context) error {
 		for _, r := range resources {
 			if err := w.tell("enter %s %s go", r, kind); err != nil {
@@ -369,7 +369,7 @@ func visit(w *line, kind string, resources ...string) work {
 	}
 }
 
-func (p *goPeer) round(client, recipe, path string, odd bool, w *line) error {
+func (p *goPeer) round(client, recipe, path string, odd bool, w *refereeConn) error {
 	c := p.client(client)
 	paths := strings.Split(path, ",")
 	alone := visit(w, "1", paths...)

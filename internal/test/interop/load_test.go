@@ -102,7 +102,7 @@ func TestManyLocksBesideJava(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	defer cancel()
 	first := fmt.Sprint(name, "-0")
-	err = shared.witness.until(ctx, first, func(c tally) bool {
+	err = shared.witness.until(ctx, first, func(c roundCounts) bool {
 		return c.between("go", "java")+c.between("java", "go") >= passes
 	})
 	require.NoError(t, err)
@@ -115,7 +115,7 @@ func TestManyLocksBesideJava(t *testing.T) {
 	}
 	assert.Empty(t, shared.witness.violations())
 	where.nothingLeft(t, below)
-	shared.row(t, "mutex, one of many", shared.witness.tally(first))
+	shared.row(t, "mutex, one of many", shared.witness.counts(first))
 }
 
 // servers are where a load takes place, and who sees what is left there.
@@ -128,7 +128,7 @@ func standalone() servers { return servers{shared.zk.ConnectString(), shared.adm
 
 // contend runs a load in all peers until the lock has passed between the
 // languages so often, and looks at what was seen and what is left.
-func contend(t *testing.T, where servers, recipe string, paths map[string]string, passes int) tally {
+func contend(t *testing.T, where servers, recipe string, paths map[string]string, passes int) roundCounts {
 	t.Helper()
 	below := "/" + shared.name("t")
 	_, err := where.admin.Create(t.Context(), below, nil, framework.Persistent)
@@ -154,7 +154,7 @@ func contend(t *testing.T, where servers, recipe string, paths map[string]string
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	defer cancel()
-	err = shared.witness.until(ctx, first, func(c tally) bool {
+	err = shared.witness.until(ctx, first, func(c roundCounts) bool {
 		there, back := c.between("go", "java"), c.between("java", "go")
 		return there+back >= passes && there > 0 && back > 0
 	})
@@ -171,7 +171,7 @@ func contend(t *testing.T, where servers, recipe string, paths map[string]string
 	}
 	assert.Empty(t, shared.witness.violations())
 	where.nothingLeft(t, below)
-	return shared.witness.tally(first)
+	return shared.witness.counts(first)
 }
 
 func ephemerals(t *testing.T, path string) ([]string, error) {

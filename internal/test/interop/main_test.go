@@ -21,7 +21,7 @@ import (
 // rig is what all tests share: a server, a witness, and peers of each language.
 type rig struct {
 	zk      *realzk.Ensemble
-	witness *witness
+	witness *referee
 	java    *java
 	python  string
 	peers   map[string][]*peer
@@ -87,7 +87,7 @@ func newRig(ctx context.Context) (r *rig, err error) {
 		return r, err
 	}
 	r.java.dir = dir
-	if r.witness, err = newWitness(); err != nil {
+	if r.witness, err = newReferee(); err != nil {
 		return r, err
 	}
 	if r.zk, err = realzk.Start(ctx, realzk.Options{Tick: tick}); err != nil {
@@ -125,7 +125,7 @@ func (r *rig) close() {
 }
 
 // row notes what a test has counted.
-func (r *rig) row(t *testing.T, what string, c tally) {
+func (r *rig) row(t *testing.T, what string, c roundCounts) {
 	t.Helper()
 	row := fmt.Sprintf("%-34s %6d %8d %8d %8d %8d", what, c.rounds, c.between("go", "java"), c.between("java", "go"), c.between("go", "go"), c.between("java", "java"))
 	t.Log(row)

@@ -37,14 +37,14 @@ func TestFourLibraries(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	require.NoError(t, shared.witness.until(ctx, path, func(c tally) bool {
+	require.NoError(t, shared.witness.until(ctx, path, func(c roundCounts) bool {
 		return c.between("go", "python") >= 50 && c.between("python", "java") >= 50 && c.between("java", "go") >= 50
 	}))
 	for _, l := range loads {
 		assert.NotEqual(t, "0", l.p.do(t, "stop", l.load))
 	}
 	assert.Empty(t, shared.witness.violations())
-	counted := shared.witness.tally(path)
+	counted := shared.witness.counts(path)
 	shared.row(t, "mutex, zk.Lock and kazoo", counted)
 	t.Logf("handed over: %v", counted.handovers)
 	nothingLeft(t, below)

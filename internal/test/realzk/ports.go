@@ -28,12 +28,12 @@ type memberPorts struct {
 // are bound would not do, since some stay unbound for long, such as a killed
 // member's.
 type portBlock struct {
-	claim   net.Listener
+	holder  net.Listener
 	members []memberPorts
 }
 
 func (b *portBlock) close() error {
-	return b.claim.Close()
+	return b.holder.Close()
 }
 
 // findPorts claims a block of which no port is bound. The ports lie below
@@ -64,7 +64,7 @@ func claimBlock(port, members int) (_ *portBlock, err error) {
 	if err != nil {
 		return nil, err
 	}
-	block := &portBlock{claim: claim}
+	block := &portBlock{holder: claim}
 	var probes []net.Listener
 	defer func() {
 		for _, ln := range probes {

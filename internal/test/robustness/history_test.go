@@ -38,7 +38,7 @@ type record struct {
 	Over    bool          `json:",omitempty"`
 	Write   *check.Write  `json:",omitempty"`
 	Wait    *check.Wait   `json:",omitempty"`
-	Tally   string        `json:",omitempty"` // something to be counted
+	Count   string        `json:"Tally,omitempty"` // something to be counted, by its name in older commits
 }
 
 func openHistory(name, file string, blind bool) (*history, error) {
@@ -63,10 +63,10 @@ func (h *history) write(r record) (id int) {
 	return r.ID
 }
 
-func (h *history) tally(what string) { h.write(record{Tally: what}) }
+func (h *history) count(what string) { h.write(record{Count: what}) }
 
-// belief is a hold under observation, from its grant until over.
-type belief struct {
+// observedHold is a hold under observation, from its grant until over.
+type observedHold struct {
 	history *history
 	hold    *locks.Hold
 	owner   int
@@ -86,10 +86,10 @@ type kind struct {
 	mode check.Mode
 }
 
-// believe begins to observe a hold. There is a kind for each of its members, or
+// observe begins to observe a hold. There is a kind for each of its members, or
 // one for all; holds of one owner do not exclude each other.
-func (h *history) believe(hold *locks.Hold, owner int, kinds ...kind) *belief {
-	b := &belief{history: h, hold: hold, owner: owner, stop: make(chan struct{}), last: stamp()}
+func (h *history) observe(hold *locks.Hold, owner int, kinds ...kind) *observedHold {
+	b := &observedHold{history: h, hold: hold, owner: owner, stop: make(chan struct{}), last: stamp()}
 	parts := hold.Members()
 	if len(parts) == 0 {
 		parts = []*locks.Hold{hold}
@@ -118,7 +118,7 @@ func (h *history) believe(hold *locks.Hold, owner int, kinds ...kind) *belief {
 
 // asked reports whether the hold is believed in. The time is taken before asking:
 // who is stopped in between has not believed since.
-func (b *belief) asked() bool {
+func (b *observedHold) asked() bool {
 	now := stamp()
 	if b.hold.Err() != nil && !b.history.blind {
 		return false
@@ -130,7 +130,7 @@ func (b *belief) asked() bool {
 }
 
 // over ends the observation, before the hold is released.
-func (b *belief) over() {
+func (b *observedHold) over() {
 	b.asked()
 	close(b.stop)
 	b.wg.Wait()
@@ -168,7 +168,7 @@ func read(t *testing.T, file string, rec *check.Record, tally map[string]int) {
 		case one.Wait != nil:
 			rec.Waits = append(rec.Waits, *one.Wait)
 		default:
-			tally[one.Tally]++
+			tally[one.Count]++
 		}
 	}
 	for _, h := range open {

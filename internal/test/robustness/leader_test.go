@@ -33,7 +33,7 @@ type candidate interface {
 
 // election is a leader that is cut off, and who leads next.
 type election struct {
-	proof framework.SessionLease
+	lease framework.SessionLease
 	wg    sync.WaitGroup
 
 	began, over  chan struct{} // when the first one leads, and when its context has ended
@@ -81,7 +81,7 @@ func cutLeadersOff(t *testing.T, e *realzk.Ensemble) map[framework.SessionLease]
 				cfg.ConnectString, cfg.SessionTimeout, cfg.SessionLease = e.Addr(follower), timeout, proof
 			})
 			defer c.Close()
-			el := &election{proof: proof, began: make(chan struct{}), over: make(chan struct{})}
+			el := &election{lease: proof, began: make(chan struct{}), over: make(chan struct{})}
 			all = append(all, el)
 			el.hold(ctx, t, c, next)
 			<-time.After(rand.N(timeout / 10)) // each at another moment of its proof
@@ -106,7 +106,7 @@ func cutLeadersOff(t *testing.T, e *realzk.Ensemble) map[framework.SessionLease]
 	margins := make(map[framework.SessionLease][]time.Duration)
 	for _, el := range all {
 		el.wg.Wait()
-		margins[el.proof] = append(margins[el.proof], el.grant.Sub(el.ended))
+		margins[el.lease] = append(margins[el.lease], el.grant.Sub(el.ended))
 	}
 	if void {
 		return nil

@@ -145,7 +145,7 @@ func trial(t *testing.T, e *realzk.Ensemble, timeout time.Duration, way breakage
 		c := kit.Connect(t, e, func(cfg *framework.Config) {
 			cfg.ConnectString, cfg.SessionTimeout, cfg.SessionLease = e.Addr(follower), timeout, proof
 		})
-		p := &pair{proof: proof, holder: c}
+		p := &pair{lease: proof, holder: c}
 		pairs = append(pairs, p)
 		path := fmt.Sprintf("/margin/%d", i)
 		p.hold, err = locks.NewInterProcessMutex(c, path).Acquire(ctx)
@@ -174,9 +174,9 @@ func trial(t *testing.T, e *realzk.Ensemble, timeout time.Duration, way breakage
 		switch {
 		case !began:
 		case p.ended.IsZero():
-			require.Equal(t, framework.LeaseByServer, p.proof, "the hold has not ended")
+			require.Equal(t, framework.LeaseByServer, p.lease, "the hold has not ended")
 			all.kept++
-		case p.proof == framework.LeaseByQuorum:
+		case p.lease == framework.LeaseByQuorum:
 			require.False(t, p.granted.IsZero())
 			all.proved = append(all.proved, p.granted.Sub(p.ended))
 		default:
@@ -190,7 +190,7 @@ func trial(t *testing.T, e *realzk.Ensemble, timeout time.Duration, way breakage
 
 // pair is a hold, and somebody who waits for the same lock.
 type pair struct {
-	proof  framework.SessionLease
+	lease  framework.SessionLease
 	holder *framework.Client
 	hold   *locks.Hold
 	wg     sync.WaitGroup

@@ -184,7 +184,7 @@ func (u *user) exclusive(ctx context.Context, lock locks.Lock, name string, hold
 	if err != nil {
 		return err
 	}
-	b := u.history.believe(h, rand.Int(), kind{name, check.Alone})
+	b := u.history.observe(h, rand.Int(), kind{name, check.Alone})
 	<-time.After(hold)
 	if m, ok := lock.(*locks.InterProcessMutex); ok && rand.N(4) == 0 {
 		if err := u.reenter(h, m); err != nil {
@@ -206,7 +206,7 @@ func (u *user) reenter(h *locks.Hold, m *locks.InterProcessMutex) error {
 }
 
 // raise writes a resource, with the proof and without, and gives the lock back.
-func (u *user) raise(ctx context.Context, b *belief, name string) error {
+func (u *user) raise(ctx context.Context, b *observedHold, name string) error {
 	if !b.asked() {
 		b.over()
 		return u.release(b.hold)
@@ -230,7 +230,7 @@ func (u *user) raise(ctx context.Context, b *belief, name string) error {
 }
 
 // newWrite is a write with the proof of holding.
-func (u *user) newWrite(path string, b *belief) *check.Write {
+func (u *user) newWrite(path string, b *observedHold) *check.Write {
 	id := u.Name + " " + strconv.FormatUint(rand.Uint64(), 36)
 	return &check.Write{Who: u.Name, ID: id, Path: path, Nodes: b.nodes, Fenced: true}
 }
@@ -252,11 +252,11 @@ func (u *user) wrote(w *check.Write, what string, err error) {
 		what += " failed"
 	}
 	u.history.write(record{Write: w})
-	u.history.tally(what)
+	u.history.count(what)
 }
 
 // unfenced is the control. It reports whether the write was accepted.
-func (u *user) unfenced(ctx context.Context, name string, b *belief) bool {
+func (u *user) unfenced(ctx context.Context, name string, b *observedHold) bool {
 	w := u.newWrite("/control/"+name, b)
 	w.Fenced = false
 	_, err := u.client.Set(ctx, w.Path, []byte(w.ID), framework.AnyVersion)
@@ -269,10 +269,10 @@ func (u *user) release(h *locks.Hold) error {
 	err := h.Release()
 	switch {
 	case errors.Is(err, locks.ErrLockLost):
-		u.history.tally("lock lost")
+		u.history.count("lock lost")
 		return nil
 	case errors.Is(err, locks.ErrReleasePending):
-		u.history.tally("release pending")
+		u.history.count("release pending")
 		return nil
 	case errors.Is(err, locks.ErrReleased): // by its commit
 		return nil
@@ -285,7 +285,7 @@ func (u *user) read(ctx context.Context, rw *locks.InterProcessReadWriteLock) er
 	if err != nil {
 		return err
 	}
-	b := u.history.believe(h, rand.Int(), kind{"rw", check.Shared})
+	b := u.history.observe(h, rand.Int(), kind{"rw", check.Shared})
 	<-time.After(rand.N(15 * time.Millisecond))
 	b.over()
 	return u.release(h)
@@ -301,7 +301,7 @@ func (u *user) write(ctx context.Context, rw *locks.InterProcessReadWriteLock) e
 		return err
 	}
 	owner := rand.Int()
-	b := u.history.believe(h, owner, kind{"rw", check.Alone})
+	b := u.history.observe(h, owner, kind{"rw", check.Alone})
 	<-time.After(rand.N(10 * time.Millisecond))
 	r, err := rw.ReadLock().Acquire(h.Context())
 	if err != nil {
@@ -311,7 +311,7 @@ func (u *user) write(ctx context.Context, rw *locks.InterProcessReadWriteLock) e
 		}
 		return errors.Join(err, u.release(h))
 	}
-	shared := u.history.believe(r, owner, kind{"rw", check.Shared})
+	shared := u.history.observe(r, owner, kind{"rw", check.Shared})
 	b.over()
 	err = u.release(h)
 	<-time.After(rand.N(10 * time.Millisecond))
@@ -326,7 +326,7 @@ func (u *user) lease(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b := u.history.believe(h, rand.Int(), kind{"sem", check.Lease})
+	b := u.history.observe(h, rand.Int(), kind{"sem", check.Lease})
 	<-time.After(rand.N(20 * time.Millisecond))
 	b.over()
 	return u.release(h)
@@ -340,7 +340,7 @@ func (u *user) multi(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b := u.history.believe(h, rand.Int(), kind{"m1", check.Alone}, kind{"m2", check.Alone}, kind{"m3", check.Alone})
+	b := u.history.observe(h, rand.Int(), kind{"m1", check.Alone}, kind{"m2", check.Alone}, kind{"m3", check.Alone})
 	<-time.After(rand.N(10 * time.Millisecond))
 	return u.raise(ctx, b, "multi")
 }
@@ -352,11 +352,11 @@ func (u *user) nest(ctx context.Context) error {
 		return err
 	}
 	owner := rand.Int()
-	outer := u.history.believe(h, owner, kind{"m2", check.Alone})
+	outer := u.history.observe(h, owner, kind{"m2", check.Alone})
 	inner, err := u.mutex("m1").TryAcquire(h.Context(), time.Second)
 	switch {
 	case err == nil:
-		b := u.history.believe(inner, owner, kind{"m1", check.Alone})
+		b := u.history.observe(inner, owner, kind{"m1", check.Alone})
 		<-time.After(rand.N(10 * time.Millisecond))
 		b.over()
 		err = u.release(inner)
@@ -377,7 +377,7 @@ func (u *user) stale(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b := u.history.believe(h, rand.Int(), kind{"stale", check.Alone})
+	b := u.history.observe(h, rand.Int(), kind{"stale", check.Alone})
 	fmt.Println("loaded")
 	if order := <-orders; order != "fire" {
 		return errors.New("no such order here: " + order)

@@ -81,7 +81,7 @@ func (a *actor) use(way workload.Way, all ...locks.Lock) {
 	_, _ = workload.How{
 		Take:       func(ctx context.Context, s workload.Step) (workload.Held, error) { return a.take(ctx, way, s) },
 		Inside:     func(last workload.Held) error { last.(interface{ work() }).work(); return nil },
-		Wait:       a.patience,
+		Wait:       a.howLong,
 		Chained:    true,
 		OuterFirst: func() bool { return a.r.IntN(2) == 0 },
 	}.Once(a.w.ctx, way, all...)
@@ -112,7 +112,7 @@ func (a *actor) options() (some []locks.Option) {
 }
 
 // permits is how many leases the semaphore has, as far as this actor knows.
-func (a *actor) permits() int { return max(3, a.w.plant.permits) }
+func (a *actor) permits() int { return max(3, a.w.planted.permits) }
 
 func (a *actor) oneOf(paths ...string) string { return paths[a.r.IntN(len(paths))] }
 
@@ -154,7 +154,7 @@ func (a *actor) live() {
 		for _, r := range rounds {
 			if n -= r.weight; n < 0 {
 				a.c = a.s.client()
-				if lock := a.w.plant.lock; lock != nil && a.r.IntN(3) == 0 {
+				if lock := a.w.planted.lock; lock != nil && a.r.IntN(3) == 0 {
 					a.use(workload.Nested, lock(a.c))
 				} else if !r.several || a.w.several {
 					r.do(a, a.c)

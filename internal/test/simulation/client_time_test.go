@@ -41,8 +41,8 @@ func (w *world) newSlot(i int) *slot {
 		s.rate = 1 + mostDrift*(2*r.Float64()-1)
 		w.count("clock drift")
 	}
-	if w.plant.rate != 0 {
-		s.rate = w.plant.rate
+	if w.planted.rate != 0 {
+		s.rate = w.planted.rate
 	}
 	w.tell(s.name, "its clock runs at %.5f", s.rate)
 	s.start()

@@ -1,5 +1,5 @@
 // Package simulation runs clients on the in-process cluster in virtual time, with every
-// lock. Faults drawn from a seed happen to them, and judges look at what became of it.
+// lock. Faults drawn from a seed happen to them, and checkers look at what became of it.
 // docs/simulation.md says how to run it.
 //
 // It is a module of its own, so that the checker of histories which it needs is

@@ -165,7 +165,7 @@ func (a *actor) office(ctx context.Context, term *leader.Term) *heldLock {
 	w := a.w
 	t := &heldLock{a: a, h: term.Hold(), n: 1, nodes: []string{term.Path()}, bound: ctx, stop: func() {}}
 	hold := check.Hold{Who: a.name, Node: term.Path(), Token: term.Number(), Session: a.c.SessionID(), Granted: w.now(), Ended: check.Never, ContextsEnded: check.Never}
-	if w.plant.token {
+	if w.planted.token {
 		n, _ := framework.Sequence(hold.Node)
 		hold.Token = int64(n)
 	}
@@ -220,7 +220,7 @@ func (a *actor) observe() {
 			if end = err; err != nil {
 				break
 			}
-			if a.w.plant.blind && now.Leader == nil && now.Known {
+			if a.w.planted.blind && now.Leader == nil && now.Known {
 				continue
 			}
 			a.w.tell(a.name, "sees: %v", now)

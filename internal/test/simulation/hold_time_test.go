@@ -49,8 +49,8 @@ func (a *actor) take(ctx context.Context, way workload.Way, s workload.Step) (wo
 	return t, nil
 }
 
-// patience draws for how long a step waits.
-func (a *actor) patience(int) time.Duration {
+// howLong draws for how long a step waits.
+func (a *actor) howLong(int) time.Duration {
 	if a.r.IntN(4) != 0 {
 		return -1
 	}
@@ -94,7 +94,7 @@ func (a *actor) acquire(ctx context.Context, s workload.Step, owner int) (*heldL
 		if own, ok := s.Lock.(*naive); ok {
 			hold.Node = own.path
 		}
-		if w.plant.token {
+		if w.planted.token {
 			n, _ := framework.Sequence(hold.Node)
 			hold.Token = int64(n)
 		}

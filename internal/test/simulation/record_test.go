@@ -41,26 +41,28 @@ func place(h *check.Hold) {
 // lockName says what a lock is.
 func lockName(l locks.Lock) string { return strings.TrimPrefix(fmt.Sprintf("%T", l), "*recipes.") }
 
-// fail adds a violation that no judge can see later.
+// fail adds a violation that no checker can see later.
 func (w *world) fail(judgeName, format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.found = append(w.found, check.Violation{Judge: judgeName, Text: fmt.Sprintf(format, args...)})
-	w.tellLocked("judge", format, args...)
+	w.found = append(w.found, check.Violation{Checker: judgeName, Text: fmt.Sprintf(format, args...)})
+	w.tellLocked("checker", format, args...)
 }
 
-// line is one event of a story.
-type line struct {
+// traceLine is one event of a story.
+type traceLine struct {
 	at   time.Duration
 	who  string
 	what string
 }
 
-func (l line) String() string { return fmt.Sprintf("%14.9f %-8s %s", l.at.Seconds(), l.who, l.what) }
+func (l traceLine) String() string {
+	return fmt.Sprintf("%14.9f %-8s %s", l.at.Seconds(), l.who, l.what)
+}
 
 // chronicle is the story and what the servers did, in order.
 func (w *world) chronicle() []string {
-	all := slices.Clone(w.story)
+	all := slices.Clone(w.trace)
 	for _, txn := range w.cluster.Transactions() {
 		what := fmt.Sprintf("%#x %s by %#x:", txn.Zxid, txn.Op, txn.Session)
 		if txn.Refused {
@@ -72,9 +74,9 @@ func (w *world) chronicle() []string {
 				what += fmt.Sprintf(" to %q", c.Data)
 			}
 		}
-		all = append(all, line{txn.At, "servers", what})
+		all = append(all, traceLine{txn.At, "servers", what})
 	}
-	slices.SortStableFunc(all, func(a, b line) int { return cmp.Compare(a.at, b.at) })
+	slices.SortStableFunc(all, func(a, b traceLine) int { return cmp.Compare(a.at, b.at) })
 	story := make([]string, len(all))
 	for i, l := range all {
 		story[i] = l.String()

@@ -119,7 +119,7 @@ func (w *world) judgeRegisters(res *result) {
 		slices.SortFunc(history, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
 		switch porcupine.CheckOperationsTimeout(registerModel, history, decideFor) {
 		case porcupine.Illegal:
-			res.Violations = append(res.Violations, check.Violation{Judge: "registers", Text: fmt.Sprintf("the %d operations on %s have no order", len(history), path)})
+			res.Violations = append(res.Violations, check.Violation{Checker: "registers", Text: fmt.Sprintf("the %d operations on %s have no order", len(history), path)})
 		case porcupine.Unknown:
 			res.Undecided++
 		}
@@ -195,7 +195,7 @@ func (a *actor) read(c *framework.Client, op registerOp) {
 	op.version, op.began = stat.Version, a.w.now()
 	tx := c.Transaction()
 	tx.Check(op.path, stat.Version)
-	if a.w.plant.stale {
+	if a.w.planted.stale {
 		op.began = a.w.now()
 	} else if err := a.wait(a.w.ctx, op.path, func(ctx context.Context) error {
 		_, err := tx.Commit(ctx)

@@ -27,9 +27,9 @@ func TestSeeds(t *testing.T) {
 	case *workers > 0:
 		sweep(t)
 	default:
-		var all tally
+		var all counts
 		for i := range *seeds {
-			res := run(t, *first+uint64(i), nil, plant{})
+			res := run(t, *first+uint64(i), nil, plantedBug{})
 			all.add(res)
 			for _, v := range res.Violations {
 				t.Errorf("seed %d: %v", res.Seed, v)
@@ -47,9 +47,9 @@ func work(t *testing.T) {
 	for i := uint64(0); i < uint64(*seeds); i += *stride {
 		s := *first + i
 		tell(message{Begin: s})
-		res := run(t, s, chosen(t, s), plant{})
+		res := run(t, s, chosen(t, s), plantedBug{})
 		if len(res.Violations) == 0 {
-			res.Story, res.Schedule = nil, nil
+			res.Trace, res.Schedule = nil, nil
 		}
 		tell(message{Result: res})
 	}
@@ -76,11 +76,11 @@ func chosen(t *testing.T, seed uint64) []fault {
 
 // replay tells the story of one seed.
 func replay(t *testing.T) {
-	res := run(t, *seed, chosen(t, *seed), plant{})
-	for _, line := range res.Story {
+	res := run(t, *seed, chosen(t, *seed), plantedBug{})
+	for _, line := range res.Trace {
 		fmt.Println(line)
 	}
-	var all tally
+	var all counts
 	all.add(res)
 	fmt.Printf("\nstory %s\n", res.Digest)
 	for i, f := range res.Schedule {
@@ -103,7 +103,7 @@ func TestRepeat(t *testing.T) {
 	for i := range *seeds {
 		stories := make(map[string]int)
 		for range *repeat {
-			stories[run(t, *first+uint64(i), nil, plant{}).Digest]++
+			stories[run(t, *first+uint64(i), nil, plantedBug{}).Digest]++
 		}
 		if len(stories) == 1 {
 			same++

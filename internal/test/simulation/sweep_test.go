@@ -83,14 +83,14 @@ type failure struct {
 	seed       uint64
 	violations []check.Violation
 	output     string // of a process that died
-	story      string // the file that it is kept in
+	traceFile  string // the file that it is kept in
 }
 
 // keep writes down what happened: the next run of the seed may be another.
 func keep(t *testing.T, res *result) string {
 	t.Helper()
 	file := filepath.Join(os.TempDir(), fmt.Sprintf("paddock-sim-%d.txt", res.Seed))
-	if err := os.WriteFile(file, []byte(strings.Join(res.Story, "\n")+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(strings.Join(res.Trace, "\n")+"\n"), 0o600); err != nil {
 		t.Error(err)
 	}
 	return file
@@ -100,7 +100,7 @@ func keep(t *testing.T, res *result) string {
 func sweep(t *testing.T) {
 	var (
 		mu       sync.Mutex
-		all      tally
+		all      counts
 		failures []failure
 		shown    = time.Now()
 	)
@@ -113,9 +113,9 @@ func sweep(t *testing.T) {
 		}
 		all.add(m.Result)
 		if len(m.Result.Violations) > 0 {
-			f := failure{seed: m.Result.Seed, violations: m.Result.Violations, story: keep(t, m.Result)}
+			f := failure{seed: m.Result.Seed, violations: m.Result.Violations, traceFile: keep(t, m.Result)}
 			failures = append(failures, f)
-			fmt.Printf("seed %d: %v, its story is in %s\n", f.seed, f.violations[0], f.story)
+			fmt.Printf("seed %d: %v, its story is in %s\n", f.seed, f.violations[0], f.traceFile)
 		}
 		if time.Since(shown) >= 10*time.Second {
 			shown = time.Now()

@@ -61,7 +61,7 @@ func (s setting) String() string {
 type world struct {
 	setting
 	seed    uint64
-	plant   plant
+	planted plantedBug
 	begun   time.Time
 	cluster *zktest.Cluster
 	slots   []*slot
@@ -72,7 +72,7 @@ type world struct {
 	gallery gallery           // of who observes the election
 
 	mu       sync.Mutex // guards the fields below
-	story    []line
+	trace    []traceLine
 	rec      check.Record
 	owners   int
 	fired    map[string]int
@@ -86,22 +86,22 @@ type world struct {
 
 // result is what one run came to. It goes from process to process as JSON.
 type result struct {
-	Seed       uint64
-	Setting    string
-	Virtual    time.Duration
-	Schedule   []fault
-	Fired      map[string]int
-	Rounds     map[string]int
-	Histories  int
-	Undecided  int
-	Operations int
-	Stale      int
-	Recovery   time.Duration
-	Patience   time.Duration
-	Leaderless time.Duration
-	Violations []check.Violation
-	Digest     string // of the story
-	Story      []string
+	Seed         uint64
+	Setting      string
+	Virtual      time.Duration
+	Schedule     []fault
+	Fired        map[string]int
+	Rounds       map[string]int
+	Histories    int
+	Undecided    int
+	Operations   int
+	Stale        int
+	Recovery     time.Duration
+	LongestYield time.Duration
+	Leaderless   time.Duration
+	Violations   []check.Violation
+	Digest       string // of the story
+	Trace        []string
 }
 
 // lockSet are where everybody meets.
@@ -124,8 +124,8 @@ func (s setting) locks() []check.Lock {
 var registers = []string{"/data/r0", "/data/r1"}
 
 // run simulates one seed with the faults given, or those that it draws.
-func run(t *testing.T, seed uint64, schedule []fault, p plant) *result {
-	w := &world{seed: seed, plant: p, fired: make(map[string]int), rounds: make(map[string]int)}
+func run(t *testing.T, seed uint64, schedule []fault, p plantedBug) *result {
+	w := &world{seed: seed, planted: p, fired: make(map[string]int), rounds: make(map[string]int)}
 	w.setting = draw(rand.New(rand.NewPCG(seed, 1)))
 	if p.stale {
 		w.actors = 1 // wrong histories take long to refute
@@ -151,7 +151,7 @@ func (w *world) tell(who, format string, args ...any) {
 }
 
 func (w *world) tellLocked(who, format string, args ...any) {
-	w.story = append(w.story, line{w.now(), who, fmt.Sprintf(format, args...)})
+	w.trace = append(w.trace, traceLine{w.now(), who, fmt.Sprintf(format, args...)})
 }
 
 // live is the life of a world, from its begin to its end.
@@ -312,14 +312,14 @@ func (w *world) judged(schedule []fault, virtual time.Duration) *result {
 	}
 	res := &result{
 		Seed: w.seed, Setting: fmt.Sprint(w.setting), Virtual: virtual, Schedule: schedule, Fired: w.fired, Rounds: w.rounds,
-		Operations: len(w.rec.Log), Stale: check.StaleWrites(&w.rec), Recovery: check.Recovery(&w.rec), Patience: check.Patience(&w.rec), Leaderless: check.Leaderless(&w.rec), Histories: len(w.locks()),
+		Operations: len(w.rec.Log), Stale: check.StaleWrites(&w.rec), Recovery: check.Recovery(&w.rec), LongestYield: check.LongestYield(&w.rec), Leaderless: check.Leaderless(&w.rec), Histories: len(w.locks()),
 	}
 	res.Violations = w.found
 	for _, j := range check.All {
 		res.Violations = append(res.Violations, j.Of(&w.rec)...)
 	}
 	w.judgeRegisters(res)
-	res.Story = w.chronicle()
-	res.Digest = digest(res.Story)
+	res.Trace = w.chronicle()
+	res.Digest = digest(res.Trace)
 	return res
 }

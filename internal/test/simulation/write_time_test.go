@@ -71,7 +71,7 @@ func (a *actor) write(t *heldLock, last bool) {
 	w, began := a.w, a.w.now()
 	err := a.wait(w.ctx, t.nodes[0], func(ctx context.Context) (err error) {
 		switch {
-		case w.plant.unfence:
+		case w.planted.unfence:
 			_, err = a.c.Set(ctx, path, []byte(id), framework.AnyVersion)
 		case last:
 			_, err = tx.CommitAndRelease(ctx, opts...)
@@ -80,7 +80,7 @@ func (a *actor) write(t *heldLock, last bool) {
 		}
 		return err
 	})
-	if last && !w.plant.unfence && (err == nil || framework.Ambiguous(err)) {
+	if last && !w.planted.unfence && (err == nil || framework.Ambiguous(err)) {
 		t.endsAt(began)
 	}
 	a.wrote(t, id, path, true, err)

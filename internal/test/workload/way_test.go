@@ -25,18 +25,18 @@ func (lock) TryAcquire(context.Context, time.Duration) (*locks.Hold, error) {
 	return nil, locks.ErrNotAcquired
 }
 
-// story is what an actor does: +a takes a, +a(1) takes a with the context of the first
+// steps is what an actor does: +a takes a, +a(1) takes a with the context of the first
 // hold, !2 is inside with the second hold, -2 gives that back.
-type story struct {
+type steps struct {
 	holds int
 	told  []string
 }
 
-func (s *story) tell(what ...any) { s.told = append(s.told, fmt.Sprint(what...)) }
+func (s *steps) tell(what ...any) { s.told = append(s.told, fmt.Sprint(what...)) }
 
 // hold is one of a story, by its number.
 type hold struct {
-	*story
+	*steps
 	number int
 }
 
@@ -49,7 +49,7 @@ func (h hold) Context() context.Context {
 
 func (h hold) Release() error { h.tell("-", h.number); return nil }
 
-func (s *story) take(ctx context.Context, step workload.Step) (workload.Held, error) {
+func (s *steps) take(ctx context.Context, step workload.Step) (workload.Held, error) {
 	name := "both"
 	if one, ok := step.Lock.(lock); ok {
 		if one == "" {
@@ -96,7 +96,7 @@ func TestOnce(t *testing.T) {
 		{"downgrade, fails inside", workload.Downgrade, []locks.Lock{a, b}, workload.How{Inside: fails}, "+a -1", false, errInside},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			var s story
+			var s steps
 			tc.how.Take = s.take
 			if tc.how.Inside == nil {
 				tc.how.Inside = func(last workload.Held) error { s.tell("!", last.(hold).number); return nil }

@@ -18,13 +18,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// witness knows who is inside what. Each worker has a connection to it. A worker
+// referee knows who is inside what. Each worker has a connection to it. A worker
 // sends the line "enter RESOURCE KIND LANGUAGE" after it has acquired a lock, and
 // "leave ..." before it gives the lock back. It goes on once the witness has
 // answered. KIND is "shared" or how many may be inside.
 //
 // A worker whose connection ends is inside no longer: its process was killed.
-type witness struct {
+type referee struct {
 	listener net.Listener
 	wg       sync.WaitGroup
 
@@ -49,19 +49,19 @@ type resource struct {
 
 type visitor struct{ kind, language string }
 
-func newWitness() (*witness, error) {
+func newReferee() (*referee, error) {
 	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	w := &witness{listener: l, conns: make(map[net.Conn]bool), resources: make(map[string]*resource), changed: make(chan struct{})}
+	w := &referee{listener: l, conns: make(map[net.Conn]bool), resources: make(map[string]*resource), changed: make(chan struct{})}
 	w.wg.Go(w.serve)
 	return w, nil
 }
 
-func (w *witness) addr() string { return w.listener.Addr().String() }
+func (w *referee) addr() string { return w.listener.Addr().String() }
 
-func (w *witness) serve() {
+func (w *referee) serve() {
 	for {
 		conn, err := w.listener.Accept()
 		if err != nil {
@@ -74,7 +74,7 @@ func (w *witness) serve() {
 	}
 }
 
-func (w *witness) close() {
+func (w *referee) close() {
 	_ = w.listener.Close()
 	w.mu.Lock()
 	for conn := range w.conns {
@@ -84,7 +84,7 @@ func (w *witness) close() {
 	w.wg.Wait()
 }
 
-func (w *witness) hear(conn net.Conn) {
+func (w *referee) hear(conn net.Conn) {
 	defer w.gone(conn)
 	for lines := bufio.NewScanner(conn); lines.Scan(); {
 		if err := w.note(conn, lines.Text()); err != nil {
@@ -97,7 +97,7 @@ func (w *witness) hear(conn net.Conn) {
 	}
 }
 
-func (w *witness) gone(conn net.Conn) {
+func (w *referee) gone(conn net.Conn) {
 	_ = conn.Close()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -120,7 +120,7 @@ func (r *resource) count(v visitor, by int) {
 }
 
 // note takes in one line.
-func (w *witness) note(conn net.Conn, line string) error {
+func (w *referee) note(conn net.Conn, line string) error {
 	f := strings.Fields(line)
 	if len(f) != 4 {
 		return fmt.Errorf("cannot read %q", line)
@@ -150,7 +150,7 @@ func (w *witness) note(conn net.Conn, line string) error {
 	return nil
 }
 
-func (w *witness) resourceLocked(name string) *resource {
+func (w *referee) resourceLocked(name string) *resource {
 	r := w.resources[name]
 	if r == nil {
 		r = &resource{handovers: make(map[[2]string]int), together: make(map[string]int), inside: make(map[string]int), holders: make(map[net.Conn][]visitor)}
@@ -184,27 +184,27 @@ func (r *resource) enter(v visitor) (beside string) {
 }
 
 // violations is what was seen and must not be.
-func (w *witness) violations() []string {
+func (w *referee) violations() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.wrong)
 }
 
-// tally is what was counted at one resource.
-type tally struct {
+// roundCounts is what was counted at one resource.
+type roundCounts struct {
 	rounds    int
 	handovers map[[2]string]int
 	together  map[string]int
 	mixed     bool
 }
 
-func (t tally) between(from, to string) int { return t.handovers[[2]string{from, to}] }
+func (t roundCounts) between(from, to string) int { return t.handovers[[2]string{from, to}] }
 
-func (w *witness) tally(name string) tally {
+func (w *referee) counts(name string) roundCounts {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := w.resourceLocked(name)
-	t := tally{rounds: r.rounds, handovers: make(map[[2]string]int), together: make(map[string]int), mixed: r.mixed}
+	t := roundCounts{rounds: r.rounds, handovers: make(map[[2]string]int), together: make(map[string]int), mixed: r.mixed}
 	for k, n := range r.handovers {
 		t.handovers[k] = n
 	}
@@ -215,12 +215,12 @@ func (w *witness) tally(name string) tally {
 }
 
 // until waits until enough was counted at a resource.
-func (w *witness) until(ctx context.Context, name string, enough func(tally) bool) error {
+func (w *referee) until(ctx context.Context, name string, enough func(roundCounts) bool) error {
 	for {
 		w.mu.Lock()
 		changed := w.changed
 		w.mu.Unlock()
-		t := w.tally(name)
+		t := w.counts(name)
 		if enough(t) || len(w.violations()) > 0 {
 			return nil
 		}
@@ -232,21 +232,21 @@ func (w *witness) until(ctx context.Context, name string, enough func(tally) boo
 	}
 }
 
-// line is a worker's connection to the witness.
-type line struct {
+// refereeConn is a worker's connection to the witness.
+type refereeConn struct {
 	conn net.Conn
 	in   *bufio.Reader
 }
 
-func callWitness(ctx context.Context, addr string) (*line, error) {
+func callWitness(ctx context.Context, addr string) (*refereeConn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}
-	return &line{conn: conn, in: bufio.NewReader(conn)}, nil
+	return &refereeConn{conn: conn, in: bufio.NewReader(conn)}, nil
 }
 
-func (l *line) tell(format string, args ...any) error {
+func (l *refereeConn) tell(format string, args ...any) error {
 	if _, err := fmt.Fprintf(l.conn, format+"\n", args...); err != nil {
 		return err
 	}
@@ -257,7 +257,7 @@ func (l *line) tell(format string, args ...any) error {
 	return err
 }
 
-func (l *line) close() { _ = l.conn.Close() }
+func (l *refereeConn) close() { _ = l.conn.Close() }
 
 // The witness is shown what it must not stay silent about.
 func TestWitness(t *testing.T) {
@@ -276,10 +276,10 @@ func TestWitness(t *testing.T) {
 		{"a lease too many", []string{"a enter /x 2 go", "b enter /x 2 java", "b enter /x 2 java"}, 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			w, err := newWitness()
+			w, err := newReferee()
 			require.NoError(t, err)
 			defer w.close()
-			lines := make(map[string]*line)
+			lines := make(map[string]*refereeConn)
 			for _, s := range tc.script {
 				who, text, _ := strings.Cut(s, " ")
 				if lines[who] == nil {
@@ -295,7 +295,7 @@ func TestWitness(t *testing.T) {
 }
 
 func TestWitnessCountsAndForgets(t *testing.T) {
-	w, err := newWitness()
+	w, err := newReferee()
 	require.NoError(t, err)
 	defer w.close()
 	a, err := callWitness(t.Context(), w.addr())
@@ -315,10 +315,10 @@ func TestWitnessCountsAndForgets(t *testing.T) {
 		return w.resources["/x"].counted == 0
 	}, 10*time.Second, time.Millisecond)
 	require.NoError(t, b.tell("enter /x 1 java"))
-	require.NoError(t, w.until(t.Context(), "/x", func(t tally) bool { return t.rounds == 2 }))
-	assert.Equal(t, 1, w.tally("/x").between("go", "java"))
+	require.NoError(t, w.until(t.Context(), "/x", func(t roundCounts) bool { return t.rounds == 2 }))
+	assert.Equal(t, 1, w.counts("/x").between("go", "java"))
 	assert.Empty(t, w.violations())
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	require.ErrorIs(t, w.until(ctx, "/x", func(tally) bool { return false }), context.DeadlineExceeded)
+	require.ErrorIs(t, w.until(ctx, "/x", func(roundCounts) bool { return false }), context.DeadlineExceeded)
 }

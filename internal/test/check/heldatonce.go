@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Belief finds callers who believed in one lock at the same time.
+// HeldAtOnce finds callers who believed in one lock at the same time.
 //
 // Nobody can know beforehand that an operator deletes a node or ends a session:
 // such a hold counts until then, and has to be over one session timeout later.
-func Belief(rec *Record) []Violation {
-	v := verdict{judge: "belief"}
+func HeldAtOnce(rec *Record) []Violation {
+	v := verdict{checker: "held at once"}
 	overlaps(rec, func(a, b Hold) bool { return a.Mode == Alone && b.Mode == Alone }, &v)
 	h := historyOf(rec)
 	for _, hold := range rec.Holds {

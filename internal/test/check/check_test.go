@@ -72,10 +72,10 @@ func TestGood(t *testing.T) {
 	assert.Empty(t, found(good()))
 	assert.Zero(t, StaleWrites(good()))
 	assert.Equal(t, 2900*ms, Recovery(good()))
-	assert.Zero(t, Patience(good()))
+	assert.Zero(t, LongestYield(good()))
 	passed := letsPass()
 	assert.Empty(t, found(passed), "others were let pass")
-	assert.Equal(t, 5000*ms, Patience(passed))
+	assert.Equal(t, 5000*ms, LongestYield(passed))
 }
 
 // letsPass is a record in which one waits as long as it may while others are
@@ -90,7 +90,7 @@ func letsPass() *Record {
 	return r
 }
 
-// Each judge turns red by a single fault, and only those that it concerns do.
+// Each checker turns red by a single fault, and only those that it concerns do.
 func TestEachJudge(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spoil func(r *Record)
@@ -104,7 +104,7 @@ func TestEachJudge(t *testing.T) {
 			r.Holds = r.Holds[8:]
 			r.Writes = nil
 		}, []string{"front"}},
-		"believes on":                   {func(r *Record) { r.Holds[0].Ended = 12 * ms }, []string{"belief"}},
+		"believes on":                   {func(r *Record) { r.Holds[0].Ended = 12 * ms }, []string{"held at once"}},
 		"its contexts go on":            {func(r *Record) { r.Holds[0].ContextsEnded = 11 * ms }, []string{"contexts"}},
 		"reads beside a writer":         {func(r *Record) { r.Holds[3].Ended = 32 * ms }, []string{"readers and writers"}},
 		"one lease too many":            {func(r *Record) { r.Holds[5].Ended = 52 * ms }, []string{"permits"}},
@@ -121,14 +121,14 @@ func TestEachJudge(t *testing.T) {
 		"lets nobody pass in between":   {func(r *Record) { *r = *letsPass(); r.Waits[3].Returned = 3099 * ms }, []string{"progress"}},
 		"lets nobody pass at last":      {func(r *Record) { *r = *letsPass(); r.Waits[4].Returned = 5000 * ms }, []string{"progress"}},
 		"lets none pass who is served":  {func(r *Record) { *r = *letsPass(); r.Waits[4].OK = false }, []string{"progress"}},
-		"two terms go on":               {func(r *Record) { r.Holds[8].Ended = 3002 * ms }, []string{"belief"}},
+		"two terms go on":               {func(r *Record) { r.Holds[8].Ended = 3002 * ms }, []string{"held at once"}},
 		"a term's context goes on":      {func(r *Record) { r.Holds[8].ContextsEnded = 3001 * ms }, []string{"contexts"}},
 		"nobody leads at first":         {func(r *Record) { r.Healed, r.Holds = -300*ms, slices.Delete(r.Holds, 8, 9) }, []string{"leader"}},
 		"nobody leads at last":          {func(r *Record) { r.Over = 7001 * ms }, []string{"leader"}},
 		"nobody ever leads":             {func(r *Record) { r.Holds = r.Holds[:8] }, []string{"leader"}},
 		"something is left":             {func(r *Record) { r.Left = []string{"a node"} }, []string{"left"}},
 		"served out of order":           {func(r *Record) { r.Holds[0].Granted, r.Holds[1].Granted = 15*ms, 11*ms; r.Holds[0].Ended = 15 * ms }, []string{"front", "order", "tokens"}},
-		"goes on after it was over":     {func(r *Record) { r.Forced[2], r.Holds[1].Ended = 12*ms, 3*time.Second }, []string{"belief"}},
+		"goes on after it was over":     {func(r *Record) { r.Forced[2], r.Holds[1].Ended = 12*ms, 3*time.Second }, []string{"held at once"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := good()

@@ -17,7 +17,7 @@ func inLine(ctx context.Context, p plan, s server) (all []result, err error) {
 		return nil, err
 	}
 	defer func() { err = closers{c.Close}.close(err) }()
-	for _, n := range []int{8, p.line} {
+	for _, n := range []int{8, p.goroutines} {
 		for i, bound := range []struct {
 			name string
 			opts []locks.Option
@@ -64,7 +64,7 @@ func lineMemory(ctx context.Context, p plan, s server) (_ []result, err error) {
 		before := inUse()
 		waits, cancel := context.WithCancel(ctx)
 		var wg sync.WaitGroup
-		for range p.line {
+		for range p.goroutines {
 			wg.Go(func() {
 				if h, err := lock.Acquire(waits); err == nil {
 					_ = h.Release()
@@ -72,7 +72,7 @@ func lineMemory(ctx context.Context, p plan, s server) (_ []result, err error) {
 			})
 		}
 		err = pause(ctx, settling)
-		r.values = append(r.values, float64(inUse()-before)/float64(p.line))
+		r.values = append(r.values, float64(inUse()-before)/float64(p.goroutines))
 		cancel()
 		wg.Wait()
 		if released := h.Release(); err == nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/paddock-zk/paddock/recipes/locks"
 )
 
-// plant is a bug that the simulation has on purpose, to see the judges find it.
-type plant struct {
-	judge   string // that has to find it
+// plantedBug is a bug that the simulation has on purpose, to see the checkers find it.
+type plantedBug struct {
+	checker string // that has to find it
 	first   uint64 // seed that is tried
 	lock    func(c *framework.Client) *naive
 	stale   bool    // registers are read from whoever answers
@@ -28,29 +28,29 @@ type plant struct {
 	blind   bool    // observers do not see that nobody leads
 }
 
-// plants has one for each judge at least.
-var plants = map[string]plant{
-	"does not wait":                     {judge: "front", lock: func(c *framework.Client) *naive { return &naive{c: c, impatient: true} }},
-	"believes after its session":        {judge: "belief", first: 15, lock: func(c *framework.Client) *naive { return &naive{c: c, deaf: true} }},
-	"clocks that hardly move":           {judge: "belief", rate: 0.1},
-	"gives back before contexts end":    {judge: "contexts", lock: func(c *framework.Client) *naive { return &naive{c: c, deaf: true, early: true} }},
-	"sorts by name":                     {judge: "order", first: 2, lock: func(c *framework.Client) *naive { return &naive{c: c, byName: true} }},
-	"keeps its node":                    {judge: "left", lock: func(c *framework.Client) *naive { return &naive{c: c, keeps: true} }},
-	"keeps its node, and others wait":   {judge: "progress", lock: func(c *framework.Client) *naive { return &naive{c: c, keeps: true} }},
-	"looks at its context now and then": {judge: "cancelled", lock: func(c *framework.Client) *naive { return &naive{c: c, slow: true} }},
-	"writes without a fence":            {judge: "fence", unfence: true},
-	"readers pass writers": {judge: "readers and writers", lock: func(c *framework.Client) *naive {
+// plantedBugs has one for each checker at least.
+var plantedBugs = map[string]plantedBug{
+	"does not wait":                     {checker: "front", lock: func(c *framework.Client) *naive { return &naive{c: c, impatient: true} }},
+	"believes after its session":        {checker: "held at once", first: 15, lock: func(c *framework.Client) *naive { return &naive{c: c, deaf: true} }},
+	"clocks that hardly move":           {checker: "held at once", rate: 0.1},
+	"gives back before contexts end":    {checker: "contexts", lock: func(c *framework.Client) *naive { return &naive{c: c, deaf: true, early: true} }},
+	"sorts by name":                     {checker: "order", first: 2, lock: func(c *framework.Client) *naive { return &naive{c: c, byName: true} }},
+	"keeps its node":                    {checker: "left", lock: func(c *framework.Client) *naive { return &naive{c: c, keeps: true} }},
+	"keeps its node, and others wait":   {checker: "progress", lock: func(c *framework.Client) *naive { return &naive{c: c, keeps: true} }},
+	"looks at its context now and then": {checker: "cancelled", lock: func(c *framework.Client) *naive { return &naive{c: c, slow: true} }},
+	"writes without a fence":            {checker: "fence", unfence: true},
+	"readers pass writers": {checker: "readers and writers", lock: func(c *framework.Client) *naive {
 		return &naive{c: c, impatient: true, reads: true}
 	}},
-	"counts more permits":         {judge: "permits", permits: 5},
-	"tokens are sequence numbers": {judge: "tokens", token: true},
-	"reads without a sync":        {judge: "registers", first: 9, stale: true},
+	"counts more permits":         {checker: "permits", permits: 5},
+	"tokens are sequence numbers": {checker: "tokens", token: true},
+	"reads without a sync":        {checker: "registers", first: 9, stale: true},
 
-	"leads with whoever leads":      {judge: "front", lock: stands(naive{impatient: true})},
-	"leads on after its session":    {judge: "belief", first: 170, lock: stands(naive{deaf: true})},
-	"leads on without its node":     {judge: "contexts", lock: stands(naive{deaf: true, early: true})},
-	"keeps its node when it leaves": {judge: "leader", lock: stands(naive{keeps: true})},
-	"does not see that one left":    {judge: "observer", first: 5, blind: true},
+	"leads with whoever leads":      {checker: "front", lock: stands(naive{impatient: true})},
+	"leads on after its session":    {checker: "held at once", first: 170, lock: stands(naive{deaf: true})},
+	"leads on without its node":     {checker: "contexts", lock: stands(naive{deaf: true, early: true})},
+	"keeps its node when it leaves": {checker: "leader", lock: stands(naive{keeps: true})},
+	"does not see that one left":    {checker: "observer", first: 5, blind: true},
 }
 
 // stands makes a candidate of a lock.
@@ -60,7 +60,7 @@ func stands(as naive) func(c *framework.Client) *naive {
 }
 
 // faults are what a plant needs to show, nil for what the seed draws.
-func (p plant) faults() (all []fault) {
+func (p plantedBug) faults() (all []fault) {
 	for i := range time.Duration(12) {
 		if p.stale {
 			all = append(all, fault{At: (1 + i) * time.Second, Kind: "follower lags", Seed: uint64(i)})
@@ -69,9 +69,9 @@ func (p plant) faults() (all []fault) {
 	return all
 }
 
-// Every judge finds what is planted for it.
-func TestPlants(t *testing.T) {
-	for name, p := range plants {
+// Every checker finds what is planted for it.
+func TestPlantedBugs(t *testing.T) {
+	for name, p := range plantedBugs {
 		t.Run(name, func(t *testing.T) {
 			for s := max(1, p.first); s < p.first+300; s++ {
 				if naive := p.lock; naive != nil && naive(nil).stands && draw(rand.New(rand.NewPCG(s, 1))).elects != latch {
@@ -79,13 +79,13 @@ func TestPlants(t *testing.T) {
 				}
 				res := run(t, s, p.faults(), p)
 				for _, v := range res.Violations {
-					if v.Judge == p.judge {
+					if v.Checker == p.checker {
 						t.Logf("seed %d: %v", s, v)
 						return
 					}
 				}
 			}
-			assert.Fail(t, "not found", "by %s", p.judge)
+			assert.Fail(t, "not found", "by %s", p.checker)
 		})
 	}
 }

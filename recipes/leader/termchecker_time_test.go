@@ -10,9 +10,9 @@ import (
 	"github.com/paddock-zk/paddock/recipes/leader"
 )
 
-// judge sees each term as it begins: all terms before it must have ended, and have lower
+// termChecker sees each term as it begins: all terms before it must have ended, and have lower
 // numbers.
-type judge struct {
+type termChecker struct {
 	t     *testing.T
 	mu    sync.Mutex
 	terms []*leader.Term
@@ -21,7 +21,7 @@ type judge struct {
 
 // force says whether the next term ends by force: the servers do not wait for its leader
 // then.
-func (j *judge) force(by bool) {
+func (j *termChecker) force(by bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.late = 0; by {
@@ -29,7 +29,7 @@ func (j *judge) force(by bool) {
 	}
 }
 
-func (j *judge) begins(term *leader.Term) {
+func (j *termChecker) begins(term *leader.Term) {
 	j.mu.Lock()
 	late := j.late
 	j.mu.Unlock()
@@ -43,7 +43,7 @@ func (j *judge) begins(term *leader.Term) {
 	j.terms = append(j.terms, term)
 }
 
-func (j *judge) count() int {
+func (j *termChecker) count() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return len(j.terms)

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// tally adds up what seeds came to.
-type tally struct {
+// counts adds up what seeds came to.
+type counts struct {
 	seeds, histories, operations, undecided, violations, stale int
-	virtual, recovery, patience, leaderless                    time.Duration
+	virtual, recovery, longestYield, leaderless                time.Duration
 	fired, rounds                                              map[string]int
 }
 
-func (a *tally) add(r *result) {
+func (a *counts) add(r *result) {
 	if a.fired == nil {
 		a.fired, a.rounds = make(map[string]int), make(map[string]int)
 	}
@@ -25,7 +25,7 @@ func (a *tally) add(r *result) {
 	a.violations += len(r.Violations)
 	a.stale += r.Stale
 	a.virtual += r.Virtual
-	a.recovery, a.patience = max(a.recovery, r.Recovery), max(a.patience, r.Patience)
+	a.recovery, a.longestYield = max(a.recovery, r.Recovery), max(a.longestYield, r.LongestYield)
 	a.leaderless = max(a.leaderless, r.Leaderless)
 	for k, n := range r.Fired {
 		a.fired[k] += n
@@ -35,7 +35,7 @@ func (a *tally) add(r *result) {
 	}
 }
 
-func (a *tally) faults() (n int) {
+func (a *counts) faults() (n int) {
 	for _, k := range a.fired {
 		n += k
 	}
@@ -43,7 +43,7 @@ func (a *tally) faults() (n int) {
 }
 
 // missing are the kinds of fault that never came about.
-func (a *tally) missing() (names []string) {
+func (a *counts) missing() (names []string) {
 	for _, k := range append(kindNames(), onlyDrift) {
 		if a.fired[k] == 0 {
 			names = append(names, k)
@@ -59,13 +59,13 @@ func kindNames() (names []string) {
 	return names
 }
 
-func (a *tally) String() string {
+func (a *counts) String() string {
 	return fmt.Sprintf("%d seeds, %.1f virtual hours, %d faults, %d histories, %d violations, %d undecided",
 		a.seeds, a.virtual.Hours(), a.faults(), a.histories, a.violations, a.undecided)
 }
 
 // table is everything, for people.
-func (a *tally) table() string {
+func (a *counts) table() string {
 	var b strings.Builder
 	row := func(what string, n any) { fmt.Fprintf(&b, "%-40s %10v\n", what, n) }
 	row("seeds", a.seeds)
@@ -87,7 +87,7 @@ func (a *tally) table() string {
 	row("histories judged", a.histories)
 	row("unfenced writes past the end of a hold", a.stale)
 	row("longest recovery after the last fault", a.recovery.Round(time.Millisecond))
-	row("longest beyond the bound, others passing", a.patience.Round(time.Millisecond))
+	row("longest beyond the bound, others passing", a.longestYield.Round(time.Millisecond))
 	row("longest without a leader after it", a.leaderless.Round(time.Millisecond))
 	row("undecided", a.undecided)
 	row("violations", a.violations)
@@ -95,7 +95,7 @@ func (a *tally) table() string {
 }
 
 // enough says what a run of many seeds lacks to prove anything.
-func (a *tally) enough() (lacks []string) {
+func (a *counts) enough() (lacks []string) {
 	if missing := a.missing(); len(missing) > 0 && a.seeds >= 100 {
 		lacks = append(lacks, "faults that never came about: "+strings.Join(missing, ", "))
 	}
