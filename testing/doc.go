@@ -17,5 +17,6 @@
 // A server is an ensemble with its members. The ensemble has the order of the
 // transactions, and the sessions with their deadlines. A member has a replica
 // of the data and watches of its own, and serves clients. A server alone is an
-// ensemble with one member.
+// ensemble with one member. What requests do to the tree of nodes, and the access lists,
+// are in package internal/tree: a file for each kind of request.
 package zktest

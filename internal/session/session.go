@@ -8,6 +8,9 @@
 // (runloop.go). Callers wait for a connection (connection.go) and send their requests to
 // it (calls.go), watches through their registry (package watch).
 //
+// What a hold relies on is a tracked node (tracked.go). Until when the servers cannot have
+// ended the session is decided by package lease.
+//
 // Bytes, frames, the list of servers, reconnecting and pings are the business of package
 // transport, and of go-zookeeper below it.
 package session

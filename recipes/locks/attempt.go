@@ -67,7 +67,7 @@ func (a *mutexAttempt) Observe(e acquire.Event) {
 		if a.wait == nil {
 			a.wait = sharedOf(e.Queue.Core.Session()).waitLog.begin(e.Queue, 0)
 		}
-		a.wait.stands(&e)
+		a.wait.note(&e)
 	case acquire.End:
 		a.wait.end()
 		a.wait = nil
@@ -103,7 +103,7 @@ func (n *nodesHost) Observe(e acquire.Event) {
 			i = len(n.waits)
 			n.waits = append(n.waits, sharedOf(e.Queue.Core.Session()).waitLog.begin(e.Queue, n.spare))
 		}
-		n.waits[i].stands(&e)
+		n.waits[i].note(&e)
 	case acquire.End:
 		for _, w := range n.waits {
 			w.end()

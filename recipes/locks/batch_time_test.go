@@ -20,16 +20,16 @@ import (
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
-// outcome is what one of several acquisitions has come to.
-type outcome struct {
+// result is what one of several acquisitions has come to.
+type result struct {
 	hold *locks.Hold
 	err  error
 	took time.Duration
 }
 
 // crowd takes n different locks at the same moment, each in a goroutine of its own.
-func crowd(ctx context.Context, c *framework.Client, n int) []outcome {
-	all := make([]outcome, n)
+func crowd(ctx context.Context, c *framework.Client, n int) []result {
+	all := make([]result, n)
 	var wg sync.WaitGroup
 	for i := range all {
 		wg.Go(func() {
@@ -45,7 +45,7 @@ func crowd(ctx context.Context, c *framework.Client, n int) []outcome {
 func nth(i int) string { return fmt.Sprintf("/l/%d", i) }
 
 // releaseAll gives all of them back at the same moment, and returns how long that took.
-func releaseAll(t *testing.T, all []outcome) time.Duration {
+func releaseAll(t *testing.T, all []result) time.Duration {
 	t.Helper()
 	began := time.Now()
 	var wg sync.WaitGroup
@@ -128,7 +128,7 @@ func TestNobodyWaitsLongForOthers(t *testing.T) {
 				ensureLocks(t, c, tc.n)
 				releaseAll(t, crowd(t.Context(), c, tc.n))
 				var wg sync.WaitGroup
-				all := make([]outcome, tc.n)
+				all := make([]result, tc.n)
 				for i := range tc.n { // one after the other
 					wg.Go(func() {
 						time.Sleep(time.Duration(i) * 50 * time.Microsecond)
@@ -168,7 +168,7 @@ func TestParentsOfManyLocksAreMadeTogether(t *testing.T) {
 			}
 			return requests
 		}
-		var all []outcome
+		var all []result
 		assert.LessOrEqual(t, asked(func() { all = crowd(t.Context(), c, n) }), n, "instead of more than %d", 6*n)
 		for i := range n {
 			got, _, err := c.GetACL(t.Context(), nth(i))
@@ -381,7 +381,7 @@ func TestWithdrawnFromARefusedBatch(t *testing.T) {
 		defer cancel()
 		created := srv.On(zktest.Match{Path: nth(gone) + "/*", Session: c.SessionID(), Op: "multi"},
 			zktest.Call(func(zktest.Request) { cancel() }))
-		all := make([]outcome, n)
+		all := make([]result, n)
 		contexts := slices.Repeat([]context.Context{t.Context()}, n)
 		contexts[gone] = ctx
 		behindTwo(n, func(i int) {
@@ -405,7 +405,7 @@ func TestWaitingForOthersEndsWithTheConnection(t *testing.T) {
 		ensureLocks(t, c, n)
 		releaseAll(t, crowd(t.Context(), c, n))
 		srv.Freeze()
-		all := make([]outcome, n)
+		all := make([]result, n)
 		wg := behindTwo(n, func(i int) {
 			all[i].hold, all[i].err = locks.NewInterProcessMutex(c, nth(i)).Acquire(t.Context())
 		})
@@ -432,7 +432,7 @@ func TestReplyToABatchIsLost(t *testing.T) {
 		lost := srv.On(zktest.Match{Op: "multi", Session: c.SessionID(), Nth: 1, Func: func(r zktest.Request) bool { return len(r.Paths) > n/2 }}, zktest.CutAfter())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		all := make([]outcome, n)
+		all := make([]result, n)
 		behindTwo(n, func(i int) {
 			all[i].hold, all[i].err = locks.NewInterProcessMutex(c, nth(i)).Acquire(ctx)
 		}).Wait()

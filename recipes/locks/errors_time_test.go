@@ -23,22 +23,22 @@ import (
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
-// kept keeps what is logged, as text.
-type kept struct {
+// logLines keeps what is logged, as text.
+type logLines struct {
 	zapcore.Core
 	mu    *sync.Mutex
 	lines *[]string
 }
 
-func (k kept) Enabled(zapcore.Level) bool { return true }
+func (k logLines) Enabled(zapcore.Level) bool { return true }
 
-func (k kept) With([]zapcore.Field) zapcore.Core { return k }
+func (k logLines) With([]zapcore.Field) zapcore.Core { return k }
 
-func (k kept) Check(e zapcore.Entry, c *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+func (k logLines) Check(e zapcore.Entry, c *zapcore.CheckedEntry) *zapcore.CheckedEntry {
 	return c.AddCore(e, k)
 }
 
-func (k kept) Write(e zapcore.Entry, fields []zapcore.Field) error {
+func (k logLines) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	enc := zapcore.NewMapObjectEncoder()
 	for _, f := range fields {
 		f.AddTo(enc)
@@ -115,7 +115,7 @@ func TestSessionsAreToldInHexadecimal(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
 		var mu sync.Mutex
 		var lines []string
-		logged := func(cfg *framework.Config) { cfg.Logger = zap.New(kept{zapcore.NewNopCore(), &mu, &lines}) }
+		logged := func(cfg *framework.Config) { cfg.Logger = zap.New(logLines{zapcore.NewNopCore(), &mu, &lines}) }
 		c, other := kit.Connect(t, srv, logged), kit.Connect(t, srv, logged)
 		ids := []int64{c.SessionID(), other.SessionID()}
 		h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())

@@ -150,7 +150,7 @@ func (r *releaseResult) deleteNodes(departures []*pendingRelease) {
 		ended = append(ended, d.endContexts()...)
 	}
 	for _, d := range departures {
-		d.mark()
+		d.end()
 		leaves = d.deleting(leaves)
 	}
 	type source struct {

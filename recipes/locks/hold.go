@@ -199,6 +199,7 @@ func (h *Hold) Release() error {
 	return h.release()
 }
 
+// release takes the steps that release.go has in order.
 func (h *Hold) release() error {
 	_, _ = h.ownership.now() // a deadline may have passed unseen
 	// First, so that whoever has the lock next finds the contexts ended; and detached

@@ -64,8 +64,8 @@ func (wl *waitLog) begin(q *acquire.Queue, spare int) *wait {
 	return w
 }
 
-// stands notes where the wait stands.
-func (w *wait) stands(e *acquire.Event) {
+// note notes where the wait stands.
+func (w *wait) note(e *acquire.Event) {
 	w.log.mu.Lock()
 	defer w.log.mu.Unlock()
 	w.node, w.ahead, w.predecessor = e.Node, e.Ahead, e.Predecessor

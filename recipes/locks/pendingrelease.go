@@ -80,12 +80,12 @@ func (d *pendingRelease) reopen() {
 	d.hold.released.Store(false)
 }
 
-// mark says that the hold is over, also if its node stays.
-func (d *pendingRelease) mark() {
+// end says that the hold is over, also if its node stays.
+func (d *pendingRelease) end() {
 	o, h := d.hold.ownership, d.hold
 	for _, inner := range d.inner {
 		inner.hold.ownership.ungroup(o)
-		inner.mark()
+		inner.end()
 	}
 	defer h.trace().released()
 	o.mu.Lock()
@@ -118,7 +118,7 @@ func (d *pendingRelease) suspendContexts() (ended []*holdContext) {
 
 // done says that the transaction was applied.
 func (d *pendingRelease) done() {
-	d.mark()
+	d.end()
 	for _, leaf := range d.deleting(nil) {
 		o := leaf.hold.ownership
 		if leaf.becameLast {

@@ -11,6 +11,8 @@ import (
 	"github.com/paddock-zk/paddock/recipes/internal/znode"
 )
 
+// Whom readers and writers wait for is in znode/rule.go.
+
 // InterProcessReadWriteLock has two sides in one fair queue: readers together,
 // writers alone. A reader waits for every writer ahead of it, a writer for
 // everybody, so neither starves.

@@ -1,7 +1,7 @@
 // Package lease computes until when the servers cannot have ended a session. It also says
 // when to send which request to prove the session for longer. It has no clock, no
 // goroutine and no connection: its caller says what was sent and answered, and at what
-// time.
+// time. Package session counts the session as lost by it (state.go).
 //
 // # What is proved
 //

@@ -5,6 +5,9 @@
 // lock: make what is missing and list the queues in one round trip, judge, wait,
 // begin again. What differs is a policy: single for mutexes and the sides of a
 // read/write lock, semaphore for leases, multi for several locks at once.
+//
+// Goroutines of one client that want the same lock wait before that, in the local queue of
+// package locks (localqueue.go).
 package acquire
 
 import (
@@ -21,7 +24,8 @@ import (
 	"github.com/paddock-zk/paddock/recipes/internal/znode"
 )
 
-// Queue is where nodes of one kind wait in order, and whom each waits for.
+// Queue is where nodes of one kind wait in order, and whom each waits for. The rules are
+// in znode/rule.go, and position.go applies them.
 type Queue struct {
 	Core   session.Core
 	Lock   string       // the path of the lock, in full

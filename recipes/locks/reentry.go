@@ -2,6 +2,7 @@ package locks
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/session/nodename"
@@ -117,4 +118,25 @@ func (chain *holdChain) holds(key lockKey, kind znode.Kind) bool {
 	}
 	state, _ := h.ownership.now()
 	return state == Held || state == Uncertain
+}
+
+// reenter gives another hold to a caller that has the lock already. To all other callers
+// it returns neither hold nor error.
+func (m *InterProcessMutex) reenter(ctx context.Context) (*Hold, error) {
+	from := holdChainOf(ctx)
+	if same := from.find(m.key, func(h *Hold) bool { return h.ownership.nodeKind() == m.queue.Kind }); same != nil {
+		_, _ = same.ownership.now() // a deadline may have passed unseen
+		return newHold(ctx, same.ownership)
+	}
+	switch m.queue.Kind {
+	case znode.Read:
+		if write := from.find(m.key, nil); write != nil {
+			return m.downgrade(ctx, write.ownership)
+		}
+	case znode.Write:
+		if from.find(m.key, nil) != nil {
+			return nil, fmt.Errorf("%w: the read side is held, and a write side waits for it", ErrDeadlock)
+		}
+	}
+	return nil, nil
 }
