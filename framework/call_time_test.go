@@ -308,7 +308,7 @@ func committing(add func(*framework.Transaction, string, int32)) func(string, in
 
 // What no server could do anything with is refused by each call, and nothing is sent,
 // neither then nor later. TestValidatePath has all that is wrong with paths.
-func TestCallsWithBadArguments(t *testing.T) {
+func TestCalls_BadArguments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
 		c := kit.Connect(t, srv)

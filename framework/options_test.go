@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-func TestCreateOptionsThatDoNotGoTogether(t *testing.T) {
+func TestCreateOptions_ThatDoNotGoTogether(t *testing.T) {
 	for name, tc := range map[string]struct {
 		mode Mode
 		opts []CreateOption

@@ -14,7 +14,7 @@ import (
 )
 
 // Each read costs one round trip, and says the same of a node.
-func TestReads(t *testing.T) {
+func TestReads_RoundTrips(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(kit.Latency))
 		c := kit.Connect(t, srv)

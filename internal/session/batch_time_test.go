@@ -31,7 +31,7 @@ func creationBelow(parent string, size int) *transport.Call {
 }
 
 // Requests of one moment leave together, save those that are large.
-func TestCreateJointly(t *testing.T) {
+func TestCreateJointly_LeavesTogether(t *testing.T) {
 	for name, tc := range map[string]struct{ size, batches int }{
 		"small": {10, 1},
 		"large": {transport.MostJointSize, 0},
@@ -80,7 +80,7 @@ func TestCreateJointly(t *testing.T) {
 }
 
 // A function of the user's that panics takes no slot with it, and nothing was sent.
-func TestCreateJointlyWithAParentThatPanics(t *testing.T) {
+func TestCreateJointly_ParentPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(1e6))
 		s, c := opened(t, srv)

@@ -18,7 +18,7 @@ import (
 
 // A call that ends before its reply says whether the servers may have applied it, and
 // gives its slots back only when the reply has come.
-func TestAwaitThatEndsEarly(t *testing.T) {
+func TestAwait_EndsEarly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
 		s, c := opened(t, srv)
@@ -48,7 +48,7 @@ func TestAwaitThatEndsEarly(t *testing.T) {
 }
 
 // What servers would cut the connection for is not sent.
-func TestSendOfTooMuch(t *testing.T) {
+func TestSend_RefusesTooMuch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
 		s, c := opened(t, srv, func(cfg *Config) { cfg.Transport.MaxRequest, cfg.Transport.MaxReply = 4096, 200 })

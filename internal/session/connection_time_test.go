@@ -15,7 +15,7 @@ import (
 )
 
 // Each way to a connection ends when there will be none.
-func TestConnectionOfASession(t *testing.T) {
+func TestConn_OfASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
 		s, c := opened(t, srv)
@@ -75,7 +75,7 @@ func TestConnectionOfASession(t *testing.T) {
 }
 
 // Nobody waits for a connection that the servers refuse to these credentials.
-func TestConnectionWithRefusedCredentials(t *testing.T) {
+func TestConn_RefusedCredentials(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
 		s, _ := opened(t, srv, func(cfg *Config) {

@@ -14,7 +14,7 @@ import (
 )
 
 // Children that cannot be seen are not checked.
-func TestParentsLook(t *testing.T) {
+func TestParents_LookPassesOverWhatCannotBeSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := opened(t, zktest.Start(t, zktest.InMemory()))
 		created(t.Context(), t, s, "/a")

@@ -11,7 +11,7 @@ import (
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
-func TestErrorOfACode(t *testing.T) {
+func TestError_OfACode(t *testing.T) {
 	assert.NoError(t, Error(wire.CodeOK))
 	for code, want := range map[wire.Code]error{
 		wire.CodeNoNode: zk.ErrNoNode, wire.CodeNodeExists: zk.ErrNodeExists, wire.CodeBadVersion: zk.ErrBadVersion, wire.CodeNotEmpty: zk.ErrNotEmpty,
@@ -51,7 +51,7 @@ func TestLostError(t *testing.T) {
 }
 
 // A refusal that came after the loss does not say that nothing was applied.
-func TestUnsettledError(t *testing.T) {
+func TestUnsettledError_MatchesNoRefusal(t *testing.T) {
 	err := error(&UnsettledError{Why: "its session is over", Refused: zk.ErrNoNode})
 	assert.EqualError(t, err, "outcome unknown: its session is over: zk: node does not exist")
 	assert.ErrorIs(t, err, ErrOutcomeUnknown)

@@ -13,7 +13,7 @@ import (
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
-func TestFind(t *testing.T) {
+func TestFind_ComesBehindAWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
 		s, c := opened(t, srv)
@@ -33,7 +33,7 @@ func TestFind(t *testing.T) {
 
 // Where the list is too long the session's own nodes are asked for. A server that does not
 // know that is not asked again.
-func TestFindOwn(t *testing.T) {
+func TestFindOwn_InALongList(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fault zktest.Fault
 		asked int // in two searches

@@ -12,7 +12,7 @@ import (
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
-func TestStats(t *testing.T) {
+func TestSession_Stats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
 		s, c := opened(t, srv)

@@ -38,7 +38,7 @@ func TestPassing(t *testing.T) {
 }
 
 // What fails is tried again after pauses that double.
-func TestRetryUntilDone(t *testing.T) {
+func TestRetryUntilDone_Pauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := opened(t, zktest.Start(t, zktest.InMemory()))
 		began, tries := time.Now(), 0
@@ -68,7 +68,7 @@ func TestRetryUntilDone(t *testing.T) {
 }
 
 // Close ends what runs in the background, and waits for it.
-func TestGo(t *testing.T) {
+func TestGo_EndsWithTheSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := opened(t, zktest.Start(t, zktest.InMemory()))
 		var ended error
@@ -83,7 +83,7 @@ func TestGo(t *testing.T) {
 }
 
 // What may block for ever holds up Close for two seconds.
-func TestAside(t *testing.T) {
+func TestAside_HoldsUpCloseForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := opened(t, zktest.Start(t, zktest.InMemory()))
 		block := make(chan struct{})

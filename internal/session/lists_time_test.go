@@ -13,7 +13,7 @@ import (
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
-func TestNewLists(t *testing.T) {
+func TestNewLists_FitIntoRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := opened(t, zktest.Start(t, zktest.InMemory()), func(cfg *Config) { cfg.Transport.MaxRequest = 4096 })
 		paths := func(n, length int) (all []string) {
@@ -47,7 +47,7 @@ func TestNewLists(t *testing.T) {
 }
 
 // A node that is missing or hidden does not harm the others.
-func TestListed(t *testing.T) {
+func TestListed_OneIsMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
 		s, c := opened(t, srv)
@@ -68,7 +68,7 @@ func TestListed(t *testing.T) {
 }
 
 // What cannot be read together is asked for with a request each.
-func TestListsApart(t *testing.T) {
+func TestListed_Apart(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reply int
 		fault zktest.Fault

@@ -14,7 +14,7 @@ import (
 )
 
 // A barrier is a write that needs neither its node nor the right to read it.
-func TestBarrier(t *testing.T) {
+func TestBarrier_NeedsNoNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
 		s, c := opened(t, srv)
@@ -33,7 +33,7 @@ func TestBarrier(t *testing.T) {
 }
 
 // Servers from 3.9 on want the right to read for a Stat, or the one to administer.
-func TestStat(t *testing.T) {
+func TestStat_TakesTheRightToAdminister(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := opened(t, zktest.Start(t, zktest.InMemory(), zktest.Version("3.9")))
 		for path, perms := range map[string]int32{"/readable": 1, "/administered": 16} {
@@ -51,7 +51,7 @@ func TestStat(t *testing.T) {
 }
 
 // Data is shown at first and after each change, also over an outage.
-func TestObserve(t *testing.T) {
+func TestObserve_ShowsEachChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
 		s, _ := opened(t, srv)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -16,7 +15,7 @@ import (
 
 // Close is one for all who call it. What waits for the end of the session is done only if
 // the servers know of it.
-func TestClose(t *testing.T) {
+func TestSession_Close(t *testing.T) {
 	for name, tc := range map[string]struct {
 		cutOff bool
 		want   error
@@ -51,7 +50,7 @@ func TestClose(t *testing.T) {
 }
 
 // A listener that panics is reported to the others, and the session goes on.
-func TestReport(t *testing.T) {
+func TestSession_ReportsPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := opened(t, zktest.Start(t, zktest.InMemory()))
 		var told []error
@@ -68,15 +67,5 @@ func TestReport(t *testing.T) {
 		assert.Equal(t, "mine", panicked.Value)
 		assert.EqualError(t, panicked, "listener panicked: mine")
 		assert.Equal(t, errOther, told[1])
-	})
-}
-
-// What a session is granted may be less than what it asks for.
-func TestTimeoutAsGranted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory(), zktest.SessionTimeouts(time.Second, 4*time.Second))
-		s, c := opened(t, srv)
-		assert.Equal(t, 4*time.Second, s.Timeout())
-		assert.Equal(t, c.SessionID(), s.ID())
 	})
 }

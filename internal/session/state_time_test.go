@@ -16,7 +16,7 @@ import (
 )
 
 // The states follow each other as in Curator, and each is told once.
-func TestStates(t *testing.T) {
+func TestSession_States(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
 		s, _ := opened(t, srv)
@@ -51,9 +51,9 @@ type owner struct {
 
 func (o owner) NodeChanged(_ *TrackedNode, state TrackedState, reason error) { o.heard(state, reason) }
 
-// Whoever gives a session up, all return when its nodes have been told, and nothing that
-// lets others have them has happened before.
-func TestLose(t *testing.T) {
+// Several goroutines give a session up. All of them return when its nodes have been told,
+// and before that nothing has happened that lets others have the nodes.
+func TestSession_TellsNodesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
 		s, c := opened(t, srv)

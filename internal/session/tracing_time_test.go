@@ -35,7 +35,7 @@ func TestLockFields(t *testing.T) {
 }
 
 // A line says how an operation ended, and how long it took.
-func TestLogOfOperations(t *testing.T) {
+func TestTracing_LogsOperations(t *testing.T) {
 	began := time.Now()
 	errNo := errors.New("no")
 	for name, tc := range map[string]struct {
@@ -90,7 +90,7 @@ func (strange) End(context.Context, monitor.Operation, monitor.Result) { panic("
 func (strange) Event(context.Context, monitor.Event) { panic("in Event") }
 
 // An operation ends with the context of its caller, whatever a tracer returns.
-func TestStrangeTracers(t *testing.T) {
+func TestTracing_StrangeTracers(t *testing.T) {
 	type key struct{}
 	for name, tc := range map[string]struct {
 		begin func(ctx context.Context) context.Context

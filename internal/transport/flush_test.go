@@ -42,7 +42,7 @@ func TestStopped(t *testing.T) {
 
 // Few requests leave each by itself, more in transactions: deletions first, and lists
 // behind the creations that they are to show.
-func TestFlushCalls(t *testing.T) {
+func TestFlush_Calls(t *testing.T) {
 	makes := creationIn("/new", 0)
 	makes.makes, makes.Make = true, wire.MultiOp{Op: wire.OpCreateContainer, Request: &wire.CreateRequest{Path: "/new"}}
 	creations := func(n int) (all []*Joint) {
@@ -90,7 +90,7 @@ func TestFlushCalls(t *testing.T) {
 }
 
 // What a transaction has made is told to each creation as if it had been alone.
-func TestFlushAnswered(t *testing.T) {
+func TestFlush_Answered(t *testing.T) {
 	of := []*Joint{creationIn("/a", 0), creationIn("/b", 0), creationIn("/c", 0)}
 	of[1].makes = true // its parent is made before it
 	conn := &Conn{transport: new(Transport)}

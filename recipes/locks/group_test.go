@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestCommonToken(t *testing.T) {
+func TestGroup_CommonToken(t *testing.T) {
 	for want, tokens := range map[int64][]int64{7: {7}, 8: {8, 8, 8}, 0: {8, 8, 9}} {
 		var members []*Hold
 		for _, token := range tokens {
@@ -23,7 +23,7 @@ func TestCommonToken(t *testing.T) {
 }
 
 // The least certain member decides, and one that was given back early does not count.
-func TestWorst(t *testing.T) {
+func TestGroup_Worst(t *testing.T) {
 	errGone := errors.New("gone")
 	states := map[HoldState]func(h *Hold){
 		Held:      func(*Hold) {},
@@ -91,7 +91,7 @@ func TestReleaseResult(t *testing.T) {
 }
 
 // A group whose hold cannot be made gives its members back.
-func TestNewGroupThatFails(t *testing.T) {
+func TestGroup_ThatCannotBeMade(t *testing.T) {
 	var given []string
 	member := func(name string) *Hold {
 		h, _ := NewHold(t.Context(), func() error {

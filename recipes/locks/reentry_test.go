@@ -27,7 +27,7 @@ func heldUnder(ctx context.Context, t *testing.T, o *ownership) *Hold {
 	return h
 }
 
-func TestHoldChainFinds(t *testing.T) {
+func TestHoldChain_Finds(t *testing.T) {
 	a, b, none := lockKey{path: "/a"}, lockKey{path: "/b"}, lockKey{path: "/none"}
 	first := owned(a)
 	outer := heldUnder(t.Context(), t, first)
@@ -64,7 +64,7 @@ func TestHoldChainFinds(t *testing.T) {
 
 // The members of a MultiLock are found under its hold, and of the sides of one lock the
 // one that is asked for.
-func TestHoldChainFindsMembers(t *testing.T) {
+func TestHoldChain_FindsMembers(t *testing.T) {
 	key := lockKey{path: "/rw"}
 	side := func(kind znode.Kind) *Hold {
 		o := owned(key)

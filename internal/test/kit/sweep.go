@@ -15,10 +15,10 @@ import (
 // context of the caller.
 type Failure func(t testing.TB, srv *zktest.Server, c *framework.Client, cancel func()) zktest.Fault
 
-// Failures are all that can happen at a request: it is cut before or after it was
-// applied, its reply is cut short, it is refused with each code that a client can see,
-// or meanwhile the caller gives up, the client is closed, its session expires or an
-// operator deletes its nodes.
+// Failures are all that can happen at a request. It is cut before or after it was
+// applied, or its reply is cut short. The server refuses it with each code that a client
+// can see. Meanwhile the caller gives up, the client is closed, its session expires or
+// an operator deletes its nodes.
 func Failures() map[string]Failure {
 	all := map[string]Failure{
 		"cut before":        always(zktest.CutBefore()),

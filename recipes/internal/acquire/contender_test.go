@@ -13,7 +13,7 @@ import (
 )
 
 // A server may give a node nothing but the name that was asked for and a number.
-func TestContenderMade(t *testing.T) {
+func TestContender_Made(t *testing.T) {
 	const prefix = "_c_uuid-"
 	for name, tc := range map[string]struct {
 		path string
@@ -48,7 +48,7 @@ func TestContenderMade(t *testing.T) {
 }
 
 // What a list says about a request whose reply was lost.
-func TestContenderFind(t *testing.T) {
+func TestContender_Find(t *testing.T) {
 	const stranger = "_c_else-lock-0000000003"
 	former := "_c_old-lock-0000000002"
 	for name, tc := range map[string]struct {
