@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // The scheduler is told of a call unless a timer is due within tickAfter, so that
@@ -52,6 +53,6 @@ func TestMonitorTickIsNotDueBeforeTheFirstCall(t *testing.T) {
 		}()
 	}
 	for range 200_000 {
-		assert.Equal(t, tickUnset, newMonitorTick().state.Load())
+		require.Equal(t, tickUnset, newMonitorTick().state.Load())
 	}
 }
