@@ -60,7 +60,10 @@ type nodeWatch struct {
 // needs the right to read.
 func watchNode(ctx context.Context, c *transport.Conn, q *Queue, name string, fn func(session.Event)) (w nodeWatch, read *transport.Call, err error) {
 	read, set, err := session.WatchData(ctx, q.Core.Session(), c, session.Join(q.Path, name), fn)
-	return nodeWatch{queue: q, name: name, node: set}, read, err
+	if err != nil {
+		return nodeWatch{}, nil, err
+	}
+	return nodeWatch{queue: q, name: name, node: set}, read, nil
 }
 
 // await waits until the read has set the watch. The error is zk.ErrNoNode if the node is

@@ -2,6 +2,7 @@ package acquire_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -145,4 +146,47 @@ func TestMultiLockBehindANodeThatIsWritten(t *testing.T) {
 		require.NoError(t, <-got)
 		assert.Less(t, time.Since(began), time.Millisecond)
 	})
+}
+
+// A connection is lost while a MultiLock sets its watches. Each of them is set again, so
+// that it hears of each lock's release, and of the end of its client.
+func TestMultiLock_SetsItsWatchesAgain(t *testing.T) {
+	for name, end := range map[string]func(t *testing.T, c *framework.Client, waits *kit.Acquisition, holds []*locks.Hold){
+		"released one by one": func(t *testing.T, _ *framework.Client, waits *kit.Acquisition, holds []*locks.Hold) {
+			for _, h := range holds {
+				require.NoError(t, h.Release())
+				time.Sleep(time.Minute)
+			}
+			require.NoError(t, waits.Soon().Release())
+		},
+		"client closed": func(t *testing.T, c *framework.Client, waits *kit.Acquisition, _ []*locks.Hold) {
+			require.NoError(t, c.Close())
+			synctest.Wait()
+			_, err := waits.Result()
+			require.ErrorIs(t, err, framework.ErrClosed)
+		},
+	} {
+		for nth := range 3 {
+			for cut, fault := range map[string]zktest.Fault{"before": zktest.CutBefore(), "after": zktest.CutAfter()} {
+				t.Run(fmt.Sprintf("%s, %s request %d", name, cut, nth+1), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
+						c := kit.Connect(t, srv)
+						var members []locks.Lock
+						var holds []*locks.Hold
+						for _, p := range []string{"/l/a", "/l/b", "/l/c"} { // each held by another client
+							holds = append(holds, kit.Hold(t, kit.MutexAt(p)(kit.Connect(t, srv))))
+							members = append(members, kit.MutexAt(p)(c))
+						}
+						time.Sleep(time.Second)
+						lost := srv.On(zktest.Match{Session: c.SessionID(), Op: "getData", Nth: nth + 1}, fault)
+						waits := kit.Acquire(t, locks.NewInterProcessMultiLock(members...))
+						require.True(t, waits.Waits())
+						require.Equal(t, 1, lost.Fired())
+						end(t, c, waits, holds)
+					})
+				})
+			}
+		}
+	}
 }

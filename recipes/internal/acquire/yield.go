@@ -159,6 +159,13 @@ func (a *Multi) watchAhead(ctx context.Context, c *transport.Conn) (again bool, 
 		read *transport.Call
 	}
 	var set []setting
+	defer func() {
+		if err != nil { // which of them stand is not known
+			for _, m := range set {
+				m.watch.stop()
+			}
+		}
+	}()
 	for _, m := range a.members {
 		if m.waits() && m.watch.name == m.predecessor && !m.fired.Load() {
 			continue
@@ -176,12 +183,9 @@ func (a *Multi) watchAhead(ctx context.Context, c *transport.Conn) (again bool, 
 		}
 	}
 	for _, m := range set {
-		err := m.watch.await(ctx, c, m.read, a.wakes(m.fired))
-		if err != nil {
-			m.watch.stop()
-		}
-		switch {
+		switch err := m.watch.await(ctx, c, m.read, a.wakes(m.fired)); {
 		case errors.Is(err, zk.ErrNoNode):
+			m.watch.stop()
 			again = true
 		case err != nil:
 			return false, err
