@@ -75,9 +75,23 @@ func (a *actor) stand() {
 			result = classify(err)
 		}
 		a.w.tell(a.name, "leaves the election: %s", result)
-		if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, framework.ErrClosed) {
+		switch {
+		case err == nil, errors.Is(err, context.Canceled), errors.Is(err, framework.ErrClosed):
+		case errors.Is(err, framework.ErrTimeoutTooShort) && a.w.mayBeSlow():
+		default:
 			a.w.fail("election", "%s does not stand again: %v", a.name, err)
 		}
+	}
+}
+
+// mayBeSlow is whether faults can have made it take too long to renew a session lease,
+// for which a candidate waits for two session timeouts.
+func (w *world) mayBeSlow() bool {
+	select {
+	case <-w.calmed:
+		return w.now() <= w.rec.Healed+3*w.timeout
+	default:
+		return true
 	}
 }
 
