@@ -89,6 +89,7 @@ func forbidden(r rune) bool {
 //
 // Source: Curator's ZKPaths.makePath.
 func MakePath(parts ...string) string {
+	// Two valid parts need no more than session.Join, in internal/session/path.go.
 	var b strings.Builder
 	for _, part := range parts {
 		if part = strings.Trim(part, "/"); part != "" {

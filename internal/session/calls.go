@@ -8,6 +8,8 @@ import (
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
+// Requests go to the connection that AwaitConn waits for, in connection.go.
+
 // admit waits for slots in the window and refuses requests for which servers would cut
 // the connection. The last call gives the slots of all back.
 func (s *Session) admit(ctx context.Context, calls ...*transport.Call) error {

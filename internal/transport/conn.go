@@ -30,6 +30,9 @@ import (
 // our replies and the events on the way. Writing is done by one goroutine of
 // the connection, which puts everything that waits into one write.
 //
+// go-zookeeper pings through it, and connects again when it ends: see transport.go, and
+// hosts.go for the order of servers.
+//
 // mu is a leaf: nothing else is locked and nothing is called under it.
 type Conn struct {
 	transport *Transport

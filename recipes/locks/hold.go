@@ -196,7 +196,7 @@ func (h *Hold) Release() error {
 	if told, is := h.parent.(*holdTrace); is {
 		return told.release(h)
 	}
-	return h.release()
+	return h.release() // its steps are in release.go
 }
 
 // release takes the steps that release.go has in order.
