@@ -11,7 +11,7 @@ import (
 )
 
 // queue is a queue of a lock, with the options by which nodes in it are made and given
-// back.
+// back. Package acquire has the order in it (position.go).
 type queue struct {
 	acquire.Queue
 	client *framework.Client
