@@ -44,7 +44,7 @@ func (c *Client) begin(ctx context.Context, name, path string, write, sequential
 }
 
 // full puts chroot and namespace before a path.
-func (sc *base) full(path string, sequential bool) (string, error) {
+func (b *base) full(path string, sequential bool) (string, error) {
 	checked := path
 	if sequential {
 		checked += "0"
@@ -52,18 +52,18 @@ func (sc *base) full(path string, sequential bool) (string, error) {
 	if err := ValidatePath(checked); err != nil {
 		return "", err
 	}
-	if sc.namespace != "" {
-		if err := checkNamespace(sc.namespace[1:]); err != nil {
+	if b.namespace != "" {
+		if err := checkNamespace(b.namespace[1:]); err != nil {
 			return "", fmt.Errorf("namespace: %w", err)
 		}
 	}
 	switch {
-	case sc.prefix == "":
+	case b.prefix == "":
 		return path, nil
 	case path == "/":
-		return sc.prefix, nil
+		return b.prefix, nil
 	}
-	full := sc.prefix + path
+	full := b.prefix + path
 	if len(full) >= MaxPathLength {
 		return "", ValidatePath(full)
 	}
@@ -71,8 +71,8 @@ func (sc *base) full(path string, sequential bool) (string, error) {
 }
 
 // relative takes chroot and namespace off again.
-func (sc *base) relative(full string) string {
-	rest := strings.TrimPrefix(full, sc.prefix)
+func (b *base) relative(full string) string {
+	rest := strings.TrimPrefix(full, b.prefix)
 	if rest == "" {
 		return "/"
 	}

@@ -66,13 +66,13 @@ func Start(cfg Config) (*Client, error) {
 	return c, nil
 }
 
-func (sc *base) inNamespace(namespace string) *base {
-	in := *sc
+func (b *base) inNamespace(namespace string) *base {
+	in := *b
 	in.namespace = ""
 	if namespace != "" {
 		in.namespace = "/" + namespace
 	}
-	in.prefix = sc.plan.chroot + in.namespace
+	in.prefix = b.plan.chroot + in.namespace
 	return &in
 }
 

@@ -72,8 +72,8 @@ func (CompressedOption) set(o *setOptions)       { o.compressed = true }
 func (CompressedOption) get(o *getOptions)       { o.compressed = true }
 
 // compress is what stands on the servers for data.
-func (sc *base) compress(path string, data []byte) ([]byte, error) {
-	out, err := sc.plan.Compression.Compress(path, data)
+func (b *base) compress(path string, data []byte) ([]byte, error) {
+	out, err := b.plan.Compression.Compress(path, data)
 	if err != nil {
 		return nil, fmt.Errorf("compress: %w", foreign.Wrap(err))
 	}

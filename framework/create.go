@@ -154,17 +154,17 @@ func (cr *creation) accessList() []ACL {
 }
 
 // defaultACL is what the configuration gives a node: it knows paths without the chroot.
-func (sc *base) defaultACL(full string) []ACL { return sc.plan.ACL(full[len(sc.plan.chroot):]) }
+func (b *base) defaultACL(full string) []ACL { return b.plan.ACL(full[len(b.plan.chroot):]) }
 
 func (cr *creation) content(c *transport.Conn) []byte { return cr.dataOrDefault(c, cr.data) }
 
 // dataOrDefault is what nil data stands for.
-func (sc *base) dataOrDefault(c *transport.Conn, data []byte) []byte {
+func (b *base) dataOrDefault(c *transport.Conn, data []byte) []byte {
 	switch {
 	case data != nil:
 		return data
-	case sc.plan.DefaultData != nil:
-		return sc.plan.DefaultData
+	case b.plan.DefaultData != nil:
+		return b.plan.DefaultData
 	}
 	return localIP(c)
 }

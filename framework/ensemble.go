@@ -28,9 +28,9 @@ func (c *Client) Servers() []string {
 // now and whenever it changes.
 //
 // Source: Curator's EnsembleTracker.
-func (sc *base) followEnsemble() {
-	o := &op{base: sc, name: "follow the ensemble", path: configNode}
-	sc.session.Go(func(ctx context.Context) {
+func (b *base) followEnsemble() {
+	o := &op{base: b, name: "follow the ensemble", path: configNode}
+	b.session.Go(func(ctx context.Context) {
 		for ctx.Err() == nil {
 			var changed <-chan struct{}
 			err := session.RetryUntilDone(ctx, o.session, func(ctx context.Context) (err error) {

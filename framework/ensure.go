@@ -160,11 +160,11 @@ func (o *op) makeAll(ctx context.Context, c *transport.Conn, paths []string, par
 }
 
 // containers is whether parents are made as containers.
-func (sc *base) containers() bool { return !sc.plan.NoContainers && !sc.plain.noContainers.Load() }
+func (b *base) containers() bool { return !b.plan.NoContainers && !b.plain.noContainers.Load() }
 
 // makes is what makes a parent.
-func (sc *base) makes(path string, asContainer bool) wire.MultiOp {
-	req := &wire.CreateRequest{Path: path, Data: []byte{}, ACL: wireACL(sc.defaultACL(path))}
+func (b *base) makes(path string, asContainer bool) wire.MultiOp {
+	req := &wire.CreateRequest{Path: path, Data: []byte{}, ACL: wireACL(b.defaultACL(path))}
 	if !asContainer {
 		return wire.MultiOp{Op: wire.OpCreate, Request: req}
 	}

@@ -31,7 +31,7 @@ func who(ctx context.Context, inv *invocation) error {
 	})
 }
 
-// print writes a queue for people.
+// printQueue writes a queue for people.
 func printQueue(q *lockview.Queue, inv *invocation) error {
 	var b strings.Builder
 	title := string(q.Kind)

@@ -26,7 +26,7 @@ var shop = retry.ExponentialBackoff(10*time.Millisecond, 4).Named("shop").
 	WithBudget(retry.NewBudget(20, 0.1)).
 	WithClassifier(retry.As(judge))
 
-// status is an answer that is no success.
+// statusError is an answer that is no success.
 type statusError int
 
 func (e statusError) Error() string { return http.StatusText(int(e)) }

@@ -85,21 +85,21 @@ func (s *Session) Track(ctx context.Context, session int64, path string, owner N
 		s.mu.Unlock()
 		return node, nil
 	}
-	settled := make(chan struct{})
-	node.decided = settled
+	decided := make(chan struct{})
+	node.decided = decided
 	s.tracked.await(node)
 	s.wakeLocked()
 	s.mu.Unlock()
-	return s.awaitGrant(ctx, node, settled)
+	return s.awaitGrant(ctx, node, decided)
 }
 
 // awaitGrant waits until a tracked node is granted or lost.
-func (s *Session) awaitGrant(ctx context.Context, node *TrackedNode, settled <-chan struct{}) (*TrackedNode, error) {
+func (s *Session) awaitGrant(ctx context.Context, node *TrackedNode, decided <-chan struct{}) (*TrackedNode, error) {
 	enough := time.NewTimer(2 * s.Timeout())
 	defer enough.Stop()
 	var err error
 	select {
-	case <-settled:
+	case <-decided:
 	case <-ctx.Done():
 		err = s.contextEnd(ctx)
 	case <-enough.C:

@@ -17,8 +17,8 @@ type mutexAttempt struct {
 	trace *acquireTrace // as which the tracer knows it, nil for none
 }
 
-func (m *InterProcessMutex) newAttempt(tag nodename.Tag, told *acquireTrace, local *localQueue) *mutexAttempt {
-	a := &mutexAttempt{mutex: m, local: local, trace: told}
+func (m *InterProcessMutex) newAttempt(tag nodename.Tag, trace *acquireTrace, local *localQueue) *mutexAttempt {
+	a := &mutexAttempt{mutex: m, local: local, trace: trace}
 	a.Init(&m.queue.Queue, tag, a, a)
 	if local != nil {
 		a.NoteMulti()
@@ -36,8 +36,8 @@ func (a *mutexAttempt) result(err error) (*ownership, *acquire.Obstacle, error) 
 }
 
 // adopt goes on for another lock object, which makes the same node.
-func (a *mutexAttempt) adopt(m *InterProcessMutex, told *acquireTrace) {
-	a.mutex, a.owned, a.trace = m, nil, told
+func (a *mutexAttempt) adopt(m *InterProcessMutex, trace *acquireTrace) {
+	a.mutex, a.owned, a.trace = m, nil, trace
 	a.Adopt(&m.queue.Queue, a, a)
 }
 

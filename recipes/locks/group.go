@@ -143,13 +143,13 @@ func (r *releaseResult) err() error {
 }
 
 // deleteNodes deletes the nodes of holds, those of one session together, and waits for that.
-func (r *releaseResult) deleteNodes(departures []*pendingRelease) {
+func (r *releaseResult) deleteNodes(pending []*pendingRelease) {
 	var leaves []*pendingRelease
 	var ended []*holdContext
-	for _, d := range departures {
+	for _, d := range pending {
 		ended = append(ended, d.endContexts()...)
 	}
-	for _, d := range departures {
+	for _, d := range pending {
 		d.end()
 		leaves = d.deleting(leaves)
 	}

@@ -193,8 +193,8 @@ func (h *Hold) Release() error {
 	if !h.released.CompareAndSwap(false, true) {
 		return ErrReleased
 	}
-	if told, is := h.parent.(*holdTrace); is {
-		return told.release(h)
+	if trace, is := h.parent.(*holdTrace); is {
+		return trace.release(h)
 	}
 	return h.release() // its steps are in release.go
 }

@@ -22,7 +22,7 @@ type ownLock interface {
 	// holders is the queue of the nodes that have the lock. It has no Core if the lock
 	// cannot be used.
 	holders() *acquire.Queue
-	// begin does what needs no server before a MultiLock takes it as a member: it
+	// beginMember does what needs no server before a MultiLock takes it as a member: it
 	// refuses, or re-enters. joint is whether a MultiLock can take it in one step with
 	// others.
 	beginMember(ctx context.Context) (hold *Hold, joint bool, err error)

@@ -279,8 +279,8 @@ func (o *ownership) takeOutLocked(h *Hold) {
 	o.holds = slices.DeleteFunc(o.holds, func(other *Hold) bool { return other == h })
 }
 
-// removeHold takes a hold away. If it was the last one, leave gives the lock back. It returns
-// the result for Release.
+// removeHold takes a hold away. After the last one it gives the lock back. It returns the
+// result for Release.
 func (o *ownership) removeHold(h *Hold) error {
 	o.mu.Lock()
 	o.takeOutLocked(h)
@@ -400,7 +400,7 @@ func (o *ownership) isPinned() bool {
 	return o.state.isPinned()
 }
 
-// show returns the token. From then on no other ownership may have it, see keep. It
+// show returns the token. From then on no other ownership may have it, see pin. It
 // returns 0 once the ownership is over.
 func (o *ownership) show() int64 {
 	if o.pin() != nil {

@@ -12,7 +12,7 @@ type ownershipState struct {
 	err    error // of Lost and Released
 	pinned bool  // the node goes with the ownership, in whatever state: no other owner may have it
 	writes int32 // transactions on their way that rest on the node
-	// leaving is whether a transaction that deletes the node is on its way. Meanwhile the
+	// releasing is whether a transaction that deletes the node is on its way. Meanwhile the
 	// state is as before, since the servers may refuse the transaction.
 	releasing bool
 	missed    error // why the node was seen to be gone meanwhile
@@ -98,8 +98,8 @@ func (s *ownershipState) wrote(doubt bool) {
 // isPinned is whether the node goes with the ownership.
 func (s *ownershipState) isPinned() bool { return s.pinned || s.writes > 0 }
 
-// beginRelease says that a transaction begins which gives a hold back: with the last hold, it
-// deletes the node. It fails if the ownership is lost.
+// beginRelease says that a transaction begins which gives a hold back. With the last hold
+// it deletes the node. It fails if the ownership is lost.
 func (s *ownershipState) beginRelease(last bool) error {
 	if s.is == Lost {
 		return s.err
@@ -108,8 +108,8 @@ func (s *ownershipState) beginRelease(last bool) error {
 	return nil
 }
 
-// releaseRefused says that the transaction was refused. It returns the reason why the node was seen
-// to be gone meanwhile, which is a loss now.
+// releaseRefused says that the transaction was refused. It returns the reason why the node
+// was seen to be gone meanwhile, which is a loss now.
 func (s *ownershipState) releaseRefused() (missed error) {
 	missed = s.missed
 	s.releasing, s.missed = false, nil

@@ -3,7 +3,7 @@ package locks
 import "errors"
 
 // pendingRelease is a hold that is being given back: by a transaction of its owner, or
-// together with others. Until mark it can be undone.
+// together with others. Until end it can be undone.
 type pendingRelease struct {
 	hold       *Hold
 	inner      []*pendingRelease // of its members

@@ -216,20 +216,20 @@ type holdTrace struct {
 func (h *Hold) trace() *holdTrace {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	told, _ := h.parent.(*holdTrace)
-	return told
+	trace, _ := h.parent.(*holdTrace)
+	return trace
 }
 
 // hold tells the tracer that a hold begins, before the caller gets it. The hold's
 // contexts have the values of the tracer.
 func (t *tracing) hold(ctx context.Context, h *Hold, lock monitor.Lock) {
-	told := &holdTrace{tracing: t.Tracing, op: monitor.Operation{Kind: monitor.Hold, Began: time.Now(), Lock: h.lockOf(lock)}}
-	told.Context = t.begin(ctx, told.op)
+	trace := &holdTrace{tracing: t.Tracing, op: monitor.Operation{Kind: monitor.Hold, Began: time.Now(), Lock: h.lockOf(lock)}}
+	trace.Context = t.begin(ctx, trace.op)
 	h.mu.Lock()
-	h.parent = told
+	h.parent = trace
 	h.mu.Unlock()
 	if state, err := h.status(); state == Lost { // in the meantime, when it was not known
-		told.end(monitor.Lost, err, time.Now())
+		trace.end(monitor.Lost, err, time.Now())
 	}
 }
 
@@ -303,8 +303,8 @@ func (o *ownership) tellLost(holds []*Hold, err error) {
 			s.Tracing().Lost(o.lock(), at.Sub(o.since), err)
 		}
 		for _, h := range holds {
-			if told := h.trace(); told != nil {
-				told.end(monitor.Lost, err, at)
+			if trace := h.trace(); trace != nil {
+				trace.end(monitor.Lost, err, at)
 			}
 		}
 	})

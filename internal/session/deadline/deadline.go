@@ -31,8 +31,8 @@ type List struct {
 	first, last *Entry
 }
 
-// New is a list by a clock. It pokes whoever calls Expire when a limit was added.
-func New(now func() time.Time, poke func(due time.Time)) *List { return &List{now: now, wake: poke} }
+// New is a list by a clock. It wakes the goroutine that calls Expire when a limit was added.
+func New(now func() time.Time, wake func(due time.Time)) *List { return &List{now: now, wake: wake} }
 
 // Add tells a waiter when so long has passed, unless its entry is removed before.
 func (l *List) Add(e *Entry, w Waiter, limit time.Duration) {

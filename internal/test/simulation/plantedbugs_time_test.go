@@ -59,7 +59,7 @@ func stands(as naive) func(c *framework.Client) *naive {
 	return func(c *framework.Client) *naive { l := as; l.c = c; return &l }
 }
 
-// faults are what a plant needs to show, nil for what the seed draws.
+// faults are what the bug needs to show, nil for what the seed draws.
 func (p plantedBug) faults() (all []fault) {
 	for i := range time.Duration(12) {
 		if p.stale {

@@ -52,7 +52,7 @@ func (n *Node) Tag() nodename.Tag { return n.tag }
 // Digits is the number in the node's name, as text.
 func (n *Node) Digits() string { return znode.Digits(n.path, n.queue.Kind) }
 
-// Session is the client's session object. ID is the session that the node belongs to.
+// Session is the client's session object.
 func (n *Node) Session() *session.Session { return n.queue.Core.Session() }
 
 // SessionID is the number of the session that the node belongs to.

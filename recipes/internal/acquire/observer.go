@@ -36,8 +36,8 @@ const (
 // since every waiter pays for what is on the stack while an attempt waits.
 //
 //go:noinline
-func (a *Attempt) tellWait(q *Queue, node string, at int, ahead string) {
-	a.tell(Event{Kind: Wait, Queue: q, Node: node, Ahead: at, Predecessor: ahead})
+func (a *Attempt) tellWait(q *Queue, node string, ahead int, predecessor string) {
+	a.tell(Event{Kind: Wait, Queue: q, Node: node, Ahead: ahead, Predecessor: predecessor})
 }
 
 func (a *Attempt) tell(e Event) {

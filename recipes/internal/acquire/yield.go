@@ -21,7 +21,7 @@ import (
 // A MultiLock yields by the rules of package deadlock. This file gives that package a
 // view of the queues and of the owners of nodes, and carries out what it decides.
 
-// mostOwners is how many nodes of one queue it asks the servers about.
+// mostAsked is how many nodes of one queue it asks the servers about.
 const mostAsked = 8
 
 // yieldState is what a MultiLock knows about whether it is in the way of others.

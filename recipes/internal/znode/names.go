@@ -10,8 +10,8 @@ import (
 )
 
 // Kind is the kind of a node in a queue. The name of a node is a prefix that its owner
-// chose (package nodename), the kind and ten digits. The server chooses the digits, except for the read node
-// of a downgrade, which has the digits of its write node.
+// chose (package nodename), the kind and ten digits. The server chooses the digits, except
+// for the read node of a downgrade, which has the digits of its write node.
 //
 // Source: Curator's StandardLockInternalsDriver, InterProcessReadWriteLock,
 // InterProcessSemaphoreV2 and LeaderLatch. The names are a promise: a change takes Go
