@@ -21,6 +21,10 @@ import (
 // ErrTooLarge, ErrNotConnected, and ErrOutcomeUnknown if the reply was lost and
 // neither Protected nor Idempotent was given.
 //
+// A nil error means that the node is there, and that it is ephemeral or not as mode
+// says. An ephemeral node is one of this client's session. With Idempotent or OrSet, a
+// node of another session in its place is ErrNodeExists, and the text says whose it is.
+//
 // Source: Curator's CreateBuilder.
 func (c *Client) Create(ctx context.Context, path string, data []byte, mode Mode, opts ...CreateOption) (string, error) {
 	o, err := c.begin(ctx, "create", path, true, mode.sequential())
@@ -68,6 +72,8 @@ type creation struct {
 	protection string
 	madeIn     int64 // the session in which an attempt had no reply
 	maybeMade  bool  // an attempt had no reply
+
+	there *transport.Call // for OrSet: describes the node, right behind the request that makes it
 }
 
 // mostTurns bounds how often what an attempt needs can vanish again before it
@@ -125,6 +131,26 @@ func (cr *creation) pack(c *transport.Conn) error {
 
 // send sends the request itself.
 func (cr *creation) send(ctx context.Context, c *transport.Conn) (string, error) {
+	call := cr.request(c)
+	calls := []*transport.Call{call}
+	if cr.opts.orSet { // in the same round trip
+		cr.there = transport.NewCall(wire.OpExists, &wire.PathWatchRequest{Path: cr.target})
+		calls = append(calls, cr.there)
+	}
+	if err := cr.session.Send(ctx, c, calls...); err != nil {
+		return "", err
+	}
+	err := cr.session.Await(ctx, c, call, true)
+	if err != nil {
+		return "", err
+	}
+	var resp wire.CreateResponse // longer replies begin with it
+	err = call.Decode(&resp)
+	return resp.Path, err
+}
+
+// request is what makes the node.
+func (cr *creation) request(c *transport.Conn) *transport.Call {
 	req := wire.CreateRequest{Path: cr.target, Data: cr.content(c), ACL: wireACL(cr.accessList()), Flags: modeFlags[cr.mode]}
 	switch {
 	case cr.opts.hasTTL:
@@ -133,17 +159,11 @@ func (cr *creation) send(ctx context.Context, c *transport.Conn) (string, error)
 		if cr.mode.sequential() {
 			ttl.Flags = wire.FlagPersistentSequenceTTL
 		}
-		var resp wire.Create2Response
-		err := cr.session.Round(ctx, c, wire.OpCreateTTL, true, ttl, &resp)
-		return resp.Path, err
+		return transport.NewCall(wire.OpCreateTTL, ttl)
 	case cr.mode == Container:
-		var resp wire.Create2Response
-		err := cr.session.Round(ctx, c, wire.OpCreateContainer, true, &req, &resp)
-		return resp.Path, err
+		return transport.NewCall(wire.OpCreateContainer, &req)
 	}
-	var resp wire.CreateResponse
-	err := cr.session.Round(ctx, c, wire.OpCreate, true, &req, &resp)
-	return resp.Path, err
+	return transport.NewCall(wire.OpCreate, &req)
 }
 
 func (cr *creation) accessList() []ACL {
@@ -207,12 +227,29 @@ func (o *op) exists(ctx context.Context, c *transport.Conn, path string) (bool, 
 
 // setInstead is OrSet; again says that the node has vanished.
 func (cr *creation) setInstead(ctx context.Context, c *transport.Conn) (again bool, err error) {
+	var now wire.StatResponse
+	err = cr.session.Await(ctx, c, cr.there, false)
+	if err == nil {
+		err = cr.there.Decode(&now)
+	}
+	if err == nil {
+		err = cr.otherOwner(c, &now.Stat)
+	}
+	if err != nil && !errors.Is(err, ErrNoAuth) { // ZooKeeper 3.9 may refuse to describe it. The reply below does
+		return errors.Is(err, ErrNoNode), err
+	}
 	req := &wire.SetDataRequest{Path: cr.target, Data: cr.content(c), Version: AnyVersion}
-	err = cr.session.Round(ctx, c, wire.OpSetData, true, req, new(wire.StatResponse))
-	if errors.Is(err, ErrNoNode) {
-		return true, err
+	if err = cr.session.Round(ctx, c, wire.OpSetData, true, req, &now); err != nil {
+		return errors.Is(err, ErrNoNode), err
+	}
+	if err = cr.otherOwner(c, &now.Stat); err != nil { // it has taken the node's place since
+		err = fmt.Errorf("its data was set, but %w", err)
 	}
 	return false, err
+}
+
+func (cr *creation) otherOwner(c *transport.Conn, there *wire.Stat) error {
+	return otherOwner(modeFlags[cr.mode], c.SessionID(), there.EphemeralOwner)
 }
 
 // accept is Idempotent: a node that is as this Create would have made it.
@@ -224,14 +261,12 @@ func (cr *creation) accept(ctx context.Context, c *transport.Conn, exists error)
 		return fmt.Errorf("%w, and reading it: %w", exists, err)
 	case resp.Stat.Version != 0 || !bytes.Equal(resp.Data, cr.content(c)):
 		return exists
-	case cr.mode.ephemeral() && resp.Stat.EphemeralOwner != c.SessionID():
-		return exists
 	}
-	return nil
+	return cr.otherOwner(c, &resp.Stat)
 }
 
-// find looks for what an earlier attempt has made. A node of a session that is
-// over is not ours any more, and is deleted.
+// find looks for what an earlier attempt has made. A node of another owner, as of a
+// session that is over, is not what was asked for, and is deleted.
 func (cr *creation) find(ctx context.Context, c *transport.Conn) (string, error) {
 	names, err := session.Find(ctx, cr.session, c, cr.parent, cr.protection)
 	if errors.Is(err, ErrNoNode) {
@@ -239,20 +274,21 @@ func (cr *creation) find(ctx context.Context, c *transport.Conn) (string, error)
 	}
 	for _, name := range names {
 		path := session.Join(cr.parent, name)
-		if !cr.mode.ephemeral() {
-			return path, nil
-		}
 		var stat wire.Stat
 		stat, err = session.Stat(ctx, cr.session, c, path)
 		switch {
 		case errors.Is(err, ErrNoNode):
 			err = nil
+		case errors.Is(err, ErrNoAuth) && !cr.mode.ephemeral():
+			return path, nil // by its name
 		case err != nil:
-			return "", err
-		case stat.EphemeralOwner == c.SessionID():
+		case cr.otherOwner(c, &stat) == nil:
 			return path, nil
-		default:
-			cr.on(path).deleteLater()
+		default: // first, as the next node may have the same name
+			err = cr.deleteNow(ctx, c, path)
+		}
+		if err != nil {
+			return "", err
 		}
 	}
 	return "", err

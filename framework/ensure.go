@@ -14,10 +14,13 @@ import (
 
 // EnsurePath makes path and what is missing above it, as containers. It leaves
 // nodes that exist as they are, and needs no right on nodes above the lowest one
-// that exists. Servers that have no containers get persistent nodes.
+// that exists. Servers that have no containers get persistent nodes. A node that the
+// servers refuse to describe, as ZooKeeper 3.9 does without the right to read, counts
+// as there.
 //
-// Errors: ErrNoAuth, ErrNoChildrenForEphemerals, ErrInvalidACL, ErrNotConnected,
-// and ErrNoNode if others delete the path each time that EnsurePath makes it.
+// Errors: ErrNoAuth, ErrNoChildrenForEphemerals if path or a node above it is
+// ephemeral, with the session that has it, ErrInvalidACL, ErrNotConnected, and
+// ErrNoNode if others delete the path each time that EnsurePath makes it.
 //
 // Source: Curator's ZKPaths.mkdirs and EnsureContainers.
 func (c *Client) EnsurePath(ctx context.Context, path string) error {
@@ -48,7 +51,8 @@ func (o *op) ensureAll(ctx context.Context, c *transport.Conn, parents session.P
 		if err != nil || len(missing) == 0 {
 			return err
 		}
-		if err = o.makeAll(ctx, c, missing, parents); !errors.Is(err, ErrNoNode) {
+		raced, err := o.makeAll(ctx, c, missing, parents)
+		if !errors.Is(err, ErrNoNode) && (err != nil || !raced) {
 			return err
 		}
 	}
@@ -80,6 +84,9 @@ func (o *op) missing(ctx context.Context, c *transport.Conn, parents session.Par
 		if i < looks {
 			return parents.Look(parents.Of[i], call, err)
 		}
+		if err == nil {
+			err = canHaveChildren(nodes[i-looks], call)
+		}
 		asked[nodes[i-looks]] = err
 		return nil
 	})
@@ -95,6 +102,16 @@ func (o *op) missing(ctx context.Context, c *transport.Conn, parents session.Par
 		missing = append(missing, above...)
 	}
 	return missing, nil
+}
+
+// canHaveChildren looks at what the servers say of a node that is there.
+func canHaveChildren(path string, exists *transport.Call) error {
+	var there wire.StatResponse
+	err := exists.Decode(&there)
+	if owner := there.Stat.EphemeralOwner; err == nil && owner != 0 {
+		return fmt.Errorf("%w: %s is ephemeral, of session %#x", ErrNoChildrenForEphemerals, path, uint64(owner))
+	}
+	return err
 }
 
 // upwards are a path and its ancestors, up to the chroot.
@@ -132,8 +149,9 @@ func (o *op) missingOf(path string, asked map[string]error) (missing []string, e
 	return missing, nil
 }
 
-// makeAll makes nodes, of which each stands behind its parent, in one go.
-func (o *op) makeAll(ctx context.Context, c *transport.Conn, paths []string, parents session.Parents) error {
+// makeAll makes nodes, of which each stands behind its parent, in one go. raced says
+// that somebody else has made one of parents.Paths meanwhile, of whatever kind.
+func (o *op) makeAll(ctx context.Context, c *transport.Conn, paths []string, parents session.Parents) (raced bool, err error) {
 	asContainers := o.containers()
 	request := func(i int) *transport.Call {
 		if i >= len(paths) {
@@ -142,11 +160,12 @@ func (o *op) makeAll(ctx context.Context, c *transport.Conn, paths []string, par
 		parent := o.makes(paths[i], asContainers)
 		return transport.NewCall(parent.Op, parent.Request)
 	}
-	err := o.session.Each(ctx, c, true, len(paths)+len(parents.Of), request, func(i int, call *transport.Call, err error) error {
+	err = o.session.Each(ctx, c, true, len(paths)+len(parents.Of), request, func(i int, call *transport.Call, err error) error {
 		switch {
 		case i >= len(paths):
 			return parents.Look(parents.Of[i-len(paths)], call, err)
 		case errors.Is(err, ErrNodeExists):
+			raced = raced || slices.Contains(parents.Paths, paths[i])
 			return nil
 		}
 		return err
@@ -156,7 +175,7 @@ func (o *op) makeAll(ctx context.Context, c *transport.Conn, paths []string, par
 		o.plain.noContainers.Store(true)
 		return o.makeAll(ctx, c, paths, parents)
 	}
-	return err
+	return raced, err
 }
 
 // containers is whether parents are made as containers.

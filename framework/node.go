@@ -1,6 +1,8 @@
 package framework
 
 import (
+	"fmt"
+
 	"github.com/go-zookeeper/zk"
 
 	"github.com/paddock-zk/paddock/internal/wire"
@@ -41,6 +43,25 @@ var modeFlags = map[Mode]wire.Flags{
 	Ephemeral:            wire.FlagEphemeral,
 	EphemeralSequential:  wire.FlagEphemeralSequence,
 	Container:            wire.FlagContainer,
+}
+
+// otherOwner says whose a node is that stands where a session would make one with
+// flags, and is nil if it is as that would be. Containers and nodes with a time to live
+// look as persistent ones do.
+//
+// Source: ZooKeeper's DataNode, which shows clients no owner but a session.
+func otherOwner(flags wire.Flags, session, found int64) error {
+	ephemeral := flags == wire.FlagEphemeral || flags == wire.FlagEphemeralSequence
+	switch {
+	case ephemeral && found == session, !ephemeral && found == 0:
+		return nil
+	case found == 0:
+		return fmt.Errorf("%w: it is not ephemeral, and stays when this session ends: delete it first", ErrNodeExists)
+	case found == session:
+		return fmt.Errorf("%w: it is ephemeral, and goes with this session: delete it first", ErrNodeExists)
+	}
+	return fmt.Errorf("%w: it is an ephemeral node of session %#x, and goes with that one (this session is %#x): wait until it has gone, or delete it",
+		ErrNodeExists, uint64(found), uint64(session))
 }
 
 // wireACL is a list for a request. Nil would be malformed, so it becomes empty,

@@ -81,7 +81,15 @@ func TTL(d time.Duration) CreateOption {
 	return createOption(func(o *createOptions) { o.ttl, o.hasTTL = d, true })
 }
 
-// OrSet sets the data if the node exists, whatever its version and mode.
+// OrSet sets the data if the node exists, whatever its version.
+//
+// The node must have the owner that Create would have given it. In place of an
+// ephemeral node that is an ephemeral node of this client's session. In place of any
+// other it is a node that is not ephemeral. Otherwise the error is ErrNodeExists, and
+// its text says which session has the node and what to do. The data is then left alone.
+// It is set only if the node was replaced in between, or if ZooKeeper 3.9 refuses to
+// describe it; the text says so. The servers do not show whether a node is a container
+// or has a time to live, so OrSet takes each of these and persistent nodes for the same.
 func OrSet() CreateOption { return createOption(func(o *createOptions) { o.orSet = true }) }
 
 // Guaranteed goes on in the background if the call itself fails in a way that
@@ -102,10 +110,11 @@ type IdempotentOption struct{}
 // Idempotent settles a lost reply by reading back. The call succeeds if the
 // nodes are as intended:
 //
-//   - for Create, a node with this data that was never changed;
+//   - for Create, a node with this data that was never changed, with the owner that
+//     OrSet describes;
 //   - for Set, a node with this data at the version after the given one;
 //   - for Delete, an absent node;
-//   - for Commit, all of its operations.
+//   - for Commit, all of its operations, with nodes that it creates as for Create.
 //
 // It needs exact versions: with AnyVersion a repeated write may overwrite the
 // write of another client. Under a lock, Commit does not take the work of

@@ -150,7 +150,7 @@ func (p *pendingOp) wasDone(ctx context.Context, o *op, c *transport.Conn, call 
 	switch req := p.Request.(type) {
 	case *wire.CreateRequest:
 		result.Path = o.relative(p.path)
-		ours := req.Flags&wire.FlagEphemeral == 0 || now.Stat.EphemeralOwner == c.SessionID()
+		ours := otherOwner(req.Flags, c.SessionID(), now.Stat.EphemeralOwner) == nil
 		return !absent && ours && now.Stat.Version == 0 && bytes.Equal(now.Data, o.dataOrDefault(c, req.Data)), nil
 	case *wire.SetDataRequest:
 		result.Stat = stat(&now.Stat)

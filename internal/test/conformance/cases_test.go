@@ -16,6 +16,7 @@ var cases = []struct {
 	{"create/reply-lost", createReplyLost},
 	{"create/idempotent", createIdempotent},
 	{"create/or-set", createOrSet},
+	{"create/equal-nodes-of-others", equalNodesOfOthers},
 	{"create/access-lists", createAccessLists},
 	{"create/default-data", createDefaultData},
 	{"ensure-path", ensurePath},
