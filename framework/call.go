@@ -21,10 +21,12 @@ type op struct {
 	path       string // in full
 	write      bool
 	idempotent bool // may be repeated although it may have taken effect
+
+	absentIsFine bool // that the node does not exist is a success
 }
 
-// features is what the servers were found not to have.
-type features struct{ noContainers atomic.Bool }
+// learned is what the servers' answers have shown.
+type learned struct{ noContainers, chrootThere atomic.Bool }
 
 // begin checks what every call is given. sequential is whether digits will be
 // put behind the path, which may then end in a slash.
@@ -102,12 +104,49 @@ func (o *op) repeat(ctx context.Context, attempt func(ctx context.Context) error
 	}
 	return o.fail(plainly(retry.Do(ctx, o.plan.Retry, func(limited context.Context) error {
 		err := attempt(limited)
+		if errors.Is(err, ErrNoNode) {
+			err = o.absent(limited, err)
+		}
 		if limited.Err() != nil && ctx.Err() == nil && ended(err) {
 			return late(err)
 		}
 		return err
 	}, opts...)))
 }
+
+// absent is what it means that a node does not exist. A chroot that is missing is a
+// mistake, so it is told. It is asked for until it has been there once, so that later
+// answers cost no round trip more.
+func (o *op) absent(ctx context.Context, err error) error {
+	chroot := o.plan.chroot
+	looksFor := o.absentIsFine && o.path == chroot
+	if chroot != "" && !looksFor && !o.learned.chrootThere.Load() && !errors.As(err, new(*chrootError)) {
+		reading := o.on(chroot)
+		reading.write = false
+		switch looked := reading.round(ctx, wire.OpExists, &wire.PathWatchRequest{Path: chroot}, new(wire.StatResponse)); {
+		case errors.Is(looked, ErrNoNode):
+			return &chrootError{chroot, err}
+		case looked == nil, errors.Is(looked, ErrNoAuth):
+			o.learned.chrootThere.Store(true)
+		}
+	}
+	if o.absentIsFine {
+		return nil
+	}
+	return err
+}
+
+// chrootError says that the chroot does not exist.
+type chrootError struct {
+	chroot string
+	err    error
+}
+
+// Error implements error.
+func (e *chrootError) Error() string { return "chroot " + e.chroot + ": " + e.err.Error() }
+
+// Unwrap gives the answer to the request.
+func (e *chrootError) Unwrap() error { return e.err }
 
 // late is how an attempt ended whose own time was up. The caller's context goes
 // on, so the error must not match its end.

@@ -361,3 +361,48 @@ func TestCalls_BadArguments(t *testing.T) {
 		}
 	})
 }
+
+// Each call below a chroot that does not exist says so, and asks for the chroot until it
+// is there.
+func TestMissingChrootIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		admin := kit.Connect(t, srv)
+		for _, namespace := range []string{"", "space"} {
+			c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.ConnectString, cfg.Namespace = cfg.ConnectString+"/app", namespace })
+			for name, call := range callsOn {
+				err := call("/a", framework.AnyVersion)(t.Context(), c)
+				if name == "sync" { // which needs no node
+					require.NoError(t, err)
+					continue
+				}
+				require.ErrorIs(t, err, framework.ErrNoNode, name)
+				require.ErrorContains(t, err, "chroot /app: ", name)
+				assert.Equal(t, 1, strings.Count(err.Error(), "chroot"), err)
+				var op *framework.OpError
+				require.ErrorAs(t, err, &op, name)
+			}
+			tx := c.Transaction()
+			tx.Check("/a", 0)
+			_, err := tx.Commit(t.Context())
+			var refused *framework.TransactionError
+			require.ErrorAs(t, err, &refused)
+			assert.Empty(t, srv.Watches(), "of a call that failed")
+		}
+		c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.ConnectString += "/app" })
+		there, _, err := c.Exists(t.Context(), "/")
+		require.NoError(t, err, "whether the chroot exists may be asked")
+		assert.False(t, there)
+		require.NoError(t, c.Delete(t.Context(), "/", framework.AnyVersion, framework.IfExists()))
+		_, _, err = c.Get(t.Context(), "/")
+		require.EqualError(t, err, "get /app: chroot /app: zk: node does not exist")
+
+		require.NoError(t, admin.EnsurePath(t.Context(), "/app"))
+		before := srv.Requests()["exists"]
+		for range 3 {
+			_, _, err = c.Get(t.Context(), "/a")
+			require.EqualError(t, err, "get /app/a: zk: node does not exist")
+		}
+		assert.Equal(t, before+1, srv.Requests()["exists"], "once it has been there, no more")
+	})
+}

@@ -26,7 +26,7 @@ type base struct {
 	// prefix is chroot and namespace: what stands before every path on the server.
 	prefix    string
 	namespace string // with a leading slash, or ""
-	plain     *features
+	learned   *learned
 }
 
 // Connect is Start and BlockUntilConnected. If ctx ends first, or a server refuses
@@ -58,7 +58,7 @@ func Start(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, &ConfigError{Field: "ConnectString", Err: err}
 	}
-	c := &Client{base: &base{plan: p, session: s, plain: new(features)}, owner: true}
+	c := &Client{base: &base{plan: p, session: s, learned: new(learned)}, owner: true}
 	c.base = c.inNamespace(p.Namespace)
 	if p.FollowEnsemble {
 		c.followEnsemble()

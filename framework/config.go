@@ -28,7 +28,8 @@ type Config struct {
 	// ConnectString lists host:port pairs, separated by commas, and may end in a
 	// chroot: "zk1:2181,zk2:2181/app". The port defaults to 2181. Write an IPv6
 	// address in brackets. The client looks names up again in each cycle of
-	// servers, and tries each address of a name. Required.
+	// servers, and tries each address of a name. The client does not make the chroot:
+	// while it is missing, calls return ErrNoNode with its path. Required.
 	ConnectString string
 
 	// SessionTimeout is requested from the servers, which clamp it; see

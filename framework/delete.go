@@ -13,7 +13,8 @@ import (
 // Delete removes a node if its version is as given.
 //
 // Errors: ErrNoNode, ErrNotEmpty, ErrBadVersion, ErrNoAuth (on the parent),
-// ErrNotConnected, and ErrOutcomeUnknown unless Idempotent or IfExists is given.
+// ErrNotConnected, and ErrOutcomeUnknown unless Idempotent or IfExists is given. With
+// these, ErrNoNode means that the chroot does not exist.
 //
 // Source: Curator's DeleteBuilder.
 func (c *Client) Delete(ctx context.Context, path string, version int32, opts ...DeleteOption) error {
@@ -34,8 +35,8 @@ func (c *Client) Delete(ctx context.Context, path string, version int32, opts ..
 	case o.path == "/":
 		return o.fail(fmt.Errorf("%w: the root cannot be deleted", ErrInvalidPath))
 	}
-	absentIsFine := options.ifExists || options.idempotent
-	o.idempotent = absentIsFine
+	o.absentIsFine = options.ifExists || options.idempotent
+	o.idempotent = o.absentIsFine
 	var before ambiguity
 	err = o.do(ctx, func(ctx context.Context) error {
 		c, err := o.conn(ctx)
@@ -46,9 +47,6 @@ func (c *Client) Delete(ctx context.Context, path string, version int32, opts ..
 			err = o.deleteTree(ctx, c, version)
 		} else {
 			err = o.deleteOne(ctx, c, version)
-		}
-		if absentIsFine && errors.Is(err, ErrNoNode) {
-			return nil
 		}
 		return before.note(err)
 	})

@@ -141,7 +141,7 @@ func (o *op) missingOf(path string, asked map[string]error) (missing []string, e
 		case !errors.Is(err, ErrNoNode):
 			return nil, err
 		case p == o.plan.chroot:
-			return nil, fmt.Errorf("chroot %s: %w", p, ErrNoNode)
+			return nil, &chrootError{p, ErrNoNode}
 		}
 		asked[p] = nil
 		missing = append(missing, p)
@@ -172,14 +172,14 @@ func (o *op) makeAll(ctx context.Context, c *transport.Conn, paths []string, par
 	})
 	var refused *session.CodeError
 	if asContainers && errors.As(err, &refused) && refused.Code == wire.CodeUnimplemented {
-		o.plain.noContainers.Store(true)
+		o.learned.noContainers.Store(true)
 		return o.makeAll(ctx, c, paths, parents)
 	}
 	return raced, err
 }
 
 // containers is whether parents are made as containers.
-func (b *base) containers() bool { return !b.plan.NoContainers && !b.plain.noContainers.Load() }
+func (b *base) containers() bool { return !b.plan.NoContainers && !b.learned.noContainers.Load() }
 
 // makes is what makes a parent.
 func (b *base) makes(path string, asContainer bool) wire.MultiOp {

@@ -2,7 +2,6 @@ package framework
 
 import (
 	"context"
-	"errors"
 
 	"github.com/paddock-zk/paddock/internal/wire"
 )
@@ -43,7 +42,8 @@ func (c *Client) beginGet(ctx context.Context, name, path string, opts []GetOpti
 // is absent. From ZooKeeper 3.9 on it needs the right to read a node that is
 // there; before, no right is needed.
 //
-// Errors: ErrNoAuth (the node exists), ErrNotConnected.
+// Errors: ErrNoAuth (the node exists), ErrNotConnected, and ErrNoNode if the chroot
+// does not exist.
 func (c *Client) Exists(ctx context.Context, path string) (bool, *Stat, error) {
 	o, err := c.begin(ctx, "exists", path, false, false)
 	if err != nil {
@@ -51,12 +51,10 @@ func (c *Client) Exists(ctx context.Context, path string) (bool, *Stat, error) {
 	}
 	var resp wire.StatResponse
 	there := false
+	o.absentIsFine = true
 	err = o.do(ctx, func(ctx context.Context) error {
 		err := o.round(ctx, wire.OpExists, &wire.PathWatchRequest{Path: o.path}, &resp)
 		there = err == nil
-		if errors.Is(err, ErrNoNode) {
-			return nil
-		}
 		return err
 	})
 	if err != nil || !there {

@@ -139,11 +139,14 @@ func (c *Client) readW(ctx context.Context, name, path string, set setWatch, res
 }
 
 func (o *op) readW(ctx context.Context, set setWatch, resp wire.Record) (w *Watch, there bool, err error) {
+	o.absentIsFine = o.name == existsW
 	err = o.do(ctx, func(ctx context.Context) error {
+		w.Stop() // of a former attempt
 		w, there, err = o.attemptW(ctx, set, resp)
 		return err
 	})
 	if err != nil {
+		w.Stop()
 		return nil, false, err
 	}
 	return w, there, nil
@@ -162,8 +165,8 @@ func (o *op) attemptW(ctx context.Context, set setWatch, resp wire.Record) (*Wat
 	}
 	w.inner = inner
 	err = o.session.Await(ctx, c, call, false)
-	if errors.Is(err, ErrNoNode) && o.name == existsW {
-		return w, false, nil
+	if errors.Is(err, ErrNoNode) && o.absentIsFine {
+		return w, false, err
 	}
 	if err == nil {
 		err = call.Decode(resp)

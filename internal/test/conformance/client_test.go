@@ -147,8 +147,18 @@ func clientChroot(e *env) {
 func clientMissingChroot(e *env) {
 	c := e.client(func(cfg *framework.Config) { cfg.ConnectString += "/nowhere" })
 	_, err := c.Create(e.soon(), "/a/b", nil, framework.Persistent, framework.Parents())
-	require.ErrorIs(e, err, framework.ErrNoNode)
-	assert.ErrorContains(e, err, "chroot "+e.chroot+"/nowhere")
+	errs := []error{err, c.Delete(e.soon(), "/a", 0, framework.IfExists())}
+	_, _, err = c.Get(e.soon(), "/a")
+	errs = append(errs, err)
+	_, _, _, err = c.ExistsW(e.soon(), "/a")
+	errs = append(errs, err)
+	tx := c.Transaction()
+	tx.Create("/a", nil, framework.Persistent)
+	_, err = tx.Commit(e.soon())
+	for _, err := range append(errs, err) {
+		require.ErrorIs(e, err, framework.ErrNoNode)
+		assert.ErrorContains(e, err, ": chroot "+e.chroot+"/nowhere: ")
+	}
 	assert.Empty(e, e.children(""), "it is not ours to make")
 }
 
