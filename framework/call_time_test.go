@@ -164,7 +164,7 @@ func TestCallsGoOnAtOnceWhenConnected(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
 		require.NoError(t, srv.Stop())
 		c, err := framework.Start(kit.Config(srv, func(cfg *framework.Config) {
-			cfg.ConnectTimeout, cfg.Retry = time.Hour, retry.NTimes(1, time.Hour)
+			cfg.SessionTimeout, cfg.ConnectTimeout, cfg.Retry = time.Hour, time.Hour, retry.NTimes(1, time.Hour)
 		}))
 		require.NoError(t, err)
 		defer func() { _ = c.Close() }()

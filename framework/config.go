@@ -41,7 +41,7 @@ type Config struct {
 
 	// ConnectTimeout bounds three things: dialing and handshake with one address of
 	// a server, the look-up of one name, and how long one attempt of a call waits
-	// for a connection. Defaults to a third of SessionTimeout.
+	// for a connection. It must be SessionTimeout at most. Defaults to a third of it.
 	ConnectTimeout time.Duration
 
 	// CloseTimeout bounds how long Close tries to tell the servers. Defaults to
@@ -50,7 +50,7 @@ type Config struct {
 
 	// LostAfter makes LOST come when SUSPENDED has lasted for so long. It can only
 	// make LOST earlier: by default LOST comes just before the servers can end the
-	// session. When LostAfter is over, the client gives up the session, with its
+	// session. It must be SessionTimeout at most. When LostAfter is over, the client gives up the session, with its
 	// holds and ephemeral nodes, even if it was about to connect again.
 	LostAfter time.Duration
 
@@ -241,13 +241,13 @@ func (cfg Config) withDefaults() (*plan, error) {
 	}{
 		{"ConnectString", p.fillServers},
 		{"SessionTimeout", p.fillSessionTimeout},
-		{"ConnectTimeout", func() error { return fillTimeout(&p.ConnectTimeout, max(p.SessionTimeout/3, time.Millisecond)) }},
+		{"ConnectTimeout", func() error { return p.fillPart(&p.ConnectTimeout, max(p.SessionTimeout/3, time.Millisecond)) }},
 		{"CloseTimeout", func() error { return fillTimeout(&p.CloseTimeout, defaultCloseTimeout) }},
-		{"LostAfter", func() error { return fillTimeout(&p.LostAfter, 0) }},
+		{"LostAfter", func() error { return p.fillPart(&p.LostAfter, 0) }},
 		{"Namespace", func() error { return checkNamespace(p.Namespace) }},
 		{"Auth", p.checkAuth},
 		{"SessionLease", p.checkLease},
-		{"ServerTick", p.checkTick},
+		{"ServerTick", func() error { return p.fillPart(&p.ServerTick, 0) }},
 		{"MaxReply", func() error { return fillSize(&p.MaxReply, defaultMaxReply) }},
 		{"MaxRequest", func() error { return fillSize(&p.MaxRequest, defaultMaxRequest) }},
 	}
@@ -309,11 +309,31 @@ func fillTimeout(d *time.Duration, preset time.Duration) error {
 	case *d < 0:
 		return fmt.Errorf("is %v: it must not be negative", *d)
 	case *d < time.Millisecond:
-		return fmt.Errorf("is %v: it must be a millisecond at least (a number alone counts nanoseconds: write %d*time.Second)", *d, *d)
+		return fmt.Errorf("is %v: it must be a millisecond at least (a number alone counts nanoseconds: write %s)", *d, withUnit(*d))
 	case *d > most:
 		return fmt.Errorf("is %v: it must be %v at most", *d, most)
 	}
 	return nil
+}
+
+// fillPart is fillTimeout for a part of the session timeout.
+func (p *plan) fillPart(d *time.Duration, preset time.Duration) error {
+	if *d > p.SessionTimeout {
+		return fmt.Errorf("is %v: it must be SessionTimeout at most, which is %v", *d, p.SessionTimeout)
+	}
+	return fillTimeout(d, preset)
+}
+
+// withUnit is what a number without a unit was meant to be: seconds, or milliseconds
+// as in Curator's settings.
+func withUnit(n time.Duration) string {
+	switch {
+	case n < 1000:
+		return fmt.Sprintf("%d*time.Second", n)
+	case n%1000 == 0:
+		return fmt.Sprintf("%d*time.Second", n/1000)
+	}
+	return fmt.Sprintf("%d*time.Millisecond", n)
 }
 
 func fillSize(n *int, preset int) error {
@@ -350,13 +370,6 @@ func (p *plan) checkLease() error {
 		return errors.New("is none of LeaseByQuorum, LeaseByServer")
 	}
 	return nil
-}
-
-func (p *plan) checkTick() error {
-	if p.ServerTick > p.SessionTimeout {
-		return fmt.Errorf("is %v: it must be SessionTimeout at most, which is %v", p.ServerTick, p.SessionTimeout)
-	}
-	return fillTimeout(&p.ServerTick, 0)
 }
 
 var rules = map[SessionLease]lease.Rule{LeaseByQuorum: lease.ByQuorum, LeaseByServer: lease.ByServer}

@@ -25,10 +25,17 @@ func TestConfigNamesTheFieldThatIsWrong(t *testing.T) {
 		{"SessionTimeout", func(c *Config) { c.SessionTimeout = -time.Second }, "must not be negative"},
 		{"SessionTimeout", func(c *Config) { c.SessionTimeout = time.Microsecond }, "a millisecond at least"},
 		{"SessionTimeout", func(c *Config) { c.SessionTimeout = 15 }, "write 15*time.Second"},
+		{"SessionTimeout", func(c *Config) { c.SessionTimeout = 999 }, "write 999*time.Second"},
+		{"SessionTimeout", func(c *Config) { c.SessionTimeout = 15000 }, "write 15*time.Second"},
+		{"SessionTimeout", func(c *Config) { c.SessionTimeout = 1500 }, "write 1500*time.Millisecond"},
+		{"CloseTimeout", func(c *Config) { c.CloseTimeout = 60000 }, "write 60*time.Second"},
 		{"SessionTimeout", func(c *Config) { c.SessionTimeout = time.Second - 1 }, "1s at least"},
 		{"ConnectString", func(c *Config) { c.ConnectString = "zk://user:secret@a:1" }, "ConnectString has a scheme: it is host:port pairs alone, as in zk1:2181,zk2:2181/app"},
 		{"SessionTimeout", func(c *Config) { c.SessionTimeout = math.MaxInt64 }, "at most"},
 		{"ConnectTimeout", func(c *Config) { c.ConnectTimeout = -1 }, "must not be negative"},
+		{"ConnectTimeout", func(c *Config) { c.ConnectTimeout = 20 * time.Second }, "is 20s: it must be SessionTimeout at most, which is 15s"},
+		{"LostAfter", func(c *Config) { c.LostAfter = -1 }, "must not be negative"},
+		{"LostAfter", func(c *Config) { c.LostAfter = 15*time.Second + 1 }, "SessionTimeout at most"},
 		{"CloseTimeout", func(c *Config) { c.CloseTimeout = 1000 * time.Hour }, "at most"},
 		{"Namespace", func(c *Config) { c.Namespace = "/a" }, "empty element"},
 		{"Namespace", func(c *Config) { c.Namespace = "a/" }, "ends with a slash"},
@@ -66,7 +73,7 @@ func TestConfigDefaults(t *testing.T) {
 	assert.NotNil(t, p.Logger)
 	assert.Equal(t, []ACL{{Perms: 31, Scheme: "world", ID: "anyone"}}, p.ACL("/"))
 
-	p, err = Config{ConnectString: "a:1,b:1", Retry: retry.None(), SessionTimeout: time.Second, ServerTick: time.Second, SessionLease: LeaseByServer}.withDefaults()
+	p, err = Config{ConnectString: "a:1,b:1", Retry: retry.None(), SessionTimeout: time.Second, ServerTick: time.Second, LostAfter: time.Second, SessionLease: LeaseByServer}.withDefaults()
 	require.NoError(t, err)
 	assert.Equal(t, lease.ByServer, p.session().Lease, "asked for")
 	assert.Equal(t, time.Second, p.session().ServerTick)

@@ -283,7 +283,7 @@ func (h *health) session(ctx context.Context, cfg framework.Config, client *fram
 		ask time.Duration
 	}{{&h.Session.Least, time.Second}, {&h.Session.Most, time.Hour}} {
 		other := cfg
-		other.SessionTimeout, other.ConnectTimeout = bound.ask, mostForOne
+		other.SessionTimeout, other.ConnectTimeout = bound.ask, min(bound.ask, mostForOne)
 		if c, err := framework.Connect(ctx, other); err == nil {
 			*bound.to = seconds(c.SessionTimeout())
 			_ = c.Close()
