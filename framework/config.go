@@ -27,7 +27,8 @@ import (
 type Config struct {
 	// ConnectString lists host:port pairs, separated by commas, and may end in a
 	// chroot: "zk1:2181,zk2:2181/app". The port defaults to 2181. Write an IPv6
-	// address in brackets. The client looks names up again in each cycle of
+	// address in brackets. Empty elements are left out, and a server that is named
+	// twice counts once. The client looks names up again in each cycle of
 	// servers, and tries each address of a name. The client does not make the chroot:
 	// while it is missing, calls return ErrNoNode with its path. Required.
 	ConnectString string

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -13,6 +14,10 @@ const defaultPort = "2181"
 
 // parseConnectString splits a connection string into host:port pairs and the
 // chroot, which is "" if there is none.
+//
+// Source: ZooKeeper's ConnectStringParser, which leaves out empty elements and the
+// spaces around them. Differs: a server that is named twice counts once, and a chroot
+// that ends in a space is refused.
 func parseConnectString(s string) (servers []string, chroot string, err error) {
 	if strings.TrimSpace(s) == "" {
 		return nil, "", errors.New("is empty: it lists host:port pairs, separated by commas, and may end in a chroot")
@@ -28,19 +33,32 @@ func parseConnectString(s string) (servers []string, chroot string, err error) {
 		// Not shown: it may be a password.
 		return nil, "", errors.New("has an @ among its servers: credentials belong in Auth")
 	}
+	if strings.Contains(hosts, ";") {
+		return nil, "", errors.New("has a semicolon: servers are separated by commas, as in zk1:2181,zk2:2181")
+	}
 	for _, entry := range strings.Split(hosts, ",") {
-		server, err := parseServer(strings.TrimSpace(entry))
+		if entry = strings.TrimSpace(entry); entry == "" {
+			continue
+		}
+		server, err := parseServer(entry)
 		if err != nil {
 			return nil, "", fmt.Errorf("server %q: %w", entry, err)
 		}
-		servers = append(servers, server)
+		if !slices.Contains(servers, server) {
+			servers = append(servers, server)
+		}
 	}
 	switch {
+	case len(servers) == 0:
+		return nil, "", errors.New("has no server: it lists host:port pairs, separated by commas, and may end in a chroot")
 	case chroot == "/":
 		chroot = ""
 	case chroot != "":
 		if err := ValidatePath(chroot); err != nil {
 			return nil, "", fmt.Errorf("chroot: %w", err)
+		}
+		if strings.TrimSpace(chroot) != chroot {
+			return nil, "", fmt.Errorf("chroot %s ends in a space, and other clients would take that for a part of its name", shown(chroot))
 		}
 		if strings.Contains(chroot, ",") {
 			return nil, "", fmt.Errorf("chroot %s has a comma: the chroot is written once, behind the last server, as in a:2181,b:2181/app", shown(chroot))
@@ -51,10 +69,10 @@ func parseConnectString(s string) (servers []string, chroot string, err error) {
 
 func parseServer(entry string) (string, error) {
 	switch {
-	case entry == "":
-		return "", errors.New("is empty")
-	case strings.ContainsAny(entry, " \t\r\n\x00"):
-		return "", errors.New("has a character that no host name has")
+	case strings.ContainsAny(entry, "${}"), strings.HasPrefix(entry, "%") && strings.HasSuffix(entry, "%"):
+		return "", errors.New("is a variable that nobody has replaced by its value")
+	case strings.ContainsFunc(entry, notInHosts):
+		return "", errors.New("has a character that no host name has (servers are separated by commas)")
 	case strings.Count(entry, ":") > 1 && entry[0] != '[':
 		return "", errors.New("an IPv6 address must stand in brackets, as in [::1]:2181")
 	case entry[0] == '[' && strings.HasSuffix(entry, "]"), !strings.Contains(entry, ":"):
@@ -74,4 +92,10 @@ func parseServer(entry string) (string, error) {
 		return "", fmt.Errorf("port %q is not a number from 1 to 65535", port)
 	}
 	return net.JoinHostPort(host, port), nil
+}
+
+// notInHosts is whether neither a name nor an address nor a port has a character.
+// Names may have letters of any alphabet: a resolver of the user's may know them.
+func notInHosts(r rune) bool {
+	return r <= ' ' || r == 0x7f || strings.ContainsRune("\"#&'()*+<=>?\\^`|~!", r)
 }
