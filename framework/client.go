@@ -13,11 +13,19 @@ import (
 )
 
 // Client is one session with an ensemble, safe for use by many goroutines. Make
-// it with Start or Connect; calls on a zero or closed Client return ErrClosed.
+// it with Start or Connect; calls on a zero or closed Client return ErrClosed. Do not
+// copy it.
 type Client struct {
+	_ noCopy
 	*base
 	owner bool // made by Start, not by UsingNamespace
 }
+
+// noCopy has go vet find copies of what it is in.
+type noCopy struct{}
+
+func (*noCopy) Lock()   {}
+func (*noCopy) Unlock() {}
 
 // base is what clients of one session share, and what a namespace adds.
 type base struct {

@@ -3,6 +3,8 @@ package framework_test
 import (
 	"context"
 	"fmt"
+	"reflect"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -35,4 +37,11 @@ func TestZeroValues(t *testing.T) {
 	var none context.Context
 	_, err := framework.Connect(none, framework.Config{ConnectString: "127.0.0.1:1"})
 	require.ErrorIs(t, err, framework.ErrNilContext)
+}
+
+// go vet finds copies of what has a Locker in it.
+func TestCopiesAreFound(t *testing.T) {
+	for _, of := range []reflect.Type{reflect.TypeFor[framework.Client](), reflect.TypeFor[framework.Transaction]()} {
+		assert.True(t, reflect.PointerTo(of.Field(0).Type).Implements(reflect.TypeFor[sync.Locker]()), of)
+	}
 }

@@ -12,13 +12,14 @@ import (
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
-// Ops collects writes. Mistakes are kept and returned by Commit. Parents and
-// protection do not exist here. It is not for use by several goroutines at once.
+// Ops collects writes. Mistakes are kept, and Commit returns all of them with the
+// number of each operation, from 0. Parents and protection do not exist here. It is not
+// for use by several goroutines at once.
 type Ops struct {
-	base   *base
-	ops    []pendingOp
-	guards []pendingOp // sent before ops, and not the caller's
-	err    error
+	base     *base
+	ops      []pendingOp
+	guards   []pendingOp // sent before ops, and not the caller's
+	mistakes []error     // each of an operation that is not in ops
 }
 
 type pendingOp struct {
@@ -101,22 +102,24 @@ func (t *Ops) checkVersion(name, path string, version int32) (string, bool) {
 	return full, ok
 }
 
-// reject keeps the first mistake.
+// reject keeps a mistake.
 func (t *Ops) reject(name, path string, err error) {
-	if t.err == nil {
-		t.err = &OpError{Op: name, Path: path, Err: fmt.Errorf("operation %d of the transaction: %w", len(t.ops), err)}
-	}
+	n := len(t.ops) + len(t.mistakes)
+	t.mistakes = append(t.mistakes, fmt.Errorf("operation %d of the transaction: %w", n, &OpError{Op: name, Path: path, Err: err}))
 }
 
-// Transaction applies its Ops all or not at all.
-type Transaction struct{ Ops }
+// Transaction applies its Ops all or not at all. Do not copy it.
+type Transaction struct {
+	_ noCopy
+	Ops
+}
 
 // Transaction begins an empty one; nothing is sent before Commit.
 func (c *Client) Transaction() *Transaction {
 	if c.unusable() {
 		return &Transaction{}
 	}
-	return &Transaction{Ops{base: c.base}}
+	return &Transaction{Ops: Ops{base: c.base}}
 }
 
 // Result belongs to the operation at the same index.
@@ -154,7 +157,8 @@ func (e *TransactionError) Unwrap() error { return e.Err }
 // the refusal is in the text alone.
 //
 // A transaction of checks alone is retried as a read is. For an empty one Commit
-// returns ErrInvalidArgument.
+// returns ErrInvalidArgument. If operations were given bad paths, versions or modes,
+// nothing is sent, and the error names each of them, joined by errors.Join.
 func (t *Transaction) Commit(ctx context.Context, opts ...CommitOption) ([]Result, error) {
 	if t.base == nil {
 		return nil, &OpError{Op: "commit", Err: ErrClosed}
@@ -207,8 +211,8 @@ func (t *Ops) begin(ctx context.Context, opts []CommitOption) (commitOptions, er
 	switch {
 	case ctx == nil:
 		return options, ErrNilContext
-	case t.err != nil:
-		return options, t.err
+	case len(t.mistakes) > 0:
+		return options, errors.Join(t.mistakes...)
 	case len(t.ops) == 0 && len(t.guards) == 0:
 		return options, fmt.Errorf("%w: the transaction is empty", ErrInvalidArgument)
 	case options.idempotent || options.hasReceipts:
@@ -344,5 +348,5 @@ func (t Ops) Guarded(_ session.Key, guards []session.Guard) *Transaction {
 		req := &wire.PathVersionRequest{Path: g.Path, Version: AnyVersion}
 		t.guards[i] = pendingOp{MultiOp: wire.MultiOp{Op: op, Request: req}, path: g.Path, exclusive: g.Exclusive}
 	}
-	return &Transaction{t}
+	return &Transaction{Ops: t}
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 	"time"
@@ -110,7 +111,7 @@ func clientSecrets(e *env) {
 		cfg.Retry = retry.NTimes(2, 10*time.Millisecond).OnRetry(retry.LogTo(cfg.Logger))
 		own = *cfg
 	})
-	w.saw(own, auth, auth[0], &auth[0], c.Client, *c.Client)
+	w.saw(own, auth, auth[0], &auth[0], c.Client, reflect.ValueOf(c.Client).Elem().Interface())
 	w.saw(struct{ Auth []framework.Auth }{auth})
 	defer c.States().Listen(func(listeners.State) { panic(errors.New("a listener's")) })()
 	failures := c.Errors().Subscribe()
