@@ -27,6 +27,8 @@ type Watch struct {
 // Event is what happened to a node.
 type Event struct {
 	Type EventType
+	// Path is that of the node which was watched, as it was given to the client:
+	// without chroot and namespace. So calls of the same client take it.
 	Path string
 	Err  error // why a watch ended: ErrSessionExpired or ErrClosed
 }
