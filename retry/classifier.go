@@ -71,6 +71,11 @@ func inOrder(a, b Classifier) Classifier {
 // errors.As find err in the result, and the text is that of err. A nil err stays
 // nil, and with Pass Mark returns err as it is.
 //
+// The mark counts wherever it stands in what op returns, also beside the error of
+// another loop. It covers the error that it was put on, so it overrides marks inside
+// that. Of several marks side by side, as in errors.Join, the strictest counts: Stop
+// before Unsure before Again.
+//
 // The mark counts for the loop whose op returned the error, and not for outer
 // loops.
 func Mark(err error, d Decision) error {
@@ -88,28 +93,32 @@ type markedError struct {
 func (e *markedError) Error() string { return e.err.Error() }
 func (e *markedError) Unwrap() error { return e.err }
 
-// judged is an error that brings a decision with it. errors.As finds the
-// outermost one. So a mark inside a nested loop's *Error counts in that loop
-// only.
-type judged interface {
-	error
-	// judgement returns the decision, and whether it comes before the
-	// classifiers' or after.
-	judgement() (d Decision, first bool)
+// judgements walks through a tree of errors, for the strictest mark and the strictest
+// judgement of loops inside op. It does not look below these: a mark speaks for all that
+// it was put on, and what stands below a loop's error was said to that loop. So was the
+// delay that somebody asked for.
+func judgements(err error) (mark, inner Decision) {
+	switch e := err.(type) { //nolint:errorlint // it walks through the tree itself
+	case *markedError:
+		return e.decision, Pass
+	case *Error:
+		return Pass, Decision{kind: e.verdict.kind}
+	case interface{ Unwrap() error }:
+		return judgements(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, err := range e.Unwrap() {
+			m, i := judgements(err)
+			mark, inner = stricter(mark, m), stricter(inner, i)
+		}
+	}
+	return mark, inner
 }
-
-func (e *markedError) judgement() (Decision, bool) { return e.decision, true }
-func (e *Error) judgement() (Decision, bool)       { return e.verdict, false }
 
 // judge asks the marks, the attempt's timeout and c, in this order.
 func judge(err error, timedOut bool, c Classifier) Decision {
-	var own Decision
-	if j := judged(nil); errors.As(err, &j) {
-		d, first := j.judgement()
-		if first {
-			return d
-		}
-		own = d
+	mark, own := judgements(err)
+	if mark != Pass {
+		return mark
 	}
 	if timedOut {
 		return Unsure

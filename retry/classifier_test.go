@@ -133,6 +133,39 @@ func TestWhoJudges(t *testing.T) {
 	}
 }
 
+// A mark counts wherever it stands in the tree, and the strictest does of those that
+// stand side by side.
+func TestMarksInATreeOfErrors(t *testing.T) {
+	failure := errors.New("failure")
+	stop, unsure, again := retry.Mark(failure, retry.Stop), retry.Mark(failure, retry.Unsure), retry.Mark(failure, retry.Again)
+	loops := func(p retry.Policy, err error) error { return retry.Do(t.Context(), p, fails(err)) }
+	exhausted, stopped, doubtful := loops(retry.None(), failure), loops(retry.None(), stop), loops(retry.None(), unsure)
+	both := func(a, b error) error { return fmt.Errorf("%w, and %w", a, b) }
+	for name, tc := range map[string]struct {
+		err    error
+		reason error
+	}{
+		"behind another loop's error":        {errors.Join(exhausted, stop), retry.ErrStopped},
+		"before another loop's error":        {errors.Join(stop, exhausted), retry.ErrStopped},
+		"unsure behind another loop's error": {errors.Join(exhausted, unsure), retry.ErrUnsure},
+		"again beside another loop's stop":   {errors.Join(stopped, again), retry.ErrExhausted},
+		"deep in the tree":                   {both(failure, both(fmt.Errorf("op: %w", errors.Join(nil, failure, stop)), failure)), retry.ErrStopped},
+		"again, then stop":                   {errors.Join(again, stop), retry.ErrStopped},
+		"stop, then again":                   {errors.Join(stop, again), retry.ErrStopped},
+		"again, then unsure":                 {both(again, unsure), retry.ErrUnsure},
+		"unsure, then stop":                  {both(unsure, stop), retry.ErrStopped},
+		"none, and two loops":                {both(exhausted, stopped), retry.ErrStopped},
+		"none, and three loops":              {errors.Join(doubtful, exhausted, exhausted), retry.ErrUnsure},
+		"a mark on the whole":                {retry.Mark(errors.Join(stop, unsure), retry.Again), retry.ErrExhausted},
+		"a mark on a loop's error":           {retry.Mark(stopped, retry.Again), retry.ErrExhausted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, reason := attempts(t, retry.OneTime(0), tc.err)
+			assert.Equal(t, tc.reason, reason)
+		})
+	}
+}
+
 // A loop inside op has seen the failure; without a better opinion its own
 // stands.
 func TestNestedLoopsJudgementIsTheDefault(t *testing.T) {

@@ -10,12 +10,21 @@ type Decision struct {
 
 type kind uint8
 
+// The stricter kind comes later.
 const (
 	kindPass kind = iota
 	kindAgain
-	kindStop
 	kindUnsure
+	kindStop
 )
+
+// stricter is the one of two decisions that forbids more.
+func stricter(a, b Decision) Decision {
+	if b.kind > a.kind || b.kind == a.kind && b.after > a.after {
+		return b
+	}
+	return a
+}
 
 // Pass says that the classifier has no opinion: the next one decides. If no
 // classifier has an opinion, the error is Again. There is one exception: for the *Error
@@ -33,23 +42,17 @@ var Stop = Decision{kind: kindStop}
 var Unsure = Decision{kind: kindUnsure}
 
 // AgainAfter is Again with the delay the other side asked for. The wait is d
-// or the policy's delay, whichever is longer. A d of 0 or less is Again.
+// or the policy's delay, whichever is longer. A d of 0 or less is Again. A loop
+// around this one waits by its own policy alone.
 func AgainAfter(d time.Duration) Decision {
 	return Decision{kind: kindAgain, after: max(0, d)}
 }
 
 // String returns the decision's name, such as "again after 1s".
 func (d Decision) String() string {
-	switch d.kind {
-	case kindAgain:
-		if d.after > 0 {
-			return "again after " + d.after.String()
-		}
-		return "again"
-	case kindStop:
-		return "stop"
-	case kindUnsure:
-		return "unsure"
+	text := [...]string{kindPass: "pass", kindAgain: "again", kindUnsure: "unsure", kindStop: "stop"}[d.kind]
+	if d.after > 0 {
+		text += " after " + d.after.String()
 	}
-	return "pass"
+	return text
 }

@@ -232,3 +232,16 @@ func TestInnerLoopCutShortIsUnsure(t *testing.T) {
 		assert.Equal(t, retry.ErrExhausted, e.Reason, "cut during a delay")
 	})
 }
+
+// The delay that somebody asked of an inner loop is over for the loops around it.
+func TestDelayAskedOfAnInnerLoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		inner := retry.None().WithClassifier(always(retry.AgainAfter(time.Hour)))
+		err := retry.Do(t.Context(), retry.OneTime(time.Second), func(ctx context.Context) error {
+			return retry.Do(retry.Detach(ctx), inner, fails(errFailure))
+		})
+		assert.ErrorIs(t, err, errFailure)
+		assert.Equal(t, time.Second, time.Since(began))
+	})
+}
