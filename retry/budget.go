@@ -6,8 +6,9 @@ import (
 )
 
 // Budget keeps many callers from retrying a failing dependency all at once. A
-// retry costs one, and a success gives back a part of one. It is safe for use
-// by many goroutines.
+// retry costs one, and a call that gets an answer gives back a part of one: a
+// success, or a failure that is judged Stop, such as "not found". It is safe for
+// use by many goroutines.
 type Budget struct {
 	size, refill int64 // in parts
 	left         atomic.Int64
@@ -22,9 +23,9 @@ const (
 )
 
 // NewBudget makes a budget that is full. It holds at most size retries, and
-// each success gives back refill of one, to the sixth decimal. With a refill of
+// each answer gives back refill of one, to the sixth decimal. With a refill of
 // 0.1, once the first size retries are spent, there is at most one retry for
-// ten successes. A size or refill below 0, or not a number, counts as 0.
+// ten answers. A size or refill below 0, or not a number, counts as 0.
 func NewBudget(size int, refill float64) *Budget {
 	if math.IsNaN(refill) {
 		refill = 0

@@ -101,3 +101,15 @@ func TestBudgetUnderContention(t *testing.T) {
 	// Each refill follows a retry, so none was lost to a full budget.
 	assert.Equal(t, 1000-800+400, left(t, b))
 }
+
+// What is judged Stop is an answer of a dependency that is well. Other failures are not.
+func TestBudgetAfterAnswers(t *testing.T) {
+	for d, want := range map[retry.Decision]int{retry.Stop: 2, retry.Unsure: 0, retry.Again: 0} {
+		b := retry.NewBudget(5, 0.5)
+		left(t, b)
+		for range 4 {
+			assert.Error(t, retry.Do(t.Context(), retry.None().WithBudget(b), fails(retry.Mark(errors.New("failure"), d))))
+		}
+		assert.Equal(t, want, left(t, b), d)
+	}
+}

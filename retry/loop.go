@@ -53,11 +53,11 @@ func (l *loop) run(op func(context.Context) error) (err error) {
 	}()
 	reason := l.repeat(op)
 	returned = true
+	if b := l.policy.budget; b != nil && (reason == nil || errors.Is(reason, ErrStopped)) { // somebody has answered
+		b.add(b.refill)
+	}
 	if reason != nil {
 		return l.fail(reason)
-	}
-	if b := l.policy.budget; b != nil {
-		b.add(b.refill)
 	}
 	return nil
 }

@@ -115,7 +115,7 @@ func (p Policy) WithFallback(c Classifier) Policy {
 }
 
 // WithBudget takes each retry from b, which other policies may share. Each call of
-// Do that succeeds gives a part of a retry back to b, see NewBudget. A nil b
+// Do that gets an answer gives a part of a retry back to b, see Budget. A nil b
 // removes the budget.
 func (p Policy) WithBudget(b *Budget) Policy {
 	p.budget = b
