@@ -84,8 +84,8 @@ func (b *lent) Reset() {
 
 // NextBackOff returns the next delay or backoff.Stop.
 func (b *lent) NextBackOff() time.Duration {
-	delay, ok := b.policy.next(b.schedule, b.retries, time.Since(b.start), 0)
-	if !ok {
+	delay, reason := b.policy.next(b.schedule, b.retries, time.Since(b.start), 0)
+	if reason != nil {
 		return backoff.Stop
 	}
 	b.retries++

@@ -30,30 +30,35 @@ func trace(ctx context.Context, p retry.Policy, opts ...retry.Option) (at []time
 }
 
 func TestAttemptsInTime(t *testing.T) {
+	const attemptsUp = "attempts used up"
 	s := time.Second
 	cases := []struct {
 		name    string
 		policy  retry.Policy
 		want    []time.Duration
 		elapsed time.Duration
+		reason  string
 	}{
-		{"zero policy", retry.Policy{}, []time.Duration{0}, 0},
-		{"none", retry.None(), []time.Duration{0}, 0},
-		{"n times", retry.NTimes(2, s), []time.Duration{0, s, 2 * s}, 2 * s},
-		{"exponential", retry.BoundedExponentialBackoff(s, 5*s, 3).WithJitter(retry.NoJitter), []time.Duration{0, s, 4 * s, 9 * s}, 9 * s},
-		{"until elapsed", retry.UntilElapsed(3*s, 2*s), []time.Duration{0, 2 * s, 4 * s}, 4 * s},
-		{"max elapsed", retry.UntilElapsed(3*s, 2*s).WithMaxElapsed(3 * s), []time.Duration{0, 2 * s}, 2 * s},
-		{"longer delay asked for", retry.OneTime(s).WithClassifier(always(retry.AgainAfter(3 * s))), []time.Duration{0, 3 * s}, 3 * s},
-		{"longer than the bound", retry.BoundedExponentialBackoff(s, s, 1).WithClassifier(always(retry.AgainAfter(3 * s))), []time.Duration{0, 3 * s}, 3 * s},
-		{"shorter delay asked for", retry.OneTime(5 * s).WithClassifier(always(retry.AgainAfter(3 * s))), []time.Duration{0, 5 * s}, 5 * s},
-		{"longer than max elapsed", retry.OneTime(s).WithMaxElapsed(2 * s).WithClassifier(always(retry.AgainAfter(3 * s))), []time.Duration{0}, 0},
+		{"zero policy", retry.Policy{}, []time.Duration{0}, 0, attemptsUp},
+		{"none", retry.None(), []time.Duration{0}, 0, attemptsUp},
+		{"n times", retry.NTimes(2, s), []time.Duration{0, s, 2 * s}, 2 * s, attemptsUp},
+		{"exponential", retry.BoundedExponentialBackoff(s, 5*s, 3).WithJitter(retry.NoJitter), []time.Duration{0, s, 4 * s, 9 * s}, 9 * s, attemptsUp},
+		{"until elapsed", retry.UntilElapsed(3*s, 2*s), []time.Duration{0, 2 * s, 4 * s}, 4 * s, "time used up (limit 3s)"},
+		{"max elapsed", retry.UntilElapsed(3*s, 2*s).WithMaxElapsed(3 * s), []time.Duration{0, 2 * s}, 2 * s, "time used up (limit 3s, next attempt due in 2s)"},
+		{"longer delay asked for", retry.OneTime(s).WithClassifier(always(retry.AgainAfter(3 * s))), []time.Duration{0, 3 * s}, 3 * s, attemptsUp},
+		{"longer than the bound", retry.BoundedExponentialBackoff(s, s, 1).WithClassifier(always(retry.AgainAfter(3 * s))), []time.Duration{0, 3 * s}, 3 * s, attemptsUp},
+		{"shorter delay asked for", retry.OneTime(5 * s).WithClassifier(always(retry.AgainAfter(3 * s))), []time.Duration{0, 5 * s}, 5 * s, attemptsUp},
+		{"longer than max elapsed", retry.OneTime(s).WithMaxElapsed(2 * s).WithClassifier(always(retry.AgainAfter(3 * s))), []time.Duration{0}, 0,
+			"time used up (limit 2s, next attempt due in 3s)"},
+		{"both", retry.NTimes(1, s).WithMaxElapsed(s), []time.Duration{0, s}, s, attemptsUp},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				at, e := trace(t.Context(), tc.policy.Named("orders"))
 				assert.Equal(t, tc.want, at)
-				assert.Equal(t, retry.ErrExhausted, e.Reason)
+				assert.ErrorIs(t, e.Reason, retry.ErrExhausted)
+				assert.EqualError(t, e.Reason, tc.reason)
 				assert.Equal(t, errFailure, e.Last)
 				assert.Equal(t, len(tc.want), e.Attempts)
 				assert.Equal(t, tc.elapsed, e.Elapsed)

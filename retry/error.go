@@ -9,7 +9,9 @@ import (
 	"github.com/paddock-zk/paddock/internal/foreign"
 )
 
-// ErrExhausted reports that the policy allows no further attempt.
+// ErrExhausted reports that the policy allows no further attempt. If a limit of time
+// forbids it, the text says so in place of this one: that of WithMaxElapsed or of
+// UntilElapsed.
 var ErrExhausted = errors.New("attempts used up")
 
 // ErrStopped reports a failure judged Stop.
@@ -19,7 +21,7 @@ var ErrStopped = errors.New("not retryable")
 var ErrUnsure = errors.New("may have taken effect")
 
 // ErrNoBudget reports that the budget has no retry left, or that an outer loop has
-// none left (see Detach).
+// none left (see Detach). The text says why the outer loop has none.
 var ErrNoBudget = errors.New("retry budget used up")
 
 var (
@@ -31,11 +33,28 @@ var (
 
 func init() { foreign.Reserve(ErrExhausted, ErrStopped, ErrUnsure, ErrNoBudget) }
 
+// timeUsedUp is ErrExhausted where a limit of time is the reason.
+type timeUsedUp string
+
+// Error implements error.
+func (e timeUsedUp) Error() string { return "time used up (" + string(e) + ")" }
+
+// Is has it match ErrExhausted.
+func (e timeUsedUp) Is(target error) bool { return target == ErrExhausted }
+
+// usedUp is why a schedule allows no further attempt.
+func usedUp(s delays) error {
+	if s, ok := s.(untilElapsed); ok {
+		return timeUsedUp(fmt.Sprintf("limit %v", s.limit))
+	}
+	return ErrExhausted
+}
+
 // Error is what Do returns. errors.Is and errors.As find both Reason and Last
 // in it.
 //
 // Last may be the *Error of a loop inside op, so errors.Is(err, ErrStopped)
-// also finds that loop's reason. Compare Reason to ask about this one.
+// also finds that loop's reason. To ask about this one, give Reason to errors.Is.
 type Error struct {
 	// Policy is the policy's name, or empty.
 	Policy string
@@ -43,7 +62,7 @@ type Error struct {
 	Attempts int
 	// Elapsed is the time from the call of Do to giving up.
 	Elapsed time.Duration
-	// Reason is why no further attempt was made: ErrExhausted, ErrStopped,
+	// Reason is why no further attempt was made. It matches ErrExhausted, ErrStopped,
 	// ErrUnsure, ErrNoBudget or the end of the caller's context. The latter
 	// matches ctx.Err() and not the context's cause, which is in its text.
 	// Reason wraps context.DeadlineExceeded if the next delay would have

@@ -115,11 +115,7 @@ func (l *loop) weigh(err error, timedOut bool) (delay time.Duration, reason erro
 	case l.verdict.kind == kindUnsure && !l.idempotent:
 		return 0, ErrUnsure
 	}
-	delay, ok := l.policy.next(l.schedule, int(l.retries.Load()), time.Since(l.start), l.verdict.after)
-	if !ok {
-		return 0, ErrExhausted
-	}
-	return delay, nil
+	return l.policy.next(l.schedule, int(l.retries.Load()), time.Since(l.start), l.verdict.after)
 }
 
 // pause charges for a retry, tells the hooks and waits. If ctx ends meanwhile
@@ -128,9 +124,9 @@ func (l *loop) pause(delay time.Duration) (reason error) {
 	if deadline, ok := l.Deadline(); ok && delay >= time.Until(deadline) {
 		return fmt.Errorf("context would end before the next attempt, due in %v: %w", delay, context.DeadlineExceeded)
 	}
-	bill, ok := l.charge(delay)
-	if !ok {
-		return ErrNoBudget
+	bill, reason := l.charge(delay)
+	if reason != nil {
+		return reason
 	}
 	due := false
 	defer func() {

@@ -2,6 +2,7 @@ package retry
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -53,49 +54,56 @@ type bill struct {
 
 // charge books one retry, to be made after delay, on l and on every loop
 // around it: on all of them or on none.
-func (l *loop) charge(delay time.Duration) (bill, bool) {
+func (l *loop) charge(delay time.Duration) (bill, error) {
 	l.retries.Add(1) // weigh has asked the schedule
 	b := bill{loops: []*loop{l}}
-	ok := b.spend(l.policy.budget)
-	for o := l.outer; ok && o != nil; o = o.outer {
+	reason := b.spend(l.policy.budget)
+	for o := l.outer; reason == nil && o != nil; o = o.outer {
 		if o.schedule == nil || o.over.Load() {
 			continue
 		}
-		if ok = o.allow(delay); ok {
+		why := o.allow(delay)
+		if why == nil {
 			b.loops = append(b.loops, o)
-			ok = b.spend(o.policy.budget)
+			why = b.spend(o.policy.budget)
+		}
+		if why != nil {
+			reason = fmt.Errorf("%w (that of the loop around: %v)", ErrNoBudget, why) //nolint:errorlint // this loop's attempts are not used up
 		}
 	}
-	if !ok {
+	if reason != nil {
 		b.refund()
 	}
-	return b, ok
+	return b, reason
 }
 
-// allow counts a retry of a loop inside op. Several may ask at once, so what
-// the schedule said holds only if nobody else was counted meanwhile.
-func (l *loop) allow(delay time.Duration) bool {
+// allow counts a retry of a loop inside op, or is why it may not be made. Several may
+// ask at once, so what the schedule said holds only if nobody else was counted meanwhile.
+func (l *loop) allow(delay time.Duration) error {
 	for {
 		retries, elapsed := l.retries.Load(), time.Since(l.start)
-		if _, _, ok := l.schedule.next(int(retries), elapsed); !ok || l.policy.tooLate(elapsed, delay) {
-			return false
+		if _, _, ok := l.schedule.next(int(retries), elapsed); !ok {
+			return usedUp(l.schedule)
+		}
+		if why := l.policy.tooLate(elapsed, delay); why != nil {
+			return why
 		}
 		if l.retries.CompareAndSwap(retries, retries+1) {
-			return true
+			return nil
 		}
 	}
 }
 
 // spend charges each budget once, however many of the loops share it.
-func (b *bill) spend(budget *Budget) bool {
+func (b *bill) spend(budget *Budget) error {
 	if budget == nil || slices.Contains(b.budgets, budget) {
-		return true
+		return nil
 	}
 	if !budget.spend() {
-		return false
+		return ErrNoBudget
 	}
 	b.budgets = append(b.budgets, budget)
-	return true
+	return nil
 }
 
 // refund is for a retry that will not be made.

@@ -71,7 +71,9 @@ func TestInnerLoopSaysThatTheOuterHasNoRetriesLeft(t *testing.T) {
 		require.ErrorAs(t, err, &inner)
 		return err
 	})
-	assert.Equal(t, retry.ErrNoBudget, inner.Reason)
+	assert.ErrorIs(t, inner.Reason, retry.ErrNoBudget)
+	assert.NotErrorIs(t, inner.Reason, retry.ErrExhausted, "the inner loop had attempts left")
+	assert.EqualError(t, inner.Reason, "retry budget used up (that of the loop around: attempts used up)")
 	assert.Equal(t, 3, inner.Attempts)
 	require.ErrorAs(t, err, &outer)
 	assert.Equal(t, "outer", outer.Policy)
@@ -118,9 +120,10 @@ func TestOuterTimeLimitsBindInnerLoops(t *testing.T) {
 		name  string
 		outer retry.Policy
 		want  []time.Duration // the attempts of an inner loop, a second apart
+		why   string
 	}{
-		{"until elapsed", retry.UntilElapsed(3*s, s), []time.Duration{0, s, 2 * s, 3 * s}},
-		{"max elapsed", retry.Forever(time.Hour).WithMaxElapsed(2500 * ms), []time.Duration{0, s, 2 * s}},
+		{"until elapsed", retry.UntilElapsed(3*s, s), []time.Duration{0, s, 2 * s, 3 * s}, "limit 3s"},
+		{"max elapsed", retry.Forever(time.Hour).WithMaxElapsed(2500 * ms), []time.Duration{0, s, 2 * s}, "limit 2.5s, next attempt due in 1s"},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -132,7 +135,8 @@ func TestOuterTimeLimitsBindInnerLoops(t *testing.T) {
 					return inner
 				})
 				assert.Equal(t, tc.want, at)
-				assert.Equal(t, retry.ErrNoBudget, inner.Reason)
+				assert.ErrorIs(t, inner.Reason, retry.ErrNoBudget)
+				assert.EqualError(t, inner.Reason, "retry budget used up (that of the loop around: time used up ("+tc.why+"))")
 			})
 		})
 	}
@@ -144,7 +148,7 @@ func TestNestedBudgets(t *testing.T) {
 	inner := retry.NTimes(9, 0).WithBudget(a)
 	op := func(ctx context.Context) error {
 		_, e := trace(ctx, inner)
-		if assert.Equal(t, retry.ErrNoBudget, e.Reason) {
+		if assert.EqualError(t, e.Reason, "retry budget used up (that of the loop around: retry budget used up)") {
 			return retry.Mark(none, retry.Stop)
 		}
 		return nil

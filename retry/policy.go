@@ -2,6 +2,7 @@ package retry
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -33,29 +34,34 @@ type Policy struct {
 // and WithMaxElapsed. Two calls with the same arguments may return different
 // delays.
 func (p Policy) Next(retries int, elapsed time.Duration) (delay time.Duration, ok bool) {
-	return p.next(p.schedule, max(0, retries), elapsed, 0)
+	delay, reason := p.next(p.schedule, max(0, retries), elapsed, 0)
+	return delay, reason == nil
 }
 
 // next asks s, which is the policy's schedule in one loop or nil, and raises
-// the delay to atLeast.
-func (p *Policy) next(s delays, retries int, elapsed, atLeast time.Duration) (time.Duration, bool) {
+// the delay to atLeast. The reason is why there is no further attempt.
+func (p *Policy) next(s delays, retries int, elapsed, atLeast time.Duration) (delay time.Duration, reason error) {
 	if s == nil {
-		return 0, false
+		return 0, ErrExhausted
 	}
 	own, bound, ok := s.next(retries, elapsed)
 	if !ok {
-		return 0, false
+		return 0, usedUp(s)
 	}
-	delay := max(p.jitter.spread(own, bound), atLeast)
-	if p.tooLate(elapsed, delay) {
-		return 0, false
+	delay = max(p.jitter.spread(own, bound), atLeast)
+	if reason = p.tooLate(elapsed, delay); reason != nil {
+		return 0, reason
 	}
-	return delay, true
+	return delay, nil
 }
 
-// tooLate subtracts where adding could overflow.
-func (p *Policy) tooLate(elapsed, delay time.Duration) bool {
-	return p.maxElapsed > 0 && delay > p.maxElapsed-elapsed
+// tooLate is why an attempt may not be made after a delay, nil if it may. It
+// subtracts where adding could overflow.
+func (p *Policy) tooLate(elapsed, delay time.Duration) error {
+	if p.maxElapsed > 0 && delay > p.maxElapsed-elapsed {
+		return timeUsedUp(fmt.Sprintf("limit %v, next attempt due in %v", p.maxElapsed, delay))
+	}
+	return nil
 }
 
 // IsZero reports whether p is the zero Policy, on which nothing was set. A library
