@@ -60,7 +60,7 @@ func TestOnKeepsItsOwnList(t *testing.T) {
 }
 
 func TestDecisions(t *testing.T) {
-	all := []retry.Decision{retry.Pass, retry.Again, retry.Stop, retry.Unsure, retry.AgainAfter(time.Second)}
+	all := []retry.Decision{retry.Pass, retry.Again, retry.Stop, retry.Unsure, retry.AgainAfter(time.Second), retry.UnsureAfter(time.Second)}
 	seen := make(map[retry.Decision]bool) // they can be compared
 	for _, d := range all {
 		seen[d] = true
@@ -69,7 +69,8 @@ func TestDecisions(t *testing.T) {
 	assert.Equal(t, retry.Pass, retry.Decision{})
 	assert.Equal(t, retry.Again, retry.AgainAfter(0))
 	assert.Equal(t, retry.Again, retry.AgainAfter(-1))
-	assert.Equal(t, "[pass again stop unsure again after 1s]", fmt.Sprint(all))
+	assert.Equal(t, retry.Unsure, retry.UnsureAfter(-1))
+	assert.Equal(t, "[pass again stop unsure again after 1s unsure after 1s]", fmt.Sprint(all))
 }
 
 func TestMark(t *testing.T) {

@@ -42,10 +42,15 @@ var Stop = Decision{kind: kindStop}
 var Unsure = Decision{kind: kindUnsure}
 
 // AgainAfter is Again with the delay the other side asked for. The wait is d
-// or the policy's delay, whichever is longer. A d of 0 or less is Again. A loop
-// around this one waits by its own policy alone.
+// or the policy's delay, whichever is longer; WithMaxAfter bounds d. A d of 0 or
+// less is Again. A loop around this one waits by its own policy alone.
 func AgainAfter(d time.Duration) Decision {
 	return Decision{kind: kindAgain, after: max(0, d)}
+}
+
+// UnsureAfter is Unsure with the delay the other side asked for, as for AgainAfter.
+func UnsureAfter(d time.Duration) Decision {
+	return Decision{kind: kindUnsure, after: max(0, d)}
 }
 
 // String returns the decision's name, such as "again after 1s".

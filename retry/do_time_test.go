@@ -47,6 +47,11 @@ func TestAttemptsInTime(t *testing.T) {
 		{"max elapsed", retry.UntilElapsed(3*s, 2*s).WithMaxElapsed(3 * s), []time.Duration{0, 2 * s}, 2 * s, "time used up (limit 3s, next attempt due in 2s)"},
 		{"longer delay asked for", retry.OneTime(s).WithClassifier(always(retry.AgainAfter(3 * s))), []time.Duration{0, 3 * s}, 3 * s, attemptsUp},
 		{"longer than the bound", retry.BoundedExponentialBackoff(s, s, 1).WithClassifier(always(retry.AgainAfter(3 * s))), []time.Duration{0, 3 * s}, 3 * s, attemptsUp},
+		{"unsure, a longer delay asked for", retry.OneTime(s).WithClassifier(always(retry.UnsureAfter(3 * s))), []time.Duration{0, 3 * s}, 3 * s, attemptsUp},
+		{"a year asked for", retry.OneTime(s).WithClassifier(always(retry.AgainAfter(8760 * time.Hour))), []time.Duration{0, time.Hour}, time.Hour, attemptsUp},
+		{"more than is allowed", retry.OneTime(s).WithMaxAfter(2 * s).WithClassifier(always(retry.AgainAfter(3 * s))), []time.Duration{0, 2 * s}, 2 * s, attemptsUp},
+		{"less than the policy's own", retry.OneTime(5 * s).WithMaxAfter(2 * s).WithClassifier(always(retry.AgainAfter(3 * s))), []time.Duration{0, 5 * s}, 5 * s, attemptsUp},
+		{"the default again", retry.OneTime(s).WithMaxAfter(2 * s).WithMaxAfter(-1).WithClassifier(always(retry.AgainAfter(3 * s))), []time.Duration{0, 3 * s}, 3 * s, attemptsUp},
 		{"shorter delay asked for", retry.OneTime(5 * s).WithClassifier(always(retry.AgainAfter(3 * s))), []time.Duration{0, 5 * s}, 5 * s, attemptsUp},
 		{"longer than max elapsed", retry.OneTime(s).WithMaxElapsed(2 * s).WithClassifier(always(retry.AgainAfter(3 * s))), []time.Duration{0}, 0,
 			"time used up (limit 2s, next attempt due in 3s)"},
@@ -55,7 +60,7 @@ func TestAttemptsInTime(t *testing.T) {
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				at, e := trace(t.Context(), tc.policy.Named("orders"))
+				at, e := trace(t.Context(), tc.policy.Named("orders"), retry.Idempotent())
 				assert.Equal(t, tc.want, at)
 				assert.ErrorIs(t, e.Reason, retry.ErrExhausted)
 				assert.EqualError(t, e.Reason, tc.reason)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"strconv"
 	"time"
 
 	"github.com/paddock-zk/paddock/retry"
@@ -27,8 +26,8 @@ func judgeStatus(e *statusError) retry.Decision {
 	switch {
 	case e.Code == http.StatusTooManyRequests: // refused before it was looked at
 		return retry.AgainAfter(e.After)
-	case e.Code >= http.StatusInternalServerError:
-		return retry.Unsure // Again for what is idempotent
+	case e.Code >= http.StatusInternalServerError: // 503 may ask for a delay, too
+		return retry.UnsureAfter(e.After) // Again for what is idempotent
 	}
 	return retry.Stop
 }
@@ -55,8 +54,7 @@ func stock(ctx context.Context, client *http.Client, url string) (int, error) {
 		}
 		defer resp.Body.Close()
 		if resp.StatusCode != http.StatusOK {
-			seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
-			return 0, &statusError{Code: resp.StatusCode, After: time.Duration(seconds) * time.Second}
+			return 0, &statusError{Code: resp.StatusCode, After: retry.ParseRetryAfter(resp.Header.Get("Retry-After"))}
 		}
 		err = json.NewDecoder(resp.Body).Decode(&n)
 		return n, err
@@ -76,6 +74,7 @@ func Example_http() {
 			w.Header().Set("Retry-After", "0")
 			w.WriteHeader(http.StatusTooManyRequests)
 		case requests == 2:
+			w.Header().Set("Retry-After", time.Now().UTC().Format(http.TimeFormat)) // a date, which has come
 			w.WriteHeader(http.StatusServiceUnavailable)
 		default:
 			fmt.Fprint(w, 12)

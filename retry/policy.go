@@ -18,6 +18,7 @@ type Policy struct {
 	jitter         Jitter
 	maxElapsed     time.Duration // 0 is no bound
 	attemptTimeout time.Duration // 0 is no bound
+	maxAfter       time.Duration // 0 is defaultMaxAfter
 
 	name     string
 	classify Classifier
@@ -39,7 +40,7 @@ func (p Policy) Next(retries int, elapsed time.Duration) (delay time.Duration, o
 }
 
 // next asks s, which is the policy's schedule in one loop or nil, and raises
-// the delay to atLeast. The reason is why there is no further attempt.
+// the delay to atLeast, as far as that is allowed. The reason is why there is no further attempt.
 func (p *Policy) next(s delays, retries int, elapsed, atLeast time.Duration) (delay time.Duration, reason error) {
 	if s == nil {
 		return 0, ErrExhausted
@@ -48,7 +49,11 @@ func (p *Policy) next(s delays, retries int, elapsed, atLeast time.Duration) (de
 	if !ok {
 		return 0, usedUp(s)
 	}
-	delay = max(p.jitter.spread(own, bound), atLeast)
+	most := p.maxAfter
+	if most == 0 {
+		most = defaultMaxAfter
+	}
+	delay = max(p.jitter.spread(own, bound), min(atLeast, most))
 	if reason = p.tooLate(elapsed, delay); reason != nil {
 		return 0, reason
 	}
@@ -67,7 +72,7 @@ func (p *Policy) tooLate(elapsed, delay time.Duration) error {
 // IsZero reports whether p is the zero Policy, on which nothing was set. A library
 // may replace such a policy by a default. None is not the zero Policy.
 func (p Policy) IsZero() bool {
-	return p.schedule == nil && p.jitter == CuratorJitter && p.maxElapsed == 0 && p.attemptTimeout == 0 &&
+	return p.schedule == nil && p.jitter == CuratorJitter && p.maxElapsed == 0 && p.attemptTimeout == 0 && p.maxAfter == 0 &&
 		p.name == "" && p.classify == nil && p.budget == nil && p.onRetry == nil && p.onDone == nil
 }
 
@@ -102,6 +107,17 @@ func (p Policy) WithMaxElapsed(d time.Duration) Policy {
 // Mark. A d of 0 or less removes the bound.
 func (p Policy) WithAttemptTimeout(d time.Duration) Policy {
 	p.attemptTimeout = max(0, d)
+	return p
+}
+
+// defaultMaxAfter is as long as the limits of public services ask clients to wait.
+const defaultMaxAfter = time.Hour
+
+// WithMaxAfter bounds the delay that the other side may ask for, see AgainAfter: of a
+// longer one d is waited. The policy's own delay may be longer. A d of 0 or less, the
+// default, is one hour.
+func (p Policy) WithMaxAfter(d time.Duration) Policy {
+	p.maxAfter = max(0, d)
 	return p
 }
 

@@ -36,6 +36,7 @@ func TestIsZero(t *testing.T) {
 		"jitter":     retry.Policy{}.WithJitter(retry.NoJitter),
 		"elapsed":    retry.Policy{}.WithMaxElapsed(1),
 		"timeout":    retry.Policy{}.WithAttemptTimeout(1),
+		"after":      retry.Policy{}.WithMaxAfter(1),
 		"classifier": retry.Policy{}.WithClassifier(retry.On()),
 		"budget":     retry.Policy{}.WithBudget(retry.NewBudget(1, 1)),
 		"retry hook": retry.Policy{}.OnRetry(hook),

@@ -53,8 +53,8 @@ func ExponentialBackoff(base time.Duration, maxRetries int) Policy {
 }
 
 // BoundedExponentialBackoff is ExponentialBackoff with no wait above maxSleep,
-// unless a classifier asks for more with AgainAfter. A maxSleep of 0 or less is
-// no bound.
+// unless a classifier asks for more with AgainAfter, which WithMaxAfter bounds. A
+// maxSleep of 0 or less is no bound.
 //
 // Source: Curator BoundedExponentialBackoffRetry, and ExponentialBackoffRetry
 // with its third argument.

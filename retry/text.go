@@ -27,8 +27,8 @@ import (
 //	unset                              the zero Policy
 //
 // All kinds take jitter=curator, none, full or equal (WithJitter), elapsed
-// (WithMaxElapsed) and timeout (WithAttemptTimeout). The error says which word
-// or value is wrong.
+// (WithMaxElapsed), timeout (WithAttemptTimeout) and after (WithMaxAfter). The
+// error says which word or value is wrong.
 func Parse(text string) (Policy, error) {
 	p, err := parse(strings.Fields(text))
 	if err != nil {
@@ -39,7 +39,7 @@ func Parse(text string) (Policy, error) {
 
 // String returns what Parse reads, on one line and with a fixed order of keys.
 // For Custom it is the name given there, and for FromBackOff "backoff", each
-// followed by jitter, elapsed and timeout if they are set.
+// followed by jitter, elapsed, timeout and after if they are set.
 func (p Policy) String() string {
 	text := "unset"
 	if p.schedule != nil {
@@ -54,6 +54,9 @@ func (p Policy) String() string {
 	if p.attemptTimeout > 0 {
 		text += " timeout=" + brief(p.attemptTimeout)
 	}
+	if p.maxAfter > 0 {
+		text += " after=" + brief(p.maxAfter)
+	}
 	return text
 }
 
@@ -61,7 +64,8 @@ func (p Policy) String() string {
 func (p Policy) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
 // UnmarshalText replaces all that text can say: the schedule, jitter, elapsed
-// bound and attempt timeout. Name, classifiers, budget and hooks stay. The
+// bound, attempt timeout and bound of WithMaxAfter. Name, classifiers, budget and
+// hooks stay. The
 // texts and errors are those of Parse; after an error p is as it was. Do not
 // call it while p is in use by other goroutines.
 func (p *Policy) UnmarshalText(text []byte) error {
@@ -69,7 +73,7 @@ func (p *Policy) UnmarshalText(text []byte) error {
 	if err != nil {
 		return err
 	}
-	p.schedule, p.jitter, p.maxElapsed, p.attemptTimeout = q.schedule, q.jitter, q.maxElapsed, q.attemptTimeout
+	p.schedule, p.jitter, p.maxElapsed, p.attemptTimeout, p.maxAfter = q.schedule, q.jitter, q.maxElapsed, q.attemptTimeout, q.maxAfter
 	return nil
 }
 
@@ -139,7 +143,7 @@ func parse(words []string) (Policy, error) {
 	if err != nil {
 		return Policy{}, err
 	}
-	p := kind(f).WithJitter(f.jitter()).WithMaxElapsed(f.limit("elapsed")).WithAttemptTimeout(f.limit("timeout"))
+	p := kind(f).WithJitter(f.jitter()).WithMaxElapsed(f.limit("elapsed")).WithAttemptTimeout(f.limit("timeout")).WithMaxAfter(f.limit("after"))
 	return p, f.mistake()
 }
 

@@ -35,6 +35,7 @@ func TestTextForms(t *testing.T) {
 		{retry.UntilElapsed(time.Minute, 0).WithAttemptTimeout(1500 * ms), "untilelapsed limit=1m sleep=1ms timeout=1.5s"},
 		{retry.UntilElapsed(-1, time.Second), "untilelapsed limit=0s sleep=1s"},
 		{retry.Policy{}.WithAttemptTimeout(time.Second).WithMaxElapsed(10 * time.Minute), "unset elapsed=10m timeout=1s"},
+		{retry.OneTime(time.Second).WithMaxElapsed(time.Hour).WithMaxAfter(10 * time.Minute), "onetime sleep=1s elapsed=1h after=10m"},
 		{retry.Forever(longest), "forever interval=2562047h47m16.854775807s"},
 	}
 	for _, tc := range cases {
@@ -70,9 +71,9 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 		{"Exponential base=1s", `unknown kind "Exponential", want ` + kinds},
 		{"exponential base", `"base" is not of the form key=value`},
 		{"exponential base=1s base=2s", `key "base" is given twice`},
-		{"exponential bsae=1s retries=1", `unknown key "bsae", want base, retries, max, jitter, elapsed or timeout`},
-		{"none base=1s", `unknown key "base", want jitter, elapsed or timeout`},
-		{"none =1s", `unknown key "", want jitter, elapsed or timeout`},
+		{"exponential bsae=1s retries=1", `unknown key "bsae", want base, retries, max, jitter, elapsed, timeout or after`},
+		{"none base=1s", `unknown key "base", want jitter, elapsed, timeout or after`},
+		{"none =1s", `unknown key "", want jitter, elapsed, timeout or after`},
 		{"exponential retries=1", "base is missing"},
 		{"exponential base=1s", "retries is missing"},
 		{"exponential base=100 retries=1", "base=100 is not a duration such as 250ms or 1m30s"},
@@ -90,6 +91,7 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 		{"untilelapsed limit=1s sleep=1us", "sleep=1us is below 1ms"},
 		{"none jitter=some", "jitter=some is unknown, want curator, none, full or equal"},
 		{"none elapsed=-1s", "elapsed=-1s is not above 0"},
+		{"none after=0s", "after=0s is not above 0"},
 		{"none timeout=soon", "timeout=soon is not a duration such as 250ms or 1m30s"},
 	}
 	for _, tc := range cases {
