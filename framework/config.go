@@ -245,6 +245,7 @@ func (cfg Config) withDefaults() (*plan, error) {
 		{"ConnectTimeout", func() error { return p.fillPart(&p.ConnectTimeout, max(p.SessionTimeout/3, time.Millisecond)) }},
 		{"CloseTimeout", func() error { return fillTimeout(&p.CloseTimeout, defaultCloseTimeout) }},
 		{"LostAfter", func() error { return p.fillPart(&p.LostAfter, 0) }},
+		{"Retry", p.checkRetry},
 		{"Namespace", func() error { return checkNamespace(p.Namespace) }},
 		{"Auth", p.checkAuth},
 		{"SessionLease", p.checkLease},
@@ -343,6 +344,13 @@ func fillSize(n *int, preset int) error {
 		*n = preset
 	case *n < leastMaxSize || *n > math.MaxInt32:
 		return fmt.Errorf("is %d: it must be from %d to %d", *n, leastMaxSize, math.MaxInt32)
+	}
+	return nil
+}
+
+func (p *plan) checkRetry() error {
+	if err := p.Retry.Validate(); err != nil {
+		return fmt.Errorf("is %q: %w", p.Retry, err)
 	}
 	return nil
 }

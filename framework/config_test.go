@@ -37,6 +37,8 @@ func TestConfigNamesTheFieldThatIsWrong(t *testing.T) {
 		{"LostAfter", func(c *Config) { c.LostAfter = -1 }, "must not be negative"},
 		{"LostAfter", func(c *Config) { c.LostAfter = 15*time.Second + 1 }, "SessionTimeout at most"},
 		{"CloseTimeout", func(c *Config) { c.CloseTimeout = 1000 * time.Hour }, "at most"},
+		{"Retry", func(c *Config) { c.Retry = retry.ExponentialBackoff(1000, 3) }, `config: Retry is "exponential base=1µs retries=3": the base is 1µs: it must be 100µs at least`},
+		{"Retry", func(c *Config) { c.Retry = retry.Forever(time.Second).WithAttemptTimeout(5) }, "WithAttemptTimeout is 5ns"},
 		{"Namespace", func(c *Config) { c.Namespace = "/a" }, "empty element"},
 		{"Namespace", func(c *Config) { c.Namespace = "a/" }, "ends with a slash"},
 		{"Namespace", func(c *Config) { c.Namespace = "a/../b" }, "relative"},

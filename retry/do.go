@@ -21,7 +21,7 @@ import "context"
 //
 // A Do under another Do's context charges its retries to the outer loop as
 // well; see Detach. A panic in op goes on to the caller of Do. A nil ctx or op
-// is an error.
+// is an error, and so is a policy that Validate refuses; no hook is called then.
 //
 // Source: Curator RetryLoop and ThreadLocalRetryLoop.
 // Differs: Curator retries lost connections without asking whether a repeated
@@ -32,6 +32,9 @@ func Do(ctx context.Context, p Policy, op func(ctx context.Context) error, opts 
 	}
 	if op == nil {
 		return &Error{Policy: p.name, Reason: errNilOp}
+	}
+	if err := p.Validate(); err != nil {
+		return &Error{Policy: p.name, Reason: err}
 	}
 	return newLoop(ctx, p, opts).run(op) //nolint:contextcheck // the loop is itself the context below ctx
 }

@@ -69,6 +69,39 @@ func (p *Policy) tooLate(elapsed, delay time.Duration) error {
 	return nil
 }
 
+// shortest is the least duration above 0 that a policy takes. What is shorter was meant
+// to have a unit, and makes attempts that end before they begin.
+const shortest = 100 * time.Microsecond
+
+// Validate returns an error that names the first duration of p between 0 and 100µs, or
+// nil. Such a one is a number without a unit, which counts nanoseconds:
+// ExponentialBackoff(1000, 3) or WithAttemptTimeout(5). Do returns the error as Reason
+// and makes no attempt.
+func (p Policy) Validate() error {
+	type setting struct {
+		name  string
+		value time.Duration
+	}
+	all := [...]setting{2: {"WithMaxElapsed", p.maxElapsed}, {"WithAttemptTimeout", p.attemptTimeout}, {"WithMaxAfter", p.maxAfter}}
+	switch s := p.schedule.(type) {
+	case exponential:
+		all[0], all[1] = setting{"the base", s.base}, setting{"maxSleep", s.max}
+	case nTimes:
+		all[0] = setting{"the sleep", s.sleep}
+	case forever:
+		all[0] = setting{"the interval", s.interval}
+	case untilElapsed:
+		all[0], all[1] = setting{"the limit", s.limit}, setting{"the sleep", s.sleep}
+	}
+	for _, d := range all {
+		if d.value > 0 && d.value < shortest {
+			return fmt.Errorf("%s is %v: it must be %v at least (a number alone counts nanoseconds: write %d*time.Second or %d*time.Millisecond)",
+				d.name, d.value, shortest, d.value, d.value)
+		}
+	}
+	return nil
+}
+
 // IsZero reports whether p is the zero Policy, on which nothing was set. A library
 // may replace such a policy by a default. None is not the zero Policy.
 func (p Policy) IsZero() bool {

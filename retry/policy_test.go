@@ -84,3 +84,30 @@ func TestHooksRunInTheOrderTheyWereAdded(t *testing.T) {
 	assert.NoError(t, retry.Do(t.Context(), p, fails(errors.New("once"), nil)))
 	assert.Equal(t, []string{"retry 1", "retry 2", "done 1", "done 2"}, order)
 }
+
+// A duration without a unit is told, before anything is tried.
+func TestDurationsWithoutAUnit(t *testing.T) {
+	for want, p := range map[string]retry.Policy{
+		"the base is 1µs":             retry.ExponentialBackoff(1000, 3),
+		"maxSleep is 30µs":            retry.BoundedExponentialBackoff(time.Millisecond, 30000, 3),
+		"the sleep is 100ns":          retry.NTimes(3, 100),
+		"the interval is 5ns":         retry.Forever(5),
+		"the limit is 60µs":           retry.UntilElapsed(60000, time.Second),
+		"the sleep is 99.999µs":       retry.UntilElapsed(time.Minute, 99999),
+		"WithMaxElapsed is 10ns":      retry.None().WithMaxElapsed(10),
+		"WithAttemptTimeout is 5ns":   retry.None().WithAttemptTimeout(5),
+		"WithMaxAfter is 60ns":        retry.None().WithMaxAfter(60),
+		"WithAttemptTimeout is 2.5µs": retry.Policy{}.WithAttemptTimeout(2500),
+	} {
+		assert.ErrorContains(t, p.Validate(), want+": it must be 100µs at least (a number alone counts nanoseconds: write ")
+		calls := 0
+		hook := func(context.Context, retry.Attempt) { calls++ }
+		err := retry.Do(t.Context(), p.Named("orders").OnDone(hook), func(context.Context) error { calls++; return nil })
+		assert.ErrorContains(t, err, "retry orders: "+want)
+		assert.Zero(t, calls)
+	}
+	for _, p := range []retry.Policy{{}, retry.None(), retry.NTimes(3, 0), retry.ExponentialBackoff(0, 3), retry.ExponentialBackoff(100*time.Microsecond, 3),
+		retry.Forever(0), retry.UntilElapsed(0, 0), retry.Custom("own", func(int, time.Duration) (time.Duration, bool) { return 1, true })} {
+		assert.NoError(t, p.Validate(), "%v", p)
+	}
+}

@@ -112,7 +112,15 @@ func (s nTimes) next(retries int, _ time.Duration) (own, bound time.Duration, ok
 //
 // Source: Curator RetryForever, which refuses an interval of 0.
 func Forever(interval time.Duration) Policy {
-	return Policy{schedule: forever{interval: max(minInterval, interval)}}
+	return Policy{schedule: forever{interval: raised(interval)}}
+}
+
+// raised keeps what Validate refuses as it is.
+func raised(interval time.Duration) time.Duration {
+	if interval > 0 && interval < shortest {
+		return interval
+	}
+	return max(minInterval, interval)
 }
 
 type forever struct{ interval time.Duration }
@@ -129,7 +137,7 @@ func (s forever) next(int, time.Duration) (own, bound time.Duration, ok bool) {
 // Source: Curator RetryUntilElapsed.
 // Differs: Curator sleeps once more before it gives up.
 func UntilElapsed(limit, sleep time.Duration) Policy {
-	return Policy{schedule: untilElapsed{limit: max(0, limit), sleep: max(minInterval, sleep)}}
+	return Policy{schedule: untilElapsed{limit: max(0, limit), sleep: raised(sleep)}}
 }
 
 type untilElapsed struct{ limit, sleep time.Duration }

@@ -16,7 +16,8 @@ import (
 //	exponential base=100ms retries=5 max=10s jitter=full elapsed=1m
 //
 // First comes the kind, then key=value pairs in any order. Durations are
-// written as for time.ParseDuration; those of a limit must be above 0.
+// written as for time.ParseDuration, without a plus sign. Those of a limit must be
+// above 0, and none may be between 0 and 100µs.
 //
 //	exponential   base retries [max]   ExponentialBackoff, BoundedExponentialBackoff
 //	ntimes        retries sleep        NTimes
@@ -204,10 +205,12 @@ func (f *fields) duration(key string, least time.Duration) time.Duration {
 	}
 	d, err := time.ParseDuration(value)
 	switch {
-	case err != nil:
+	case err != nil || value[0] == '+':
 		f.fail("%s=%s is not a duration such as 250ms or 1m30s", key, value)
 	case d < least:
 		f.fail("%s=%s is below %v", key, value, least)
+	case d > 0 && d < shortest:
+		f.fail("%s=%s is below %v", key, value, shortest)
 	}
 	return d
 }
@@ -231,11 +234,11 @@ func (f *fields) count(key string) int {
 		f.fail("%s is missing", key)
 		return 0
 	}
-	n, err := strconv.Atoi(value)
-	if err != nil || n < 0 {
+	n, err := strconv.ParseUint(value, 10, strconv.IntSize-1) // takes no sign
+	if err != nil {
 		f.fail("%s=%s is not a number of retries, 0 or more", key, value)
 	}
-	return n
+	return int(n)
 }
 
 func (f *fields) jitter() Jitter {
