@@ -38,7 +38,8 @@ type base struct {
 }
 
 // Connect is Start and BlockUntilConnected. If ctx ends first, or a server refuses
-// the credentials, it closes the client again and returns the error. ctx bounds
+// the credentials, it closes the client again and returns the error. Where no
+// server answers it waits until ctx ends, so ctx should have a deadline. ctx bounds
 // this call only: the client lives until Close.
 func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	if ctx == nil {

@@ -28,27 +28,35 @@ func blocks(t *testing.T, page string) []string {
 	return found
 }
 
-// TestReadme vets and runs the program that the README begins with, on the
-// in-process server, and then its test.
+// TestReadme vets and runs the programs of the README, on the in-process server and
+// the first one without any, and its test.
 func TestReadme(t *testing.T) {
 	files := blocks(t, filepath.Join(root, "README.md"))
 	require.Len(t, files, 3, "two programs, and a test between them")
 
-	const servers = "localhost:2181"
+	const servers, patience = "localhost:2181", "10*time.Second"
 	srv := zktest.Start(t)
 	for i, says := range map[int]string{0: "we have the lock", 2: "we lead"} {
 		require.Equal(t, 1, strings.Count(files[i], servers))
-		out := goTool(t, "main.go", strings.Replace(files[i], servers, srv.ConnectString(), 1), "run")
+		out, err := goTool(t, "main.go", strings.Replace(files[i], servers, srv.ConnectString(), 1), "run")
+		require.NoError(t, err, out)
 		assert.Contains(t, out, says)
 		assert.Empty(t, srv.Sessions(), "the program has closed its client")
+		require.Equal(t, 1, strings.Count(files[i], patience))
 	}
+	out, err := goTool(t, "main.go", strings.NewReplacer(servers, "127.0.0.1:1", patience, "200*time.Millisecond").Replace(files[0]), "run")
+	require.Error(t, err, "where no server runs it ends, and says why")
+	assert.Contains(t, out, "context deadline exceeded")
+	assert.Contains(t, out, "connection refused")
 
-	assert.Contains(t, goTool(t, "orders_test.go", files[1], "test", "-count=1"), "ok")
+	out, err = goTool(t, "orders_test.go", files[1], "test", "-count=1")
+	require.NoError(t, err, out)
+	assert.Contains(t, out, "ok")
 }
 
 // goTool vets one file as a module of its own, which uses this one, and then runs
 // another command of the go tool on it.
-func goTool(t *testing.T, name, text string, command ...string) string {
+func goTool(t *testing.T, name, text string, command ...string) (out string, err error) {
 	t.Helper()
 	const ours = "github.com/paddock-zk/paddock"
 	module, err := filepath.Abs(root)
@@ -66,12 +74,13 @@ func goTool(t *testing.T, name, text string, command ...string) string {
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	var out []byte
-	for _, args := range [][]string{{"vet"}, command} {
+	run := func(args ...string) (string, error) {
 		cmd := exec.CommandContext(t.Context(), "go", append(args, "-mod=mod", ".")...)
 		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOWORK=off")
-		out, err = cmd.CombinedOutput()
-		require.NoError(t, err, "go %s: %s", args[0], out)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
 	}
-	return string(out)
+	out, err = run("vet")
+	require.NoError(t, err, out)
+	return run(command...)
 }
