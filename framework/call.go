@@ -115,22 +115,34 @@ func (o *op) repeat(ctx context.Context, attempt func(ctx context.Context) error
 }
 
 // absent is what it means that a node does not exist. A chroot that is missing is a
-// mistake, so it is told. It is asked for until it has been there once, so that later
-// answers cost no round trip more.
+// mistake, so it is told.
 func (o *op) absent(ctx context.Context, err error) error {
-	chroot := o.plan.chroot
-	looksFor := o.absentIsFine && o.path == chroot
-	if chroot != "" && !looksFor && !o.learned.chrootThere.Load() && !errors.As(err, new(*chrootError)) {
-		reading := o.on(chroot)
-		reading.write = false
-		switch looked := reading.round(ctx, wire.OpExists, &wire.PathWatchRequest{Path: chroot}, new(wire.StatResponse)); {
-		case errors.Is(looked, ErrNoNode):
-			return &chrootError{chroot, err}
-		case looked == nil, errors.Is(looked, ErrNoAuth):
-			o.learned.chrootThere.Store(true)
-		}
+	looksFor := o.absentIsFine && o.path == o.plan.chroot
+	var missing *chrootError
+	if !looksFor && !errors.As(err, &missing) && errors.As(o.checkChroot(ctx), &missing) {
+		return &chrootError{missing.chroot, err}
 	}
 	if o.absentIsFine {
+		return nil
+	}
+	return err
+}
+
+// checkChroot returns a *chrootError if the servers do not have the chroot. It asks until
+// the chroot has been there once, so later calls cost no round trip.
+func (o *op) checkChroot(ctx context.Context) error {
+	chroot := o.plan.chroot
+	if chroot == "" || o.learned.chrootThere.Load() {
+		return nil
+	}
+	reading := o.on(chroot)
+	reading.write = false
+	err := reading.round(ctx, wire.OpExists, &wire.PathWatchRequest{Path: chroot}, new(wire.StatResponse))
+	switch {
+	case errors.Is(err, ErrNoNode):
+		return &chrootError{chroot, ErrNoNode}
+	case err == nil, errors.Is(err, ErrNoAuth): // there, and may not be read
+		o.learned.chrootThere.Store(true)
 		return nil
 	}
 	return err

@@ -51,3 +51,5 @@ func (c core) Read(ctx context.Context, name, full string, attempt func(context.
 func (c core) Ensure(ctx context.Context, conn *transport.Conn, parents session.Parents) error {
 	return (&op{base: c.base, path: parents.Paths[0]}).ensureAll(ctx, conn, parents)
 }
+
+func (c core) CheckChroot(ctx context.Context) error { return (&op{base: c.base}).checkChroot(ctx) }

@@ -29,7 +29,7 @@ func breakLock(ctx context.Context, inv *invocation) error {
 		return err
 	}
 	node := ""
-	if lockview.ContenderName.MatchString(path) {
+	if lockview.IsContender(path) {
 		if path, node = framework.PathAndNode(path); inv.all {
 			return inv.verb.misuse("--all is for a lock, and %s is one participant's node", node)
 		}
@@ -42,7 +42,7 @@ func breakLock(ctx context.Context, inv *invocation) error {
 // breakAt breaks the lock at a path, or the node of that name in its queue.
 func (inv *invocation) breakAt(ctx context.Context, client *framework.Client, path, name string) error {
 	at := path
-	if parent, queue := framework.PathAndNode(path); name != "" && (queue == "locks" || queue == "leases") {
+	if parent, queue := framework.PathAndNode(path); name != "" && (queue == lockview.Turns || queue == lockview.Leases) {
 		if names, _, err := client.Children(ctx, parent); err == nil {
 			if is, _ := lockview.KindOf(names); is == lockview.Semaphore {
 				at = parent // the node is of one of a semaphore's queues

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/internal/test/kit"
+	"github.com/paddock-zk/paddock/recipes/leader"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -151,6 +152,26 @@ func TestLockThatSomebodyElseHas(t *testing.T) {
 	code, out := p.ends()
 	assert.Equal(t, exitInterrupted, code)
 	assert.Empty(t, out)
+}
+
+// A command must not run beside the leader of an election, or beside what another kind of
+// lock guards.
+func TestLockBesideAnotherKind(t *testing.T) {
+	s := newShell(t)
+	client := s.client(t)
+	term, err := leader.NewLatch(client, "/latch").Await(t.Context())
+	require.NoError(t, err)
+	kit.Hold(t, locks.NewInterProcessReadWriteLock(client, "/rw").ReadLock())
+	kit.Hold(t, locks.NewInterProcessSemaphore(client, "/s", 2))
+	for path, says := range map[string]string{"/latch": "another kind, a latch", "/rw": "another kind, a read/write lock", "/s": "another kind, a semaphore", "/s/locks": "another kind, a semaphore"} {
+		for _, flag := range []string{"--try", "--wait=1m"} {
+			code, out, errs := s.process(t, "lock", flag, path, "--", "echo", "ran")
+			assert.Equal(t, exitNoLock, code, path)
+			assert.Empty(t, out, path)
+			assert.Contains(t, errs, says)
+		}
+	}
+	require.NoError(t, term.Err())
 }
 
 func TestLockPassesSignalsOn(t *testing.T) {

@@ -166,7 +166,7 @@ func TestWhoOfOtherKinds(t *testing.T) {
 func TestWhoOfWhatIsNoQueue(t *testing.T) {
 	s := newShell(t)
 	client := s.client(t)
-	for _, path := range []string{"/plain/child", "/mixed/x-lock-0000000001", "/mixed/latch-0000000002"} {
+	for _, path := range []string{"/plain/child", "/mixed/x-lock-0000000001", "/mixed/latch-0000000002", "/kazoo/1__lock__0000000001"} {
 		_, err := client.Create(t.Context(), path, nil, framework.Persistent, framework.Parents())
 		require.NoError(t, err)
 	}
@@ -177,6 +177,9 @@ func TestWhoOfWhatIsNoQueue(t *testing.T) {
 	code, _, errs = s.run(t, "who", "/mixed")
 	assert.Equal(t, exitNoLock, code)
 	assert.Contains(t, errs, "of a latch and of a mutex")
+	code, _, errs = s.run(t, "who", "/kazoo")
+	assert.Equal(t, exitNoLock, code)
+	assert.Contains(t, errs, "of a kazoo lock")
 }
 
 func TestTreeLsGet(t *testing.T) {
@@ -190,6 +193,9 @@ func TestTreeLsGet(t *testing.T) {
 	assert.Equal(t, "/app\n  config\n  locks\n    orders  mutex: 1 hold, 0 wait\n    single  semaphore: 1 hold, 0 wait\n", s.ok(t, "tree", "/app"))
 	assert.Equal(t, "/app\n  config\n  locks\n", s.ok(t, "tree", "--depth", "1", "/app"))
 	assert.Contains(t, s.ok(t, "tree", "--all", "/app"), "lock-0000000000")
+	turn := kit.Put(t, client, "/app/locks/single/locks/lock-")
+	assert.Contains(t, s.ok(t, "tree", "--all", "/app"), "\n      locks\n", "the folder of a semaphore is no mutex")
+	require.NoError(t, client.Delete(t.Context(), turn, framework.AnyVersion))
 	lines := strings.Split(strings.TrimSpace(s.ok(t, "tree", "--json", "/app/locks")), "\n")
 	require.Len(t, lines, 3)
 	assert.Equal(t, map[string]any{"path": "/app/locks/orders", "kind": "mutex", "holds": 1.0}, decode[map[string]any](t, lines[1]))

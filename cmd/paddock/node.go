@@ -11,6 +11,7 @@ import (
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/lockview"
+	"github.com/paddock-zk/paddock/recipes/locks"
 )
 
 // node is what the servers say of a node.
@@ -165,6 +166,7 @@ func (inv *invocation) walk(ctx context.Context, client *framework.Client, path 
 		q, err := lockview.Look(ctx, client, path, 0)
 		switch {
 		case errors.Is(err, framework.ErrNoNode): // the first is asked for again below
+		case errors.Is(err, locks.ErrInvalidLock): // as a folder of a semaphore, it is no lock by itself
 		case err != nil:
 			return err
 		default:
@@ -186,7 +188,7 @@ func (inv *invocation) walk(ctx context.Context, client *framework.Client, path 
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		if !inv.all && (lockview.ContenderName.MatchString(name) || b.Kind == lockview.Semaphore && (name == "locks" || name == "leases")) {
+		if !inv.all && (lockview.IsContender(name) || b.Kind == lockview.Semaphore && (name == lockview.Turns || name == lockview.Leases)) {
 			continue
 		}
 		if err := inv.walk(ctx, client, framework.MakePath(path, name), depth+1); err != nil {

@@ -116,7 +116,7 @@ func (w *watcher) look(ctx context.Context) (watches []*framework.Watch, err err
 		return watches, err
 	}
 	if is, _ := lockview.KindOf(names); is == lockview.Semaphore {
-		for _, queue := range []string{"locks", "leases"} {
+		for _, queue := range []string{lockview.Turns, lockview.Leases} {
 			_, err := w.watchChildren(ctx, framework.MakePath(w.path, queue), &watches)
 			if err != nil && !errors.Is(err, framework.ErrNoNode) {
 				return watches, err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/session/nodename"
 	"github.com/paddock-zk/paddock/recipes/leader"
 	"github.com/paddock-zk/paddock/recipes/locks"
 )
@@ -19,45 +20,51 @@ import (
 // say.
 type Kind string
 
-// These are all.
+// These are all whose queues Look can read.
 const (
 	None      Kind = ""
-	Mutex     Kind = "mutex" // or the election of a Selector, which has the same nodes
-	ReadWrite Kind = "read/write lock"
-	Semaphore Kind = "semaphore" // or a semaphore mutex, which is one with one lease
-	Latch     Kind = "latch"
+	Mutex     Kind = nodename.Mutex // or the election of a Selector, which has the same nodes
+	ReadWrite Kind = nodename.ReadWrite
+	Semaphore Kind = nodename.Semaphore // or a semaphore mutex, which is one with one lease
+	Latch     Kind = nodename.Latches
 )
 
-// ContenderName is how the names of nodes in a queue end.
-var ContenderName = regexp.MustCompile(`(lock-|__READ__|__WRIT__|lease-|latch-)[0-9]{10}$`)
+// The queues of a semaphore, which are children of its node.
+const (
+	Turns  = nodename.Turns
+	Leases = nodename.Leases
+)
 
 // ErrNoLock reports a path that has no lock's nodes below it.
 var ErrNoLock = errors.New("no lock")
 
+// IsContender is whether a name is that of a node in a queue.
+func IsContender(name string) bool {
+	kind, _ := nodename.KindOf(name)
+	return kind != ""
+}
+
 // KindOf guesses by the names below a path. Names of another form say nothing.
-func KindOf(names []string) (Kind, error) {
-	found := None
-	below := make(map[string]bool)
-	for _, name := range slices.Sorted(slices.Values(names)) {
-		below[name] = true
-		m := ContenderName.FindStringSubmatch(name)
-		if m == nil {
-			continue
-		}
-		is := map[string]Kind{"lock-": Mutex, "__READ__": ReadWrite, "__WRIT__": ReadWrite, "latch-": Latch}[m[1]]
-		if is == None {
-			continue
-		}
-		if found != None && found != is {
-			return None, fmt.Errorf("%w: the nodes are of a %s and of a %s", ErrNoLock, found, is)
+func KindOf(names []string) (found Kind, err error) {
+	add := func(is Kind) {
+		if found != None && found != is && err == nil {
+			err = fmt.Errorf("%w: the nodes are of a %s and of a %s", ErrNoLock, found, is)
 		}
 		found = is
 	}
-	if below["locks"] && below["leases"] {
-		if found != None {
-			return None, fmt.Errorf("%w: the nodes are of a %s and of a %s", ErrNoLock, found, Semaphore)
+	for _, name := range slices.Sorted(slices.Values(names)) {
+		if kind, recipe := nodename.KindOf(name); kind != "" && kind != nodename.Lease { // those are in a folder
+			add(Kind(recipe))
 		}
-		return Semaphore, nil
+	}
+	if slices.Contains(names, Turns) && slices.Contains(names, Leases) {
+		add(Semaphore)
+	}
+	if err == nil && found == nodename.Kazoo {
+		err = fmt.Errorf("%w: the nodes are of a %s, which Paddock cannot read", ErrNoLock, found)
+	}
+	if err != nil {
+		return None, err
 	}
 	return found, nil
 }

@@ -40,3 +40,32 @@ func TestPrintable(t *testing.T) {
 		assert.Equal(t, want, Printable(in))
 	}
 }
+
+func TestKindOf(t *testing.T) {
+	for name, tc := range map[string]struct {
+		names []string
+		want  Kind
+		says  string
+	}{
+		"nobody":         {nil, None, ""},
+		"other names":    {[]string{"config", "lock-1", "locks", "party-0000000001"}, None, ""},
+		"mutex":          {[]string{"_c_1-lock-0000000001"}, Mutex, ""},
+		"both sides":     {[]string{"_c_1__READ__0000000001", "_c_1__WRIT__0000000002"}, ReadWrite, ""},
+		"semaphore":      {[]string{"locks", "leases"}, Semaphore, ""},
+		"leases by name": {[]string{"_c_1-lease-0000000001"}, None, ""},
+		"latch":          {[]string{"_c_1-latch-0000000001"}, Latch, ""},
+		"two":            {[]string{"_c_1-latch-0000000001", "lock-0000000002"}, None, "of a latch and of a mutex"},
+		"in a semaphore": {[]string{"_c_1-latch-0000000001", "leases", "locks"}, None, "of a latch and of a semaphore"},
+		"kazoo":          {[]string{"1__lock__0000000001", "2__rlock__0000000002"}, None, "kazoo"},
+		"kazoo and ours": {[]string{"1__lock__0000000001", "lock-0000000002"}, None, "of a kazoo lock and of a mutex"},
+	} {
+		is, err := KindOf(tc.names)
+		assert.Equal(t, tc.want, is, name)
+		if tc.says == "" {
+			assert.NoError(t, err, name)
+			continue
+		}
+		assert.ErrorIs(t, err, ErrNoLock, name)
+		assert.ErrorContains(t, err, tc.says, name)
+	}
+}

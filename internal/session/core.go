@@ -35,6 +35,9 @@ type Core interface {
 	// Ensure makes paths and what is missing above them. Its error matches
 	// ErrKeepsVanishing if others delete them as often as they are made.
 	Ensure(ctx context.Context, c *transport.Conn, parents Parents) error
+	// CheckChroot returns an error that names the chroot if that does not exist. It asks
+	// nothing once the chroot has been there.
+	CheckChroot(ctx context.Context) error
 }
 
 // Parents are nodes to be made, in full, and a check that is made meanwhile.

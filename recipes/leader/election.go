@@ -10,6 +10,7 @@ import (
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/framework/monitor"
 	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/recipes/internal/acquire"
 	"github.com/paddock-zk/paddock/recipes/internal/lockopt"
 	"github.com/paddock-zk/paddock/recipes/internal/znode"
 	"github.com/paddock-zk/paddock/recipes/locks"
@@ -55,8 +56,8 @@ var recipes = map[znode.Kind]string{znode.Latch: monitor.Latch, znode.Lock: moni
 type election struct {
 	client  *framework.Client
 	session *session.Session
-	path    string // as given
-	kind    znode.Kind
+	path    string        // as given
+	queue   acquire.Queue // in which the candidates stand, for those who only look
 	lock    *locks.InterProcessMutex
 	opts    options
 	err     error // what is wrong with how it was made
@@ -69,7 +70,7 @@ type election struct {
 }
 
 func (e *election) init(c *framework.Client, path string, kind znode.Kind, opts []Option) {
-	e.client, e.path, e.kind = c, path, kind
+	e.client, e.path = c, path
 	if e.opts, e.err = optionsOf(opts); e.err != nil {
 		return
 	}
@@ -87,6 +88,7 @@ func (e *election) init(c *framework.Client, path string, kind znode.Kind, opts 
 		return
 	}
 	e.session, e.relative = core.Session(), core.Relative(full)
+	e.queue = acquire.Queue{Core: core, Lock: full, Path: full, Kind: kind, Kinds: []znode.Kind{kind}}
 	e.lock = locks.NewInterProcessMutex(c, path, lockopt.Set(func(o *lockopt.Options) {
 		o.Kind, o.Recipe, o.Data, o.HasData = kind, recipes[kind], []byte(e.opts.id), true
 		// Each candidate has a node of its own: a term is never handed over with its node.

@@ -11,7 +11,6 @@ import (
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/foreign"
 	"github.com/paddock-zk/paddock/listeners"
-	"github.com/paddock-zk/paddock/recipes/internal/znode"
 )
 
 // Participant is a candidate's node in an election.
@@ -35,7 +34,8 @@ func (p Participant) String() string {
 
 // Participants lists the candidates in order, the leader first, in two round trips. An
 // election that does not exist has none. The answer is out of date if the server lags
-// behind the ensemble leader.
+// behind the ensemble leader. A path of another kind of lock or election is
+// locks.ErrInvalidLock, and a chroot that does not exist framework.ErrNoNode.
 func (e *election) Participants(ctx context.Context) ([]Participant, error) {
 	if err := e.usable(ctx, "participants"); err != nil {
 		return nil, err
@@ -93,8 +93,9 @@ func (o Observation) same(other Observation) bool {
 // timeout; until then the former answer stands.
 //
 // The last pair has an error: one that matches ctx.Err(), framework.ErrClosed,
-// locks.ErrInvalidLock, locks.ErrSequenceExhausted, or a refusal by the servers such as
-// framework.ErrNoAuth.
+// locks.ErrInvalidLock (also if another kind of lock or election uses the path),
+// locks.ErrSequenceExhausted, framework.ErrNoNode if the chroot does not exist, or a
+// refusal by the servers such as framework.ErrNoAuth.
 //
 // Cost: two round trips for each change. The observer watches the leader's node alone, or
 // the list if nobody leads.
@@ -250,7 +251,10 @@ func (e *election) first(ctx context.Context) (string, error) {
 	if err != nil && !errors.Is(err, framework.ErrNoNode) {
 		return "", err
 	}
-	return znode.First(names, e.kind)
+	if err := e.queue.LookAround(ctx, err == nil); err != nil {
+		return "", err
+	}
+	return e.queue.First(names)
 }
 
 // watchEmpty watches an election in which nobody stands. It returns no watch if a
@@ -267,7 +271,7 @@ func (e *election) watchEmpty(ctx context.Context) (*framework.Watch, error) {
 	if err != nil {
 		return nil, err
 	}
-	name, err := znode.First(names, e.kind)
+	name, err := e.queue.First(names)
 	if err != nil || name != "" {
 		watch.Stop()
 		return nil, err

@@ -88,10 +88,10 @@ func (m *InterProcessMutex) member() acquire.Member           { return acquire.M
 func (m *InterProcessMutex) leasesOf() *InterProcessSemaphore { return nil }
 
 func (m *InterProcessMutex) beginMember(ctx context.Context) (hold *Hold, joint bool, err error) {
-	switch {
-	case m.err != nil:
+	if m.err != nil {
 		return nil, false, m.err
-	case m.queue.Kind == znode.Read && holdChainOf(ctx).find(m.key, nil) != nil:
+	}
+	if from := holdChainOf(ctx); m.queue.Kind == znode.Read && (from.ofKind(m.key, znode.Read) != nil || from.ofKind(m.key, znode.Write) != nil) {
 		return nil, false, nil // it re-enters, or is the downgrade
 	}
 	hold, err = m.reenter(ctx)

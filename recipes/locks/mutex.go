@@ -85,7 +85,8 @@ func parts(c *framework.Client, path string, opts []Option) (session.Core, strin
 //
 // Errors are *framework.OpError. They match one of these:
 //   - ctx.Err(), if ctx ended; after a wait the error is also a *WaitError.
-//   - ErrInvalidLock, if the lock was made from a wrong argument.
+//   - ErrInvalidLock, if the lock was made from a wrong argument, or another kind of lock
+//     or election uses the path.
 //   - ErrDeadlock, if only the caller could end the wait.
 //   - ErrLockLost, if ctx comes from a hold of this lock that was lost. ctx has outlived
 //     the hold then, as with context.WithoutCancel.

@@ -36,7 +36,8 @@ func (p Participant) String() string {
 }
 
 // Participants lists the nodes in the queue, in order, holders first, in two
-// round trips. A queue that does not exist is empty.
+// round trips. A queue that does not exist is empty. A path of another kind of lock is
+// ErrInvalidLock, and a chroot that does not exist framework.ErrNoNode.
 func (m *InterProcessMutex) Participants(ctx context.Context) ([]Participant, error) {
 	if m.isZero() {
 		return nil, opError("participants", "", ErrInvalidLock)
@@ -62,10 +63,7 @@ func reading(ctx context.Context, core session.Core, path string,
 }
 
 func (q *queue) participants(ctx context.Context, c *transport.Conn) ([]Participant, error) {
-	snap, err := q.List(ctx, c)
-	if err == nil {
-		err = q.Check(snap)
-	}
+	snap, err := q.Look(ctx, c)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package locks_test
 import (
 	"context"
 	"fmt"
+	"path"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/internal/lockopt"
+	"github.com/paddock-zk/paddock/recipes/leader"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -37,9 +39,32 @@ var kinds = map[string]struct {
 	"mutex in a MultiLock": {"mutex", func(c *framework.Client) locks.Lock {
 		return locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, "/x/y"), locks.NewInterProcessMutex(c, "/z"))
 	}, ""},
+	"latch":    {"latch", func(c *framework.Client) locks.Lock { return elects{leader.NewLatch(c, "/x/y")} }, "_c_d5d8a4a8-2a4b-4c7e-9a0b-5a1c3f0d8b11-latch-"},
+	"selector": {"mutex", func(c *framework.Client) locks.Lock { return elects{leader.NewSelector(c, "/x/y")} }, ""},
 	"semaphore mutex in a MultiLock": {"semaphore", func(c *framework.Client) locks.Lock {
 		return locks.NewInterProcessMultiLock(locks.NewInterProcessSemaphoreMutex(c, "/x/y"), locks.NewInterProcessMutex(c, "/z"))
 	}, ""},
+}
+
+// elects is a candidate as a lock.
+type elects struct {
+	candidate interface {
+		Await(ctx context.Context) (*leader.Term, error)
+	}
+}
+
+func (e elects) Acquire(ctx context.Context) (*locks.Hold, error) {
+	term, err := e.candidate.Await(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return term.Hold(), nil
+}
+
+func (e elects) TryAcquire(ctx context.Context, wait time.Duration) (*locks.Hold, error) {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	return e.Acquire(ctx)
 }
 
 // refused uses a lock whose path is another's.
@@ -201,7 +226,7 @@ func TestTwoKindsOfLockOnOnePath(t *testing.T) {
 
 // Both come at the same time: at most one of them gets its lock.
 func TestTwoKindsOfLockAtOnce(t *testing.T) {
-	pairs := [][2]string{{"mutex", "semaphore"}, {"write", "semaphore mutex"}, {"mutex", "write"}, {"mutex in a MultiLock", "semaphore mutex in a MultiLock"}}
+	pairs := [][2]string{{"mutex", "semaphore"}, {"write", "semaphore mutex"}, {"mutex", "write"}, {"latch", "mutex"}, {"selector", "latch"}, {"latch", "semaphore"}, {"read", "latch"}, {"mutex in a MultiLock", "semaphore mutex in a MultiLock"}}
 	for _, pair := range pairs {
 		t.Run(fmt.Sprint(pair), func(t *testing.T) {
 			for moment := range 40 {
@@ -231,8 +256,8 @@ func TestTwoKindsOfLockAtOnce(t *testing.T) {
 // A client that uses the wrong kind of lock on a path, over and over, does not harm
 // those that use the right one.
 func TestTheWrongKindHarmsNobody(t *testing.T) {
-	for _, right := range []string{"mutex", "read", "write", "semaphore"} {
-		for _, wrong := range []string{"mutex", "write", "semaphore mutex"} {
+	for _, right := range []string{"mutex", "read", "write", "semaphore", "latch"} {
+		for _, wrong := range []string{"mutex", "write", "semaphore mutex", "latch"} {
 			if kinds[right].kind == kinds[wrong].kind {
 				continue
 			}
@@ -291,16 +316,135 @@ func TestWhatStandsBesideALock(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
 				c, other := kit.Connect(t, srv), kit.Connect(t, srv)
 				for _, path := range []string{
-					"/x/y/locks", "/x/y/config", "/x/y/lock-1", "/x/y/lease-", "/x/y/latch-0000000001", "/x/y/read-__READ__x", "/x/y/12345",
+					"/x/y/locks", "/x/y/config", "/x/y/lock-1", "/x/y/lease-", "/x/y/latch-000000001", "/x/y/read-__READ__x", "/x/y/12345",
 				} {
 					_, err := other.Create(t.Context(), path, []byte("__REVOKE__"), framework.Persistent, framework.Parents())
 					require.NoError(t, err)
 				}
-				_, err := other.Create(t.Context(), "/x/y/1b0e5b3d__lock__", nil, framework.EphemeralSequential) // as kazoo's
+				_, err := other.Create(t.Context(), "/x/y/1b0e5b3d__party__", nil, framework.EphemeralSequential) // as kazoo's
 				require.NoError(t, err)
 				h, err := lock.lock(c).Acquire(t.Context())
 				require.NoError(t, err)
 				require.NoError(t, h.Release())
+			})
+		})
+	}
+}
+
+// A node of another kind comes while the path is ours. Its client may get its lock once all
+// before it have gone. So who comes behind it waits for that node to go, and is refused if
+// it stays.
+func TestAnotherKindBetween(t *testing.T) {
+	for name, other := range map[string]string{
+		"mutex": "__WRIT__", "write": "latch-", "latch": "lock-", "selector": "latch-", "mutex in a MultiLock": "__lock__",
+	} {
+		for _, goes := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, goes: %t", name, goes), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
+					a, b, peer := kit.Connect(t, srv), kit.Connect(t, srv), kit.Connect(t, srv)
+					first := kit.Hold(t, kinds[name].lock(a))
+					node := kit.Put(t, peer, "/x/y/"+other)
+					next := kit.Acquire(t, kinds[name].lock(b))
+					time.Sleep(time.Minute)
+					require.True(t, next.Pending(), "it waits for the first")
+					require.NoError(t, first.Release())
+					time.Sleep(20 * d)
+					require.True(t, next.Pending(), "the node may hold its lock")
+					if goes {
+						require.NoError(t, peer.Delete(t.Context(), node, framework.AnyVersion))
+					}
+					began := time.Now()
+					hold, err := next.Result()
+					assert.Less(t, time.Since(began), 3*time.Second)
+					if goes {
+						require.NoError(t, err)
+						require.NoError(t, hold.Release())
+						return
+					}
+					require.ErrorIs(t, err, locks.ErrInvalidLock)
+					require.ErrorContains(t, err, path.Base(node))
+				})
+			})
+		}
+	}
+}
+
+// A reader that comes behind a node of another kind does not join the readers before it.
+func TestReaderBehindAnotherKind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
+		a, b, peer := kit.Connect(t, srv), kit.Connect(t, srv), kit.Connect(t, srv)
+		first := kit.Hold(t, kinds["read"].lock(a))
+		kit.Put(t, peer, "/x/y/lock-")
+		_, err := kinds["read"].lock(b).Acquire(t.Context())
+		require.ErrorIs(t, err, locks.ErrInvalidLock)
+		require.NoError(t, first.Err())
+	})
+}
+
+// The context of a hold is no way to get a lock of another kind at the same path.
+func TestAnotherKindUnderAHold(t *testing.T) {
+	for first, one := range kinds {
+		for second, two := range kinds {
+			if one.kind == two.kind {
+				continue
+			}
+			t.Run(first+", under it "+second, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					srv := zktest.Start(t, zktest.InMemory())
+					c := kit.Connect(t, srv)
+					hold := kit.Hold(t, one.lock(c))
+					_, err := two.lock(c).Acquire(hold.Context())
+					require.ErrorIs(t, err, locks.ErrInvalidLock)
+					if lock, can := two.lock(c).(interface {
+						HeldBy(ctx context.Context) bool
+					}); can {
+						assert.False(t, lock.HeldBy(hold.Context()))
+					}
+					require.NoError(t, hold.Release())
+				})
+			})
+		}
+	}
+}
+
+// The turns of a semaphore look like the nodes of a mutex. A lock in their folder would
+// hold up the semaphore.
+func TestFoldersOfASemaphore(t *testing.T) {
+	at := func(path string) map[string]func(c *framework.Client) locks.Lock {
+		return map[string]func(c *framework.Client) locks.Lock{
+			"mutex": func(c *framework.Client) locks.Lock { return locks.NewInterProcessMutex(c, path) },
+			"MultiLock": func(c *framework.Client) locks.Lock {
+				return locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, path), locks.NewInterProcessMutex(c, "/z"))
+			},
+			"selector": func(c *framework.Client) locks.Lock { return elects{leader.NewSelector(c, path)} },
+		}
+	}
+	for name := range at("") {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory())
+				c := kit.Connect(t, srv)
+				folder := at("/app/locks")[name](c)
+				require.NoError(t, kit.Hold(t, folder).Release(), "a name that says nothing")
+				_, err := locks.NewInterProcessMutex(c, "/app/locks").Participants(t.Context())
+				require.NoError(t, err)
+				lease := kit.Hold(t, locks.NewInterProcessSemaphore(c, "/app", 3))
+				refused := func() {
+					_, err := folder.Acquire(t.Context())
+					require.ErrorIs(t, err, locks.ErrInvalidLock)
+					require.ErrorContains(t, err, "/app is used by a lock of another kind, a semaphore")
+					_, err = locks.NewInterProcessMutex(c, "/app/locks").Participants(t.Context())
+					require.ErrorIs(t, err, locks.ErrInvalidLock)
+					for _, err := range leader.NewSelector(c, "/app/locks").Observe(t.Context()) {
+						require.ErrorIs(t, err, locks.ErrInvalidLock)
+						break
+					}
+				}
+				refused()
+				require.NoError(t, lease.Release())
+				refused()
 			})
 		})
 	}

@@ -78,6 +78,12 @@ func (chain *holdChain) find(key lockKey, accepts func(*Hold) bool) *Hold {
 	return nil
 }
 
+// ofKind is find for one kind of node. Holds of another kind of lock at the same path do
+// not count: they are of another lock, which the servers will refuse.
+func (chain *holdChain) ofKind(key lockKey, kind znode.Kind) *Hold {
+	return chain.find(key, func(h *Hold) bool { return h.ownership.nodeKind() == kind })
+}
+
 // within looks in a hold and its members.
 func (h *Hold) within(key lockKey, accepts func(*Hold) bool) *Hold {
 	if h.ownership.key == key && !h.ownership.over(h) && (accepts == nil || accepts(h)) {
@@ -109,10 +115,10 @@ func (chain *holdChain) every(key lockKey, fn func(*ownership)) {
 	}
 }
 
-// holds is whether a context comes from a hold of a lock that is not lost or
-// released. An empty kind stands for every side.
+// holds is whether a context comes from a hold of a lock, with that kind of node, that is
+// not lost or released.
 func (chain *holdChain) holds(key lockKey, kind znode.Kind) bool {
-	h := chain.find(key, func(h *Hold) bool { return kind == "" || h.ownership.nodeKind() == kind })
+	h := chain.ofKind(key, kind)
 	if h == nil {
 		return false
 	}
@@ -124,17 +130,17 @@ func (chain *holdChain) holds(key lockKey, kind znode.Kind) bool {
 // it returns neither hold nor error.
 func (m *InterProcessMutex) reenter(ctx context.Context) (*Hold, error) {
 	from := holdChainOf(ctx)
-	if same := from.find(m.key, func(h *Hold) bool { return h.ownership.nodeKind() == m.queue.Kind }); same != nil {
+	if same := from.ofKind(m.key, m.queue.Kind); same != nil {
 		_, _ = same.ownership.now() // a deadline may have passed unseen
 		return newHold(ctx, same.ownership)
 	}
 	switch m.queue.Kind {
 	case znode.Read:
-		if write := from.find(m.key, nil); write != nil {
+		if write := from.ofKind(m.key, znode.Write); write != nil {
 			return m.downgrade(ctx, write.ownership)
 		}
 	case znode.Write:
-		if from.find(m.key, nil) != nil {
+		if from.ofKind(m.key, znode.Read) != nil {
 			return nil, fmt.Errorf("%w: the read side is held, and a write side waits for it", ErrDeadlock)
 		}
 	}

@@ -49,7 +49,7 @@ func TestHoldChain_Finds(t *testing.T) {
 	chain.every(a, func(o *ownership) { all = append(all, o) })
 	assert.Equal(t, []*ownership{first}, all, "once for both holds")
 
-	assert.True(t, chain.holds(a, ""))
+	assert.True(t, chain.holds(a, ""), "it has no queue, and so no kind")
 	assert.False(t, chain.holds(none, ""))
 	assert.False(t, chain.holds(a, znode.Write), "it has no node of that kind")
 	first.lose(errors.New("gone"))

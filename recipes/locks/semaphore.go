@@ -132,7 +132,7 @@ func (s *InterProcessSemaphore) allowed(ctx context.Context, n int) error {
 	}
 	held := 0
 	holdChainOf(ctx).every(s.key, func(o *ownership) {
-		if state, _ := o.now(); state == Held || state == Uncertain {
+		if state, _ := o.now(); o.nodeKind() == znode.Lease && (state == Held || state == Uncertain) {
 			held++
 		}
 	})

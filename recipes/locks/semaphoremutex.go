@@ -1,13 +1,13 @@
 package locks
 
 import (
-	"cmp"
 	"context"
 	"time"
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/framework/monitor"
 	"github.com/paddock-zk/paddock/internal/transport"
+	"github.com/paddock-zk/paddock/recipes/internal/znode"
 )
 
 // InterProcessSemaphoreMutex is a lock for one owner at a time that is not
@@ -49,7 +49,7 @@ func (m *InterProcessSemaphoreMutex) HeldBy(ctx context.Context) bool {
 	if m == nil || m.semaphore.isZero() || m.semaphore.err != nil || ctx == nil {
 		return false
 	}
-	return holdChainOf(ctx).holds(m.semaphore.key, "")
+	return holdChainOf(ctx).holds(m.semaphore.key, znode.Lease)
 }
 
 // Participants lists the holder of the lock and the waiters, in order. See
@@ -62,7 +62,8 @@ func (m *InterProcessSemaphoreMutex) Participants(ctx context.Context) ([]Partic
 }
 
 // Participants lists the leases, first those that are held, and then the callers that
-// wait to be served, in order. It takes two round trips. A caller that is being served
+// wait to be served, in order. It takes four round trips. Errors are those of
+// InterProcessMutex.Participants. A caller that is being served
 // may appear twice: with a lease that it waits for, and as the first of the callers that
 // wait.
 func (s *InterProcessSemaphore) Participants(ctx context.Context) ([]Participant, error) {
@@ -76,15 +77,12 @@ func (s *InterProcessSemaphore) Participants(ctx context.Context) ([]Participant
 }
 
 func (s *InterProcessSemaphore) participants(ctx context.Context, c *transport.Conn) ([]Participant, error) {
-	leases, err := s.leases.List(ctx, c)
+	leases, err := s.leases.Look(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	waiting, err := s.turns.List(ctx, c)
+	waiting, err := s.turns.Look(ctx, c)
 	if err != nil {
-		return nil, err
-	}
-	if err := cmp.Or(s.leases.Check(leases), s.turns.Check(waiting)); err != nil {
 		return nil, err
 	}
 	lent, err := s.leases.describe(ctx, c, leases.Entries(0, leases.Len()), func(i int) bool { return i >= s.total })

@@ -185,7 +185,7 @@ func (a *Attempt) round(ctx context.Context) error {
 		return err
 	}
 	if a.id != c.SessionID() {
-		if err := a.begin(c); err != nil {
+		if err := a.begin(ctx, c); err != nil {
 			return err
 		}
 	}
@@ -216,10 +216,15 @@ func (a *Attempt) round(ctx context.Context) error {
 }
 
 // begin sets out in a session.
-func (a *Attempt) begin(c *transport.Conn) error {
+func (a *Attempt) begin(ctx context.Context, c *transport.Conn) error {
 	a.tell(Event{Kind: Begin, Session: c.SessionID()})
 	if a.id != 0 && a.failOnLoss() {
 		return zk.ErrSessionExpired
+	}
+	for i := range a.contenders {
+		if err := a.contenders[i].queue.checkFolder(ctx, c); err != nil {
+			return err
+		}
 	}
 	a.id, a.conn, a.sawMulti = c.SessionID(), c, false
 	for i := range a.contenders {

@@ -39,6 +39,9 @@ type contender struct {
 	// yet a server may still apply it. No phase: a later node may be queued meanwhile.
 	mayStillAppear bool
 	first          bool         // the latest list showed nobody ahead; no phase: each list says it anew
+	behindOther    bool         // the latest list showed a node of another kind of lock ahead
+	admitted       bool         // a list has shown that the queue belongs to its kind of lock
+	listsBehind    uint8        // how many in a row showed nobody ahead but a node of another kind
 	tag            nodename.Tag // whose it is
 
 	prefix  string          // of the name of its node
@@ -109,8 +112,14 @@ func (k *contender) find(children wire.Names) {
 func (k *contender) forget(id int64) {
 	k.sweep(id)
 	k.drop()
-	k.phase, k.path, k.czxid, k.request, k.first = absent, "", 0, nil, false
+	k.gone()
 	k.prefix = session.Protection(k.queue.Core.Session(), k.tag, k.yields)
+}
+
+// gone notes that it has no node.
+func (k *contender) gone() {
+	k.phase, k.path, k.czxid, k.request = absent, "", 0, nil
+	k.first, k.behindOther, k.admitted, k.listsBehind = false, false, false, 0
 }
 
 // sweep looks for a second node, made by a creation that was applied late.
@@ -148,7 +157,7 @@ func leave(s *session.Session, id int64, all ...*contender) {
 		k.sweep(id)
 		k.drop()
 		if k.phase != givenAway {
-			k.phase, k.path, k.czxid, k.request, k.first = absent, "", 0, nil, false
+			k.gone()
 		}
 	}
 	if len(nodes) > 0 {

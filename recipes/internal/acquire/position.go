@@ -47,23 +47,41 @@ func (n *nodeName) String() string {
 	return string(n.room[:n.n])
 }
 
+// mostLists is how many lists in a row may show a node of another kind ahead of a
+// contender that would be first, before the contender is refused. With the pauses
+// between them that is about a second.
+const mostLists = 10
+
 // locate reads from the latest list where a contender stands: its place, and the place of
 // the node that it waits for, -1 for none. If its node has gone, the contender is absent
-// and the error is errStale. Other errors are those of Queue.Check.
+// and the error is errStale.
+//
+// The first list decides to which kind of lock the queue belongs, see Queue.Check. A node
+// of another kind may have come while the queue was ours, and is refused by its own
+// client. But if all before it have gone meanwhile, that client may have got its lock. So
+// nobody behind such a node is first until a list shows that it has gone.
 func (a *Attempt) locate(k *contender) (at, ahead int, err error) {
 	snap := k.snapshot
 	if at = snap.Find(k.name()); at < 0 {
 		return at, -1, a.deleted(k)
 	}
-	if err := k.queue.Check(snap); err != nil {
+	if err := k.queue.Check(snap); err != nil && !k.admitted {
 		return at, -1, err
 	}
+	k.admitted, k.behindOther, k.first = true, snap.OtherAhead(at), false
 	a.sawMulti = a.sawMulti || a.wantMulti && snap.HasYielding()
 	ahead, waits := k.queue.Rule(snap, at)
-	if k.first = !waits; k.first {
-		ahead = -1
+	switch {
+	case waits:
+		return at, ahead, nil
+	case !k.behindOther:
+		k.first, k.listsBehind = true, 0
+		return at, -1, nil
+	case k.listsBehind == mostLists:
+		return at, -1, otherKind(k.queue.Path, snap.FirstOther())
 	}
-	return at, ahead, nil
+	k.listsBehind++
+	return at, -1, errStale
 }
 
 // set notes where locate has found a contender that waits.

@@ -14,11 +14,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/paddock-zk/paddock/internal/foreign"
 	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/session/nodename"
 	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
 	"github.com/paddock-zk/paddock/recipes/internal/znode"
@@ -79,12 +82,90 @@ func (q *Queue) Parse(children wire.Names) (*znode.Snapshot, error) {
 
 // List lists the queue. One that does not exist is empty.
 func (q *Queue) List(ctx context.Context, c *transport.Conn) (*znode.Snapshot, error) {
+	snap, _, err := q.list(ctx, c)
+	return snap, err
+}
+
+func (q *Queue) list(ctx context.Context, c *transport.Conn) (snap *znode.Snapshot, exists bool, err error) {
 	var names wire.Names
-	err := q.Core.Session().Round(ctx, c, wire.OpGetChildren, false, &wire.PathWatchRequest{Path: q.Path}, &names)
+	err = q.Core.Session().Round(ctx, c, wire.OpGetChildren, false, &wire.PathWatchRequest{Path: q.Path}, &names)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return nil, false, err
+	}
+	snap, parsed := q.Parse(names)
+	return snap, err == nil, parsed
+}
+
+// Look lists the queue for somebody who does not stand in it. It refuses what an attempt
+// would refuse, as checkAround and Check do.
+func (q *Queue) Look(ctx context.Context, c *transport.Conn) (*znode.Snapshot, error) {
+	snap, exists, err := q.list(ctx, c)
+	if err == nil {
+		err = q.checkAround(ctx, c, exists)
+	}
+	if err == nil {
+		err = q.Check(snap)
+	}
+	if err != nil {
 		return nil, err
 	}
-	return q.Parse(names)
+	return snap, nil
+}
+
+// First is the node that stands first by the names of all children, "" if there is none.
+// The errors are those of Parse and Check.
+func (q *Queue) First(children []string) (name string, err error) {
+	snap, err := q.Parse(wire.NamesOf(children))
+	if err != nil {
+		return "", err
+	}
+	defer snap.Free()
+	if err := q.Check(snap); err != nil || snap.Len() == 0 {
+		return "", err
+	}
+	return snap.Name(0), nil
+}
+
+// LookAround is checkAround for somebody who has listed the queue with a call of the
+// client.
+func (q *Queue) LookAround(ctx context.Context, exists bool) error {
+	return q.Core.Read(ctx, "observe", q.Path, func(ctx context.Context, c *transport.Conn) error { return q.checkAround(ctx, c, exists) })
+}
+
+// checkAround refuses what the children of the queue do not show: a chroot that is
+// missing, and parts of a lock of another kind. exists is whether the queue's parent was
+// there. Most often that needs no request.
+func (q *Queue) checkAround(ctx context.Context, c *transport.Conn, exists bool) error {
+	if exists {
+		return q.checkFolder(ctx, c)
+	}
+	if err := q.Core.CheckChroot(ctx); err != nil || !q.isPart() {
+		return err
+	}
+	list := session.NewList(q.Lock)
+	err := q.Core.Session().Send(ctx, c, list)
+	if err == nil {
+		err = q.Core.Session().Await(ctx, c, list, false)
+	}
+	parents := session.Parents{Check: noContender}
+	return parents.Look(q.Lock, list, err)
+}
+
+// checkFolder refuses the folder in which a semaphore has its turns, whose nodes look like
+// those of a mutex. It asks the servers only where the path ends like that.
+func (q *Queue) checkFolder(ctx context.Context, c *transport.Conn) error {
+	above, isFolder := strings.CutSuffix(q.Path, "/"+znode.Turns)
+	if !isFolder || q.isPart() || !slices.Contains(q.Kinds, znode.Lock) {
+		return nil
+	}
+	_, err := session.Stat(ctx, q.Core.Session(), c, session.Join(above, znode.Leases))
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return nil
+	case err == nil, errors.Is(err, zk.ErrNoAuth): // it is there, and may not be read
+		return otherKind(above, znode.Leases)
+	}
+	return err
 }
 
 // eachSession reports the session of each of some nodes, by their places, until report
@@ -134,6 +215,6 @@ func (q *Queue) Check(snap *znode.Snapshot) error {
 
 // otherKind refuses a path where another kind of lock was seen.
 func otherKind(path, child string) error {
-	return fmt.Errorf("%w: %s is used by a lock of another kind, which has the node %s there: give each lock a path of its own, "+
-		"or delete that node if its lock is no longer in use", ErrInvalidLock, path, child)
+	return fmt.Errorf("%w: %s is used by a lock of another kind, a %s, which has the node %s there: give each lock a path of its own, "+
+		"or delete that node if its lock is no longer in use", ErrInvalidLock, path, nodename.RecipeOf(child), child)
 }

@@ -27,7 +27,8 @@ func TestCheck(t *testing.T) {
 	}{
 		"nobody":              {nil, ""},
 		"our kinds":           {[]string{"1__READ__0000000001", "2__WRIT__0000000002"}, ""},
-		"what is no lock":     {[]string{"config", "1-latch-0000000001"}, ""},
+		"what is no lock":     {[]string{"config", "1-latch-000000001"}, ""},
+		"a latch":             {[]string{"config", "1-latch-0000000001"}, "1-latch-0000000001"},
 		"a mutex before us":   {[]string{node("0"), "1__READ__0000000001"}, node("0")},
 		"a mutex behind us":   {[]string{"1__READ__0000000001", node("2")}, ""}, // that one is told
 		"a semaphore's lease": {[]string{"_c_1-lease-0000000001"}, "_c_1-lease-0000000001"},
@@ -40,6 +41,6 @@ func TestCheck(t *testing.T) {
 			continue
 		}
 		assert.ErrorIs(t, err, ErrInvalidLock, name)
-		assert.ErrorContains(t, err, "/l is used by a lock of another kind, which has the node "+tc.other, name)
+		assert.ErrorContains(t, err, "which has the node "+tc.other, name)
 	}
 }

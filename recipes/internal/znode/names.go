@@ -7,34 +7,27 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+
+	"github.com/paddock-zk/paddock/internal/session/nodename"
 )
 
-// Kind is the kind of a node in a queue. The name of a node is a prefix that its owner
-// chose (package nodename), the kind and ten digits. The server chooses the digits, except
-// for the read node of a downgrade, which has the digits of its write node.
-//
-// Source: Curator's StandardLockInternalsDriver, InterProcessReadWriteLock,
-// InterProcessSemaphoreV2 and LeaderLatch. The names are a promise: a change takes Go
-// out of the queue that it shares with Java.
-type Kind string
+// Kind is the kind of a node in a queue. Package nodename has all of them.
+type Kind = nodename.Kind
 
-// The kinds of node.
+// The kinds of node that this module makes.
 const (
-	Lock  Kind = "lock-"
-	Write Kind = "__WRIT__"
-	Read  Kind = "__READ__"
-	Lease Kind = "lease-"
-	Latch Kind = "latch-"
+	Lock  = nodename.Lock
+	Write = nodename.Write
+	Read  = nodename.Read
+	Lease = nodename.Lease
+	Latch = nodename.Latch
 )
 
 // A semaphore has two queues, which are children of its node.
 const (
-	Turns  = "locks"
-	Leases = "leases"
+	Turns  = nodename.Turns
+	Leases = nodename.Leases
 )
-
-// every has the kinds of all locks. A latch is no lock.
-var every = []Kind{Lock, Write, Read, Lease}
 
 // ErrSequenceExhausted reports a queue whose sequence numbers are near their end, or have
 // passed it, so that their order means nothing. The numbers begin again when the lock's
@@ -82,16 +75,11 @@ func IsContender(name []byte) bool {
 // parseOtherKind reads a name that has none of the kinds given. ok is whether it is the
 // name of a contender for another kind of lock. It ignores names of any other form.
 func parseOtherKind(name []byte, kinds []Kind) (seq int32, ok bool) {
-	at := len(name) - digits
-	if at < 0 {
+	kind, _ := nodename.KindOf(name)
+	if kind == "" || slices.Contains(kinds, kind) {
 		return 0, false
 	}
-	if seq, ok = sequence(name); !ok {
-		return 0, false
-	}
-	return seq, slices.ContainsFunc(every, func(kind Kind) bool {
-		return !slices.Contains(kinds, kind) && bytes.HasSuffix(name[:at], []byte(kind))
-	})
+	return sequence(name)
 }
 
 // parseName reads one name. kind is which of the kinds it has; ok is false for a

@@ -38,7 +38,10 @@ func TestIsContender(t *testing.T) {
 		"1__WRIT__0000000001":   true,
 		"1__READ__0000000001":   true,
 		"_c_1-lease-0000000001": true,
-		"_c_1-latch-0000000001": false, // an election is no lock
+		"_c_1-latch-0000000001": true,
+		"1__lock__0000000001":   true, // kazoo's
+		"1__rlock__0000000001":  true,
+		"1-lock-2147483648":     false, // no server counts so far
 		"locks":                 false,
 		"config":                false,
 		"lock-1":                false,

@@ -123,6 +123,16 @@ func (snap *Snapshot) separate() error {
 	return nil
 }
 
+// OtherAhead is whether a node of another kind of lock has a lower number than the one at
+// a place.
+func (snap *Snapshot) OtherAhead(at int) bool {
+	return snap.other.name != "" && snap.other.seq < snap.Seq(at)
+}
+
+// FirstOther is the node of another kind of lock with the lowest number, "" if there is
+// none.
+func (snap *Snapshot) FirstOther() string { return snap.other.name }
+
 // Free gives back the memory of a snapshot that nobody uses any more. That of its
 // names belongs to the reply.
 func (snap *Snapshot) Free() {
@@ -177,20 +187,4 @@ func (snap *Snapshot) Find(name string) int {
 // HasYielding is whether a node of a MultiLock is among them.
 func (snap *Snapshot) HasYielding() bool {
 	return slices.ContainsFunc(snap.entries, func(s packedEntry) bool { return nodename.Yields(snap.names.At(s.where())) })
-}
-
-// First is the name of the node of one kind that stands first, "" if there is none. The
-// error is ErrSequenceExhausted.
-func First(names []string, kind Kind) (first string, err error) {
-	var lowest int32
-	for _, name := range names {
-		seq, _, ok, err := parseName([]byte(name), []Kind{kind})
-		if err != nil {
-			return "", err
-		}
-		if ok && (first == "" || seq < lowest) {
-			first, lowest = name, seq
-		}
-	}
-	return first, nil
 }

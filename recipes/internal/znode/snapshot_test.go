@@ -72,19 +72,32 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func TestFirst(t *testing.T) {
-	for _, tc := range []struct {
-		names []string
-		first string
-		err   error
+func TestOthers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		names        []string
+		owner        string // Other
+		first        string
+		aheadOf      []bool // of each of ours
+		notOwnFolder bool
 	}{
-		{nil, "", nil},
-		{[]string{"x", "lock-0000000001", "_c_x-latch-000000001"}, "", nil},
-		{[]string{"b-latch-0000000012", "c-latch-0000000003", "a-latch-0000000004"}, "c-latch-0000000003", nil},
-		{[]string{"a-latch-0000000004", "a-latch--2147483648"}, "", ErrSequenceExhausted},
+		"none":                {[]string{"a-latch-0000000001", "x", "config"}, "", "", []bool{false}, false},
+		"before all":          {[]string{"a-latch-0000000003", "b-lock-0000000001"}, "b-lock-0000000001", "b-lock-0000000001", []bool{true}, false},
+		"between":             {[]string{"a-latch-0000000001", "b__READ__0000000002", "a-latch-0000000003"}, "", "b__READ__0000000002", []bool{false, true}, false},
+		"behind":              {[]string{"a-latch-0000000001", "b__lock__0000000002"}, "", "b__lock__0000000002", []bool{false}, false},
+		"alone":               {[]string{"b__rlock__0000000002", "c__WRIT__0000000001"}, "c__WRIT__0000000001", "c__WRIT__0000000001", nil, false},
+		"a semaphore":         {[]string{"a-latch-0000000001", "locks", "leases"}, "leases", "leases", []bool{true}, false},
+		"below a semaphore":   {[]string{"a-latch-0000000001", "locks", "leases"}, "", "", []bool{false}, true},
+		"a folder named like": {[]string{"a-latch-0000000001", "locks"}, "", "", []bool{false}, false},
 	} {
-		first, err := First(tc.names, Latch)
-		require.ErrorIs(t, err, tc.err)
-		assert.Equal(t, tc.first, first)
+		t.Run(name, func(t *testing.T) {
+			snap, err := Parse(wire.NamesOf(tc.names), []Kind{Latch}, !tc.notOwnFolder)
+			require.NoError(t, err)
+			assert.Equal(t, tc.owner, snap.Other())
+			assert.Equal(t, tc.first, snap.FirstOther())
+			require.Equal(t, len(tc.aheadOf), snap.Len())
+			for i, want := range tc.aheadOf {
+				assert.Equal(t, want, snap.OtherAhead(i), i)
+			}
+		})
 	}
 }
