@@ -36,6 +36,9 @@ var (
 	// at the lock's path is deleted. The servers delete it when it is idle and a
 	// container.
 	ErrSequenceExhausted = znode.ErrSequenceExhausted
+	// ErrNotRevocable reports a node to which AttemptRevoke does not write, since it cannot
+	// be that of a Revocable lock.
+	ErrNotRevocable = errors.New("not revocable")
 	// ErrFenced reports a write refused because the lock is gone.
 	ErrFenced = errors.New("fenced: lock is gone")
 	// ErrNoFence reports a hold that no transaction can check: see Transaction.Commit.
@@ -44,7 +47,7 @@ var (
 
 func init() {
 	foreign.Reserve(ErrLockLost, ErrNodeDeleted, ErrNotAcquired, ErrDeadlock, ErrReleased, ErrReleasePending, ErrInvalidLock, ErrSequenceExhausted,
-		ErrFenced, ErrNoFence)
+		ErrNotRevocable, ErrFenced, ErrNoFence)
 }
 
 // LostError is the cause of a lost hold. It matches ErrLockLost and the reason:

@@ -137,7 +137,9 @@ var endables = map[string]endable{
 	"framework.Transaction.Commit":                   commits(),
 	"framework.Transaction.Commit same":              commits(framework.Idempotent()),
 
-	"locks.AttemptRevoke": {writes: true, call: func(ctx context.Context, s scene) error { return locks.AttemptRevoke(ctx, s.c, s.path) }},
+	"locks.AttemptRevoke": {held: true, writes: true, call: func(ctx context.Context, s scene) error {
+		return locks.AttemptRevoke(ctx, s.c, s.hold.Path())
+	}},
 	"locks.Do": {call: func(ctx context.Context, s scene) error {
 		return locks.Do(ctx, locks.NewInterProcessMutex(s.c, s.lock()), func(context.Context) error { return nil })
 	}},
@@ -310,7 +312,7 @@ func (e endable) endFor(t *testing.T, when string) map[string]error {
 			require.NoError(t, err)
 		}
 		if e.held {
-			hold, err := locks.NewInterProcessMutex(c, s.path+"-held").Acquire(t.Context())
+			hold, err := locks.NewInterProcessMutex(c, s.path+"-held", locks.NodeData(nil)).Acquire(t.Context())
 			require.NoError(t, err)
 			s.hold = hold
 			scenes[cause] = s
@@ -518,7 +520,7 @@ func (e endable) failFor(t *testing.T, when string, own error) error {
 		_, err := c.Create(t.Context(), path, nil, framework.Persistent)
 		require.NoError(t, err)
 	}
-	hold, err := locks.NewInterProcessMutex(c, "/held").Acquire(t.Context())
+	hold, err := locks.NewInterProcessMutex(c, "/held", locks.NodeData(nil)).Acquire(t.Context())
 	require.NoError(t, err)
 	s.hold = hold
 	fail := func() {

@@ -301,7 +301,8 @@ func (h *Hold) FencingToken() int64 {
 }
 
 // Revoked returns a channel that is closed when another participant asks for the lock
-// back. It needs the option Revocable. To comply, release the hold.
+// back. To comply, release the hold. Without the option Revocable the channel is never
+// closed, since nobody looks at the node then.
 func (h *Hold) Revoked() <-chan struct{} {
 	if h.ownership == nil {
 		return nil

@@ -739,6 +739,18 @@ func lockRevocation(e *env) {
 	require.NoError(e, h.Release())
 	require.NoError(e, locks.AttemptRevoke(e.soon(), a.Client, "/l/absent"))
 	e.empties("/l")
+
+	hold, err := locks.NewInterProcessMutex(a.Client, "/l", locks.NodeData([]byte("precious"))).Acquire(e.soon())
+	require.NoError(e, err)
+	_, err = a.Create(e.soon(), "/config", []byte("precious"), framework.Persistent)
+	require.NoError(e, err)
+	for _, path := range []string{"/config", hold.Path()} {
+		require.ErrorIs(e, locks.AttemptRevoke(e.soon(), b.Client, path), locks.ErrNotRevocable)
+		data, _, err := a.Get(e.soon(), path)
+		require.NoError(e, err)
+		assert.Equal(e, "precious", string(data))
+	}
+	require.NoError(e, hold.Release())
 }
 
 func lockDo(e *env) {
