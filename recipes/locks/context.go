@@ -18,6 +18,7 @@ type holdContext struct {
 	carries *holdChain
 	end     context.CancelCauseFunc // calls no code of users, and returns when children have ended
 	detach  context.CancelFunc      // makes the parent forget it; nil if the parent never knew
+	kept    func() bool             // ends the wait for its end, after which the hold forgets it; nil if the hold never knew
 }
 
 // Value implements context.Context, as a context made by context.WithValue does.
@@ -167,8 +168,8 @@ var over = func() context.Context {
 
 // Bind is Context with another parent. It returns a child of ctx that also carries this
 // hold and ends with it. Use it for a hold that outlives the call that acquired it. A
-// leader binds its hold to each request that it serves. cancel frees the context and
-// does not release the hold. If ctx is nil, the context has ended, with
+// leader binds its hold to each request that it serves. cancel ends the context and frees
+// it, as the end of ctx does. It does not release the hold. If ctx is nil, the context has ended, with
 // framework.ErrNilContext as its cause.
 func (h *Hold) Bind(ctx context.Context) (bound context.Context, cancel context.CancelFunc) {
 	if h.ownership == nil {
@@ -187,8 +188,7 @@ func (h *Hold) Bind(ctx context.Context) (bound context.Context, cancel context.
 		detach([]*holdContext{c})
 	}
 	return c, func() {
-		h.unbind(c)
-		c.end(context.Canceled)
+		c.end(context.Canceled) // and unbinds it
 		detach([]*holdContext{c})
 	}
 }
@@ -205,6 +205,7 @@ func (h *Hold) bind(c *holdContext) error {
 		made.bound = make(map[*holdContext]struct{})
 	}
 	made.bound[c] = struct{}{}
+	c.kept = context.AfterFunc(c.Context, func() { h.unbind(c) }) // its own, which calls no code of users
 	return nil
 }
 
@@ -248,6 +249,9 @@ func (h *Hold) endLocked(cause error, to contextPhase) (ended []*holdContext) {
 	}
 	h.contexts.bound = nil
 	for _, c := range ended {
+		if c.kept != nil {
+			c.kept()
+		}
 		c.end(cause)
 	}
 	return ended

@@ -1,6 +1,8 @@
 package locks_test
 
 import (
+	"context"
+	"fmt"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -63,4 +65,40 @@ func heap() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
+}
+
+// Whoever binds a long hold to many short requests need not call cancel.
+func TestMemoryOfBoundContexts(t *testing.T) {
+	for name, end := range map[string]func(parent, cancel context.CancelFunc){
+		"parent":   func(parent, _ context.CancelFunc) { parent() },
+		"cancel":   func(parent, cancel context.CancelFunc) { cancel(); parent() },
+		"deadline": func(_, _ context.CancelFunc) { time.Sleep(2 * time.Second) },
+	} {
+		for _, ended := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, ended before: %t", name, ended), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					srv := zktest.Start(t, zktest.InMemory())
+					hold := kit.Hold(t, locks.NewInterProcessMutex(kit.Connect(t, srv), "/l"))
+					serve := func(n int) {
+						for range n {
+							parent, stop := context.WithTimeout(t.Context(), time.Second)
+							if ended {
+								stop()
+							}
+							bound, cancel := hold.Bind(parent)
+							end(stop, cancel)
+							synctest.Wait()
+							require.Error(t, bound.Err())
+						}
+					}
+					const many = 2000
+					serve(many)
+					before := heap()
+					serve(many)
+					assert.Less(t, heap(), before+40*many)
+					require.NoError(t, hold.Release())
+				})
+			})
+		}
+	}
 }
