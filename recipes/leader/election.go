@@ -2,7 +2,6 @@ package leader
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -70,25 +69,18 @@ type election struct {
 }
 
 func (e *election) init(c *framework.Client, path string, kind znode.Kind, opts []Option) {
-	e.client, e.path = c, path
+	e.client, e.path, e.queue.Recipe = c, path, recipes[kind]
 	if e.opts, e.err = optionsOf(opts); e.err != nil {
 		return
 	}
 	core := c.Core(session.Key{})
-	if core == nil {
-		e.err = fmt.Errorf("%w: no client", locks.ErrInvalidLock)
-		return
-	}
-	full, err := core.Full(path)
-	if err == nil && path == "/" {
-		err = errors.New("the root belongs to no election alone")
-	}
+	full, err := acquire.FullPath(core, path)
 	if err != nil {
-		e.err = fmt.Errorf("%w: %w", locks.ErrInvalidLock, err)
+		e.err = err
 		return
 	}
 	e.session, e.relative = core.Session(), core.Relative(full)
-	e.queue = acquire.Queue{Core: core, Lock: full, Path: full, Kind: kind, Kinds: []znode.Kind{kind}}
+	e.queue = acquire.Queue{Core: core, Lock: full, Path: full, Recipe: recipes[kind], Kind: kind, Kinds: []znode.Kind{kind}}
 	e.lock = locks.NewInterProcessMutex(c, path, lockopt.Set(func(o *lockopt.Options) {
 		o.Kind, o.Recipe, o.Data, o.HasData = kind, recipes[kind], []byte(e.opts.id), true
 		// Each candidate has a node of its own: a term is never handed over with its node.
@@ -102,13 +94,22 @@ func (e *election) ID() string { return e.opts.id }
 // Path is the path of the election, as it was given.
 func (e *election) Path() string { return e.path }
 
+// String is the kind of the candidate and the path of the election, as it was given, for
+// logs.
+func (e *election) String() string {
+	if e == nil || e.queue.Recipe == "" {
+		return "candidate without a constructor"
+	}
+	return e.queue.Recipe + " " + e.path
+}
+
 // usable says what is wrong with how the candidate was made, or with ctx.
 func (e *election) usable(ctx context.Context, op string) error {
 	switch {
 	case e.err != nil:
 		return &framework.OpError{Op: op, Path: e.path, Err: e.err}
 	case e.lock == nil:
-		return &framework.OpError{Op: op, Path: e.path, Err: fmt.Errorf("%w: use NewLatch or NewSelector", locks.ErrInvalidLock)}
+		return &framework.OpError{Op: op, Path: "election", Err: fmt.Errorf("%w: it was made without NewLatch or NewSelector", locks.ErrInvalidLock)}
 	case ctx == nil:
 		return &framework.OpError{Op: op, Path: e.path, Err: framework.ErrNilContext}
 	}

@@ -103,7 +103,7 @@ const (
 // It never begins again. If CommitAndRelease was refused, the lock is still held
 // and Bind gives another context.
 func (h *Hold) Context() context.Context {
-	if h.ownership == nil {
+	if h.isNone() {
 		return over
 	}
 	if own := h.ownContext(); own != nil {
@@ -172,7 +172,7 @@ var over = func() context.Context {
 // it, as the end of ctx does. It does not release the hold. If ctx is nil, the context has ended, with
 // framework.ErrNilContext as its cause.
 func (h *Hold) Bind(ctx context.Context) (bound context.Context, cancel context.CancelFunc) {
-	if h.ownership == nil {
+	if h.isNone() {
 		return over, func() {}
 	}
 	if ctx == nil {

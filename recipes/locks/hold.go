@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// Hold is one acquisition. Any goroutine may use and release it. The zero Hold
-// is over.
+// Hold is one acquisition. Any goroutine may use and release it. A zero or nil Hold is
+// over.
 type Hold struct {
 	ownership  *ownership
 	parent     context.Context // that was given to Acquire, or the *holdTrace around it
@@ -28,6 +28,9 @@ type Hold struct {
 	cause     error     // why the contexts were ended
 	contexts  *contexts // made when needed
 }
+
+// isNone is whether it is the zero or nil Hold.
+func (h *Hold) isNone() bool { return h == nil || h.ownership == nil }
 
 // newHold makes a hold of an ownership for a caller with the context ctx.
 func newHold(ctx context.Context, o *ownership) (*Hold, error) {
@@ -178,7 +181,8 @@ func (h *Hold) rejoin(resume bool) {
 //   - ErrReleasePending: the servers have not confirmed within ReleaseWait, and
 //     deleting goes on in the background.
 //   - an error that matches ErrLockLost: the lock was gone before.
-//   - ErrReleased: it was released before.
+//   - ErrReleased: it was released before, or is the zero or nil Hold. So it may be
+//     deferred before the error of Acquire is looked at.
 //   - a refusal by the servers, such as framework.ErrNoAuth. The client goes on
 //     trying in the background. The node stays until the servers let it be deleted,
 //     or the session ends.
@@ -187,7 +191,7 @@ func (h *Hold) rejoin(resume bool) {
 // while another hold is held that was acquired under this one, they go on until
 // that one is released.
 func (h *Hold) Release() error {
-	if h.ownership == nil {
+	if h.isNone() {
 		return ErrReleased
 	}
 	if !h.released.CompareAndSwap(false, true) {
@@ -214,7 +218,7 @@ func (h *Hold) release() error {
 // its session over. It is also closed when the lock was handed over to another goroutine
 // of this client.
 func (h *Hold) Gone() <-chan struct{} {
-	if h.ownership == nil {
+	if h.isNone() {
 		return over.Done()
 	}
 	h.ownership.mu.Lock()
@@ -229,7 +233,7 @@ func (h *Hold) State() HoldState {
 }
 
 func (h *Hold) status() (HoldState, error) {
-	if h.ownership == nil {
+	if h.isNone() {
 		return Released, ErrReleased
 	}
 	state, err := h.ownership.now()
@@ -243,7 +247,7 @@ func (h *Hold) status() (HoldState, error) {
 // Released. If several holds share a lock by re-entry, Released comes with the last one's
 // release.
 func (h *Hold) Listen(fn func(HoldState)) (remove func()) {
-	if h.ownership == nil {
+	if h.isNone() {
 		return func() {}
 	}
 	return h.ownership.listen(fn)
@@ -258,7 +262,7 @@ func (h *Hold) Err() error {
 // Path is the hold's node: its path below the client's chroot and namespace. It is "" if
 // there is no node, or more than one.
 func (h *Hold) Path() string {
-	if h.ownership == nil {
+	if h.isNone() {
 		return ""
 	}
 	return h.ownership.path
@@ -277,7 +281,7 @@ func (h *Hold) String() string {
 // those of lock types of your own follow in the order given. You may release one
 // early; the others stay held.
 func (h *Hold) Members() []*Hold {
-	if h.ownership == nil {
+	if h.isNone() {
 		return nil
 	}
 	return append([]*Hold(nil), h.members()...)
@@ -304,7 +308,7 @@ func (h *Hold) FencingToken() int64 {
 // back. To comply, release the hold. Without the option Revocable the channel is never
 // closed, since nobody looks at the node then.
 func (h *Hold) Revoked() <-chan struct{} {
-	if h.ownership == nil {
+	if h.isNone() {
 		return nil
 	}
 	h.ownership.mu.Lock()

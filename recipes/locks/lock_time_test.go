@@ -101,8 +101,22 @@ func TestInvalidLocks(t *testing.T) {
 			"zero semaphore":     &locks.InterProcessSemaphore{},
 			"zero multi-lock":    &locks.InterProcessMultiLock{},
 			"zero sem.mutex":     &locks.InterProcessSemaphoreMutex{},
+			"zero read side":     new(locks.InterProcessReadWriteLock).ReadLock(),
+			"nil write side":     (*locks.InterProcessReadWriteLock)(nil).WriteLock(),
+			"zero members":       locks.NewInterProcessMultiLock(&locks.InterProcessMutex{}, &locks.InterProcessSemaphore{}, locks.NewInterProcessMutex(c, "/l")),
+			"two zero members":   locks.NewInterProcessMultiLock(&locks.InterProcessMutex{}, new(locks.InterProcessReadWriteLock).ReadLock()),
+			"zero sem. member":   locks.NewInterProcessMultiLock(&locks.InterProcessSemaphoreMutex{}),
+			"release wait":       locks.NewInterProcessMutex(c, "/l", locks.ReleaseWait(-1)),
+			"release wait, sem.": locks.NewInterProcessSemaphore(c, "/l", 1, locks.ReleaseWait(-1)),
+			"the servers' nodes": locks.NewInterProcessMutex(c, "/zookeeper"),
+			"below these":        locks.NewInterProcessReadWriteLock(c, "/zookeeper/quota/l").ReadLock(),
 		}
-		says := make(map[string]string)
+		says := map[string]string{
+			"nil mutex": "made without NewInterProcessMutex", "zero mutex": "acquire mutex: invalid lock: it was made without NewInterProcessMutex",
+			"zero semaphore": "made without NewInterProcessSemaphore", "zero sem.mutex": "made without NewInterProcessSemaphoreMutex",
+			"zero multi-lock": "made without NewInterProcessMultiLock", "zero read side": "or NewInterProcessReadWriteLock", "nil write side": "or NewInterProcessReadWriteLock",
+			"zero members": "made without", "two zero members": "is nil", "release wait": "ReleaseWait is -1ns", "the servers' nodes": "the servers' own", "below these": "the servers' own",
+		}
 		for path, want := range map[string]string{
 			"": "it is empty", "l": "does not begin with a slash", "/l/": "ends with a slash", "/l//m": "empty element", "/l/../m": "relative element",
 			"/l\x00": "U+0000", "/l\xff": "not UTF-8", "/": "the root",

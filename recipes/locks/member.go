@@ -2,6 +2,7 @@ package locks
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/paddock-zk/paddock/framework/monitor"
 	"github.com/paddock-zk/paddock/internal/session"
@@ -79,7 +80,6 @@ func sessionOf(m jointMember) *session.Session {
 }
 
 func (m *InterProcessMutex) isNil() bool                      { return m == nil }
-func (m *InterProcessMutex) fault() error                     { return m.err }
 func (m *InterProcessMutex) fullPath() string                 { return m.path }
 func (m *InterProcessMutex) describe() monitor.Lock           { return lockOf(&m.queue.Queue) }
 func (m *InterProcessMutex) holders() *acquire.Queue          { return &m.queue.Queue }
@@ -87,9 +87,35 @@ func (m *InterProcessMutex) identity() (lockKey, znode.Kind)  { return m.key, m.
 func (m *InterProcessMutex) member() acquire.Member           { return acquire.Member{Queue: &m.queue.Queue} }
 func (m *InterProcessMutex) leasesOf() *InterProcessSemaphore { return nil }
 
+// unmade is the fault of a zero lock.
+func unmade(constructor string) error {
+	return fmt.Errorf("%w: it was made without %s", ErrInvalidLock, constructor)
+}
+
+func (m *InterProcessMutex) fault() error {
+	if m.isZero() {
+		return unmade("NewInterProcessMutex or NewInterProcessReadWriteLock")
+	}
+	return m.err
+}
+
+func (s *InterProcessSemaphore) fault() error {
+	if s.isZero() {
+		return unmade("NewInterProcessSemaphore")
+	}
+	return s.err
+}
+
+func (m *InterProcessSemaphoreMutex) fault() error {
+	if m.isNil() {
+		return unmade("NewInterProcessSemaphoreMutex")
+	}
+	return m.semaphore.err
+}
+
 func (m *InterProcessMutex) beginMember(ctx context.Context) (hold *Hold, joint bool, err error) {
-	if m.err != nil {
-		return nil, false, m.err
+	if err := m.fault(); err != nil {
+		return nil, false, err
 	}
 	if from := holdChainOf(ctx); m.queue.Kind == znode.Read && (from.ofKind(m.key, znode.Read) != nil || from.ofKind(m.key, znode.Write) != nil) {
 		return nil, false, nil // it re-enters, or is the downgrade
@@ -99,17 +125,18 @@ func (m *InterProcessMutex) beginMember(ctx context.Context) (hold *Hold, joint 
 }
 
 func (s *InterProcessSemaphore) isNil() bool             { return s == nil }
-func (s *InterProcessSemaphore) fault() error            { return s.err }
 func (s *InterProcessSemaphore) fullPath() string        { return s.path }
 func (s *InterProcessSemaphore) describe() monitor.Lock  { return lockOf(&s.leases.Queue) }
 func (s *InterProcessSemaphore) holders() *acquire.Queue { return &s.leases.Queue }
 
 func (s *InterProcessSemaphore) beginMember(ctx context.Context) (hold *Hold, joint bool, err error) {
+	if err := s.fault(); err != nil {
+		return nil, false, err
+	}
 	return nil, false, s.allowed(ctx, 1)
 }
 
-func (m *InterProcessSemaphoreMutex) isNil() bool             { return m == nil }
-func (m *InterProcessSemaphoreMutex) fault() error            { return m.semaphore.err }
+func (m *InterProcessSemaphoreMutex) isNil() bool             { return m == nil || m.semaphore == nil }
 func (m *InterProcessSemaphoreMutex) fullPath() string        { return m.semaphore.path }
 func (m *InterProcessSemaphoreMutex) describe() monitor.Lock  { return m.semaphore.describe() }
 func (m *InterProcessSemaphoreMutex) holders() *acquire.Queue { return m.semaphore.holders() }

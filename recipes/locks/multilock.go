@@ -22,6 +22,7 @@ import (
 // Source: Curator's InterProcessMultiLock. Differs: its members are taken in one
 // step, a failure stops it at once, and the wait is limited as a whole.
 type InterProcessMultiLock struct {
+	_       noCopy
 	members []Lock
 	ordered bool
 	err     error
@@ -123,9 +124,7 @@ func (m *InterProcessMultiLock) Ordered() *InterProcessMultiLock {
 	if m == nil {
 		return nil
 	}
-	ordered := *m
-	ordered.ordered = true
-	return &ordered
+	return &InterProcessMultiLock{members: m.members, ordered: true, err: m.err}
 }
 
 // Acquire waits until the caller has all members or ctx ends. Errors are those of
@@ -155,7 +154,7 @@ func (m *InterProcessMultiLock) TryAcquire(ctx context.Context, wait time.Durati
 
 func (m *InterProcessMultiLock) take(ctx context.Context, lim limit) (*Hold, error) {
 	if m == nil || len(m.members) == 0 && m.err == nil {
-		return nil, opError("acquire", "multi-lock", ErrInvalidLock)
+		return nil, opError("acquire", "multi-lock", unmade("NewInterProcessMultiLock"))
 	}
 	if err := usable(ctx, m.err); err != nil {
 		return nil, opError("acquire", "multi-lock", err)

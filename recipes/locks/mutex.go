@@ -1,12 +1,14 @@
 package locks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/framework/monitor"
 	"github.com/paddock-zk/paddock/internal/foreign"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/recipes/internal/acquire"
@@ -16,11 +18,12 @@ import (
 
 // InterProcessMutex is a lock for one owner at a time, reentrant for it. It is also
 // what the sides of a read/write lock are. Make it with NewInterProcessMutex. It
-// has no state of its own, and any number of goroutines may use it. Waiters are
-// served in the order of their nodes.
+// has no state of its own, and any number of goroutines may use it. It must not be copied.
+// Waiters are served in the order of their nodes.
 //
 // Source: Curator's InterProcessMutex, LockInternals.
 type InterProcessMutex struct {
+	_     noCopy
 	queue queue
 	path  string // as given, in full once it is known
 	key   lockKey
@@ -40,6 +43,7 @@ func NewInterProcessMutex(c *framework.Client, path string, opts ...Option) *Int
 func newMutex(c *framework.Client, path string, opts []Option, kind znode.Kind, kinds []znode.Kind, rule znode.Rule) *InterProcessMutex {
 	m := &InterProcessMutex{path: path}
 	core, full, o, err := parts(c, path, opts)
+	m.queue.Recipe = cmp.Or(o.Recipe, recipeOf(kind))
 	if m.err = err; err != nil {
 		return m
 	}
@@ -57,19 +61,16 @@ func parts(c *framework.Client, path string, opts []Option) (session.Core, strin
 	if !ok {
 		return nil, "", o, fmt.Errorf("%w: option is nil", ErrInvalidLock)
 	}
-	if o.Handovers < 0 {
-		return nil, "", o, fmt.Errorf("%w: %d local hand-overs", ErrInvalidLock, o.Handovers)
+	switch {
+	case o.Handovers < 0:
+		return nil, "", o, fmt.Errorf("%w: LocalHandovers is %d: it must not be negative", ErrInvalidLock, o.Handovers)
+	case o.ReleaseWait < 0:
+		return nil, "", o, fmt.Errorf("%w: ReleaseWait is %v: it must not be negative", ErrInvalidLock, o.ReleaseWait)
 	}
 	core := c.Core(session.Key{})
-	if core == nil {
-		return nil, "", o, fmt.Errorf("%w: no client", ErrInvalidLock)
-	}
-	if path == "/" {
-		return nil, "", o, fmt.Errorf("%w: the root belongs to no lock alone", ErrInvalidLock)
-	}
-	full, err := core.Full(path)
+	full, err := acquire.FullPath(core, path)
 	if err != nil {
-		return nil, "", o, fmt.Errorf("%w: %w", ErrInvalidLock, err)
+		return nil, "", o, err
 	}
 	core.Session().KeepReady()
 	return core, full, o, nil
@@ -145,7 +146,7 @@ func (m *InterProcessMutex) tryAcquire(ctx context.Context, wait time.Duration) 
 // returns neither hold nor error.
 func (m *InterProcessMutex) begin(ctx context.Context) (*Hold, error) {
 	if m.isZero() {
-		return nil, opError("acquire", "", ErrInvalidLock)
+		return nil, opError("acquire", monitor.Mutex, m.fault())
 	}
 	if err := usable(ctx, m.err); err != nil {
 		return nil, opError("acquire", m.path, err)

@@ -39,7 +39,7 @@ func EndOnSuspended() Option {
 func FailOnSessionLoss() Option { return lockopt.Set(func(o *lockopt.Options) { o.FailOnLoss = true }) }
 
 // ReleaseWait bounds how long Release waits for the servers. Defaults to 1
-// second; 0 does not wait.
+// second; 0 does not wait. With less than 0 every Acquire returns ErrInvalidLock.
 func ReleaseWait(d time.Duration) Option {
 	return lockopt.Set(func(o *lockopt.Options) { o.ReleaseWait = d })
 }

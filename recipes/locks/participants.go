@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/framework/monitor"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
@@ -40,7 +41,7 @@ func (p Participant) String() string {
 // ErrInvalidLock, and a chroot that does not exist framework.ErrNoNode.
 func (m *InterProcessMutex) Participants(ctx context.Context) ([]Participant, error) {
 	if m.isZero() {
-		return nil, opError("participants", "", ErrInvalidLock)
+		return nil, opError("participants", monitor.Mutex, m.fault())
 	}
 	if err := usable(ctx, m.err); err != nil {
 		return nil, opError("participants", m.path, err)

@@ -18,7 +18,10 @@ import (
 // everybody, so neither starves.
 //
 // Source: Curator's InterProcessReadWriteLock.
-type InterProcessReadWriteLock struct{ read, write *InterProcessMutex }
+type InterProcessReadWriteLock struct {
+	_           noCopy
+	read, write *InterProcessMutex
+}
 
 // NewInterProcessReadWriteLock returns the lock at path. No other kind of lock may use
 // that path. Like NewInterProcessMutex it sends nothing and cannot fail.
@@ -33,11 +36,21 @@ func NewInterProcessReadWriteLock(c *framework.Client, path string, opts ...Opti
 // ReadLock is the side for readers. To acquire it with a write hold's context is the
 // downgrade: it is granted at once. After the write hold's release the read hold remains,
 // with no other writer in between.
-func (l *InterProcessReadWriteLock) ReadLock() *InterProcessMutex { return l.read }
+func (l *InterProcessReadWriteLock) ReadLock() *InterProcessMutex {
+	if l == nil {
+		return nil
+	}
+	return l.read
+}
 
 // WriteLock is the side for one writer. To acquire it with a read hold's context is
 // ErrDeadlock at once, unless the read hold comes from a write hold.
-func (l *InterProcessReadWriteLock) WriteLock() *InterProcessMutex { return l.write }
+func (l *InterProcessReadWriteLock) WriteLock() *InterProcessMutex {
+	if l == nil {
+		return nil
+	}
+	return l.write
+}
 
 // downgrade takes the read side for an owner of the write side. The node gets the digits
 // of the write node, so it stands ahead of the writers that wait.

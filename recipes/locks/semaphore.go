@@ -25,6 +25,7 @@ import (
 //
 // Source: Curator's InterProcessSemaphoreV2.
 type InterProcessSemaphore struct {
+	_      noCopy
 	turns  queue // of those who are being served, one at a time
 	leases queue
 	total  int
@@ -41,6 +42,7 @@ type InterProcessSemaphore struct {
 // one lease every Acquire returns ErrInvalidLock.
 func NewInterProcessSemaphore(c *framework.Client, path string, leases int, opts ...Option) *InterProcessSemaphore {
 	s := &InterProcessSemaphore{path: path, total: leases}
+	s.leases.Recipe = monitor.Semaphore
 	core, full, o, err := parts(c, path, opts)
 	if err == nil && leases < 1 {
 		err = fmt.Errorf("%w: %d leases: there must be one at least", ErrInvalidLock, leases)
@@ -105,7 +107,7 @@ func (s *InterProcessSemaphore) TryAcquireN(ctx context.Context, n int, wait tim
 
 func (s *InterProcessSemaphore) take(ctx context.Context, n int, lim limit) (*Hold, error) {
 	if s.isZero() {
-		return nil, opError("acquire", "", ErrInvalidLock)
+		return nil, opError("acquire", monitor.Semaphore, s.fault())
 	}
 	if err := s.allowed(ctx, n); err != nil {
 		return nil, opError("acquire", s.path, err)

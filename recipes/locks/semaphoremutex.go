@@ -15,7 +15,10 @@ import (
 // it is like InterProcessMutex. It is a semaphore with one lease.
 //
 // Source: Curator's InterProcessSemaphoreMutex.
-type InterProcessSemaphoreMutex struct{ semaphore *InterProcessSemaphore }
+type InterProcessSemaphoreMutex struct {
+	_         noCopy
+	semaphore *InterProcessSemaphore
+}
 
 // NewInterProcessSemaphoreMutex returns the mutex at path. No other kind of lock may use
 // that path. Like NewInterProcessMutex it sends nothing and cannot fail.
@@ -23,22 +26,22 @@ func NewInterProcessSemaphoreMutex(c *framework.Client, path string, opts ...Opt
 	s := NewInterProcessSemaphore(c, path, 1, opts...)
 	s.leases.exclusive = true
 	s.turns.Recipe, s.leases.Recipe = monitor.SemaphoreMutex, monitor.SemaphoreMutex
-	return &InterProcessSemaphoreMutex{s}
+	return &InterProcessSemaphoreMutex{semaphore: s}
 }
 
 // Acquire waits until the caller has the lock or ctx ends. Errors are those of
 // InterProcessMutex.Acquire, and ErrDeadlock if ctx comes from a hold of this lock.
 func (m *InterProcessSemaphoreMutex) Acquire(ctx context.Context) (*Hold, error) {
-	if m == nil {
-		return nil, opError("acquire", "", ErrInvalidLock)
+	if m.isNil() {
+		return nil, opError("acquire", monitor.SemaphoreMutex, m.fault())
 	}
 	return m.semaphore.Acquire(ctx)
 }
 
 // TryAcquire waits for wait at most; see Lock.
 func (m *InterProcessSemaphoreMutex) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
-	if m == nil {
-		return nil, opError("acquire", "", ErrInvalidLock)
+	if m.isNil() {
+		return nil, opError("acquire", monitor.SemaphoreMutex, m.fault())
 	}
 	return m.semaphore.TryAcquire(ctx, wait)
 }
@@ -46,7 +49,7 @@ func (m *InterProcessSemaphoreMutex) TryAcquire(ctx context.Context, wait time.D
 // HeldBy reports whether ctx comes from a hold of this lock that is not lost or released.
 // It is for functions that require the lock. It asks no server.
 func (m *InterProcessSemaphoreMutex) HeldBy(ctx context.Context) bool {
-	if m == nil || m.semaphore.isZero() || m.semaphore.err != nil || ctx == nil {
+	if m.isNil() || m.semaphore.isZero() || m.semaphore.err != nil || ctx == nil {
 		return false
 	}
 	return holdChainOf(ctx).holds(m.semaphore.key, znode.Lease)
@@ -55,8 +58,8 @@ func (m *InterProcessSemaphoreMutex) HeldBy(ctx context.Context) bool {
 // Participants lists the holder of the lock and the waiters, in order. See
 // InterProcessSemaphore.Participants.
 func (m *InterProcessSemaphoreMutex) Participants(ctx context.Context) ([]Participant, error) {
-	if m == nil {
-		return nil, opError("participants", "", ErrInvalidLock)
+	if m.isNil() {
+		return nil, opError("participants", monitor.SemaphoreMutex, m.fault())
 	}
 	return m.semaphore.Participants(ctx)
 }
@@ -68,7 +71,7 @@ func (m *InterProcessSemaphoreMutex) Participants(ctx context.Context) ([]Partic
 // wait.
 func (s *InterProcessSemaphore) Participants(ctx context.Context) ([]Participant, error) {
 	if s.isZero() {
-		return nil, opError("participants", "", ErrInvalidLock)
+		return nil, opError("participants", monitor.Semaphore, s.fault())
 	}
 	if err := usable(ctx, s.err); err != nil {
 		return nil, opError("participants", s.path, err)

@@ -35,7 +35,7 @@ func (h *Hold) Transaction() *Transaction {
 
 // first is the first ownership under a hold that stands on a node, nil for none.
 func (h *Hold) first() *ownership {
-	if h.ownership == nil {
+	if h.isNone() {
 		return nil
 	}
 	if h.ownership.queue != nil {

@@ -58,6 +58,24 @@ var (
 
 func init() { foreign.Reserve(ErrNotAcquired, ErrInvalidLock) }
 
+// FullPath is the path of a lock in full. core is nil without a client. The error matches
+// ErrInvalidLock.
+func FullPath(core session.Core, path string) (full string, err error) {
+	if core == nil {
+		return "", fmt.Errorf("%w: no client", ErrInvalidLock)
+	}
+	full, err = core.Full(path)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%w: %w", ErrInvalidLock, err)
+	case path == "/":
+		return "", fmt.Errorf("%w: the root belongs to no lock alone", ErrInvalidLock)
+	case full == "/zookeeper" || strings.HasPrefix(full, "/zookeeper/"):
+		return "", fmt.Errorf("%w: %s is the servers' own: they keep their quotas and their configuration below /zookeeper", ErrInvalidLock, full)
+	}
+	return full, nil
+}
+
 // passing is whether an attempt goes on after a failure.
 func passing(err error) bool {
 	return session.Passing(err) || errors.Is(err, session.ErrSessionOver) || errors.Is(err, errStale) ||
