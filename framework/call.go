@@ -228,7 +228,7 @@ func (o *op) background(name string, work func(ctx context.Context) error) {
 	s.Go(func(ctx context.Context) {
 		err := session.RetryUntilDone(ctx, s, work)
 		if err != nil && ctx.Err() == nil {
-			s.Report(&OpError{Op: name, Path: o.path, Err: err})
+			s.Report("the servers refuse clean-up", &OpError{Op: name, Path: o.path, Err: err})
 		}
 	})
 }

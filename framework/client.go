@@ -160,7 +160,8 @@ func (c *Client) States() listeners.Source[listeners.State] {
 
 // Errors delivers failures that no call can return: background clean-up that fails,
 // a listener or a function of Config that panics, credentials that a server
-// refuses.
+// refuses. Config.Logger gets each of them as well, so a listener that logs them would
+// write them twice.
 func (c *Client) Errors() listeners.Source[error] {
 	if c.unusable() {
 		return new(listeners.Hub[error])

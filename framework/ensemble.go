@@ -39,7 +39,7 @@ func (b *base) followEnsemble() {
 			})
 			if err != nil {
 				if ctx.Err() == nil {
-					o.session.Report(o.fail(err))
+					o.session.Report("the list of servers is not followed", o.fail(err))
 				}
 				return
 			}
@@ -73,7 +73,7 @@ func (o *op) learnServers(ctx context.Context) (changed <-chan struct{}, err err
 	servers, err := parseEnsemble(string(resp.Data))
 	switch {
 	case err != nil:
-		o.session.Report(o.fail(err)) // and the next one may be better
+		o.session.Report("the list of servers is not followed", o.fail(err)) // and the next one may be better
 	case len(servers) > 0:
 		o.session.Transport().SetServers(servers)
 	}

@@ -97,7 +97,7 @@ func TestLogOfAnOutage(t *testing.T) {
 				last := logs.FilterLevelExact(zapcore.WarnLevel).All()[len(warned):]
 				require.Len(t, last, 1, "once when it is over")
 				assert.Equal(t, "connected", last[0].Message)
-				assert.Contains(t, last[0].ContextMap(), "not connected for")
+				assert.Contains(t, last[0].ContextMap(), "not_connected_for")
 			})
 		})
 	}

@@ -60,7 +60,7 @@ func (s events) Up(c *transport.Conn) {
 	if fresh {
 		s.overdue = false
 	}
-	s.gone.explain(ErrNodeDeleted) // those of this session, which lives
+	s.explainLocked(ErrNodeDeleted) // those of this session, which lives
 	terms := lease.Terms{Rule: s.cfg.Lease, Timeout: c.Timeout(), Tick: s.cfg.ServerTick}
 	now := s.clock.Now()
 	s.lease.Begin(terms, c.CreatedAt(), now, fresh)
@@ -71,10 +71,10 @@ func (s events) Up(c *transport.Conn) {
 	s.mu.Unlock()
 	level, fields := zap.InfoLevel, []zap.Field{
 		zap.String("server", c.Addr()), zap.String("session", hexID(c.SessionID())),
-		zap.Duration("timeout", c.Timeout()), zap.Bool("read-only", c.ReadOnly()), zap.Bool("new session", fresh),
+		zap.Duration("timeout", c.Timeout()), zap.Bool("read_only", c.ReadOnly()), zap.Bool("new_session", fresh),
 	}
 	if !out.toldAt.IsZero() { // whoever was told of the outage is told of its end
-		level, fields = zap.WarnLevel, append(fields, zap.Duration("not connected for", s.clock.Now().Sub(out.since)))
+		level, fields = zap.WarnLevel, append(fields, zap.Duration("not_connected_for", s.clock.Now().Sub(out.since)))
 	}
 	s.log.Log(level, "connected", fields...)
 	if c.Timeout() < lease.LeastTimeout {
@@ -92,7 +92,7 @@ func (s events) Acked(c *transport.Conn, a transport.Ack) {
 		return
 	}
 	if a.Write && len(s.gone.waiting) > 0 {
-		s.gone.explain(ErrNodeDeleted)
+		s.explainLocked(ErrNodeDeleted)
 	}
 	// A server without a majority times no session, so no tracked node may rely on its
 	// answer.

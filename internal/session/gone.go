@@ -16,7 +16,10 @@ var ErrNodeDeleted = errors.New("node deleted")
 // matches neither ErrNodeDeleted nor zk.ErrSessionExpired. It learns that within a round
 // trip, or when it finds a server again. If it gives up the session before that, or is
 // closed, it never does.
-type GoneError struct{ reason atomic.Pointer[error] }
+type GoneError struct {
+	reason atomic.Pointer[error]
+	then   []func() // to be called once it is known; the session's mu guards it
+}
 
 // Error implements error.
 func (e *GoneError) Error() string {
@@ -54,12 +57,33 @@ func (g *gone) add() *GoneError {
 	return e
 }
 
-// explain says why all of them are gone.
-func (g *gone) explain(reason error) {
+// explain says why all of them are gone. The caller passes what it returns to Aside.
+func (g *gone) explain(reason error) (then []func()) {
 	for _, e := range g.waiting {
 		e.reason.Store(&reason)
+		then = append(then, e.then...)
 	}
 	*g = gone{}
+	return then
+}
+
+// explainLocked tells why nodes are gone, also those who wait for it.
+func (s *Session) explainLocked(reason error) {
+	for _, fn := range s.gone.explain(reason) {
+		s.tracing.Aside(fn)
+	}
+}
+
+// whenExplained calls fn in another goroutine once it is known why a node of ours is gone,
+// if that ever comes to light.
+func (s *Session) whenExplained(e *GoneError, fn func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e.Unwrap() == nil {
+		e.then = append(e.then, fn)
+	} else {
+		s.tracing.Aside(fn)
+	}
 }
 
 // inquire finds out why nodes are gone, by a write that changes nothing. A server

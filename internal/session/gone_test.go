@@ -19,7 +19,12 @@ func TestReasonComesLater(t *testing.T) {
 	assert.NotErrorIs(t, err, zk.ErrSessionExpired)
 	assert.Contains(t, err.Error(), "deleted, or its session has expired")
 	g.asking = true
-	g.explain(zk.ErrSessionExpired)
+	told := 0
+	first.then = append(first.then, func() { told++ }, func() { told++ })
+	for _, fn := range g.explain(zk.ErrSessionExpired) {
+		fn()
+	}
+	assert.Equal(t, 2, told)
 	for _, e := range []error{err, second} {
 		assert.ErrorIs(t, e, zk.ErrSessionExpired)
 		assert.NotErrorIs(t, e, ErrNodeDeleted)
@@ -27,7 +32,7 @@ func TestReasonComesLater(t *testing.T) {
 	assert.Empty(t, g.waiting)
 	assert.False(t, g.asking)
 	third := g.add()
-	g.explain(ErrNodeDeleted)
+	assert.Empty(t, g.explain(ErrNodeDeleted))
 	assert.ErrorIs(t, third, ErrNodeDeleted)
 	assert.ErrorIs(t, err, zk.ErrSessionExpired, "what is settled stays")
 }

@@ -197,6 +197,6 @@ func (s *Session) warnLocked(now time.Time) (log func(), next time.Time) {
 	left, takes, timeout := s.limitLocked().Sub(now), s.lease.Takes(), s.lease.Timeout()
 	return func() {
 		s.log.Warn("the session lease is about to end: renewals take too long for the session timeout",
-			zap.Duration("left", left), zap.Duration("renewal takes", takes), zap.Duration("session timeout", timeout))
+			zap.Duration("left", left), zap.Duration("renewal_takes", takes), zap.Duration("session_timeout", timeout))
 	}, time.Time{}
 }

@@ -148,7 +148,7 @@ func Open(cfg Config) (*Session, error) {
 	s.opened, s.stateSince = s.clock.Now(), time.Now()
 	s.outage.since = s.opened
 	s.states.ReplayLast = true
-	s.states.OnPanic = func(r any) { s.Report(&PanicError{Value: r}) }
+	s.states.OnPanic = s.reportPanic
 	s.errors.OnPanic = func(r any) { s.log.Error("error listener panicked", zap.Any("value", r)) }
 	s.tracing.start(s, cfg.Tracer)
 	s.life, s.stop = context.WithCancelCause(context.Background())
@@ -168,11 +168,18 @@ type PanicError struct{ Value any }
 // Error implements error.
 func (e *PanicError) Error() string { return fmt.Sprintf("listener panicked: %v", e.Value) }
 
-// Report tells the error listeners of a failure that has no caller.
-func (s *Session) Report(err error) {
-	s.log.Warn("in the background", zap.Error(err))
+// Report tells the log and the error listeners of a failure that has no caller. The log
+// has it under a message by which one can look for it.
+func (s *Session) Report(message string, err error) {
+	s.log.Warn(message, zap.Error(err))
 	s.errors.Publish(err)
 }
+
+// reportPanic reports what a function of the program has panicked with.
+func (s *Session) reportPanic(value any) { s.Report(Panicked, &PanicError{Value: value}) }
+
+// Panicked is the message about a panic in a listener or another function of the program.
+const Panicked = "a function of the program panicked"
 
 // States delivers every change of state, beginning with the present one.
 func (s *Session) States() listeners.Source[listeners.State] { return &s.states }

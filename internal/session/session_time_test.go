@@ -59,7 +59,7 @@ func TestSession_ReportsPanics(t *testing.T) {
 		s.States().Listen(func(listeners.State) { panic("mine") })
 		synctest.Wait()
 		errOther := errors.New("another")
-		s.Report(errOther)
+		s.Report("other", errOther)
 		synctest.Wait()
 		require.Len(t, told, 2)
 		var panicked *PanicError

@@ -101,7 +101,7 @@ func (s *Session) lose(reason error) {
 	id, done := s.id, make(chan struct{})
 	s.losing, s.overdue, s.conn = done, true, nil
 	if errors.Is(reason, zk.ErrSessionExpired) {
-		s.gone.explain(reason)
+		s.explainLocked(reason)
 	}
 	s.gone = gone{}
 	changes := s.loseTrackedLocked(reason)

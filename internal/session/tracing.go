@@ -17,16 +17,18 @@ import (
 type Tracing struct {
 	tracer monitor.Tracer // nil for none
 	log    *zap.Logger
-	report func(error)
+	report func(message string, err error)
 	aside  listeners.Hub[func()] // what the session's own goroutines have to tell, in order
+
+	whenExplained func(*GoneError, func())
 }
 
 // Tracing is what the client tells its tracer and its log by. It is never nil.
 func (s *Session) Tracing() *Tracing { return &s.tracing }
 
 func (t *Tracing) start(s *Session, tracer monitor.Tracer) {
-	t.tracer, t.log, t.report = tracer, s.log, s.Report
-	t.aside.OnPanic = func(r any) { s.Report(&PanicError{Value: r}) } // of a logger
+	t.tracer, t.log, t.report, t.whenExplained = tracer, s.log, s.Report, s.whenExplained
+	t.aside.OnPanic = s.reportPanic // of a logger
 	t.aside.Listen(func(fn func()) { fn() })
 }
 
@@ -74,12 +76,16 @@ func (t *Tracing) Aside(fn func()) { t.aside.Publish(fn) }
 // recovered is deferred around code of the tracer's.
 func (t *Tracing) recovered(then func()) {
 	if r := recover(); r != nil {
-		t.report(fmt.Errorf("in a method of Config.Tracer: %w", &PanicError{Value: r}))
+		t.report(Panicked, fmt.Errorf("in a method of Config.Tracer: %w", &PanicError{Value: r}))
 		if then != nil {
 			then()
 		}
 	}
 }
+
+// IsElection is whether a kind of lock is an election. Its waiters are candidates, which
+// may wait for as long as they live.
+func IsElection(kind string) bool { return kind == monitor.Latch || kind == monitor.Selector }
 
 // LockFields are the fields that log lines have of a lock. The data that a program writes
 // into the nodes of a lock is not logged. For an election it is, as the candidate's id.
@@ -88,7 +94,7 @@ func LockFields(l monitor.Lock) []zap.Field {
 	if l.Node != "" {
 		fields = append(fields, zap.String("node", l.Node), zap.Int64("token", l.Token))
 	}
-	if l.Participant != "" && (l.Kind == monitor.Latch || l.Kind == monitor.Selector) {
+	if l.Participant != "" && IsElection(l.Kind) {
 		fields = append(fields, zap.String("participant", l.Participant))
 	}
 	return fields
@@ -128,13 +134,19 @@ func (t *Tracing) logEnd(op monitor.Operation, r monitor.Result) {
 	t.log.Debug(line, fields...)
 }
 
-// Lost logs that the node of a lock was lost.
+// Lost logs that the node of a lock was lost. If the error does not say yet why the node
+// is gone, another line says so later.
 func (t *Tracing) Lost(l monitor.Lock, held time.Duration, err error) {
 	level := zapcore.WarnLevel
 	if errors.Is(err, ErrClosed) {
 		level = zapcore.InfoLevel // as the program wants it
 	}
+	var gone *GoneError
+	unknown := errors.As(err, &gone) && gone.Unwrap() == nil
 	t.log.Log(level, "lost", append(LockFields(l), zap.Duration("held", held), zap.Error(err))...)
+	if unknown {
+		t.whenExplained(gone, func() { t.log.Info("lost for a reason that is known by now", append(LockFields(l), zap.Error(err))...) })
+	}
 }
 
 // Pending logs that a release goes on in the background.

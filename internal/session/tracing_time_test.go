@@ -104,7 +104,7 @@ func TestTracing_StrangeTracers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var reported []error
-			tracing := &Tracing{tracer: strange{tc.begin}, log: zap.NewNop(), report: func(err error) { reported = append(reported, err) }}
+			tracing := &Tracing{tracer: strange{tc.begin}, log: zap.NewNop(), report: func(_ string, err error) { reported = append(reported, err) }}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			of := tracing.Begin(ctx, monitor.Operation{})

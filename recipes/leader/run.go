@@ -147,7 +147,7 @@ func (e *election) Run(ctx context.Context, lead func(ctx context.Context, term 
 			continue
 		}
 		failure := &FunctionError{Path: e.path, Number: term.Number(), Err: err}
-		e.session.Report(failure)
+		e.session.Report("leader function failed", failure)
 		pause, again := failed.next(&e.opts)
 		if !again {
 			return failure
@@ -224,7 +224,7 @@ func (e *election) await(term *Term, done <-chan ending) ending {
 	}
 	e.overran(1)
 	defer e.overran(-1)
-	e.session.Report(&OverrunError{Path: e.path, Number: term.Number(), Limit: e.opts.grace, Cause: context.Cause(ctx)})
+	e.session.Report("leader function still runs", &OverrunError{Path: e.path, Number: term.Number(), Limit: e.opts.grace, Cause: context.Cause(ctx)})
 	return <-done
 }
 

@@ -60,7 +60,7 @@ func (wl *waitLog) each(note func(*acquire.Queue, monitor.WaiterInfo)) {
 	for w := wl.first; w != nil; w = w.next {
 		info := monitor.WaiterInfo{Lock: monitor.Lock{Node: w.node}, Since: w.since, Ahead: w.ahead}
 		if w.predecessor != "" {
-			info.Behind = session.Join(w.queue.Path, w.predecessor)
+			info.Behind = w.queue.PathOf(w.predecessor)
 		}
 		note(w.queue, info)
 	}

@@ -142,7 +142,7 @@ func (lqs *localQueues) eachWait(note func(longestWait)) {
 				n++
 			}
 			if n > 0 {
-				note(longestWait{&lq.q.Queue, 0, lqs.made.Add(lq.first.since), n})
+				note(longestWait{queue: &lq.q.Queue, since: lqs.made.Add(lq.first.since), waiters: n})
 			}
 		}
 	}

@@ -37,9 +37,10 @@ type wait struct {
 	prev, next *wait
 
 	// Where it stands, guarded by the log's mu.
-	node        string // ours, in full
-	ahead       int    // how many are before it
-	predecessor string // the name of the one that it waits for
+	node        string           // ours, in full
+	ahead       int              // how many are before it
+	predecessor string           // the name of the one that it waits for
+	front       acquire.NodeName // the first of the queue, if it is known
 }
 
 // loggedWait is what was logged of a lock, until nobody waits for it any more.
@@ -69,6 +70,11 @@ func (w *wait) note(e *acquire.Event) {
 	w.log.mu.Lock()
 	defer w.log.mu.Unlock()
 	w.node, w.ahead, w.predecessor = e.Node, e.Ahead, e.Predecessor
+	if e.Position != nil {
+		w.front = e.Position.Front()
+	} else {
+		w.front.Set(e.Predecessor)
+	}
 }
 
 // end ends a wait; of none, nothing.
@@ -104,6 +110,7 @@ type longestWait struct {
 	spare   int
 	since   time.Time
 	waiters int
+	front   acquire.NodeName // of the queue, if it is known
 }
 
 // look logs the long waits that are due, and sets the timer for the next ones.
@@ -155,10 +162,14 @@ func (wl *waitLog) disarm() map[string]*longestWait {
 	return waits
 }
 
-// longest are the longest waits, by the path of the lock.
+// longest are the longest waits, by the path of the lock. Those of candidates do not count:
+// to wait is what they are for.
 func (wl *waitLog) longest() map[string]*longestWait {
 	waits := make(map[string]*longestWait)
 	note := func(w longestWait) {
+		if session.IsElection(w.queue.Recipe) {
+			return
+		}
 		have := waits[w.queue.Lock]
 		if have == nil {
 			waits[w.queue.Lock] = &w
@@ -166,13 +177,16 @@ func (wl *waitLog) longest() map[string]*longestWait {
 		}
 		have.waiters += w.waiters
 		have.spare = min(have.spare, w.spare)
+		if have.front.String() == "" {
+			have.queue, have.front = w.queue, w.front
+		}
 		if w.since.Before(have.since) {
 			have.since = w.since
 		}
 	}
 	wl.mu.Lock()
 	for w := wl.first; w != nil; w = w.next {
-		note(longestWait{w.queue, w.spare, w.since, 1})
+		note(longestWait{w.queue, w.spare, w.since, 1, w.front})
 	}
 	wl.mu.Unlock()
 	wl.localQueues.eachWait(note)
@@ -220,6 +234,9 @@ func (wl *waitLog) judge(w *longestWait, logged loggedWait, held []time.Time, no
 		return logged, nil
 	case logged.long:
 		return loggedWait{long: true}, nil
+	}
+	if front := w.front.String(); front != "" {
+		fields = append(fields, zap.String("behind", w.queue.PathOf(front)))
 	}
 	return loggedWait{long: true}, func() { log.Info("waiting long for a lock", fields...) }
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/test/kit"
+	"github.com/paddock-zk/paddock/recipes/leader"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -121,6 +122,69 @@ func TestLongHoldIsLoggedOnce(t *testing.T) {
 	})
 }
 
+// nodesOf are the nodes of a hold or its members.
+func nodesOf(h *locks.Hold) (nodes []string) {
+	for _, m := range append(h.Members(), h) {
+		nodes = append(nodes, m.Path())
+	}
+	return nodes
+}
+
+// The line about a long wait names who has the lock, and not who else waits for it.
+func TestLongWaitNamesTheHolder(t *testing.T) {
+	for name, lock := range map[string]kit.LockOf{
+		"mutex": kit.MutexAt("/l"), "write": kit.WriteAt("/l"),
+		"semaphore mutex": func(c *framework.Client) locks.Lock { return locks.NewInterProcessSemaphoreMutex(c, "/l") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory())
+				logged, logs := kit.Logged(zapcore.InfoLevel)
+				hold := kit.Hold(t, lock(kit.Connect(t, srv)))
+				kit.Queue(t, lock(kit.Connect(t, srv)))
+				synctest.Wait()
+				c := kit.Connect(t, srv, logged)
+				kit.Queue(t, lock(c))
+				synctest.Wait()
+				behind := c.Waiters()[0].Behind
+				time.Sleep(time.Minute)
+				line := aboutLocks(logs, zapcore.InfoLevel)[0]
+				if name == "semaphore mutex" {
+					assert.Contains(t, line["behind"], "/l/locks/", "who is served")
+					return
+				}
+				assert.Equal(t, hold.Path(), line["behind"])
+				assert.NotEqual(t, hold.Path(), behind)
+			})
+		})
+	}
+}
+
+// To wait is what a candidate is for.
+func TestCandidatesThatWaitAreNotLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		logged, logs := kit.Logged(zapcore.InfoLevel)
+		other, c := kit.Connect(t, srv), kit.Connect(t, srv, logged)
+		for _, candidate := range []func(c *framework.Client) locks.Lock{
+			func(c *framework.Client) locks.Lock { return elects{leader.NewLatch(c, "/latch")} },
+			func(c *framework.Client) locks.Lock { return elects{leader.NewSelector(c, "/selector")} },
+		} {
+			kit.Hold(t, candidate(other))
+			kit.Queue(t, candidate(c))
+			kit.Queue(t, candidate(other)) // also behind a term of its own client
+		}
+		synctest.Wait()
+		assert.Len(t, c.Waiters(), 2, "they are shown")
+		time.Sleep(time.Hour)
+		assert.Empty(t, aboutLocks(logs, zapcore.InfoLevel))
+		kit.Hold(t, locks.NewInterProcessMutex(other, "/l"))
+		kit.Queue(t, locks.NewInterProcessMutex(c, "/l"))
+		time.Sleep(time.Minute)
+		assert.Len(t, aboutLocks(logs, zapcore.InfoLevel), 1, "other waits are logged as before")
+	})
+}
+
 // A long wait for another client is logged once, however many goroutines wait.
 func TestLongWaitIsLoggedOnce(t *testing.T) {
 	for name, lock := range kit.Locks {
@@ -150,6 +214,9 @@ func TestLongWaitIsLoggedOnce(t *testing.T) {
 				lines := aboutLocks(logs, zapcore.InfoLevel)
 				paths := map[string]bool{}
 				for _, line := range lines {
+					if behind, _ := line["behind"].(string); !strings.Contains(behind, "/locks/") { // else it is served by now
+						assert.Contains(t, nodesOf(h), behind, "who has it")
+					}
 					assert.False(t, paths[line["path"].(string)], "twice")
 					paths[line["path"].(string)] = true
 					assert.EqualValues(t, n, line["waiters"])

@@ -325,7 +325,7 @@ func (o *ownership) listen(fn func(HoldState)) (remove func()) {
 // panicked reports what a listener panicked with to the client's error listeners.
 func (o *ownership) panicked(value any) {
 	if o.queue != nil {
-		o.queue.Core.Session().Report(&session.PanicError{Value: value})
+		o.queue.Core.Session().Report(session.Panicked, &session.PanicError{Value: value})
 	} else if members := o.members(); len(members) > 0 {
 		members[0].ownership.panicked(value)
 	}

@@ -134,7 +134,7 @@ func (a *acquireTrace) observe(e *acquire.Event) {
 		}
 		told.Kind, told.Ahead = monitor.Waiting, e.Ahead
 		if e.Predecessor != "" {
-			told.Behind = session.Join(e.Queue.Path, e.Predecessor)
+			told.Behind = e.Queue.PathOf(e.Predecessor)
 		}
 	case acquire.Yield:
 		told.Kind = monitor.Yielded

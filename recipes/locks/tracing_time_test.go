@@ -344,6 +344,40 @@ func TestLogTellsOfLocks(t *testing.T) {
 	})
 }
 
+// Why a node is gone may come to light only after the loss. Then another line says so.
+func TestLossIsExplainedInTheLog(t *testing.T) {
+	for name, tc := range map[string]struct {
+		lose func(t *testing.T, srv *zktest.Server, admin, c *framework.Client, hold *locks.Hold)
+		says string
+	}{
+		"deleted": {func(t *testing.T, _ *zktest.Server, admin, _ *framework.Client, hold *locks.Hold) {
+			require.NoError(t, admin.Delete(t.Context(), hold.Path(), framework.AnyVersion))
+		}, "node deleted"},
+		"expired": {func(t *testing.T, srv *zktest.Server, _, c *framework.Client, _ *locks.Hold) {
+			require.NoError(t, srv.ExpireSession(c.SessionID()))
+		}, "session has been expired"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(5*time.Millisecond))
+				logged, logs := kit.Logged(zapcore.InfoLevel)
+				admin, c := kit.Connect(t, srv), kit.Connect(t, srv, logged)
+				hold, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
+				require.NoError(t, err)
+				time.Sleep(time.Second) // its node is watched by now
+				tc.lose(t, srv, admin, c, hold)
+				time.Sleep(10 * time.Second)
+				lines := append(logs.FilterMessage("lost").All(), logs.FilterMessage("lost for a reason that is known by now").All()...)
+				require.Len(t, lines, 2)
+				assert.Contains(t, lines[1].ContextMap()["error"], tc.says)
+				for _, line := range lines {
+					assert.Equal(t, hold.Path(), line.ContextMap()["node"])
+				}
+			})
+		})
+	}
+}
+
 // A lock that was made from something wrong is refused, also with a tracer.
 func TestTracerAndInvalidLocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

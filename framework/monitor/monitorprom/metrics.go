@@ -76,7 +76,7 @@ func New(opts ...Option) *Metrics {
 			holds:      gauge("holds", "Nodes that locks hold now.", "kind", "lock"),
 			waiters:    gauge("waiters", "Goroutines that wait for a lock now.", "kind", "lock"),
 			oldestHold: gauge("oldest_hold_seconds", "How long the oldest of them is held.", "kind", "lock"),
-			oldestWait: gauge("oldest_wait_seconds", "How long the oldest of them has waited.", "kind", "lock"),
+			oldestWait: gauge("oldest_wait_seconds", "How long the oldest of them has waited. Candidates of elections do not count.", "kind", "lock"),
 		},
 	}
 	for _, opt := range opts {
@@ -190,7 +190,9 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	}
 	for s, c := range waiting {
 		gauge(waiters, float64(c.n), s.kind, s.lock)
-		gauge(oldestWait, now.Sub(c.since).Seconds(), s.kind, s.lock)
+		if s.kind != monitor.Latch && s.kind != monitor.Selector { // to wait is what candidates are for
+			gauge(oldestWait, now.Sub(c.since).Seconds(), s.kind, s.lock)
+		}
 	}
 }
 

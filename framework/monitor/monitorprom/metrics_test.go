@@ -18,6 +18,7 @@ import (
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/framework/monitor"
 	"github.com/paddock-zk/paddock/framework/monitor/monitorprom"
+	"github.com/paddock-zk/paddock/recipes/leader"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -140,5 +141,34 @@ func TestDashboard(t *testing.T) {
 	}
 	for name, shown := range known {
 		assert.True(t, shown, "%s is on no panel", name)
+	}
+}
+
+// A candidate waits for as long as another leads, which is no reason for an alarm.
+func TestCandidatesThatWait(t *testing.T) {
+	srv := zktest.Start(t)
+	m := monitorprom.New()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(m)
+	c := connect(t, srv, m)
+	defer m.Watch(c)()
+	ctx, cancel := context.WithCancel(t.Context())
+	left := make(chan error, 2)
+	for _, await := range []func(context.Context) (*leader.Term, error){leader.NewLatch(c, "/latch").Await, leader.NewSelector(c, "/selector").Await} {
+		term, err := await(t.Context())
+		require.NoError(t, err)
+		defer func() { assert.NoError(t, term.Release()) }()
+		go func() {
+			_, err := await(ctx)
+			left <- err
+		}()
+	}
+	require.Eventually(t, func() bool { return len(c.Waiters()) == 2 }, 5*time.Second, time.Millisecond)
+	assert.Len(t, values(t, registry, "paddock_waiters"), 2)
+	assert.Len(t, values(t, registry, "paddock_oldest_hold_seconds"), 2)
+	assert.Empty(t, values(t, registry, "paddock_oldest_wait_seconds"))
+	cancel()
+	for range 2 {
+		require.ErrorIs(t, <-left, context.Canceled)
 	}
 }

@@ -62,7 +62,7 @@ func (all *sweeps) sweep(ctx context.Context, where swept) {
 			return
 		case !session.Passing(err) && !reported:
 			reported = true
-			all.session.Report(fmt.Errorf("clean up %s: %w", where.parent, err))
+			all.session.Report(refusedCleanUp, fmt.Errorf("clean up %s: %w", where.parent, err))
 		}
 		if session.Pause(ctx, all.session, pause) != nil {
 			all.drop(where)

@@ -9,7 +9,7 @@ type Event struct {
 	Kind        EventKind
 	Session     int64     // Begin: in which
 	Queue       *Queue    // Blocked, Wait, Granted, Yield: in which
-	Position    *Position // Blocked: what it waits for; it must not be kept
+	Position    *Position // Blocked, Wait: what it waits for, nil if it is not known; it must not be kept
 	Node        string    // Wait: ours in the queue, in full
 	Ahead       int       // Wait: how many nodes are before ours
 	Predecessor string    // Wait: the name of the one that it waits for, "" if it is not known
@@ -38,6 +38,18 @@ const (
 //go:noinline
 func (a *Attempt) tellWait(q *Queue, node string, ahead int, predecessor string) {
 	a.tell(Event{Kind: Wait, Queue: q, Node: node, Ahead: ahead, Predecessor: predecessor})
+}
+
+// tellWaitAt is tellWait for a contender that waits at a position in its queue. With
+// leases that is a position among them, which the contender has its turn to wait for.
+//
+//go:noinline
+func (a *Attempt) tellWaitAt(k *contender, p *Position, leases bool) {
+	e := Event{Kind: Wait, Queue: k.queue, Node: k.path, Position: p}
+	if !leases {
+		e.Ahead, e.Predecessor = p.Place, p.Predecessor
+	}
+	a.tell(e)
 }
 
 func (a *Attempt) tell(e Event) {

@@ -10,7 +10,7 @@ import (
 type Position struct {
 	Place       int      // the place in the queue
 	Predecessor string   // the node that it waits for, "" for none
-	Head        nodeName // the first of the queue, if that is not the one that it waits for
+	Head        NodeName // the first of the queue, if that is not the one that it waits for
 	next        string   // the node before the one that it waits for, with LookAhead
 	sessionID   int64    // the session of the first one, if it is known
 }
@@ -24,15 +24,27 @@ func (p *Position) Only() string {
 	return p.Predecessor
 }
 
-// nodeName is the name of a node. It has room for our names, so that it needs no further
+// Front is the name of the first node of the queue.
+func (p *Position) Front() NodeName {
+	front := p.Head
+	if front.n == 0 {
+		front.Set(p.Predecessor)
+	}
+	return front
+}
+
+// NodeName is the name of a node. It has room for our names, so that it needs no further
 // memory during a wait.
-type nodeName struct {
+type NodeName struct {
 	long string // if there is no room
 	n    uint8  // bytes in room
 	room [63]byte
 }
 
-func (n *nodeName) set(name []byte) {
+// Set takes a name.
+func (n *NodeName) Set(name string) { n.set([]byte(name)) }
+
+func (n *NodeName) set(name []byte) {
 	n.long, n.n = "", uint8(copy(n.room[:], name)) //nolint:gosec // room is small
 	if int(n.n) < len(name) {
 		n.long = string(name)
@@ -40,7 +52,7 @@ func (n *nodeName) set(name []byte) {
 }
 
 // String returns the name.
-func (n *nodeName) String() string {
+func (n *NodeName) String() string {
 	if n.long != "" {
 		return n.long
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 func TestNodeName(t *testing.T) {
-	var n nodeName
+	var n NodeName
 	assert.Empty(t, n.String())
 	for _, name := range []string{"a", strings.Repeat("b", 63), strings.Repeat("c", 64), strings.Repeat("d", 500), "e", ""} {
 		n.set([]byte(name))

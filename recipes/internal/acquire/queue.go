@@ -213,6 +213,15 @@ func eachSession(ctx context.Context, s *session.Session, c *transport.Conn, pat
 	return err
 }
 
+// PathOf is the path of a node in the queue, in full. In the queue of a semaphore's turns
+// it may be a lease that is waited for.
+func (q *Queue) PathOf(name string) string {
+	if kind, _ := nodename.KindOf(name); kind == znode.Lease {
+		return session.Join(q.Holders(), name)
+	}
+	return session.Join(q.Path, name)
+}
+
 // paths are the paths of nodes in the queue, in full.
 func (q *Queue) paths(nodes []znode.Entry) []string {
 	all := make([]string, len(nodes))

@@ -219,10 +219,10 @@ func (a *Semaphore) dropLeases() {
 
 func (a *Semaphore) wait(ctx context.Context, c *transport.Conn) (bool, error) {
 	if a.stage != leasing {
-		a.tellWait(a.turn.queue, a.turn.path, a.turnPosition.Place, a.turnPosition.Predecessor)
+		a.tellWaitAt(a.turn, &a.turnPosition, false)
 		return false, a.waitFor(ctx, c, a.turn, &a.turnPosition)
 	}
-	a.tellWait(a.turn.queue, a.turn.path, 0, "")
+	a.tellWaitAt(a.turn, &a.leasePosition, true)
 	late, stop := a.stalled()
 	defer stop()
 	select {

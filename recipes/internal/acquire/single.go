@@ -73,7 +73,7 @@ func (a *Single) judge() (step, error) {
 
 func (a *Single) wait(ctx context.Context, c *transport.Conn) (bool, error) {
 	k := a.wanted[0]
-	a.tellWait(k.queue, k.path, a.position.Place, a.position.Predecessor)
+	a.tellWaitAt(k, &a.position, false)
 	if q := k.queue; q.EventGrants && (q.LookAhead || a.position.Place == 1) && !k.behindOther {
 		return a.predecessor.wait(ctx, &a.Attempt, c, k, &a.position)
 	}
