@@ -35,7 +35,7 @@ type FunctionError struct {
 
 // Error implements error.
 func (e *FunctionError) Error() string {
-	return fmt.Sprintf("leader function at %s, term %#x: %v", e.Path, e.Number, e.Err)
+	return fmt.Sprintf("leader function at %s, term %d: %v", e.Path, e.Number, e.Err)
 }
 
 // Unwrap gives what the function returned.
@@ -52,7 +52,7 @@ type OverrunError struct {
 
 // Error implements error.
 func (e *OverrunError) Error() string {
-	return fmt.Sprintf("leader function at %s, term %#x: still runs %v after its context ended (%v)", e.Path, e.Number, e.Limit, e.Cause)
+	return fmt.Sprintf("leader function at %s, term %d: still runs %v after its context ended (%v)", e.Path, e.Number, e.Limit, e.Cause)
 }
 
 // Unwrap gives why the term ended.

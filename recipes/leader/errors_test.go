@@ -12,10 +12,10 @@ import (
 func TestErrorsSayWhatHappened(t *testing.T) {
 	why := errors.New("disk full")
 	failed := &FunctionError{Path: "/app", Number: 0x2a, Err: why}
-	assert.EqualError(t, failed, "leader function at /app, term 0x2a: disk full")
+	assert.EqualError(t, failed, "leader function at /app, term 42: disk full")
 	assert.ErrorIs(t, failed, why)
 	overran := &OverrunError{Path: "/app", Number: 0x2a, Limit: time.Second, Cause: context.Canceled}
-	assert.EqualError(t, overran, "leader function at /app, term 0x2a: still runs 1s after its context ended (context canceled)")
+	assert.EqualError(t, overran, "leader function at /app, term 42: still runs 1s after its context ended (context canceled)")
 	assert.ErrorIs(t, overran, context.Canceled)
 }
 

@@ -118,8 +118,9 @@ func wait(ctx context.Context, d time.Duration) error {
 //     If the policy of BackOff gives up, Run returns the *FunctionError.
 //
 // Run also returns when ctx ends, with an error that matches ctx.Err(), and with the
-// other errors of Await, except for locks.ErrLockLost. It never returns before lead and
-// the health check have.
+// other errors of Await, except for locks.ErrLockLost. If lead has failed the last times,
+// the text of the error has the last failure. Run never returns before lead and the health
+// check have.
 // If lead panics, the term is released and Run panics with the same value.
 //
 // If lead goes on after its context has ended, Run reports an *OverrunError after a
@@ -136,7 +137,7 @@ func (e *election) Run(ctx context.Context, lead func(ctx context.Context, term 
 	var failed failures
 	for term, err := range e.Terms(ctx) { //nolint:contextcheck // the term's context is ctx's child
 		if err != nil {
-			return err
+			return e.failed("await leadership", failed.in(err))
 		}
 		err := e.call(term, lead)
 		switch {
@@ -148,7 +149,7 @@ func (e *election) Run(ctx context.Context, lead func(ctx context.Context, term 
 		}
 		failure := &FunctionError{Path: e.path, Number: term.Number(), Err: err}
 		e.session.Report("leader function failed", failure)
-		pause, again := failed.next(&e.opts)
+		pause, again := failed.next(&e.opts, failure)
 		if !again {
 			return failure
 		}
@@ -167,9 +168,24 @@ func endedBy(term *Term, err error) bool {
 type failures struct {
 	count int
 	since time.Time
+	last  *FunctionError
 }
 
-func (f *failures) next(o *options) (pause time.Duration, again bool) {
+// in adds the failures to the text of the error that ends Run. The error matches what it
+// matched before, so that a program can tell it from one that Run was given.
+func (f *failures) in(err error) error {
+	if f.count == 0 {
+		return err
+	}
+	var told *framework.OpError
+	if errors.As(err, &told) {
+		err = told.Err
+	}
+	return fmt.Errorf("%w (after %d failures in a row, the last one: %v)", err, f.count, f.last)
+}
+
+func (f *failures) next(o *options, failure *FunctionError) (pause time.Duration, again bool) {
+	f.last = failure
 	if f.count == 0 {
 		f.since = time.Now()
 	}

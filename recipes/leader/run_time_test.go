@@ -3,6 +3,7 @@ package leader_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/framework/monitor"
@@ -159,6 +161,42 @@ func TestAFunctionThatIgnoresItsContext(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Run that ends with its context says what kept the function from leading.
+func TestTheLastFailureIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		logged, logs := kit.Logged(zapcore.InfoLevel)
+		c := kit.Connect(t, srv, logged)
+		latch := leader.NewLatch(c, "/e")
+		run := func(limit time.Duration, lead func(n int) error) error {
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			n := 0
+			return latch.Run(ctx, func(context.Context, *leader.Term) error { n++; return lead(n) })
+		}
+		var number int64
+		err := run(time.Minute, func(int) error {
+			number = latch.Term().Number()
+			return locks.ErrDeadlock // as any error that the function comes by
+		})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NotErrorIs(t, err, locks.ErrDeadlock)
+		assert.Contains(t, err.Error(), fmt.Sprintf("the last one: leader function at /e, term %d: would wait for itself", number))
+		lines := logs.FilterMessage("leader function failed").All()
+		assert.Greater(t, len(lines), 3)
+		assert.Contains(t, lines[len(lines)-1].ContextMap()["error"], fmt.Sprintf("term %d:", number))
+
+		err = run(time.Minute, func(n int) error {
+			if n == 1 {
+				return errors.New("no database")
+			}
+			return nil
+		})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.NotContains(t, err.Error(), "no database", "that is long over")
+	})
 }
 
 // A function that panics or ends its goroutine gives its term back.

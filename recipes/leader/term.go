@@ -47,7 +47,8 @@ func (t *Term) Context() context.Context { return t.Hold().Context() }
 
 // Number is the number of the term, which rises from leader to leader for the life of the
 // ensemble. It is the czxid of the candidate's node, and so the fencing token of the term.
-// It stays the same when the term is over.
+// Terms of different elections may have the same number. It stays the same when the term
+// is over. Logs, errors and the command have it in decimal, as String has.
 func (t *Term) Number() int64 {
 	if t == nil {
 		return 0
@@ -72,7 +73,7 @@ func (t *Term) Path() string { return t.Hold().Path() }
 func (t *Term) Transaction() *locks.Transaction { return t.Hold().Transaction() }
 
 // String is the number, the state and the node, for logs.
-func (t *Term) String() string { return fmt.Sprintf("term %#x %v", t.Number(), t.Hold()) }
+func (t *Term) String() string { return fmt.Sprintf("term %d %v", t.Number(), t.Hold()) }
 
 // GiveWay ends the context of the term with a cause that matches ErrSteppedDown. Run and
 // Terms release the term as soon as the work has returned, and stand again, at the end,
@@ -91,9 +92,10 @@ func (t *Term) GiveWay(pause time.Duration) {
 }
 
 // Release gives leadership back: it ends the context and deletes the node. The context
-// ends first, also while locks are held that were acquired under it. It is safe to call
-// more than once, and returns what locks.Hold.Release does. Run and Terms release their
-// terms themselves.
+// ends first, also while locks are held that were acquired under it. Those stay held, but
+// their contexts have ended with it. In this it differs from locks.Hold.Release. It is safe
+// to call more than once, and returns what locks.Hold.Release does. Run and Terms release
+// their terms themselves.
 func (t *Term) Release() error {
 	if t == nil || t.hold == nil {
 		return locks.ErrReleased

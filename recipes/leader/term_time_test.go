@@ -72,7 +72,7 @@ func TestZeroTerm(t *testing.T) {
 		require.Error(t, term.Context().Err())
 		assert.Zero(t, term.Number())
 		assert.Empty(t, term.Path())
-		assert.Equal(t, "term 0x0 RELEASED", term.String())
+		assert.Equal(t, "term 0 RELEASED", term.String())
 		term.GiveWay(time.Second)
 		_, err := term.Transaction().Commit(t.Context())
 		require.ErrorIs(t, err, locks.ErrReleased)

@@ -189,7 +189,8 @@ func (h *Hold) rejoin(resume bool) {
 //
 // The hold's contexts end before anything else happens. There is one exception:
 // while another hold is held that was acquired under this one, they go on until
-// that one is released.
+// that one is released. The downgrade of a write hold needs that. A leader.Term has no
+// such exception.
 func (h *Hold) Release() error {
 	if h.isNone() {
 		return ErrReleased
@@ -292,7 +293,9 @@ func (h *Hold) members() []*Hold { return h.ownership.members() }
 
 // FencingToken is a number that rises from holder to holder, for the life of the
 // ensemble. It is the node's czxid. Once a holder has called FencingToken, the next
-// holder gets another node and so another token, see LocalHandovers.
+// holder gets another node and so another token, see LocalHandovers. Holders of different
+// locks may have the same token, since the nodes of several locks can be made in one
+// transaction. So compare tokens of one lock only.
 //
 // 0 means that there is no token, and every Gate refuses it. A read side, a lease, a lock
 // of your own type and a hold that is over have no token. A MultiLock has none if its

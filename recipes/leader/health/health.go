@@ -4,6 +4,7 @@ package health
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 
 	"github.com/paddock-zk/paddock/recipes/leader"
@@ -12,21 +13,32 @@ import (
 // Candidate is a *leader.Latch or a *leader.Selector.
 type Candidate interface {
 	ID() string
+	Path() string
 	Term() *leader.Term
 	Overrun() bool
 }
 
-// Live is for a liveness probe. It answers 503 while a function goes on although its term
-// has ended, see leader.Grace: nobody can lead then until the process ends. Otherwise it
-// answers 200, whether the candidate leads or not. A lost connection is no reason to
-// restart a process.
-func Live(c Candidate) http.Handler {
+// Live is for a liveness probe of a process with one candidate or several. It answers 503
+// while a function of any of them goes on although its term has ended, see leader.Grace:
+// nobody can lead in that election until the process ends. Otherwise it answers 200,
+// whether the candidates lead or not. A lost connection is no reason to restart a process.
+// The text has a line for each candidate.
+func Live(c Candidate, more ...Candidate) http.Handler {
+	all := append([]Candidate{c}, more...)
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if c.Overrun() {
-			http.Error(w, c.ID()+": the leader function goes on after the end of its term", http.StatusServiceUnavailable)
-			return
+		status, lines := http.StatusOK, ""
+		for _, c := range all {
+			says := does(c)
+			if c.Overrun() {
+				status, says = http.StatusServiceUnavailable, "the leader function goes on after the end of its term"
+			}
+			who := c.ID()
+			if len(all) > 1 {
+				who += " at " + c.Path()
+			}
+			lines += who + ": " + says + "\n"
 		}
-		answer(w, c)
+		answer(w, status, lines)
 	})
 }
 
@@ -34,19 +46,25 @@ func Live(c Candidate) http.Handler {
 // answers 200 while the candidate leads, and 503 otherwise.
 func Leading(c Candidate) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		status := http.StatusOK
 		if c.Term() == nil {
-			http.Error(w, c.ID()+": does not lead", http.StatusServiceUnavailable)
-			return
+			status = http.StatusServiceUnavailable
 		}
-		answer(w, c)
+		answer(w, status, c.ID()+": "+does(c)+"\n")
 	})
 }
 
-func answer(w http.ResponseWriter, c Candidate) {
+func answer(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, text)
+}
+
+// does is what a candidate does.
+func does(c Candidate) string {
 	if term := c.Term(); term != nil {
-		_, _ = fmt.Fprintf(w, "%s: leads, %v\n", c.ID(), term)
-		return
+		return fmt.Sprintf("leads, %v", term)
 	}
-	_, _ = fmt.Fprintf(w, "%s: does not lead\n", c.ID())
+	return "does not lead"
 }

@@ -2,6 +2,7 @@ package health_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -48,7 +49,7 @@ func TestProbes(t *testing.T) {
 		for _, h := range []http.Handler{live, leads} {
 			code, body = ask(t, h)
 			assert.Equal(t, http.StatusOK, code)
-			assert.Contains(t, body, "a: leads, term 0x")
+			assert.Contains(t, body, fmt.Sprintf("a: leads, term %d HELD /e/", latch.Term().Number()))
 		}
 		cancel()
 		time.Sleep(time.Second)
@@ -62,5 +63,33 @@ func TestProbes(t *testing.T) {
 		assert.Contains(t, body, "goes on after the end of its term")
 		close(release)
 		require.ErrorIs(t, <-ran, context.Canceled)
+	})
+}
+
+// A process with many elections is alive as long as each of their functions obeys.
+func TestLiveOfSeveral(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := kit.Connect(t, srv)
+		a, b := leader.NewLatch(c, "/a", leader.ID("me")), leader.NewSelector(c, "/b", leader.ID("me"))
+		live := health.Live(a, b)
+		code, body := ask(t, live)
+		assert.Equal(t, http.StatusOK, code)
+		assert.Equal(t, "me at /a: does not lead\nme at /b: does not lead\n", body)
+		ctx, cancel := context.WithCancel(t.Context())
+		release, ran := make(chan struct{}), make(chan error, 1)
+		go func() {
+			ran <- b.Run(ctx, func(context.Context, *leader.Term) error { <-release; return nil })
+		}()
+		synctest.Wait()
+		cancel()
+		time.Sleep(time.Minute)
+		code, body = ask(t, live)
+		assert.Equal(t, http.StatusServiceUnavailable, code)
+		assert.Equal(t, "me at /a: does not lead\nme at /b: the leader function goes on after the end of its term\n", body)
+		close(release)
+		require.ErrorIs(t, <-ran, context.Canceled)
+		code, _ = ask(t, live)
+		assert.Equal(t, http.StatusOK, code)
 	})
 }
