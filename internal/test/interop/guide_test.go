@@ -17,6 +17,7 @@ import (
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/listeners"
+	"github.com/paddock-zk/paddock/recipes/leader"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
@@ -25,7 +26,7 @@ import (
 var guides = []string{"../../../docs/from-curator.md", "../../../docs/from-go-zookeeper.md"}
 
 var sources = map[string][]string{
-	"go":     {"snippets_test.go", "older_test.go"},
+	"go":     {"snippets_test.go", "electionsnippets_test.go", "older_test.go"},
 	"java":   {"java/Snippets.java"},
 	"python": {"python/peer.py"},
 }
@@ -195,6 +196,8 @@ func TestSnippets(t *testing.T) {
 	defer circuitBreaker(c, func(s listeners.State) { told <- s }).Close()
 	assert.Equal(t, listeners.Connected, <-told)
 
+	electionSnippets(ctx, t, c)
+
 	lost := make(chan struct{})
 	states(c, func() { close(lost) })
 	require.NoError(t, srv.ExpireSession(c.SessionID()))
@@ -212,4 +215,36 @@ func TestSnippets(t *testing.T) {
 	}
 	require.NoError(t, older(ctx, c, "/snippets/older", count))
 	require.NoError(t, newer(ctx, c, "/snippets/older", count))
+}
+
+func electionSnippets(ctx context.Context, t *testing.T, c *framework.Client) {
+	t.Helper()
+	runs := 0
+	count := func(ctx context.Context) error {
+		runs++
+		return ctx.Err()
+	}
+	require.NoError(t, leaderLatch(ctx, c, "/snippets/latch", "a", func(context.Context) error {
+		all, leads, err := participants(ctx, leader.NewLatch(c, "/snippets/latch"))
+		assert.Equal(t, []string{"a"}, all)
+		assert.Equal(t, "a", leads)
+		return err
+	}))
+	require.NoError(t, leaderSelector(ctx, c, "/snippets/selector", count))
+	require.NoError(t, selectorAdapter(ctx, c, "/snippets/selector", count))
+	assert.Equal(t, 2, runs)
+
+	listening, leave := context.WithCancel(ctx)
+	var told []string
+	require.ErrorIs(t, latchListener(listening, c, "/snippets/listener", func() { told = append(told, "begin"); leave() }, func() { told = append(told, "end") }), context.Canceled)
+	assert.Equal(t, []string{"begin", "end"}, told)
+
+	again, leave := context.WithCancel(ctx)
+	require.ErrorIs(t, autoRequeue(again, c, "/snippets/selector", func(ctx context.Context) error {
+		if runs++; runs == 4 {
+			leave()
+		}
+		return nil
+	}), context.Canceled)
+	assert.Equal(t, 4, runs, "it has stood again")
 }

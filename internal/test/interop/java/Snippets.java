@@ -1,4 +1,5 @@
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
 import java.util.Collections;
@@ -8,6 +9,13 @@ import java.util.concurrent.TimeUnit;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.api.ACLProvider;
+import org.apache.curator.framework.recipes.leader.CancelLeadershipException;
+import org.apache.curator.framework.recipes.leader.LeaderLatch;
+import org.apache.curator.framework.recipes.leader.LeaderLatchListener;
+import org.apache.curator.framework.recipes.leader.LeaderSelector;
+import org.apache.curator.framework.recipes.leader.LeaderSelectorListener;
+import org.apache.curator.framework.recipes.leader.LeaderSelectorListenerAdapter;
+import org.apache.curator.framework.recipes.leader.Participant;
 import org.apache.curator.framework.recipes.locks.InterProcessMultiLock;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
@@ -313,6 +321,113 @@ final class Snippets {
         return client;
     }
 
+    static void leaderLatch(CuratorFramework client, String path, String id, Work work) throws Exception {
+        // snippet: leader-latch
+        try (LeaderLatch latch = new LeaderLatch(client, path, id)) {
+            latch.start();
+            latch.await();
+            work.run();
+        }
+        // end
+    }
+
+    static LeaderLatch latchListener(CuratorFramework client, String path, Runnable begin, Runnable end) throws Exception {
+        // snippet: latch-listener
+        LeaderLatch latch = new LeaderLatch(client, path);
+        latch.addListener(new LeaderLatchListener() {
+            @Override
+            public void isLeader() {
+                begin.run();
+            }
+
+            @Override
+            public void notLeader() {
+                end.run();
+            }
+        });
+        latch.start();
+        // end
+        return latch;
+    }
+
+    static LeaderSelector leaderSelector(CuratorFramework client, String path, Work work) {
+        // snippet: leader-selector
+        LeaderSelector selector = new LeaderSelector(client, path, new LeaderSelectorListener() {
+            @Override
+            public void takeLeadership(CuratorFramework c) throws Exception {
+                work.run();
+            }
+
+            @Override
+            public void stateChanged(CuratorFramework c, ConnectionState state) {
+                if (state == ConnectionState.LOST) {
+                    throw new CancelLeadershipException(); // interrupts work
+                }
+            }
+        });
+        selector.start();
+        // end
+        return selector;
+    }
+
+    static LeaderSelector selectorAdapter(CuratorFramework client, String path, Work work) {
+        // snippet: selector-adapter
+        LeaderSelector selector = new LeaderSelector(client, path, new LeaderSelectorListenerAdapter() {
+            @Override
+            public void takeLeadership(CuratorFramework c) throws Exception {
+                work.run(); // interrupted when the connection is suspended
+            }
+        });
+        selector.start();
+        // end
+        return selector;
+    }
+
+    static LeaderSelector autoRequeue(CuratorFramework client, String path, LeaderSelectorListener listener) {
+        // snippet: auto-requeue
+        LeaderSelector selector = new LeaderSelector(client, path, listener);
+        selector.autoRequeue();
+        selector.start();
+        // end
+        return selector;
+    }
+
+    static String participants(LeaderLatch latch) throws Exception {
+        // snippet: participants
+        List<String> all = new ArrayList<>();
+        for (Participant p : latch.getParticipants()) {
+            all.add(p.getId());
+        }
+        String leads = latch.getLeader().getId();
+        // end
+        return all + " " + leads;
+    }
+
+    static void elections(CuratorFramework client) throws Exception {
+        leaderLatch(client, "/snippets/latch", "a", () -> {
+            check(participants(new LeaderLatch(client, "/snippets/latch", "b")).equals("[a] a"), "participants"); // it does not stand
+        });
+        CountDownLatch begun = new CountDownLatch(1);
+        CountDownLatch ended = new CountDownLatch(1);
+        LeaderLatch listening = latchListener(client, "/snippets/listener", begun::countDown, ended::countDown);
+        check(begun.await(30, TimeUnit.SECONDS), "isLeader");
+        listening.close(LeaderLatch.CloseMode.NOTIFY_LEADER);
+        check(ended.await(30, TimeUnit.SECONDS), "notLeader");
+        CountDownLatch worked = new CountDownLatch(2);
+        leaderSelector(client, "/snippets/selector", worked::countDown);
+        selectorAdapter(client, "/snippets/selector", worked::countDown);
+        check(worked.await(30, TimeUnit.SECONDS), "takeLeadership");
+        CountDownLatch again = new CountDownLatch(3);
+        LeaderSelector standing = autoRequeue(client, "/snippets/again", new LeaderSelectorListenerAdapter() {
+            @Override
+            public void takeLeadership(CuratorFramework c) {
+                again.countDown();
+            }
+        });
+        check(again.await(30, TimeUnit.SECONDS), "autoRequeue");
+        standing.close();
+    }
+
     static void check(boolean ok, String what) {
         if (!ok) {
             throw new IllegalStateException(what);
@@ -332,6 +447,7 @@ final class Snippets {
             check(new String(lockData(client, "/snippets/data", work), StandardCharsets.UTF_8).equals("worker 7"), "lock data");
             check(nodes(client).startsWith("/nodes/_c_"), "nodes");
             transaction(client);
+            elections(client);
             check(new String(compression(client), StandardCharsets.UTF_8).equals("a long text"), "compression");
 
             CountDownLatch held = new CountDownLatch(1);
