@@ -14,6 +14,7 @@ import (
 // lock is held. It is not for use by several goroutines at once. Commit may be called
 // again with more operations or after a failure.
 type Transaction struct {
+	_ noCopy
 	framework.Ops
 	hold *Hold
 	conn *transport.Conn // that there was when a commit began
