@@ -47,7 +47,7 @@ var meant = map[string]error{
 	"locks.ErrNodeDeleted": locks.ErrNodeDeleted,
 	"locks.ErrDeadlock":    locks.ErrDeadlock, "locks.ErrReleased": locks.ErrReleased,
 	"locks.ErrReleasePending": locks.ErrReleasePending, "locks.ErrInvalidLock": locks.ErrInvalidLock,
-	"locks.ErrSequenceExhausted": locks.ErrSequenceExhausted, "locks.ErrFenced": locks.ErrFenced,
+	"locks.ErrSequenceExhausted": locks.ErrSequenceExhausted, "locks.ErrNotRevocable": locks.ErrNotRevocable, "locks.ErrFenced": locks.ErrFenced,
 	"locks.ErrNoFence": locks.ErrNoFence,
 
 	"retry.ErrExhausted": retry.ErrExhausted, "retry.ErrStopped": retry.ErrStopped,

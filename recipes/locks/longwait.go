@@ -70,10 +70,13 @@ func (w *wait) note(e *acquire.Event) {
 	w.log.mu.Lock()
 	defer w.log.mu.Unlock()
 	w.node, w.ahead, w.predecessor = e.Node, e.Ahead, e.Predecessor
-	if e.Position != nil {
+	switch {
+	case e.Position != nil:
 		w.front = e.Position.Front()
-	} else {
+	case e.Ahead == 1:
 		w.front.Set(e.Predecessor)
+	default:
+		w.front.Set("")
 	}
 }
 
