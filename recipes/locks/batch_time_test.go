@@ -356,7 +356,7 @@ func TestEachRequestOfABatchFails(t *testing.T) {
 // The caller gives up at any moment: also while its request waits for others.
 func TestBatchIsCancelledAtAnyMoment(t *testing.T) {
 	t.Parallel()
-	for moment := range 60 {
+	for moment := range kit.Moments(t, 60, *everySweep) {
 		synctest.Test(t, func(t *testing.T) {
 			batchSweep(t, func(*zktest.Server, *framework.Client) context.Context {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(moment)*250*time.Microsecond+1)

@@ -186,7 +186,7 @@ func TestSuspendedHoldsEndInLine(t *testing.T) {
 func sweepLine(t *testing.T, moments int, exact bool, meddle func(moment int, srv *zktest.Server, c *framework.Client, cancels []context.CancelFunc)) {
 	for name, lock := range exclusively {
 		t.Run(name, func(t *testing.T) {
-			for moment := range moments {
+			for moment := range kit.Moments(t, moments, *everySweep) {
 				synctest.Test(t, func(t *testing.T) {
 					srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
 					c, other := kit.Connect(t, srv), kit.Connect(t, srv)

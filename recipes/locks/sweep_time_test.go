@@ -26,7 +26,7 @@ func sweep(t *testing.T, moments int, meddle func(t *testing.T, moment int, srv 
 	for name, lock := range kit.Locks {
 		for _, taken := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s taken=%v", name, taken), func(t *testing.T) {
-				for moment := range moments {
+				for moment := range kit.Moments(t, moments, *everySweep) {
 					synctest.Test(t, func(t *testing.T) { sweepOnce(t, moment, taken, lock, meddle) })
 					if t.Failed() {
 						t.Fatalf("at moment %d", moment)
@@ -118,8 +118,9 @@ func committing(ctx context.Context, lock locks.Lock,
 	return h, err
 }
 
-// everySweep has sweeps try every failure at every call, which takes minutes.
-var everySweep = flag.Bool("sweeps", false, "sweep all calls of all locks for all failures, and not only what is picked")
+// everySweep has sweeps try every failure at every call, and every moment, which takes
+// minutes.
+var everySweep = flag.Bool("sweeps", false, "sweep all calls of all locks for all failures and at all moments, and not only what is picked")
 
 // picked is what is kit.Locks each time: Acquire for all failures, save that most codes
 // are tried on two locks only; and asking.
@@ -333,7 +334,7 @@ func TestQueueDeletedAtAnyMoment(t *testing.T) {
 			for name, lock := range kit.Locks {
 				for _, taken := range []bool{false, true} {
 					t.Run(fmt.Sprintf("%s taken=%v", name, taken), func(t *testing.T) {
-						for moment := range 52 {
+						for moment := range kit.Moments(t, 52, *everySweep) {
 							synctest.Test(t, func(t *testing.T) {
 								sweepCall(t, taken, lock, func(ctx context.Context, lock locks.Lock) (*locks.Hold, error) {
 									h, err := lock.Acquire(ctx)

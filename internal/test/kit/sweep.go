@@ -3,6 +3,8 @@ package kit
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
+	"iter"
 	"maps"
 	"slices"
 	"testing"
@@ -52,6 +54,21 @@ func Failures() map[string]Failure {
 
 func always(f zktest.Fault) Failure {
 	return func(testing.TB, *zktest.Server, *framework.Client, func()) zktest.Fault { return f }
+}
+
+// Moments are the moments of a sweep, from 0 to most-1: all of them, or every eighth. With
+// which one it begins depends on the test's name, so the tests of a sweep share them out.
+func Moments(t testing.TB, most int, all bool) iter.Seq[int] {
+	begin, step := 0, 1
+	if !all {
+		name := fnv.New32a()
+		_, _ = name.Write([]byte(t.Name()))
+		begin, step = int(name.Sum32()%8), 8
+	}
+	return func(yield func(int) bool) {
+		for moment := begin; moment < most && yield(moment); moment += step {
+		}
+	}
 }
 
 // At is at which requests of a client the failure of a name can happen. Nothing can be

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -49,6 +50,20 @@ func TestFailures(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestMoments(t *testing.T) {
+	assert.Equal(t, []int{0, 1, 2}, slices.Collect(Moments(t, 3, true)))
+	seen := make(map[int]bool)
+	for _, name := range strings.Split("abcdefghijklmnopqrstuvwxyz", "") {
+		t.Run(name, func(t *testing.T) {
+			some := slices.Collect(Moments(t, 24, false))
+			assert.Len(t, some, 3)
+			assert.Equal(t, []int{some[0], some[0] + 8, some[0] + 16}, some)
+			seen[some[0]] = true
+		})
+	}
+	assert.Greater(t, len(seen), 4, "tests begin at different moments")
 }
 
 func TestAt(t *testing.T) {
