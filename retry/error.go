@@ -33,19 +33,19 @@ var (
 
 func init() { foreign.Reserve(ErrExhausted, ErrStopped, ErrUnsure, ErrNoBudget) }
 
-// timeUsedUp is ErrExhausted where a limit of time is the reason.
-type timeUsedUp string
+// timeError is ErrExhausted where a limit of time is the reason.
+type timeError string
 
 // Error implements error.
-func (e timeUsedUp) Error() string { return "time used up (" + string(e) + ")" }
+func (e timeError) Error() string { return "time used up (" + string(e) + ")" }
 
 // Is has it match ErrExhausted.
-func (e timeUsedUp) Is(target error) bool { return target == ErrExhausted }
+func (e timeError) Is(target error) bool { return target == ErrExhausted }
 
 // usedUp is why a schedule allows no further attempt.
 func usedUp(s delays) error {
 	if s, ok := s.(untilElapsed); ok {
-		return timeUsedUp(fmt.Sprintf("limit %v", s.limit))
+		return timeError(fmt.Sprintf("limit %v", s.limit))
 	}
 	return ErrExhausted
 }

@@ -64,7 +64,7 @@ func (p *Policy) next(s delays, retries int, elapsed, atLeast time.Duration) (de
 // subtracts where adding could overflow.
 func (p *Policy) tooLate(elapsed, delay time.Duration) error {
 	if p.maxElapsed > 0 && delay > p.maxElapsed-elapsed {
-		return timeUsedUp(fmt.Sprintf("limit %v, next attempt due in %v", p.maxElapsed, delay))
+		return timeError(fmt.Sprintf("limit %v, next attempt due in %v", p.maxElapsed, delay))
 	}
 	return nil
 }

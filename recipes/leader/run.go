@@ -181,7 +181,7 @@ func (f *failures) in(err error) error {
 	if errors.As(err, &told) {
 		err = told.Err
 	}
-	return fmt.Errorf("%w (after %d failures in a row, the last one: %v)", err, f.count, f.last)
+	return fmt.Errorf("%w (after %d failures in a row, the last one: %s)", err, f.count, f.last.Error())
 }
 
 func (f *failures) next(o *options, failure *FunctionError) (pause time.Duration, again bool) {

@@ -465,8 +465,8 @@ func (l *latch) candidates(ctx context.Context) (ids []string, err error) {
 	return ids, err
 }
 
-func newLatch(c *framework.Client, path, id string) *latch {
-	return &latch{locks.NewInterProcessMutex(c, path, lockopt.Set(func(o *lockopt.Options) {
+func newLatch(c *framework.Client, election, id string) *latch {
+	return &latch{locks.NewInterProcessMutex(c, election, lockopt.Set(func(o *lockopt.Options) {
 		o.Kind, o.Data, o.HasData, o.Handovers = "latch-", []byte(id), true, 0
 	}))}
 }
