@@ -93,9 +93,8 @@ func (b *base) inNamespace(namespace string) *base {
 // In every state, nil means that the session is over on the servers. Even after LOST
 // they may still have the session, so Close tells them. If it reaches none within
 // CloseTimeout, the error says that they keep the session's ephemeral nodes for up
-// to a session timeout. Close also returns an error if code of yours has not
-// returned 2 s later: Config.DialContext, Close of a connection that it made, or a
-// method of a context given to Acquire or Bind.
+// to a session timeout. Close waits for code of yours that is running: functions of
+// Config, and methods of a context given to Acquire or Bind.
 func (c *Client) Close() error {
 	switch {
 	case c.unusable():
@@ -159,7 +158,7 @@ func (c *Client) States() listeners.Source[listeners.State] {
 }
 
 // Errors delivers failures that no call can return: background clean-up that fails,
-// a listener or a function of Config that panics, credentials that a server
+// a listener that panics, credentials that a server
 // refuses. Config.Logger gets each of them as well, so a listener that logs them would
 // write them twice.
 func (c *Client) Errors() listeners.Source[error] {

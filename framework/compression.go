@@ -5,8 +5,6 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
-
-	"github.com/paddock-zk/paddock/internal/foreign"
 )
 
 // Compression changes data on its way to the servers and back. It is used where
@@ -75,7 +73,7 @@ func (CompressedOption) get(o *getOptions)       { o.compressed = true }
 func (b *base) compress(path string, data []byte) ([]byte, error) {
 	out, err := b.plan.Compression.Compress(path, data)
 	if err != nil {
-		return nil, fmt.Errorf("compress: %w", foreign.Wrap(err))
+		return nil, fmt.Errorf("compress: %w", err)
 	}
 	if out == nil {
 		out = []byte{}
@@ -90,7 +88,7 @@ func (o *op) decompressed(path string, data []byte, options getOptions) ([]byte,
 	}
 	out, err := o.plan.Compression.Decompress(path, data)
 	if err != nil {
-		return nil, o.fail(fmt.Errorf("decompress: %w", foreign.Wrap(err)))
+		return nil, o.fail(fmt.Errorf("decompress: %w", err))
 	}
 	return out, nil
 }

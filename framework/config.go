@@ -94,15 +94,14 @@ type Config struct {
 	// otherwise. Nil means plain TCP.
 	TLS *tls.Config
 
-	// DialContext opens a connection to host:port. It should return when its
-	// context ends; a call that goes on delays Close by two seconds. Defaults to
-	// that of a net.Dialer. With a function of your own and no LookupHost, names
+	// DialContext opens a connection to host:port. It must return when its
+	// context ends, and must not panic: the client waits for it. Defaults to
+	// that of a net.Dialer. Errors of calls tell by text what it returned, and match error
+	// numbers and types of the standard library in it. With a function of your own and no LookupHost, names
 	// arrive as they are written in ConnectString. Several goroutines may call it.
-	// A panic, also in a method of the connection, is a failure to connect, and
-	// Client.Errors delivers it.
 	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	// LookupHost returns the addresses of a name, without the port. It should return
+	// LookupHost returns the addresses of a name, without the port. It must return
 	// when its context ends. The client tries each address as a server of its own.
 	// Several goroutines may call it, for different names at the same time. It is
 	// not called for what is an address already. Defaults to that of

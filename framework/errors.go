@@ -8,7 +8,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/paddock-zk/paddock/internal/foreign"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/retry"
 )
@@ -98,8 +97,6 @@ var (
 	// ErrNilContext reports a call that was given no context.
 	ErrNilContext = session.ErrNilContext
 )
-
-func init() { foreign.Reserve(ErrInvalidArgument) }
 
 // Retryable reports that the failure may pass and that nothing was written.
 func Retryable(err error) bool {

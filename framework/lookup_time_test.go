@@ -2,7 +2,6 @@ package framework_test
 
 import (
 	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -128,90 +127,4 @@ func TestTLSOneAddressUnderTwoNames(t *testing.T) {
 			assert.Zero(t, time.Since(began), "in the first cycle")
 		})
 	}
-}
-
-// A panic in a function of the configuration is an error, which error listeners
-// are told of, and the client goes on.
-func TestPanicsWhileConnecting(t *testing.T) {
-	for name, set := range map[string]func(cfg *framework.Config, panics func(string)){
-		"Config.DialContext": func(cfg *framework.Config, panics func(string)) {
-			dial := cfg.DialContext
-			cfg.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
-				panics("mine")
-				return dial(ctx, network, addr)
-			}
-		},
-		"Config.LookupHost": func(cfg *framework.Config, panics func(string)) {
-			lookup := cfg.LookupHost
-			cfg.LookupHost = func(ctx context.Context, host string) ([]string, error) {
-				panics("mine")
-				return lookup(ctx, host)
-			}
-		},
-		"a function of Config.TLS": func(cfg *framework.Config, panics func(string)) {
-			cfg.TLS.VerifyConnection = func(tls.ConnectionState) error { panics("mine"); return nil }
-		},
-		"Read of the connection": func(cfg *framework.Config, panics func(string)) {
-			dial := cfg.DialContext
-			cfg.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
-				nc, err := dial(ctx, network, addr)
-				return panicking{nc, panics}, err
-			}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ca := newAuthority(t)
-				srv := zktest.Start(t, zktest.InMemory(), zktest.TLS(serving(ca.issue("zk.test", time.Hour))))
-				cfg := kit.Config(srv, func(cfg *framework.Config) { cfg.TLS = &tls.Config{RootCAs: ca.pool(), MinVersion: tls.VersionTLS12} })
-				oneName(&cfg)
-				broken := make(chan bool, 1)
-				broken <- true
-				set(&cfg, func(text string) {
-					is := <-broken
-					broken <- is
-					if is {
-						panic(text)
-					}
-				})
-				c, err := framework.Start(cfg)
-				require.NoError(t, err)
-				defer func() { _ = c.Close() }()
-				errs := c.Errors().Subscribe()
-				defer errs.Stop()
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				defer cancel()
-				want := name + " panicked: mine"
-				require.ErrorContains(t, <-errs.C, want)
-				err = c.BlockUntilConnected(ctx)
-				require.ErrorIs(t, err, context.DeadlineExceeded)
-				require.ErrorContains(t, err, want)
-				<-broken
-				broken <- false
-				require.NoError(t, c.BlockUntilConnected(t.Context()))
-
-				<-broken
-				broken <- true
-				require.NoError(t, srv.Disconnect(c.SessionID()))
-				for range 3 {
-					require.ErrorContains(t, <-errs.C, want)
-				}
-				<-broken
-				broken <- false
-				require.NoError(t, c.Sync(t.Context(), "/"))
-			})
-		})
-	}
-}
-
-// panicking is a connection whose Read may panic.
-type panicking struct {
-	net.Conn
-	panics func(string)
-}
-
-func (c panicking) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	c.panics("mine")
-	return n, err
 }

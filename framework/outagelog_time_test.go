@@ -1,10 +1,7 @@
 package framework_test
 
 import (
-	"context"
-	"net"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,16 +36,6 @@ func TestLogOfAnOutage(t *testing.T) {
 			srv.Freeze()
 			return srv.Thaw
 		}, 10 * time.Second, "handshake: read: "},
-		"a dialer that panics": {func(_ *zktest.Server, cfg *framework.Config) func() {
-			dial, mended := cfg.DialContext, new(atomic.Bool)
-			cfg.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
-				if !mended.Load() {
-					panic("mine")
-				}
-				return dial(ctx, network, addr)
-			}
-			return func() { mended.Store(true) }
-		}, 0, "Config.DialContext panicked: mine"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -9,31 +9,22 @@ import (
 )
 
 // traced runs attempts by the client's policy, and tells the tracer.
-func (o *op) traced(ctx context.Context, attempt func(ctx context.Context) error) (err error) {
+func (o *op) traced(ctx context.Context, attempt func(ctx context.Context) error) error {
 	t := o.session.Tracing()
 	call := monitor.Operation{Kind: monitor.Call, Began: time.Now(), Name: o.name, Path: o.path}
 	ctx = t.Begin(ctx, call)
 	attempts := 0
 	var last error
-	returned := false
-	defer func() {
-		if !returned { // a function of the user's has panicked
-			err = errPanicked
-		}
-		t.End(ctx, call, monitor.Result{Ended: time.Now(), Outcome: outcome(err), Err: err, Attempts: attempts})
-	}()
-	err = o.repeat(ctx, func(limited context.Context) error {
+	err := o.repeat(ctx, func(limited context.Context) error {
 		if attempts++; attempts > 1 {
 			t.Event(ctx, monitor.Event{Kind: monitor.Retried, At: time.Now(), Operation: call, Err: last})
 		}
 		last = attempt(limited)
 		return last
 	})
-	returned = true
+	t.End(ctx, call, monitor.Result{Ended: time.Now(), Outcome: outcome(err), Err: err, Attempts: attempts})
 	return err
 }
-
-var errPanicked = errors.New("a function of the caller has panicked")
 
 // outcome is how a call has ended, in a word.
 func outcome(err error) monitor.Outcome {

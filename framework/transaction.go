@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/paddock-zk/paddock/internal/foreign"
+	"github.com/paddock-zk/paddock/internal/contextend"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
@@ -264,7 +264,7 @@ func (t *commitment) sendWhole(ctx context.Context) (results []Result, in int64,
 		}
 		switch err := t.ensure(ctx, c, t.receipt.parent); {
 		case Ambiguous(err) && ctx.Err() != nil: // of a node above; the transaction was not applied
-			return nil, 0, foreign.ContextEnd(ctx)
+			return nil, 0, contextend.Of(ctx)
 		case Ambiguous(err):
 			return nil, 0, fmt.Errorf("%w: the parent of the receipt: %v", ErrNotConnected, err) //nolint:errorlint // see above
 		case err != nil:

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/paddock-zk/paddock/internal/foreign"
+	"github.com/paddock-zk/paddock/internal/contextend"
 )
 
 // Source is what a reader of events needs of a Hub.
@@ -128,7 +128,7 @@ func (h *Hub[E]) Wait(ctx context.Context) error {
 	case <-drained:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("listeners: waiting: %w", foreign.ContextEnd(ctx))
+		return fmt.Errorf("listeners: waiting: %w", contextend.Of(ctx))
 	}
 }
 

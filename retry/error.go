@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/paddock-zk/paddock/internal/foreign"
 )
 
 // ErrExhausted reports that the policy allows no further attempt. If a limit of time
@@ -30,8 +28,6 @@ var (
 	errNoReturn       = errors.New("panic or end of the goroutine")
 	errAttemptTimeout = errors.New("attempt timed out")
 )
-
-func init() { foreign.Reserve(ErrExhausted, ErrStopped, ErrUnsure, ErrNoBudget) }
 
 // timeError is ErrExhausted where a limit of time is the reason.
 type timeError string

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/paddock-zk/paddock/internal/foreign"
+	"github.com/paddock-zk/paddock/internal/contextend"
 )
 
 // loop is one call of Do. It is the parent of each attempt's context, so loops
@@ -83,7 +83,7 @@ func (l *loop) repeat(op func(context.Context) error) error {
 }
 
 // ended is the end of the caller's context, nil while it goes on.
-func (l *loop) ended() error { return foreign.ContextEnd(l.Context) }
+func (l *loop) ended() error { return contextend.Of(l.Context) }
 
 // attempt calls op once.
 func (l *loop) attempt(op func(context.Context) error) (timedOut bool, err error) {

@@ -13,8 +13,7 @@ import (
 // from another goroutine, in the order in which they happened. So a slow tracer holds up
 // neither the session nor the loss of a lock.
 //
-// If a method panics, the client reports that to its error listeners, and the
-// operation goes on. A tracer may embed Nothing to implement only some methods.
+// A method must not panic. A tracer may embed Nothing to implement only some methods.
 type Tracer interface {
 	// Begin hears that an operation begins. ctx is the caller's. The operation goes on
 	// with the values of the context that Begin returns, and so does the context of a

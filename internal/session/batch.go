@@ -13,14 +13,7 @@ import (
 func join(core Core, c *transport.Conn, parent string, makeParent bool, create, list *transport.Call) error {
 	j := &transport.Joint{Write: create, List: list, Parent: parent}
 	if makeParent {
-		panicked := true
-		defer func() { // in a function of the user's
-			if panicked {
-				list.Discard()
-			}
-		}()
 		j.Make = core.Parent(parent)
-		panicked = false
 	}
 	return c.Join(j)
 }

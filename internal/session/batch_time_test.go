@@ -1,7 +1,6 @@
 package session
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -77,31 +76,4 @@ func TestCreateJointly_LeavesTogether(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A function of the user's that panics takes no slot with it, and nothing was sent.
-func TestCreateJointly_ParentPanics(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(1e6))
-		s, c := opened(t, srv)
-		core := coreOf{s: s, parent: func(string) wire.MultiOp { panic("mine") }}
-		// While a joint request is under way the next one does not leave alone.
-		created(t.Context(), t, s, "/gone")
-		under := transport.NewCall(wire.OpDelete, &wire.PathVersionRequest{Path: "/gone", Version: -1})
-		require.NoError(t, DeleteJointly(s, c, "/gone", under))
-		assert.PanicsWithValue(t, "mine", func() {
-			_ = CreateJointly(t.Context(), core, c, "/none", true, creationBelow("/none", 0), NewList("/none"))
-		})
-		require.NoError(t, s.Await(t.Context(), c, under, true))
-		synctest.Wait()
-		assert.Zero(t, s.window.used)
-		assert.Equal(t, 1, srv.Requests()["create2"], "the node that was there before")
-
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		s.window.take(s.window.most())
-		err := CreateJointly(ctx, core, c, "/none", true, creationBelow("/none", 0), NewList("/none"))
-		require.ErrorIs(t, err, context.Canceled, "there is no slot for it")
-		s.window.Release(s.window.most())
-	})
 }

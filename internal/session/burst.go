@@ -100,7 +100,7 @@ func (s *Session) Each(ctx context.Context, c *transport.Conn, write bool, n int
 // was not sent, because of the error that is returned, with a *transport.LostError.
 func (s *Session) SendAll(ctx context.Context, c *transport.Conn, calls []*transport.Call) (err error) {
 	b := burst{session: s, conn: c}
-	defer func() { // also if a method of ctx panics
+	defer func() {
 		for _, call := range calls {
 			call.Abandon(err)
 		}

@@ -23,14 +23,12 @@ func (s *Session) admit(ctx context.Context, calls ...*transport.Call) error {
 		last.Occupy(s.window, len(calls))
 		return nil
 	}
-	// Asked before there is a slot to give back: any method of ctx may panic.
-	ended := ctx.Done()
 	slots := s.window.ask(len(calls))
 	select {
 	case <-slots.granted:
 		last.Occupy(s.window, len(calls))
 		return nil
-	case <-ended:
+	case <-ctx.Done():
 		s.window.giveUp(slots)
 		return s.contextEnd(ctx)
 	case <-s.life.Done():

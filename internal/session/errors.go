@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/paddock-zk/paddock/internal/foreign"
+	"github.com/paddock-zk/paddock/internal/contextend"
 	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
@@ -34,16 +34,6 @@ var ErrKeepsVanishing = errors.New("is deleted as often as it is made")
 
 // ErrNilContext reports a call that was given no context.
 var ErrNilContext = errors.New("context is nil")
-
-// All errors that a caller may test for are reserved: what a function of the
-// caller's returned must not match them.
-func init() {
-	foreign.Reserve(ErrClosed, ErrNotConnected, ErrOutcomeUnknown, ErrTooLarge, ErrReplyTooLarge, ErrTimeoutTooShort, ErrUnsupported, ErrNilContext)
-	foreign.Reserve(zk.ErrAPIError, zk.ErrAuthFailed, zk.ErrBadArguments, zk.ErrBadVersion, zk.ErrClosing, zk.ErrConnectionClosed,
-		zk.ErrDeadlock, zk.ErrInvalidACL, zk.ErrInvalidFlags, zk.ErrInvalidPath, zk.ErrNoAuth, zk.ErrNoChildrenForEphemerals, zk.ErrNoNode,
-		zk.ErrNoServer, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrNotLocked, zk.ErrNothing, zk.ErrPtrExpected, zk.ErrReconfigDisabled,
-		zk.ErrSessionExpired, zk.ErrSessionMoved, zk.ErrShortBuffer, zk.ErrUnhandledFieldType, zk.ErrUnknown)
-}
 
 // UnsettledError is ErrOutcomeUnknown for a transaction whose reply was lost and that
 // could not be settled. It does not match a refusal that came after that, since a match
@@ -120,7 +110,7 @@ func (s *Session) contextEnd(ctx context.Context) error {
 	if s.life.Err() != nil {
 		return ErrClosed
 	}
-	return foreign.ContextEnd(ctx)
+	return contextend.Of(ctx)
 }
 
 // lostError says what the end of a connection means for a request.

@@ -143,10 +143,6 @@ func (s events) Down(c *transport.Conn, err error) {
 		return
 	}
 	s.log.Info("connection lost", zap.String("server", c.Addr()), zap.Error(err))
-	if panicked := panicOf(err); panicked != nil {
-		s.log.Warn("in a connection of Config.DialContext", zap.Error(err), zap.ByteString("stack", panicked.Stack))
-		s.errors.Publish(fmt.Errorf("%s: %w", c.Addr(), err))
-	}
 }
 
 // Failed remembers why there is no connection.
@@ -161,32 +157,20 @@ func (s events) Failed(server string, err error) {
 	}
 	s.lastFailure = s.failure
 	failure, closed := s.failure, s.closed
-	panicked := panicOf(err)
-	lasts, warn := s.outage.failed(now, refused || panicked != nil)
+	lasts, warn := s.outage.failed(now, refused)
 	tries := s.outage.tries
 	s.mu.Unlock()
 	if closed {
 		return
 	}
 	if warn {
-		fields := []zap.Field{zap.Error(failure), zap.Duration("for", lasts), zap.Int("attempts", tries)}
-		if panicked != nil {
-			fields = append(fields, zap.ByteString("stack", panicked.Stack))
-		}
-		s.log.Warn("not connected", fields...)
+		s.log.Warn("not connected", zap.Error(failure), zap.Duration("for", lasts), zap.Int("attempts", tries))
 	} else {
 		s.log.Debug("no connection", zap.Error(failure))
 	}
-	if refused || panicked != nil {
+	if refused {
 		s.errors.Publish(failure)
 	}
-}
-
-// panicOf is the panic in a function of the user's that an error tells of, if any.
-func panicOf(err error) *transport.PanicError {
-	var panicked *transport.PanicError
-	errors.As(err, &panicked)
-	return panicked
 }
 
 // Expired ends the session, and says that its nodes are gone.

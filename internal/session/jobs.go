@@ -20,46 +20,6 @@ func (s *Session) Go(work func(ctx context.Context)) bool {
 	return true
 }
 
-// Aside calls fn in a separate goroutine. It is for code that may block for ever, such as
-// a method of a user's type. Close waits for it, but not for ever. Aside reports false if
-// the session is closed.
-func (s *Session) Aside(call func()) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.asideOver {
-		return false
-	}
-	s.aside.Go(call)
-	return true
-}
-
-// asideWait is how long Close waits for functions that Aside has called.
-const asideWait = 2 * time.Second
-
-// ErrBlocked reports a call of a user's method that goes on after Close.
-var ErrBlocked = errors.New("a method of a context given to Acquire or Bind does not return")
-
-// joinAside waits for functions that Aside has called, and reports whether they have
-// ended.
-func (s *Session) joinAside() bool {
-	s.mu.Lock()
-	s.asideOver = true
-	s.mu.Unlock()
-	joined := make(chan struct{})
-	go func() {
-		s.aside.Wait()
-		close(joined)
-	}()
-	t := time.NewTimer(asideWait)
-	defer t.Stop()
-	select {
-	case <-joined:
-		return true
-	case <-t.C:
-		return false
-	}
-}
-
 // What fails is tried again after pauses that double from the first to the longest.
 const (
 	FirstPause = 50 * time.Millisecond

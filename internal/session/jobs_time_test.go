@@ -81,17 +81,3 @@ func TestGo_EndsWithTheSession(t *testing.T) {
 		assert.False(t, s.Go(func(context.Context) { assert.Fail(t, "it is closed") }))
 	})
 }
-
-// What may block for ever holds up Close for two seconds.
-func TestAside_HoldsUpCloseForAWhile(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, _ := opened(t, zktest.Start(t, zktest.InMemory()))
-		block := make(chan struct{})
-		require.True(t, s.Aside(func() { <-block }))
-		began := time.Now()
-		require.ErrorIs(t, s.Close(), ErrBlocked)
-		assert.Equal(t, asideWait, time.Since(began))
-		assert.False(t, s.Aside(func() { assert.Fail(t, "it is closed") }))
-		close(block)
-	})
-}

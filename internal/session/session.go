@@ -79,7 +79,6 @@ type Session struct {
 	life       context.Context
 	stop       context.CancelCauseFunc
 	jobs       sync.WaitGroup // the run loop, and work in the background
-	aside      sync.WaitGroup // see Aside
 	slots      sync.Map       // by *Slot: what it keeps
 	slotsMu    sync.Mutex     // for those who fill one
 	inspector  atomic.Pointer[Inspector]
@@ -114,7 +113,6 @@ type Session struct {
 	lastFailure error              // the same, kept while there is one
 	outage      outage             // how long there has been none, for the log
 	closed      bool               // Close has begun. The state is LOST only once tracked nodes and servers are told
-	asideOver   bool               // nothing more is called aside. It follows closed, as Close still calls some aside
 	changed     chan struct{}      // closed and replaced when conn, failure or closed change
 	done        chan struct{}      // closed when Close has finished
 	closeErr    error
@@ -237,9 +235,8 @@ func (s *Session) wakeLocked() {
 
 // Close ends tracked nodes, watches, background work and the session, in this order. It
 // waits for every goroutine, for slightly more than CloseTimeout at most. It returns nil
-// if the servers were told, or have said that the session is over. Errors match
-// transport.ErrNotTold, if nodes of the session may be left, transport.ErrStuck and
-// ErrBlocked. A second Close waits for the first and returns its error.
+// if the servers were told, or have said that the session is over. An error
+// matches transport.ErrNotTold: nodes of the session may be left. A second Close waits for the first and returns its error.
 func (s *Session) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -261,15 +258,12 @@ func (s *Session) Close() error {
 	s.watches.End(ErrClosed, true)
 	s.jobs.Wait()
 
-	err := s.transport.Close(s.cfg.CloseTimeout)
-	if s.closeErr = err; !s.joinAside() {
-		s.closeErr = errors.Join(err, ErrBlocked)
-	}
+	s.closeErr = s.transport.Close(s.cfg.CloseTimeout)
 
 	s.mu.Lock()
 	s.id = 0
 	var gone []func()
-	if !errors.Is(err, transport.ErrNotTold) {
+	if !errors.Is(s.closeErr, transport.ErrNotTold) {
 		for _, fns := range s.whenGone {
 			gone = append(gone, fns...)
 		}

@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"go.uber.org/zap"
@@ -17,7 +16,6 @@ import (
 type Tracing struct {
 	tracer monitor.Tracer // nil for none
 	log    *zap.Logger
-	report func(message string, err error)
 	aside  listeners.Hub[func()] // what the session's own goroutines have to tell, in order
 
 	whenExplained func(*GoneError, func())
@@ -27,7 +25,7 @@ type Tracing struct {
 func (s *Session) Tracing() *Tracing { return &s.tracing }
 
 func (t *Tracing) start(s *Session, tracer monitor.Tracer) {
-	t.tracer, t.log, t.report, t.whenExplained = tracer, s.log, s.Report, s.whenExplained
+	t.tracer, t.log, t.whenExplained = tracer, s.log, s.whenExplained
 	t.aside.OnPanic = s.reportPanic // of a logger
 	t.aside.Listen(func(fn func()) { fn() })
 }
@@ -40,12 +38,11 @@ func (t *Tracing) Traces() bool { return t.tracer != nil }
 
 // Begin tells the tracer. It returns the context of the operation, which ends when ctx
 // does: one of the tracer's that does not is ignored.
-func (t *Tracing) Begin(ctx context.Context, op monitor.Operation) (of context.Context) {
+func (t *Tracing) Begin(ctx context.Context, op monitor.Operation) context.Context {
 	if t.tracer == nil {
 		return ctx
 	}
-	defer t.recovered(func() { of = ctx })
-	of = t.tracer.Begin(ctx, op)
+	of := t.tracer.Begin(ctx, op)
 	if of == nil || of.Done() != ctx.Done() {
 		return ctx
 	}
@@ -56,7 +53,6 @@ func (t *Tracing) Begin(ctx context.Context, op monitor.Operation) (of context.C
 func (t *Tracing) End(ctx context.Context, op monitor.Operation, r monitor.Result) {
 	t.logEnd(op, r)
 	if t.tracer != nil {
-		defer t.recovered(nil)
 		t.tracer.End(ctx, op, r)
 	}
 }
@@ -64,7 +60,6 @@ func (t *Tracing) End(ctx context.Context, op monitor.Operation, r monitor.Resul
 // Event tells the tracer.
 func (t *Tracing) Event(ctx context.Context, e monitor.Event) {
 	if t.tracer != nil {
-		defer t.recovered(nil)
 		t.tracer.Event(ctx, e)
 	}
 }
@@ -72,16 +67,6 @@ func (t *Tracing) Event(ctx context.Context, e monitor.Event) {
 // Aside runs fn in another goroutine, in the order of the calls of Aside. It is for
 // goroutines that nothing may hold up.
 func (t *Tracing) Aside(fn func()) { t.aside.Publish(fn) }
-
-// recovered is deferred around code of the tracer's.
-func (t *Tracing) recovered(then func()) {
-	if r := recover(); r != nil {
-		t.report(Panicked, fmt.Errorf("in a method of Config.Tracer: %w", &PanicError{Value: r}))
-		if then != nil {
-			then()
-		}
-	}
-}
 
 // IsElection is whether a kind of lock is an election. Its waiters are candidates, which
 // may wait for as long as they live.

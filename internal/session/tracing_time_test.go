@@ -85,9 +85,9 @@ type strange struct {
 
 func (s strange) Begin(ctx context.Context, _ monitor.Operation) context.Context { return s.begin(ctx) }
 
-func (strange) End(context.Context, monitor.Operation, monitor.Result) { panic("in End") }
+func (strange) End(context.Context, monitor.Operation, monitor.Result) {}
 
-func (strange) Event(context.Context, monitor.Event) { panic("in Event") }
+func (strange) Event(context.Context, monitor.Event) {}
 
 // An operation ends with the context of its caller, whatever a tracer returns.
 func TestTracing_StrangeTracers(t *testing.T) {
@@ -95,28 +95,19 @@ func TestTracing_StrangeTracers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		begin func(ctx context.Context) context.Context
 		used  bool
-		fails int
 	}{
-		"a value":        {func(ctx context.Context) context.Context { return context.WithValue(ctx, key{}, 1) }, true, 0},
-		"another end":    {func(context.Context) context.Context { return context.WithValue(context.Background(), key{}, 1) }, false, 0},
-		"no context":     {func(context.Context) context.Context { return nil }, false, 0},
-		"one that fails": {func(context.Context) context.Context { panic("in Begin") }, false, 1},
+		"a value":     {func(ctx context.Context) context.Context { return context.WithValue(ctx, key{}, 1) }, true},
+		"another end": {func(context.Context) context.Context { return context.WithValue(context.Background(), key{}, 1) }, false},
+		"no context":  {func(context.Context) context.Context { return nil }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var reported []error
-			tracing := &Tracing{tracer: strange{tc.begin}, log: zap.NewNop(), report: func(_ string, err error) { reported = append(reported, err) }}
+			tracing := &Tracing{tracer: strange{tc.begin}, log: zap.NewNop()}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			of := tracing.Begin(ctx, monitor.Operation{})
 			assert.Equal(t, tc.used, of.Value(key{}) != nil)
 			cancel()
 			assert.Error(t, of.Err())
-			tracing.End(ctx, monitor.Operation{}, monitor.Result{})
-			tracing.Event(ctx, monitor.Event{})
-			require.Len(t, reported, tc.fails+2)
-			for _, err := range reported {
-				assert.ErrorContains(t, err, "Config.Tracer")
-			}
 		})
 	}
 }

@@ -185,13 +185,6 @@ func (c *Conn) nudge() {
 
 // writeLoop runs until the connection ends.
 func (c *Conn) writeLoop() {
-	over := false
-	defer ifExited(&over, func() { c.cannotWrite(errExited) })
-	c.writeAll()
-	over = true
-}
-
-func (c *Conn) writeAll() {
 	var buf []byte
 	var alarm alarm // for joint requests
 	defer alarm.stop()
@@ -219,7 +212,7 @@ func (c *Conn) writeAll() {
 			_, err = c.nc.Write(buf)
 		}
 		if err != nil {
-			c.cannotWrite(fmt.Errorf("write: %w", usersError(err)))
+			c.cannotWrite(fmt.Errorf("write: %w", networkError{err}))
 			return
 		}
 		if cap(buf) > 64<<10 {
@@ -231,13 +224,11 @@ func (c *Conn) writeAll() {
 // cannotWrite ends a connection that is up. One that is not yet is about to be
 // read from, and what the server said last tells why it has turned us away.
 func (c *Conn) cannotWrite(err error) {
-	var panicked *PanicError // which no server has to do with
-	ours := errors.As(err, &panicked)
 	c.mu.Lock()
 	c.unwritten = err
 	up := c.up
 	c.mu.Unlock()
-	if up || ours {
+	if up {
 		c.fail(err)
 	}
 }
@@ -290,22 +281,9 @@ func (c *Conn) takeLocked(buf []byte, queue []outgoing, now time.Time) ([]byte, 
 // Read is go-zookeeper's. It returns bytes of frames meant for it, and deals
 // with all others on the way.
 func (c *Conn) Read(p []byte) (n int, err error) {
-	over := false
-	defer ifExited(&over, func() {
-		c.mu.Lock()
-		c.reading = false
-		c.mu.Unlock()
-		c.fail(errExited)
-	})
-	n, err = c.read(p)
-	over = true
-	return n, err
-}
-
-func (c *Conn) read(p []byte) (int, error) {
 	c.mu.Lock()
 	c.reading = true
-	err := c.err
+	err = c.err
 	c.mu.Unlock()
 
 	for err == nil && len(c.libIn) == 0 {
@@ -330,7 +308,7 @@ func (c *Conn) read(p []byte) (int, error) {
 	if len(c.libIn) == 0 {
 		return 0, err
 	}
-	n := copy(p, c.libIn)
+	n = copy(p, c.libIn)
 	c.libIn = c.libIn[n:]
 	return n, nil
 }
@@ -338,13 +316,7 @@ func (c *Conn) read(p []byte) (int, error) {
 // next reads one frame and returns it if it is for go-zookeeper.
 func (c *Conn) next() ([]byte, error) {
 	if !c.shake.done {
-		// Not in go-zookeeper's loop, which must not end.
-		var frame []byte
-		err := c.transport.apart(func() (err error) {
-			frame, err = c.shakeHands()
-			return err
-		})
-		return frame, err
+		return c.shakeHands()
 	}
 	n, err := c.readLength()
 	if err != nil {
@@ -389,7 +361,7 @@ func (c *Conn) passOver(n int) error {
 			return err
 		}
 		if _, err := c.in.Discard(min(left, readStep)); err != nil {
-			return fmt.Errorf("read: %w", usersError(err))
+			return fmt.Errorf("read: %w", networkError{err})
 		}
 	}
 	return c.reply(h, nil, nil, tooLong, c.transport.cfg.Now())
@@ -410,7 +382,7 @@ func (c *Conn) readLength() (int, error) {
 	}
 	prefix, err := c.in.Peek(4)
 	if err != nil {
-		return 0, fmt.Errorf("read: %w", usersError(err))
+		return 0, fmt.Errorf("read: %w", networkError{err})
 	}
 	n := int(int32(binary.BigEndian.Uint32(prefix)))
 	_, _ = c.in.Discard(4) // cannot fail after Peek
@@ -433,7 +405,7 @@ func (c *Conn) readBody(into *[]byte, n, least, most int) ([]byte, error) {
 	}
 	frame, err := readN(c.in, n, (*into)[:0])
 	if err != nil {
-		return nil, fmt.Errorf("read: %w", usersError(err))
+		return nil, fmt.Errorf("read: %w", networkError{err})
 	}
 	*into = frame
 	return frame, nil
@@ -472,7 +444,7 @@ func (c *Conn) expect(n int) error {
 		deadline = time.Now().Add(time.Duration(c.silence.Load()))
 	}
 	if err := c.nc.SetReadDeadline(deadline); err != nil {
-		return usersError(err)
+		return networkError{err}
 	}
 	return c.failure()
 }

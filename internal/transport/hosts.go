@@ -33,7 +33,6 @@ type hosts struct {
 	servers   []string
 	lookups   map[string]*lookup     // those that have not ended, by server
 	history   map[target]*dialResult // of the addresses that are known
-	dialing   map[target]struct{}    // what the dialer has been told to give up, and has not
 	tries     uint64                 // so far
 	cycle     int                    // how many have begun since a connection lasted
 	going     bool                   // a cycle has begun and not ended
@@ -81,7 +80,7 @@ const (
 func newHosts(servers []string, by *random.Source) *hosts {
 	return &hosts{
 		random: by, servers: slices.Clone(servers),
-		lookups: make(map[string]*lookup), history: make(map[target]*dialResult), dialing: make(map[target]struct{}),
+		lookups: make(map[string]*lookup), history: make(map[target]*dialResult),
 		changed: make(chan struct{}), rawUsed: func() bool { return false },
 	}
 }
@@ -162,16 +161,16 @@ func (h *hosts) stepLocked(now time.Time) (until time.Time) {
 		return time.Time{}
 	}
 	for {
-		asked, end := h.pendingLocked(now)
+		asked := h.pendingLocked()
 		gathering := h.going && asked && now.Before(h.gathering)
 		switch {
 		case len(h.untried) > 0 && !gathering:
 			h.chooseLocked(slices.MinFunc(h.untried, h.compareLocked))
 			return time.Time{}
 		case gathering && len(h.untried) > 0:
-			return earlier(h.gathering, end)
+			return h.gathering
 		case h.going && asked && !h.tried:
-			return end
+			return now.Add(h.limit) // a look-up ends before, which is a change
 		case h.going:
 			h.going, h.due = false, now.Add(h.jitter(h.pauseLocked()))
 		case now.Before(h.due):
@@ -191,20 +190,12 @@ func (h *hosts) beginLocked(now time.Time) {
 			h.addLocked(target{server: server, addr: server})
 			continue
 		}
-		lk := h.lookUpLocked(server, now)
-		lk.wanted = true
-		if lk.late {
-			h.misses = append(h.misses, miss{server, errSlowLookup})
-		}
+		h.lookUpLocked(server).wanted = true
 	}
 }
 
 // addLocked adds an address to what is to be tried.
 func (h *hosts) addLocked(t target) {
-	if _, ok := h.dialing[t]; ok {
-		h.misses = append(h.misses, miss{t.String(), errStillDialing})
-		return
-	}
 	if slices.ContainsFunc(h.untried, func(other target) bool {
 		return other.addr == t.addr && (!h.byName || other.server == t.server)
 	}) {
@@ -314,20 +305,6 @@ func (h *hosts) prefer(t target) {
 	h.preferred = t
 }
 
-// abandoned is told of a dialer that goes on although its context has ended.
-// Until finished is told that it has, the address is not dialed again.
-func (h *hosts) abandoned(t target) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.dialing[t] = struct{}{}
-}
-
-func (h *hosts) finished(t target) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.dialing, t)
-}
-
 // stop ends the pauses of go-zookeeper.
 func (h *hosts) stop() {
 	h.mu.Lock()
@@ -363,13 +340,6 @@ func (h *hosts) replace(servers []string) {
 func (h *hosts) signalLocked() {
 	close(h.changed)
 	h.changed = make(chan struct{})
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // waitUntil waits for a time, for changed to be closed, or for the end of ctx.

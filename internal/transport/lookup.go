@@ -35,50 +35,33 @@ func isAddress(server string) bool {
 	return err == nil
 }
 
-// lookup is the look-up of one name. Each name has one at a time, so that a
-// resolver which never answers is asked once. The mutex of hosts guards it.
+// lookup is the look-up of one name. Each name has one at a time. The mutex of hosts
+// guards it.
 type lookup struct {
-	until   time.Time // until when it is waited for
-	late    bool      // it is not waited for any longer
-	wanted  bool      // a cycle takes what it finds
+	wanted  bool // a cycle takes what it finds
 	over    bool
 	targets []target
 }
 
-// slowEnd is what a function of the user's has to end after its context.
-const slowEnd = 100 * time.Millisecond
-
-var (
-	errSlowLookup = errors.New("name not resolved: no answer in time")
-	errNoAddress  = errors.New("name not resolved: it has no address")
-)
+var errNoAddress = errors.New("name not resolved: it has no address")
 
 // lookUpLocked begins the look-up of a name, unless there is one.
-func (h *hosts) lookUpLocked(server string, now time.Time) *lookup {
+func (h *hosts) lookUpLocked(server string) *lookup {
 	lk := h.lookups[server]
 	if lk == nil {
-		lk = &lookup{until: now.Add(h.limit + slowEnd)}
+		lk = new(lookup)
 		h.lookups[server] = lk
 		h.lookUp(server, lk)
 	}
 	return lk
 }
 
-// pendingLocked is whether there are look-ups to wait for, and until when. It
-// gives up those that take too long; what they find in the end is still tried.
-func (h *hosts) pendingLocked(now time.Time) (pending bool, until time.Time) {
-	for _, server := range h.servers {
+// pendingLocked is whether there are look-ups to wait for.
+func (h *hosts) pendingLocked() bool {
+	return slices.ContainsFunc(h.servers, func(server string) bool {
 		lk := h.lookups[server]
-		switch {
-		case lk == nil || lk.late || !lk.wanted:
-		case !now.Before(lk.until):
-			lk.late = true
-			h.misses = append(h.misses, miss{server, errSlowLookup})
-		case !pending || lk.until.Before(until):
-			pending, until = true, lk.until
-		}
-	}
-	return pending, until
+		return lk != nil && lk.wanted
+	})
 }
 
 // found is told how a look-up has ended.
@@ -104,7 +87,7 @@ func (h *hosts) found(server string, lk *lookup, hosts []string, err error) {
 	}
 	switch {
 	case !lk.wanted:
-	case err != nil && !lk.late:
+	case err != nil:
 		h.misses = append(h.misses, miss{server, err})
 	default:
 		for _, t := range lk.targets {
@@ -113,27 +96,16 @@ func (h *hosts) found(server string, lk *lookup, hosts []string, err error) {
 	}
 }
 
-// targets looks up all names and returns every address that is found in time,
-// save those whose dialer has not ended.
+// targets looks up all names and returns every address that is found.
 func (h *hosts) targets(ctx context.Context) []target {
-	all := h.lookUpAll(ctx)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return slices.DeleteFunc(all, func(t target) bool {
-		_, stuck := h.dialing[t]
-		return stuck
-	})
-}
-
-func (h *hosts) lookUpAll(ctx context.Context) []target {
 	var all []target
 	var asked []*lookup
 	h.mu.Lock()
 	for _, server := range h.servers {
 		if h.lookUp == nil || isAddress(server) {
 			all = append(all, target{server: server, addr: server})
-		} else if lk := h.lookUpLocked(server, time.Now()); !lk.late {
-			asked = append(asked, lk)
+		} else {
+			asked = append(asked, h.lookUpLocked(server))
 		}
 	}
 	h.mu.Unlock()
@@ -144,11 +116,9 @@ func (h *hosts) lookUpAll(ctx context.Context) []target {
 			h.mu.Unlock()
 			if over {
 				all = append(all, lk.targets...)
-			}
-			if over || !time.Now().Before(lk.until) {
 				break
 			}
-			waitUntil(ctx, lk.until, changed)
+			waitUntil(ctx, time.Now().Add(h.limit), changed)
 		}
 	}
 	return all
@@ -157,19 +127,17 @@ func (h *hosts) lookUpAll(ctx context.Context) []target {
 // lookUp begins a look-up, which ends in hosts.found.
 func (l *Transport) lookUp(server string, lk *lookup) {
 	l.wg.Go(func() {
-		var addrs []string
-		var err error
-		defer func() { l.hosts.found(server, lk, addrs, err) }() // also if its goroutine is ended
 		ctx, cancel := context.WithTimeout(l.life, l.cfg.ConnectTimeout)
 		defer cancel()
 		host, _, _ := net.SplitHostPort(server)
-		callUser("Config.LookupHost", &err, func() { addrs, err = l.cfg.LookupHost(ctx, host) })
+		addrs, err := l.cfg.LookupHost(ctx, host)
 		addrs = slices.DeleteFunc(slices.Clone(addrs), func(addr string) bool { return addr == "" })
 		switch {
 		case err != nil:
-			addrs, err = nil, fmt.Errorf("name not resolved: %w", usersError(inTime(ctx, err)))
+			addrs, err = nil, fmt.Errorf("name not resolved: %w", networkError{inTime(ctx, err)})
 		case len(addrs) == 0:
 			err = errNoAddress
 		}
+		l.hosts.found(server, lk, addrs, err)
 	})
 }

@@ -208,42 +208,6 @@ func TestAddressThatIsKnownLate(t *testing.T) {
 	})
 }
 
-// A resolver that does not end with its context is asked once, and not waited for.
-func TestLookupThatNeverEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newScript(t)
-		s.serving("10.0.0.1:2181", well)
-		hang := make(chan struct{})
-		asked := 0
-		l, r := open(t, s, func(cfg *Config) {
-			cfg.Servers = []string{"hangs:2181"}
-			cfg.LookupHost = func(context.Context, string) ([]string, error) {
-				asked++
-				<-hang
-				return []string{"10.0.0.1"}, nil
-			}
-		})
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		assert.Equal(t, 1, asked)
-		require.NotEmpty(t, r.failures())
-		assert.ErrorIs(t, r.failures()[0], errSlowLookup)
-		assert.Empty(t, s.places())
-		close(hang)
-		r.await(t, "up", 1)
-		shut(t, l, s)
-
-		hang = make(chan struct{})
-		l, _ = open(t, s, func(cfg *Config) {
-			cfg.Servers = []string{"hangs:2181"}
-			cfg.LookupHost = func(context.Context, string) ([]string, error) { <-hang; return nil, nil }
-		})
-		time.Sleep(time.Second)
-		assert.ErrorIs(t, l.Close(time.Minute), ErrStuck)
-		close(hang)
-	})
-}
-
 // An address that kept us waiting is tried behind all others, though it was tried
 // longer ago.
 func TestSilentAddressComesLast(t *testing.T) {

@@ -40,7 +40,7 @@ func (l *Transport) seekWriter(c *Conn) {
 }
 
 // isWriter asks a server the four-letter word isro.
-func (l *Transport) isWriter(ctx context.Context, t target) (writer bool) {
+func (l *Transport) isWriter(ctx context.Context, t target) bool {
 	ctx, cancel := context.WithTimeout(ctx, l.cfg.ConnectTimeout)
 	defer cancel()
 	nc, err := l.open(ctx, t)
@@ -48,11 +48,7 @@ func (l *Transport) isWriter(ctx context.Context, t target) (writer bool) {
 		return false
 	}
 	defer func() { _ = nc.Close() }()
-	err = l.apart(func() error {
-		writer = askIsRO(ctx, nc) == "rw"
-		return nil
-	})
-	return err == nil && writer
+	return askIsRO(ctx, nc) == "rw"
 }
 
 func askIsRO(ctx context.Context, nc net.Conn) string {

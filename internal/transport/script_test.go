@@ -290,7 +290,7 @@ func open(t testing.TB, s *script, change ...func(*Config)) (*Transport, *record
 // shut closes a link without waiting until the server was told.
 func shut(t testing.TB, l *Transport, s *script) {
 	t.Helper()
-	if err := l.Close(time.Nanosecond); !errors.Is(err, ErrNotTold) || errors.Is(err, ErrStuck) {
+	if err := l.Close(time.Nanosecond); !errors.Is(err, ErrNotTold) {
 		require.NoError(t, err)
 	}
 	s.stop()

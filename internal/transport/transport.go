@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -228,88 +229,72 @@ func (l *Transport) connect(t target) (net.Conn, error) {
 	return c, nil
 }
 
-// opened is what came of dialing.
-type opened struct {
-	nc  net.Conn
-	err error
-}
-
-var (
-	errUnending     = fmt.Errorf("%w: the dialer does not end with its context", errNoAnswer)
-	errStillDialing = errors.New("the dialer has not ended with its context")
-)
-
-// open dials a server, in a goroutine of its own, since the dialer and what TLS
-// calls are the user's. One that does not end with ctx is left behind.
+// open dials a server. The dialer and what TLS calls are the user's: they end with ctx.
 func (l *Transport) open(ctx context.Context, t target) (net.Conn, error) {
-	done, left := make(chan opened), make(chan struct{})
-	l.wg.Go(func() {
-		var o opened
-		defer func() {
-			select {
-			case done <- o:
-			case <-left:
-				if o.nc != nil {
-					_ = o.nc.Close() // nobody waits for it
-				}
-				l.hosts.finished(t)
-			}
-		}()
-		l.dialServer(ctx, t, &o)
-	})
-	select {
-	case o := <-done:
-		return o.nc, o.err
-	case <-ctx.Done():
-	}
-	late := time.NewTimer(slowEnd)
-	defer late.Stop()
-	select {
-	case o := <-done:
-		return o.nc, o.err
-	case <-late.C:
-		l.hosts.abandoned(t)
-		close(left)
-		return nil, errUnending
-	}
-}
-
-// dialServer sets o, also if a function of the user's ends the goroutine.
-func (l *Transport) dialServer(ctx context.Context, t target, o *opened) {
-	var nc net.Conn
-	callUser("Config.DialContext", &o.err, func() { nc, o.err = l.cfg.Dial(ctx, "tcp", t.addr) })
+	nc, err := l.cfg.Dial(ctx, "tcp", t.addr)
 	switch {
-	case o.err != nil:
-		o.err = usersError(inTime(ctx, o.err))
-		return
+	case err != nil:
+		return nil, networkError{inTime(ctx, err)}
 	case nc == nil, nc == net.Conn((*net.TCPConn)(nil)):
-		o.err = errors.New("Config.DialContext returned neither a connection nor an error")
-		return
+		return nil, errors.New("Config.DialContext returned neither a connection nor an error")
 	}
 	if _, ok := nc.(*net.TCPConn); ok {
 		nc = rawsocket.New(nc)
-	} else {
-		nc = l.wrap(nc)
 	}
 	if l.cfg.TLS == nil {
-		o.nc = nc
-		return
+		return nc, nil
 	}
 	tc := tls.Client(nc, tlsFor(l.cfg.TLS, t.server))
-	defer func() {
-		if o.err != nil {
-			_ = nc.Close() // the handshake's error is the one that tells
-		}
-	}()
-	callUser("a function of Config.TLS", &o.err, func() { o.err = tc.HandshakeContext(ctx) })
-	switch {
-	case o.err == nil:
-		o.nc = l.wrap(tc)
-	case endedByServer(o.err):
-		o.err = fmt.Errorf("TLS: ended by the server, as by one without TLS: %w", usersError(o.err))
-	default:
-		o.err = fmt.Errorf("TLS: %w", usersError(inTime(ctx, o.err)))
+	err = tc.HandshakeContext(ctx)
+	if err == nil {
+		return &tlsConn{tc, nc}, nil
 	}
+	_ = nc.Close() // the handshake's error is the one that tells
+	if endedByServer(err) {
+		return nil, fmt.Errorf("TLS: ended by the server, as by one without TLS: %w", networkError{err})
+	}
+	return nil, fmt.Errorf("TLS: %w", networkError{inTime(ctx, err)})
+}
+
+// tlsConn closes soon, also where the other side takes no last words.
+type tlsConn struct {
+	*tls.Conn
+	under net.Conn
+}
+
+// mostClosing is how long the last words may take. Package tls gives them 5 s.
+const mostClosing = 100 * time.Millisecond
+
+// Close implements net.Conn.
+func (c *tlsConn) Close() error {
+	late := time.AfterFunc(mostClosing, func() { _ = c.under.Close() })
+	defer late.Stop()
+	return c.Conn.Close()
+}
+
+// networkError is what the dialer, the look-up of names or a connection failed with. These
+// are the user's, so that may be any error, also one that means something here: one of
+// another client's, say. It matches error numbers and types of the standard library alone,
+// and so is never taken for an answer of a server.
+type networkError struct{ err error }
+
+// Error implements error.
+func (e networkError) Error() string { return e.err.Error() }
+
+// Is lets errors.Is find a syscall.Errno, silence and the end of a stream.
+func (e networkError) Is(target error) bool {
+	_, number := target.(syscall.Errno)
+	known := number || target == errNoAnswer || target == io.EOF || target == io.ErrUnexpectedEOF
+	return known && errors.Is(e.err, target)
+}
+
+// As lets errors.As find types of the standard library, whose paths have no dot.
+func (e networkError) As(target any) bool {
+	typ := reflect.TypeOf(target).Elem()
+	if typ.Kind() == reflect.Pointer {
+		typ = typ.Elem()
+	}
+	return !strings.Contains(typ.PkgPath(), ".") && errors.As(e.err, target)
 }
 
 var errNoAnswer = errors.New("no answer in time")
@@ -317,8 +302,7 @@ var errNoAnswer = errors.New("no answer in time")
 // inTime is a failure to connect within ctx. That ctx is ours, so its end is
 // told and not to be matched: a caller would take it for the end of its own.
 func inTime(ctx context.Context, err error) error {
-	var panicked *PanicError
-	if errors.As(err, &panicked) || ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
+	if ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
 		return err
 	}
 	return fmt.Errorf("%w: %v", errNoAnswer, err) //nolint:errorlint // see above
@@ -452,8 +436,8 @@ var ErrNotTold = errors.New("session not closed: the servers keep its ephemeral 
 
 // Close ends the session, if a server can be told within limit, and then
 // go-zookeeper and every goroutine of the transport. It returns nil if there is no
-// session any more, be it one that was abandoned. Errors match ErrNotTold, if a
-// session may be left, and ErrStuck.
+// session any more, be it one that was abandoned. An error matches ErrNotTold: a
+// session may be left.
 func (l *Transport) Close(limit time.Duration) error {
 	err := l.endSession(limit)
 	l.hosts.stop()
@@ -464,35 +448,9 @@ func (l *Transport) Close(limit time.Duration) error {
 	if c != nil {
 		c.Kill(net.ErrClosed)
 	}
-	if !l.join() {
-		err = errors.Join(err, ErrStuck)
-	}
+	l.partFromLib()
+	l.wg.Wait()
 	return err
-}
-
-// ErrStuck reports goroutines that go on after Close, which only functions of
-// the user's can cause.
-var ErrStuck = errors.New("the dialer, the look-up of names or a connection does not end with its context")
-
-// stuckAfter leaves room for go-zookeeper's own pause of a second.
-const stuckAfter = 2 * time.Second
-
-// join waits for go-zookeeper and all goroutines to end.
-func (l *Transport) join() bool {
-	joined := make(chan struct{})
-	go func() {
-		defer close(joined)
-		l.partFromLib()
-		l.wg.Wait()
-	}()
-	t := time.NewTimer(stuckAfter)
-	defer t.Stop()
-	select {
-	case <-joined:
-		return true
-	case <-t.C:
-		return false
-	}
 }
 
 // partFromLib ends go-zookeeper's loop. Its Close returns at once only if its request to

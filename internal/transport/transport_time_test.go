@@ -1,9 +1,7 @@
 package transport
 
 import (
-	"context"
 	"errors"
-	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -139,22 +137,6 @@ func TestCloseAtAnyMoment(t *testing.T) {
 			s.stop()
 		})
 	}
-}
-
-func TestDialerThatDoesNotEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newScript(t)
-		hang := make(chan struct{})
-		l, _ := open(t, s, func(c *Config) {
-			c.Dial = func(context.Context, string, string) (net.Conn, error) {
-				<-hang
-				return nil, errNobody
-			}
-		})
-		time.Sleep(time.Second)
-		assert.ErrorIs(t, l.Close(time.Minute), ErrStuck)
-		close(hang)
-	})
 }
 
 func TestRawConnectionWorksBesideOurs(t *testing.T) {

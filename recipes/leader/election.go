@@ -155,13 +155,13 @@ func (e *election) elected(ctx context.Context) (*Term, error) {
 		err := fmt.Errorf("%w: the context is that of a term in this election", locks.ErrDeadlock)
 		return nil, &framework.OpError{Op: "await leadership", Path: e.path, Err: err}
 	}
-	// Two, one below the other: to end the lower one calls no method of ctx, which may be
-	// of anybody's type and block. To detach the upper one does.
+	// Two, one below the other: to end the lower one calls no method of ctx, which is the
+	// caller's code. To detach the upper one does.
 	upper, detach := context.WithCancel(ctx)
 	parent, end := context.WithCancelCause(upper)
 	granted := false
 	defer func() {
-		if !granted { // also if a method of ctx has panicked
+		if !granted {
 			end(nil)
 			detach()
 		}

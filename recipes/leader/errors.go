@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/paddock-zk/paddock/internal/foreign"
 )
 
 var (
@@ -18,12 +16,9 @@ var (
 	// ErrUnhealthy reports a term that ended because its health check failed. It comes
 	// together with ErrSteppedDown and with what the check returned.
 	ErrUnhealthy = errors.New("health check failed")
-	// ErrExited reports a function or a health check that ended its goroutine with
-	// runtime.Goexit.
+	// ErrExited reports a function that ended its goroutine with runtime.Goexit.
 	ErrExited = errors.New("function ended its goroutine")
 )
-
-func init() { foreign.Reserve(ErrLeave, ErrSteppedDown, ErrUnhealthy, ErrExited) }
 
 // FunctionError is a failure of a function that Run called. Run tells it to the listeners
 // of framework.Client.Errors.

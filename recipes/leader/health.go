@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/paddock-zk/paddock/internal/foreign"
+	"github.com/paddock-zk/paddock/internal/contextend"
 )
 
 // health is the health check of one call of Terms. At most one check is under way.
@@ -29,8 +29,7 @@ func (h *health) await(ctx context.Context) error {
 	return nil
 }
 
-// look returns what the check says. To end its goroutine, to panic or to go on for too
-// long is to fail.
+// look returns what the check says. To go on for too long is to fail.
 func (h *health) look(ctx context.Context) error {
 	if h.check == nil {
 		return nil
@@ -38,16 +37,9 @@ func (h *health) look(ctx context.Context) error {
 	h.checks.Wait()
 	said := make(chan error, 1)
 	h.checks.Go(func() {
-		err := ErrExited
-		defer func() {
-			if value := recover(); value != nil {
-				err = fmt.Errorf("panic: %v", value)
-			}
-			said <- err
-		}()
 		limited, cancel := context.WithTimeout(ctx, h.every)
 		defer cancel()
-		err = h.check(limited)
+		said <- h.check(limited)
 	})
 	limit := time.NewTimer(h.every)
 	defer limit.Stop()
@@ -57,7 +49,7 @@ func (h *health) look(ctx context.Context) error {
 	case <-limit.C:
 		return fmt.Errorf("%w: it did not return within %v", context.DeadlineExceeded, h.every)
 	case <-ctx.Done():
-		return foreign.ContextEnd(ctx)
+		return contextend.Of(ctx)
 	}
 }
 
@@ -72,7 +64,7 @@ func (h *health) guard(term *Term) (join func()) {
 		ctx := term.Context()
 		for wait(ctx, h.every) == nil {
 			if err := h.look(ctx); err != nil && ctx.Err() == nil {
-				term.end(fmt.Errorf("%w: %w: %w", ErrSteppedDown, ErrUnhealthy, foreign.Wrap(err)))
+				term.end(fmt.Errorf("%w: %w: %w", ErrSteppedDown, ErrUnhealthy, err))
 			}
 		}
 	})

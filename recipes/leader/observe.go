@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/paddock-zk/paddock/framework"
-	"github.com/paddock-zk/paddock/internal/foreign"
+	"github.com/paddock-zk/paddock/internal/contextend"
 	"github.com/paddock-zk/paddock/listeners"
 )
 
@@ -172,7 +172,7 @@ func (o *observer) look(ctx context.Context) (Observation, *framework.Watch, err
 	case err == nil:
 		return Observation{Known: true, Leader: leader}, watch, nil
 	case ctx.Err() != nil:
-		return Observation{}, nil, foreign.ContextEnd(ctx)
+		return Observation{}, nil, contextend.Of(ctx)
 	case limited.Err() != nil, framework.Retryable(err):
 		return Observation{}, nil, nil
 	}
@@ -190,7 +190,7 @@ func (o *observer) wait(ctx context.Context, now Observation, watch *framework.W
 	case <-o.changed:
 		return nil
 	case <-ctx.Done():
-		return foreign.ContextEnd(ctx)
+		return contextend.Of(ctx)
 	}
 }
 
@@ -199,7 +199,7 @@ func (o *observer) wait(ctx context.Context, now Observation, watch *framework.W
 func (o *observer) waitConnected(ctx context.Context) error {
 	if _, err := o.session.AwaitConn(ctx, true); err != nil {
 		if ctx.Err() != nil {
-			return foreign.ContextEnd(ctx)
+			return contextend.Of(ctx)
 		}
 		return err
 	}
@@ -209,7 +209,7 @@ func (o *observer) waitConnected(ctx context.Context) error {
 	case <-timer.C:
 	case <-o.changed:
 	case <-ctx.Done():
-		return foreign.ContextEnd(ctx)
+		return contextend.Of(ctx)
 	}
 	return nil
 }

@@ -147,7 +147,7 @@ func BackOff(policy retry.Policy) Option {
 // While the candidate waits in the queue, nobody calls check.
 //
 // The context of check ends after every, or with the term. A check fails if it has not
-// returned after every, if it panics, or if it ends its goroutine. The term then ends
+// returned after every. The term then ends
 // without waiting for it. Two calls of check never overlap within one Run: the candidate
 // does not stand again, and Run does not return, before check has returned.
 func HealthCheck(every time.Duration, check func(ctx context.Context) error) Option {

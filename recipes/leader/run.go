@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/paddock-zk/paddock/framework"
-	"github.com/paddock-zk/paddock/internal/foreign"
+	"github.com/paddock-zk/paddock/internal/contextend"
 	"github.com/paddock-zk/paddock/recipes/locks"
 )
 
@@ -94,7 +94,7 @@ func (e *election) serve(term *Term, h *health, yield func(*Term, error) bool) b
 // wait returns nil after d, or the end of ctx.
 func wait(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
-		return foreign.ContextEnd(ctx)
+		return contextend.Of(ctx)
 	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -102,7 +102,7 @@ func wait(ctx context.Context, d time.Duration) error {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return foreign.ContextEnd(ctx)
+		return contextend.Of(ctx)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/paddock-zk/paddock/framework"
-	"github.com/paddock-zk/paddock/internal/foreign"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/recipes/internal/acquire"
 	"github.com/paddock-zk/paddock/recipes/internal/znode"
@@ -44,11 +43,6 @@ var (
 	// ErrNoFence reports a hold that no transaction can check: see Transaction.Commit.
 	ErrNoFence = errors.New("hold cannot be fenced")
 )
-
-func init() {
-	foreign.Reserve(ErrLockLost, ErrNodeDeleted, ErrNotAcquired, ErrDeadlock, ErrReleased, ErrReleasePending, ErrInvalidLock, ErrSequenceExhausted,
-		ErrNotRevocable, ErrFenced, ErrNoFence)
-}
 
 // LostError is the cause of a lost hold. It matches ErrLockLost and the reason:
 // framework.ErrSessionExpired, framework.ErrNotConnected (no server answered for too

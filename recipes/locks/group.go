@@ -16,7 +16,7 @@ import (
 func newGroup(ctx context.Context, members []*Hold) (_ *Hold, err error) {
 	made := false
 	defer func() {
-		if !made { // also if a method of the caller's context has panicked
+		if !made {
 			err = errors.Join(err, refusals(releaseAll(members)))
 		}
 	}()
@@ -88,21 +88,11 @@ func worst(members []*Hold) (HoldState, error) {
 }
 
 // releaseAll releases in reverse, but deletes the nodes of our locks together. A hold may
-// have been released before. If the release of a user's own lock panics, the others are
-// given back nevertheless.
+// have been released before.
 func releaseAll(holds []*Hold) error {
 	var nodes []*pendingRelease
 	var told releaseResult
-	left, asked := holds, false
-	defer func() {
-		if !asked {
-			_ = releaseAll(left)
-			told.deleteNodes(nodes)
-		}
-	}()
-	for len(left) > 0 {
-		h := left[len(left)-1]
-		left = left[:len(left)-1]
+	for _, h := range slices.Backward(holds) {
 		if len(h.members()) == 0 && h.ownership.queue == nil { // a lock of somebody else's
 			told.take(h.Release())
 			continue
@@ -114,7 +104,6 @@ func releaseAll(holds []*Hold) error {
 		}
 		nodes = append(nodes, d)
 	}
-	asked = true
 	told.deleteNodes(nodes)
 	return told.err()
 }

@@ -33,16 +33,3 @@ func (l limit) begin(ctx context.Context, s *session.Session) (context.Context, 
 	limited, cancel := context.WithTimeout(ctx, s.Timeout()*2/3)
 	return limited, cancel, nil
 }
-
-// endLimit is deferred: it ends the limited context of an acquisition. That calls methods
-// of the caller's context. If one of them panics, endLimit releases the hold.
-func endLimit(cancel context.CancelFunc, hold **Hold) {
-	ended := false
-	defer func() {
-		if !ended && *hold != nil {
-			_ = (*hold).Release()
-		}
-	}()
-	cancel()
-	ended = true
-}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/paddock-zk/paddock/framework"
-	"github.com/paddock-zk/paddock/internal/foreign"
+	"github.com/paddock-zk/paddock/internal/contextend"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/session/nodename"
 	"github.com/paddock-zk/paddock/recipes/internal/acquire"
@@ -194,12 +194,6 @@ func (lq *localQueue) putBackLocked(w *waiter) {
 // its context ends. It has one channel for both, since a select on two would take more of
 // the stack.
 func (w *waiter) await() {
-	heard := false
-	defer func() {
-		if !heard { // a method of the caller's context has panicked
-			w.abandon()
-		}
-	}()
 	if w.done != nil {
 		stop := context.AfterFunc(w.ctx, w.withdraw)
 		w.answered.Wait()
@@ -207,7 +201,6 @@ func (w *waiter) await() {
 	} else {
 		w.answered.Wait()
 	}
-	heard = true
 }
 
 // withdraw leaves the local queue, unless it has been picked and is about to be told.
@@ -225,19 +218,6 @@ func (w *waiter) withdraw() {
 	}
 }
 
-// abandon leaves the local queue whatever happens meanwhile: it passes on the front or the
-// lock that it was given.
-func (w *waiter) abandon() {
-	w.withdraw()
-	w.answered.Wait()
-	switch {
-	case w.isFront:
-		w.queue.leaveFront(w.attempt)
-	case w.granted != nil:
-		w.granted.decline()
-	}
-}
-
 // finish turns what a waiter was told into the result for its caller, or does what is
 // left to do. It returns neither hold nor error to a caller that has to begin again.
 func (w *waiter) finish(ctx, limited context.Context, tries bool, began time.Duration) (hold *Hold, err error) {
@@ -250,9 +230,9 @@ func (w *waiter) finish(ctx, limited context.Context, tries bool, began time.Dur
 	case w.isFront:
 		o, in, err = w.acquire()
 	case o == nil:
-		in, err = w.queue.seenAhead(), foreign.ContextEnd(limited)
+		in, err = w.queue.seenAhead(), contextend.Of(limited)
 	case limited.Err() != nil:
-		in, err = o.heldHere(), foreign.ContextEnd(limited)
+		in, err = o.heldHere(), contextend.Of(limited)
 	default:
 		acquireTraceOf(ctx, w.mutex.queue.Core.Session()).takesOver()
 		// A deadline may have passed between the hand-over and now.
@@ -299,8 +279,7 @@ func (w *waiter) acquire() (*ownership, *acquire.Obstacle, error) {
 }
 
 // acquire gets the lock from the servers for the front waiter, with a new attempt if
-// there is none. If it fails, or a function of the caller panics, it leaves the front. in
-// is the obstacle that it met.
+// there is none. If it fails, it leaves the front. in is the obstacle that it met.
 func (lq *localQueue) acquire(ctx context.Context, m *InterProcessMutex, a *mutexAttempt, once bool) (o *ownership, in *acquire.Obstacle, err error) {
 	defer func() {
 		if o == nil {
@@ -312,7 +291,7 @@ func (lq *localQueue) acquire(ctx context.Context, m *InterProcessMutex, a *mute
 		a = m.newAttempt(tagOf(ctx, s), acquireTraceOf(ctx, s), lq)
 	}
 	if ctx.Err() != nil { // nothing is sent for a caller that has gone
-		return nil, obstacleOf(&a.Attempt, m.queue.Lock), foreign.ContextEnd(ctx)
+		return nil, obstacleOf(&a.Attempt, m.queue.Lock), contextend.Of(ctx)
 	}
 	return a.result(a.Run(ctx, once))
 }
@@ -343,7 +322,7 @@ func (lq *localQueue) passFront(a *mutexAttempt) {
 	lq.takeOutLocked(w)
 	lqs.mu.Unlock()
 	// Its context may have ended. The waiter finds that out itself, since the methods of
-	// a context are the caller's code, and may block or panic.
+	// a context are the caller's code.
 	w.isFront, w.attempt = true, a
 	w.answered.Done()
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/framework/monitor"
-	"github.com/paddock-zk/paddock/internal/foreign"
+	"github.com/paddock-zk/paddock/internal/contextend"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/recipes/internal/acquire"
 	"github.com/paddock-zk/paddock/recipes/internal/lockopt"
@@ -138,7 +138,7 @@ func (m *InterProcessMutex) tryAcquire(ctx context.Context, wait time.Duration) 
 	if err != nil {
 		return nil, opError("acquire", m.path, &WaitError{Lock: m.queue.Lock, Err: err})
 	}
-	defer endLimit(cancel, &hold)
+	defer cancel()
 	return m.take(ctx, limited, lim.once(), true)
 }
 
@@ -207,7 +207,7 @@ func (m *InterProcessMutex) alone(ctx context.Context, once bool) (o *ownership,
 	s := m.queue.Core.Session()
 	a := m.newAttempt(tagOf(ctx, s), acquireTraceOf(ctx, s), nil)
 	defer func() {
-		if o == nil { // also if a function of the caller's has panicked
+		if o == nil {
 			a.Leave()
 		}
 	}()
@@ -245,7 +245,7 @@ func usable(ctx context.Context, made error) error {
 	case ctx == nil:
 		return framework.ErrNilContext
 	case ctx.Err() != nil:
-		return foreign.ContextEnd(ctx)
+		return contextend.Of(ctx)
 	}
 	return nil
 }

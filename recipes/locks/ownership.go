@@ -1,6 +1,7 @@
 package locks
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -226,10 +227,10 @@ func (o *ownership) lose(reason error) {
 }
 
 // detachAside detaches contexts in the background, if there is a client to do so. Their
-// parents may block, and the goroutine that tells of a loss has others to tell.
+// parents are the user's, and no code of theirs runs in the goroutine that reads.
 func (o *ownership) detachAside(ended []*holdContext) {
 	s := o.session()
-	if s == nil || !s.Aside(func() { detach(ended) }) {
+	if s == nil || !s.Go(func(context.Context) { detach(ended) }) {
 		detach(ended)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -369,7 +370,7 @@ func TestReleasedByManyAtOnce(t *testing.T) {
 // A listener that panics or ends its goroutine gets the next event, and the hold
 // goes on.
 func TestListenerOfAHoldThatFails(t *testing.T) {
-	for name, fail := range failures {
+	for name, fail := range map[string]func(){"panic": func() { panic("mine") }, "goexit": runtime.Goexit} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))

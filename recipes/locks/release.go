@@ -81,7 +81,7 @@ func (o *ownership) awaitRemoval(removal *cleanup.Removal, limit time.Duration) 
 }
 
 // unclaimed is deferred: it gives back an ownership without a hold, because it came too
-// late or a method of the caller's context panicked.
+// late.
 func unclaimed(hold **Hold, t **ownership) {
 	if *hold == nil && *t != nil {
 		(*t).decline()

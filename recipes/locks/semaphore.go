@@ -155,7 +155,7 @@ func (s *InterProcessSemaphore) queueUp(ctx context.Context, n int, lim limit) (
 	if err != nil {
 		return nil, &WaitError{Lock: s.path, Err: err}
 	}
-	defer endLimit(cancel, &hold)
+	defer cancel()
 	got := &nodesHost{own: func(_ int, node acquire.Node) *ownership { return s.own(node) }, spare: s.total - n, trace: acquireTraceOf(ctx, s.turns.Core.Session())}
 	a := acquire.NewSemaphore(&s.turns.Queue, &s.leases.Queue, n, s.total, tagOf(ctx, s.turns.Core.Session()), &s.contended, got)
 	err = a.Run(limited, lim.once())
@@ -181,7 +181,7 @@ func (s *InterProcessSemaphore) inUse(leases ...*ownership) {
 }
 
 // hold makes one hold of the leases: of the only one, or of an ownership over all. If
-// that fails, or a method of the caller's context panics, it gives all leases back.
+// that fails, it gives all leases back.
 func (s *InterProcessSemaphore) hold(ctx context.Context, owns []*ownership) (*Hold, error) {
 	var members []*Hold
 	defer func() {

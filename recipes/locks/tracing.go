@@ -83,28 +83,19 @@ type acquireTrace struct {
 }
 
 // acquire tells of an acquisition.
-func (t *tracing) acquire(ctx context.Context, lock monitor.Lock, take func(context.Context) (*Hold, error)) (hold *Hold, err error) {
+func (t *tracing) acquire(ctx context.Context, lock monitor.Lock, take func(context.Context) (*Hold, error)) (*Hold, error) {
 	if ctx == nil {
 		return take(ctx) // which refuses it
 	}
 	a := &acquireTrace{Tracing: t.Tracing, op: monitor.Operation{Kind: monitor.Acquire, Began: time.Now(), Lock: lock}}
 	a.ctx = t.begin(ctx, a.op)
-	returned := false
-	defer func() {
-		if !returned { // a method of the caller's context has panicked
-			err = errPanicked
-		}
-		a.end(hold, err)
-	}()
-	hold, err = take(context.WithValue(a.ctx, acquireTraceKey{}, a)) //nolint:contextcheck // it is ctx, with the values of the tracer
+	hold, err := take(context.WithValue(a.ctx, acquireTraceKey{}, a)) //nolint:contextcheck // it is ctx, with the values of the tracer
 	if hold != nil {
 		t.hold(ctx, hold, lock)
 	}
-	returned = true
+	a.end(hold, err)
 	return hold, err
 }
-
-var errPanicked = errors.New("a function of the caller has panicked")
 
 // begin is Begin for a context that may come from holds, which must not get lost.
 func (t *tracing) begin(ctx context.Context, op monitor.Operation) context.Context {
@@ -248,27 +239,20 @@ func (t *holdTrace) released() {
 }
 
 // release releases a hold and tells of it.
-func (t *holdTrace) release(h *Hold) (err error) {
+func (t *holdTrace) release(h *Hold) error {
 	op := monitor.Operation{Kind: monitor.Release, Began: time.Now(), Lock: t.op.Lock}
 	ctx := t.tracing.Begin(t.Context, op)
-	returned := false
-	defer func() {
-		if !returned {
-			err = errPanicked
-		}
-		outcome := h.ownership.releasedAs(err)
-		t.tracing.End(ctx, op, monitor.Result{Ended: time.Now(), Outcome: outcome, Err: err, Lock: t.op.Lock})
-		switch outcome {
-		case monitor.HandedOver:
-			t.end(outcome, nil, op.Began)
-		case monitor.Lost:
-			t.end(outcome, err, op.Began)
-		default:
-			t.end(monitor.Released, nil, op.Began)
-		}
-	}()
-	err = h.release()
-	returned = true
+	err := h.release()
+	outcome := h.ownership.releasedAs(err)
+	t.tracing.End(ctx, op, monitor.Result{Ended: time.Now(), Outcome: outcome, Err: err, Lock: t.op.Lock})
+	switch outcome {
+	case monitor.HandedOver:
+		t.end(outcome, nil, op.Began)
+	case monitor.Lost:
+		t.end(outcome, err, op.Began)
+	default:
+		t.end(monitor.Released, nil, op.Began)
+	}
 	return err
 }
 

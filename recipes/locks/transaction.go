@@ -85,9 +85,8 @@ func (t *Transaction) Commit(ctx context.Context, opts ...framework.CommitOption
 	if err := t.begin(leaves); err != nil {
 		return nil, err
 	}
-	err = framework.ErrOutcomeUnknown // unless send returns: a method of ctx may panic
-	defer func() { t.end(leaves, err) }()
 	results, err := t.send(ctx, leaves, nil, opts)
+	t.end(leaves, err)
 	return results, err
 }
 
@@ -129,17 +128,7 @@ func (t *Transaction) CommitAndRelease(ctx context.Context, opts ...framework.Co
 	// The servers may give the lock away with the transaction, so the contexts end
 	// before it leaves.
 	defer detach(d.suspendContexts())
-	returned := false
-	defer func() {
-		if !returned { // a method of ctx has panicked
-			t.end(leaves, framework.ErrOutcomeUnknown)
-			d.reopen()
-			hurry(leaves)
-			_ = t.hold.Release()
-		}
-	}()
 	results, err := t.send(ctx, leaves, d, opts)
-	returned = true
 	t.end(leaves, err)
 	switch {
 	case err == nil:
@@ -154,14 +143,11 @@ func (t *Transaction) CommitAndRelease(ctx context.Context, opts ...framework.Co
 }
 
 // releaseUntil releases a hold, and waits for that until ctx ends. After that the release
-// goes on in the background. The hold is also released if a method of ctx panics.
+// goes on in the background.
 func releaseUntil(ctx context.Context, hold *Hold, leaves []*Hold) {
-	stop := func() bool { return true }
-	defer func() {
-		_ = hold.Release()
-		stop()
-	}()
-	stop = context.AfterFunc(ctx, func() { hurry(leaves) })
+	stop := context.AfterFunc(ctx, func() { hurry(leaves) })
+	_ = hold.Release()
+	stop()
 }
 
 // hurry makes the release of holds not wait for the servers.

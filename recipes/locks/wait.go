@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paddock-zk/paddock/internal/foreign"
+	"github.com/paddock-zk/paddock/internal/contextend"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/recipes/internal/acquire"
 )
@@ -88,7 +88,7 @@ func (e *ending) verdict(s *session.Session, err error) error {
 	case errors.Is(err, session.ErrClosed):
 		return err
 	case e.ctx.Err() != nil:
-		why = foreign.ContextEnd(e.ctx)
+		why = contextend.Of(e.ctx)
 		if !s.Writable() {
 			format := "%w: %w"
 			if e.tries {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/paddock-zk/paddock/internal/foreign"
+	"github.com/paddock-zk/paddock/internal/contextend"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/transport"
 )
@@ -162,7 +162,7 @@ var (
 )
 
 // end is deferred: it ends the watches, and gives up contenders that nobody can go on
-// with, also if a function of the caller panics.
+// with.
 func (a *Attempt) end(err *error) {
 	if *err != nil {
 		a.obstacle = a.policy.obstacle()
@@ -253,7 +253,7 @@ func (a *Attempt) track(ctx context.Context, c *transport.Conn) (err error) {
 	owners := one[:0]
 	done := false
 	defer func() {
-		if !done { // also if a function of the caller's panics
+		if !done {
 			for _, o := range owners {
 				o.Node().tracked.Untrack()
 				a.host.Withdrawn(o)
@@ -395,6 +395,6 @@ func pause(ctx context.Context, failures int) error {
 	case <-t.C:
 		return nil
 	case <-ctx.Done():
-		return foreign.ContextEnd(ctx)
+		return contextend.Of(ctx)
 	}
 }

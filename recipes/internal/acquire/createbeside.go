@@ -24,7 +24,7 @@ func CreateBeside(ctx context.Context, q *Queue, held *Node) (Node, error) {
 	node := Node{queue: q, id: held.id, path: path, tag: held.tag}
 	made := false
 	defer func() {
-		if !made { // also if a function of the caller's has panicked
+		if !made {
 			leave(s, held.id, k)
 		}
 	}()

@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/paddock-zk/paddock/internal/foreign"
+	"github.com/paddock-zk/paddock/internal/contextend"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
@@ -159,7 +159,7 @@ func (pw *predecessorWatch) wait(ctx context.Context, a *Attempt, c *transport.C
 		if p.Head.n == 0 {
 			p.sessionID = e.sessionID
 		}
-		return false, foreign.ContextEnd(ctx)
+		return false, contextend.Of(ctx)
 	}
 	return false, ofSession(err)
 }

@@ -19,7 +19,6 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/paddock-zk/paddock/internal/foreign"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/session/nodename"
 	"github.com/paddock-zk/paddock/internal/transport"
@@ -55,8 +54,6 @@ var (
 	// lock of another kind uses.
 	ErrInvalidLock = errors.New("invalid lock")
 )
-
-func init() { foreign.Reserve(ErrNotAcquired, ErrInvalidLock) }
 
 // FullPath is the path of a lock in full. core is nil without a client. The error matches
 // ErrInvalidLock.

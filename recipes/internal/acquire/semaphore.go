@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/paddock-zk/paddock/internal/foreign"
+	"github.com/paddock-zk/paddock/internal/contextend"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/session/nodename"
 	"github.com/paddock-zk/paddock/internal/transport"
@@ -229,7 +229,7 @@ func (a *Semaphore) wait(ctx context.Context, c *transport.Conn) (bool, error) {
 	case err := <-a.children.changed:
 		return false, ofSession(err)
 	case <-ctx.Done():
-		return false, foreign.ContextEnd(ctx)
+		return false, contextend.Of(ctx)
 	case <-late:
 		return false, a.yieldIfNeeded(ctx, c)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/paddock-zk/paddock/internal/foreign"
+	"github.com/paddock-zk/paddock/internal/contextend"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
@@ -42,7 +42,7 @@ func (a *Attempt) waitFor(ctx context.Context, c *transport.Conn, k *contender, 
 		if p.Head.n == 0 {
 			p.sessionID = sessionOfRead(read)
 		}
-		return foreign.ContextEnd(ctx)
+		return contextend.Of(ctx)
 	}
 }
 

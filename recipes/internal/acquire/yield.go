@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/paddock-zk/paddock/internal/foreign"
+	"github.com/paddock-zk/paddock/internal/contextend"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/session/nodename"
 	"github.com/paddock-zk/paddock/internal/transport"
@@ -128,7 +128,7 @@ func (a *Multi) wait(ctx context.Context, c *transport.Conn) (first bool, err er
 	case <-a.woken:
 		return false, nil
 	case <-ctx.Done():
-		return false, foreign.ContextEnd(ctx)
+		return false, contextend.Of(ctx)
 	case <-check:
 		a.checking = true
 		return false, nil
