@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,6 +34,7 @@ type conn struct {
 	ids          []tree.ID
 	over         chan struct{} // closed when the connection is over
 	mute         bool          // the answer being made is not sent: a fault wants the connection cut instead
+	dropped      []int32       // the requests whose replies are left out
 	part         int           // if not 0: so much of the next reply is sent, and nothing more
 	claimed      int64         // the session that the client asks for, 0 if none or a new one
 	calling      bool          // a function of the test's is running on the reading goroutine
@@ -266,6 +268,10 @@ func (c *conn) replyLocked(xid int32, code wire.Code, body wire.Record) {
 
 // replyAtLocked is replyLocked with another zxid than that of the replica.
 func (c *conn) replyAtLocked(xid int32, zxid int64, code wire.Code, body wire.Record) {
+	if i := slices.Index(c.dropped, xid); i >= 0 {
+		c.dropped = slices.Delete(c.dropped, i, i+1)
+		return
+	}
 	if c.part > 0 && xid >= 0 {
 		c.queue.addPart(c.part, &wire.ReplyHeader{Xid: xid, Zxid: zxid, Code: code}, body)
 		c.finishLocked()

@@ -33,6 +33,7 @@ const (
 	faultDelayBy
 	faultCutReply
 	faultChoose
+	faultDropReply
 )
 
 // CutBefore closes the connection; the request is not applied.
@@ -51,6 +52,10 @@ func Delay(d time.Duration) Fault { return Fault{kind: faultDelay, delay: d} }
 // length. A request without a reply, or one whose reply is outside the order of
 // requests, such as a ping, is answered in full.
 func CutReply(n int) Fault { return Fault{kind: faultCutReply, bytes: max(n, 1)} }
+
+// DropReply applies the request and never sends the reply. The connection stays, and
+// later requests are answered.
+func DropReply() Fault { return Fault{kind: faultDropReply} }
 
 // DelayBy is Delay with a time drawn anew for each request. The same seed draws
 // the same times, in the order in which requests match.
@@ -81,6 +86,8 @@ func (f Fault) String() string {
 		return fmt.Sprintf("cut reply after %d bytes", f.bytes)
 	case faultChoose:
 		return "choose"
+	case faultDropReply:
+		return "drop the reply"
 	}
 	return "nothing"
 }

@@ -81,3 +81,33 @@ func (tb *fakeTB) Failed() bool { return tb.fails }
 func (tb *fakeTB) Logf(format string, args ...any) {
 	tb.logs = append(tb.logs, fmt.Sprintf(format, args...))
 }
+
+// The next frame is the reply to a later request, be the dropped one a write, a read or a
+// ping.
+func TestDropReply(t *testing.T) {
+	both(t, func(t *testing.T, opts ...zktest.Option) {
+		srv := zktest.Start(t, opts...)
+		c := begin(t, srv, 10*time.Second)
+		for op, send := range map[string]func(){
+			"create": func() { c.send(wire.OpCreate, createReq("/a")) },
+			"exists": func() { c.send(wire.OpExists, &wire.PathWatchRequest{Path: "/a"}) },
+			"ping":   func() { c.write(&wire.RequestHeader{Xid: wire.XidPing, Op: wire.OpPing}) },
+		} {
+			rule := srv.On(zktest.Match{Op: op, Nth: 1}, zktest.DropReply())
+			send()
+			later := c.send(wire.OpGetData, &wire.PathWatchRequest{Path: "/"})
+			frame, err := c.read()
+			require.NoError(t, err)
+			var h wire.ReplyHeader
+			h.Decode(wire.NewDecoder(frame))
+			assert.Equal(t, later, h.Xid, op)
+			assert.Equal(t, 1, rule.Fired())
+			rule.Remove()
+			send()
+			frame, err = c.read()
+			require.NoError(t, err, "%s is answered again", op)
+			assert.NotEmpty(t, frame)
+		}
+		assert.True(t, c.exists("/a"), "applied")
+	})
+}

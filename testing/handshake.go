@@ -31,7 +31,7 @@ func (c *conn) handshake(frame []byte) error {
 	c.receivedLocked(4+len(frame), "SESS")
 	c.sayLocked("> connect", &req)
 	c.readOnlyByte = req.HasReadOnly
-	c.mute = v.cut
+	c.mute = v.cut || v.drop
 	if v.fail {
 		c.turnAwayLocked()
 		return errOver

@@ -155,6 +155,9 @@ func (c *conn) handle(frame []byte) error {
 		return errOver
 	}
 	c.mute = v.cut
+	if v.drop {
+		c.dropped = append(c.dropped, h.Xid)
+	}
 	c.part = v.part
 	err = c.processLocked(h, k, req, early)
 	switch {

@@ -54,8 +54,8 @@ type Rule struct {
 }
 
 // On applies a fault to each request that matches, until the rule is removed.
-// If several rules match, the older ones come first. After a fault that cuts or
-// fails, the server does not ask the others. On panics on a malformed pattern,
+// If several rules match, the older ones come first. After a fault that cuts, fails
+// or drops a reply, the server does not ask the others. On panics on a malformed pattern,
 // and on the name of an operation that no request has.
 func (s *Server) On(m Match, f Fault) *Rule {
 	if err := m.check(); err != nil {
@@ -101,6 +101,7 @@ func (r *Rule) Remove() {
 // verdict is what the rules want for a request that goes on.
 type verdict struct {
 	cut  bool // close the connection in place of the reply
+	drop bool // leave the reply out
 	part int  // if not 0: close it after so many bytes of the reply
 	fail bool // answer with code, do not apply
 	code wire.Code
@@ -142,6 +143,8 @@ func (c *conn) judge(op string, body wire.Record, session int64) (verdict, error
 			return verdict{}, errOver
 		case faultCutAfter:
 			return verdict{cut: true}, nil
+		case faultDropReply:
+			return verdict{drop: true}, nil
 		case faultFail:
 			return verdict{fail: true, code: f.code}, nil
 		case faultCutReply:

@@ -156,7 +156,7 @@ func (c *control) commandRules() {
 		return all
 	})
 	c.handle("POST", "/rules", "a fault for matching requests: op=create, path=/locks/*, session=id, nth=1, all optional; "+
-		"fault=cut-before, cut-after, cut-reply (bytes=7), delay (by=1s) or fail (code=-4)", func(p *params) any {
+		"fault=cut-before, cut-after, cut-reply (bytes=7), drop-reply, delay (by=1s) or fail (code=-4)", func(p *params) any {
 		m := zktest.Match{Op: p.Get("op"), Path: p.Get("path"), Session: p.session(), Nth: int(p.number("nth"))}
 		f := p.fault()
 		if !zktest.ValidMatch(zktest.Match{Op: m.Op}) {
@@ -343,12 +343,14 @@ func (p *params) fault() zktest.Fault {
 		return zktest.CutAfter()
 	case "cut-reply":
 		return zktest.CutReply(int(p.number("bytes")))
+	case "drop-reply":
+		return zktest.DropReply()
 	case "delay":
 		return zktest.Delay(p.by())
 	case "fail":
 		return zktest.Fail(int32(p.must("code")))
 	}
-	p.fail("fault", errors.New("want cut-before, cut-after, cut-reply, delay or fail"))
+	p.fail("fault", errors.New("want cut-before, cut-after, cut-reply, drop-reply, delay or fail"))
 	return zktest.Fault{}
 }
 
