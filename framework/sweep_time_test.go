@@ -191,7 +191,7 @@ var everySweep = flag.Bool("sweeps", false, "sweep all calls for all failures, a
 // picked is what is swept each time.
 func picked(failure, often string) bool {
 	switch failure {
-	case "cut before", "cut after", fmt.Sprint("code ", busy), fmt.Sprint("code ", forbidden):
+	case "cut before", "cut after", "no reply", fmt.Sprint("code ", busy), fmt.Sprint("code ", forbidden):
 		return true
 	case "cancelled", "closed", "expired":
 		return often == "once"

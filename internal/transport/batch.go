@@ -319,7 +319,7 @@ func (c *Conn) writeLocked(buf []byte, now time.Time, calls ...*Call) []byte {
 		c.xid = (c.xid + 1) & (ownXid - 1)
 		call.setXid(ownXid | c.xid)
 		call.phase, call.sentAt = sent, now
-		c.pending[call.xid] = call
+		c.sent.add(request{xid: call.xid, call: call, sentAt: now})
 		buf = append(buf, call.frame...)
 	}
 	return buf

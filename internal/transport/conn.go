@@ -2,14 +2,12 @@ package transport
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,8 +58,7 @@ type Conn struct {
 	first   []outgoing // what leaves first
 	out     []outgoing
 	batch   batches // what leaves with others
-	pending map[int32]*Call
-	pings   []time.Time // when unanswered pings were sent, oldest first
+	sent    unanswered
 	xid     int32
 	reading bool  // go-zookeeper is inside Read: where its goroutine is, in any state of the connection
 	up      bool  // Handler.Up was called, which is told of the end: err says nothing of it
@@ -76,7 +73,8 @@ type outgoing struct {
 	call  *Call
 	frame []byte
 	ping  bool
-	more  bool // the next one must follow at once
+	xid   int32 // of a frame that is answered in the order of sending, else 0
+	more  bool  // the next one must follow at once
 }
 
 // ownXid marks the transaction ids of our requests.
@@ -91,7 +89,6 @@ func newConn(l *Transport, nc net.Conn, t target, deadline time.Time) *Conn {
 		target:    t,
 		wake:      make(chan struct{}, 1),
 		down:      make(chan struct{}),
-		pending:   make(map[int32]*Call),
 	}
 	c.life, c.endLife = context.WithCancel(l.life)
 	c.shake.deadline = deadline
@@ -263,13 +260,13 @@ func (c *Conn) takeLocked(buf []byte, queue []outgoing, now time.Time) ([]byte, 
 		switch {
 		case o.call == nil:
 			buf = append(buf, o.frame...)
-			if o.ping {
-				c.pings = append(c.pings, now)
+			if o.xid != 0 {
+				c.sent.add(request{xid: o.xid, sentAt: now})
 			}
 		case o.call.phase == queued:
 			o.call.phase = sent
 			o.call.sentAt = now
-			c.pending[o.call.xid] = o.call
+			c.sent.add(request{xid: o.call.xid, call: o.call, sentAt: now})
 			buf = append(buf, o.call.frame...)
 		}
 	}
@@ -350,7 +347,8 @@ func (c *Conn) passOver(n int) error {
 	var h wire.ReplyHeader
 	h.Decode(wire.NewDecoder(head))
 	c.mu.Lock()
-	asked := c.pending[h.Xid] != nil
+	r := c.sent.find(h.Xid)
+	asked := r != nil && r.call != nil
 	c.mu.Unlock()
 	tooLong := fmt.Errorf("%w: %d bytes, %d are allowed", ErrTooLong, n, c.transport.cfg.MaxReply)
 	if !asked {
@@ -474,43 +472,45 @@ func (c *Conn) dispatch(frame []byte, in *[]byte, now time.Time) ([]byte, error)
 			return nil, nil
 		}
 	case h.Xid == wire.XidPing:
-		if sentAt, ok := c.pinged(); ok {
-			c.transport.handler.Acked(c, Ack{Sent: sentAt, Replied: now})
+		r, ok, err := c.take(h)
+		if ok && err == nil {
+			c.transport.handler.Acked(c, Ack{Sent: r.sentAt, Replied: now})
 		}
-		return nil, nil
+		return nil, err
 	case h.Xid&ownXid != 0 && h.Xid > 0:
 		return nil, c.reply(h, frame[wire.ReplyHeaderLen:], in, nil, now)
 	default:
+		if _, _, err := c.take(h); err != nil {
+			return nil, err
+		}
 		c.sawZxid(h)
 	}
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(frame))), frame...), nil
 }
 
-func (c *Conn) pinged() (time.Time, bool) {
+func (c *Conn) take(h wire.ReplyHeader) (r request, ok bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.pings) == 0 {
-		return time.Time{}, false
-	}
-	sentAt := c.pings[0]
-	c.pings = c.pings[1:]
-	return sentAt, true
+	return c.sent.take(h)
 }
 
 // reply ends a call, with an error if the body could not be kept.
 func (c *Conn) reply(h wire.ReplyHeader, body []byte, in *[]byte, failure error, now time.Time) error {
 	c.mu.Lock()
-	call := c.pending[h.Xid]
-	if call != nil {
+	r, _, err := c.sent.take(h)
+	call := r.call
+	if call != nil && err == nil {
 		call.phase = ended
-		delete(c.pending, h.Xid)
 		c.answeredLocked(call, now)
 		if call.parent != "" && h.Code == wire.CodeOK {
 			c.batch.parents.add(call.parent)
 		}
 	}
 	c.mu.Unlock()
-	if call == nil {
+	switch {
+	case err != nil:
+		return err
+	case call == nil:
 		return fmt.Errorf("%w: reply to request %#x, which was not asked", ErrProtocol, h.Xid)
 	}
 	c.sawZxid(h)
@@ -580,7 +580,11 @@ func (c *Conn) checkFrame(p []byte) (outgoing, error) {
 	}
 	var h wire.RequestHeader
 	h.Decode(wire.NewDecoder(p[4:]))
-	return outgoing{frame: append([]byte(nil), p...), ping: h.Op == wire.OpPing}, nil
+	o := outgoing{frame: append([]byte(nil), p...), ping: h.Op == wire.OpPing, xid: h.Xid}
+	if h.Op == wire.OpAuth { // servers answer it at once
+		o.xid = 0
+	}
+	return o, nil
 }
 
 // Close is go-zookeeper's.
@@ -625,12 +629,13 @@ func (c *Conn) finish() {
 		return
 	}
 	c.over = true
-	lost := make([]*Call, 0, len(c.pending)+len(c.out))
-	for _, call := range c.pending {
-		call.err = &LostError{Sent: true, Cause: c.err}
-		lost = append(lost, call)
+	lost := make([]*Call, 0, len(c.sent.all())+len(c.out))
+	for _, r := range c.sent.all() { // as they were sent
+		if r.call != nil {
+			r.call.err = &LostError{Sent: true, Cause: c.err}
+			lost = append(lost, r.call)
+		}
 	}
-	slices.SortFunc(lost, func(a, b *Call) int { return cmp.Compare(a.xid, b.xid) }) // as they were sent
 	for _, o := range append(c.first, c.out...) {
 		if o.call != nil && o.call.phase == queued {
 			o.call.err = &LostError{Cause: c.err}
@@ -648,7 +653,7 @@ func (c *Conn) finish() {
 	for _, call := range lost {
 		call.phase = ended
 	}
-	c.pending, c.first, c.out, c.pings, c.batch = nil, nil, nil, nil, batches{}
+	c.sent, c.first, c.out, c.batch = unanswered{}, nil, nil, batches{}
 	wasUp, err := c.up, c.err
 	c.mu.Unlock()
 

@@ -18,7 +18,7 @@ import (
 type Failure func(t testing.TB, srv *zktest.Server, c *framework.Client, cancel func()) zktest.Fault
 
 // Failures are all that can happen at a request. It is cut before or after it was
-// applied, or its reply is cut short. The server refuses it with each code that a client
+// applied, or its reply is cut short or left out. The server refuses it with each code that a client
 // can see. Meanwhile the caller gives up, the client is closed, its session expires or
 // an operator deletes its nodes.
 func Failures() map[string]Failure {
@@ -26,6 +26,7 @@ func Failures() map[string]Failure {
 		"cut before":        always(zktest.CutBefore()),
 		"cut after":         always(zktest.CutAfter()),
 		"part of the reply": always(zktest.CutReply(7)),
+		"no reply":          always(zktest.DropReply()),
 		"cancelled": func(_ testing.TB, _ *zktest.Server, _ *framework.Client, cancel func()) zktest.Fault {
 			return zktest.Call(func(zktest.Request) { cancel() })
 		},
