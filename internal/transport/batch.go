@@ -326,35 +326,36 @@ func (c *Conn) writeLocked(buf []byte, now time.Time, calls ...*Call) []byte {
 }
 
 // again puts requests back to the front of those that wait: nothing has happened for
-// them. If the connection has ended, they end.
+// them. Those that nobody waits for any more end, and all if the connection has ended.
+//
+// One that Cancel has found sent must never be written after that. Its caller may have sent
+// a barrier since, and takes what is not there behind it for what will never be.
 func (c *Conn) again(all []*Joint) {
 	c.mu.Lock()
+	lost := &LostError{Cause: errCancelled}
 	if c.over {
-		lost := &LostError{Cause: c.err}
-		c.mu.Unlock()
-		for _, j := range all {
-			j.end(lost)
-		}
-		return
+		lost.Cause = c.err
 	}
+	var left, gone []*Joint
 	for _, j := range all {
+		if c.over || j.Write.unwanted {
+			gone = append(gone, j)
+			continue
+		}
+		left = append(left, j)
 		for _, call := range j.calls() {
 			if call.phase == sent {
 				call.phase = queued
 			}
 		}
 	}
-	c.batch.waiting = append(all, c.batch.waiting...)
-	c.batch.urgent = true
+	c.batch.waiting = append(left, c.batch.waiting...)
+	c.batch.urgent = len(c.batch.waiting) > 0
 	c.mu.Unlock()
+	for _, j := range gone {
+		j.end(lost)
+	}
 	c.nudge()
-}
-
-// isUnwanted is whether nobody waits for a call any more.
-func (c *Conn) isUnwanted(call *Call) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return call.unwanted
 }
 
 // knowParents remembers that the parents of requests exist.

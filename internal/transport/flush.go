@@ -148,10 +148,6 @@ func (f *flush) undone(of []*Joint, results []wire.MultiResult, call *Call) {
 	at, parent, code := stopped(of, results)
 	again := make([]*Joint, 0, len(of))
 	for i, j := range of {
-		if f.conn.isUnwanted(j.Write) {
-			j.end(&LostError{Cause: errCancelled})
-			continue
-		}
 		j.undone++
 		j.alone = j.alone || j.undone >= mostUndone
 		if i != at {

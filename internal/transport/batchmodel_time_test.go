@@ -1,0 +1,358 @@
+package transport
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/internal/wire"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// everyPair has TestBatchModel try each pair of moments with each pair of events.
+var everyPair = flag.Bool("pairs", false, "try all pairs of events of a batch, and not every 29th")
+
+// What may be true of a request of a batch, whatever happens to it:
+//
+//   - It ends, once, and its list too.
+//   - A reply without an error: it was applied once. A refusal, a call that was taken back,
+//     a LostError of a request that was not sent: never. Any other: once at most.
+//   - What a barrier behind Cancel does not show is not applied later either.
+//   - Afterwards the connection counts no write as under way.
+//
+// The test takes the request through all moments of its life, and has something happen at
+// each of them, and at each pair.
+
+// life is a way that a request takes.
+type life struct {
+	unknown bool // whether the parents exist
+	missing bool // the request's parent does not
+	deletes bool // it deletes a node
+	refused int  // place of the neighbor that is refused, 0 for none: the request stands between 1 and 3
+	undone  int  // how often it was undone before
+	most    int  // bytes of a reply, 0 for the usual
+}
+
+var lives = map[string]life{
+	"applied":                     {},
+	"applied, parents unknown":    {unknown: true},
+	"applied, parent missing":     {unknown: true, missing: true},
+	"lists too long":              {most: 400},
+	"undone before it is judged":  {refused: 1},
+	"undone after it was judged":  {refused: 3},
+	"undone for the fifth time":   {refused: 3, undone: mostUndone - 1},
+	"a deletion":                  {deletes: true},
+	"a deletion, undone before":   {deletes: true, refused: 1},
+	"a deletion, undone after":    {deletes: true, refused: 3},
+	"a deletion, alone after all": {deletes: true, refused: 1, undone: mostUndone - 1},
+}
+
+// happenings are what can happen at a moment. Faults are for moments at the server.
+var happenings = map[string]func(*batchRun) zktest.Fault{
+	"gives up": func(b *batchRun) zktest.Fault { b.giveUp(); return zktest.Fault{} },
+	"killed":   func(b *batchRun) zktest.Fault { b.conn.Kill(errors.New("test")); return zktest.Fault{} },
+	"cut":      func(b *batchRun) zktest.Fault { return b.ifAlive(b.srv.Disconnect) },
+	"expired":  func(b *batchRun) zktest.Fault { return b.ifAlive(b.srv.ExpireSession) },
+	"closed":   func(b *batchRun) zktest.Fault { b.closing(); return zktest.Fault{} },
+	"parent removed": func(b *batchRun) zktest.Fault {
+		b.operator(wire.OpDelete, &wire.PathVersionRequest{Path: b.request.Parent, Version: -1})
+		return zktest.Fault{}
+	},
+	"at the server: cut before": func(*batchRun) zktest.Fault { return zktest.CutBefore() },
+	"at the server: cut after":  func(*batchRun) zktest.Fault { return zktest.CutAfter() },
+	"at the server: no reply":   func(*batchRun) zktest.Fault { return zktest.DropReply() },
+	"at the server: refused":    func(*batchRun) zktest.Fault { return zktest.Fail(int32(wire.CodeNoAuth)) },
+	"at the server: throttled":  func(*batchRun) zktest.Fault { return zktest.Fail(int32(wire.CodeThrottledOp)) },
+}
+
+// batchRun is one life of a request.
+type batchRun struct {
+	t       testing.TB
+	srv     *zktest.Server
+	link    *Transport
+	conn    *Conn
+	admin   *record
+	request *Joint
+	plan    map[string]string // moment to happening
+	seen    []string          // moments
+	asked   bool
+
+	gaveUp, unsent bool
+	closed         chan struct{}
+	barrier        chan int // how often it was applied then
+}
+
+const below = "/model/r" // the request's parent
+
+// at is a moment of the request's life.
+func (b *batchRun) at(moment string) (f zktest.Fault) {
+	for i, base := 2, moment; ; i++ { // the first, the second, ...
+		twice := false
+		for _, m := range b.seen {
+			twice = twice || m == moment
+		}
+		if !twice {
+			break
+		}
+		moment = fmt.Sprint(base, " ", i)
+	}
+	b.seen = append(b.seen, moment)
+	if what := b.plan[moment]; what != "" {
+		f = happenings[what](b)
+	}
+	return f
+}
+
+// giveUp is what a caller does whose context ends. Then somebody else looks what is there.
+func (b *batchRun) giveUp() {
+	if b.gaveUp {
+		return
+	}
+	b.gaveUp = true
+	b.unsent = b.conn.Cancel(b.request.Write)
+	if b.request.List != nil {
+		b.conn.Cancel(b.request.List)
+	}
+	check := wire.MultiOp{Op: wire.OpCheck, Request: &wire.PathVersionRequest{Path: "/model", Version: -1}}
+	barrier := NewCall(wire.OpMulti, &wire.MultiRequest{Ops: []wire.MultiOp{check}})
+	barrier.OnReply = func(call *Call) {
+		if call.Err() == nil {
+			b.barrier <- b.applied(call.Zxid())
+		}
+	}
+	_ = b.conn.Send(barrier) // on another connection nothing of this one comes later
+}
+
+func (b *batchRun) closing() {
+	if b.closed == nil {
+		b.closed = make(chan struct{})
+		go func() {
+			defer close(b.closed)
+			_ = b.link.Close(time.Second)
+		}()
+	}
+}
+
+// ifAlive does something to the session, unless that is over.
+func (b *batchRun) ifAlive(do func(session int64) error) zktest.Fault {
+	for _, s := range b.srv.Sessions() {
+		if s.ID == b.conn.session {
+			assert.NoError(b.t, do(s.ID))
+		}
+	}
+	return zktest.Fault{}
+}
+
+// operator has another client do something.
+func (b *batchRun) operator(op wire.Op, req wire.Record) {
+	call := NewCall(op, req)
+	require.NoError(b.t, b.admin.current().Send(call))
+	<-call.Done()
+}
+
+// applied is how often the request was, up to a transaction.
+func (b *batchRun) applied(upto int64) (n int) {
+	for _, txn := range b.srv.Transactions() {
+		for _, change := range txn.Changes {
+			if txn.Zxid <= upto && txn.Session == b.conn.session && strings.HasPrefix(change.Path, below+"/n") {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// rule says at which moment a request has come to the server.
+func (b *batchRun) rule(r zktest.Request) zktest.Fault {
+	about := false
+	for _, p := range r.Paths {
+		about = about || p == below || strings.HasPrefix(p, below+"/")
+	}
+	switch {
+	case !about:
+		return zktest.Fault{}
+	case r.Op == "multiRead" && !b.asked:
+		b.asked = true
+		return b.at("asked")
+	case r.Op == "multiRead":
+		return b.at("listed together")
+	}
+	return b.at("at the server: " + r.Op)
+}
+
+// run lives a life and returns its moments.
+func (way life) run(t *testing.T, plan map[string]string) (moments []string) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond), zktest.TransactionLog(), zktest.SweepInterval(0))
+		b := &batchRun{t: t, srv: srv, plan: plan, asked: !way.unknown, barrier: make(chan int, 1)}
+		s := newScript(t) // for nothing but its defaults
+		dial := func(c *Config) { c.Dial, c.Servers = srv.DialContext, []string{srv.ConnectString()} }
+		adminLink, admin := open(t, s, dial)
+		defer func() { assert.NoError(t, adminLink.Close(time.Minute)) }()
+		admin.await(t, "up", 1)
+		b.admin = admin
+		if way.most == 0 {
+			way.most = 1 << 20
+		}
+		link, r := open(t, s, dial, func(c *Config) { c.MaxReply = way.most })
+		defer b.closing()
+		r.await(t, "up", 1)
+		b.link, b.conn = link, r.current()
+		all := b.joints(way)
+		srv.On(zktest.Match{Session: b.conn.session}, zktest.Choose(b.rule))
+		b.send(all)
+
+		// All of it ends, and truly.
+		limit := time.After(2 * time.Minute)
+		for i, j := range all {
+			for _, call := range j.calls() {
+				select {
+				case <-call.Done():
+				case <-limit:
+					require.FailNow(t, "never ends", "request %d, plan %v, moments %v", i, plan, b.seen)
+				}
+			}
+		}
+		time.Sleep(time.Minute)
+		b.judge(plan)
+		moments = b.seen
+	})
+	return moments
+}
+
+// joints are the request and its neighbors.
+func (b *batchRun) joints(way life) (all []*Joint) {
+	container := func(path string) *wire.CreateRequest {
+		return &wire.CreateRequest{Path: path, ACL: []wire.ACL{{Perms: 31, Scheme: "world", ID: "anyone"}}}
+	}
+	b.operator(wire.OpCreate, container("/model"))
+	for i := range 4 {
+		parent := fmt.Sprint("/model/", i)
+		if i == 2 {
+			parent = below
+		}
+		name, flags := parent+"/n", wire.Flags(0)
+		if i != way.refused || way.refused == 0 {
+			flags = wire.FlagSequence
+		}
+		if i != 2 || !way.missing {
+			b.operator(wire.OpCreate, container(parent))
+			for k := range 8 * (way.most % 3) { // names that make a list long
+				b.operator(wire.OpCreate, container(fmt.Sprint(parent, "/other", k)))
+			}
+		}
+		var j *Joint
+		if way.deletes {
+			j = deletionIn(parent)
+			if flags != 0 {
+				b.operator(wire.OpCreate, container(name))
+			}
+		} else {
+			j = creationIn(parent, 0)
+			req := container(name)
+			req.Flags = flags
+			j.Write = NewCall(wire.OpCreate2, req)
+			j.Make = wire.MultiOp{Op: wire.OpCreate, Request: container(parent)}
+			if flags == 0 {
+				b.operator(wire.OpCreate, container(name)) // so it is refused
+			}
+		}
+		if i == 2 {
+			b.request = j
+			j.undone = way.undone
+		}
+		j.Write.OnReply = func(*Call) { b.at(fmt.Sprint("reply ", i)) }
+		if !way.unknown {
+			b.conn.knowParents(j)
+		}
+		all = append(all, j)
+	}
+	return all
+}
+
+// send has the requests leave together: two others are on their way before.
+func (b *batchRun) send(all []*Joint) {
+	b.srv.Stall(b.conn.session, zktest.FromClient)
+	for range nearFlights {
+		require.NoError(b.t, b.conn.Join(deletionIn("/no")))
+		synctest.Wait()
+	}
+	for _, j := range all {
+		require.NoError(b.t, b.conn.Join(j))
+	}
+	b.at("queued")
+	b.srv.Unstall(b.conn.session)
+}
+
+// judge compares what the request was told with what was done.
+func (b *batchRun) judge(plan map[string]string) {
+	applied, call := b.applied(math.MaxInt64), b.request.Write
+	var lost *LostError
+	told := fmt.Sprintf("plan %v, moments %v, cancelled %v, error %v, code %v", plan, b.seen, b.unsent, call.Err(), call.Code())
+	switch {
+	case b.unsent, errors.As(call.Err(), &lost) && !lost.Sent, call.Err() == nil && call.Code() != wire.CodeOK:
+		assert.Zero(b.t, applied, told)
+	case call.Err() == nil:
+		assert.Equal(b.t, 1, applied, told)
+	default:
+		assert.LessOrEqual(b.t, applied, 1, told)
+	}
+	select {
+	case then := <-b.barrier:
+		assert.Equal(b.t, then, applied, "sent after it was given up: %s", told)
+	default:
+	}
+	b.conn.mu.Lock()
+	defer b.conn.mu.Unlock()
+	assert.Zero(b.t, b.conn.batch.flights, told)
+	assert.Empty(b.t, b.conn.batch.waiting, told)
+}
+
+// fits is whether something can happen at a moment.
+func fits(moment, happening string) bool {
+	atServer := !strings.HasPrefix(moment, "reply") && moment != "queued"
+	return atServer || !strings.HasPrefix(happening, "at the server")
+}
+
+func TestBatchModel(t *testing.T) {
+	runs := 0
+	for name, way := range lives {
+		t.Run(name, func(t *testing.T) {
+			none := way.run(t, nil)
+			require.False(t, t.Failed())
+			require.NotEmpty(t, none)
+			t.Log(none)
+			for i, moment := range none {
+				for _, what := range slices.Sorted(maps.Keys(happenings)) {
+					if !fits(moment, what) {
+						continue
+					}
+					seen := way.run(t, map[string]string{moment: what})
+					runs++
+					require.False(t, t.Failed())
+					for _, later := range seen[min(i+1, len(seen)):] {
+						for _, then := range slices.Sorted(maps.Keys(happenings)) {
+							if runs++; !fits(later, then) || !*everyPair && runs%29 != 0 {
+								continue
+							}
+							way.run(t, map[string]string{moment: what, later: then})
+							require.False(t, t.Failed())
+						}
+					}
+				}
+			}
+		})
+	}
+	t.Logf("%d runs", runs)
+}
