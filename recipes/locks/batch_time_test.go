@@ -442,3 +442,44 @@ func TestReplyToABatchIsLost(t *testing.T) {
 		assert.Empty(t, srv.Ephemerals(0))
 	})
 }
+
+// Contexts end at the instant at which a batch is refused, with another goroutine behind
+// each of them in the local queue.
+func TestContextsEndWithARefusal(t *testing.T) {
+	const n, rounds = 40, 100
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond), zktest.SweepInterval(0))
+		c, op := kit.Connect(t, srv), kit.Connect(t, srv)
+		ensureLocks(t, op, n)
+		take := func(ctx context.Context, path string) error {
+			h, err := locks.NewInterProcessMutex(c, path).Acquire(ctx)
+			if err != nil {
+				return err
+			}
+			return h.Release()
+		}
+		for r := range rounds {
+			gone := fmt.Sprint("/no/", r) // the client knows the path, and does not know that it is gone
+			require.NoError(t, take(t.Context(), gone))
+			require.NoError(t, op.Delete(t.Context(), gone, framework.AnyVersion))
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Millisecond)
+			var wg sync.WaitGroup
+			for i := range n {
+				wg.Go(func() { _ = take(ctx, nth(i)) })
+				wg.Go(func() {
+					time.Sleep(time.Millisecond)
+					next, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+					defer cancel()
+					assert.NoError(t, take(next, nth(i)), "round %d", r)
+				})
+			}
+			wg.Go(func() { assert.NoError(t, take(t.Context(), gone)) })
+			wg.Wait()
+			cancel()
+			require.False(t, t.Failed())
+		}
+		time.Sleep(time.Second)
+		assert.Empty(t, srv.Ephemerals(0))
+		assert.Positive(t, c.Stats().BatchesUndone)
+	})
+}

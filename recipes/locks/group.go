@@ -162,7 +162,7 @@ func (r *releaseResult) deleteNodes(pending []*pendingRelease) {
 		removals := cleanup.RemoveAll(from.Session, from.id, paths[from])
 		for i, o := range owns {
 			o.whenRemoved(removals[i])
-			o.node.Sweep()
+			o.node.SweepBeside()
 			o.local.ownershipOver(o)
 		}
 		for i, o := range owns {

@@ -23,20 +23,29 @@ type sweeps struct {
 	session *session.Session
 
 	mu     sync.Mutex         // guards the field below
-	wanted map[swept][]string // protections that a job is to look for; an entry says that it runs
+	wanted map[swept][]sought // what a job is to look for; an entry says that it runs
 }
 
+// sought are the nodes with a protection, save one.
+type sought struct{ protection, except string }
+
 var sweepsSlot = session.Slot[sweeps]{New: func(s *session.Session) *sweeps {
-	return &sweeps{session: s, wanted: make(map[swept][]string)}
+	return &sweeps{session: s, wanted: make(map[swept][]sought)}
 }}
 
 // Sweep deletes in the background the nodes under parent that have a protection. It is
 // for ephemeral nodes of the given session. Sweeps of one parent share their lists.
 func Sweep(s *session.Session, id int64, parent, protection string) {
+	SweepBeside(s, id, parent, protection, "")
+}
+
+// SweepBeside is Sweep that leaves out a node, which is being removed by itself. That
+// removal would be told that its node is gone already.
+func SweepBeside(s *session.Session, id int64, parent, protection, except string) {
 	all, where := sweepsSlot.Of(s), swept{id, parent}
 	all.mu.Lock()
 	wanted, running := all.wanted[where]
-	all.wanted[where] = append(wanted, protection)
+	all.wanted[where] = append(wanted, sought{protection, except})
 	all.mu.Unlock()
 	if !running && !s.Go(func(ctx context.Context) { all.sweep(ctx, where) }) {
 		all.drop(where)
@@ -45,7 +54,7 @@ func Sweep(s *session.Session, id int64, parent, protection string) {
 
 // sweep looks for protections for as long as there are any.
 func (all *sweeps) sweep(ctx context.Context, where swept) {
-	wanted := make(map[string]bool)
+	wanted := make(map[string]string) // protections, and the names left out
 	reported := false
 	for pause := session.FirstPause; ; {
 		if !all.take(where, wanted) {
@@ -74,17 +83,17 @@ func (all *sweeps) sweep(ctx context.Context, where swept) {
 
 // take adds the protections that have come since to those wanted, and ends
 // the job if there are none.
-func (all *sweeps) take(where swept, wanted map[string]bool) bool {
+func (all *sweeps) take(where swept, wanted map[string]string) bool {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	for _, protection := range all.wanted[where] {
-		wanted[protection] = true
+	for _, s := range all.wanted[where] {
+		wanted[s.protection] = s.except
 	}
 	if len(wanted) == 0 {
 		delete(all.wanted, where)
 		return false
 	}
-	all.wanted[where] = []string{} // which says that the job runs
+	all.wanted[where] = []sought{} // which says that the job runs
 	return true
 }
 
@@ -95,13 +104,14 @@ func (all *sweeps) drop(where swept) {
 }
 
 // once lists the parent and removes what has one of the protections.
-func (all *sweeps) once(ctx context.Context, where swept, wanted map[string]bool) error {
+func (all *sweeps) once(ctx context.Context, where swept, wanted map[string]string) error {
 	c, err := all.session.AwaitConnOf(ctx, where.session)
 	if err != nil {
 		return err
 	}
 	names, err := session.FindOwn(ctx, all.session, c, where.parent, func(name []byte) bool {
-		return wanted[string(nodename.Protection(name))]
+		except, ok := wanted[string(nodename.Protection(name))]
+		return ok && except != string(name)
 	})
 	if len(names) > 0 {
 		for i, name := range names {

@@ -33,6 +33,21 @@ func TestSweepDeletesWhatHasTheProtection(t *testing.T) {
 	})
 }
 
+// A node that is being removed by itself is left to that removal.
+func TestSweepBesideARemoval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		s, _ := open(t, srv)
+		ours := session.NewProtection(s)
+		for _, name := range []string{"a", "b", "c"} {
+			require.NoError(t, create(t.Context(), s, "/"+ours+name))
+		}
+		SweepBeside(s, s.ID(), "/", ours, ours+"b")
+		synctest.Wait()
+		assert.Equal(t, []string{"/" + ours + "b"}, srv.Ephemerals(0))
+	})
+}
+
 // The request whose reply was lost is applied late: after the session has come back,
 // and before its next write. So a list without a write before would not show the node.
 func TestSweepComesBehindAWrite(t *testing.T) {

@@ -77,8 +77,16 @@ func (n *Node) Deleted() { n.tracked.Deleted() }
 // Remove deletes the node, in the background if need be.
 func (n *Node) Remove() *cleanup.Removal {
 	r := cleanup.Remove(n.Session(), n.id, n.path)
-	n.Sweep()
+	n.SweepBeside()
 	return r
+}
+
+// SweepBeside is Sweep while this node is being removed.
+func (n *Node) SweepBeside() {
+	if n.mayStillAppear {
+		n.mayStillAppear = false
+		cleanup.SweepBeside(n.Session(), n.id, n.queue.Path, n.prefix(), n.path[strings.LastIndexByte(n.path, '/')+1:])
+	}
 }
 
 // Sweep looks for a second node, made by a creation that was applied late.
