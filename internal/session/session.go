@@ -261,13 +261,11 @@ func (s *Session) Close() error {
 	s.closeErr = s.transport.Close(s.cfg.CloseTimeout)
 
 	s.mu.Lock()
-	s.id = 0
 	var gone []func()
-	if !errors.Is(s.closeErr, transport.ErrNotTold) {
-		for _, fns := range s.whenGone {
-			gone = append(gone, fns...)
-		}
+	if !errors.Is(s.closeErr, transport.ErrNotTold) { // which says nothing of sessions that were replaced before
+		gone = append(s.whenGone[s.id], s.whenGone[s.givenUp]...)
 	}
+	s.id = 0
 	if s.state != listeners.Latent {
 		s.state = listeners.Lost // not published: the end of the events says it
 	}

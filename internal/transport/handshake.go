@@ -22,6 +22,7 @@ type handshake struct {
 	asked    bool      // the connect request has passed
 	done     bool      // requests may follow
 	session  int64     // the session that was asked for, 0 for a new one
+	replaced bool      // a new session was granted instead
 }
 
 // The sizes of a connect response with a password of up to 220 bytes.
@@ -82,10 +83,12 @@ func (c *Conn) shakeHands() ([]byte, error) {
 		return nil, fmt.Errorf("%w: connect response: %w", ErrProtocol, d.Err())
 	}
 	switch {
+	case r.SessionID == refusedSession:
+		return nil, errNotActive
 	case r.SessionID == 0 || r.Timeout <= 0:
 		return c.expired(), nil
 	case c.shake.session != 0 && c.shake.session != r.SessionID:
-		return nil, fmt.Errorf("%w: asked for session %#x, got %#x", ErrProtocol, uint64(c.shake.session), uint64(r.SessionID))
+		return c.replaced(), nil
 	case c.transport.isAbandoned(r.SessionID):
 		if err := c.closeSession(); err != nil {
 			return nil, fmt.Errorf("closing abandoned session: %w", err)
@@ -149,12 +152,28 @@ func stranger(said []byte) string {
 // new session. go-zookeeper does not close the socket then, so it is done here.
 func (c *Conn) expired() []byte {
 	c.shake.done = true
-	c.transport.sessionGone(c.shake.session)
+	c.transport.sessionGone(c.shake.session, c.shake.replaced)
 	c.fail(errExpired)
 	return wire.AppendFrame(nil, &wire.ConnectResponse{Password: make([]byte, 16)})
 }
 
 var errExpired = errors.New("session expired")
+
+// refusedSession is the session in the answer of a ClickHouse Keeper without a leader.
+const refusedSession = -1
+
+var errNotActive = errors.New("handshake: the server is not active: it has no leader")
+
+// replaced is expired for a server that has answered a renewal with a new session, as
+// ClickHouse Keeper does. It cannot take up the one that was asked for, whose nodes it may
+// keep for a session timeout. The new session is closed here, as nobody has asked for it.
+//
+// Source: ClickHouse KeeperTCPHandler.runImpl.
+func (c *Conn) replaced() []byte {
+	_ = c.closeSession() // else it ends by itself
+	c.shake.replaced = true
+	return c.expired()
+}
 
 // authenticate presents the credentials and waits for the answers, so that no
 // request is sent without them.

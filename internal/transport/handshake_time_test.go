@@ -87,17 +87,77 @@ func TestHostileHandshakes(t *testing.T) {
 	}
 }
 
-func TestChangedSessionIsRefused(t *testing.T) {
+// ClickHouse Keeper answers a renewal so. The client asked for the former session for
+// ever, and left a new one behind each time.
+func TestRenewalAnsweredWithAnotherSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked, closed := make(chan int64, 10), make(chan wire.Op, 1)
+		s := newScript(t,
+			func(p *peer) { asked <- p.welcome(session1, 9*time.Second).SessionID },
+			func(p *peer) {
+				asked <- p.welcome(session1+1, 9*time.Second).SessionID
+				h, _ := p.next()
+				closed <- h.Op
+				p.send(&wire.ReplyHeader{Xid: h.Xid})
+			},
+			func(p *peer) { asked <- p.welcome(session1+2, 9*time.Second).SessionID; p.answer(1) })
+		l, r := open(t, s)
+		r.await(t, "up", 2)
+		assert.Equal(t, []string{"up", "down", "replaced", "up"}, r.trace())
+		assert.Equal(t, wire.OpCloseSession, <-closed, "nothing is left behind")
+		assert.Equal(t, []int64{0, session1, 0}, []int64{<-asked, <-asked, <-asked})
+		assert.Equal(t, int64(session1+2), r.current().SessionID())
+		shut(t, l, s)
+	})
+}
+
+// A server may not answer the end of the session that nobody has asked for.
+func TestReplacedSessionThatCannotBeClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScript(t,
 			func(p *peer) { p.welcome(session1, 9*time.Second) },
-			func(p *peer) { p.welcome(session1+1, 9*time.Second) },
-			func(p *peer) { p.welcome(session1, 9*time.Second); p.answer(1) })
+			func(p *peer) { p.welcome(session1+1, 9*time.Second); p.next() },
+			func(p *peer) { p.welcome(session1+2, 9*time.Second); p.answer(1) })
 		l, r := open(t, s)
 		r.await(t, "up", 2)
-		assert.Equal(t, []string{"up", "down", "failed", "up"}, r.trace())
-		assert.ErrorIs(t, r.failures()[1], ErrProtocol)
-		assert.Equal(t, int64(session1), r.current().SessionID())
+		assert.Equal(t, []string{"up", "down", "replaced", "up"}, r.trace())
+		shut(t, l, s)
+	})
+}
+
+// The session may go on without us, so Close must not say that it has ended.
+func TestSessionIsReplacedDuringClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cut := make(chan struct{})
+		s := newScript(t,
+			func(p *peer) { p.welcome(session1, 9*time.Second); <-cut },
+			func(p *peer) { p.welcome(session1+1, 9*time.Second); p.answer(1) })
+		l, r := open(t, s)
+		r.await(t, "up", 1)
+		began := time.Now()
+		time.AfterFunc(time.Second, func() { close(cut) })
+		err := l.Close(time.Minute)
+		require.ErrorIs(t, err, ErrNotTold)
+		assert.ErrorContains(t, err, "the servers do not take the session up again")
+		assert.Less(t, time.Since(began), 5*time.Second)
+		assert.Equal(t, []string{"up", "down", "replaced"}, r.trace())
+		s.stop()
+	})
+}
+
+// A ClickHouse Keeper without a leader answers so.
+func TestServerThatIsNotActive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript(t,
+			func(p *peer) {
+				p.asked()
+				p.send(&wire.ConnectResponse{ProtocolVersion: 42, Timeout: 9000, SessionID: -1, Password: make([]byte, 16)})
+			},
+			func(p *peer) { p.welcome(session1, 9*time.Second); p.answer(1) })
+		l, r := open(t, s)
+		r.await(t, "up", 1)
+		assert.Equal(t, []string{"failed", "up"}, r.trace())
+		assert.ErrorIs(t, r.failures()[0], errNotActive)
 		shut(t, l, s)
 	})
 }

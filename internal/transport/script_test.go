@@ -213,9 +213,13 @@ func (r *record) Failed(server string, err error) {
 	r.add("failed")
 }
 
-func (r *record) Expired(int64) {
+func (r *record) Expired(_ int64, replaced bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if replaced {
+		r.add("replaced")
+		return
+	}
 	r.add("expired")
 }
 

@@ -85,8 +85,9 @@ type Handler interface {
 	// Failed says that a server could not be reached or did not let us in. It is
 	// named as Conn.Addr does.
 	Failed(server string, err error)
-	// Expired says that the servers have ended the session.
-	Expired(session int64)
+	// Expired says that the servers have ended the session. If they have replaced it by
+	// another one, they may keep its nodes for a session timeout.
+	Expired(session int64, replaced bool)
 }
 
 // Transport is the client's one connection after another.
@@ -115,6 +116,7 @@ type Transport struct {
 	session   int64 // 0 without one
 	abandoned int64 // a session that must not be continued
 	closing   bool  // no session is to be continued, and none begun
+	left      bool  // the servers have replaced the session that was to be closed, and may keep its nodes
 	changed   chan struct{}
 }
 
@@ -383,12 +385,13 @@ func (l *Transport) sessionClosed(id int64) {
 	}
 }
 
-func (l *Transport) sessionGone(id int64) {
+func (l *Transport) sessionGone(id int64, replaced bool) {
 	l.mu.Lock()
 	l.session, l.abandoned = 0, 0
+	l.left = l.left || l.closing && replaced
 	l.tellLocked()
 	l.mu.Unlock()
-	l.handler.Expired(id)
+	l.handler.Expired(id, replaced)
 }
 
 // isAbandoned is whether a session is to be closed when a server grants it.
@@ -482,8 +485,11 @@ func (l *Transport) endSession(limit time.Duration) error {
 	late := time.NewTimer(limit)
 	defer late.Stop()
 	for {
-		c, session, changed := l.present()
-		if session == 0 {
+		c, session, left, changed := l.present()
+		switch {
+		case left:
+			return fmt.Errorf("the servers do not take the session up again: %w", ErrNotTold)
+		case session == 0:
 			return nil
 		}
 		var answered <-chan struct{}
@@ -506,14 +512,15 @@ func (l *Transport) endSession(limit time.Duration) error {
 	}
 }
 
-// present returns the connection that is up, or nil, and the session.
-func (l *Transport) present() (c *Conn, session int64, changed <-chan struct{}) {
+// present returns the connection that is up, or nil, the session, and whether another one
+// was left on the servers.
+func (l *Transport) present() (c *Conn, session int64, left bool, changed <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.up {
 		c = l.conn
 	}
-	return c, l.session, l.changed
+	return c, l.session, l.left, l.changed
 }
 
 // Servers are those that are connected to, in no order.

@@ -53,6 +53,7 @@ var cases = []struct {
 	{"call/not-connected", callNotConnected},
 	{"client/states", clientStates},
 	{"client/expired", clientExpired},
+	{"client/session-replaced", clientSessionReplaced},
 	{"client/silence", clientSilence},
 	{"client/chroot", clientChroot},
 	{"client/missing-chroot", clientMissingChroot},

@@ -15,6 +15,7 @@ import (
 	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/internal/wire"
 	"github.com/paddock-zk/paddock/listeners"
+	"github.com/paddock-zk/paddock/recipes/locks"
 	"github.com/paddock-zk/paddock/retry"
 )
 
@@ -107,6 +108,33 @@ func clientExpired(e *env) {
 	there, _, err := c.Exists(e.soon(), "/e")
 	require.NoError(e, err)
 	assert.False(e, there)
+}
+
+// ClickHouse Keeper answers the renewal of a session with a new one.
+func clientSessionReplaced(e *env) {
+	c := e.client()
+	sub := c.States().Subscribe()
+	defer sub.Stop()
+	require.Equal(e, listeners.Connected, <-sub.C)
+	hold, err := locks.NewInterProcessMutex(c.Client, "/l").Acquire(e.soon())
+	require.NoError(e, err)
+	c.net.HideSessions()
+	cut := time.Now()
+	c.net.CutAll()
+	require.Equal(e, listeners.Suspended, <-sub.C)
+	require.Equal(e, listeners.Lost, <-sub.C)
+	require.Equal(e, listeners.Reconnected, <-sub.C)
+	require.ErrorIs(e, hold.Err(), framework.ErrSessionExpired)
+	assert.Less(e, time.Since(cut), c.SessionTimeout(), "no wait for the end of the session lease")
+	select {
+	case <-hold.Gone():
+		require.Fail(e, "the servers have the node")
+	default:
+	}
+	again, err := locks.NewInterProcessMutex(c.Client, "/l").Acquire(e.soon())
+	require.NoError(e, err, "once the servers have ended the former session")
+	require.NoError(e, again.Release())
+	e.done(hold.Gone(), "the node is gone")
 }
 
 func clientSilence(e *env) {

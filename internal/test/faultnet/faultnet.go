@@ -38,6 +38,7 @@ type Net struct {
 	refusing bool
 	thawed   chan struct{} // closed while not frozen
 	closed   bool
+	unasked  bool          // no session is asked for again
 	way      time.Duration // each way
 	write    time.Duration // what a request that writes takes besides
 }
@@ -241,7 +242,9 @@ func (f *flow) request(frame []byte) bool {
 	first := f.first
 	f.first = false
 	f.mu.Unlock()
-	if !first {
+	if first {
+		f.net.hideSession(frame)
+	} else {
 		var h wire.RequestHeader
 		h.Decode(wire.NewDecoder(frame[4:]))
 		switch f.net.judge(h.Op, frame[12:]) {
@@ -255,6 +258,25 @@ func (f *flow) request(frame []byte) bool {
 	}
 	_, err := f.server.Write(frame)
 	return err == nil
+}
+
+// HideSessions makes the servers look like ClickHouse Keeper: they answer each renewal of
+// a session with a new one.
+func (n *Net) HideSessions() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.unasked = true
+}
+
+// hideSession makes a connect request one for a new session.
+func (n *Net) hideSession(request []byte) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.unasked {
+		const session, password = 4 + 16, 4 + 28 // behind the length, version, zxid and timeout
+		clear(request[session : session+8])
+		clear(request[password:min(password+16, len(request))])
+	}
 }
 
 func (f *flow) connected(body []byte) {
