@@ -124,10 +124,11 @@ const (
 // kernel and this process need some time.
 func marginOf(timeout time.Duration) time.Duration { return max(leastMargin, timeout/50) }
 
-// graceWithin is the time between SIGTERM and SIGKILL. It has to fit into the session
-// timeout, of which two thirds are for renewing the lease.
+// graceWithin is the time between SIGTERM and SIGKILL. It has to fit into what is left of
+// the lease when a renewal comes. That is no less than a quarter of the session timeout
+// with round trips of a twentieth, of which a third is kept for those that come late.
 func (inv *invocation) graceWithin(timeout time.Duration) (time.Duration, error) {
-	most := timeout/3 - marginOf(timeout)
+	most := timeout/6 - marginOf(timeout)
 	switch {
 	case inv.grace == unset:
 		return min(defaultGrace, most), nil

@@ -252,7 +252,7 @@ func TestCommandCutOff(t *testing.T) {
 		require.Less(t, void, 5, "holds end before anything is broken: too busy a machine")
 		margins = cutCommandsOff(t, e, program, jobs)
 	}
-	t.Logf("follower cut off, session timeout %v, grace %v, %d commands: %s", sessionTimeout, sessionTimeout/8, len(margins), spread(margins))
+	t.Logf("follower cut off, session timeout %v, %d commands: %s", sessionTimeout, len(margins), spread(margins))
 	assert.Len(t, margins, jobs)
 	assert.Positive(t, slices.Min(margins), "a command goes on beside the next one")
 }
