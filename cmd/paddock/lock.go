@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"time"
@@ -49,7 +50,9 @@ func lock(ctx context.Context, inv *invocation) error {
 	if err := inv.lockEvent("acquired", paths, hold, nil); err != nil {
 		return errors.Join(err, hold.Release())
 	}
-	command.env = append(os.Environ(), environment(paths, hold)...)
+	// The variables are there already below another paddock lock. Of two values of one
+	// variable, some programs read the first.
+	command.env = (&exec.Cmd{Env: append(os.Environ(), environment(paths, hold, inv.semaphore > 0)...)}).Environ()
 	err = command.run(client, hold, func(lost error) { _ = inv.lockEvent("lost", paths, hold, lost) })
 	if released := hold.Release(); released != nil && !errors.Is(released, locks.ErrReleasePending) && err == nil {
 		return fmt.Errorf("the command has ended, and the lock was lost before: %w", released)
@@ -96,12 +99,16 @@ func (inv *invocation) acquire(ctx context.Context, lock locks.Lock) (*locks.Hol
 	return lock.Acquire(ctx)
 }
 
-// environment is what the command is told of the lock.
-func environment(paths []string, hold *locks.Hold) []string {
+// environment is what the command is told of the lock. The leases of a semaphore stand in
+// a folder below its path.
+func environment(paths []string, hold *locks.Hold, semaphores bool) []string {
 	token := hold.FencingToken()
 	tokens := make(map[string]int64)
 	for _, m := range hold.Members() {
 		parent, _ := framework.PathAndNode(m.Path())
+		if semaphores {
+			parent, _ = framework.PathAndNode(parent)
+		}
 		tokens[parent] = m.FencingToken()
 	}
 	var lines []string

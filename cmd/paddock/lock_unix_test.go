@@ -138,6 +138,63 @@ func TestLockTellsTheCommandOfTheLock(t *testing.T) {
 	assert.Len(t, e.Nodes, 1)
 }
 
+// A command under two nested locks, or with a stale value in the environment, finds each
+// variable once, with the value of its own lock.
+func TestLockEnvironmentOnce(t *testing.T) {
+	s := newShell(t)
+	self, err := os.Executable()
+	require.NoError(t, err)
+	for name, args := range map[string][]string{
+		"a stale value": {"lock", "/stale", "--", "env"},
+		"nested":        {"lock", "/outer", "--", self, "lock", "/stale", "--", "env"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("PADDOCK_TOKEN", "7")
+			t.Setenv("PADDOCK_LOCKS", "7 /other")
+			code, out, errs := s.process(t, args...)
+			require.Equal(t, 0, code, errs)
+			var token, lines []string
+			for line := range strings.Lines(out) {
+				line = strings.TrimSuffix(line, "\n")
+				if value, is := strings.CutPrefix(line, "PADDOCK_TOKEN="); is {
+					token = append(token, value)
+				}
+				if value, is := strings.CutPrefix(line, "PADDOCK_LOCKS="); is {
+					lines = append(lines, value)
+				}
+			}
+			require.Len(t, token, 1)
+			assert.NotEqual(t, "7", token[0])
+			assert.Equal(t, []string{token[0] + " /stale"}, lines)
+		})
+	}
+}
+
+// Each line has the token of its own lock, of whatever kind the locks are.
+func TestLockTellsTheTokenOfEachLock(t *testing.T) {
+	s := newShell(t)
+	const show = `echo "$PADDOCK_LOCKS"`
+	for name, flags := range map[string][]string{"mutexes": nil, "write sides": {"--write"}, "semaphores": {"--semaphore", "1"}} {
+		t.Run(name, func(t *testing.T) {
+			code, out, errs := s.process(t, append(append([]string{"lock", "--json"}, flags...), "/b"+name, "/a"+name, "--", "sh", "-c", show)...)
+			require.Equal(t, 0, code, errs)
+			nodes := decode[lockEvent](t, errs).Nodes
+			require.Len(t, nodes, 2, "in the order of their paths")
+			tokens := make(map[string]int64)
+			for line := range strings.Lines(out) {
+				token, path, _ := strings.Cut(strings.TrimSpace(line), " ")
+				n, err := strconv.ParseInt(token, 10, 64)
+				require.NoError(t, err)
+				assert.Positive(t, n, path)
+				tokens[path] = n
+			}
+			assert.Len(t, tokens, 2)
+			assert.LessOrEqual(t, tokens["/a"+name], tokens["/b"+name], "they are taken at once, or in the order of their paths")
+			assert.Equal(t, flags != nil && flags[0] == "--semaphore", tokens["/a"+name] < tokens["/b"+name])
+		})
+	}
+}
+
 func TestLockThatSomebodyElseHas(t *testing.T) {
 	s := newShell(t)
 	kit.Hold(t, locks.NewInterProcessMutex(s.client(t), "/l"))
