@@ -57,12 +57,13 @@ test: ## everything that needs only Go, on the in-process server
 #: More tests
 
 # What these tests print is their result.
-SHOW := grep -E '^ *(sweep|nesting): |^(ok|FAIL|panic)|--- FAIL|Error:|Messages:'
+SHOW := grep -E '^ *(sweep|nesting|crowds): |^(ok|FAIL|panic)|--- FAIL|Error:|Messages:'
 
 test-full: ## what test runs a part of: every failure at every request of every call and at every moment, elections and mixtures of MultiLocks (PART of these)
 	@go test -count=1 -timeout 20m -run '^(TestEachRequest.*Fails.*|Test.*AtAnyMoment|TestUserCodeFailsAtAnyCall)$$' -v ./framework ./recipes/locks -sweeps | $(SHOW)
 	@go test -count=1 -timeout 20m -run '^TestEachRequestOfAnElectionFails$$' -v ./recipes/leader -sweeps $(PART) | $(SHOW)
 	@go test -count=1 -timeout 30m -run '^TestNesting$$' -v ./recipes/locks -nesting $(PART) | $(SHOW)
+	@go test -count=1 -timeout 30m -run '^(TestCrowdsOfMultiLocks|TestNobodyIsStuck)$$' -v ./recipes/locks -crowds | $(SHOW)
 
 test-noraw: ## the transport's tests and the cases on the in-process server, without raw system calls
 	@go test -tags paddock_noraw ./internal/transport/... ./internal/test/transcript

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/recipes/internal/acquire"
 	"github.com/paddock-zk/paddock/recipes/internal/znode"
 )
@@ -30,19 +29,22 @@ type InterProcessMultiLock struct {
 
 // NewInterProcessMultiLock makes one lock of several. It takes mutexes, sides of
 // read/write locks and semaphore mutexes of one client together: one transaction puts a
-// node into each queue. So no two MultiLocks can deadlock, in whatever order they name
-// their members.
+// node into each queue. So MultiLocks cannot deadlock among themselves, in whatever order
+// they name their members.
 //
 // Other owners may take the same locks one after another. While a MultiLock does not have
 // all members, it yields its place to an owner behind it that holds what it waits for. So
 // a waiting MultiLock blocks nobody for ever.
 //
-// Other members come after these, one by one: those of this package in the order of
-// their paths, then those of types of your own in the order given. If the MultiLock
-// cannot get one, it gives back those that it has, in reverse. A nested MultiLock
-// stands for its members. The same lock twice counts once, and both sides of a
-// read/write lock count as its write side. Members that the caller holds already are
-// re-entered. With a nil lock, or with no lock at all, every Acquire returns
+// Semaphores and locks of other clients need steps of their own. All steps are taken in the
+// order of the paths, with members of types of your own at the end, in the order given. With
+// several steps a MultiLock is an owner that takes locks one after another: then such owners
+// must all keep to the order of the paths. If the MultiLock cannot get a member, it gives
+// back those that it has, in reverse.
+//
+// A nested MultiLock stands for its members. The same lock twice counts once, and both
+// sides of a read/write lock count as its write side. Members that the caller holds already
+// are re-entered. With a nil lock, or with no lock at all, every Acquire returns
 // ErrInvalidLock.
 //
 // A type of your own may have a method Unwrap() Lock. The MultiLock then takes the lock
@@ -181,78 +183,101 @@ func (m *InterProcessMultiLock) takeAll(ctx context.Context, lim limit, holds []
 		}
 	}()
 	until := time.Now().Add(lim.wait)
-	joint, err := m.joint(ctx, holds)
+	joint, err := m.begin(ctx, holds)
 	if err != nil {
 		return err
 	}
-	if len(joint) > 1 {
-		if err := m.takeJointly(ctx, lim, joint, holds); err != nil {
+	run := m.run(0, joint, holds)
+	if len(run) < len(m.members) {
+		ctx = m.asOneOwner(ctx)
+	}
+	for from := 0; from < len(m.members); run = m.run(from, joint, holds) {
+		switch {
+		case len(run) > 1:
+			from = run[len(run)-1] + 1
+			err = m.takeJointly(ctx, lim.rest(until), run, holds)
+		case holds[from] == nil:
+			holds[from], err = takeAlone(ctx, lim.rest(until), m.members[from])
+			from++
+		default:
+			from++
+		}
+		if err != nil {
 			return err
 		}
-	}
-	if err := m.takeOthers(ctx, lim, until, holds); err != nil {
-		return err
 	}
 	whole = true
 	return nil
 }
 
-// takeOthers takes the members of which there is no hold yet, one after another.
-func (m *InterProcessMultiLock) takeOthers(ctx context.Context, lim limit, until time.Time, holds []*Hold) error {
-	for i, lock := range m.members {
+// run are the members to be taken next in one step: mutexes, sides and semaphore mutexes of
+// one client that follow each other, from one of them on.
+//
+// A MultiLock takes its steps in the order of the paths. So two of them that have to take
+// several steps do so in one order, and neither waits for what the other has taken before.
+func (m *InterProcessMultiLock) run(from int, joint []bool, holds []*Hold) (run []int) {
+	for i := from; i < len(m.members); i++ {
 		if holds[i] != nil {
 			continue
 		}
-		hold, err := lim.acquire(ctx, lock, until)
-		if err == nil && hold == nil {
-			err = fmt.Errorf("%w: a member's Acquire returned neither a hold nor an error", ErrInvalidLock)
+		if !joint[i] || len(run) > 0 && sessionOf(m.members[i].(jointMember)) != sessionOf(m.members[run[0]].(jointMember)) { //nolint:forcetypeassert // joint says so
+			break
 		}
-		if err != nil {
-			return err
-		}
-		holds[i] = hold
+		run = append(run, i)
 	}
-	return nil
+	return run
 }
 
-// acquire takes one lock within what is left of the wait. One that comes late is
-// still asked, without waiting for it.
-func (l limit) acquire(ctx context.Context, lock Lock, until time.Time) (*Hold, error) {
-	switch {
-	case !l.bounded:
+// takeAlone takes one member.
+func takeAlone(ctx context.Context, lim limit, lock Lock) (*Hold, error) {
+	hold, err := lim.acquire(ctx, lock)
+	if err == nil && hold == nil {
+		err = fmt.Errorf("%w: a member's Acquire returned neither a hold nor an error", ErrInvalidLock)
+	}
+	return hold, err
+}
+
+// rest is what is left of a limit that ends at that time. A step that comes late still asks,
+// without waiting.
+func (l limit) rest(until time.Time) limit {
+	if l.bounded && l.wait > 0 {
+		l.wait = max(0, time.Until(until))
+	}
+	return l
+}
+
+// acquire takes one lock within a limit.
+func (l limit) acquire(ctx context.Context, lock Lock) (*Hold, error) {
+	if !l.bounded {
 		return lock.Acquire(ctx)
-	case l.wait > 0:
-		return lock.TryAcquire(ctx, max(0, time.Until(until)))
 	}
 	return lock.TryAcquire(ctx, l.wait)
 }
 
-// joint are the members to be taken in one step: mutexes, sides and semaphore
-// mutexes of the client that the first of them is of. What the caller holds
-// already is re-entered, and what it waits for itself refused.
-func (m *InterProcessMultiLock) joint(ctx context.Context, holds []*Hold) (joint []int, err error) {
-	var of *session.Session
+// begin does what needs no server, and says which members can be taken in one step with
+// others. What the caller holds already is re-entered, and what it waits for itself refused.
+func (m *InterProcessMultiLock) begin(ctx context.Context, holds []*Hold) (joint []bool, err error) {
+	joint = make([]bool, len(m.members))
 	for i, lock := range m.members {
 		own, ours := lock.(ownLock)
 		if !ours {
 			continue
 		}
-		hold, takesPart, err := own.beginMember(ctx)
-		if err != nil {
+		if holds[i], joint[i], err = own.beginMember(ctx); err != nil {
 			return nil, opError("acquire", own.fullPath(), err)
-		}
-		if holds[i] = hold; !takesPart {
-			continue
-		}
-		key, _ := identityOf(lock)
-		if of == nil {
-			of = key.session
-		}
-		if hold == nil && key.session == of {
-			joint = append(joint, i)
 		}
 	}
 	return joint, nil
+}
+
+// asOneOwner gives all nodes of the MultiLock one tag, whatever step or client they are of.
+func (m *InterProcessMultiLock) asOneOwner(ctx context.Context) context.Context {
+	for _, lock := range m.members {
+		if own, ours := lock.(ownLock); ours && len(m.members) > 1 {
+			return withTag(ctx, tagOf(ctx, own.holders().Core.Session()))
+		}
+	}
+	return ctx
 }
 
 // takeJointly takes members in one step.
@@ -267,7 +292,8 @@ func (m *InterProcessMultiLock) takeJointly(ctx context.Context, lim limit, join
 		return err
 	}
 	s, label := sessionOf(lockSet[0]), pathsOf(lockSet)
-	a, got := m.jointAttempt(ctx, lockSet)
+	holding := holdChainOf(ctx) != nil || slices.ContainsFunc(holds, func(h *Hold) bool { return h != nil })
+	a, got := m.jointAttempt(ctx, lockSet, holding)
 	began := time.Now()
 	limited, cancel, err := lim.begin(ctx, s)
 	if err != nil {
@@ -281,14 +307,14 @@ func (m *InterProcessMultiLock) takeJointly(ctx context.Context, lim limit, join
 }
 
 // jointAttempt sets out to get the nodes of locks in one step.
-func (m *InterProcessMultiLock) jointAttempt(ctx context.Context, lockSet []jointMember) (*acquire.Multi, *nodesHost) {
+func (m *InterProcessMultiLock) jointAttempt(ctx context.Context, lockSet []jointMember, holding bool) (*acquire.Multi, *nodesHost) {
 	members := make([]acquire.Member, len(lockSet))
 	for i, lock := range lockSet {
 		members[i] = lock.member()
 	}
 	s := sessionOf(lockSet[0])
 	got := &nodesHost{own: func(i int, node acquire.Node) *ownership { return lockSet[i].own(node) }, trace: acquireTraceOf(ctx, s)}
-	return acquire.NewMulti(members, m.ordered, tagOf(ctx, s), got), got
+	return acquire.NewMulti(members, m.ordered, holding, tagOf(ctx, s), got), got
 }
 
 // holdJointly makes a hold of each node that was won.

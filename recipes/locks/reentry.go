@@ -40,13 +40,23 @@ func tagOf(ctx context.Context, s *session.Session) nodename.Tag {
 	return session.NewTag(s)
 }
 
-// inherited is the tag of the holds that a context comes from, zero if there are
-// none.
+type tagKey struct{}
+
+// withTag gives a tag to the steps of a MultiLock, whose nodes are of one owner.
+func withTag(ctx context.Context, tag nodename.Tag) context.Context {
+	return context.WithValue(ctx, tagKey{}, tag)
+}
+
+// inherited is the tag of the holds that a context comes from, or of the MultiLock that it
+// is a step of. It is zero if there are none.
 func inherited(ctx context.Context) (tag nodename.Tag) {
 	for chain := holdChainOf(ctx); chain != nil; chain = chain.outer {
 		if o := chain.hold.first(); o != nil {
 			tag = o.node.Tag()
 		}
+	}
+	if tag == (nodename.Tag{}) {
+		tag, _ = ctx.Value(tagKey{}).(nodename.Tag)
 	}
 	return tag
 }

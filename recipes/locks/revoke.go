@@ -59,7 +59,7 @@ func AttemptRevoke(ctx context.Context, c *framework.Client, path string) error 
 func unrevocable(path string, data []byte, stat *framework.Stat) string {
 	_, name := framework.PathAndNode(path)
 	kind, recipe := nodename.KindOf(name)
-	tag, _ := nodename.TagOf(name)
+	tag := nodename.TagOf(name)
 	const container, ttl = 1 << 63, 0xff // how the servers mark nodes that are not ephemeral, in place of a session
 	owner := uint64(stat.EphemeralOwner)
 	switch {

@@ -53,6 +53,33 @@ func Younger(tag, than string) bool {
 	return tag > than
 }
 
+// Way is how an owner takes its locks, as its nodes say.
+type Way byte
+
+const (
+	// Plain is the way of an owner that gives no place back for others: it has one lock, or
+	// takes several one after another. Nodes of other libraries count as such.
+	Plain Way = iota
+	// Joint is the way of a MultiLock that has put all its nodes into their queues in one
+	// transaction.
+	Joint
+	// Ordered is the way of a MultiLock that puts them there one by one, in the order of
+	// their paths.
+	Ordered
+)
+
+// Yields is whether such an owner gives its place to others rather than be in their way.
+func (w Way) Yields() bool { return w != Plain }
+
+// The marks in the first byte of a tagged UUID. Versions that knew only the first one had
+// a random bit in place of the second. A joint MultiLock of theirs may look like an
+// ordered one, or the other way round. That costs a yield too many: theirs yield to
+// anybody, so a circle that they are in never depends on how they look.
+const (
+	yieldsMark  = 0x80
+	orderedMark = 0x40
+)
+
 // Random returns the protection that those random bytes make: a prefix for the
 // name of one node.
 func Random(rnd [16]byte) string {
@@ -60,14 +87,16 @@ func Random(rnd [16]byte) string {
 	return protection(rnd)
 }
 
-// Owned is Random for a node of the owner with that tag. yields says that the owner
-// gives its place to others rather than be in their way.
-func Owned(rnd [10]byte, t Tag, yields bool) string {
+// Owned is Random for a node of the owner with that tag, which takes its locks in that way.
+func Owned(rnd [10]byte, t Tag, way Way) string {
 	var u [16]byte
 	copy(u[:], rnd[:])
 	u[6] = u[6]&0x0f | 0x80
-	if u[0] &= 0x7f; yields {
-		u[0] |= 0x80
+	switch u[0] &^= yieldsMark | orderedMark; way {
+	case Joint:
+		u[0] |= yieldsMark
+	case Ordered:
+		u[0] |= yieldsMark | orderedMark
 	}
 	copy(u[10:], t[:])
 	return protection(u)
@@ -84,13 +113,23 @@ func protection(u [16]byte) string {
 	return string(name)
 }
 
-// TagOf returns the tag in a name, as text, "" if there is none, and whether its
-// owner yields.
-func TagOf(name string) (tag string, yields bool) {
+// TagOf returns the tag in a name, as text, "" if there is none.
+func TagOf(name string) string {
 	if !isTagged(name) {
-		return "", false
+		return ""
 	}
-	return name[len(Mark)+24 : prefixLen-1], Yields(name)
+	return name[len(Mark)+24 : prefixLen-1]
+}
+
+// WayOf is how the owner of a node with that name takes its locks.
+func WayOf[N string | []byte](name N) Way {
+	switch {
+	case !Yields(name):
+		return Plain
+	case name[len(Mark)] >= 'c':
+		return Ordered
+	}
+	return Joint
 }
 
 // Yields is whether the owner of a node with that name yields.

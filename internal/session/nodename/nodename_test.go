@@ -11,20 +11,20 @@ func TestNames(t *testing.T) {
 	tag := Tag{1, 2, 3, 4, 5, 0xab}
 	for _, tc := range []struct {
 		name, protection, prefix, tag string
-		yields                        bool
+		way                           Way
 	}{
-		{"version 4", Random(full), "_c_ffffffff-ffff-4fff-bfff-ffffffffffff-", "", false},
-		{"zeros", Random([16]byte{}), "_c_00000000-0000-4000-8000-000000000000-", "", false},
-		{"owned", Owned([10]byte(full[:]), tag, false), "_c_7fffffff-ffff-8fff-bfff-0102030405ab-", "0102030405ab", false},
-		{"owned, yields", Owned([10]byte{}, tag, true), "_c_80000000-0000-8000-8000-0102030405ab-", "0102030405ab", true},
+		{"version 4", Random(full), "_c_ffffffff-ffff-4fff-bfff-ffffffffffff-", "", Plain},
+		{"zeros", Random([16]byte{}), "_c_00000000-0000-4000-8000-000000000000-", "", Plain},
+		{"owned", Owned([10]byte(full[:]), tag, Plain), "_c_3fffffff-ffff-8fff-bfff-0102030405ab-", "0102030405ab", Plain},
+		{"joint", Owned([10]byte{}, tag, Joint), "_c_80000000-0000-8000-8000-0102030405ab-", "0102030405ab", Joint},
+		{"ordered", Owned([10]byte{}, tag, Ordered), "_c_c0000000-0000-8000-8000-0102030405ab-", "0102030405ab", Ordered},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			assert.Equal(t, tc.prefix, tc.protection)
 			node := tc.protection + "lock-0000000007"
-			got, yields := TagOf(node)
-			assert.Equal(t, tc.tag, got)
-			assert.Equal(t, tc.yields, yields)
-			assert.Equal(t, tc.yields, Yields([]byte(node)))
+			assert.Equal(t, tc.tag, TagOf(node))
+			assert.Equal(t, tc.way, WayOf([]byte(node)))
+			assert.Equal(t, tc.way.Yields(), Yields([]byte(node)))
 			assert.Equal(t, tc.prefix, Protection(node))
 			rest, had := Unprotected(node)
 			assert.True(t, had)
@@ -38,9 +38,8 @@ func TestNamesOfOthers(t *testing.T) {
 		"", "lock-0000000007", "_c_", "_c_80000000-0000-8000-8000-0102030405ab-",
 		"_d_80000000-0000-8000-8000-0102030405ab-lock-", "_c_80000000-0000-8000-8000-0102030405abxlock-",
 	} {
-		tag, yields := TagOf(name)
-		assert.Empty(t, tag, name)
-		assert.False(t, yields, name)
+		assert.Empty(t, TagOf(name), name)
+		assert.Equal(t, Plain, WayOf(name), name)
 		assert.False(t, Yields(name), name)
 		assert.Empty(t, Protection([]byte(name)), name)
 		rest, had := Unprotected(name)
@@ -52,8 +51,7 @@ func TestNamesOfOthers(t *testing.T) {
 func TestTagsSayWhoBeganFirst(t *testing.T) {
 	const write, epoch = 1 << 8, 1 << 32 // what a tag tells apart
 	text := func(zxid int64, last byte) string {
-		tag, _ := TagOf(Owned([10]byte{}, NewTag(zxid, [3]byte{0, 0, last}), true) + "lock-0000000001")
-		return tag
+		return TagOf(Owned([10]byte{}, NewTag(zxid, [3]byte{0, 0, last}), Joint) + "lock-0000000001")
 	}
 	for name, c := range map[string]struct {
 		older, younger   int64

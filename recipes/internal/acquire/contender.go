@@ -32,9 +32,8 @@ const (
 // again. A list may still show a node of the former session, which the servers are about
 // to delete.
 type contender struct {
-	queue  *Queue
-	phase  phase
-	yields bool // its owner gives its place to others rather than be in their way
+	queue *Queue
+	phase phase
 	// mayStillAppear is whether an earlier creation had no reply and no list shows its node,
 	// yet a server may still apply it. No phase: a later node may be queued meanwhile.
 	mayStillAppear bool
@@ -43,6 +42,7 @@ type contender struct {
 	admitted       bool         // a list has shown that the queue belongs to its kind of lock
 	listsBehind    uint8        // how many in a row showed nobody ahead but a node of another kind
 	tag            nodename.Tag // whose it is
+	way            nodename.Way // how that owner takes its locks
 
 	prefix  string          // of the name of its node
 	path    string          // of its node, in full; of the former one while replacing
@@ -113,7 +113,7 @@ func (k *contender) forget(id int64) {
 	k.sweep(id)
 	k.drop()
 	k.gone()
-	k.prefix = session.Protection(k.queue.Core.Session(), k.tag, k.yields)
+	k.prefix = session.Protection(k.queue.Core.Session(), k.tag, k.way)
 }
 
 // gone notes that it has no node.

@@ -7,6 +7,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/session/nodename"
 	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
@@ -19,7 +20,7 @@ import (
 // path.
 func CreateBeside(ctx context.Context, q *Queue, held *Node) (Node, error) {
 	s := q.Core.Session()
-	k := &contender{queue: q, tag: held.tag, prefix: session.Protection(s, held.tag, false)}
+	k := &contender{queue: q, tag: held.tag, prefix: session.Protection(s, held.tag, nodename.Plain)}
 	path := session.Join(q.Path, k.prefix+string(q.Kind)+held.Digits())
 	node := Node{queue: q, id: held.id, path: path, tag: held.tag}
 	made := false

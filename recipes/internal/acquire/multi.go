@@ -59,12 +59,19 @@ type member struct {
 
 // NewMulti makes an attempt for locks of one client, which are in the order of their
 // paths. With ordered it takes them one after another.
-func NewMulti(locks []Member, ordered bool, tag nodename.Tag, host Host) *Multi {
+//
+// holding says that the owner has other locks, which it does not give back while it waits.
+// Then the nodes do not say that it yields, since others would wait for it to do so.
+func NewMulti(locks []Member, ordered, holding bool, tag nodename.Tag, host Host) *Multi {
 	a := &Multi{woken: make(chan struct{}, 1)}
 	a.ordered = ordered
+	way := a.likes()
+	if holding {
+		way = nodename.Plain
+	}
 	all := make([]contender, 0, 2*len(locks))
 	add := func(q *Queue) *member {
-		all = append(all, contender{queue: q, tag: tag, yields: true})
+		all = append(all, contender{queue: q, tag: tag, way: way})
 		m := &member{contender: &all[len(all)-1]}
 		a.members = append(a.members, m)
 		return m

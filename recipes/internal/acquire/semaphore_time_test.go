@@ -168,7 +168,7 @@ func TestAcquireNKeepsItsTagWhenItYields(t *testing.T) {
 		tags := make(map[string]bool)
 		look := func() {
 			for _, node := range srv.Ephemerals(c.SessionID()) {
-				tag, _ := nodename.TagOf(path.Base(node))
+				tag := nodename.TagOf(path.Base(node))
 				tags[tag] = true
 			}
 		}

@@ -45,19 +45,29 @@ func (a *Multi) sawHead(i int, m *member, now time.Time) {
 
 // view is what the latest lists have shown.
 func (a *Multi) view(now time.Time) *deadlock.View {
-	v := &deadlock.View{Now: now, Queues: make([]deadlock.Queue, len(a.members))}
+	v := &deadlock.View{Now: now, Ordered: a.ordered, Queues: make([]deadlock.Queue, len(a.members))}
 	for i, m := range a.members {
 		q := &v.Queues[i]
 		q.Listed, q.First, q.Lease = m.seen == a.rounds, m.isFirst(), m.turn != nil
 		q.Own = m.name()
-		q.OwnTag, _ = nodename.TagOf(q.Own)
+		q.OwnTag, q.Waits, q.Made = nodename.TagOf(q.Own), m.waits(), m.czxid
 		q.Holders = a.nodes(m, m.holders())
 		if m.inTheWay() {
 			q.Followers = a.nodes(m, m.followers())
+			q.Strangers = m.snapshot.OtherWays(m.place+1, a.likes())
 		}
 		q.Has = func(name string) bool { return m.snapshot.Find(name) >= 0 }
 	}
 	return v
+}
+
+// likes is the way of those with whom it cannot be stuck while its own places are in
+// order.
+func (a *Multi) likes() nodename.Way {
+	if a.ordered {
+		return nodename.Ordered
+	}
+	return nodename.Joint
 }
 
 // nodes are entries with what is known of their owners.
@@ -67,7 +77,7 @@ func (a *Multi) nodes(m *member, entries []znode.Entry) []deadlock.Node {
 		n := &all[i]
 		n.Name = e.Name
 		n.Session, n.Known = a.sessions[session.Join(m.queue.Path, e.Name)]
-		n.Tag, n.Yields = nodename.TagOf(e.Name)
+		n.Tag, n.Yields = nodename.TagOf(e.Name), e.Yields()
 	}
 	return all
 }
@@ -298,7 +308,7 @@ func (a *Multi) yield(ctx context.Context, c *transport.Conn, members []*member)
 	for _, k := range gone {
 		req.Ops = append(req.Ops, wire.MultiOp{Op: wire.OpDelete, Request: &wire.PathVersionRequest{Path: k.path, Version: -1}})
 		k.sweep(a.id)
-		k.prefix = session.Protection(a.session, k.tag, k.yields)
+		k.prefix = session.Protection(a.session, k.tag, k.way)
 	}
 	for _, k := range replaced {
 		req.Ops = append(req.Ops, wire.MultiOp{Op: wire.OpCreate, Request: k.creation(c)})

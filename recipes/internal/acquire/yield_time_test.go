@@ -94,7 +94,7 @@ func TestTheYoungerOfTwoMultiLocksYields(t *testing.T) {
 				}
 				tag := nodename.NewTag(now.Mzxid-tc.writes, [3]byte{0x80, 0x80, 0x80})
 				queue := func(path string) string {
-					created, err := other.Create(t.Context(), path+"/"+nodename.Owned([10]byte{}, tag, true)+"lock-", nil, framework.EphemeralSequential, framework.Parents())
+					created, err := other.Create(t.Context(), path+"/"+nodename.Owned([10]byte{}, tag, nodename.Joint)+"lock-", nil, framework.EphemeralSequential, framework.Parents())
 					require.NoError(t, err)
 					return created
 				}
@@ -169,4 +169,57 @@ func TestPatienceGrowsWithTheWait(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Whoever waits for a MultiLock is seen however many MultiLocks wait between.
+func TestMultiLockYieldsToOwnersBehindManyMultiLocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(kit.Near))
+		nests, c := kit.Connect(t, srv), kit.Connect(t, srv)
+		lock := func(path string) locks.Lock { return locks.NewInterProcessMutex(c, path) }
+		b, err := locks.NewInterProcessMutex(nests, "/b").Acquire(t.Context())
+		require.NoError(t, err)
+		all := []*kit.Acquisition{kit.Acquire(t, locks.NewInterProcessMultiLock(lock("/a"), lock("/b")))}
+		require.NoError(t, srv.WaitChildren(t.Context(), "/b", 2))
+		for i := range 20 {
+			all = append(all, kit.Acquire(t, locks.NewInterProcessMultiLock(lock("/a"), lock("/c"))))
+			require.NoError(t, srv.WaitChildren(t.Context(), "/a", i+2))
+		}
+		got := make(chan error, 1)
+		go func() {
+			a, err := locks.NewInterProcessMutex(nests, "/a").Acquire(b.Context())
+			if err == nil {
+				err = a.Release()
+			}
+			got <- err
+		}()
+		for _, a := range all[1:] {
+			require.NoError(t, a.Soon().Release())
+		}
+		require.NoError(t, <-got)
+		require.NoError(t, b.Release())
+		require.NoError(t, all[0].Soon().Release())
+	})
+}
+
+// A MultiLock that is taken under another hold does not say that it yields: it does not
+// yield that hold, and a MultiLock that is older would wait for it to do so.
+func TestMultiLockUnderAHoldIsYieldedTo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(kit.Near))
+		old, c := kit.Connect(t, srv), kit.Connect(t, srv) // the tags of old's owners are older
+		for range 1000 {
+			_, err := c.Set(t.Context(), "/", nil, -1)
+			require.NoError(t, err)
+		}
+		lock := func(c *framework.Client, path string) locks.Lock { return locks.NewInterProcessMutex(c, path) }
+		outer, err := lock(c, "/a").Acquire(t.Context())
+		require.NoError(t, err)
+		multi := kit.Acquire(t, locks.NewInterProcessMultiLock(lock(old, "/a"), lock(old, "/b")))
+		require.NoError(t, srv.WaitChildren(t.Context(), "/b", 1))
+		inner := kit.AcquireWith(outer.Context(), t, locks.NewInterProcessMultiLock(lock(c, "/b"), lock(c, "/c")))
+		require.NoError(t, inner.Soon().Release())
+		require.NoError(t, outer.Release())
+		require.NoError(t, multi.Soon().Release())
+	})
 }

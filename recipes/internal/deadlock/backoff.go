@@ -51,15 +51,12 @@ func (b *backoff) worth() {
 // owner which holds its lock for hours would make others wait as long.
 type stallTimeout struct {
 	waiting time.Time // since when, on this connection
-	yields  int       // to those
-	last    time.Time // of them
 }
 
 const (
 	leastStall = 20 * time.Millisecond
 	stallShare = 10 // of the wait that part
 	mostStall  = 10 * time.Second
-	hasty      = 12 // yields
 	// The look at its end is late by up to this part of it, so that MultiLocks that are
 	// stuck together do not all yield.
 	stallJitter = 4
@@ -67,16 +64,4 @@ const (
 
 func (s *stallTimeout) time(now time.Time) time.Duration {
 	return min(max(leastStall, now.Sub(s.waiting)/stallShare), mostStall)
-}
-
-func (s *stallTimeout) yielded(now time.Time) {
-	s.last = now
-	s.yields++
-}
-
-// rests is whether it is too early to yield to other MultiLocks once more. Without a
-// rest, MultiLocks that wait for the same owner would only exchange places among
-// themselves until their backoff is used up.
-func (s *stallTimeout) rests(now time.Time) bool {
-	return s.yields > hasty && now.Sub(s.last) < s.time(now)/2
 }

@@ -6,13 +6,15 @@ import "time"
 // Decide counts the yield.
 func (h *History) Decide(v *View) (yield []int) {
 	held, crowds := v.held(), v.perSession()
-	var certain, uncertain, crowded []int
+	var certain, uncertain, circled []int
 	for i := range v.Queues {
 		q := &v.Queues[i]
 		if !q.inTheWay() || len(q.Followers) == 0 {
 			continue
 		}
-		crowded = append(crowded, i)
+		if v.mayBeInCircle(i) {
+			circled = append(circled, i)
+		}
 		switch h.suspect(v, i, held, crowds) {
 		case sure:
 			certain = append(certain, i)
@@ -27,9 +29,8 @@ func (h *History) Decide(v *View) (yield []int) {
 	case len(uncertain) > 0:
 		h.unsure.yielded()
 		yield = uncertain
-	case len(crowded) > 0 && h.stalled(v) && (!v.onlyMultiLocks(crowded) || !h.stall.rests(v.Now)):
-		h.stall.yielded(v.Now)
-		yield = crowded
+	case len(circled) > 0 && h.stalled(v):
+		yield = circled
 	default:
 		return nil
 	}
@@ -98,16 +99,29 @@ func (h *History) suspect(v *View, at int, held []holder, crowds map[int64]int) 
 	return due
 }
 
-// onlyMultiLocks is whether nobody but MultiLocks waits behind us in these queues.
-func (v *View) onlyMultiLocks(queues []int) bool {
-	for _, i := range queues {
-		for _, n := range v.Queues[i].Followers {
-			if !n.Yields {
-				return false
-			}
+// mayBeInCircle is whether a circle of owners that wait for each other may lead through us
+// here, where we are first, and nobody else in it needs to see that. Everybody behind us
+// may take its locks in our way. Then such a circle has an owner whose places are out of
+// order, and it is for that owner to yield. [Decision 23] has the proof.
+//
+// [Decision 23]: https://github.com/paddock-zk/paddock/blob/main/docs/decisions/023-nobody-is-stuck.md
+func (v *View) mayBeInCircle(at int) bool {
+	here := &v.Queues[at]
+	if here.Strangers {
+		return true
+	}
+	for i := range v.Queues {
+		there := &v.Queues[i]
+		inOrder := i > at
+		if !v.Ordered {
+			inOrder = here.Made != 0 && there.Made != 0 && there.Made <= here.Made
+		}
+		// While we wait for a lease, our turn keeps all other waiting MultiLocks from it.
+		if there.Waits && !there.Lease && !inOrder {
+			return true
 		}
 	}
-	return true
+	return false
 }
 
 // stalled is whether the backoff with owners of which nothing shows is over.

@@ -30,13 +30,13 @@ func blocked(after time.Duration, has Node, behind ...Node) *View {
 		q.Listed, q.Has = true, func(name string) bool { return slices.Contains(names, name) }
 		return q
 	}
-	names := []string{"ours0"}
+	names, strangers := []string{"ours0"}, false
 	for _, n := range behind {
-		names = append(names, n.Name)
+		names, strangers = append(names, n.Name), strangers || !n.Yields
 	}
 	return &View{Now: start.Add(after), Queues: []Queue{
-		listed(Queue{First: true, Own: "ours0", OwnTag: "Mm", Followers: behind}, names...),
-		listed(Queue{Own: "ours1", OwnTag: "Mm", Holders: []Node{has}}, has.Name, "ours1"),
+		listed(Queue{First: true, Own: "ours0", OwnTag: "Mm", Followers: behind, Strangers: strangers, Made: 1}, names...),
+		listed(Queue{Own: "ours1", OwnTag: "Mm", Holders: []Node{has}, Waits: true, Made: 1}, has.Name, "ours1"),
 	}}
 }
 
@@ -54,8 +54,9 @@ func TestDecide(t *testing.T) {
 		"the owner waits behind us":              {soon, of("a1", 1, "x"), []Node{of("a0", 1, "x")}, []int{0}},
 		"the owner, sooner than the backoff":     {soon - 1, of("a1", 1, "x"), []Node{of("a0", 1, "x")}, nil},
 		"an owner without a tag, of the session": {soon, of("a1", 1, ""), []Node{of("a0", 1, "")}, []int{0}},
-		"of another session":                     {later - 1, of("a1", 1, "x"), []Node{of("b0", 2, "x")}, nil},
-		"of another session, and a stall":        {later, of("a1", 1, "x"), []Node{of("b0", 2, "x")}, []int{0}},
+		"of another session":                     {later - 1, of("a1", 1, "x"), []Node{of("b0", 2, "y")}, nil},
+		"one owner over two clients":             {soon, of("a1", 1, "x"), []Node{of("a0", 2, "x")}, []int{0}},
+		"of another session, and a stall":        {later, of("a1", 1, "x"), []Node{of("b0", 2, "y")}, []int{0}},
 		"another tag of the session":             {firstBackoff, of("a1", 1, "x"), []Node{of("b0", 1, "y")}, []int{0}},
 		"the same, too soon":                     {firstBackoff - 1, of("a1", 1, "x"), []Node{of("b0", 1, "y")}, nil},
 		"two of the session wait":                {later - 1, of("a1", 1, "x"), []Node{of("b0", 1, "y"), of("c0", 1, "z")}, nil},
@@ -79,16 +80,42 @@ func TestLeasesDoNotYield(t *testing.T) {
 	assert.Nil(t, begun(2).Decide(v))
 }
 
-// Beside MultiLocks alone it rests after many yields, and beside others it does not.
-func TestRestsAmongMultiLocks(t *testing.T) {
-	for tag, want := range map[string][]int{"Mz": nil, "z": {0}} {
-		h := begun(2)
-		h.SawHolder(1, "a1", start)
-		for h.stall.yields <= hasty {
-			h.stall.yielded(start.Add(time.Minute))
-		}
-		v := blocked(time.Minute, of("a1", 1, "x"), of("b0", 2, tag))
-		assert.Equal(t, want, h.Decide(v), tag)
+// Beside owners that take their locks as we do, we yield where nothing shows only if our
+// places are out of order. Beside others we always do.
+func TestOrderOfOurPlaces(t *testing.T) {
+	for name, tc := range map[string]struct {
+		ordered, strangers, lease bool
+		here, there               int64 // what made our nodes
+		first                     int   // the queue in which we are first
+		want                      bool
+	}{
+		"in order":                              {here: 5, there: 5},
+		"we have yielded there":                 {here: 5, there: 7, want: true},
+		"we have yielded here":                  {here: 7, there: 5},
+		"somebody in another way is behind us":  {here: 5, there: 5, strangers: true, want: true},
+		"nobody knows what made our node here":  {there: 5, want: true},
+		"nobody knows what made our node there": {here: 5, want: true},
+		"we wait for a lease":                   {here: 5, there: 7, lease: true},
+		"ordered, and we wait for a later path": {ordered: true, here: 5, there: 7},
+		"ordered, and for an earlier one":       {ordered: true, here: 5, there: 5, first: 1, want: true},
+		"ordered, with somebody in another way": {ordered: true, here: 5, there: 7, strangers: true, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := begun(2)
+			v := blocked(time.Minute, of("a1", 1, "x"), of("b0", 2, "Mz"))
+			v.Ordered = tc.ordered
+			v.Queues[0].Made, v.Queues[0].Strangers = tc.here, tc.strangers
+			v.Queues[1].Made, v.Queues[1].Lease = tc.there, tc.lease
+			if tc.first == 1 {
+				slices.Reverse(v.Queues)
+			}
+			h.SawHolder(1-tc.first, "a1", start)
+			var want []int
+			if tc.want {
+				want = []int{tc.first}
+			}
+			assert.Equal(t, want, h.Decide(v))
+		})
 	}
 }
 

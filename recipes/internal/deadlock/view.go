@@ -28,8 +28,9 @@ import (
 // View is what a MultiLock sees of its queues. Each view has all of them, in the same
 // order.
 type View struct {
-	Now    time.Time
-	Queues []Queue
+	Now     time.Time
+	Ordered bool // queues are entered one by one, in their order
+	Queues  []Queue
 }
 
 // Queue is what a MultiLock sees of one of its queues.
@@ -41,6 +42,9 @@ type Queue struct {
 	OwnTag    string
 	Holders   []Node // that have what we wait for there, or will wait for
 	Followers []Node // behind our node, where that is first
+	Strangers bool   // one of all those behind it takes its locks in another way than we do
+	Waits     bool   // our node is there with somebody ahead
+	Made      int64  // the transaction that made our node, 0 if it is not known
 	// Has is whether a node was in the latest list.
 	Has func(name string) bool
 }
@@ -66,7 +70,8 @@ const (
 	alike
 )
 
-// match compares two nodes. Nodes without a tag, such as those of other libraries, are
+// match compares two nodes. One owner has one tag, also with nodes of several clients.
+// Nodes without a tag, such as those of other libraries, are
 // told apart by their sessions. An owner that nests locks may have forgotten to pass on
 // the context, so that its nodes have different tags. A MultiLock is not suspected of
 // that. Otherwise the MultiLocks of one session would yield to each other because of any
@@ -74,6 +79,8 @@ const (
 func (n *Node) match(other *Node) ownerMatch {
 	differ := n.Tag != other.Tag && n.Tag != "" && other.Tag != ""
 	switch {
+	case n.Tag == other.Tag && n.Tag != "":
+		return alike
 	case n.Session != other.Session, differ && (n.Yields || other.Yields):
 		return unlike
 	case differ:

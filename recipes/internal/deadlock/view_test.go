@@ -12,7 +12,9 @@ func TestMatch(t *testing.T) {
 		want ownerMatch
 	}{
 		"one tag":                          {of("a", 1, "x"), of("b", 1, "x"), alike},
-		"another session":                  {of("a", 1, "x"), of("b", 2, "x"), unlike},
+		"one tag, over two clients":        {of("a", 1, "x"), of("b", 2, "x"), alike},
+		"another session":                  {of("a", 1, "x"), of("b", 2, "y"), unlike},
+		"another session, without tags":    {of("a", 1, ""), of("b", 2, ""), unlike},
 		"no tags":                          {of("a", 1, ""), of("b", 1, ""), alike},
 		"one without a tag":                {of("a", 1, "x"), of("b", 1, ""), alike},
 		"another tag":                      {of("a", 1, "x"), of("b", 1, "y"), perhaps},

@@ -184,6 +184,12 @@ func (snap *Snapshot) Find(name string) int {
 	return -1
 }
 
+// OtherWays is whether an owner that takes its locks in another way than that has a node
+// at a place or behind it.
+func (snap *Snapshot) OtherWays(from int, way nodename.Way) bool {
+	return slices.ContainsFunc(snap.entries[from:], func(s packedEntry) bool { return nodename.WayOf(snap.names.At(s.where())) != way })
+}
+
 // HasYielding is whether a node of a MultiLock is among them.
 func (snap *Snapshot) HasYielding() bool {
 	return slices.ContainsFunc(snap.entries, func(s packedEntry) bool { return nodename.Yields(snap.names.At(s.where())) })

@@ -1,0 +1,339 @@
+package locks_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
+	"github.com/paddock-zk/paddock/internal/test/workload"
+	"github.com/paddock-zk/paddock/recipes/locks"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// wholeCrowds has the crowds take as long, and as many seeds, as it needs to judge them.
+var wholeCrowds = flag.Bool("crowds", false, "try large crowds of MultiLocks, and thousands of small ones")
+
+// crowdSize is who is in a crowd, and what they take.
+type crowdSize struct {
+	paths, clients, each int // owners of each client
+	least, most          int // members of a set
+	writes               int // percent of the members that are write sides; 0 for mutexes
+}
+
+func (c crowdSize) String() string {
+	members := "mutexes"
+	if c.writes > 0 {
+		members = fmt.Sprintf("sides, %d %% writes", c.writes)
+	}
+	return fmt.Sprintf("%d of %d clients, %d to %d of %d %s", c.clients*c.each, c.clients, c.least, c.most, c.paths, members)
+}
+
+// tally is what came of a crowd.
+type tally struct {
+	mu              sync.Mutex
+	each            []int
+	longest         []time.Duration // that each waited
+	last            time.Time       // grant
+	stall           time.Duration   // longest time without one
+	requests, lists int             // that the server got
+}
+
+func (s *tally) granted(i int, since time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	s.each[i]++
+	s.longest[i] = max(s.longest[i], now.Sub(since))
+	s.stall, s.last = max(s.stall, now.Sub(s.last)), now
+}
+
+func (s *tally) rounds() (all int) {
+	for _, n := range s.each {
+		all += n
+	}
+	return all
+}
+
+func (s *tally) String() string {
+	sum := s.rounds()
+	n := float64(max(1, sum))
+	return fmt.Sprintf("%d rounds, shares %d to %d, longest without a grant %v, longest wait %v, %.1f requests and %.1f lists a grant", sum, slices.Min(s.each),
+		slices.Max(s.each), s.stall.Round(time.Millisecond), slices.Max(s.longest).Round(time.Millisecond), float64(s.requests)/n, float64(s.lists)/n)
+}
+
+// tallyOf runs owners for some time of a bubble. Each takes what draw gives, in a way, over
+// and over, and holds it for 5 ms.
+func tallyOf(t *testing.T, span time.Duration, clients, owners int, draw func(i int, rnd *rand.Rand, c *framework.Client) (workload.Way, []locks.Lock)) *tally {
+	s := &tally{each: make([]int, owners), longest: make([]time.Duration, owners)}
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(500*time.Microsecond))
+		var all []*framework.Client
+		for range clients {
+			all = append(all, kit.Connect(t, srv))
+		}
+		before, listsBefore := srv.Counters().Received, srv.Requests()["multiRead"]+srv.Requests()["getChildren"]
+		ctx, cancel := context.WithTimeout(t.Context(), span)
+		defer cancel()
+		s.last = time.Now()
+		var wg sync.WaitGroup
+		for i := range owners {
+			rnd := rand.New(rand.NewPCG(1, uint64(i)))
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					way, set := draw(i, rnd, all[i%clients])
+					began := time.Now()
+					inside := func(workload.Held) error {
+						s.granted(i, began)
+						time.Sleep(5 * time.Millisecond)
+						return nil
+					}
+					if _, err := (workload.How{Inside: inside, Chained: true}).Once(ctx, way, set...); ctx.Err() == nil {
+						assert.NoError(t, err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		s.stall = max(s.stall, time.Since(s.last))
+		s.requests = int(srv.Counters().Received - before)
+		s.lists = srv.Requests()["multiRead"] + srv.Requests()["getChildren"] - listsBefore
+	})
+	return s
+}
+
+// alone runs a crowd in which everybody takes locks in one way.
+func (c crowdSize) alone(t *testing.T, span time.Duration, way workload.Way) *tally {
+	return tallyOf(t, span, c.clients, c.clients*c.each, func(_ int, rnd *rand.Rand, client *framework.Client) (workload.Way, []locks.Lock) {
+		members := rnd.Perm(c.paths)[:c.least+rnd.IntN(c.most-c.least+1)]
+		if way == workload.Nested {
+			slices.Sort(members)
+		}
+		var set []locks.Lock
+		for _, m := range members {
+			path := fmt.Sprintf("/s/m%04d", m)
+			switch rw := locks.NewInterProcessReadWriteLock(client, path); {
+			case c.writes == 0:
+				set = append(set, locks.NewInterProcessMutex(client, path))
+			case rnd.IntN(100) < c.writes:
+				set = append(set, rw.WriteLock())
+			default:
+				set = append(set, rw.ReadLock())
+			}
+		}
+		return way, set
+	})
+}
+
+// MultiLocks among themselves are as fast as nested locking of the same, and have equal
+// shares, however many there are.
+func TestCrowdsOfMultiLocks(t *testing.T) {
+	t.Parallel()
+	span := time.Second
+	crowds := []crowdSize{{25, 1, 60, 2, 4, 0}, {25, 4, 5, 2, 4, 20}, {25, 4, 3, 15, 20, 10}}
+	if *wholeCrowds {
+		span = 20 * time.Second
+		crowds = []crowdSize{
+			{25, 1, 1000, 2, 4, 0}, {25, 100, 10, 2, 4, 0}, {4, 20, 10, 2, 3, 0},
+			{25, 1, 100, 2, 4, 20}, {25, 10, 10, 2, 4, 20}, {25, 10, 10, 2, 4, 5}, {25, 4, 5, 15, 20, 10}, {25, 4, 5, 15, 20, 100}, {100, 1, 40, 50, 60, 2},
+		}
+	}
+	for _, c := range crowds {
+		t.Run(c.String(), func(t *testing.T) {
+			nested, multi := c.alone(t, span, workload.Nested), c.alone(t, span, workload.Multi)
+			_, _ = fmt.Fprintf(t.Output(), "crowds: %v: nested: %v\ncrowds: %v: MultiLocks: %v\n", c, nested, c, multi)
+			least := 9 * nested.rounds() / 10
+			if c.least >= 15 {
+				least = 2 * nested.rounds()
+			}
+			if c.least >= 50 {
+				least = 18 * nested.rounds() / 10
+			}
+			assert.GreaterOrEqual(t, multi.rounds(), least, "nested locking is faster")
+			assert.LessOrEqual(t, slices.Max(multi.each), 2*slices.Min(multi.each)+2, "shares")
+			assert.Less(t, multi.stall, 2*time.Second)
+			if c.writes == 0 {
+				ordered := c.alone(t, span, workload.Ordered)
+				_, _ = fmt.Fprintf(t.Output(), "crowds: %v: Ordered MultiLocks: %v\n", c, ordered)
+				assert.GreaterOrEqual(t, 10*ordered.rounds(), 8*nested.rounds(), "nested locking is faster than Ordered ones")
+				assert.Less(t, ordered.stall, 2*time.Second)
+			}
+		})
+	}
+}
+
+// Nobody waits for ever: random sets of all kinds of members, also of several clients, by
+// MultiLocks, Ordered ones, and owners that nest in one order.
+func TestNobodyIsStuck(t *testing.T) {
+	t.Parallel()
+	seeds := 40
+	if *wholeCrowds {
+		seeds = 5000
+	}
+	var worst time.Duration
+	for seed := range seeds {
+		m := mixtureOf(uint64(seed))
+		stall := m.run(t, uint64(seed))
+		worst = max(worst, stall)
+		if t.Failed() {
+			t.Fatalf("seed %d: %v", seed, m)
+		}
+	}
+	_, _ = fmt.Fprintf(t.Output(), "crowds: %d random mixtures, nobody stuck, longest time without a grant %v\n", seeds, worst)
+}
+
+// mixture is locks of all kinds, and owners that take some of them.
+type mixture struct {
+	kinds   []int // of the locks: 0 and 1 mutex, 2 read/write, 3 semaphore mutex, 4 semaphore
+	clients int
+	hold    time.Duration
+	owners  []mixedOwner
+}
+
+type mixedOwner struct {
+	way     workload.Way
+	members []int // in the order in which it takes them, if it nests
+	reads   []bool
+	clients []int // whose lock object each is
+}
+
+func mixtureOf(seed uint64) (m mixture) {
+	rnd := rand.New(rand.NewPCG(77, seed))
+	m.kinds, m.clients = make([]int, 2+rnd.IntN(5)), 1+rnd.IntN(3)
+	m.hold = []time.Duration{0, time.Millisecond, 5 * time.Millisecond, 50 * time.Millisecond}[rnd.IntN(4)]
+	most := 3 + 2*rnd.IntN(2)
+	for i := range m.kinds {
+		m.kinds[i] = rnd.IntN(most)
+	}
+	over := rnd.IntN(4) == 0 // members of several clients
+	var order []int          // of those that nest: any, or that of the paths if MultiLocks take several steps
+	if slices.Max(m.kinds) <= 2 && (!over || m.clients == 1) {
+		order = rnd.Perm(len(m.kinds))
+	}
+	for range 2 + rnd.IntN(5) {
+		o := mixedOwner{way: []workload.Way{workload.Multi, workload.Ordered, workload.Nested}[rnd.IntN(3)], members: rnd.Perm(len(m.kinds))[:2+rnd.IntN(min(3, len(m.kinds)-1))]}
+		if o.way == workload.Nested {
+			slices.SortFunc(o.members, func(a, b int) int {
+				if order == nil {
+					return a - b
+				}
+				return slices.Index(order, a) - slices.Index(order, b)
+			})
+		}
+		home := rnd.IntN(m.clients)
+		for range o.members {
+			client := home
+			if over {
+				client = rnd.IntN(m.clients)
+			}
+			o.reads, o.clients = append(o.reads, rnd.IntN(2) == 0), append(o.clients, client)
+		}
+		m.owners = append(m.owners, o)
+	}
+	return m
+}
+
+func (m mixture) lock(c *framework.Client, member int, read bool) locks.Lock {
+	path := fmt.Sprintf("/s/m%02d", member)
+	switch kind := m.kinds[member]; {
+	case kind < 2:
+		return locks.NewInterProcessMutex(c, path)
+	case kind == 2 && read:
+		return locks.NewInterProcessReadWriteLock(c, path).ReadLock()
+	case kind == 2:
+		return locks.NewInterProcessReadWriteLock(c, path).WriteLock()
+	case kind == 3:
+		return locks.NewInterProcessSemaphoreMutex(c, path)
+	}
+	return locks.NewInterProcessSemaphore(c, path, 1+member%2)
+}
+
+// run has each owner take its locks 15 times. It returns the longest time in which nobody
+// got anything.
+func (m mixture) run(t *testing.T, seed uint64) (stall time.Duration) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(500*time.Microsecond))
+		var clients []*framework.Client
+		for range m.clients {
+			clients = append(clients, kit.Connect(t, srv))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		var mu sync.Mutex
+		last := time.Now()
+		inside := func(rnd *rand.Rand) {
+			mu.Lock()
+			stall = max(stall, time.Since(last))
+			mu.Unlock()
+			time.Sleep(m.hold/2 + time.Duration(rnd.Int64N(int64(m.hold)+1)))
+			mu.Lock()
+			last = time.Now()
+			mu.Unlock()
+		}
+		var wg sync.WaitGroup
+		for i, o := range m.owners {
+			rnd := rand.New(rand.NewPCG(seed, uint64(i)))
+			wg.Go(func() {
+				for range 15 {
+					var set []locks.Lock
+					for n, member := range o.members {
+						set = append(set, m.lock(clients[o.clients[n]], member, o.reads[n]))
+					}
+					how := workload.How{Chained: true, Inside: func(workload.Held) error { inside(rnd); return nil }}
+					if _, err := how.Once(ctx, o.way, set...); !assert.NoError(t, err, "owner %d", i) {
+						return
+					}
+					time.Sleep(time.Duration(rnd.Int64N(int64(time.Millisecond))))
+				}
+			})
+		}
+		wg.Wait()
+	})
+	assert.Less(t, stall, 10*time.Second, "nobody got anything")
+	return stall
+}
+
+// Two MultiLocks that have to take several steps take them in one order, whatever kinds of
+// members they have, and of whatever clients.
+func TestStepsAreInTheOrderOfPaths(t *testing.T) {
+	mutex := func(c *framework.Client, path string) locks.Lock { return locks.NewInterProcessMutex(c, path) }
+	semaphore := func(c *framework.Client, path string) locks.Lock { return locks.NewInterProcessSemaphore(c, path, 1) }
+	for name, sets := range map[string]func(p, q *framework.Client) [2][]locks.Lock{
+		"a semaphore": func(p, q *framework.Client) [2][]locks.Lock {
+			return [2][]locks.Lock{{mutex(p, "/b"), mutex(p, "/c"), semaphore(p, "/a")}, {mutex(q, "/b"), semaphore(q, "/a")}}
+		},
+		"two clients": func(p, q *framework.Client) [2][]locks.Lock {
+			return [2][]locks.Lock{{mutex(p, "/a"), mutex(q, "/b"), mutex(p, "/c")}, {mutex(q, "/b"), mutex(p, "/c")}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
+				p, q := kit.Connect(t, srv), kit.Connect(t, srv)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				var wg sync.WaitGroup
+				for _, set := range sets(p, q) {
+					for range 10 {
+						wg.Go(func() {
+							assert.NoError(t, locks.Do(ctx, locks.NewInterProcessMultiLock(set...), func(context.Context) error {
+								time.Sleep(time.Millisecond)
+								return nil
+							}))
+						})
+					}
+				}
+				wg.Wait()
+			})
+		})
+	}
+}
