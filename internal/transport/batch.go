@@ -284,7 +284,7 @@ func (c *Conn) flushLocked(buf []byte, now time.Time) []byte {
 			f.alone = append(f.alone, j)
 		case j.makes || b.parents.has(j.Parent):
 			f.creations = append(f.creations, j)
-		case j.asked || j.Make.Op == 0 || c.transport.ReadsApart():
+		case j.asked || j.Make.Op == 0:
 			f.alone = append(f.alone, j)
 		default:
 			unknown = append(unknown, j)
@@ -295,7 +295,7 @@ func (c *Conn) flushLocked(buf []byte, now time.Time) []byte {
 		unknown = nil
 	}
 	if len(unknown) > 0 {
-		buf = c.writeLocked(buf, now, c.askParents(unknown))
+		buf = c.writeLocked(buf, now, c.askParents(unknown)...)
 	}
 	if calls := f.calls(); len(calls) > 0 {
 		buf = c.flyLocked(buf, now, calls...)

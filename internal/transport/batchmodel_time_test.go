@@ -181,7 +181,7 @@ func (b *batchRun) rule(r zktest.Request) zktest.Fault {
 	switch {
 	case !about:
 		return zktest.Fault{}
-	case r.Op == "multiRead" && !b.asked:
+	case r.Op == "exists" && !b.asked:
 		b.asked = true
 		return b.at("asked")
 	case r.Op == "multiRead":

@@ -284,42 +284,38 @@ func (j *Joint) listAgain() {
 	}
 }
 
-// askParents is the request that asks which parents exist. Nothing was sent yet for the
-// requests that wait for it, so they can be taken back.
-func (c *Conn) askParents(of []*Joint) *Call {
-	ops := make([]wire.MultiOp, len(of))
+// askParents are the requests that ask which parents exist. Nothing was sent yet for the
+// requests that wait for them, so they can be taken back. Each is a request of its own: one
+// for several could only read data or lists, however long.
+//
+// Source: ZooKeeper's FinalRequestProcessor, multiRead.
+func (c *Conn) askParents(of []*Joint) []*Call {
+	calls := make([]*Call, len(of))
 	for i, j := range of {
-		ops[i] = wire.MultiOp{Op: wire.OpGetData, Request: &wire.PathWatchRequest{Path: j.Parent}}
+		calls[i] = NewCall(wire.OpExists, &wire.PathWatchRequest{Path: j.Parent})
 	}
-	call := NewCall(wire.OpMultiRead, &wire.MultiRequest{Ops: ops})
-	call.OnReply = func(call *Call) {
-		c.transport.LearnReads(call)
-		c.toldParents(of, call)
-	}
-	return call
+	calls[len(calls)-1].OnReply = func(*Call) { c.toldParents(of, calls) }
+	return calls
 }
 
-// toldParents takes in which parents exist. A refusal shows that one does.
-func (c *Conn) toldParents(of []*Joint, call *Call) {
-	if call.err != nil && !errors.Is(call.err, ErrTooLong) {
-		var lost *LostError
-		errors.As(call.err, &lost)
+// toldParents takes in which parents exist, once all calls have ended.
+func (c *Conn) toldParents(of []*Joint, calls []*Call) {
+	var lost *LostError
+	if errors.As(calls[len(calls)-1].err, &lost) {
 		for _, j := range of {
 			j.end(&LostError{Cause: lost.Cause})
 		}
 		return
 	}
-	var resp wire.MultiResponse
-	told := call.err == nil && call.header.Code == wire.CodeOK && call.Decode(&resp) == nil && len(resp.Results) == len(of)
 	for i, j := range of {
 		j.asked = true
-		switch {
-		case !told:
-			j.alone = true
-		case resp.Results[i].Op == wire.OpError && resp.Results[i].Code == wire.CodeNoNode:
+		switch calls[i].header.Code {
+		case wire.CodeNoNode:
 			j.makes = true
-		default:
+		case wire.CodeOK, wire.CodeNoAuth:
 			c.knowParents(j)
+		default:
+			j.alone = true
 		}
 	}
 	c.again(of)
