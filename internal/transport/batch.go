@@ -43,11 +43,15 @@ func (j *Joint) isGone() bool {
 	return j.Write.phase == ended || j.List != nil && j.List.phase == ended
 }
 
-// size is about how much it adds to what is written.
+// size is how much it adds to what is written, at most: each operation of a transaction
+// takes less than a request of its own.
 func (j *Joint) size() int {
 	n := len(j.Write.frame)
 	if j.List != nil {
 		n += len(j.List.frame)
+	}
+	if j.makes {
+		n += len(wire.NewFrame(j.Make.Op, j.Make.Request))
 	}
 	return n
 }
@@ -235,7 +239,10 @@ func withoutGone(all []*Joint) (left, gone []*Joint) {
 //
 // All nodes of one transaction have one czxid, which is a lock's fencing token. So it has
 // one creation for each parent at most: two nodes of one lock must not be equal.
-func pick(waiting []*Joint) (picked, rest []*Joint) {
+//
+// All of it takes most bytes, so that no request in it is larger than the servers allow. One
+// that is larger with its parent leaves alone, without it.
+func pick(waiting []*Joint, most int) (picked, rest []*Joint) {
 	deletions := 0
 	for _, j := range waiting {
 		if !j.creates() {
@@ -246,8 +253,12 @@ func pick(waiting []*Joint) (picked, rest []*Joint) {
 	parents := make(map[string]struct{}, min(len(waiting), mostJoint))
 	bytes := 0
 	for i, j := range waiting {
-		if len(picked) == mostJoint || bytes > mostBytes {
+		size := j.size()
+		if len(picked) == mostJoint || len(picked) > 0 && bytes+size > most {
 			return picked, append(rest, waiting[i:]...)
+		}
+		if size > most {
+			j.alone, j.makes = true, false
 		}
 		if j.creates() {
 			if _, twice := parents[j.Parent]; twice || onlyDeletions {
@@ -256,7 +267,7 @@ func pick(waiting []*Joint) (picked, rest []*Joint) {
 			}
 			parents[j.Parent] = struct{}{}
 		}
-		bytes += j.size()
+		bytes += size
 		picked = append(picked, j)
 	}
 	return picked, rest
@@ -272,7 +283,7 @@ func (c *Conn) flushLocked(buf []byte, now time.Time) []byte {
 		b.waiting = b.waiting[:0] // with its memory
 		return c.flyLocked(buf, now, only.calls()...)
 	}
-	picked, rest := pick(b.waiting)
+	picked, rest := pick(b.waiting, min(mostBytes, c.transport.cfg.MaxRequest-multiSize))
 	b.waiting, b.since = rest, time.Now()
 	f := &flush{conn: c}
 	var unknown []*Joint

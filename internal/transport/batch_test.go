@@ -2,10 +2,12 @@ package transport
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/internal/wire"
 )
@@ -43,10 +45,10 @@ func TestPick(t *testing.T) {
 		"deletions first":          {append(many(mostJoint, func(i int) *Joint { return deletionIn(path(i)) }), creationIn("/l", 0)), nil, mostJoint},
 		"creations up to a bound":  {many(mostJoint+9, func(i int) *Joint { return creationIn(path(i), 0) }), nil, mostJoint},
 		"deletions up to a bound":  {many(mostJoint+9, func(i int) *Joint { return deletionIn(path(i)) }), nil, mostJoint},
-		"bytes up to about a size": {many(40, func(i int) *Joint { return creationIn(path(i), 8<<10) }), nil, 8},
+		"bytes up to about a size": {many(40, func(i int) *Joint { return creationIn(path(i), 8<<10) }), nil, 7},
 	} {
 		t.Run(name, func(t *testing.T) {
-			picked, rest := pick(tc.waiting)
+			picked, rest := pick(tc.waiting, mostBytes)
 			assert.Len(t, rest, len(tc.waiting)-len(picked), "none is lost")
 			switch {
 			case tc.picked != nil:
@@ -62,6 +64,49 @@ func TestPick(t *testing.T) {
 				assert.Equal(t, tc.waiting, picked)
 			}
 		})
+	}
+}
+
+// No request of a write is larger than the servers allow, and one that is so with its parent
+// leaves without it.
+func TestPickKeepsToMaxRequest(t *testing.T) {
+	for _, size := range []int{0, 10, 500, 3000} {
+		for _, makes := range []bool{false, true} {
+			for _, deletes := range []bool{false, true} {
+				const most = 4 << 10
+				var waiting []*Joint
+				for i := range 60 {
+					path := fmt.Sprint("/", strings.Repeat("x", 400), i)
+					j := deletionIn(path)
+					if !deletes {
+						j = creationIn(path, size)
+						j.Make = wire.MultiOp{Op: wire.OpCreateContainer, Request: &wire.CreateRequest{Path: path, Data: make([]byte, size)}}
+						j.makes = makes
+					}
+					waiting = append(waiting, j)
+				}
+				for writes, rest := 0, waiting; len(rest) > 0; writes++ {
+					var picked []*Joint
+					picked, rest = pick(rest, most-multiSize)
+					require.NotEmpty(t, picked)
+					f := &flush{conn: &Conn{transport: new(Transport)}}
+					for _, j := range picked {
+						switch {
+						case deletes:
+							f.deletions = append(f.deletions, j)
+						case j.alone:
+							f.alone = append(f.alone, j)
+						default:
+							f.creations = append(f.creations, j)
+						}
+					}
+					for _, call := range f.calls() {
+						assert.LessOrEqual(t, call.Size(), most, "%d bytes, parents %v", size, makes)
+					}
+					require.Less(t, writes, 60)
+				}
+			}
+		}
 	}
 }
 

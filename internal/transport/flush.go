@@ -52,6 +52,9 @@ func (f *flush) calls() (calls []*Call) {
 // headerSize is what stands before the body of a request: its length, id and operation.
 const headerSize = 12
 
+// multiSize is what a request for several operations takes without them.
+const multiSize = 8 + 9
+
 // transaction is the request for several writes.
 func (f *flush) transaction(of []*Joint) *Call {
 	req := &wire.MultiRequest{Ops: make([]wire.MultiOp, 0, len(of))}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -202,6 +203,31 @@ func TestParentsWithMuchData(t *testing.T) {
 		before := srv.Counters()
 		releaseAll(t, crowd(t.Context(), c, n))
 		assert.Less(t, srv.Counters().BytesSent-before.BytesSent, int64(much))
+		assert.Positive(t, c.Stats().Batches)
+	})
+}
+
+// A batch is no larger than the servers take.
+func TestBatchesKeepToMaxRequest(t *testing.T) {
+	const n, most = 60, 8 << 10
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond), zktest.MaxFrame(most))
+		c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.MaxRequest = most })
+		states := kit.CountStates(c)
+		for range 2 { // parents missing, and known
+			var wg sync.WaitGroup
+			for i := range n {
+				wg.Go(func() {
+					h, err := locks.NewInterProcessMutex(c, fmt.Sprint("/", strings.Repeat("x", 400), "/", i)).Acquire(t.Context())
+					if assert.NoError(t, err) {
+						time.Sleep(time.Second)
+						assert.NoError(t, h.Release())
+					}
+				})
+			}
+			wg.Wait()
+		}
+		assert.Equal(t, 1, *states, "the connection was not lost")
 		assert.Positive(t, c.Stats().Batches)
 	})
 }
