@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -29,6 +30,7 @@ type control struct {
 	log     *zap.Logger
 	mux     *http.ServeMux
 	help    []string
+	origin  *http.CrossOriginProtection
 
 	mu    sync.Mutex // guards the fields below
 	rules map[int]*rule
@@ -49,7 +51,7 @@ type params struct {
 }
 
 func newControl(cluster *zktest.Cluster, log *zap.Logger) *control {
-	c := &control{cluster: cluster, log: log, mux: http.NewServeMux(), rules: make(map[int]*rule)}
+	c := &control{cluster: cluster, log: log, mux: http.NewServeMux(), origin: http.NewCrossOriginProtection(), rules: make(map[int]*rule)}
 	c.look()
 	c.command()
 	c.commandCluster()
@@ -58,7 +60,38 @@ func newControl(cluster *zktest.Cluster, log *zap.Logger) *control {
 	return c
 }
 
-func (c *control) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.mux.ServeHTTP(w, r) }
+// ServeHTTP refuses what a page of another site makes a developer's browser send.
+func (c *control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	err := c.origin.Check(r)
+	if err == nil {
+		err = checkHost(r)
+	}
+	if err != nil {
+		answerError(w, http.StatusForbidden, err)
+		return
+	}
+	c.mux.ServeHTTP(w, r)
+}
+
+// checkHost refuses a name that leads to loopback and is not localhost. To a browser a page
+// under that name is of our own site, so the rules about origins let it in.
+func checkHost(r *http.Request) error {
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	if !ok || !local.IP.IsLoopback() {
+		return nil
+	}
+	host := (&url.URL{Host: r.Host}).Hostname()
+	if host == "" || host == "localhost" || strings.HasSuffix(host, ".localhost") || net.ParseIP(host) != nil {
+		return nil
+	}
+	return fmt.Errorf("host %q: on loopback, call it by its address or as localhost", host)
+}
+
+func answerError(w http.ResponseWriter, status int, err error) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": err.Error()}) // a client that has left
+}
 
 // look adds what changes nothing.
 func (c *control) look() {
@@ -245,15 +278,15 @@ func (c *control) handle(method, path, what string, fn func(*params) any) {
 			_, _ = io.WriteString(w, text)
 			return
 		}
-		w.Header().Set("Content-Type", "application/json")
 		if p.err != nil {
 			status := http.StatusBadRequest
 			if errors.Is(p.err, zktest.ErrNoSession) {
 				status = http.StatusNotFound
 			}
-			w.WriteHeader(status)
-			answer = map[string]string{"error": p.err.Error()}
+			answerError(w, status, p.err)
+			return
 		}
+		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(answer) // a client that has left
 	})
 }

@@ -201,6 +201,44 @@ func TestControl(t *testing.T) {
 }
 
 // A client may send what this program's own never do, and is told of.
+// A page of another site cannot command or read a server through a developer's browser.
+func TestControlFromAnotherSite(t *testing.T) {
+	_, control := start(t)
+	port := strings.TrimPrefix(control, "http://127.0.0.1:")
+	for name, c := range map[string]struct {
+		method, path, host, origin, site string
+		status                           int
+	}{
+		"curl":                      {"POST", "/freeze", "", "", "", 200},
+		"localhost":                 {"POST", "/thaw", "localhost:" + port, "", "", 200},
+		"a page of the same site":   {"POST", "/thaw", "localhost:" + port, "http://localhost:" + port, "same-origin", 200},
+		"another site":              {"POST", "/reset", "", "http://another.example", "cross-site", 403},
+		"another port":              {"POST", "/reset", "", "http://127.0.0.1:1", "same-site", 403},
+		"an older browser":          {"POST", "/reset", "", "http://another.example", "", 403},
+		"a name that leads here":    {"POST", "/reset", "another.example:" + port, "http://another.example:" + port, "same-origin", 403},
+		"reading, by such a name":   {"GET", "/dump", "another.example:" + port, "", "", 403},
+		"reading, by an IP address": {"GET", "/dump", "[::1]:" + port, "", "", 200},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), c.method, control+c.path, nil)
+		require.NoError(t, err)
+		req.Host = c.host
+		for header, value := range map[string]string{"Origin": c.origin, "Sec-Fetch-Site": c.site} {
+			if value != "" {
+				req.Header.Set(header, value)
+			}
+		}
+		res, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		var answer map[string]any
+		if c.status != 200 {
+			require.NoError(t, json.NewDecoder(res.Body).Decode(&answer), name)
+			assert.NotEmpty(t, answer["error"], name)
+		}
+		res.Body.Close()
+		assert.Equal(t, c.status, res.StatusCode, name)
+	}
+}
+
 func TestTranscriptOfMultiRead(t *testing.T) {
 	connect, control := start(t, "-transcript")
 	nc, err := new(net.Dialer).DialContext(t.Context(), "tcp", connect)
