@@ -108,7 +108,7 @@ func clientSecrets(e *env) {
 	var own framework.Config
 	c := e.client(func(cfg *framework.Config) {
 		cfg.Auth, cfg.Logger = auth, w.logger()
-		cfg.Retry = retry.NTimes(2, 10*time.Millisecond).OnRetry(retry.LogTo(cfg.Logger))
+		cfg.Retry = retry.NTimes(2, 10*time.Millisecond).OnRetry(framework.LogRetries(cfg.Logger))
 		own = *cfg
 	})
 	w.saw(own, auth, auth[0], &auth[0], c.Client, reflect.ValueOf(c.Client).Elem().Interface())

@@ -22,7 +22,7 @@ func TestNothingIsBroughtAlong(t *testing.T) {
 		"testing", "github.com/stretchr/testify", "go.uber.org/goleak", "github.com/anishathalye/porcupine", module + "internal/test",
 	}
 	for pattern, alsoUnwanted := range map[string][]string{
-		"retry/...":     {zk},
+		"retry/...":     {zk, "go.uber.org/zap"},
 		"listeners/...": {zk, "go.uber.org/zap"},
 		"testing/...":   {zk},
 		"framework/...": {"html/template"},
