@@ -1,6 +1,7 @@
 package retry
 
 import (
+	"context"
 	"math"
 	"sync/atomic"
 )
@@ -12,6 +13,8 @@ import (
 type Budget struct {
 	size, refill int64 // in parts
 	left         atomic.Int64
+	onEmpty      []hook
+	told         atomic.Bool // that it is empty, and it was not half full since
 }
 
 const (
@@ -38,6 +41,21 @@ func NewBudget(size int, refill float64) *Budget {
 	return b
 }
 
+// Left is how many retries are left, with the parts that answers have given back. A
+// retry is refused while Left is below 1.
+func (b *Budget) Left() float64 { return float64(b.left.Load()) / part }
+
+// OnEmpty adds a hook and returns b. It is called when b has run out, which is when b
+// refuses a retry, in the goroutine that wanted to retry and with the context given to
+// its Do. It is called once, and again only after b has been half full in between.
+//
+// The Attempt is the one that failed, as in OnRetry, without a delay. Hooks run in
+// the order they were added. Add them before b is in use. A nil fn changes nothing.
+func (b *Budget) OnEmpty(fn func(ctx context.Context, a Attempt)) *Budget {
+	b.onEmpty = addHook(b.onEmpty, fn)
+	return b
+}
+
 // spend takes one retry if there is one.
 func (b *Budget) spend() bool {
 	for {
@@ -58,7 +76,11 @@ func (b *Budget) add(n int64) {
 		if left >= b.size {
 			return
 		}
-		if b.left.CompareAndSwap(left, min(b.size, left+n)) {
+		now := min(b.size, left+n)
+		if b.left.CompareAndSwap(left, now) {
+			if now >= b.size/2 {
+				b.told.Store(false)
+			}
 			return
 		}
 	}

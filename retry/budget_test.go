@@ -113,3 +113,85 @@ func TestBudgetAfterAnswers(t *testing.T) {
 		assert.Equal(t, want, left(t, b), d)
 	}
 }
+
+func TestBudgetLeft(t *testing.T) {
+	b := retry.NewBudget(2, 0.25)
+	assert.Equal(t, 2.0, b.Left())
+	assert.Error(t, retry.Do(t.Context(), retry.OneTime(0).WithBudget(b), fails(errors.New("1"), errors.New("2"))))
+	assert.Equal(t, 1.0, b.Left())
+	succeed(t, b, 3)
+	assert.Equal(t, 1.75, b.Left())
+	succeed(t, b, 3)
+	assert.Equal(t, 2.0, b.Left())
+	assert.Zero(t, retry.NewBudget(-1, 0).Left())
+}
+
+// While a dependency is down, a few answers let a few retries through. That is one
+// outage, of which one line is enough.
+func TestBudgetTellsOnceThatItIsEmpty(t *testing.T) {
+	var told []retry.Attempt
+	var order []int
+	b := retry.NewBudget(4, 1).
+		OnEmpty(func(_ context.Context, a retry.Attempt) { told = append(told, a) }).
+		OnEmpty(nil).
+		OnEmpty(func(context.Context, retry.Attempt) { order = append(order, len(told)) })
+
+	failure := errors.New("failure")
+	use := func() {
+		_ = retry.Do(t.Context(), retry.NTimes(10, 0).Named("orders").WithBudget(b), func(context.Context) error { return failure })
+	}
+	assert.NoError(t, retry.Do(t.Context(), retry.NTimes(4, 0).WithBudget(b), fails(failure, failure, failure, failure, nil)))
+	assert.Equal(t, 1.0, b.Left())
+	assert.Empty(t, told, "all were spent, and none was refused")
+
+	use()
+	require.Len(t, told, 1)
+	assert.Equal(t, retry.Attempt{Policy: "orders", Number: 2, Err: failure, Elapsed: told[0].Elapsed}, told[0])
+	use()
+	succeed(t, b, 1)
+	use()
+	assert.Len(t, told, 1, "it was less than half full")
+	succeed(t, b, 2)
+	use()
+	assert.Len(t, told, 2)
+	assert.Equal(t, []int{1, 2}, order)
+}
+
+func TestBudgetOfAnOuterLoopTellsThatItIsEmpty(t *testing.T) {
+	type key struct{}
+	var told []any
+	b := retry.NewBudget(1, 0).OnEmpty(func(ctx context.Context, a retry.Attempt) { told = append(told, ctx.Value(key{}), a.Policy) })
+	inner := retry.NewBudget(5, 0)
+	err := retry.Do(context.WithValue(t.Context(), key{}, "outer"), retry.NTimes(5, 0).WithBudget(b), func(ctx context.Context) error {
+		return retry.Do(context.WithValue(ctx, key{}, "inner"), retry.NTimes(5, 0).Named("inner").WithBudget(inner), func(context.Context) error {
+			return errors.New("failure")
+		})
+	})
+	require.ErrorIs(t, err, retry.ErrNoBudget)
+	assert.Equal(t, []any{"inner", "inner"}, told)
+	assert.Equal(t, 4.0, inner.Left(), "a retry that was not made is given back")
+}
+
+// Many callers find it empty at once.
+func TestBudgetTellsOneGoroutine(t *testing.T) {
+	var told atomic.Int64
+	b := retry.NewBudget(10, 0).OnEmpty(func(context.Context, retry.Attempt) { told.Add(1) })
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() { left(t, b) })
+	}
+	wg.Wait()
+	assert.EqualValues(t, 1, told.Load())
+}
+
+// A hook that panics keeps nothing.
+func TestBudgetHookPanics(t *testing.T) {
+	outer := retry.NewBudget(0, 0).OnEmpty(func(context.Context, retry.Attempt) { panic("hook") })
+	inner := retry.NewBudget(1, 0)
+	assert.PanicsWithValue(t, "hook", func() {
+		_ = retry.Do(t.Context(), retry.OneTime(0).WithBudget(outer), func(ctx context.Context) error {
+			return retry.Do(ctx, retry.OneTime(0).WithBudget(inner), fails(errors.New("failure")))
+		})
+	})
+	assert.Equal(t, 1.0, inner.Left())
+}

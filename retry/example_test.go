@@ -125,6 +125,22 @@ func ExampleBudget() {
 	// Output: 110
 }
 
+// A gauge shows what is left, and one line says that nothing is.
+func ExampleBudget_OnEmpty() {
+	budget := retry.NewBudget(10, 0.1).OnEmpty(func(_ context.Context, a retry.Attempt) {
+		fmt.Printf("no retry left for %s: %v\n", a.Policy, a.Err)
+	})
+	orders := retry.NTimes(3, 0).Named("orders").WithBudget(budget)
+	for range 100 {
+		_ = retry.Do(context.Background(), orders, func(context.Context) error { return errBusy })
+	}
+	_ = retry.Do(context.Background(), orders, func(context.Context) error { return nil })
+	fmt.Println(budget.Left())
+	// Output:
+	// no retry left for orders: busy
+	// 0.1
+}
+
 // Three retries outside and three inside make four calls, not sixteen.
 func ExampleDo_nested() {
 	p := retry.NTimes(3, 0)

@@ -50,6 +50,7 @@ func loopAround(ctx context.Context) *loop {
 type bill struct {
 	loops   []*loop
 	budgets []*Budget
+	empty   *Budget // the one that had nothing left
 }
 
 // charge books one retry, to be made after delay, on l and on every loop
@@ -73,6 +74,9 @@ func (l *loop) charge(delay time.Duration) (bill, error) {
 	}
 	if reason != nil {
 		b.refund()
+	}
+	if b.empty != nil && b.empty.told.CompareAndSwap(false, true) {
+		l.tell(b.empty.onEmpty, l.last, 0)
 	}
 	return b, reason
 }
@@ -100,6 +104,7 @@ func (b *bill) spend(budget *Budget) error {
 		return nil
 	}
 	if !budget.spend() {
+		b.empty = budget
 		return ErrNoBudget
 	}
 	b.budgets = append(b.budgets, budget)
