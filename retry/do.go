@@ -40,14 +40,16 @@ func Do(ctx context.Context, p Policy, op func(ctx context.Context) error, opts 
 }
 
 // DoValue is Do for an operation with a result; on error the result is T's
-// zero value.
+// zero value. A policy may judge the result as well, see WithResult.
 func DoValue[T any](ctx context.Context, p Policy, op func(ctx context.Context) (T, error), opts ...Option) (T, error) {
 	var value, zero T
 	if op == nil {
 		return zero, Do(ctx, p, nil)
 	}
 	err := Do(ctx, p, func(ctx context.Context) (err error) {
-		value, err = op(ctx)
+		if value, err = op(ctx); err == nil && p.results != nil {
+			err = p.judgeResult(value)
+		}
 		return err
 	}, opts...)
 	if err != nil {

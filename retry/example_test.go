@@ -125,6 +125,27 @@ func ExampleBudget() {
 	// Output: 110
 }
 
+// The dependency answers, but what it says means that one has to ask again.
+func ExampleWithResult() {
+	type report struct{ Status string }
+	reports := retry.WithResult(retry.NTimes(3, 0).Named("reports"), func(r report) retry.Decision {
+		if r.Status == "pending" {
+			return retry.Again
+		}
+		return retry.Pass
+	})
+
+	calls := 0
+	r, err := retry.DoValue(context.Background(), reports, func(context.Context) (report, error) {
+		if calls++; calls < 3 {
+			return report{"pending"}, nil
+		}
+		return report{"ready"}, nil
+	})
+	fmt.Println(calls, r, err)
+	// Output: 3 {ready} <nil>
+}
+
 // A gauge shows what is left, and one line says that nothing is.
 func ExampleBudget_OnEmpty() {
 	budget := retry.NewBudget(10, 0.1).OnEmpty(func(_ context.Context, a retry.Attempt) {

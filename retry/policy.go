@@ -22,6 +22,7 @@ type Policy struct {
 
 	name     string
 	classify Classifier
+	results  func(any) Decision // nil accepts every result
 	budget   *Budget
 	onRetry  []hook
 	onDone   []hook
@@ -106,7 +107,7 @@ func (p Policy) Validate() error {
 // may replace such a policy by a default. None is not the zero Policy.
 func (p Policy) IsZero() bool {
 	return p.schedule == nil && p.jitter == CuratorJitter && p.maxElapsed == 0 && p.attemptTimeout == 0 && p.maxAfter == 0 &&
-		p.name == "" && p.classify == nil && p.budget == nil && p.onRetry == nil && p.onDone == nil
+		p.name == "" && p.classify == nil && p.results == nil && p.budget == nil && p.onRetry == nil && p.onDone == nil
 }
 
 // Named puts a name into errors and hooks. The default is no name, except for

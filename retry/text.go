@@ -65,10 +65,9 @@ func (p Policy) String() string {
 func (p Policy) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
 // UnmarshalText replaces all that text can say: the schedule, jitter, elapsed
-// bound, attempt timeout and bound of WithMaxAfter. Name, classifiers, budget and
-// hooks stay. The
-// texts and errors are those of Parse; after an error p is as it was. Do not
-// call it while p is in use by other goroutines.
+// bound, attempt timeout and bound of WithMaxAfter. Name, classifiers, judges of
+// results, budget and hooks stay. The texts and errors are those of Parse; after an
+// error p is as it was. Do not call it while p is in use by other goroutines.
 func (p *Policy) UnmarshalText(text []byte) error {
 	q, err := Parse(string(text))
 	if err != nil {
