@@ -49,8 +49,9 @@ func (b *Budget) Left() float64 { return float64(b.left.Load()) / part }
 // refuses a retry, in the goroutine that wanted to retry and with the context given to
 // its Do. It is called once, and again only after b has been half full in between.
 //
-// The Attempt is the one that failed, as in OnRetry, without a delay. Hooks run in
-// the order they were added. Add them before b is in use. A nil fn changes nothing.
+// The Attempt is the one that failed, as in OnRetry, without a delay. If it is a call
+// beside another one that was refused, see Hedge, the Attempt has no Number and no
+// Err. Hooks run in the order they were added. Add them before b is in use. A nil fn changes nothing.
 func (b *Budget) OnEmpty(fn func(ctx context.Context, a Attempt)) *Budget {
 	b.onEmpty = addHook(b.onEmpty, fn)
 	return b

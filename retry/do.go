@@ -6,10 +6,10 @@ import "context"
 // nil or an *Error.
 //
 // At least one call is made, unless ctx has already ended. Attempts follow one
-// another in the goroutine of Do. op's context has ctx's values and deadline,
-// and ends with ctx. It also ends after the policy's attempt timeout, and when
-// op returns. So op has to read the body of a response, or the rows of a query,
-// itself.
+// another in the goroutine of Do; see Hedge for calls beside each other. op's
+// context has ctx's values and deadline, and ends with ctx. It also ends after
+// the policy's attempt timeout, and when op returns. So op has to read the body
+// of a response, or the rows of a query, itself.
 //
 // A failure is judged by its Mark, then by the attempt's timeout, then by the
 // policy's classifiers. If none of these judges it, it is Again, except for the

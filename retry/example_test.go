@@ -162,6 +162,27 @@ func ExampleBudget_OnEmpty() {
 	// 0.1
 }
 
+// One of two replicas hangs. The second call costs one retry of the budget.
+func ExampleHedge() {
+	budget := retry.NewBudget(20, 0.1)
+	reads := retry.NTimes(3, 0).Named("reads").WithBudget(budget)
+
+	replicas := make(chan string, 2)
+	replicas <- "slow"
+	replicas <- "fast"
+	read := func(ctx context.Context) (string, error) {
+		replica := <-replicas
+		if replica == "slow" {
+			<-ctx.Done()
+			return "", ctx.Err()
+		}
+		return "from the " + replica + " one", nil
+	}
+	value, err := retry.DoValue(context.Background(), reads, retry.Hedge(read, 5*time.Millisecond, 1, nil), retry.Idempotent())
+	fmt.Println(value, err, budget.Left())
+	// Output: from the fast one <nil> 19.1
+}
+
 // Three retries outside and three inside make four calls, not sixteen.
 func ExampleDo_nested() {
 	p := retry.NTimes(3, 0)

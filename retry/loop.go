@@ -13,21 +13,21 @@ import (
 // loop is one call of Do. It is the parent of each attempt's context, so loops
 // inside op find it there.
 //
-// Those loops also use retries and over, and read the fields above them. The
-// fields below belong to the goroutine of Do.
+// Those loops also use retries and over, and read the fields above them. So do
+// hedged calls. The fields below belong to the goroutine of Do.
 type loop struct {
 	context.Context // the caller's
 	policy          Policy
 	schedule        delays // the policy's, for this loop; nil if there is none
 	start           time.Time
 	outer           *loop // the nearest loop around this one; may be over
+	idempotent      bool
 	retries         atomic.Int64
 	over            atomic.Bool
 
-	idempotent bool
-	attempts   int
-	last       error    // the latest failure
-	verdict    Decision // on last
+	attempts int
+	last     error    // the latest failure
+	verdict  Decision // on last
 }
 
 func newLoop(ctx context.Context, p Policy, opts []Option) *loop {

@@ -59,26 +59,55 @@ func (l *loop) charge(delay time.Duration) (bill, error) {
 	l.retries.Add(1) // weigh has asked the schedule
 	b := bill{loops: []*loop{l}}
 	reason := b.spend(l.policy.budget)
-	for o := l.outer; reason == nil && o != nil; o = o.outer {
-		if o.schedule == nil || o.over.Load() {
-			continue
-		}
-		why := o.allow(delay)
-		if why == nil {
-			b.loops = append(b.loops, o)
-			why = b.spend(o.policy.budget)
-		}
-		if why != nil {
-			reason = fmt.Errorf("%w (that of the loop around: %v)", ErrNoBudget, why) //nolint:errorlint // this loop's attempts are not used up
-		}
+	if reason == nil {
+		reason = b.chargeFrom(l.outer, delay)
 	}
 	if reason != nil {
-		b.refund()
-	}
-	if b.empty != nil && b.empty.told.CompareAndSwap(false, true) {
-		l.tell(b.empty.onEmpty, l.last, 0)
+		b.cancel(l.Context, Attempt{Policy: l.policy.name, Number: l.attempts, Err: l.last, Elapsed: time.Since(l.start)})
 	}
 	return b, reason
+}
+
+// chargeBeside books a call of a hedged op, which is made at once. It may be called
+// in any goroutine.
+func (l *loop) chargeBeside() (bill, error) {
+	var b bill
+	reason := b.spend(l.policy.budget) // also without a schedule
+	if reason == nil {
+		reason = b.chargeFrom(l, 0)
+	}
+	if reason != nil {
+		b.cancel(l.Context, Attempt{Policy: l.policy.name, Elapsed: time.Since(l.start)})
+	}
+	return b, reason
+}
+
+// chargeFrom books a retry on l, which may be nil, and on every loop around it.
+func (b *bill) chargeFrom(l *loop, delay time.Duration) error {
+	for ; l != nil; l = l.outer {
+		if l.schedule == nil || l.over.Load() {
+			continue
+		}
+		why := l.allow(delay)
+		if why == nil {
+			b.loops = append(b.loops, l)
+			why = b.spend(l.policy.budget)
+		}
+		if why != nil {
+			return fmt.Errorf("%w (that of the loop around: %v)", ErrNoBudget, why) //nolint:errorlint // this loop's attempts are not used up
+		}
+	}
+	return nil
+}
+
+// cancel is for a retry that somebody does not pay for. It tells a budget's hooks.
+func (b *bill) cancel(ctx context.Context, a Attempt) {
+	b.refund()
+	if b.empty != nil && b.empty.told.CompareAndSwap(false, true) {
+		for _, fn := range b.empty.onEmpty {
+			fn(ctx, a)
+		}
+	}
 }
 
 // allow counts a retry of a loop inside op, or is why it may not be made. Several may

@@ -95,12 +95,20 @@ func (p Policy) Validate() error {
 		all[0], all[1] = setting{"the limit", s.limit}, setting{"the sleep", s.sleep}
 	}
 	for _, d := range all {
-		if d.value > 0 && d.value < shortest {
-			return fmt.Errorf("%s is %v: it must be %v at least (a number alone counts nanoseconds: write %d*time.Second or %d*time.Millisecond)",
-				d.name, d.value, shortest, d.value, d.value)
+		if err := tooShort(d.name, d.value); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// tooShort is an error for a duration between 0 and shortest.
+func tooShort(name string, d time.Duration) error {
+	if d <= 0 || d >= shortest {
+		return nil
+	}
+	return fmt.Errorf("%s is %v: it must be %v at least (a number alone counts nanoseconds: write %d*time.Second or %d*time.Millisecond)",
+		name, d, shortest, d, d)
 }
 
 // IsZero reports whether p is the zero Policy, on which nothing was set. A library

@@ -34,6 +34,7 @@ var texts = map[string]error{
 	"locks.ErrFenced": locks.ErrFenced, "locks.ErrNoFence": locks.ErrNoFence,
 	"leader.ErrLeave": leader.ErrLeave, "leader.ErrSteppedDown": leader.ErrSteppedDown, "leader.ErrUnhealthy": leader.ErrUnhealthy, "leader.ErrExited": leader.ErrExited,
 	"retry.ErrExhausted": retry.ErrExhausted, "retry.ErrStopped": retry.ErrStopped, "retry.ErrUnsure": retry.ErrUnsure, "retry.ErrNoBudget": retry.ErrNoBudget,
+	"retry.ErrOvertaken":  retry.ErrOvertaken,
 	"zktest.ErrNoSession": zktest.ErrNoSession, "zktest.ErrClosed": zktest.ErrClosed,
 }
 
