@@ -23,6 +23,7 @@ func TestNothingIsBroughtAlong(t *testing.T) {
 	}
 	for pattern, alsoUnwanted := range map[string][]string{
 		"retry/...":     {zk, "go.uber.org/zap"},
+		"retry":         {"net/http"},
 		"listeners/...": {zk, "go.uber.org/zap"},
 		"testing/...":   {zk},
 		"framework/...": {"html/template"},
