@@ -239,7 +239,8 @@ func help(_ context.Context, inv *invocation) error {
 
 const exitHelp = `Exit codes:
   0 done, 1 failed, 2 wrong use, 65 no lock there, 66 no such node,
-  69 servers not reached, 77 refused for want of rights, 130 interrupted;
+  69 servers not reached, 77 refused for want of rights, 128 and
+  the number of the signal that has ended it;
   of lock besides: 75 somebody else has it, 76 it was lost, 126 the command
   cannot be run, 127 it was not found, or else the command's own exit code
 `

@@ -53,7 +53,7 @@ func lock(ctx context.Context, inv *invocation) error {
 	// The variables are there already below another paddock lock. Of two values of one
 	// variable, some programs read the first.
 	command.env = (&exec.Cmd{Env: append(os.Environ(), environment(paths, hold, inv.semaphore > 0)...)}).Environ()
-	err = command.run(client, hold, func(lost error) { _ = inv.lockEvent("lost", paths, hold, lost) })
+	err = command.run(ctx, client, hold, func(lost error) { _ = inv.lockEvent("lost", paths, hold, lost) })
 	if released := hold.Release(); released != nil && !errors.Is(released, locks.ErrReleasePending) && err == nil {
 		return fmt.Errorf("the command has ended, and the lock was lost before: %w", released)
 	}

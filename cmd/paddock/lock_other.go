@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -22,6 +23,6 @@ func newCommand(*invocation) (*command, error) {
 	return nil, errors.New("lock runs on Unix only: elsewhere a command cannot be stopped before the lock is granted to somebody else")
 }
 
-func (c *command) run(*framework.Client, *locks.Hold, func(error)) error { return nil }
+func (c *command) run(context.Context, *framework.Client, *locks.Hold, func(error)) error { return nil }
 
 func guard() int { return exitFailed }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -67,14 +68,18 @@ var passedOn = []os.Signal{
 }
 
 // run runs the command for as long as the lock is held. It returns when nothing of the
-// command is left. lost is told why the command has to end.
-func (c *command) run(client *framework.Client, hold *locks.Hold, lost func(error)) error {
+// command is left. lost is told why the command has to end. The end of ctx is a signal that
+// came before signals were passed on.
+func (c *command) run(ctx context.Context, client *framework.Client, hold *locks.Hold, lost func(error)) error {
 	// The kernel kills the command when the thread ends that has started it.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, passedOn...)
+	notify(signals, passedOn...)
 	defer signal.Stop(signals)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	states := make(chan locks.HoldState, 8)
 	defer hold.Listen(func(s locks.HoldState) {
 		if s == locks.Lost {

@@ -7,8 +7,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -29,6 +31,7 @@ import (
 type running struct {
 	*exec.Cmd
 	t    *testing.T
+	in   io.WriteCloser
 	out  *bufio.Scanner
 	errs bytes.Buffer
 }
@@ -38,9 +41,18 @@ func (s *shell) start(t *testing.T, args ...string) *running {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
-	p := &running{Cmd: exec.Command(self, args...), t: t} //nolint:noctx // it is killed below
+	return s.startProgram(t, append([]string{self}, args...)...)
+}
+
+// startProgram runs a program that runs the command.
+func (s *shell) startProgram(t *testing.T, args ...string) *running {
+	t.Helper()
+	p := &running{Cmd: exec.Command(args[0], args[1:]...), t: t} //nolint:noctx // it is killed below
 	p.Env = append(os.Environ(), asCommand+"=1", "PADDOCK_SERVERS="+s.ConnectString())
 	p.Stderr = &p.errs
+	var err error
+	p.in, err = p.StdinPipe()
+	require.NoError(t, err)
 	out, err := p.StdoutPipe()
 	require.NoError(t, err)
 	p.out = bufio.NewScanner(out)
@@ -203,12 +215,87 @@ func TestLockThatSomebodyElseHas(t *testing.T) {
 		assert.Equal(t, exitBusy, code, errs)
 		assert.Empty(t, out)
 	}
-	p := s.start(t, "lock", "/l", "--", "echo", "ran")
-	require.NoError(t, s.WaitChildren(t.Context(), "/l", 2))
-	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
-	code, out := p.ends()
+}
+
+// mayBe skips a test of a signal that is ignored in this process, as below nohup, and so in
+// those that it starts.
+func mayBe(t *testing.T, s syscall.Signal) {
+	t.Helper()
+	if signal.Ignored(s) {
+		t.Skip("it is ignored here")
+	}
+}
+
+// A signal that ends a process takes one that waits out of the queue at once. Its exit code
+// says which signal it was.
+func TestLockSignalsWhileWaiting(t *testing.T) {
+	s := newShell(t)
+	kit.Hold(t, locks.NewInterProcessMutex(s.client(t), "/l"))
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
+		t.Run(sig.String(), func(t *testing.T) {
+			mayBe(t, sig)
+			p := s.start(t, "lock", "/l", "--", "echo", "ran")
+			require.NoError(t, s.WaitChildren(t.Context(), "/l", 2))
+			require.NoError(t, p.Process.Signal(sig))
+			code, out := p.ends()
+			assert.Equal(t, 128+int(sig), code)
+			assert.Empty(t, out)
+			assert.Empty(t, p.errs.String(), "who has sent the signal knows")
+			assert.Len(t, kit.Children(t, s.client(t), "/l"), 1, "its node stays in the queue")
+		})
+	}
+}
+
+// Each of these ends the command with the signal's own status, and the lock is free then.
+func TestLockSignalsWhileTheCommandRuns(t *testing.T) {
+	s := newShell(t)
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1} {
+		t.Run(sig.String(), func(t *testing.T) {
+			mayBe(t, sig)
+			p := s.start(t, "lock", "/l", "--", "sh", "-c", `echo ready; exec sleep 100`)
+			assert.Equal(t, "ready", p.line())
+			require.NoError(t, p.Process.Signal(sig))
+			code, _ := p.ends()
+			assert.Equal(t, 128+int(sig), code)
+			assert.Empty(t, kit.Children(t, s.client(t), "/l"))
+		})
+	}
+}
+
+// What was ignored when paddock was started, as by nohup and for the background jobs of
+// scripts, is ignored by paddock and by its command.
+func TestLockUnderNohup(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	for name, sig := range map[string]syscall.Signal{"HUP": syscall.SIGHUP, "INT": syscall.SIGINT} {
+		t.Run(name, func(t *testing.T) {
+			s := newShell(t)
+			h := kit.Hold(t, locks.NewInterProcessMutex(s.client(t), "/l"))
+			p := s.startProgram(t, "sh", "-c", `trap '' `+name+`; exec "$0" lock /l -- sh -c 'echo ready; read line; echo $line'`, self)
+			require.NoError(t, s.WaitChildren(t.Context(), "/l", 2))
+			require.NoError(t, p.Process.Signal(sig), "while it waits")
+			require.NoError(t, h.Release())
+			assert.Equal(t, "ready", p.line())
+			require.NoError(t, p.Process.Signal(sig), "while the command runs")
+			_, err := p.in.Write([]byte("went on\n"))
+			require.NoError(t, err)
+			assert.Equal(t, "went on", p.line())
+			code, _ := p.ends()
+			assert.Equal(t, 0, code)
+		})
+	}
+}
+
+func TestWatchThatIsInterrupted(t *testing.T) {
+	mayBe(t, syscall.SIGINT)
+	s := newShell(t)
+	kit.Hold(t, locks.NewInterProcessMutex(s.client(t), "/l"))
+	p := s.start(t, "watch", "/l")
+	assert.Contains(t, p.line(), "holds")
+	require.NoError(t, p.Process.Signal(syscall.SIGINT))
+	code, _ := p.ends()
 	assert.Equal(t, exitInterrupted, code)
-	assert.Empty(t, out)
+	assert.Empty(t, p.errs.String())
 }
 
 // A command must not run beside the leader of an election, or beside what another kind of

@@ -44,10 +44,45 @@ func main() {
 	if len(os.Args) == 2 && os.Args[1] == guardVerb {
 		os.Exit(guard())
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], system{os.Stdin, os.Stdout, os.Stderr, os.Getenv})
-	stop()
-	os.Exit(code)
+	os.Exit(run(untilSignal(), os.Args[1:], system{os.Stdin, os.Stdout, os.Stderr, os.Getenv}))
+}
+
+// untilSignal is a context that ends with the first signal that ends a process, so that the
+// session is closed and no node stays behind. The second such signal ends the process.
+func untilSignal() context.Context {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 1)
+	notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	go func() {
+		s := <-signals
+		signal.Stop(signals)
+		cancel(&signalError{s})
+	}()
+	return ctx
+}
+
+// notify is signal.Notify but for signals that were ignored when this process was started,
+// as nohup and the background jobs of scripts do. Go knows this of HUP and INT.
+func notify(c chan<- os.Signal, signals ...os.Signal) {
+	for _, s := range signals {
+		if !signal.Ignored(s) {
+			signal.Notify(c, s)
+		}
+	}
+}
+
+// signalError is the cause of the end of a run by a signal.
+type signalError struct{ signal os.Signal }
+
+// Error implements error.
+func (e *signalError) Error() string { return e.signal.String() }
+
+// code is the exit code that shells give to a process that a signal has ended.
+func (e *signalError) code() int {
+	if s, is := e.signal.(syscall.Signal); is {
+		return 128 + int(s)
+	}
+	return exitFailed
 }
 
 // system is what a run has of its surroundings.
@@ -68,6 +103,9 @@ func run(ctx context.Context, args []string, sys system) int {
 		err = inv.verb.run(ctx, inv)
 	}
 	code := exitCode(err)
+	if ended := (*signalError)(nil); errors.As(context.Cause(ctx), &ended) && errors.Is(err, context.Canceled) {
+		return ended.code() // who has sent the signal knows
+	}
 	if err != nil && err.Error() != "" {
 		sys.complain("paddock: " + lockview.Printable(err.Error()))
 	}
