@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -57,6 +58,7 @@ func (v *values) Set(s string) error {
 const (
 	defaultTimeout = 10 * time.Second
 	unset          = time.Duration(-1 << 63) // of a flag that was not given
+	anyDepth       = -1
 )
 
 // flagSet has all flags. Those that belong to some verbs only are checked later, so
@@ -73,21 +75,39 @@ func (inv *invocation) flagSet(getenv func(string) string) *flag.FlagSet {
 	f.StringVar(&inv.tlsCert, "tls-cert", getenv("PADDOCK_TLS_CERT"), "present the certificate in this PEM `file` (PADDOCK_TLS_CERT)")
 	f.StringVar(&inv.tlsKey, "tls-key", getenv("PADDOCK_TLS_KEY"), "its key, a PEM `file` (PADDOCK_TLS_KEY)")
 	f.StringVar(&inv.tlsServerName, "tls-server-name", getenv("PADDOCK_TLS_SERVER_NAME"), "expect this `name` in the servers' certificates (PADDOCK_TLS_SERVER_NAME)")
-	f.DurationVar(&inv.sessionTimeout, "session-timeout", 0, "ask the servers for this session timeout; 15s by default")
-	f.DurationVar(&inv.timeout, "timeout", defaultTimeout, "how long the command may take")
+	span := func(to *time.Duration, byDefault time.Duration, name, usage string) {
+		*to = byDefault
+		f.Func(name, usage, func(text string) (err error) {
+			if *to, err = time.ParseDuration(text); err != nil {
+				return errors.New("write a number and its unit, such as 3s or 1m30s")
+			}
+			return nil
+		})
+	}
+	number := func(to *int, byDefault int, name, usage string) {
+		*to = byDefault
+		f.Func(name, usage, func(text string) (err error) {
+			if *to, err = strconv.Atoi(text); err != nil {
+				return errors.New("write a whole number")
+			}
+			return nil
+		})
+	}
+	span(&inv.sessionTimeout, 0, "session-timeout", "ask the servers for this session timeout, a `duration`; 15s by default")
+	span(&inv.timeout, defaultTimeout, "timeout", "how long the command may take, a `duration`; 10s by default")
 	f.BoolVar(&inv.json, "json", false, "print JSON")
 	f.BoolVar(&inv.help, "help", false, "print help")
 	f.BoolVar(&inv.help, "h", false, "print help")
-	f.IntVar(&inv.semaphore, "semaphore", 0, "the semaphore has `n` leases")
-	f.IntVar(&inv.depth, "depth", 0, "go `n` levels down; any number by default")
+	number(&inv.semaphore, 0, "semaphore", "the semaphore has `n` leases")
+	number(&inv.depth, anyDepth, "depth", "go `n` levels down; any number by default")
 	f.BoolVar(&inv.all, "all", false, "for tree, show the nodes of participants too; for break, delete the nodes of those who wait as well")
 	f.BoolVar(&inv.long, "long", false, "show version, size, owner and number of children")
 	f.BoolVar(&inv.yes, "yes", false, "do not ask")
 	f.BoolVar(&inv.read, "read", false, "take the read side of a read/write lock")
 	f.BoolVar(&inv.write, "write", false, "take the write side of a read/write lock")
 	f.BoolVar(&inv.try, "try", false, "do not wait for others")
-	f.DurationVar(&inv.wait, "wait", 0, "wait for so long at most; without it, for as long as it takes")
-	f.DurationVar(&inv.grace, "grace", unset, "the command has this `time` between SIGTERM and SIGKILL; 2s by default, or less if the session timeout is short")
+	span(&inv.wait, unset, "wait", "wait for a `duration` at most, and with 0s not at all; without it, for as long as it takes")
+	span(&inv.grace, unset, "grace", "the command has this `time` between SIGTERM and SIGKILL; 2s by default, or less if the session timeout is short")
 	f.StringVar(&inv.id, "id", "", "what others see of the holder, as `text`; host and process id by default")
 	return f
 }
@@ -145,7 +165,9 @@ func parse(args []string, getenv func(string) string) (*invocation, error) {
 // check says what is wrong with flags and arguments that are well-formed.
 func (inv *invocation) check(f *flag.FlagSet, getenv func(string) string) (err error) {
 	v := inv.verb
+	given := make(map[string]bool)
 	f.Visit(func(set *flag.Flag) {
+		given[set.Name] = true
 		if err == nil && !slices.Contains(common, set.Name) && !slices.Contains(v.flags, set.Name) {
 			err = v.misuse("--%s is no flag of %s", set.Name, v.name)
 		}
@@ -159,11 +181,15 @@ func (inv *invocation) check(f *flag.FlagSet, getenv func(string) string) (err e
 		return v.misuse("unexpected %q", inv.args[v.most])
 	case inv.timeout <= 0:
 		return v.misuse("--timeout is %v: it must be above 0", inv.timeout)
-	case inv.semaphore < 0:
+	case given["session-timeout"] && inv.sessionTimeout <= 0:
+		return v.misuse("--session-timeout is %v: it must be above 0", inv.sessionTimeout)
+	case given["semaphore"] && inv.semaphore <= 0:
 		return v.misuse("--semaphore is %d: it must be above 0", inv.semaphore)
-	case inv.wait < 0:
+	case given["depth"] && inv.depth < 0:
+		return v.misuse("--depth is %d: it must not be negative", inv.depth)
+	case given["wait"] && inv.wait < 0:
 		return v.misuse("--wait is %v: it must not be negative", inv.wait)
-	case inv.try && inv.wait > 0:
+	case inv.try && given["wait"]:
 		return v.misuse("--try and --wait exclude each other")
 	case inv.read && inv.write, v.name == "lock" && inv.semaphore > 0 && (inv.read || inv.write):
 		return v.misuse("--read, --write and --semaphore exclude each other")

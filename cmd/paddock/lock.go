@@ -93,7 +93,10 @@ func participantID() string {
 
 // acquire waits as long as the flags say.
 func (inv *invocation) acquire(ctx context.Context, lock locks.Lock) (*locks.Hold, error) {
-	if inv.try || inv.wait > 0 {
+	switch {
+	case inv.try:
+		return lock.TryAcquire(ctx, 0)
+	case inv.wait != unset:
 		return lock.TryAcquire(ctx, inv.wait)
 	}
 	return lock.Acquire(ctx)

@@ -112,6 +112,7 @@ func TestLockRunsACommand(t *testing.T) {
 		code int
 	}{
 		"success":         {[]string{"/l", "--", "true"}, 0},
+		"free, no wait":   {[]string{"--wait", "0s", "/l", "--", "true"}, 0},
 		"failure":         {[]string{"/l", "--", "sh", "-c", "exit 7"}, 7},
 		"signal":          {[]string{"/l", "--", "sh", "-c", "kill -KILL $$"}, 128 + 9},
 		"not found":       {[]string{"/l", "--", "no-such-command"}, exitNoCommand},
@@ -210,7 +211,7 @@ func TestLockTellsTheTokenOfEachLock(t *testing.T) {
 func TestLockThatSomebodyElseHas(t *testing.T) {
 	s := newShell(t)
 	kit.Hold(t, locks.NewInterProcessMutex(s.client(t), "/l"))
-	for _, flag := range [][]string{{"--try"}, {"--wait", "50ms"}} {
+	for _, flag := range [][]string{{"--try"}, {"--wait", "50ms"}, {"--wait", "0s"}, {"--wait=0"}} {
 		code, out, errs := s.process(t, append(append([]string{"lock"}, flag...), "/l", "--", "echo", "ran")...)
 		assert.Equal(t, exitBusy, code, errs)
 		assert.Empty(t, out)

@@ -169,5 +169,9 @@ func (e *usageError) Error() string { return e.text }
 
 // misuse is a wrong use of a verb.
 func (v *verb) misuse(format string, args ...any) error {
-	return &usageError{fmt.Sprintf(format, args...), strings.TrimSpace("paddock "+v.name+" "+v.args) + " (paddock help " + v.name + " has more)"}
+	usage := strings.TrimSpace("paddock "+v.name+" "+v.args) + " (paddock help " + v.name + " has more)"
+	if v.name == helpVerb().name {
+		usage = "paddock VERB [FLAG...] [ARGUMENT...] (paddock help has more)"
+	}
+	return &usageError{fmt.Sprintf(format, args...), usage}
 }

@@ -191,6 +191,7 @@ func TestTreeLsGet(t *testing.T) {
 	require.NoError(t, err)
 
 	assert.Equal(t, "/app\n  config\n  locks\n    orders  mutex: 1 hold, 0 wait\n    single  semaphore: 1 hold, 0 wait\n", s.ok(t, "tree", "/app"))
+	assert.Equal(t, "/app\n", s.ok(t, "tree", "--depth", "0", "/app"))
 	assert.Equal(t, "/app\n  config\n  locks\n", s.ok(t, "tree", "--depth", "1", "/app"))
 	assert.Contains(t, s.ok(t, "tree", "--all", "/app"), "lock-0000000000")
 	turn := kit.Put(t, client, "/app/locks/single/locks/lock-")
@@ -237,6 +238,13 @@ func TestExitCodes(t *testing.T) {
 		{"no such flag", []string{"who", "--nonsense", "/a"}, exitUsage, "-nonsense"},
 		{"a flag of others", []string{"who", "--depth", "1", "/a"}, exitUsage, "--depth is no flag of who"},
 		{"a flag's value", []string{"--timeout", "soon", "who", "/a"}, exitUsage, "-timeout"},
+		{"a number without a unit", []string{"--timeout", "3", "who", "/a"}, exitUsage, "such as 3s"},
+		{"no number", []string{"who", "--semaphore", "two", "/a"}, exitUsage, "-semaphore: write a whole number"},
+		{"a semaphore of nobody", []string{"who", "--semaphore", "0", "/a"}, exitUsage, "--semaphore is 0"},
+		{"a lock of nobody", []string{"lock", "--semaphore", "0", "/a", "--", "true"}, exitUsage, "--semaphore is 0"},
+		{"a negative depth", []string{"tree", "--depth", "-1"}, exitUsage, "--depth is -1"},
+		{"no session", []string{"ls", "--session-timeout", "0s"}, exitUsage, "--session-timeout is 0s"},
+		{"two limits", []string{"lock", "--try", "--wait", "0s", "/a", "--", "true"}, exitUsage, "exclude each other"},
 		{"no time", []string{"--timeout", "0s", "who", "/a"}, exitUsage, "--timeout is 0s"},
 		{"a short session", []string{"--session-timeout", "1ms", "ls"}, exitUsage, "SessionTimeout"},
 		{"a certificate without key", []string{"--tls-cert", "x", "ls"}, exitUsage, "go together"},

@@ -183,7 +183,7 @@ func (inv *invocation) walk(ctx context.Context, client *framework.Client, path 
 	if err := inv.printBranch(b); err != nil {
 		return err
 	}
-	if inv.depth > 0 && depth >= inv.depth {
+	if inv.depth != anyDepth && depth >= inv.depth {
 		return nil
 	}
 	slices.Sort(names)
