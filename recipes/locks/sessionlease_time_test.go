@@ -484,10 +484,3 @@ func errorsOf(err error) error {
 		}
 	}
 }
-
-// refusing is a compression that fails.
-type refusing struct{ err error }
-
-func (r refusing) Compress(string, []byte) ([]byte, error) { return nil, r.err }
-
-func (r refusing) Decompress(string, []byte) ([]byte, error) { return nil, r.err }
