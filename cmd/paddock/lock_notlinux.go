@@ -2,7 +2,13 @@
 
 package main
 
-import "syscall"
+import (
+	"os"
+	"syscall"
+)
 
 // killWithParent leaves it to the guard.
 func killWithParent(*syscall.SysProcAttr) {}
+
+// itself is the file of this program.
+func itself() (string, error) { return os.Executable() }

@@ -123,11 +123,15 @@ func (c *command) start() (err error) {
 	c.pid = p.Pid
 	_ = p.Release() // wait4 is called here, as it tells of stops too
 	c.guard.say("group %d", c.pid)
+	whom := c.pid
+	if isInit {
+		whom = -1 // what falls to process 1 is reaped here as well
+	}
 	go func() {
 		for {
 			var status syscall.WaitStatus
-			_, err := syscall.Wait4(c.pid, &status, syscall.WUNTRACED, nil)
-			if errors.Is(err, syscall.EINTR) {
+			pid, err := syscall.Wait4(whom, &status, syscall.WUNTRACED, nil)
+			if errors.Is(err, syscall.EINTR) || err == nil && pid != c.pid {
 				continue
 			}
 			c.waits <- status
@@ -139,13 +143,22 @@ func (c *command) start() (err error) {
 	return nil
 }
 
+// isInit is whether this is process 1, as in a container. Processes whose parents have ended
+// are its children then.
+var isInit = os.Getpid() == 1
+
 // signal signals the process group.
 func (c *command) signal(s syscall.Signal) { _ = syscall.Kill(-c.pid, s) }
 
 // sweep ends what the command has left behind in its group: the lock is about to be given
 // back. Processes that nobody reaps are not waited for.
 func (c *command) sweep() {
-	gone := func() bool { return errors.Is(syscall.Kill(-c.pid, 0), syscall.ESRCH) }
+	gone := func() bool {
+		for pid := 1; isInit && pid > 0; {
+			pid, _ = syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
+		}
+		return errors.Is(syscall.Kill(-c.pid, 0), syscall.ESRCH)
+	}
 	if gone() {
 		return
 	}
@@ -270,7 +283,7 @@ type guardian struct {
 
 // startGuard starts this program as a guard.
 func startGuard() (*guardian, error) {
-	self, err := os.Executable()
+	self, err := itself()
 	if err != nil {
 		return nil, err
 	}
@@ -296,21 +309,22 @@ func startGuard() (*guardian, error) {
 }
 
 // say tells the guard something. That it has gone is no reason to stop: this process
-// minds the time as well.
+// minds the time as well, and must not wait for a guard that stands still.
 func (g *guardian) say(format string, args ...any) {
-	_ = g.pipe.SetWriteDeadline(time.Now().Add(lookAgain)) // a guard that stands still reads nothing
+	_ = g.pipe.SetWriteDeadline(time.Now().Add(leastMargin / 10))
 	_, _ = fmt.Fprintf(g.pipe, format+"\n", args...)
 }
 
-// done lets the guard end.
+// done ends the guard, also one that stands still: the lock is given back after that. It
+// must be gone before the pipe ends, which would let it kill.
 func (g *guardian) done() {
-	g.say("done")
-	_ = g.pipe.Close()
+	_ = g.process.Kill()
 	_, _ = g.process.Wait()
+	_ = g.pipe.Close()
 }
 
-// guard is the guard process. It kills the command's group when the pipe ends before
-// "done" has come, or when the time is up that was told last.
+// guard is the guard process. It kills the command's group when the pipe ends, or when the
+// time is up that was told last.
 func guard() int {
 	lines := make(chan string)
 	go func() {
@@ -336,8 +350,6 @@ func guardBy(lines <-chan string, kill func(group int)) int {
 		case line, more := <-lines:
 			var left time.Duration
 			switch {
-			case line == "done":
-				return exitOK
 			case !more:
 				if group > 0 {
 					kill(group)

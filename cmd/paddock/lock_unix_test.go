@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -438,15 +439,14 @@ func onlySession(t *testing.T, s *shell) int64 {
 
 func TestGuard(t *testing.T) {
 	for name, tc := range map[string]struct {
-		lines []string
-		close bool
-		kills bool
+		lines        []string
+		inTime, then int // how often it kills before the pipe ends, and by the end of that
 	}{
-		"done":                       {lines: []string{"group 5", "left 3600000000000", "done"}},
-		"the end without done":       {lines: []string{"group 5"}, close: true, kills: true},
-		"the end before any command": {close: true},
-		"the time is up":             {lines: []string{"group 5", "left 1"}, kills: true},
-		"the time was up at once":    {lines: []string{"group 5", "left -7"}, kills: true},
+		"a command":           {lines: []string{"group 5", "left 3600000000000"}, then: 1},
+		"before any command":  {},
+		"the time is up":      {lines: []string{"group 5", "left 1"}, inTime: 1, then: 1},
+		"it was up at once":   {lines: []string{"group 5", "left -7"}, inTime: 1, then: 1},
+		"up before a command": {lines: []string{"left -7"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lines, killed := make(chan string), make(chan int, 4)
@@ -458,18 +458,117 @@ func TestGuard(t *testing.T) {
 			for _, line := range tc.lines {
 				lines <- line
 			}
-			if tc.kills && !tc.close {
+			for range tc.inTime {
 				assert.Equal(t, 5, <-killed)
-				lines <- "done"
 			}
-			if tc.close {
-				close(lines)
-			}
+			close(lines)
 			<-ended
-			if tc.kills && tc.close {
-				assert.Equal(t, 5, <-killed)
+			assert.Len(t, killed, tc.then)
+		})
+	}
+}
+
+// childOf waits for a process of a name that another one has started.
+func childOf(t *testing.T, parent int, name string) (pid int) {
+	t.Helper()
+	kit.Until(t, "the guard", func() bool {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", parent, parent))
+		if err != nil {
+			t.Skip("no children in /proc")
+		}
+		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))
+		for _, task := range tasks {
+			of, _ := os.ReadFile(task)
+			text = append(append(text, ' '), of...)
+		}
+		for child := range strings.FieldsSeq(string(text)) {
+			if args, _ := os.ReadFile("/proc/" + child + "/cmdline"); strings.Contains(string(args), name) {
+				pid, _ = strconv.Atoi(child)
 			}
-			assert.Empty(t, killed)
+		}
+		return pid > 0
+	})
+	return pid
+}
+
+// The lock is given back when the command has ended, also if the guard stands still.
+func TestLockWithAStoppedGuard(t *testing.T) {
+	s := newShell(t)
+	p := s.start(t, "lock", "/l", "--", "sh", "-c", "echo ready; read line")
+	assert.Equal(t, "ready", p.line())
+	guard := childOf(t, p.Process.Pid, guardVerb)
+	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
+	t.Cleanup(func() { _ = syscall.Kill(guard, syscall.SIGKILL) })
+	require.NoError(t, p.in.Close())
+	ended := make(chan int)
+	go func() { code, _ := p.ends(); ended <- code }()
+	select {
+	case code := <-ended:
+		assert.Equal(t, 1, code, "that of read at the end of its input")
+	case <-time.After(5 * time.Second):
+		t.Fatal("it waits for its guard, and has the lock")
+	}
+	assert.Empty(t, kit.Children(t, s.client(t), "/l"))
+}
+
+// A guard that stands still reads nothing. Who minds the time must not wait for it.
+func TestGuardThatReadsNothing(t *testing.T) {
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	defer func() { _, _ = r.Close(), w.Close() }()
+	g := &guardian{pipe: w}
+	require.NoError(t, w.SetWriteDeadline(time.Now().Add(50*time.Millisecond)))
+	for err == nil {
+		_, err = w.Write(make([]byte, 4096))
+	}
+	began := time.Now()
+	g.say("left %d", time.Hour)
+	assert.Less(t, time.Since(began), leastMargin/2, "the command would be killed too late")
+}
+
+// The program may be replaced or removed while it waits.
+func TestLockOfAProgramThatIsGone(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux says which program runs")
+	}
+	s := newShell(t)
+	h := kit.Hold(t, locks.NewInterProcessMutex(s.client(t), "/l"))
+	self, err := os.Executable()
+	require.NoError(t, err)
+	program, err := os.ReadFile(self)
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "paddock")
+	require.NoError(t, os.WriteFile(file, program, 0o700)) //nolint:gosec // it is run
+	p := s.startProgram(t, file, "lock", "/l", "--", "echo", "ran")
+	require.NoError(t, s.WaitChildren(t.Context(), "/l", 2))
+	require.NoError(t, os.Remove(file))
+	require.NoError(t, h.Release())
+	code, out := p.ends()
+	assert.Equal(t, 0, code, &p.errs)
+	assert.Equal(t, []string{"ran"}, out)
+}
+
+// As process 1 of a container, paddock reaps what falls to it, and gives the lock back as
+// soon as the command and what it has left are gone.
+func TestLockAsProcessOne(t *testing.T) {
+	unshare := []string{"unshare", "--pid", "--fork", "--mount-proc"}
+	if err := exec.CommandContext(t.Context(), unshare[0], append(unshare[1:], "true")...).Run(); err != nil {
+		t.Skip("no right to make a namespace of processes")
+	}
+	s := newShell(t)
+	self, err := os.Executable()
+	require.NoError(t, err)
+	for name, tc := range map[string]struct{ does string }{
+		"left behind": {does: `(sleep 100 >/dev/null 2>&1 &); echo; exit 3`},
+		"orphans":     {does: `(sh -c 'exec setsid sleep 0' & sleep 0 &); sleep 0.3; cat /proc/[0-9]*/stat | grep ') Z '; echo; exit 3`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			began := time.Now()
+			p := s.startProgram(t, append(append([]string{}, unshare...), self, "lock", "/l", "--", "sh", "-c", tc.does)...)
+			assert.Empty(t, p.line(), "a zombie that nobody reaps")
+			code, _ := p.ends()
+			assert.Equal(t, 3, code)
+			assert.Less(t, time.Since(began), 2500*time.Millisecond, "the lock is held on")
 		})
 	}
 }
