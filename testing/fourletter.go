@@ -5,9 +5,11 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -77,6 +79,7 @@ func (c *conn) command(r *bufio.Reader) bool {
 		answer(m, &b)
 	}
 	c.queue.raw(b.String())
+	c.m.sent++
 	return true
 }
 
@@ -100,8 +103,12 @@ func (m *member) confLocked(b *strings.Builder) {
 		plain, secure = secure, plain
 	}
 	fmt.Fprintf(b, "clientPort=%s\nsecureClientPort=%s\ndataDir=\ndataDirSize=0\ndataLogDir=\ndataLogSize=0\n", plain, secure)
+	perHost := cfg.limits.ConnectionsPerHost
+	if perHost == unbounded {
+		perHost = 0 // ZooKeeper's word for it; tools read 32 bits
+	}
 	fmt.Fprintf(b, "tickTime=%d\nmaxClientCnxns=%d\nminSessionTimeout=%d\nmaxSessionTimeout=%d\n",
-		cfg.tick.Milliseconds(), cfg.limits.ConnectionsPerHost, cfg.minTimeout.Milliseconds(), cfg.maxTimeout.Milliseconds())
+		cfg.tick.Milliseconds(), perHost, cfg.minTimeout.Milliseconds(), cfg.maxTimeout.Milliseconds())
 	id := 0
 	if len(m.e.members) > 1 {
 		id = m.index + 1
@@ -123,11 +130,14 @@ func (m *member) summaryLocked(b *strings.Builder) {
 		b.WriteString("READ-ONLY mode; serving only read-only clients\n")
 	}
 	fmt.Fprintf(b, "Latency min/avg/max: 0/0.0/0\nReceived: %d\nSent: %d\nConnections: %d\nOutstanding: %d\nZxid: %#x\nMode: %s\nNode count: %d\n",
-		m.received, m.sent, len(m.conns), m.outstandingLocked(), m.applied, m.modeLocked(), m.data.Len())
+		m.received, m.sent, len(m.conns), m.outstandingLocked(), m.applied, m.modeLocked(), m.nodeCount())
 	if m.modeLocked() == "leader" {
 		b.WriteString("Proposal sizes last/min/max: -1/-1/-1\n")
 	}
 }
+
+// nodeCount counts the root twice, as ZooKeeper does: its table has it as "" and as "/".
+func (m *member) nodeCount() int { return m.data.Len() + 1 }
 
 func (m *member) statLocked(b *strings.Builder) {
 	fmt.Fprintf(b, "Zookeeper version: %s\nClients:\n", m.version())
@@ -227,7 +237,7 @@ func (m *member) mntrLocked(b *strings.Builder) {
 	line("num_alive_connections", len(m.conns))
 	line("avg_latency", "0.0")
 	line("outstanding_requests", m.outstandingLocked())
-	line("znode_count", m.data.Len())
+	line("znode_count", m.nodeCount())
 	line("global_sessions", len(m.e.sessions.byID))
 	line("packets_sent", m.sent)
 	line("packets_received", m.received)
@@ -236,6 +246,10 @@ func (m *member) mntrLocked(b *strings.Builder) {
 	line("min_latency", 0)
 	line("max_latency", 0)
 	line("approximate_data_size", m.data.Size())
+	if open, most, ok := fileDescriptors(); ok {
+		line("open_file_descriptor_count", open)
+		line("max_file_descriptor_count", most)
+	}
 	line("local_sessions", 0)
 	line("uptime", time.Since(m.since).Milliseconds())
 	if m.modeLocked() == "leader" {
@@ -254,6 +268,29 @@ func (m *member) mntrLocked(b *strings.Builder) {
 	} else if m.modeLocked() == "follower" {
 		line("peer_state", "following - broadcast")
 	}
+}
+
+// fileDescriptors returns how many files the process has open, and how many it may have. It
+// knows them on Linux only.
+func fileDescriptors() (open int, most int64, ok bool) {
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return 0, 0, false
+	}
+	limits, err := os.ReadFile("/proc/self/limits")
+	if err != nil {
+		return 0, 0, false
+	}
+	for line := range strings.Lines(string(limits)) {
+		if rest, found := strings.CutPrefix(line, "Max open files"); found {
+			most = math.MaxInt64
+			if soft := strings.Fields(rest); len(soft) > 0 && soft[0] != "unlimited" {
+				most, err = strconv.ParseInt(soft[0], 10, 64)
+			}
+			return len(fds), most, err == nil
+		}
+	}
+	return 0, 0, false
 }
 
 func (m *member) outstandingLocked() int {
