@@ -22,7 +22,7 @@ ZK_PACKAGES = $(sort $(dir $(shell grep -rlE '^//go:build .*\brealzk\b' --includ
 
 MODULES := . internal/test/simulation internal/test/browser tools tools/lint
 
-.PHONY: help demo check lint fmt vuln test test-noraw test-full test-zk test-interop test-examples test-page test-secrets cover fuzz sim faults break bench
+.PHONY: help demo check lint fmt vuln release-check release-prepare test test-noraw test-full test-zk test-interop test-examples test-page test-secrets cover fuzz sim faults break bench
 
 help: ## list targets
 	@awk -F ':.*## ' '/^#: / {print "\n" substr($$0, 4)} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,11 +41,11 @@ lint: ## tidy modules, format, vet and .golangci.yml
 	@$(LINT) config verify
 	@$(LINT) fmt --diff
 	@$(LINT) run
-	@for module in simulation browser; do (cd internal/test/$$module && $(LINT) fmt --diff && $(LINT) run); done
+	@for dir in internal/test/simulation internal/test/browser tools/release; do (cd $$dir && $(LINT) fmt --diff . && $(LINT) run .); done
 
 fmt: ## format all files
 	@$(LINT) fmt
-	@for module in simulation browser; do (cd internal/test/$$module && $(LINT) fmt); done
+	@for dir in internal/test/simulation internal/test/browser tools/release; do (cd $$dir && $(LINT) fmt .); done
 
 test: ## everything that needs only Go, on the in-process server
 	@echo "running the tests; this takes 3 to 10 minutes, a package at a time"
@@ -105,6 +105,15 @@ fuzz: ## each fuzz target for TIME (1m)
 
 vuln: ## known vulnerabilities (needs the network)
 	@$(TOOL) govulncheck -test ./...
+
+#: Releases
+
+# What docs/releasing.md tells.
+release-check: ## rehearse the release VERSION of all modules in a clone, with the oldest and the newest Go (fetches both, and modules)
+	@cd tools && go test ./release && go run ./release -version '$(VERSION)' $(ARGS)
+
+release-prepare: ## set the versions of all modules to VERSION, and the heading in CHANGELOG.md
+	@cd tools && go run ./release -version '$(VERSION)' -prepare
 
 #: Looking for mistakes
 
