@@ -59,15 +59,21 @@ func always(f zktest.Fault) Failure {
 
 // Moments are the moments of a sweep, from 0 to most-1: all of them, or every eighth. With
 // which one it begins depends on the test's name, so the tests of a sweep share them out.
-func Moments(t testing.TB, most int, all bool) iter.Seq[int] {
-	begin, step := 0, 1
-	if !all {
-		name := fnv.New32a()
-		_, _ = name.Write([]byte(t.Name()))
-		begin, step = int(name.Sum32()%8), 8
+func Moments(t testing.TB, most int, all bool) iter.Seq[int] { return sample(t, 0, most, 8, all) }
+
+// Requests are the numbers of the requests of a sweep, from 1 to most-1: all of them, or
+// every third, begun as Moments does. Who sweeps stops behind the last request.
+func Requests(t testing.TB, most int, all bool) iter.Seq[int] { return sample(t, 1, most, 3, all) }
+
+func sample(t testing.TB, begin, end, step int, all bool) iter.Seq[int] {
+	if all {
+		step = 1
 	}
+	name := fnv.New32a()
+	_, _ = name.Write([]byte(t.Name()))
+	begin += int(name.Sum32() % uint32(step))
 	return func(yield func(int) bool) {
-		for moment := begin; moment < most && yield(moment); moment += step {
+		for i := begin; i < end && yield(i); i += step {
 		}
 	}
 }
