@@ -20,8 +20,8 @@ func join(core Core, c *transport.Conn, parent string, makeParent bool, create, 
 
 // DeleteJointly is SendAtOnce for the deletion of a node.
 func DeleteJointly(s *Session, c *transport.Conn, path string, deletion *transport.Call) error {
-	s.window.take(1)
-	deletion.Occupy(s.window, 1)
+	s.window.take(load{requests: 1})
+	deletion.Occupy(s.window, 1, 0)
 	sent, err := c.SendAlone("", deletion)
 	if !sent {
 		err = c.Join(&transport.Joint{Write: deletion, Parent: path[:max(1, strings.LastIndexByte(path, '/'))]})

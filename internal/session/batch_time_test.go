@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -71,9 +72,24 @@ func TestCreateJointly_LeavesTogether(t *testing.T) {
 				wg.Wait()
 				after, _, _ := s.transport.Batched()
 				assert.GreaterOrEqual(t, int(after-batches), tc.batches)
-				assert.Zero(t, s.window.used)
+				assert.Zero(t, s.window.requests.used)
 				assert.Empty(t, srv.Ephemerals(0))
 			})
 		})
 	}
+}
+
+// Who gives up while he waits for room takes none with him.
+func TestCreateJointly_WithoutRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, c := opened(t, zktest.Start(t, zktest.InMemory()))
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		all := s.window.most()
+		s.window.take(all)
+		err := CreateJointly(ctx, coreOf{s: s}, c, "/none", true, creationBelow("/none", 0), NewList("/none"))
+		require.ErrorIs(t, err, context.Canceled)
+		s.window.Release(all.requests, all.bytes)
+		assert.Zero(t, s.window.requests.used)
+	})
 }

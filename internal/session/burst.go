@@ -31,8 +31,11 @@ type burst struct {
 	ends    []*transport.Call // the last call of each chunk that is on its way, oldest first
 }
 
-// mostCalls is how large the next chunk may be.
-func (b *burst) mostCalls() int { return min(chunkCalls, b.session.window.most()/ChunksAhead) }
+// most is how large the next chunk may be, and how long the replies to it.
+func (b *burst) most() load {
+	most := b.session.window.most()
+	return load{min(chunkCalls, most.requests/ChunksAhead), most.bytes / ChunksAhead}
+}
 
 // hasRoom is whether the next chunk can be sent without waiting for another.
 func (b *burst) hasRoom() bool { return len(b.ends) < ChunksAhead }
@@ -69,10 +72,11 @@ func (s *Session) Each(ctx context.Context, c *transport.Conn, write bool, n int
 	}()
 	for taken, made := 0, 0; taken < n; {
 		if made < n && b.hasRoom() {
-			from, most := len(sent), b.mostCalls()
-			for size := 0; made < n && len(sent)-from < most && size < chunkBytes; made++ {
+			from, most := len(sent), b.most()
+			for size, replies := 0, 0; made < n && len(sent)-from < most.requests && size < chunkBytes && replies < most.bytes; made++ {
 				call := request(made)
 				size += call.Size()
+				replies += s.window.expects(call).bytes
 				sent = append(sent, call)
 			}
 			if err := b.send(ctx, sent[from:]); err != nil {
@@ -106,9 +110,10 @@ func (s *Session) SendAll(ctx context.Context, c *transport.Conn, calls []*trans
 		}
 	}()
 	for len(calls) > 0 {
-		n, most := 0, b.mostCalls()
-		for size := 0; n < len(calls) && n < most && size < chunkBytes; n++ {
+		n, most := 0, b.most()
+		for size, replies := 0, 0; n < len(calls) && n < most.requests && size < chunkBytes && replies < most.bytes; n++ {
 			size += calls[n].Size()
+			replies += s.window.expects(calls[n]).bytes
 		}
 		if !b.hasRoom() {
 			b.wait(ctx)

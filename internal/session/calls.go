@@ -19,14 +19,14 @@ func (s *Session) admit(ctx context.Context, calls ...*transport.Call) error {
 		}
 	}
 	last := calls[len(calls)-1]
-	if s.window.free(len(calls)) {
-		last.Occupy(s.window, len(calls))
+	if l, ok := s.window.free(calls...); ok {
+		last.Occupy(s.window, l.requests, l.bytes)
 		return nil
 	}
-	slots := s.window.ask(len(calls))
+	slots := s.window.ask(calls...)
 	select {
 	case <-slots.granted:
-		last.Occupy(s.window, len(calls))
+		last.Occupy(s.window, slots.load.requests, slots.load.bytes)
 		return nil
 	case <-ctx.Done():
 		s.window.giveUp(slots)
@@ -41,8 +41,8 @@ func (s *Session) admit(ctx context.Context, calls ...*transport.Call) error {
 // After an error none will leave.
 func SendAtOnce(s *Session, c *transport.Conn, calls ...*transport.Call) error {
 	last := calls[len(calls)-1]
-	s.window.take(len(calls))
-	last.Occupy(s.window, len(calls))
+	s.window.take(load{requests: len(calls)})
+	last.Occupy(s.window, len(calls), 0)
 	if err := c.Send(calls...); err != nil {
 		last.Discard()
 		return lostError(err, false)

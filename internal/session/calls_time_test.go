@@ -32,10 +32,10 @@ func TestAwait_EndsEarly(t *testing.T) {
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			assert.Equal(t, write, errors.Is(err, ErrOutcomeUnknown))
 		}
-		assert.Equal(t, 2, s.window.used)
+		assert.Equal(t, 2, s.window.requests.used)
 		srv.Unstall(s.ID())
 		synctest.Wait()
-		assert.Zero(t, s.window.used)
+		assert.Zero(t, s.window.requests.used)
 
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -57,7 +57,7 @@ func TestSend_RefusesTooMuch(t *testing.T) {
 		require.ErrorIs(t, err, ErrTooLarge)
 		assert.ErrorContains(t, err, "4096 are allowed")
 		assert.Zero(t, srv.Requests()["getChildren"], "nor is what stands before it")
-		assert.Zero(t, s.window.used)
+		assert.Zero(t, s.window.requests.used)
 
 		for _, name := range []string{"a", "b", "c", "d"} {
 			created(t.Context(), t, s, "/"+strings.Repeat(name, 50))
@@ -71,6 +71,6 @@ func TestSend_RefusesTooMuch(t *testing.T) {
 		require.ErrorIs(t, s.Send(t.Context(), c, NewList("/")), ErrNotConnected)
 		require.ErrorIs(t, SendAtOnce(s, c, NewList("/")), ErrNotConnected)
 		synctest.Wait()
-		assert.Zero(t, s.window.used)
+		assert.Zero(t, s.window.requests.used)
 	})
 }

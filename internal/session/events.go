@@ -86,7 +86,7 @@ func (s events) Up(c *transport.Conn) {
 
 // Acked extends the session lease, unless it had ended.
 func (s events) Acked(c *transport.Conn, a transport.Ack) {
-	s.window.answered(a.Sent, a.Replied)
+	s.window.answered(a)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conn != c || s.overdueLocked(a.Replied) {

@@ -3,6 +3,9 @@ package session
 import (
 	"sync"
 	"time"
+
+	"github.com/paddock-zk/paddock/internal/transport"
+	"github.com/paddock-zk/paddock/internal/wire"
 )
 
 // window bounds the requests of the user that are on their way.
@@ -17,22 +20,39 @@ import (
 //
 // It begins small and grows by one with each answer, as in TCP. Once it has been too
 // large, it grows by an eighth in each round.
+//
+// The bytes of replies are bounded likewise, as a few hundred nodes of a megabyte each
+// take a link for as long as thousands of requests take the servers. How long a reply will
+// be is not known before it comes. So the window expects what the same operation has had
+// lately. From an operation that reads data, it expects much until it knows better.
 type window struct {
 	mu       sync.Mutex // guards the fields below
 	timeout  time.Duration
-	size     int
-	used     int
-	limited  bool          // somebody has had to wait since the window grew
-	settled  bool          // it has been too large
-	changed  time.Time     // what was sent before says nothing of the present size
-	quickest time.Duration // answer that need not wait
+	requests bound
+	bytes    bound
+	expected map[wire.Op]int // bytes of a reply
+	quickest time.Duration   // answer that need not wait
 	queue    slotQueue
+}
+
+// bound is how much of something may be on its way.
+type bound struct {
+	size, used  int
+	least, most int
+	limited     bool      // somebody has had to wait since it grew
+	settled     bool      // it has been too large
+	changed     time.Time // what was sent before says nothing of the present size
 }
 
 const (
 	mostOutstanding  = 4096 // as servers bound them
 	leastOutstanding = 8
-	firstThroughput  = 512 // requests a second that any servers answer
+	firstThroughput  = 512      // requests a second that any servers answer
+	mostBytes        = 64 << 20 // of replies
+	leastBytes       = 64 << 10
+	firstBytes       = 4 << 20   // a second that any link carries
+	expectedData     = 128 << 10 // before any data was read
+	expectedList     = 1 << 10   // before any list
 )
 
 // Parts of the session timeout.
@@ -43,43 +63,95 @@ const (
 	leastDelay = 64 // how long they may wait even then
 )
 
-func newWindow() *window { return &window{size: mostOutstanding} }
+func newWindow() *window {
+	return &window{
+		requests: bound{size: mostOutstanding, least: leastOutstanding, most: mostOutstanding},
+		bytes:    bound{size: mostBytes, least: leastBytes, most: mostBytes},
+		expected: map[wire.Op]int{
+			wire.OpGetData: expectedData, wire.OpGetChildren: expectedList, wire.OpGetChildren2: expectedList, wire.OpMultiRead: expectedList,
+		},
+	}
+}
 
 // begin is for a connection with that session timeout.
 func (w *window) begin(timeout time.Duration, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	first := timeout.Seconds() / aimedDelay * firstThroughput
-	w.timeout, w.size = timeout, int(min(max(first, leastOutstanding), mostOutstanding))
-	w.limited, w.settled, w.changed, w.quickest = false, false, now, timeout
+	w.timeout, w.quickest = timeout, timeout
+	w.requests.begin(timeout, firstThroughput, now)
+	w.bytes.begin(timeout, firstBytes, now)
 	w.wakeLocked()
 }
 
-// free takes n slots if nobody has to wait.
-func (w *window) free(n int) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.freeLocked(n)
+func (b *bound) begin(timeout time.Duration, throughput float64, now time.Time) {
+	first := timeout.Seconds() / aimedDelay * throughput
+	b.size = int(min(max(first, float64(b.least)), float64(b.most)))
+	b.limited, b.settled, b.changed = false, false, now
 }
 
-func (w *window) freeLocked(n int) bool {
-	if w.queue.first != nil || w.used >= w.size {
-		return false
-	}
-	w.used += n
-	return true
-}
+func (b *bound) full() bool { return b.used >= b.size }
 
-// ask waits in line for n slots.
-func (w *window) ask(n int) *slotRequest {
-	p := &slotRequest{n: n, granted: make(chan struct{})}
+// inUse is whether as much is on its way that answers may be late because of it.
+func (b *bound) inUse() bool { return b.used >= b.size/2 }
+
+// load is what requests that are sent together take of a window.
+type load struct{ requests, bytes int }
+
+// expects is how much calls will take.
+func (w *window) expects(calls ...*transport.Call) load {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.freeLocked(n) { // meanwhile
-		close(p.granted)
-		return p
+	return w.expectsLocked(calls)
+}
+
+func (w *window) expectsLocked(calls []*transport.Call) load {
+	l := load{requests: len(calls)}
+	for _, call := range calls {
+		l.bytes += w.expected[call.Op()]
 	}
-	w.limited = true
+	return l
+}
+
+// free takes what calls need if nobody has to wait.
+func (w *window) free(calls ...*transport.Call) (l load, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.queue.first != nil {
+		return l, false
+	}
+	return w.enterLocked(calls)
+}
+
+// enterLocked takes what calls need, which is more than fits if they are sent together.
+func (w *window) enterLocked(calls []*transport.Call) (l load, ok bool) {
+	l = w.expectsLocked(calls)
+	if w.requests.full() || l.bytes > 0 && w.bytes.full() {
+		return load{}, false
+	}
+	w.addLocked(l, 1)
+	return l, true
+}
+
+func (w *window) addLocked(l load, sign int) {
+	w.requests.used += sign * l.requests
+	w.bytes.used += sign * l.bytes
+}
+
+// ask waits in line with calls.
+func (w *window) ask(calls ...*transport.Call) *slotRequest {
+	p := &slotRequest{granted: make(chan struct{})}
+	p.calls = append(p.calls, calls...) // calls itself need not be on the heap
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.queue.first == nil {
+		if l, ok := w.enterLocked(calls); ok { // meanwhile
+			p.load = l
+			close(p.granted)
+			return p
+		}
+	}
+	w.requests.limited = w.requests.limited || w.requests.full()
+	w.bytes.limited = w.bytes.limited || w.bytes.full()
 	w.queue.push(p)
 	return p
 }
@@ -89,74 +161,97 @@ func (w *window) giveUp(p *slotRequest) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.queue.remove(p) { // granted meanwhile
-		w.used -= p.n
+		w.addLocked(p.load, -1)
 		w.wakeLocked()
 	}
 }
 
-// most is how many requests may be on their way.
-func (w *window) most() int {
+// most is how many requests, and how many bytes of replies, may be on their way.
+func (w *window) most() load {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.size
+	return load{w.requests.size, w.bytes.size}
 }
 
 // take takes slots that are not waited for.
-func (w *window) take(n int) {
+func (w *window) take(l load) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.used += n
+	w.addLocked(l, 1)
 }
 
-// Release gives n slots back. It implements transport.Slots.
-func (w *window) Release(n int) {
+// Release gives a load back. It implements transport.Slots.
+func (w *window) Release(requests, bytes int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.used -= n
+	w.addLocked(load{requests, bytes}, -1)
 	w.wakeLocked()
 }
 
-// wakeLocked lets the requests in that have waited for longest. More than fit may enter
-// together if they are sent together.
+// wakeLocked lets the requests in that have waited for longest. What they take is what is
+// known by now of their replies.
 func (w *window) wakeLocked() {
-	for p := w.queue.first; p != nil && w.used < w.size; p = w.queue.first {
+	for p := w.queue.first; p != nil; p = w.queue.first {
+		l, ok := w.enterLocked(p.calls)
+		if !ok {
+			return
+		}
 		w.queue.remove(p)
-		w.used += p.n
+		p.load, p.calls = l, nil
 		close(p.granted)
 	}
 }
 
-// answered takes in how long a request took.
-func (w *window) answered(sent, received time.Time) {
+// forgetting is by which part of a difference a shorter reply makes the window expect less.
+const forgetting = 8
+
+// answered takes in how long a request took, and its reply was.
+func (w *window) answered(a transport.Ack) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	took := received.Sub(sent)
+	if e, ok := w.expected[a.Op]; ok {
+		w.expected[a.Op] = max(a.Size, e-(e-a.Size)/forgetting)
+	}
+	took := a.Replied.Sub(a.Sent)
 	w.quickest = min(w.quickest, took)
-	if sent.Before(w.changed) {
+	aim := max(min(w.quickest+w.timeout/aimedDelay, w.timeout/aimedTrip), w.quickest+w.timeout/leastDelay)
+	late := took > aim+w.timeout/tooLong
+	if late && w.requests.size == w.requests.least && w.requests.inUse() && !a.Sent.Before(w.requests.changed) {
+		w.quickest = took
+	}
+	waiting := w.queue.first != nil
+	w.requests.adapt(a, 1, aim, late, waiting)
+	w.bytes.adapt(a, a.Size, aim, late, waiting)
+	w.wakeLocked()
+}
+
+// adapt changes a bound after an answer that has had that part in it.
+func (b *bound) adapt(a transport.Ack, part int, aim time.Duration, late, waiting bool) {
+	if a.Sent.Before(b.changed) {
 		return
 	}
-	aim := max(min(w.quickest+w.timeout/aimedDelay, w.timeout/aimedTrip), w.quickest+w.timeout/leastDelay)
-	switch late := took > aim+w.timeout/tooLong; {
-	case late && w.size == leastOutstanding:
-		w.quickest, w.changed = took, received
+	took := a.Replied.Sub(a.Sent)
+	switch waits := waiting && b.full(); {
+	case late && !b.inUse(): // it waits for something else
+	case late && b.size == b.least:
+		b.changed = a.Replied
 	case late:
-		w.size = max(leastOutstanding, w.size/2, int(int64(w.size)*int64(aim)/int64(took)))
-		w.settled, w.changed = true, received
-	case took > aim || !w.limited || w.size >= mostOutstanding:
-	case w.settled:
-		w.size = min(w.size+1+w.size/8, mostOutstanding)
-		w.limited, w.changed = w.queue.first != nil, received
-		w.wakeLocked()
+		b.size = max(b.least, b.size/2, int(int64(b.size)*int64(aim)/int64(took)))
+		b.settled, b.changed = true, a.Replied
+	case took > aim || !b.limited || b.size >= b.most:
+	case b.settled:
+		b.size = min(b.size+1+b.size/8, b.most)
+		b.limited, b.changed = waits, a.Replied
 	default:
-		w.size++
-		w.limited = w.queue.first != nil
-		w.wakeLocked()
+		b.size = min(b.size+part, b.most)
+		b.limited = waits
 	}
 }
 
 // slotRequest waits for slots in a window.
 type slotRequest struct {
-	n          int
+	calls      []*transport.Call
+	load       load          // once it is granted
 	granted    chan struct{} // closed
 	queued     bool
 	prev, next *slotRequest

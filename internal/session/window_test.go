@@ -6,6 +6,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/internal/transport"
+	"github.com/paddock-zk/paddock/internal/wire"
 )
 
 // served lets a window be used by as many as like, on servers that take a while for
@@ -16,21 +19,21 @@ func (w *window) served(from time.Time, trip, takes, span time.Duration) (answer
 	var out []request
 	now, free := from, from
 	for now.Sub(from) < span {
-		for w.used < w.size {
-			w.used++
+		for !w.requests.full() {
+			w.requests.used++
 			free = later(free, now.Add(trip/2)).Add(takes)
 			out = append(out, request{now, free.Add(trip / 2)})
 		}
-		w.limited = true
+		w.requests.limited = true
 		r := out[0]
 		out = out[1:]
 		now = r.received
 		took = r.received.Sub(r.sent)
-		w.answered(r.sent, r.received)
-		w.Release(1)
+		w.answered(transport.Ack{Sent: r.sent, Replied: r.received})
+		w.Release(1, 0)
 		answered++
 	}
-	w.used = 0
+	w.requests.used = 0
 	return answered, took, now
 }
 
@@ -56,7 +59,7 @@ func TestWindowKeepsAnswersQuickAndServersBusy(t *testing.T) {
 		_, _, now := w.served(time.Time{}, tc.trip, tc.takes, span/4)
 		n, took, _ := w.served(now, tc.trip, tc.takes, span)
 		possible := min(float64(span/tc.takes), mostOutstanding*float64(span/tc.trip))
-		t.Logf("trips of %v, requests of %v: %d on their way, answered after %v, %.0f %% of what is possible", tc.trip, tc.takes, w.size, took, float64(n)*100/possible)
+		t.Logf("trips of %v, requests of %v: %d on their way, answered after %v, %.0f %% of what is possible", tc.trip, tc.takes, w.requests.size, took, float64(n)*100/possible)
 		assert.Greater(t, float64(n), 0.9*possible)
 		assert.Less(t, took-tc.trip, timeout/10+20*tc.takes)
 	}
@@ -80,13 +83,92 @@ func TestWindowBeginsSmall(t *testing.T) {
 	for timeout, size := range map[time.Duration]int{time.Second: 32, 2 * time.Second: 64, 30 * time.Second: 960, time.Hour: mostOutstanding} {
 		w := newWindow()
 		w.begin(timeout, time.Time{})
-		assert.Equal(t, size, w.size)
+		assert.Equal(t, size, w.requests.size)
 	}
+}
+
+// Long replies take a link for as long as many requests take the servers. From the first
+// burst on, no answer waits for a fifth of the session timeout, and the link is busy.
+func TestWindowBoundsBytesOfReplies(t *testing.T) {
+	const trip = time.Millisecond
+	for _, tc := range []struct {
+		timeout time.Duration
+		size    int
+		link    float64 // bytes a second
+	}{
+		{2 * time.Second, 100 << 10, 12.5e6},
+		{4 * time.Second, 900 << 10, 12.5e6},
+		{4 * time.Second, 900 << 10, 125e6},
+		{4 * time.Second, 20 << 10, 12.5e6},
+		{15 * time.Second, 900 << 10, 12.5e6},
+		{30 * time.Second, 900 << 10, 12.5e6},
+	} {
+		w := newWindow()
+		w.begin(tc.timeout, time.Time{})
+		call := transport.NewCall(wire.OpGetData, &wire.PathWatchRequest{Path: "/a"})
+		type request struct {
+			sent, received time.Time
+			load           load
+		}
+		var out []request
+		var now, free time.Time
+		takes := time.Duration(float64(tc.size) / tc.link * float64(time.Second))
+		answered, longest := 0, time.Duration(0)
+		for span := 20 * time.Second; now.Sub(time.Time{}) < span; answered++ {
+			for l, ok := w.free(call); ok; l, ok = w.free(call) {
+				free = later(free, now.Add(trip/2)).Add(takes)
+				out = append(out, request{now, free.Add(trip / 2), l})
+			}
+			w.requests.limited, w.bytes.limited = w.requests.full(), w.bytes.full()
+			r := out[0]
+			out, now = out[1:], r.received
+			longest = max(longest, r.received.Sub(r.sent))
+			w.answered(transport.Ack{Sent: r.sent, Replied: r.received, Op: wire.OpGetData, Size: tc.size})
+			w.Release(r.load.requests, r.load.bytes)
+		}
+		possible := float64(20*time.Second) / float64(takes)
+		t.Logf("%d bytes, T=%v: %.0f %% of what is possible, the longest took %v", tc.size, tc.timeout, float64(answered)*100/possible, longest)
+		assert.Greater(t, float64(answered), 0.9*possible)
+		assert.Less(t, longest, tc.timeout/5)
+	}
+}
+
+// What an operation has had lately is what the window expects of it. Many short replies
+// make it expect less, and one long reply is enough to make it expect more.
+func TestWindowExpects(t *testing.T) {
+	w := newWindow()
+	w.begin(4*time.Second, time.Time{})
+	read, list := transport.NewCall(wire.OpGetData, wire.Empty{}), transport.NewCall(wire.OpGetChildren, wire.Empty{})
+	reply := func(op wire.Op, size int) { w.answered(transport.Ack{Op: op, Size: size}) }
+	assert.Equal(t, load{2, expectedData + expectedList}, w.expects(read, list))
+	for range 60 {
+		reply(wire.OpGetData, 100)
+	}
+	assert.Less(t, w.expects(read).bytes, 300)
+	reply(wire.OpGetData, 1<<20)
+	assert.Equal(t, load{1, 1 << 20}, w.expects(read))
+	assert.Equal(t, expectedList, w.expects(list).bytes, "which is another operation")
+	reply(wire.OpExists, 1<<20)
+	assert.Zero(t, w.expects(transport.NewCall(wire.OpExists, wire.Empty{})).bytes, "its replies are short")
+
+	w.bytes.size = 1 << 20
+	l, ok := w.free(read)
+	require.True(t, ok)
+	w.ask(read)
+	third := w.ask(read)
+	assert.Len(t, waitingIn(w), 2)
+	for range 60 {
+		reply(wire.OpGetData, 100)
+	}
+	w.Release(l.requests, l.bytes)
+	assert.Empty(t, waitingIn(w))
+	assert.Less(t, third.load.bytes, 1000, "what is known when it enters, not when it asks")
+	assert.Equal(t, 2, w.requests.used)
 }
 
 func TestWindowServesInTurn(t *testing.T) {
 	w := newWindow()
-	w.size = 2
+	w.requests.size = 2
 	granted := func(p *slotRequest) bool {
 		select {
 		case <-p.granted:
@@ -95,28 +177,31 @@ func TestWindowServesInTurn(t *testing.T) {
 			return false
 		}
 	}
-	require.True(t, w.free(1))
-	require.True(t, granted(w.ask(5)), "what is sent together enters together")
-	first, second, third := w.ask(1), w.ask(1), w.ask(1)
-	assert.False(t, w.free(1), "others wait")
-	w.Release(4)
+	one := transport.NewCall(wire.OpExists, wire.Empty{})
+	_, free := w.free(one)
+	require.True(t, free)
+	require.True(t, granted(w.ask(one, one, one, one, one)), "what is sent together enters together")
+	first, second, third := w.ask(one), w.ask(one), w.ask(one)
+	_, free = w.free(one)
+	assert.False(t, free, "others wait")
+	w.Release(4, 0)
 	assert.False(t, granted(first), "two are on their way")
 	w.giveUp(second)
 	assert.Equal(t, []*slotRequest{first, third}, waitingIn(w))
-	w.Release(1)
+	w.Release(1, 0)
 	assert.True(t, granted(first))
 	assert.False(t, granted(third))
-	w.take(1)
-	w.Release(1)
+	w.take(load{requests: 1})
+	w.Release(1, 0)
 	assert.False(t, granted(third), "slots were taken that nobody waited for")
-	w.Release(1)
+	w.Release(1, 0)
 	assert.True(t, granted(third))
-	fourth := w.ask(1)
+	fourth := w.ask(one)
 	w.giveUp(third) // when it has its slot already
 	assert.True(t, granted(fourth))
 	assert.Empty(t, waitingIn(w))
-	w.Release(2)
-	assert.Zero(t, w.used)
+	w.Release(2, 0)
+	assert.Zero(t, w.requests.used)
 }
 
 func waitingIn(w *window) (all []*slotRequest) {

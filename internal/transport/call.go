@@ -44,8 +44,8 @@ type Call struct {
 	OnReply func(*Call)
 
 	op    wire.Op
-	slots Slots // gives back so many when the call ends
-	taken int
+	slots Slots // gives back so much when the call ends
+	taken [2]int
 	frame []byte
 	xid   int32
 	phase phase // guarded by the connection's mu, as are the two below
@@ -80,6 +80,9 @@ const (
 func NewCall(op wire.Op, req wire.Record) *Call {
 	return &Call{op: op, frame: wire.NewFrame(op, req), done: make(chan struct{})}
 }
+
+// Op is the operation that it asks for.
+func (c *Call) Op() wire.Op { return c.op }
 
 // Size is the length of the request's frame, without the four bytes of the length itself.
 func (c *Call) Size() int { return len(c.frame) - 4 }
@@ -141,17 +144,20 @@ func (c *Call) Free() {
 	c.decoder.Reset(nil)
 }
 
-// Slots are what calls take while they are on their way.
-type Slots interface{ Release(n int) }
+// Slots are what calls take while they are on their way: places for requests, and for the
+// bytes of replies.
+type Slots interface{ Release(requests, bytes int) }
 
-// Occupy says that n places were taken for the call, and those sent with it, which
-// it gives back when it ends.
-func (c *Call) Occupy(places Slots, n int) { c.slots, c.taken = places, n }
+// Occupy says what was taken for the call, and those sent with it, which it gives back when
+// it ends.
+func (c *Call) Occupy(places Slots, requests, bytes int) {
+	c.slots, c.taken = places, [2]int{requests, bytes}
+}
 
 // Discard gives back the places of a call that was not sent.
 func (c *Call) Discard() {
 	if c.slots != nil {
-		c.slots.Release(c.taken)
+		c.slots.Release(c.taken[0], c.taken[1])
 		c.slots = nil
 	}
 }

@@ -362,7 +362,7 @@ func (c *Conn) passOver(n int) error {
 			return fmt.Errorf("read: %w", networkError{err})
 		}
 	}
-	return c.reply(h, nil, nil, tooLong, c.transport.cfg.Now())
+	return c.reply(h, nil, n, nil, tooLong, c.transport.cfg.Now())
 }
 
 // readFrame reads one frame, without its length.
@@ -474,11 +474,11 @@ func (c *Conn) dispatch(frame []byte, in *[]byte, now time.Time) ([]byte, error)
 	case h.Xid == wire.XidPing:
 		r, ok, err := c.take(h)
 		if ok && err == nil {
-			c.transport.handler.Acked(c, Ack{Sent: r.sentAt, Replied: now})
+			c.transport.handler.Acked(c, Ack{Sent: r.sentAt, Replied: now, Op: wire.OpPing})
 		}
 		return nil, err
 	case h.Xid&ownXid != 0 && h.Xid > 0:
-		return nil, c.reply(h, frame[wire.ReplyHeaderLen:], in, nil, now)
+		return nil, c.reply(h, frame[wire.ReplyHeaderLen:], len(frame), in, nil, now)
 	default:
 		if _, _, err := c.take(h); err != nil {
 			return nil, err
@@ -495,7 +495,7 @@ func (c *Conn) take(h wire.ReplyHeader) (r request, ok bool, err error) {
 }
 
 // reply ends a call, with an error if the body could not be kept.
-func (c *Conn) reply(h wire.ReplyHeader, body []byte, in *[]byte, failure error, now time.Time) error {
+func (c *Conn) reply(h wire.ReplyHeader, body []byte, size int, in *[]byte, failure error, now time.Time) error {
 	c.mu.Lock()
 	r, _, err := c.sent.take(h)
 	call := r.call
@@ -516,7 +516,7 @@ func (c *Conn) reply(h wire.ReplyHeader, body []byte, in *[]byte, failure error,
 	c.sawZxid(h)
 	call.header, call.body, call.memory, call.err = h, body, in, failure
 	write := committed(call.op, h)
-	c.transport.handler.Acked(c, Ack{Sent: call.sentAt, Replied: now, Led: write || call.op == wire.OpSync && h.Code == wire.CodeOK, Write: write})
+	c.transport.handler.Acked(c, Ack{Sent: call.sentAt, Replied: now, Led: write || call.op == wire.OpSync && h.Code == wire.CodeOK, Write: write, Op: call.op, Size: size})
 	call.end()
 	return nil
 }

@@ -69,6 +69,8 @@ type Ack struct {
 	Replied time.Time
 	Led     bool // the leader has answered it
 	Write   bool // besides, a majority has logged it
+	Op      wire.Op
+	Size    int // bytes of the reply
 }
 
 // Handler is told what happens. The calls never overlap, come in the order of

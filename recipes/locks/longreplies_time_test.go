@@ -1,0 +1,65 @@
+package locks_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
+	"github.com/paddock-zk/paddock/recipes/locks"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// slowLink carries a hundred megabits a second to the client.
+type slowLink struct{ net.Conn }
+
+func (c slowLink) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p[:min(len(p), 16<<10)])
+	time.Sleep(time.Duration(n) * time.Second / (100e6 / 8))
+	return n, err
+}
+
+// A client reads nodes of nearly a megabyte, all at once. The link needs longer for them
+// than the session lasts. A hold beside it stays.
+func TestHoldBesideLongReplies(t *testing.T) {
+	const n = 80
+	for size, timeout := range map[int]time.Duration{900 << 10: 4 * time.Second, 300 << 10: 2 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
+			op := kit.Connect(t, srv)
+			c := kit.Connect(t, srv, kit.Within(timeout, 0), func(cfg *framework.Config) {
+				cfg.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+					nc, err := srv.DialContext(ctx, network, addr)
+					return slowLink{nc}, err
+				}
+			})
+			for i := range n {
+				_, err := op.Create(t.Context(), fmt.Sprint("/order", i), make([]byte, size), framework.Persistent)
+				require.NoError(t, err)
+			}
+			hold, err := locks.NewInterProcessMutex(c, "/held").Acquire(t.Context())
+			require.NoError(t, err)
+			began := time.Now()
+			var wg sync.WaitGroup
+			for i := range n {
+				wg.Go(func() {
+					_, _, err := c.Get(t.Context(), fmt.Sprint("/order", i))
+					assert.NoError(t, err)
+				})
+			}
+			wg.Wait()
+			line := time.Duration(n*size) * time.Second / (100e6 / 8)
+			assert.Less(t, time.Since(began), line+line/20, "the link is busy all the time")
+			require.NoError(t, hold.Err())
+			require.NoError(t, hold.Release())
+		})
+	}
+}
