@@ -185,12 +185,12 @@ func TestWhoOfWhatIsNoQueue(t *testing.T) {
 func TestTreeLsGet(t *testing.T) {
 	s := newShell(t)
 	client := s.client(t)
-	kit.Hold(t, locks.NewInterProcessMutex(client, "/app/locks/orders"))
+	kit.Hold(t, locks.NewInterProcessMutex(client, "/app/locks/orders", locks.NodeData([]byte("me\x1b"))))
 	kit.Hold(t, locks.NewInterProcessSemaphoreMutex(client, "/app/locks/single"))
 	_, err := client.Create(t.Context(), "/app/config", []byte("a\x1bb\n"), framework.Persistent)
 	require.NoError(t, err)
 
-	assert.Equal(t, "/app\n  config\n  locks\n    orders  mutex: 1 hold, 0 wait\n    single  semaphore: 1 hold, 0 wait\n", s.ok(t, "tree", "/app"))
+	assert.Regexp(t, `^/app\n  config\n  locks\n    orders  mutex: 1 hold, 0 wait, for \S+s: me\\x1b\n    single  semaphore: 1 hold, 0 wait, for \S+s: 127.0.0.1\n$`, s.ok(t, "tree", "/app"))
 	assert.Equal(t, "/app\n", s.ok(t, "tree", "--depth", "0", "/app"))
 	assert.Equal(t, "/app\n  config\n  locks\n", s.ok(t, "tree", "--depth", "1", "/app"))
 	assert.Contains(t, s.ok(t, "tree", "--all", "/app"), "lock-0000000000")
@@ -199,7 +199,12 @@ func TestTreeLsGet(t *testing.T) {
 	require.NoError(t, client.Delete(t.Context(), turn, framework.AnyVersion))
 	lines := strings.Split(strings.TrimSpace(s.ok(t, "tree", "--json", "/app/locks")), "\n")
 	require.Len(t, lines, 3)
-	assert.Equal(t, map[string]any{"path": "/app/locks/orders", "kind": "mutex", "holds": 1.0}, decode[map[string]any](t, lines[1]))
+	shown := decode[map[string]any](t, lines[1])
+	assert.Contains(t, shown, "since")
+	assert.Less(t, shown["age_seconds"], 60.0)
+	delete(shown, "since")
+	delete(shown, "age_seconds")
+	assert.Equal(t, map[string]any{"path": "/app/locks/orders", "kind": "mutex", "holds": 1.0, "holder": "me\x1b"}, shown)
 
 	assert.Equal(t, "config\nlocks\n", s.ok(t, "ls", "/app"))
 	assert.Equal(t, `["config","locks"]`+"\n", s.ok(t, "ls", "/app", "--json"))

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/paddock-zk/paddock/framework"
@@ -77,19 +78,28 @@ func ls(ctx context.Context, inv *invocation) error {
 // listLong prints names with what the servers say of each. Nodes that have gone
 // meanwhile are left out.
 func (inv *invocation) listLong(ctx context.Context, client *framework.Client, path string, names []string) error {
+	stats, errs := make([]*framework.Stat, len(names)), make([]error, len(names))
+	var reads sync.WaitGroup
+	for part := range mostAtOnce {
+		reads.Go(func() {
+			for i := part; i < len(names); i += mostAtOnce {
+				_, stats[i], errs[i] = client.Exists(ctx, framework.MakePath(path, names[i]))
+			}
+		})
+	}
+	reads.Wait()
 	nodes := []node{}
 	var b strings.Builder
-	for _, name := range names {
+	for i, name := range names {
 		n, says := node{Path: framework.MakePath(path, name)}, "no right to read it"
-		there, stat, err := client.Exists(ctx, n.Path)
 		switch {
-		case errors.Is(err, framework.ErrNoAuth):
-		case err != nil:
-			return err
-		case !there:
+		case errors.Is(errs[i], framework.ErrNoAuth):
+		case errs[i] != nil:
+			return errs[i]
+		case stats[i] == nil:
 			continue
 		default:
-			n = nodeOf(n.Path, nil, stat)
+			n = nodeOf(n.Path, nil, stats[i])
 			says = n.line()
 		}
 		nodes = append(nodes, n)
@@ -134,8 +144,16 @@ type branch struct {
 	Kind   lockview.Kind `json:"kind,omitempty"`
 	Holds  int           `json:"holds,omitempty"`
 	Waits  int           `json:"waits,omitempty"`
-	Hidden bool          `json:"hidden,omitempty"` // we may not read it
-	depth  int
+	Holder lockview.Text `json:"holder,omitempty"`      // data of the one that has it for longest
+	Since  time.Time     `json:"since,omitzero"`        // when that one came into the queue, by the servers' clock
+	Age    float64       `json:"age_seconds,omitempty"` // since then, by the clock of this machine
+	Hidden bool          `json:"hidden,omitempty"`      // we may not read it
+
+	gone  bool
+	depth int
+	below []*branch
+	err   error
+	known chan struct{} // closed when all else is
 }
 
 // tree prints a node and those below, one a line.
@@ -145,60 +163,105 @@ func tree(ctx context.Context, inv *invocation) error {
 		return err
 	}
 	return inv.withClient(ctx, func(ctx context.Context, client *framework.Client) error {
-		return inv.walk(ctx, client, path, 0)
+		return inv.walk(ctx, client, path)
 	})
 }
 
-// walk prints what is at a path and below. Nodes that go meanwhile are passed over,
-// except the first.
-func (inv *invocation) walk(ctx context.Context, client *framework.Client, path string, depth int) error {
-	names, _, err := client.Children(ctx, path)
-	switch {
-	case errors.Is(err, framework.ErrNoAuth) && depth > 0:
-		return inv.printBranch(branch{Path: path, Hidden: true, depth: depth})
-	case errors.Is(err, framework.ErrNoNode) && depth > 0:
-		return nil
-	case err != nil:
-		return err
-	}
-	b := branch{Path: path, depth: depth}
-	if is, err := lockview.KindOf(names); err == nil && is != lockview.None {
-		q, err := lockview.Look(ctx, client, path, 0)
-		switch {
-		case errors.Is(err, framework.ErrNoNode): // the first is asked for again below
-		case errors.Is(err, locks.ErrInvalidLock): // as a folder of a semaphore, it is no lock by itself
-		case err != nil:
-			return err
-		default:
-			b.Kind = q.Kind
-			for _, p := range q.Participants {
-				if p.Holds {
-					b.Holds++
-				} else {
-					b.Waits++
-				}
+// walk prints a path and those below.
+func (inv *invocation) walk(ctx context.Context, client *framework.Client, path string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	w := &walk{inv: inv, client: client, tokens: make(chan struct{}, mostAtOnce)}
+	defer w.goroutines.Wait()
+	defer cancel()
+	return w.print(w.start(ctx, path, 0))
+}
+
+// mostAtOnce is how many nodes are looked at together. Their requests share round trips.
+const mostAtOnce = 64
+
+// walk looks at the nodes of a tree, many at once.
+type walk struct {
+	inv        *invocation
+	client     *framework.Client
+	tokens     chan struct{}
+	goroutines sync.WaitGroup
+}
+
+// start looks at a path, and at those below.
+func (w *walk) start(ctx context.Context, path string, depth int) *branch {
+	b := &branch{Path: path, depth: depth, known: make(chan struct{})}
+	w.goroutines.Go(func() {
+		defer close(b.known)
+		w.tokens <- struct{}{}
+		names, err := w.look(ctx, b)
+		<-w.tokens
+		if b.err = err; err != nil || w.inv.depth != anyDepth && depth >= w.inv.depth {
+			return
+		}
+		for _, name := range names {
+			if w.inv.all || !lockview.IsContender(name) && (b.Kind != lockview.Semaphore || name != lockview.Turns && name != lockview.Leases) {
+				b.below = append(b.below, w.start(ctx, framework.MakePath(path, name), depth+1))
 			}
 		}
-	}
-	if err := inv.printBranch(b); err != nil {
-		return err
-	}
-	if inv.depth != anyDepth && depth >= inv.depth {
-		return nil
+	})
+	return b
+}
+
+// look finds out what stands at a path, and returns the names below.
+func (w *walk) look(ctx context.Context, b *branch) ([]string, error) {
+	names, _, err := w.client.Children(ctx, b.Path)
+	b.Hidden, b.gone = errors.Is(err, framework.ErrNoAuth), errors.Is(err, framework.ErrNoNode)
+	if err != nil {
+		if b.depth > 0 && (b.Hidden || b.gone) {
+			return nil, nil
+		}
+		return nil, err
 	}
 	slices.Sort(names)
-	for _, name := range names {
-		if !inv.all && (lockview.IsContender(name) || b.Kind == lockview.Semaphore && (name == lockview.Turns || name == lockview.Leases)) {
+	is, err := lockview.KindOf(names)
+	if err != nil || is == lockview.None {
+		return names, nil //nolint:nilerr // a path of two kinds is no lock
+	}
+	q, err := lockview.LookAt(ctx, w.client, b.Path, is, 0)
+	switch {
+	case errors.Is(err, framework.ErrNoNode), errors.Is(err, locks.ErrInvalidLock): // gone, or a semaphore's folder, which is no lock by itself
+		return names, nil
+	case err != nil:
+		return nil, err
+	}
+	b.Kind = q.Kind
+	for _, p := range q.Participants {
+		switch {
+		case !p.Holds:
+			b.Waits++
 			continue
+		case b.Holds == 0 || p.Age > b.Age:
+			b.Holder, b.Since, b.Age = p.Data, p.Since, p.Age
 		}
-		if err := inv.walk(ctx, client, framework.MakePath(path, name), depth+1); err != nil {
+		b.Holds++
+	}
+	return names, nil
+}
+
+// print prints a branch and those below as they become known. Nodes that went meanwhile
+// are passed over, except the first.
+func (w *walk) print(b *branch) error {
+	<-b.known
+	if b.err != nil || b.gone {
+		return b.err
+	}
+	if err := w.inv.printBranch(b); err != nil {
+		return err
+	}
+	for _, child := range b.below {
+		if err := w.print(child); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (inv *invocation) printBranch(b branch) error {
+func (inv *invocation) printBranch(b *branch) error {
 	if inv.json {
 		return writeJSON(inv.sys.out, b)
 	}
@@ -212,6 +275,9 @@ func (inv *invocation) printBranch(b branch) error {
 		line += "  (no right to read it)"
 	case b.Kind != lockview.None:
 		line += fmt.Sprintf("  %s: %d %s, %d wait", b.Kind, b.Holds, map[bool]string{true: "leads", false: "hold"}[b.Kind == lockview.Latch], b.Waits)
+		if !b.Since.IsZero() {
+			line += fmt.Sprintf(", for %s: %s", lockview.Age(time.Duration(b.Age*float64(time.Second))), lockview.Excerpt(b.Holder))
+		}
 	}
 	return inv.print(line + "\n")
 }

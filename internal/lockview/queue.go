@@ -106,10 +106,15 @@ func Look(ctx context.Context, client *framework.Client, path string, leases int
 	if err != nil {
 		return nil, err
 	}
+	return LookAt(ctx, client, path, is, leases)
+}
+
+// LookAt reads the queue at a path whose kind is known.
+func LookAt(ctx context.Context, client *framework.Client, path string, is Kind, leases int) (q *Queue, err error) {
 	if leases == 0 {
 		leases = manyLeases
 	}
-	q := &Queue{Path: path, Kind: is, AgeBy: "client", Participants: []Participant{}}
+	q = &Queue{Path: path, Kind: is, AgeBy: "client", Participants: []Participant{}}
 	var all []locks.Participant
 	switch is {
 	case Mutex:
