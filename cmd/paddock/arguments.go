@@ -34,6 +34,7 @@ type invocation struct {
 	tlsCA, tlsCert, tlsKey  string
 	tlsServerName           string
 	sessionTimeout, timeout time.Duration
+	limited                 bool // --timeout was given
 	json                    bool
 	semaphore, depth        int
 	wait, grace             time.Duration
@@ -94,7 +95,7 @@ func (inv *invocation) flagSet(getenv func(string) string) *flag.FlagSet {
 		})
 	}
 	span(&inv.sessionTimeout, 0, "session-timeout", "ask the servers for this session timeout, a `duration`; 15s by default")
-	span(&inv.timeout, defaultTimeout, "timeout", "how long the command may take, a `duration`; 10s by default")
+	span(&inv.timeout, defaultTimeout, "timeout", "how long the command may take, a `duration`; 10s by default. For watch and lock the default is for connecting only, and what a command does under a lock never counts")
 	f.BoolVar(&inv.json, "json", false, "print JSON")
 	f.BoolVar(&inv.help, "help", false, "print help")
 	f.BoolVar(&inv.help, "h", false, "print help")
@@ -196,6 +197,7 @@ func (inv *invocation) check(f *flag.FlagSet, getenv func(string) string) (err e
 	case (inv.tlsCert == "") != (inv.tlsKey == ""):
 		return v.misuse("--tls-cert and --tls-key go together")
 	}
+	inv.limited = given["timeout"]
 	if len(inv.auths) == 0 {
 		if auth := getenv("PADDOCK_AUTH"); auth != "" {
 			inv.auths = values{auth}

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strings"
 
@@ -15,6 +16,7 @@ import (
 // config is what the flags say of the client.
 func (inv *invocation) config() (framework.Config, error) {
 	cfg := framework.Config{ConnectString: inv.servers, Namespace: strings.Trim(inv.namespace, "/"), SessionTimeout: inv.sessionTimeout}
+	cfg.DialContext, cfg.LookupHost = new(net.Dialer).DialContext, net.DefaultResolver.LookupHost // errors of the default speak of tests
 	if inv.servers == "" {
 		return cfg, inv.verb.misuse("%v", errNoServers)
 	}

@@ -33,6 +33,7 @@ func lock(ctx context.Context, inv *invocation) error {
 	if err != nil {
 		return err
 	}
+	began := time.Now()
 	connecting, cancel := context.WithTimeoutCause(ctx, inv.timeout, errTimeout)
 	client, err := inv.connect(connecting)
 	cancel()
@@ -43,7 +44,7 @@ func lock(ctx context.Context, inv *invocation) error {
 	if command.grace, err = inv.graceWithin(client.SessionTimeout()); err != nil {
 		return err
 	}
-	hold, err := inv.acquire(ctx, inv.lockOf(client, paths))
+	hold, err := inv.acquire(ctx, inv.lockOf(client, paths), began)
 	if err != nil {
 		return err
 	}
@@ -91,15 +92,19 @@ func participantID() string {
 	return fmt.Sprintf("%s pid %d", host, os.Getpid())
 }
 
-// acquire waits as long as the flags say.
-func (inv *invocation) acquire(ctx context.Context, lock locks.Lock) (*locks.Hold, error) {
-	switch {
-	case inv.try:
-		return lock.TryAcquire(ctx, 0)
-	case inv.wait != unset:
-		return lock.TryAcquire(ctx, inv.wait)
+// acquire waits as long as the flags say. --timeout counts from the beginning of the run.
+func (inv *invocation) acquire(ctx context.Context, lock locks.Lock, began time.Time) (*locks.Hold, error) {
+	wait := inv.wait
+	if inv.try {
+		wait = 0
 	}
-	return lock.Acquire(ctx)
+	if left := time.Until(began.Add(inv.timeout)); inv.limited && (wait == unset || left < wait) {
+		wait = max(0, left)
+	}
+	if wait == unset {
+		return lock.Acquire(ctx)
+	}
+	return lock.TryAcquire(ctx, wait)
 }
 
 // environment is what the command is told of the lock. The leases of a semaphore stand in

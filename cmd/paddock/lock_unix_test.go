@@ -212,7 +212,7 @@ func TestLockTellsTheTokenOfEachLock(t *testing.T) {
 func TestLockThatSomebodyElseHas(t *testing.T) {
 	s := newShell(t)
 	kit.Hold(t, locks.NewInterProcessMutex(s.client(t), "/l"))
-	for _, flag := range [][]string{{"--try"}, {"--wait", "50ms"}, {"--wait", "0s"}, {"--wait=0"}} {
+	for _, flag := range [][]string{{"--try"}, {"--wait", "50ms"}, {"--wait", "0s"}, {"--wait=0"}, {"--timeout", "500ms"}, {"--timeout", "500ms", "--wait", "1h"}} {
 		code, out, errs := s.process(t, append(append([]string{"lock"}, flag...), "/l", "--", "echo", "ran")...)
 		assert.Equal(t, exitBusy, code, errs)
 		assert.Empty(t, out)
@@ -286,6 +286,14 @@ func TestLockUnderNohup(t *testing.T) {
 			assert.Equal(t, 0, code)
 		})
 	}
+}
+
+func TestWatchForATime(t *testing.T) {
+	s := newShell(t)
+	kit.Hold(t, locks.NewInterProcessMutex(s.client(t), "/l"))
+	began := time.Now()
+	assert.Contains(t, s.ok(t, "watch", "--timeout", "1s", "/l"), "holds")
+	assert.GreaterOrEqual(t, time.Since(began), time.Second)
 }
 
 func TestWatchThatIsInterrupted(t *testing.T) {

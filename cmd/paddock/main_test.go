@@ -271,6 +271,7 @@ func TestExitCodes(t *testing.T) {
 			if tc.code != exitOK {
 				assert.Empty(t, out)
 			}
+			assert.NotContains(t, errs, "zktest", "an operator has no tests")
 			assert.NotContains(t, errs, "secret", "no credential is printed")
 		})
 	}

@@ -27,14 +27,20 @@ func watch(ctx context.Context, inv *invocation) error {
 		return err
 	}
 	connecting, cancel := context.WithTimeoutCause(ctx, inv.timeout, errTimeout)
+	defer cancel()
 	client, err := inv.connect(connecting)
-	cancel()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = client.Close() }()
 	w := &watcher{inv: inv, client: client, path: path}
-	return w.run(ctx)
+	if !inv.limited {
+		return w.run(ctx)
+	}
+	if err = w.run(connecting); errors.Is(context.Cause(connecting), errTimeout) {
+		return nil // for so long it was to watch
+	}
+	return err
 }
 
 // watcher knows what watch has printed.
