@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/paddock-zk/paddock/framework"
@@ -86,7 +87,13 @@ func (inv *invocation) withClient(ctx context.Context, do func(context.Context, 
 			err = fmt.Errorf("close the session: %w", e)
 		}
 	}()
-	return do(ctx, client)
+	err = do(ctx, client)
+	if len(inv.args) > 0 && errors.Is(err, framework.ErrNoNode) {
+		if says := inv.inFull(inv.args[0]); says != "" {
+			err = fmt.Errorf("%w (%s)", err, says)
+		}
+	}
+	return err
 }
 
 // connect opens a session, or says why it cannot.
@@ -115,4 +122,22 @@ func (inv *invocation) asPath(path string) (string, error) {
 		path = strings.TrimSuffix(path, "/")
 	}
 	return path, framework.ValidatePath(path)
+}
+
+// inFull says what to write in place of a path that begins with the chroot or the
+// namespace, as those in logs do; "" if it does not.
+func (inv *invocation) inFull(path string) string {
+	_, chroot, _ := strings.Cut(inv.servers, "/")
+	chroot, namespace := strings.Trim(chroot, "/"), strings.Trim(inv.namespace, "/")
+	type base struct{ path, name string }
+	bases := []base{{"/" + chroot, "the chroot"}, {"/" + namespace, "the namespace"}}
+	if chroot != "" && namespace != "" {
+		bases = slices.Insert(bases, 0, base{"/" + chroot + "/" + namespace, "the chroot and the namespace"})
+	}
+	for _, b := range bases {
+		if rest, is := strings.CutPrefix(path+"/", b.path+"/"); is && b.path != "/" {
+			return fmt.Sprintf("paths begin below %s %s: try /%s", b.name, b.path, strings.TrimSuffix(rest, "/"))
+		}
+	}
+	return ""
 }

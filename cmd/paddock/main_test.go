@@ -173,13 +173,42 @@ func TestWhoOfWhatIsNoQueue(t *testing.T) {
 	code, _, errs := s.run(t, "who", "/nowhere")
 	assert.Equal(t, exitNotFound, code)
 	assert.Contains(t, errs, "nobody has taken this lock")
-	assert.Contains(t, s.ok(t, "who", "/plain"), "no participants")
+	assert.Equal(t, "/plain: no participants, so the kind is not known\nnodes below it: 1; paddock tree shows the locks among them\n", s.ok(t, "who", "/plain"))
+	assert.NotContains(t, s.ok(t, "who", "/plain/child"), "below")
 	code, _, errs = s.run(t, "who", "/mixed")
 	assert.Equal(t, exitNoLock, code)
 	assert.Contains(t, errs, "of a latch and of a mutex")
 	code, _, errs = s.run(t, "who", "/kazoo")
 	assert.Equal(t, exitNoLock, code)
 	assert.Contains(t, errs, "of a kazoo lock")
+}
+
+// Logs have paths in full. Below a chroot or a namespace that would be another path.
+func TestThePathOfALog(t *testing.T) {
+	s := newShell(t)
+	client := s.client(t)
+	require.NoError(t, client.EnsurePath(t.Context(), "/shop/eu"))
+	kit.Hold(t, locks.NewInterProcessMutex(client, "/shop/eu/orders"))
+	servers := s.env["PADDOCK_SERVERS"]
+	for _, tc := range []struct{ chroot, namespace, says string }{
+		{"/shop", "", "below the chroot /shop: try /eu/orders"},
+		{"", "shop", "below the namespace /shop: try /eu/orders"},
+		{"/shop", "eu", "below the chroot and the namespace /shop/eu: try /orders"},
+		{"/shop/eu", "", "below the chroot /shop/eu: try /orders"},
+	} {
+		s.env = map[string]string{"PADDOCK_SERVERS": servers + tc.chroot, "PADDOCK_NAMESPACE": tc.namespace}
+		for _, verb := range []string{"who", "get", "ls"} {
+			code, _, errs := s.run(t, verb, "/shop/eu/orders")
+			assert.Equal(t, exitNotFound, code)
+			assert.Contains(t, errs, tc.says)
+			assert.NotContains(t, errs, "nobody has taken")
+		}
+		_, path, _ := strings.Cut(tc.says, "try ")
+		assert.Contains(t, s.ok(t, "who", path), "holds")
+	}
+	code, _, errs := s.run(t, "who", "/shopping")
+	assert.Equal(t, exitNotFound, code)
+	assert.NotContains(t, errs, "try")
 }
 
 func TestTreeLsGet(t *testing.T) {

@@ -20,25 +20,37 @@ func who(ctx context.Context, inv *invocation) error {
 	return inv.withClient(ctx, func(ctx context.Context, client *framework.Client) error {
 		q, err := lockview.Look(ctx, client, path, inv.semaphore)
 		switch {
-		case errors.Is(err, framework.ErrNoNode):
+		case errors.Is(err, framework.ErrNoNode) && inv.inFull(path) == "":
 			return fmt.Errorf("%w (nobody has taken this lock, or the servers have removed its empty node)", err)
 		case err != nil:
 			return err
 		case inv.json:
 			return writeJSON(inv.sys.out, q)
 		}
+		if q.Kind == lockview.None {
+			return inv.printFolder(ctx, client, path)
+		}
 		return printQueue(q, inv)
 	})
+}
+
+// printFolder says that a path is no lock, and what to do if there are some below.
+func (inv *invocation) printFolder(ctx context.Context, client *framework.Client, path string) error {
+	names, _, err := client.Children(ctx, path)
+	if err != nil {
+		return err
+	}
+	line := lockview.Printable(path) + ": no participants, so the kind is not known\n"
+	if len(names) > 0 {
+		line += fmt.Sprintf("nodes below it: %d; paddock tree shows the locks among them\n", len(names))
+	}
+	return inv.print(line)
 }
 
 // printQueue writes a queue for people.
 func printQueue(q *lockview.Queue, inv *invocation) error {
 	var b strings.Builder
-	title := string(q.Kind)
-	if q.Kind == lockview.None {
-		title = "no participants, so the kind is not known"
-	}
-	fmt.Fprintf(&b, "%s: %s\n", lockview.Printable(q.Path), title)
+	fmt.Fprintf(&b, "%s: %s\n", lockview.Printable(q.Path), q.Kind)
 	for i, p := range q.Participants {
 		does := q.Kind.Words(p.Holds)
 		if p.Side != "" {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/paddock-zk/paddock/framework"
@@ -182,7 +181,7 @@ func (w *watcher) tell(c change) error {
 	line := c.Time.Format("15:04:05.000") + "  " + c.Event
 	if p := c.Participant; p != nil {
 		_, name := framework.PathAndNode(p.Node)
-		line += strings.TrimRight(fmt.Sprintf("  %s  session %v  %s", lockview.Printable(name), p.Session, lockview.Excerpt(p.Data)), " ")
+		line += fmt.Sprintf("  %s  session %v  %s", lockview.Excerpt(p.Data), p.Session, lockview.Printable(name))
 	}
 	return w.inv.print(line + "\n")
 }
