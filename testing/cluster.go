@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -129,17 +130,39 @@ func (c *Cluster) Elect(i int) {
 	}
 }
 
-// WaitLeader returns when a leader has a majority, or with ctx's cause.
+// WaitLeader returns when a leader has a majority, or with an error that wraps
+// ctx's cause.
 func (c *Cluster) WaitLeader(ctx context.Context) error {
-	return c.e.wait(ctx, func() bool { return c.e.canCommitLocked(c.e.leader) })
+	return c.e.wait(ctx, func() bool { return c.e.canCommitLocked(c.e.leader) }, c.rolesLocked)
 }
 
 // WaitServing returns when all members that are not stopped follow a leader or
-// lead, or with ctx's cause.
+// lead, or with an error that wraps ctx's cause.
 func (c *Cluster) WaitServing(ctx context.Context) error {
 	return c.e.wait(ctx, func() bool {
 		return c.e.canCommitLocked(c.e.leader) && !slices.ContainsFunc(c.e.members, func(m *member) bool {
 			return !m.down && m != c.e.leader && !m.follows(c.e.leader)
 		})
-	})
+	}, c.rolesLocked)
+}
+
+// rolesLocked says what each member is.
+func (c *Cluster) rolesLocked() string {
+	roles := make([]string, len(c.e.members))
+	for i, m := range c.e.members {
+		switch {
+		case m.down:
+			roles[i] = "stopped"
+		case m == c.e.leader && c.e.canCommitLocked(m):
+			roles[i] = "leads"
+		case m == c.e.leader:
+			roles[i] = "leads without a majority"
+		case m.follows(c.e.leader):
+			roles[i] = "follows"
+		default:
+			roles[i] = "alone"
+		}
+		roles[i] = fmt.Sprintf("member %d: %s", i, roles[i])
+	}
+	return strings.Join(roles, ", ")
 }

@@ -94,8 +94,14 @@ func (f Fault) String() string {
 
 // Fail answers with a ZooKeeper code, such as -101 for no node, and does not
 // apply the request. It answers a connect as if its session were gone. An auth
-// that fails also ends the connection, as on a real server.
-func Fail(code int32) Fault { return Fault{kind: faultFail, code: wire.Code(code)} }
+// that fails also ends the connection, as on a real server. Fail panics on a code that is
+// not negative, since no server has one.
+func Fail(code int32) Fault {
+	if code >= 0 {
+		panic(fmt.Sprintf("zktest: Fail(%d): ZooKeeper's codes are negative, such as -101", code))
+	}
+	return Fault{kind: faultFail, code: wire.Code(code)}
+}
 
 // Call runs fn and then goes on with the request. fn may call the server's
 // methods; the connection's later requests wait for it.

@@ -111,3 +111,9 @@ func TestDropReply(t *testing.T) {
 		assert.True(t, c.exists("/a"), "applied")
 	})
 }
+
+func TestCodesThatNoServerHas(t *testing.T) {
+	for _, code := range []int32{0, 101} {
+		assert.PanicsWithValue(t, fmt.Sprintf("zktest: Fail(%d): ZooKeeper's codes are negative, such as -101", code), func() { zktest.Fail(code) })
+	}
+}

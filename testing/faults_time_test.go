@@ -57,7 +57,7 @@ func TestStall(t *testing.T) {
 
 func TestAdvanceAndMoveClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory(), zktest.Superuser("super:x"))
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Superuser("super:lK75jTNcA+U9vtVEw5vB51mj/w4="))
 		short, long := begin(t, srv, 10*time.Second), begin(t, srv, 40*time.Second)
 		short.create("/e", wire.FlagEphemeral)
 		var res wire.Create2Response

@@ -2,11 +2,13 @@ package zktest
 
 import (
 	"crypto/tls"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/paddock-zk/paddock/testing/internal/tree"
@@ -100,12 +102,21 @@ func newConfig(opts []Option) (config, error) {
 		return c, fmt.Errorf("zktest: election time of %v", c.electionTime)
 	case c.sweepInterval < 0:
 		return c, fmt.Errorf("zktest: sweep interval of %v", c.sweepInterval)
+	case c.super != "" && !isDigest(c.super):
+		return c, errors.New("zktest: Superuser: want a digest, name:base64(sha1(name:password))")
 	case c.latency < 0:
 		return c, fmt.Errorf("zktest: latency of %v", c.latency)
 	case (c.latency > 0 || c.latencyBy != nil) && !c.memory:
 		return c, errors.New("zktest: latency needs InMemory")
 	}
 	return c, nil
+}
+
+// isDigest reports whether text can be a name and the digest of that name with a password.
+func isDigest(text string) bool {
+	name, digest, _ := strings.Cut(text, ":")
+	sum, err := base64.StdEncoding.DecodeString(digest)
+	return name != "" && err == nil && len(sum) == 20 // bytes of SHA-1
 }
 
 // InMemory makes a server without sockets, as testing/synctest needs; clients

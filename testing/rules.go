@@ -78,7 +78,7 @@ func (m Match) check() error {
 		return fmt.Errorf("Match.Op: unknown operation %q; see Match for their names", m.Op)
 	}
 	if _, err := path.Match(m.Path, ""); err != nil {
-		return fmt.Errorf("Match.Path: %w", err)
+		return fmt.Errorf("Match.Path: %w %q", err, m.Path)
 	}
 	return nil
 }

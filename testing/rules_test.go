@@ -135,7 +135,7 @@ func TestMatchSelects(t *testing.T) {
 	assert.Zero(t, pings.Fired())
 	assert.Equal(t, 1, connects.Fired())
 	assert.Equal(t, 1, exact.Fired())
-	assert.PanicsWithValue(t, "zktest: Match.Path: syntax error in pattern", func() {
+	assert.PanicsWithValue(t, "zktest: Match.Path: syntax error in pattern \"[\"", func() {
 		srv.On(zktest.Match{Path: "["}, zktest.CutBefore())
 	})
 }

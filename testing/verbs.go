@@ -10,14 +10,27 @@ import (
 	"github.com/paddock-zk/paddock/testing/internal/tree"
 )
 
+// test is the test of a server made with Start. A verb that can miss calls its Helper, so
+// that a failure names the line of the test.
+func (s *Server) test() TB {
+	if s.tb == nil {
+		return noTest{}
+	}
+	return s.tb
+}
+
 // missed returns err, and fails the test of a server made with Start.
 func (s *Server) missed(err error) error {
-	if s.tb != nil {
-		s.tb.Helper()
-		s.tb.Errorf("zktest: %v", err)
-	}
+	s.test().Helper()
+	s.test().Errorf("zktest: %v", err)
 	return err
 }
+
+// noTest stands for the test of a server that has none.
+type noTest struct{ TB }
+
+func (noTest) Helper()               {}
+func (noTest) Errorf(string, ...any) {}
 
 // Stop ends the server as a crash would: it resets connections and closes the
 // port. It keeps data and sessions. Sessions do not age while no member leads.
@@ -118,6 +131,7 @@ func (m *member) openAgain() error {
 // ExpireSession ends a session as its timeout would, and returns when its
 // ephemeral nodes are gone. It returns ErrNoSession if there is none.
 func (s *Server) ExpireSession(id int64) error {
+	s.test().Helper()
 	s.e.mu.Lock()
 	err := ErrNoSession
 	if s.e.sessions.byID[id] != nil {
@@ -134,6 +148,7 @@ func (s *Server) ExpireSession(id int64) error {
 // ErrNoSession if there is none, and does nothing to a session that has no
 // connection.
 func (s *Server) Disconnect(id int64) error {
+	s.test().Helper()
 	s.e.mu.Lock()
 	session := s.e.sessions.byID[id]
 	var conns []*conn
@@ -233,6 +248,7 @@ func (s *Server) SetLatency(d time.Duration) { s.e.latency.Store(int64(d)) }
 // SetSequence presets the counter of a parent: its next sequential child gets
 // the number next.
 func (s *Server) SetSequence(parent string, next int32) error {
+	s.test().Helper()
 	s.e.mu.Lock()
 	out, err := s.e.ownLocked(tree.OpSetSequence, tree.Caller{}, &tree.SetSequenceRequest{Path: parent, Next: next})
 	s.e.mu.Unlock()

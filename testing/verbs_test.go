@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -151,6 +154,25 @@ func TestVerbsThatHitNothingFailTheTest(t *testing.T) {
 	require.ErrorIs(t, quiet.ExpireSession(99), zktest.ErrNoSession)
 }
 
+// A failure names the line of the test, not one of ours.
+func TestVerbsNameTheLineOfTheTest(t *testing.T) {
+	if os.Getenv("ZKTEST_MISS") != "" {
+		srv, c := zktest.Start(t, zktest.InMemory()), zktest.StartCluster(t, 1, zktest.InMemory())
+		_ = srv.ExpireSession(1)
+		_ = srv.Disconnect(2)
+		_ = srv.SetSequence("/none", 3)
+		_ = c.ExpireSession(4)
+		_ = c.Member(0).Disconnect(5)
+		return
+	}
+	again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestVerbsNameTheLineOfTheTest$")
+	again.Env = append(os.Environ(), "ZKTEST_MISS=1")
+	out, err := again.CombinedOutput()
+	require.Error(t, err)
+	assert.Equal(t, 5, strings.Count(string(out), " verbs_test.go:"), "%s", out)
+	assert.NotContains(t, string(out), " verbs.go:")
+}
+
 func (tb *fakeTB) Helper()           {}
 func (tb *fakeTB) Cleanup(fn func()) { tb.cleanups = append(tb.cleanups, fn) }
 func (tb *fakeTB) Errorf(format string, args ...any) {
@@ -166,6 +188,7 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 		"zktest: frames of at most -1 bytes":                               zktest.MaxFrame(-1),
 		"zktest: sweep interval of -1s":                                    zktest.SweepInterval(-time.Second),
 		"zktest: latency of -1s":                                           zktest.Latency(-time.Second),
+		"zktest: Superuser: want a digest":                                 zktest.Superuser("super:secret"),
 		"zktest: latency needs InMemory":                                   zktest.Latency(time.Second),
 		"zktest: listen tcp: address x: missing port":                      zktest.Listen("x"),
 		`version "3.7", want one of ["3.8.0" "3.9.3" "3.9.6"] or a series`: zktest.Version("3.7"),

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -381,7 +382,12 @@ func (p *params) fault() zktest.Fault {
 	case "delay":
 		return zktest.Delay(p.by())
 	case "fail":
-		return zktest.Fail(int32(p.must("code")))
+		code := p.must("code")
+		if code >= 0 || code < math.MinInt32 {
+			p.fail("code", errors.New("ZooKeeper's codes are negative, such as -101"))
+			return zktest.Fault{}
+		}
+		return zktest.Fail(int32(code))
 	}
 	p.fail("fault", errors.New("want cut-before, cut-after, cut-reply, drop-reply, delay or fail"))
 	return zktest.Fault{}

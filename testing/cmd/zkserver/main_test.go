@@ -187,7 +187,7 @@ func TestControl(t *testing.T) {
 		"/rules?fault=cut-before&path=[": "path:", "/stall?direction=up": "direction:", "/advance?by=-1s": "by:", "/freeze?member=1": "member:",
 		"/rules/remove?id=9": "no rule", "/sequence?parent=/": "next:", "/lag?member=0": "by:",
 		"/disconnect?sesion=1": "sesion: unknown parameter", "/rules?fault=cut-before&patch=/a": "patch: unknown parameter",
-		"/stop?session=1": "session: unknown parameter", "/rules?fault=cut-before&op=get": `op: unknown operation \"get\"`,
+		"/stop?session=1": "session: unknown parameter", "/rules?fault=cut-before&op=get": `op: unknown operation \"get\"`, "/rules?fault=fail&code=101": "code:",
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), "POST", control+path, nil)
 		require.NoError(t, err)
@@ -293,7 +293,7 @@ func TestClusterByFlags(t *testing.T) {
 func TestFlagsThatMakeNoSense(t *testing.T) {
 	for _, args := range [][]string{
 		{"-tick", "-1s"}, {"word"}, {"-nonsense"}, {"-tls-cert", "nowhere", "-tls-key", "nowhere"}, {"-members", "0"}, {"-listen", "nowhere:x"},
-		{"-listen", "127.0.0.1:0", "-control", "nowhere:x"},
+		{"-listen", "127.0.0.1:0", "-control", "nowhere:x"}, {"-listen", "127.0.0.1:0", "-superuser", "super:secret"},
 	} {
 		assert.Error(t, run(t.Context(), args, io.Discard, io.Discard), "%v", args)
 	}
