@@ -5,6 +5,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"log/slog"
+	"os"
 	"time"
 
 	"github.com/paddock-zk/paddock/retry"
@@ -200,6 +202,19 @@ func ExampleDo_nested() {
 	// Output:
 	// 4
 	// 16
+}
+
+// Times are left out, since they differ from run to run.
+func ExampleLogTo() {
+	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey || a.Key == "elapsed" {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+	p := retry.OneTime(time.Millisecond).Named("orders").OnRetry(retry.LogTo(logger))
+	_ = retry.Do(context.Background(), p, func(context.Context) error { return errBusy })
+	// Output: level=WARN msg=retrying policy=orders attempt=1 delay=1ms error=busy
 }
 
 func ExamplePolicy_OnRetry() {

@@ -72,9 +72,9 @@ func (l *loop) charge(delay time.Duration) (bill, error) {
 // in any goroutine.
 func (l *loop) chargeBeside() (bill, error) {
 	var b bill
-	reason := b.spend(l.policy.budget) // also without a schedule
+	reason := b.chargeFrom(l, 0)
 	if reason == nil {
-		reason = b.chargeFrom(l, 0)
+		reason = b.spend(l.policy.budget) // once, also if l has no schedule
 	}
 	if reason != nil {
 		b.cancel(l.Context, Attempt{Policy: l.policy.name, Elapsed: time.Since(l.start)})

@@ -44,7 +44,8 @@ type Transport struct {
 	Base http.RoundTripper
 
 	// Policy says how often and how soon to try again. Its budget may be shared with other
-	// transports and with calls of retry.Do. The zero Policy makes one attempt.
+	// transports and with calls of retry.Do. Its judges of results are not asked. The zero
+	// Policy makes one attempt.
 	Policy retry.Policy
 }
 
@@ -187,16 +188,17 @@ func (x *exchange) attempt(ctx context.Context) error {
 	life, end := context.WithCancelCause(x.req.Context())
 	stop := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
 	resp, err := x.base.RoundTrip(req.WithContext(withValues{life, context.WithoutCancel(ctx)})) //nolint:contextcheck // see above
-	if !stop() && err == nil {                                                                   // the body can be read no more
-		_ = resp.Body.Close()
-		err = context.Cause(ctx)
-	}
+	inTime := stop()
 	if err != nil {
 		end(nil)
 		return x.once(err)
 	}
 	resp.Request = x.req
 	resp.Body = until(resp.Body, end)
+	if !inTime { // the body can be read no more
+		_ = resp.Body.Close()
+		return x.once(context.Cause(ctx))
+	}
 	x.resp, x.end = resp, end
 	if resp.StatusCode < http.StatusBadRequest {
 		return nil
@@ -266,9 +268,9 @@ func (c withValues) Value(key any) any {
 
 // until ends the context of a request with its body.
 func until(b io.ReadCloser, end context.CancelCauseFunc) io.ReadCloser {
-	if b == http.NoBody {
+	if b == nil || b == http.NoBody { // nil is of a Base that somebody wrote for a test
 		end(nil)
-		return b
+		return http.NoBody
 	}
 	ending := &body{b, end}
 	if w, ok := b.(io.Writer); ok { // of a connection that was upgraded

@@ -471,3 +471,22 @@ func TestPolicyThatIsRefused(t *testing.T) {
 	_, err = s.client(retry.NTimes(3, 0)).Do(req) //nolint:bodyclose // there is none
 	require.ErrorContains(t, err, "file is gone")
 }
+
+// bare is a Base as tests write it. http.Client takes a response without a body.
+type bare []int
+
+func (b *bare) RoundTrip(*http.Request) (*http.Response, error) {
+	status := (*b)[0]
+	*b = (*b)[1:]
+	return &http.Response{StatusCode: status, Status: http.StatusText(status)}, nil
+}
+
+func TestResponseWithoutABody(t *testing.T) {
+	c := &http.Client{Transport: &retryhttp.Transport{Base: &bare{503, 200}, Policy: retry.OneTime(0)}}
+	resp, err := c.Do(newServer().request(t, "GET", ""))
+	require.NoError(t, err)
+	b, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	assert.Empty(t, b)
+	assert.NoError(t, resp.Body.Close())
+}
