@@ -170,8 +170,7 @@ func (o *op) makeAll(ctx context.Context, c *transport.Conn, paths []string, par
 		}
 		return err
 	})
-	var refused *session.CodeError
-	if asContainers && errors.As(err, &refused) && refused.Code == wire.CodeUnimplemented {
+	if asContainers && errors.Is(err, ErrUnsupported) {
 		o.learned.noContainers.Store(true)
 		return o.makeAll(ctx, c, paths, parents)
 	}

@@ -81,6 +81,10 @@ var (
 	ErrOutcomeUnknown = session.ErrOutcomeUnknown
 	// ErrTooLarge reports a request that is larger than Config.MaxRequest.
 	ErrTooLarge = session.ErrTooLarge
+	// ErrEndsConnection reports a request at which the servers have ended the connection
+	// five times: it is larger than they take, or they do not know the operation. Such a
+	// request is not sent again for a minute, also by other calls.
+	ErrEndsConnection = session.ErrEndsConnection
 	// ErrReplyTooLarge reports a reply that is larger than Config.MaxReply, such as
 	// a very long list of children. The server has carried out the request.
 	ErrReplyTooLarge = session.ErrReplyTooLarge

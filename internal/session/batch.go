@@ -20,6 +20,9 @@ func join(core Core, c *transport.Conn, parent string, makeParent bool, create, 
 
 // DeleteJointly is SendAtOnce for the deletion of a node.
 func DeleteJointly(s *Session, c *transport.Conn, path string, deletion *transport.Call) error {
+	if err := s.free(deletion); err != nil {
+		return err
+	}
 	s.window.take(load{requests: 1})
 	deletion.Occupy(s.window, 1, 0)
 	sent, err := c.SendAlone("", deletion)

@@ -12,34 +12,44 @@ import (
 
 // admit waits for slots in the window and refuses requests for which servers would cut
 // the connection. The last call gives the slots of all back.
-func (s *Session) admit(ctx context.Context, calls ...*transport.Call) error {
+func (s *Session) admit(ctx context.Context, c *transport.Conn, calls ...*transport.Call) error {
 	for _, call := range calls {
 		if call.Size() > s.cfg.Transport.MaxRequest {
 			return fmt.Errorf("%w: %d bytes, %d are allowed", ErrTooLarge, call.Size(), s.cfg.Transport.MaxRequest)
 		}
 	}
+	turn, err := s.vet(ctx, c, calls...)
+	if err != nil {
+		return err
+	}
 	last := calls[len(calls)-1]
 	if l, ok := s.window.free(calls...); ok {
-		last.Occupy(s.window, l.requests, l.bytes)
+		last.Occupy(s.places(turn), l.requests, l.bytes)
 		return nil
 	}
 	slots := s.window.ask(calls...)
 	select {
 	case <-slots.granted:
-		last.Occupy(s.window, slots.load.requests, slots.load.bytes)
+		last.Occupy(s.places(turn), slots.load.requests, slots.load.bytes)
 		return nil
 	case <-ctx.Done():
-		s.window.giveUp(slots)
-		return s.contextEnd(ctx)
+		err = s.contextEnd(ctx)
 	case <-s.life.Done():
-		s.window.giveUp(slots)
-		return ErrClosed
+		err = ErrClosed
 	}
+	s.window.giveUp(slots)
+	if turn != nil {
+		<-turn
+	}
+	return err
 }
 
 // SendAtOnce queues calls to leave c back to back. They take slots, and wait for none.
 // After an error none will leave.
 func SendAtOnce(s *Session, c *transport.Conn, calls ...*transport.Call) error {
+	if err := s.free(calls...); err != nil {
+		return err
+	}
 	last := calls[len(calls)-1]
 	s.window.take(load{requests: len(calls)})
 	last.Occupy(s.window, len(calls), 0)
@@ -54,7 +64,7 @@ func SendAtOnce(s *Session, c *transport.Conn, calls ...*transport.Call) error {
 // than a few there are SendAll and Each.
 func (s *Session) Send(ctx context.Context, c *transport.Conn, calls ...*transport.Call) error {
 	s.random.Stagger(calls[0].Frame())
-	if err := s.admit(ctx, calls...); err != nil {
+	if err := s.admit(ctx, c, calls...); err != nil {
 		return err
 	}
 	if err := c.Send(calls...); err != nil {
@@ -69,11 +79,11 @@ func (s *Session) Send(ctx context.Context, c *transport.Conn, calls ...*transpo
 // ends for itself. After an error none was sent.
 func CreateJointly(ctx context.Context, core Core, c *transport.Conn, parent string, makeParent bool, create, list *transport.Call) error {
 	s := core.Session()
-	if create.Size() > transport.MostJointSize {
+	if create.Size() > transport.MostJointSize || s.free(create, list) != nil {
 		return s.Send(ctx, c, create, list)
 	}
 	s.random.Stagger(create.Frame())
-	if err := s.admit(ctx, create, list); err != nil {
+	if err := s.admit(ctx, c, create, list); err != nil {
 		return err
 	}
 	sent, err := c.SendAlone(parent, create, list)

@@ -67,7 +67,7 @@ func WatchChildren(ctx context.Context, s *Session, c *transport.Conn, path stri
 
 func (s *Session) setWatch(ctx context.Context, c *transport.Conn, op wire.Op, kind watch.Kind, path string, fn func(Event)) (*transport.Call, *Watch, error) {
 	call := transport.NewCall(op, &wire.PathWatchRequest{Path: path, Watch: true})
-	if err := s.admit(ctx, call); err != nil {
+	if err := s.admit(ctx, c, call); err != nil {
 		return nil, nil, err
 	}
 	s.random.Stagger(call.Frame())

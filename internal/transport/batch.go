@@ -283,7 +283,7 @@ func (c *Conn) flushLocked(buf []byte, now time.Time) []byte {
 		b.waiting = b.waiting[:0] // with its memory
 		return c.flyLocked(buf, now, only.calls()...)
 	}
-	picked, rest := pick(b.waiting, min(mostBytes, c.transport.cfg.MaxRequest-multiSize))
+	picked, rest := pick(b.waiting, c.transport.Suspects.Limit(wire.OpMulti, min(mostBytes, c.transport.cfg.MaxRequest-multiSize)))
 	b.waiting, b.since = rest, time.Now()
 	f := &flush{conn: c}
 	var unknown []*Joint

@@ -54,6 +54,7 @@ type Call struct {
 	flight   bool
 	unwanted bool
 	parent   string // of the node that it makes, if it is a joint request
+	alone    bool   // it was sent by itself, see Suspects; written before it is sent
 	done     chan struct{}
 
 	// The fields below are written once, before done is closed.
@@ -89,6 +90,9 @@ func (c *Call) Size() int { return len(c.frame) - 4 }
 
 // Frame is the request as it is sent, save for its id.
 func (c *Call) Frame() []byte { return c.frame }
+
+// SendAlone says that the call is sent by itself, as Suspects asks.
+func (c *Call) SendAlone() { c.alone = true }
 
 // Done is closed when the call has ended.
 func (c *Call) Done() <-chan struct{} { return c.done }

@@ -170,6 +170,9 @@ func (c *Conn) Cancel(call *Call) bool {
 
 var errCancelled = errors.New("cancelled")
 
+// Limit is how large a request of an operation should be for which several will do.
+func (c *Conn) Limit(op wire.Op, most int) int { return c.transport.Suspects.Limit(op, most) }
+
 // Kill ends the connection. Handler.Down follows.
 func (c *Conn) Kill(cause error) { c.fail(cause) }
 
@@ -514,6 +517,7 @@ func (c *Conn) reply(h wire.ReplyHeader, body []byte, size int, in *[]byte, fail
 		return fmt.Errorf("%w: reply to request %#x, which was not asked", ErrProtocol, h.Xid)
 	}
 	c.sawZxid(h)
+	c.transport.Suspects.answered(call)
 	call.header, call.body, call.memory, call.err = h, body, in, failure
 	write := committed(call.op, h)
 	c.transport.handler.Acked(c, Ack{Sent: call.sentAt, Replied: now, Led: write || call.op == wire.OpSync && h.Code == wire.CodeOK, Write: write, Op: call.op, Size: size})
@@ -657,6 +661,9 @@ func (c *Conn) finish() {
 	wasUp, err := c.up, c.err
 	c.mu.Unlock()
 
+	if wasUp {
+		c.transport.Suspects.ended(lost, err, c.transport.cfg.Logger)
+	}
 	// The end of the connection is told before the ends of its calls, so that
 	// who hears of the one does not take the other for a live connection.
 	c.transport.connDown(c, wasUp, err)

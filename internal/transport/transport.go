@@ -96,6 +96,8 @@ type Handler interface {
 //
 // Lock order: mu, then a Conn's. Handlers are called with neither.
 type Transport struct {
+	Suspects *Suspects
+
 	cfg       Config
 	handler   Handler
 	hosts     *hosts
@@ -142,7 +144,7 @@ func New(cfg Config, h Handler) *Transport {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	l := &Transport{cfg: cfg, handler: h, hosts: newHosts(cfg.Servers, cfg.Random), closeStub: make(chan struct{}), changed: make(chan struct{})}
+	l := &Transport{Suspects: newSuspects(), cfg: cfg, handler: h, hosts: newHosts(cfg.Servers, cfg.Random), closeStub: make(chan struct{}), changed: make(chan struct{})}
 	l.hosts.limit, l.hosts.byName, l.hosts.rawUsed = cfg.ConnectTimeout, cfg.TLS != nil, l.rawUsed.Load
 	if cfg.LookupHost != nil {
 		l.hosts.lookUp = l.lookUp

@@ -297,6 +297,7 @@ func (w *Registry) Begin(c *transport.Conn, seen int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.conn = c
+	most := min(w.mostBytes, c.Limit(wire.OpSetWatches, w.mostBytes))
 	req := &wire.SetWatchesRequest{RelativeZxid: seen}
 	size := 0
 	flush := func() {
@@ -320,7 +321,7 @@ func (w *Registry) Begin(c *transport.Conn, seen int64) {
 	})
 	for _, key := range keys {
 		more := len(key.path) + 4
-		if size+more > w.mostBytes-setWatchesFrame {
+		if size+more > most-setWatchesFrame {
 			flush()
 		}
 		size += more

@@ -1,0 +1,111 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/paddock-zk/paddock/internal/transport"
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+// ErrEndsConnection reports a request at which the servers end the connection each time.
+var ErrEndsConnection = errors.New("the servers end the connection at this request")
+
+// endsConnectionError says at which.
+type endsConnectionError struct {
+	op   wire.Op
+	size int
+}
+
+// Error implements error.
+func (e *endsConnectionError) Error() string {
+	return fmt.Sprintf("%v: they do not know %v, or do not take %d bytes", ErrEndsConnection, e.op, e.size)
+}
+
+// Is matches ErrEndsConnection, and ErrUnsupported if the size cannot be the reason.
+func (e *endsConnectionError) Is(target error) bool {
+	return target == ErrEndsConnection || target == ErrUnsupported && transport.SurelyTaken(wire.OpExists, e.size)
+}
+
+// places are what calls give back that are sent by themselves: their slots, and the turn.
+type places struct {
+	window *window
+	turn   chan struct{}
+}
+
+// Release implements transport.Slots.
+func (p places) Release(requests, bytes int) {
+	p.window.Release(requests, bytes)
+	<-p.turn
+}
+
+// places are what calls give back when they end.
+func (s *Session) places(turn chan struct{}) transport.Slots {
+	if turn == nil {
+		return s.window
+	}
+	return places{s.window, turn}
+}
+
+// vet refuses calls at which the servers end the connection each time. If that is only
+// suspected of one, it waits for the turn to send them by themselves. Then it waits for an
+// answer on the connection, which shows that this works. It returns the turn, which is nil
+// for calls that anybody may send.
+func (s *Session) vet(ctx context.Context, c *transport.Conn, calls ...*transport.Call) (turn chan struct{}, err error) {
+	suspects := s.transport.Suspects
+	for {
+		switch verdict, of := suspects.Judge(calls...); {
+		case verdict == transport.Guilty:
+			err = &endsConnectionError{of.Op(), of.Size()}
+		case verdict == transport.Alone && turn == nil:
+			select {
+			case suspects.Turn() <- struct{}{}:
+				turn = suspects.Turn()
+				continue // the one before may have told
+			case <-ctx.Done():
+				return nil, s.contextEnd(ctx)
+			case <-s.life.Done():
+				return nil, ErrClosed
+			}
+		case verdict == transport.Alone:
+			if err = s.probe(ctx, c); err == nil {
+				for _, call := range calls {
+					call.SendAlone()
+				}
+				return turn, nil
+			}
+		}
+		if turn != nil {
+			<-turn
+		}
+		return nil, err
+	}
+}
+
+// probe waits for the answer to a request that any server answers.
+func (s *Session) probe(ctx context.Context, c *transport.Conn) error {
+	call := transport.NewCall(wire.OpExists, &wire.PathWatchRequest{Path: "/"})
+	if err := c.Send(call); err != nil {
+		return lostError(err, false)
+	}
+	select {
+	case <-call.Done():
+		if call.Err() != nil {
+			return lostError(call.Err(), false)
+		}
+		return nil
+	case <-ctx.Done():
+		return s.contextEnd(ctx)
+	case <-s.life.Done():
+		return ErrClosed
+	}
+}
+
+// free is whether calls may be sent that nobody waits for.
+func (s *Session) free(calls ...*transport.Call) error {
+	if verdict, of := s.transport.Suspects.Judge(calls...); verdict != transport.Free {
+		return fmt.Errorf("%w: %v may end the connection", ErrNotConnected, of.Op())
+	}
+	return nil
+}

@@ -1,0 +1,196 @@
+package transport
+
+import (
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+// Suspects are the requests at which the servers may be ending connections, since they are
+// larger than the servers take or of an operation that the servers do not know.
+//
+// A server that ends a connection does not say at which request. So every request that had
+// no answer then is under suspicion: its size, and larger ones of its operation. An answer
+// to one of that size or more clears it. After a second end, what is under suspicion is
+// sent one by one, each behind a request that is answered. If the next three connections
+// end at such a request, nothing of that size is sent for a while.
+//
+// Its mutex is a leaf, like that of a connection.
+type Suspects struct {
+	any  atomic.Bool
+	turn chan struct{} // holds a token while a request is sent by itself
+
+	mu sync.Mutex // guards the field below
+	of map[wire.Op]*suspicion
+}
+
+// suspicion is what is known of the requests of one operation.
+type suspicion struct {
+	fine   int       // the largest that was answered
+	worst  int       // the largest that was not
+	ends   int       // of connections with a request that is not fine
+	limit  int       // how large requests are to be that can be made smaller
+	guilty int       // the size of the request sent by itself that was the last to end a connection
+	alone  int       // how often that was so, in a row
+	until  time.Time // nothing of that size is sent before
+}
+
+const (
+	mostEnds  = 2 // before requests are sent by themselves
+	mostAlone = 3 // ends in a row with one that was
+	// guiltyFor is how long it takes until such a request is tried again. Other servers may
+	// take it, or the same ones with another configuration.
+	guiltyFor = time.Minute
+)
+
+// SurelyTaken is whether every server takes a request of that size.
+func SurelyTaken(op wire.Op, size int) bool { return size < surelyTaken && basic[op] }
+
+const surelyTaken = 1 << 10
+
+// basic are the operations that every server knows.
+var basic = map[wire.Op]bool{
+	wire.OpCreate: true, wire.OpDelete: true, wire.OpExists: true, wire.OpGetData: true, wire.OpSetData: true,
+	wire.OpGetChildren: true, wire.OpGetChildren2: true, wire.OpSync: true, wire.OpMulti: true, wire.OpCheck: true,
+}
+
+func newSuspects() *Suspects {
+	return &Suspects{turn: make(chan struct{}, 1), of: make(map[wire.Op]*suspicion)}
+}
+
+// Verdict is what is to be done with a request.
+type Verdict int
+
+// The verdicts.
+const (
+	Free   Verdict = iota // it may be sent
+	Alone                 // it is to be sent by itself
+	Guilty                // it would end the connection
+)
+
+// Judge returns the worst verdict on some calls, and the call.
+func (s *Suspects) Judge(calls ...*Call) (worst Verdict, of *Call) {
+	if !s.any.Load() {
+		return Free, nil
+	}
+	now := time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, call := range calls {
+		if v := s.of[call.op].judge(call.Size(), now); v > worst {
+			worst, of = v, call
+		}
+	}
+	return worst, of
+}
+
+func (x *suspicion) judge(size int, now time.Time) Verdict {
+	switch {
+	case x == nil, size <= x.fine, x.ends < mostEnds:
+		return Free
+	case x.alone >= mostAlone && size >= x.guilty && now.Before(x.until):
+		return Guilty
+	}
+	return Alone
+}
+
+// Turn is where a token has to be put by whoever sends a request by itself.
+func (s *Suspects) Turn() chan struct{} { return s.turn }
+
+// Limit is how large a request of an operation should be for which several will do.
+func (s *Suspects) Limit(op wire.Op, most int) int {
+	if !s.any.Load() {
+		return most
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if x := s.of[op]; x != nil && x.ends >= mostEnds {
+		return min(most, max(x.limit, x.fine))
+	}
+	return most
+}
+
+// ended takes in that a connection has ended which was up, and the calls that ended with
+// it. Those that were sent by themselves are behind a request that was answered.
+func (s *Suspects) ended(calls []*Call, err error, log *zap.Logger) {
+	if !endedByServer(err) && !errors.Is(err, syscall.EPIPE) && !errors.Is(err, io.ErrClosedPipe) {
+		return // a silence, say, or we ourselves
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	largest := make(map[wire.Op]int)
+	var blamed *Call
+	for _, call := range calls {
+		if lost := (*LostError)(nil); !errors.As(call.err, &lost) || !lost.Sent {
+			continue
+		}
+		size, x := call.Size(), s.of[call.op]
+		if x != nil && size <= x.fine || SurelyTaken(call.op, size) {
+			continue
+		}
+		largest[call.op] = max(largest[call.op], size)
+		if call.alone && x != nil && (blamed == nil || size > blamed.Size()) {
+			blamed = call
+		}
+	}
+	for op, size := range largest {
+		x := s.of[op]
+		if x == nil {
+			x = &suspicion{limit: size}
+			s.of[op] = x
+		}
+		x.ends++
+		x.worst, x.limit = max(x.worst, size), min(x.limit, size/2)
+	}
+	s.any.Store(len(s.of) > 0)
+	for op, x := range s.of {
+		if (blamed == nil || op != blamed.op) && x.alone < mostAlone {
+			x.alone = 0 // connections end without them
+		}
+	}
+	if blamed != nil && s.of[blamed.op].blame(blamed.Size()) {
+		log.Warn("the servers end the connection at a request, which is not sent again for a while",
+			zap.Stringer("request", blamed.op), zap.Int("bytes", blamed.Size()), zap.Error(err))
+	}
+}
+
+// blame takes in that a connection ended at a request that was sent by itself, and returns
+// whether no more of the kind are to be sent.
+func (x *suspicion) blame(size int) bool {
+	if x.alone == 0 || size < x.guilty {
+		x.guilty, x.alone = size, 0
+	}
+	if x.alone++; x.alone < mostAlone {
+		return false
+	}
+	x.until = time.Now().Add(guiltyFor)
+	return true
+}
+
+// answered takes in that a call was answered.
+func (s *Suspects) answered(call *Call) {
+	if !s.any.Load() {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x, size := s.of[call.op], call.Size()
+	switch {
+	case x == nil:
+	case size >= x.worst:
+		delete(s.of, call.op)
+	default:
+		x.fine = max(x.fine, size)
+		if size >= x.guilty {
+			x.alone = 0
+		}
+	}
+	s.any.Store(len(s.of) > 0)
+}

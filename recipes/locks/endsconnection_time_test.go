@@ -1,0 +1,200 @@
+package locks_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
+	"github.com/paddock-zk/paddock/recipes/leader"
+	"github.com/paddock-zk/paddock/recipes/locks"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// The servers take less than Config.MaxRequest. The node was asked for once or twice a
+// second, for ever, and all holds of the client went to and fro.
+func TestNodeThatIsTooLargeForTheServers(t *testing.T) {
+	large := locks.NodeData([]byte(strings.Repeat("x", 20_000)))
+	for name, acquire := range map[string]func(ctx context.Context, c *framework.Client) error{
+		"mutex": func(ctx context.Context, c *framework.Client) error {
+			_, err := locks.NewInterProcessMutex(c, "/l", large).Acquire(ctx)
+			return err
+		},
+		"try": func(ctx context.Context, c *framework.Client) error {
+			_, err := locks.NewInterProcessMutex(c, "/l", large).TryAcquire(ctx, time.Minute)
+			return err
+		},
+		"write": func(ctx context.Context, c *framework.Client) error {
+			_, err := locks.NewInterProcessReadWriteLock(c, "/l", large).WriteLock().Acquire(ctx)
+			return err
+		},
+		"semaphore": func(ctx context.Context, c *framework.Client) error {
+			_, err := locks.NewInterProcessSemaphore(c, "/l", 2, large).Acquire(ctx)
+			return err
+		},
+		"MultiLock": func(ctx context.Context, c *framework.Client) error {
+			_, err := locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, "/l/a", large), locks.NewInterProcessMutex(c, "/l/b")).Acquire(ctx)
+			return err
+		},
+		"latch": func(ctx context.Context, c *framework.Client) error {
+			_, err := leader.NewLatch(c, "/l", leader.ID(strings.Repeat("x", 20_000))).Await(ctx)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.MaxFrame(10_000))
+				c := kit.Connect(t, srv)
+				beside := kit.Hold(t, locks.NewInterProcessMutex(c, "/beside"))
+				before, kinds := srv.Requests()["connect"], 1
+				if name == "semaphore" {
+					kinds = 2 // a transaction, and a request for each node
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				for range 10 { // also if the caller tries again
+					err := acquire(ctx, c)
+					require.ErrorIs(t, err, framework.ErrEndsConnection)
+					require.NotErrorIs(t, err, framework.ErrUnsupported, "the size can be the reason")
+					require.ErrorContains(t, err, "the servers end the connection at this request: they do not know ")
+				}
+				assert.LessOrEqual(t, srv.Requests()["connect"]-before, 5*kinds)
+				synctest.Wait()
+				require.NoError(t, beside.Err())
+				assert.Equal(t, locks.Held, beside.State())
+				require.NoError(t, kit.Hold(t, locks.NewInterProcessMutex(c, "/l")).Release(), "a small one")
+
+				time.Sleep(2 * time.Minute)
+				require.ErrorIs(t, acquire(t.Context(), c), framework.ErrEndsConnection)
+				assert.LessOrEqual(t, srv.Requests()["connect"]-before, 6*kinds, "one more try after a while")
+				require.NoError(t, beside.Release())
+				require.NoError(t, c.Close())
+				assert.Empty(t, srv.Ephemerals(0))
+			})
+		})
+	}
+}
+
+// Others that ask meanwhile are not blamed, however often their requests are lost.
+func TestOthersAreNotBlamedForALargeNode(t *testing.T) {
+	for _, batches := range []bool{true, false} {
+		t.Run(fmt.Sprintf("batches %v", batches), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.MaxFrame(10_000), zktest.Latency(5*time.Millisecond))
+				c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.NoBatches = !batches })
+				before := srv.Requests()["connect"]
+				ctx, cancel := context.WithCancel(t.Context())
+				var wg sync.WaitGroup
+				var had atomic.Int32
+				for i := range 30 {
+					wg.Go(func() {
+						lock := locks.NewInterProcessMutex(c, fmt.Sprintf("/small/%d", i), locks.NodeData(make([]byte, 10*i)))
+						for ctx.Err() == nil {
+							h, err := lock.Acquire(ctx)
+							if ctx.Err() != nil {
+								_ = h.Release()
+								return
+							}
+							if !assert.NoError(t, err) {
+								return
+							}
+							had.Add(1)
+							_ = h.Release() // which may go on in the background
+						}
+					})
+				}
+				for i := range 5 {
+					wg.Go(func() {
+						lock := locks.NewInterProcessMutex(c, "/l", locks.NodeData(make([]byte, 20_000+i)))
+						_, err := lock.Acquire(ctx)
+						assert.ErrorIs(t, err, framework.ErrEndsConnection)
+					})
+				}
+				time.Sleep(30 * time.Second)
+				assert.LessOrEqual(t, srv.Requests()["connect"]-before, 15)
+				assert.Greater(t, had.Load(), int32(1000))
+				cancel()
+				wg.Wait()
+			})
+		})
+	}
+}
+
+// A server may not know an operation and end the connection at it, without an answer.
+func TestOperationAtWhichTheServersEndTheConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		srv.On(zktest.Match{Op: "createContainer"}, zktest.CutBefore())
+		c := kit.Connect(t, srv)
+		require.NoError(t, kit.Hold(t, locks.NewInterProcessMutex(c, "/a/l")).Release(), "parents become plain nodes")
+		srv.On(zktest.Match{Op: "create2"}, zktest.CutBefore())
+		_, err := locks.NewInterProcessMutex(c, "/a/l").Acquire(t.Context())
+		require.ErrorIs(t, err, framework.ErrEndsConnection)
+		require.ErrorIs(t, err, framework.ErrUnsupported)
+		require.ErrorContains(t, err, "they do not know create2")
+		_, err = c.Create(t.Context(), "/b", nil, framework.Persistent)
+		require.NoError(t, err)
+	})
+}
+
+// A network that often ends connections is not taken for a server that does.
+func TestConnectionsThatEndOftenBlameNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(10*time.Millisecond))
+		c := kit.Connect(t, srv)
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+		defer cancel()
+		var wg sync.WaitGroup
+		for i := range 10 {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					h, err := locks.NewInterProcessMutex(c, fmt.Sprintf("/l/%d", i%5)).Acquire(ctx)
+					if !assert.NotErrorIs(t, err, framework.ErrEndsConnection) {
+						return
+					}
+					time.Sleep(time.Millisecond)
+					_ = h.Release()
+				}
+			})
+		}
+		for i := 0; ctx.Err() == nil; i++ {
+			time.Sleep(time.Duration(100+i*37%400) * time.Millisecond)
+			srv.DisconnectAll()
+		}
+		wg.Wait()
+	})
+}
+
+// The paths of watches that are set again may be too much for one request.
+func TestWatchesThatAreSetAgainAreTooLargeForTheServers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.MaxFrame(3000))
+		c := kit.Connect(t, srv)
+		var watches []*framework.Watch
+		for i := range 200 {
+			_, _, w, err := c.ExistsW(t.Context(), fmt.Sprintf("/%s-%d", strings.Repeat("n", 100), i))
+			require.NoError(t, err)
+			watches = append(watches, w)
+		}
+		before := srv.Requests()["connect"]
+		srv.DisconnectAll()
+		time.Sleep(10 * time.Second)
+		require.NoError(t, c.Sync(t.Context(), "/"))
+		assert.LessOrEqual(t, srv.Requests()["connect"]-before, 15)
+		for i, w := range watches {
+			_, err := c.Create(t.Context(), fmt.Sprintf("/%s-%d", strings.Repeat("n", 100), i), nil, framework.Ephemeral)
+			require.NoError(t, err)
+			ev := <-w.C
+			require.NoError(t, ev.Err)
+		}
+	})
+}
