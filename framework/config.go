@@ -83,7 +83,8 @@ type Config struct {
 
 	// FollowEnsemble takes the list of servers from the ensemble's configuration
 	// (/zookeeper/config), at the start and whenever it changes. ConnectString is
-	// where the client begins. Off by default: the configuration has the addresses
+	// where the client begins, and is tried as well when no server of the list lets it
+	// in. Off by default: the configuration has the addresses
 	// that servers use, and clients may not be able to reach these. If the client
 	// may not read the configuration, or it has no client addresses, the list stays
 	// as it is.

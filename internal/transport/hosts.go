@@ -19,6 +19,9 @@ import (
 // second cycle and all further ones there is a pause, which doubles each time.
 // The loss of a connection that has lasted begins anew with a first cycle.
 //
+// Servers that were learned may have moved. So all cycles but the first also try those that
+// the client began with.
+//
 // The address that was tried longest ago comes first. Those that kept us waiting
 // when they were last tried come behind all others, as each can cost a whole
 // ConnectTimeout.
@@ -31,6 +34,7 @@ type hosts struct {
 
 	mu        sync.Mutex // guards the fields below
 	servers   []string
+	first     []string               // what there was before others were learned: names that may lead to servers again
 	lookups   map[string]*lookup     // those that have not ended, by server
 	history   map[target]*dialResult // of the addresses that are known
 	tries     uint64                 // so far
@@ -79,7 +83,7 @@ const (
 
 func newHosts(servers []string, by *random.Source) *hosts {
 	return &hosts{
-		random: by, servers: slices.Clone(servers),
+		random: by, servers: slices.Clone(servers), first: slices.Clone(servers),
 		lookups: make(map[string]*lookup), history: make(map[target]*dialResult),
 		changed: make(chan struct{}), rawUsed: func() bool { return false },
 	}
@@ -185,7 +189,15 @@ func (h *hosts) stepLocked(now time.Time) (until time.Time) {
 func (h *hosts) beginLocked(now time.Time) {
 	h.going, h.tried, h.gathering = true, false, now.Add(mostGathering)
 	h.cycle++
-	for _, server := range h.servers {
+	servers := h.servers
+	if h.cycle > 1 {
+		for _, server := range h.first {
+			if !slices.Contains(servers, server) {
+				servers = append(slices.Clip(servers), server)
+			}
+		}
+	}
+	for _, server := range servers {
 		if h.lookUp == nil || isAddress(server) {
 			h.addLocked(target{server: server, addr: server})
 			continue

@@ -168,3 +168,31 @@ func TestSlowDialAndHandshake(t *testing.T) {
 		shut(t, l, s)
 	})
 }
+
+// Servers that were learned may have moved, and then only the first ones lead to others.
+func TestLearnedServersThatHaveMoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		serving := func(p *peer) { p.welcome(session1, 9*time.Second); p.answer(1) }
+		s := newScript(t)
+		s.serving("first:2181", serving)
+		s.serving("learned-1:2181", serving)
+		s.serving("learned-2:2181", serving)
+		l, r := open(t, s, func(cfg *Config) { cfg.Servers = []string{"first:2181"} })
+		r.await(t, "up", 1)
+		l.SetServers([]string{"learned-1:2181", "learned-2:2181"})
+		time.Sleep(time.Minute)
+		r.current().Kill(errNobody)
+		r.await(t, "up", 2)
+		assert.NotEqual(t, "first:2181", r.current().Addr(), "while the learned ones answer")
+		time.Sleep(time.Minute)
+		s.serving("learned-1:2181", nil)
+		s.serving("learned-2:2181", nil)
+		r.current().Kill(errNobody)
+		began := time.Now()
+		r.await(t, "up", 3)
+		assert.Equal(t, "first:2181", r.current().Addr())
+		assert.Less(t, time.Since(began), time.Second)
+		assert.Equal(t, []string{"learned-1:2181", "learned-2:2181"}, l.Servers())
+		shut(t, l, s)
+	})
+}
