@@ -19,7 +19,7 @@ import (
 // A server that ends a connection does not say at which request. So every request that had
 // no answer then is under suspicion: its size, and larger ones of its operation. An answer
 // to one of that size or more clears it. After a second end, what is under suspicion is
-// sent one by one, each behind a request that is answered. If the next three connections
+// sent one by one, each behind a request that is answered. If the next five connections
 // end at such a request, nothing of that size is sent for a while.
 //
 // Its mutex is a leaf, like that of a connection.
@@ -44,7 +44,7 @@ type suspicion struct {
 
 const (
 	mostEnds  = 2 // before requests are sent by themselves
-	mostAlone = 3 // ends in a row with one that was
+	mostAlone = 5 // ends in a row with one that was: seldom so by chance
 	// guiltyFor is how long it takes until such a request is tried again. Other servers may
 	// take it, or the same ones with another configuration.
 	guiltyFor = time.Minute
