@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/paddock-zk/paddock/framework"
@@ -44,7 +45,12 @@ func lock(ctx context.Context, inv *invocation) error {
 	if command.grace, err = inv.graceWithin(client.SessionTimeout()); err != nil {
 		return err
 	}
+	told := func() {}
+	if isTerminal(inv.sys.err) && !inv.json {
+		told = inv.tellWait(ctx, client, paths, time.Second)
+	}
 	hold, err := inv.acquire(ctx, inv.lockOf(client, paths), began)
+	told()
 	if err != nil {
 		return err
 	}
@@ -105,6 +111,31 @@ func (inv *invocation) acquire(ctx context.Context, lock locks.Lock, began time.
 		return lock.Acquire(ctx)
 	}
 	return lock.TryAcquire(ctx, wait)
+}
+
+// tellWait says whom a lock is waited for, unless what it returns is called before.
+func (inv *invocation) tellWait(ctx context.Context, client *framework.Client, paths []string, after time.Duration) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var telling sync.WaitGroup
+	telling.Go(func() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(after):
+		}
+		for _, path := range paths {
+			q, err := lockview.Look(ctx, client, path, inv.semaphore)
+			for i := 0; err == nil && i < len(q.Participants) && q.Participants[i].Holds; i++ {
+				p := q.Participants[i]
+				inv.sys.complain(fmt.Sprintf("paddock: waiting for %s, which %s has had for %s", lockview.Printable(path),
+					cmp.Or(lockview.Excerpt(p.Data), "somebody"), lockview.Age(time.Duration(p.Age*float64(time.Second)))))
+			}
+		}
+	})
+	return func() {
+		cancel()
+		telling.Wait()
+	}
 }
 
 // environment is what the command is told of the lock. The leases of a semaphore stand in

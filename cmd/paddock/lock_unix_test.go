@@ -288,6 +288,27 @@ func TestLockUnderNohup(t *testing.T) {
 	}
 }
 
+// At a terminal, a person who waits is told for whom.
+func TestLockTellsWhomItWaitsFor(t *testing.T) {
+	s := newShell(t)
+	client := s.client(t)
+	kit.Hold(t, locks.NewInterProcessMutex(client, "/l", locks.NodeData([]byte("report-7 \x1b"))))
+	errs, w := io.Pipe()
+	inv := &invocation{sys: system{err: w}}
+	stop := inv.tellWait(t.Context(), client, []string{"/free", "/l"}, time.Millisecond)
+	line, err := bufio.NewReader(errs).ReadString('\n')
+	require.NoError(t, err)
+	assert.Regexp(t, `^paddock: waiting for /l, which report-7 \\x1b has had for \S+s\n$`, line)
+	stop()
+	stop = inv.tellWait(t.Context(), client, []string{"/l"}, time.Hour)
+	stop()
+
+	p := s.start(t, "lock", "--wait", "1500ms", "/l", "--", "true")
+	code, _ := p.ends()
+	assert.Equal(t, exitBusy, code)
+	assert.NotContains(t, p.errs.String(), "has had", "not a terminal")
+}
+
 func TestWatchForATime(t *testing.T) {
 	s := newShell(t)
 	kit.Hold(t, locks.NewInterProcessMutex(s.client(t), "/l"))
