@@ -187,8 +187,9 @@ func TestCompletion(t *testing.T) {
 	if err != nil {
 		t.Skip("bash is not installed")
 	}
-	script := s.ok(t, "completion", "bash") + "\ntry() { COMP_WORDS=(\"$@\"); COMP_CWORD=$(($#-1)); _paddock; echo \"${COMPREPLY[*]}\"; }\ntry paddock wh\ntry paddock --json tree --de\ntry paddock completion z\n"
+	script := s.ok(t, "completion", "bash") + "\ntry() { COMP_WORDS=(\"$@\"); COMP_CWORD=$(($#-1)); _paddock; echo \"${COMPREPLY[*]}\"; }\ntry paddock wh\ntry paddock --json tree --de\ntry paddock completion z\n" +
+		"try paddock lock /l -- compge\ntry paddock lock /l -- cat compge\n"
 	text, err := exec.CommandContext(t.Context(), bash, "-c", script).CombinedOutput()
 	require.NoError(t, err, "%s", text)
-	assert.Equal(t, "who\n--depth\nzsh\n", string(text))
+	assert.Equal(t, "who\n--depth\nzsh\ncompgen\n\n", string(text), "the last is left to files")
 }

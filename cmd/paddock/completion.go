@@ -29,7 +29,9 @@ func flagsOf(v *verb) (names []string) {
 func bashCompletion() string {
 	var b strings.Builder
 	b.WriteString("# bash completion for paddock: source <(paddock completion bash)\n_paddock() {\n\tlocal cur=${COMP_WORDS[COMP_CWORD]} verb= word words\n")
-	b.WriteString("\tfor word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n\t\t[[ $word == -- ]] && { COMPREPLY=($(compgen -c -- \"$cur\")); return; }\n")
+	// Behind -- the first word is a command, and the others are left to files.
+	b.WriteString("\tfor word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n\t\tif [[ $word == -- ]]; then\n\t\t\tCOMPREPLY=()\n" +
+		"\t\t\t[[ ${COMP_WORDS[COMP_CWORD-1]} == -- ]] && COMPREPLY=($(compgen -c -- \"$cur\"))\n\t\t\treturn\n\t\tfi\n")
 	fmt.Fprintf(&b, "\t\tcase $word in %s) [[ $verb ]] || verb=$word ;; esac\n\tdone\n\tcase $verb in\n", strings.Join(verbNames(), "|"))
 	for _, v := range verbs() {
 		words := flagsOf(v)
