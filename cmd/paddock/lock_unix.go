@@ -222,6 +222,7 @@ func (w *supervisor) look() time.Duration {
 	margin := marginOf(timeout)
 	left := w.client.Stats().LeaseLeft
 	over := w.hold.State() == locks.Lost
+	w.command.renewGuard()
 	if !over {
 		w.command.guard.say("left %d", left-margin/2)
 	}
@@ -306,6 +307,26 @@ func startGuard() (*guardian, error) {
 		return nil, err
 	}
 	return &guardian{p, w}, nil
+}
+
+// renewGuard puts another guard in place of one that has ended or stands still. Else the
+// command would go on if this process were killed, too.
+func (c *command) renewGuard() {
+	var status syscall.WaitStatus
+	if pid, err := syscall.Wait4(c.guard.process.Pid, &status, syscall.WNOHANG|syscall.WUNTRACED, nil); pid == 0 || errors.Is(err, syscall.EINTR) {
+		return
+	}
+	guard, err := startGuard()
+	if err != nil {
+		return // this process still minds the time
+	}
+	guard.say("group %d", c.pid)
+	if status.Stopped() {
+		c.guard.done()
+	} else {
+		_ = c.guard.pipe.Close()
+	}
+	c.guard = guard
 }
 
 // say tells the guard something. That it has gone is no reason to stop: this process

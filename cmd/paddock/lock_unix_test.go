@@ -497,8 +497,8 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// childOf waits for a process of a name that another one has started.
-func childOf(t *testing.T, parent int, name string) (pid int) {
+// childOf waits for a process of a name that another one has started, other than not.
+func childOf(t *testing.T, parent int, name string, not int) (pid int) {
 	t.Helper()
 	kit.Until(t, "the guard", func() bool {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", parent, parent))
@@ -512,10 +512,12 @@ func childOf(t *testing.T, parent int, name string) (pid int) {
 		}
 		for child := range strings.FieldsSeq(string(text)) {
 			if args, _ := os.ReadFile("/proc/" + child + "/cmdline"); strings.Contains(string(args), name) {
-				pid, _ = strconv.Atoi(child)
+				if pid, _ = strconv.Atoi(child); pid != not {
+					return true
+				}
 			}
 		}
-		return pid > 0
+		return false
 	})
 	return pid
 }
@@ -525,7 +527,7 @@ func TestLockWithAStoppedGuard(t *testing.T) {
 	s := newShell(t)
 	p := s.start(t, "lock", "/l", "--", "sh", "-c", "echo ready; read line")
 	assert.Equal(t, "ready", p.line())
-	guard := childOf(t, p.Process.Pid, guardVerb)
+	guard := childOf(t, p.Process.Pid, guardVerb, 0)
 	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
 	t.Cleanup(func() { _ = syscall.Kill(guard, syscall.SIGKILL) })
 	require.NoError(t, p.in.Close())
@@ -538,6 +540,27 @@ func TestLockWithAStoppedGuard(t *testing.T) {
 		t.Fatal("it waits for its guard, and has the lock")
 	}
 	assert.Empty(t, kit.Children(t, s.client(t), "/l"))
+}
+
+// Another guard takes the place of one that is killed or stopped, so that nothing of the
+// command goes on if paddock is killed as well.
+func TestLockGetsAnotherGuard(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
+		t.Run(sig.String(), func(t *testing.T) {
+			s := newShell(t)
+			p := s.start(t, "lock", "/l", "--", "sh", "-c", `sleep 100 >/dev/null & echo $!; wait`)
+			grandchild := p.line()
+			first := childOf(t, p.Process.Pid, guardVerb, 0)
+			require.NoError(t, syscall.Kill(first, sig))
+			childOf(t, p.Process.Pid, guardVerb, first)
+			assert.True(t, alive(t, grandchild))
+			kit.Until(t, "the end of the first", func() bool { return !alive(t, strconv.Itoa(first)) })
+			time.Sleep(100 * time.Millisecond) //nolint:forbidigo // until the second is told of the command
+			require.NoError(t, p.Process.Kill())
+			_ = p.Wait()
+			diesSoon(t, grandchild)
+		})
+	}
 }
 
 // A guard that stands still reads nothing. Who minds the time must not wait for it.
