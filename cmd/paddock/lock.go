@@ -29,6 +29,9 @@ func lock(ctx context.Context, inv *invocation) error {
 			return err
 		}
 		paths = append(paths, path)
+		if says := inv.inFull(path); says != "" && !inv.json {
+			inv.sys.complain("paddock: " + lockview.Printable(says) + ", unless " + lockview.Printable(path) + " below it is meant")
+		}
 	}
 	command, err := newCommand(inv)
 	if err != nil {

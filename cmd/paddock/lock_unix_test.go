@@ -309,6 +309,18 @@ func TestLockTellsWhomItWaitsFor(t *testing.T) {
 	assert.NotContains(t, p.errs.String(), "has had", "not a terminal")
 }
 
+// With the chroot in its path as well, a lock would keep nobody out.
+func TestLockWithThePathOfALog(t *testing.T) {
+	s := newShell(t)
+	require.NoError(t, s.client(t).EnsurePath(t.Context(), "/shop"))
+	code, _, errs := s.process(t, "--servers", s.ConnectString()+"/shop", "lock", "/shop/orders", "--", "true")
+	assert.Equal(t, 0, code)
+	assert.Contains(t, errs, "below the chroot /shop: try /orders, unless /shop/orders below it is meant")
+	code, _, errs = s.process(t, "--servers", s.ConnectString()+"/shop", "lock", "/orders", "--", "true")
+	assert.Equal(t, 0, code)
+	assert.Empty(t, errs)
+}
+
 func TestWatchForATime(t *testing.T) {
 	s := newShell(t)
 	kit.Hold(t, locks.NewInterProcessMutex(s.client(t), "/l"))
