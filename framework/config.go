@@ -136,9 +136,10 @@ type Config struct {
 	NoBatches bool
 
 	// MaxReply bounds a reply's size in bytes. The call whose reply is larger
-	// returns ErrReplyTooLarge. The client ends the connection only if the reply
-	// belongs to no request or is larger than 256 MiB. The list of a lock's
-	// children is one reply: 4 MiB have room for 70,000 waiters. Defaults to 4 MiB.
+	// returns ErrReplyTooLarge; that of a write matches ErrOutcomeUnknown as well. The
+	// client ends the connection only if the reply belongs to no request or is larger
+	// than 256 MiB. The list of a lock's children is one reply: 4 MiB have room for
+	// 70,000 waiters. Defaults to 4 MiB.
 	MaxReply int
 
 	// MaxRequest bounds a request's size in bytes. A larger one is not sent, since

@@ -145,7 +145,7 @@ func (cr *creation) send(ctx context.Context, c *transport.Conn) (string, error)
 		return "", err
 	}
 	var resp wire.CreateResponse // longer replies begin with it
-	err = call.Decode(&resp)
+	err = session.Unreadable(true, call.Decode(&resp))
 	return resp.Path, err
 }
 

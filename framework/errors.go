@@ -75,9 +75,9 @@ var (
 	// nothing was left behind. If the caller's context ended while there was no
 	// connection, the error matches ctx.Err() as well.
 	ErrNotConnected = session.ErrNotConnected
-	// ErrOutcomeUnknown reports a write whose reply was lost: it may have happened.
-	// The error also matches ctx.Err() if ctx ended. It never matches an error that
-	// would mean that nothing was written, such as ErrNotConnected or a refusal.
+	// ErrOutcomeUnknown reports a write whose reply was lost, or cannot be read: it may
+	// have happened. The error also matches ctx.Err() if ctx ended. It never matches an
+	// error that would mean that nothing was written, such as ErrNotConnected or a refusal.
 	ErrOutcomeUnknown = session.ErrOutcomeUnknown
 	// ErrTooLarge reports a request that is larger than Config.MaxRequest.
 	ErrTooLarge = session.ErrTooLarge
@@ -86,7 +86,8 @@ var (
 	// request is not sent again for a minute, also by other calls.
 	ErrEndsConnection = session.ErrEndsConnection
 	// ErrReplyTooLarge reports a reply that is larger than Config.MaxReply, such as
-	// a very long list of children. The server has carried out the request.
+	// a very long list of children. The server has carried out the request. Of a write
+	// the error matches ErrOutcomeUnknown as well: a transaction may have been refused.
 	ErrReplyTooLarge = session.ErrReplyTooLarge
 	// ErrTimeoutTooShort reports a lock that cannot be held. Either the servers
 	// grant a session timeout below a second, or requests take too long for the

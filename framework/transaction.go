@@ -296,7 +296,7 @@ func (t *Ops) send(ctx context.Context, o *op, c *transport.Conn, receipt *recei
 		return nil, err
 	}
 	if want := len(req.Ops); len(resp.Results) != want {
-		return nil, fmt.Errorf("%d results for %d operations", len(resp.Results), want)
+		return nil, session.Unreadable(t.writes(), fmt.Errorf("%d results for %d operations", len(resp.Results), want))
 	}
 	if receipt != nil {
 		last := len(resp.Results) - 1

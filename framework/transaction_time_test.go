@@ -3,11 +3,13 @@ package framework_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
@@ -50,5 +52,30 @@ func TestTransactionSentAgainAndRefused(t *testing.T) {
 		var refused *framework.TransactionError
 		assert.NotErrorAs(t, err, &refused)
 		assert.Contains(t, err.Error(), "outcome unknown: sent again, it was refused: operation 0 on /app/a: ")
+	})
+}
+
+// The reply to a transaction is longer than the client accepts: nobody has told it what has
+// become of that.
+func TestTransactionWithALongReply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.MaxReply = 4 << 10 })
+		_, err := c.Create(t.Context(), "/a", nil, framework.Persistent)
+		require.NoError(t, err)
+		commit := func() error {
+			txn := c.Transaction()
+			for range 100 { // each is answered with a Stat
+				txn.Set("/a", []byte("new"), framework.AnyVersion)
+			}
+			_, err := txn.Commit(t.Context())
+			return err
+		}
+		err = commit()
+		require.ErrorIs(t, err, framework.ErrOutcomeUnknown)
+		require.ErrorIs(t, err, framework.ErrReplyTooLarge)
+		_, stat, err := c.Get(t.Context(), "/a")
+		require.NoError(t, err)
+		assert.Equal(t, int32(100), stat.Version, "applied once")
 	})
 }

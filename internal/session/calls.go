@@ -138,7 +138,7 @@ func (s *Session) Ended(call *transport.Call, write bool) error {
 		op, path := call.Refused()
 		err := s.Refusal(op, path, call.Code())
 		if err == nil && call.Err() != nil {
-			err = fmt.Errorf("%w: %w", ErrReplyTooLarge, call.Err())
+			err = Unreadable(write, fmt.Errorf("%w: %w", ErrReplyTooLarge, call.Err()))
 		}
 		return err
 	}
@@ -157,5 +157,15 @@ func (s *Session) Round(ctx context.Context, c *transport.Conn, op wire.Op, writ
 	if err := s.Await(ctx, c, call, write); err != nil {
 		return err
 	}
-	return call.Decode(resp)
+	return Unreadable(write, call.Decode(resp))
+}
+
+// Unreadable is what to say of a reply that has come and cannot be read, nil for nil. What
+// has become of a write is not known then: what it says of a transaction stands in the
+// results.
+func Unreadable(write bool, err error) error {
+	if write && err != nil {
+		return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+	}
+	return err
 }

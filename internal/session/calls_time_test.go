@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -47,6 +48,31 @@ func TestAwait_EndsEarly(t *testing.T) {
 	})
 }
 
+// A reply that cannot be read says nothing of what has become of a write. A refusal is
+// not in the part that cannot be read.
+func TestRound_UnreadableReply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		s, c := opened(t, srv, func(cfg *Config) { cfg.Transport.MaxReply = 100 })
+		created(t.Context(), t, s, "/a")
+		remove := func(path string, resp wire.Record) error {
+			return s.Round(t.Context(), c, wire.OpDelete, true, &wire.PathVersionRequest{Path: path, Version: -1}, resp)
+		}
+		require.ErrorIs(t, remove("/a", new(wire.StatResponse)), ErrOutcomeUnknown, "which a deletion is not answered with")
+		require.ErrorIs(t, remove("/a", wire.Empty{}), zk.ErrNoNode, "it was applied")
+
+		long := "/" + strings.Repeat("x", 100)
+		req := &wire.CreateRequest{Path: long, ACL: []wire.ACL{{Perms: wire.PermAll, Scheme: "world", ID: "anyone"}}}
+		var made wire.CreateResponse
+		err := s.Round(t.Context(), c, wire.OpCreate, true, req, &made)
+		require.ErrorIs(t, err, ErrOutcomeUnknown)
+		require.ErrorIs(t, err, ErrReplyTooLarge)
+		err = s.Round(t.Context(), c, wire.OpCreate, true, req, &made)
+		require.ErrorIs(t, err, zk.ErrNodeExists, "applied, and refused in the head of the reply")
+		require.NotErrorIs(t, err, ErrOutcomeUnknown)
+	})
+}
+
 // What servers would cut the connection for is not sent.
 func TestSend_RefusesTooMuch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -66,6 +92,7 @@ func TestSend_RefusesTooMuch(t *testing.T) {
 		err = s.Round(t.Context(), c, wire.OpGetChildren, false, &wire.PathWatchRequest{Path: "/"}, &names)
 		require.ErrorIs(t, err, ErrReplyTooLarge)
 		require.ErrorIs(t, err, transport.ErrTooLong)
+		require.NotErrorIs(t, err, ErrOutcomeUnknown, "it is no write")
 
 		c.Kill(errors.New("cut"))
 		require.ErrorIs(t, s.Send(t.Context(), c, NewList("/")), ErrNotConnected)

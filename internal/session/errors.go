@@ -19,7 +19,7 @@ var ErrClosed = errors.New("client is closed")
 // left behind.
 var ErrNotConnected = errors.New("not connected")
 
-// ErrOutcomeUnknown reports a write whose reply was lost.
+// ErrOutcomeUnknown reports a write whose reply was lost, or cannot be read.
 var ErrOutcomeUnknown = errors.New("outcome unknown")
 
 // ErrTooLarge reports a request that is larger than servers accept.

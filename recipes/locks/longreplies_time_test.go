@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -60,6 +61,54 @@ func TestHoldBesideLongReplies(t *testing.T) {
 			assert.Less(t, time.Since(began), line+line/20, "the link is busy all the time")
 			require.NoError(t, hold.Err())
 			require.NoError(t, hold.Release())
+		})
+	}
+}
+
+// Several nodes are made in one transaction, or deleted, and the reply is longer than the
+// client accepts. The nodes are found, and nothing is left.
+func TestLongRepliesToWrites(t *testing.T) {
+	const n = 40
+	for name, use := range map[string]func(t *testing.T, c *framework.Client, path func(int) string){
+		"many locks": func(t *testing.T, c *framework.Client, path func(int) string) {
+			t.Helper()
+			var wg sync.WaitGroup
+			for i := range n {
+				wg.Go(func() {
+					h, err := locks.NewInterProcessMutex(c, path(i)).Acquire(t.Context())
+					if assert.NoError(t, err) {
+						assert.NoError(t, h.Release())
+					}
+				})
+			}
+			wg.Wait()
+			assert.Positive(t, c.Stats().Batches)
+		},
+		"a MultiLock": func(t *testing.T, c *framework.Client, path func(int) string) {
+			t.Helper()
+			var all []locks.Lock
+			for i := range n {
+				all = append(all, locks.NewInterProcessMutex(c, path(i)))
+			}
+			h, err := locks.NewInterProcessMultiLock(all...).Acquire(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, h.Release())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
+				c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.MaxReply = 4 << 10 })
+				path := func(i int) string { return fmt.Sprintf("/%s/%d", strings.Repeat("x", 200), i) }
+				for i := range n {
+					require.NoError(t, c.EnsurePath(t.Context(), path(i)))
+				}
+				for range 2 {
+					use(t, c, path)
+				}
+				time.Sleep(time.Minute)
+				assert.Empty(t, srv.Ephemerals(0))
+			})
 		})
 	}
 }

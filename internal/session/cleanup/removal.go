@@ -292,13 +292,14 @@ func (b *removals) next() {
 	}
 	call := transport.NewCall(wire.OpMulti, req)
 	call.OnReply = func(call *transport.Call) {
-		if b.done(call, len(batch)) {
+		done, err := b.done(call, len(batch))
+		if done {
 			for _, r := range batch {
 				r.end(nil)
 			}
 		} else {
 			for _, r := range batch {
-				r.doubtful = !call.Replied()
+				r.doubtful = errors.Is(err, session.ErrOutcomeUnknown)
 			}
 			removeLater(b.session, b.id, batch)
 		}
@@ -309,10 +310,18 @@ func (b *removals) next() {
 	}
 }
 
-// done is whether a transaction has deleted all of its nodes.
-func (b *removals) done(call *transport.Call, n int) bool {
+// done is whether a transaction has deleted all of its nodes. The error may be that this is
+// not known.
+func (b *removals) done(call *transport.Call, n int) (bool, error) {
+	if err := b.session.Ended(call, true); err != nil {
+		return false, err
+	}
 	var resp wire.MultiResponse
-	return b.session.Ended(call, true) == nil && call.Decode(&resp) == nil && len(resp.Results) == n && resp.Results[0].Op != wire.OpError
+	err := call.Decode(&resp)
+	if err == nil && len(resp.Results) != n {
+		err = fmt.Errorf("%d results for %d deletions", len(resp.Results), n)
+	}
+	return err == nil && resp.Results[0].Op != wire.OpError, session.Unreadable(true, err)
 }
 
 // take takes out what fits into one transaction.
