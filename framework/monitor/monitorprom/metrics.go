@@ -4,6 +4,7 @@ package monitorprom
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,6 +26,8 @@ type Metrics struct {
 	events              *prometheus.CounterVec
 	gauges              []*prometheus.Desc
 
+	begun sync.Map // series that exist with all their outcomes
+
 	mu      sync.Mutex // guards clients
 	clients []*framework.Client
 }
@@ -33,8 +36,8 @@ type Metrics struct {
 type Option func(*Metrics)
 
 // Label gives metrics of locks a label "lock", which fn makes of each lock. It must have
-// few values: a path with a number of an order in it makes a series for each order. By
-// default it is empty.
+// few values: a path with a number of an order in it makes series for each order. Bytes
+// that are not UTF-8 are replaced. By default it is empty.
 func Label(fn func(monitor.Lock) string) Option { return func(m *Metrics) { m.label = fn } }
 
 const namespace = "paddock"
@@ -82,11 +85,17 @@ func New(opts ...Option) *Metrics {
 	for _, opt := range opts {
 		opt(m)
 	}
+	label := m.label
+	m.label = func(l monitor.Lock) string { return strings.ToValidUTF8(label(l), "\uFFFD") } // or no metric is served
+	for kind := monitor.Waiting; kind <= monitor.LeaseRenewed; kind++ {
+		m.events.WithLabelValues(kind.String())
+	}
 	return m
 }
 
 // Watch adds gauges of a client: its connection, what it holds and who waits. They are
-// taken when the metrics are collected, until stop is called.
+// taken when the metrics are collected, until stop is called. Stop before you close the
+// client, since a closed one counts as one without a connection.
 func (m *Metrics) Watch(c *framework.Client) (stop func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -100,6 +109,45 @@ func (m *Metrics) Watch(c *framework.Client) (stop func()) {
 				return
 			}
 		}
+	}
+}
+
+// Begin implements monitor.Tracer. It makes the series of all outcomes, with 0, so that the
+// first lost lock of a process is an increase. The rules of alerts miss it otherwise.
+func (m *Metrics) Begin(ctx context.Context, op monitor.Operation) context.Context {
+	switch op.Kind {
+	case monitor.Acquire:
+		m.begin(m.acquire, acquireOutcomes, op.Lock.Kind, m.label(op.Lock))
+	case monitor.Hold:
+		m.begin(m.hold, holdOutcomes, op.Lock.Kind, m.label(op.Lock))
+	case monitor.Call:
+		m.begin(m.call, callOutcomes, op.Name)
+	}
+	return ctx
+}
+
+// The outcomes that the operations of a histogram may have.
+var (
+	acquireOutcomes = []monitor.Outcome{
+		monitor.Acquired, monitor.TakenOver, monitor.Reentered, monitor.Busy, monitor.Unreachable, monitor.Canceled, monitor.Failed,
+	}
+	holdOutcomes = []monitor.Outcome{monitor.Released, monitor.HandedOver, monitor.Lost}
+	callOutcomes = []monitor.Outcome{monitor.Done, monitor.Failed, monitor.Unknown, monitor.Canceled, monitor.Unreachable}
+)
+
+// begin makes the series of a histogram with these labels, once.
+func (m *Metrics) begin(of *prometheus.HistogramVec, outcomes []monitor.Outcome, labels ...string) {
+	type key struct {
+		of     *prometheus.HistogramVec
+		labels [2]string
+	}
+	k := key{of: of}
+	copy(k.labels[:], labels)
+	if _, done := m.begun.LoadOrStore(k, true); done {
+		return
+	}
+	for _, o := range outcomes {
+		of.WithLabelValues(append(labels[:len(labels):len(labels)], string(o))...)
 	}
 }
 

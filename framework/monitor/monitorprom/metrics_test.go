@@ -3,6 +3,7 @@ package monitorprom_test
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"os"
 	"regexp"
 	"strings"
@@ -56,6 +57,14 @@ func values(t *testing.T, r *prometheus.Registry, name string) map[string]float6
 	return all
 }
 
+// happened is values without those that are 0.
+func happened(t *testing.T, r *prometheus.Registry, name string) map[string]float64 {
+	t.Helper()
+	all := values(t, r, name)
+	maps.DeleteFunc(all, func(_ string, v float64) bool { return v == 0 })
+	return all
+}
+
 func TestMetrics(t *testing.T) {
 	srv := zktest.Start(t)
 	m := monitorprom.New(monitorprom.Label(func(l monitor.Lock) string { return strings.Split(l.Path, "/")[1] }))
@@ -91,9 +100,9 @@ func TestMetrics(t *testing.T) {
 	require.NoError(t, hold.Release())
 	_, _, err = c.Get(t.Context(), "/none")
 	require.ErrorIs(t, err, framework.ErrNoNode)
-	assert.Equal(t, map[string]float64{"mutex orders acquired": 1, "mutex orders busy": 1, "mutex orders canceled": 1}, values(t, registry, "paddock_acquire_seconds"))
-	assert.Equal(t, map[string]float64{"mutex orders released": 1}, values(t, registry, "paddock_hold_seconds"))
-	assert.Equal(t, map[string]float64{"get failed": 1}, values(t, registry, "paddock_call_seconds"))
+	assert.Equal(t, map[string]float64{"mutex orders acquired": 1, "mutex orders busy": 1, "mutex orders canceled": 1}, happened(t, registry, "paddock_acquire_seconds"))
+	assert.Equal(t, map[string]float64{"mutex orders released": 1}, happened(t, registry, "paddock_hold_seconds"))
+	assert.Equal(t, map[string]float64{"get failed": 1}, happened(t, registry, "paddock_call_seconds"))
 	assert.GreaterOrEqual(t, values(t, registry, "paddock_events_total")["connection"], 1.)
 	problems, err := testutil.GatherAndLint(registry)
 	require.NoError(t, err)
@@ -171,4 +180,47 @@ func TestCandidatesThatWait(t *testing.T) {
 	for range 2 {
 		require.ErrorIs(t, <-left, context.Canceled)
 	}
+}
+
+// An alert on an increase misses the first event of a series that was not there before.
+func TestFirstLossIsAnIncrease(t *testing.T) {
+	srv := zktest.Start(t)
+	m := monitorprom.New(monitorprom.Label(func(l monitor.Lock) string { return l.Path[:len("/orders")] }))
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(m)
+	events := values(t, registry, "paddock_events_total")
+	for kind := monitor.Waiting; kind.String() != "unknown"; kind++ {
+		assert.Contains(t, events, kind.String(), "before anything has happened")
+	}
+	c := connect(t, srv, m)
+	hold, err := locks.NewInterProcessMutex(c, "/orders/7").Acquire(t.Context())
+	require.NoError(t, err)
+	_, err = c.Create(t.Context(), "/x", nil, framework.Persistent)
+	require.NoError(t, err)
+	assert.Equal(t, map[string]float64{"mutex /orders released": 0, "mutex /orders handed over": 0, "mutex /orders lost": 0},
+		values(t, registry, "paddock_hold_seconds"))
+	assert.Equal(t, map[string]float64{
+		"mutex /orders acquired": 1, "mutex /orders taken over": 0, "mutex /orders reentered": 0, "mutex /orders busy": 0,
+		"mutex /orders unreachable": 0, "mutex /orders canceled": 0, "mutex /orders failed": 0,
+	}, values(t, registry, "paddock_acquire_seconds"))
+	assert.Equal(t, map[string]float64{"create done": 1, "create failed": 0, "create unknown": 0, "create canceled": 0, "create unreachable": 0},
+		values(t, registry, "paddock_call_seconds"))
+	require.NoError(t, srv.ExpireSession(c.SessionID()))
+	<-hold.Context().Done()
+	assert.Eventually(t, func() bool { return values(t, registry, "paddock_hold_seconds")["mutex /orders lost"] == 1 }, 10*time.Second, 10*time.Millisecond)
+	assert.Len(t, values(t, registry, "paddock_hold_seconds"), 3, "no outcome but these")
+}
+
+// A label of any bytes costs no other metric.
+func TestLabelThatIsNoText(t *testing.T) {
+	srv := zktest.Start(t)
+	m := monitorprom.New(monitorprom.Label(func(monitor.Lock) string { return "a\xff" }))
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(m)
+	c := connect(t, srv, m)
+	defer m.Watch(c)()
+	hold, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, map[string]float64{"mutex a\uFFFD": 1}, values(t, registry, "paddock_holds"))
+	require.NoError(t, hold.Release())
 }
