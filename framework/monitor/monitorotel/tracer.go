@@ -6,6 +6,10 @@ package monitorotel
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -19,6 +23,9 @@ import (
 
 // Scope is the name of the instrumentation.
 const Scope = "github.com/paddock-zk/paddock/framework/monitor/monitorotel"
+
+// schema is of the semantic conventions that the names of attributes are from.
+const schema = "https://opentelemetry.io/schemas/1.37.0"
 
 // The attributes of spans and metrics. Metrics have those with few values: the kind, the
 // outcome, the name of a call, and error.type.
@@ -35,14 +42,14 @@ const (
 	CallPathKey    = attribute.Key("paddock.call.path")
 	AttemptsKey    = attribute.Key("paddock.call.attempts")
 
-	eventKey = attribute.Key("paddock.event")
-	stateKey = attribute.Key("paddock.state")
+	eventKey   = attribute.Key("paddock.event")
+	messageKey = attribute.Key("paddock.error") // of a Retried, which is no exception
+	stateKey   = attribute.Key("paddock.state")
 
 	// Those of the semantic conventions.
 	operationKey = attribute.Key("db.operation.name")
 	systemKey    = attribute.Key("db.system.name")
 	errorKey     = attribute.Key("error.type")
-	messageKey   = attribute.Key("exception.message")
 )
 
 // Tracer is a monitor.Tracer for framework.Config.Tracer. One may serve several clients.
@@ -52,6 +59,9 @@ type Tracer struct {
 	meter               metric.Meter
 	acquire, hold, call metric.Float64Histogram
 	events              metric.Int64Counter
+
+	mu      sync.Mutex // guards clients
+	clients []*watched
 }
 
 type config struct {
@@ -78,7 +88,10 @@ func New(opts ...Option) (*Tracer, error) {
 	for _, opt := range opts {
 		opt(&c)
 	}
-	t := &Tracer{tracer: c.tracers.Tracer(Scope), meter: c.meters.Meter(Scope)}
+	t := &Tracer{
+		tracer: c.tracers.Tracer(Scope, trace.WithInstrumentationVersion(version()), trace.WithSchemaURL(schema)),
+		meter:  c.meters.Meter(Scope, metric.WithInstrumentationVersion(version()), metric.WithSchemaURL(schema)),
+	}
 	for _, h := range []struct {
 		to         *metric.Float64Histogram
 		name, help string
@@ -96,33 +109,67 @@ func New(opts ...Option) (*Tracer, error) {
 	if t.events, err = t.meter.Int64Counter("paddock.events", metric.WithUnit("{event}"), metric.WithDescription("What has happened to locks and to the connection.")); err != nil {
 		return nil, fmt.Errorf("paddock.events: %w", err)
 	}
+	if err := t.observe(); err != nil {
+		return nil, fmt.Errorf("gauges: %w", err)
+	}
 	return t, nil
 }
 
 // Watch adds gauges of a client: the lease that its session has left, what it holds and
-// who waits. They are taken when metrics are collected, until stop is called.
+// who waits. They are taken when metrics are collected, until stop is called. Of several
+// clients in one state the least lease counts. Stop before you close the client.
 func (t *Tracer) Watch(c *framework.Client) (stop func() error, err error) {
-	lease, err := t.meter.Float64ObservableGauge("paddock.session.lease", metric.WithUnit("s"), metric.WithDescription("How long the session lasts at least if no server answers any more."))
+	entry := &watched{c}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.clients = append(t.clients, entry)
+	return func() error {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.clients = slices.DeleteFunc(t.clients, func(other *watched) bool { return other == entry })
+		return nil
+	}, nil
+}
+
+// watched is a client in one call of Watch.
+type watched struct{ client *framework.Client }
+
+// observe registers the gauges of all clients. One callback observes them all, since several
+// that observe one gauge hide each other.
+func (t *Tracer) observe() error {
+	lease, err := t.meter.Float64ObservableGauge("paddock.session.lease", metric.WithUnit("s"), metric.WithDescription("How long the session lasts at least if no server answers any more; of several clients the least."))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	holds, err := t.meter.Int64ObservableUpDownCounter("paddock.lock.holds", metric.WithUnit("{node}"), metric.WithDescription("Nodes that locks hold now."))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	waiters, err := t.meter.Int64ObservableUpDownCounter("paddock.lock.waiters", metric.WithUnit("{goroutine}"), metric.WithDescription("Goroutines that wait for a lock now."))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	registration, err := t.meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		stats := c.Stats()
-		o.ObserveFloat64(lease, stats.LeaseLeft.Seconds(), metric.WithAttributes(stateKey.String(stats.State.String())))
+	_, err = t.meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		t.mu.Lock()
+		clients := slices.Clone(t.clients)
+		t.mu.Unlock()
+		left := make(map[string]time.Duration)
 		held, waiting := make(map[string]int64), make(map[string]int64)
-		for _, h := range c.Holds() {
-			held[h.Lock.Kind]++
+		for _, w := range clients {
+			stats := w.client.Stats()
+			state := stats.State.String()
+			if least, ok := left[state]; !ok || stats.LeaseLeft < least {
+				left[state] = stats.LeaseLeft
+			}
+			for _, h := range w.client.Holds() {
+				held[h.Lock.Kind]++
+			}
+			for _, w := range w.client.Waiters() {
+				waiting[w.Lock.Kind]++
+			}
 		}
-		for _, w := range c.Waiters() {
-			waiting[w.Lock.Kind]++
+		for state, least := range left {
+			o.ObserveFloat64(lease, least.Seconds(), metric.WithAttributes(stateKey.String(state)))
 		}
 		for kind, n := range held {
 			o.ObserveInt64(holds, n, metric.WithAttributes(KindKey.String(kind)))
@@ -132,10 +179,22 @@ func (t *Tracer) Watch(c *framework.Client) (stop func() error, err error) {
 		}
 		return nil
 	}, lease, holds, waiters)
-	if err != nil {
-		return nil, err
+	return err
+}
+
+// version is that of this module in the program, "(devel)" in a checkout.
+func version() string {
+	const devel = "(devel)"
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return devel
 	}
-	return registration.Unregister, nil
+	for _, m := range append(info.Deps, &info.Main) {
+		if m.Path == Scope && m.Version != "" {
+			return m.Version
+		}
+	}
+	return devel
 }
 
 // name is the name of a span.

@@ -1,7 +1,9 @@
 package monitorotel_test
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -86,4 +88,58 @@ func tokenOf(s trace.ReadOnlySpan) int64 {
 		}
 	}
 	return -1
+}
+
+// Of two clients of one tracer the shorter lease is seen, and what both hold.
+func TestTwoClients(t *testing.T) {
+	srv := zktest.Start(t)
+	reader := metric.NewManualReader()
+	tracer, err := monitorotel.New(monitorotel.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))))
+	require.NoError(t, err)
+	var stops []func() error
+	for i, timeout := range []time.Duration{4 * time.Second, 40 * time.Second} {
+		c, err := framework.Connect(t.Context(), framework.Config{ConnectString: srv.ConnectString(), Tracer: tracer, SessionTimeout: timeout})
+		require.NoError(t, err)
+		defer func() { assert.NoError(t, c.Close()) }()
+		stop, err := tracer.Watch(c)
+		require.NoError(t, err)
+		stops = append(stops, stop)
+		_, err = locks.NewInterProcessMutex(c, fmt.Sprint("/l", i)).Acquire(t.Context())
+		require.NoError(t, err)
+	}
+	// gauges are the least lease and the number of holds, each -1 if there is none.
+	gauges := func() (lease float64, holds int64) {
+		var data metricdata.ResourceMetrics
+		require.NoError(t, reader.Collect(t.Context(), &data))
+		lease, holds = -1, -1
+		for _, scope := range data.ScopeMetrics {
+			assert.NotEmpty(t, scope.Scope.Version)
+			assert.NotEmpty(t, scope.Scope.SchemaURL)
+			for _, m := range scope.Metrics {
+				switch d := m.Data.(type) {
+				case metricdata.Gauge[float64]:
+					require.Len(t, d.DataPoints, 1)
+					lease = d.DataPoints[0].Value
+				case metricdata.Sum[int64]:
+					if m.Name == "paddock.lock.holds" {
+						require.Len(t, d.DataPoints, 1)
+						holds = d.DataPoints[0].Value
+					}
+				}
+			}
+		}
+		return lease, holds
+	}
+	lease, holds := gauges()
+	assert.LessOrEqual(t, lease, 4.)
+	assert.EqualValues(t, 2, holds)
+	require.NoError(t, stops[0]())
+	require.NoError(t, stops[0](), "twice")
+	lease, holds = gauges()
+	assert.Greater(t, lease, 4.)
+	assert.EqualValues(t, 1, holds)
+	require.NoError(t, stops[1]())
+	lease, holds = gauges()
+	assert.InDelta(t, -1, lease, 0)
+	assert.EqualValues(t, -1, holds)
 }
