@@ -92,9 +92,9 @@ func (b *base) inNamespace(namespace string) *base {
 //
 // In every state, nil means that the session is over on the servers. Even after LOST
 // they may still have the session, so Close tells them. If it reaches none within
-// CloseTimeout, the error says that they keep the session's ephemeral nodes for up
-// to a session timeout. Close waits for code of yours that is running: functions of
-// Config, and methods of a context given to Acquire or Bind.
+// CloseTimeout, or they refuse, the error says that they keep the session's ephemeral
+// nodes for up to a session timeout. Close waits for code of yours that is running:
+// functions of Config, and methods of a context given to Acquire or Bind.
 func (c *Client) Close() error {
 	switch {
 	case c.unusable():

@@ -188,11 +188,11 @@ func pathOf(frame []byte) string {
 
 // end closes the call; the caller has seen to it that nobody else does.
 func (c *Call) end() {
+	if c.header.Code == wire.CodeNoAuth { // first, as OnReply may tell of it
+		c.path = pathOf(c.frame)
+	}
 	if c.OnReply != nil {
 		c.OnReply(c)
-	}
-	if c.header.Code == wire.CodeNoAuth {
-		c.path = pathOf(c.frame)
 	}
 	c.frame = nil
 	c.Discard()

@@ -197,7 +197,10 @@ func (c *Conn) authenticate() error {
 func (c *Conn) closeSession() error {
 	const xid = ownXid
 	c.post(&wire.RequestHeader{Xid: xid, Op: wire.OpCloseSession}, wire.Empty{})
-	_, err := c.answer(xid)
+	h, err := c.answer(xid)
+	if err == nil && !isClosed(h.Code) {
+		err = fmt.Errorf("the server refused: %v", h.Code)
+	}
 	return err
 }
 

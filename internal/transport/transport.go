@@ -488,7 +488,12 @@ func (l *Transport) endSession(limit time.Duration) error {
 	l.mu.Unlock()
 	late := time.NewTimer(limit)
 	defer late.Stop()
+	ends := time.Now().Add(limit)
+	var refusal error
 	for {
+		if refusal != nil && !time.Now().Before(ends) {
+			return errNotTold(limit, refusal)
+		}
 		c, session, left, changed := l.present()
 		switch {
 		case left:
@@ -503,17 +508,36 @@ func (l *Transport) endSession(limit time.Duration) error {
 		}
 		select {
 		case <-answered:
-			if call.Err() == nil {
+			switch {
+			case call.Err() == nil && isClosed(call.Code()):
 				l.sessionClosed(session)
 				return nil
+			case call.Err() == nil: // refused, and maybe only for now
+				refusal = fmt.Errorf("the server refused: %v", call.Code())
+				waitUntil(l.life, time.Now().Add(refusedPause), changed)
+				continue
 			}
 			// After a lost reply the next connection tells: renewed or gone.
 			<-changed
 		case <-changed:
 		case <-late.C:
-			return fmt.Errorf("no answer within %v: %w", limit, ErrNotTold)
+			return errNotTold(limit, refusal)
 		}
 	}
+}
+
+// refusedPause is the pause after a server has refused to end the session.
+const refusedPause = 100 * time.Millisecond
+
+// isClosed is whether an answer says that the session is over.
+func isClosed(code wire.Code) bool { return code == wire.CodeOK || code == wire.CodeSessionExpired }
+
+// errNotTold is ErrNotTold with what is known of the reason.
+func errNotTold(limit time.Duration, refusal error) error {
+	if refusal != nil {
+		return fmt.Errorf("%w: %w", refusal, ErrNotTold)
+	}
+	return fmt.Errorf("no answer within %v: %w", limit, ErrNotTold)
 }
 
 // present returns the connection that is up, or nil, the session, and whether another one

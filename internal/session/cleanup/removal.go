@@ -27,8 +27,9 @@ type Removal struct {
 	session  *session.Session
 	path     string
 	answered chan struct{}
-	reported bool // to the error listeners; written before a job has it, and by that
-	doubtful bool // an attempt may have deleted the node; written likewise
+	reported bool  // to the error listeners; written before a job has it, and by that
+	doubtful bool  // an attempt may have deleted the node; written likewise
+	refusal  error // of the last attempt; written likewise
 	limit    deadline.Entry
 
 	mu   sync.Mutex // guards the fields below
@@ -157,8 +158,8 @@ func (r *Removal) attempted(id int64, err error) {
 		return
 	}
 	left := []*Removal{r}
-	if !session.Passing(err) {
-		refused(r.session, left, err)
+	if r.refusal = err; !session.Passing(err) {
+		refused(r.session, left)
 	}
 	removeLater(r.session, id, left)
 }
@@ -183,11 +184,12 @@ const refusedCleanUp = "the servers refuse clean-up"
 
 // refused reports to the waiters of removals, and to the error listeners, that the
 // servers refuse them for now.
-func refused(s *session.Session, all []*Removal, err error) {
+func refused(s *session.Session, all []*Removal) {
 	for _, r := range all {
 		r.reported = true
-		r.tell(err)
+		r.tell(r.refusal)
 	}
+	err := all[0].refusal
 	if more := len(all) - 1; more > 0 {
 		err = fmt.Errorf("%w (and %d more)", err, more)
 	}
@@ -226,7 +228,6 @@ func removeEach(ctx context.Context, s *session.Session, id int64, all []*Remova
 		return nil
 	}
 	var denied []*Removal
-	var why error
 	tried := 0
 	request := func(i int) *transport.Call { return deletion(all[i].path) }
 	_ = s.Each(ctx, c, true, len(all), request, func(i int, _ *transport.Call, err error) error {
@@ -236,13 +237,14 @@ func removeEach(ctx context.Context, s *session.Session, id int64, all []*Remova
 		case r.ends(err):
 			return nil
 		case !session.Passing(err) && !r.reported:
-			denied, why = append(denied, r), err
+			r.refusal = err
+			denied = append(denied, r)
 		}
 		left = append(left, r)
 		return nil
 	})
 	if len(denied) > 0 {
-		refused(s, denied, why)
+		refused(s, denied)
 	}
 	return append(left, all[tried:]...) // the connection is gone, or the session is being closed
 }
