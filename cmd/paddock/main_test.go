@@ -246,6 +246,16 @@ func TestTreeLsGet(t *testing.T) {
 	assert.Equal(t, "orders\nsingle\n", s.ok(t, "--namespace", "/app/locks", "ls"))
 }
 
+func TestTreeThatTakesTooLong(t *testing.T) {
+	s := newShell(t)
+	require.NoError(t, s.client(t).EnsurePath(t.Context(), "/app/one"))
+	s.On(zktest.Match{Op: "getChildren2", Path: "/app/one"}, zktest.Delay(time.Second))
+	code, out, errs := s.run(t, "tree", "--timeout", "300ms", "/app")
+	assert.Equal(t, exitUnreachable, code)
+	assert.Equal(t, "/app\n", out, "what was known by then")
+	assert.Contains(t, errs, "--timeout has passed")
+}
+
 func TestExitCodes(t *testing.T) {
 	s := newShell(t)
 	client := s.client(t)

@@ -156,6 +156,10 @@ type branch struct {
 	known chan struct{} // closed when all else is
 }
 
+func newBranch(path string, depth int) *branch {
+	return &branch{Path: path, depth: depth, known: make(chan struct{})}
+}
+
 // tree prints a node and those below, one a line.
 func tree(ctx context.Context, inv *invocation) error {
 	path, err := inv.path()
@@ -173,7 +177,9 @@ func (inv *invocation) walk(ctx context.Context, client *framework.Client, path 
 	w := &walk{inv: inv, client: client, tokens: make(chan struct{}, mostAtOnce)}
 	defer w.goroutines.Wait()
 	defer cancel()
-	return w.print(w.start(ctx, path, 0))
+	first := newBranch(path, 0)
+	w.start(ctx, first)
+	return w.print(ctx, first)
 }
 
 // mostAtOnce is how many nodes are looked at together. Their requests share round trips.
@@ -187,24 +193,29 @@ type walk struct {
 	goroutines sync.WaitGroup
 }
 
-// start looks at a path, and at those below.
-func (w *walk) start(ctx context.Context, path string, depth int) *branch {
-	b := &branch{Path: path, depth: depth, known: make(chan struct{})}
+// start looks at a path, and at those below. Goroutines are as many as there are tokens, and
+// one for each folder that has more to look at.
+func (w *walk) start(ctx context.Context, b *branch) {
+	select {
+	case w.tokens <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
 	w.goroutines.Go(func() {
-		defer close(b.known)
-		w.tokens <- struct{}{}
 		names, err := w.look(ctx, b)
 		<-w.tokens
-		if b.err = err; err != nil || w.inv.depth != anyDepth && depth >= w.inv.depth {
-			return
-		}
-		for _, name := range names {
-			if w.inv.all || !lockview.IsContender(name) && (b.Kind != lockview.Semaphore || name != lockview.Turns && name != lockview.Leases) {
-				b.below = append(b.below, w.start(ctx, framework.MakePath(path, name), depth+1))
+		if b.err = err; err == nil && (w.inv.depth == anyDepth || b.depth < w.inv.depth) {
+			for _, name := range names {
+				if w.inv.all || !lockview.IsContender(name) && (b.Kind != lockview.Semaphore || name != lockview.Turns && name != lockview.Leases) {
+					b.below = append(b.below, newBranch(framework.MakePath(b.Path, name), b.depth+1))
+				}
 			}
 		}
+		close(b.known)
+		for _, child := range b.below {
+			w.start(ctx, child)
+		}
 	})
-	return b
 }
 
 // look finds out what stands at a path, and returns the names below.
@@ -245,8 +256,12 @@ func (w *walk) look(ctx context.Context, b *branch) ([]string, error) {
 
 // print prints a branch and those below as they become known. Nodes that went meanwhile
 // are passed over, except the first.
-func (w *walk) print(b *branch) error {
-	<-b.known
+func (w *walk) print(ctx context.Context, b *branch) error {
+	select {
+	case <-b.known:
+	case <-ctx.Done():
+		return fmt.Errorf("%w (%w)", ctx.Err(), context.Cause(ctx))
+	}
 	if b.err != nil || b.gone {
 		return b.err
 	}
@@ -254,7 +269,7 @@ func (w *walk) print(b *branch) error {
 		return err
 	}
 	for _, child := range b.below {
-		if err := w.print(child); err != nil {
+		if err := w.print(ctx, child); err != nil {
 			return err
 		}
 	}
