@@ -18,20 +18,22 @@ func join(core Core, c *transport.Conn, parent string, makeParent bool, create, 
 	return c.Join(j)
 }
 
-// DeleteJointly is SendAtOnce for the deletion of a node.
+// DeleteJointly is SendInTurn for the deletion of a node.
 func DeleteJointly(s *Session, c *transport.Conn, path string, deletion *transport.Call) error {
 	if err := s.free(deletion); err != nil {
 		return err
 	}
-	s.window.take(load{requests: 1})
-	deletion.Occupy(s.window, 1, 0)
+	if s.occupy(nil, deletion) {
+		return queued(deletion, deleteJointly(c, path, deletion))
+	}
+	s.inTurn(deletion, func() error { return deleteJointly(c, path, deletion) })
+	return nil
+}
+
+func deleteJointly(c *transport.Conn, path string, deletion *transport.Call) error {
 	sent, err := c.SendAlone("", deletion)
 	if !sent {
 		err = c.Join(&transport.Joint{Write: deletion, Parent: path[:max(1, strings.LastIndexByte(path, '/'))]})
 	}
-	if err != nil {
-		deletion.Discard()
-		return lostError(err, false)
-	}
-	return nil
+	return err
 }

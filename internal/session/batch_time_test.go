@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -82,7 +83,8 @@ func TestCreateJointly_LeavesTogether(t *testing.T) {
 // Who gives up while he waits for room takes none with him.
 func TestCreateJointly_WithoutRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, c := opened(t, zktest.Start(t, zktest.InMemory()))
+		srv := zktest.Start(t, zktest.InMemory())
+		s, c := opened(t, srv)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		all := s.window.most()
@@ -90,6 +92,28 @@ func TestCreateJointly_WithoutRoom(t *testing.T) {
 		err := CreateJointly(ctx, coreOf{s: s}, c, "/none", true, creationBelow("/none", 0), NewList("/none"))
 		require.ErrorIs(t, err, context.Canceled)
 		s.window.Release(all.requests, all.bytes)
+		// Deletions wait for their turn without a goroutine, and end with the connection.
+		s.window.take(all)
+		waiting := make([]*transport.Call, 1000)
+		for i := range waiting {
+			waiting[i] = transport.NewCall(wire.OpDelete, &wire.PathVersionRequest{Path: "/gone", Version: -1})
+			require.NoError(t, DeleteJointly(s, c, "/gone", waiting[i]))
+		}
+		synctest.Wait()
+		before := srv.Requests()["delete"]
+		s.window.Release(all.requests-1, all.bytes)
+		for _, call := range waiting[:500] {
+			<-call.Done()
+			require.NoError(t, call.Err())
+		}
+		assert.GreaterOrEqual(t, srv.Requests()["delete"]-before, 1)
+		c.Kill(errors.New("test"))
+		s.window.Release(1, 0)
+		for _, call := range waiting {
+			<-call.Done()
+		}
+		synctest.Wait()
 		assert.Zero(t, s.window.requests.used)
+		assert.Empty(t, waitingIn(s.window))
 	})
 }

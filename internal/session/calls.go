@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/paddock-zk/paddock/internal/transport"
@@ -23,8 +24,7 @@ func (s *Session) admit(ctx context.Context, c *transport.Conn, calls ...*transp
 		return err
 	}
 	last := calls[len(calls)-1]
-	if l, ok := s.window.free(calls...); ok {
-		last.Occupy(s.places(turn), l.requests, l.bytes)
+	if s.occupy(turn, calls...) {
 		return nil
 	}
 	slots := s.window.ask(calls...)
@@ -44,20 +44,59 @@ func (s *Session) admit(ctx context.Context, c *transport.Conn, calls ...*transp
 	return err
 }
 
+// occupy takes slots for calls if nobody has to wait. They give back the turn, too, if
+// they have it.
+func (s *Session) occupy(turn chan struct{}, calls ...*transport.Call) bool {
+	l, ok := s.window.free(calls...)
+	if ok {
+		calls[len(calls)-1].Occupy(s.places(turn), l.requests, l.bytes)
+	}
+	return ok
+}
+
 // SendAtOnce queues calls to leave c back to back. They take slots, and wait for none.
 // After an error none will leave.
 func SendAtOnce(s *Session, c *transport.Conn, calls ...*transport.Call) error {
 	if err := s.free(calls...); err != nil {
 		return err
 	}
-	last := calls[len(calls)-1]
 	s.window.take(load{requests: len(calls)})
+	last := calls[len(calls)-1]
 	last.Occupy(s.window, len(calls), 0)
-	if err := c.Send(calls...); err != nil {
-		last.Discard()
-		return lostError(err, false)
+	return queued(last, c.Send(calls...))
+}
+
+// queued is the error with which calls are not sent, whose last one is given.
+func queued(last *transport.Call, err error) error {
+	if err == nil {
+		return nil
 	}
+	last.Discard()
+	return lostError(err, false)
+}
+
+// SendInTurn is SendAtOnce for what there can be very much of: if others wait for slots, the
+// call leaves in its turn. It does not block. If it cannot be sent then, it ends with a
+// *transport.LostError.
+func SendInTurn(s *Session, c *transport.Conn, call *transport.Call) error {
+	if err := s.free(call); err != nil {
+		return err
+	}
+	if s.occupy(nil, call) {
+		return queued(call, c.Send(call))
+	}
+	s.inTurn(call, func() error { return c.Send(call) })
 	return nil
+}
+
+func (s *Session) inTurn(call *transport.Call, send func() error) {
+	s.window.askFor(call, func(l load) {
+		call.Occupy(s.window, l.requests, l.bytes)
+		var lost *transport.LostError
+		if errors.As(send(), &lost) {
+			call.Abandon(lost.Cause)
+		}
+	})
 }
 
 // Send queues calls to leave c back to back. After an error none will. For more

@@ -70,6 +70,7 @@ func (s events) Up(c *transport.Conn) {
 	s.wakeWaitersLocked()
 	s.wakeLocked()
 	s.mu.Unlock()
+	s.window.wake()
 	level, fields := zap.InfoLevel, []zap.Field{
 		zap.String("server", c.Addr()), zap.String("session", hexID(c.SessionID())),
 		zap.Duration("timeout", c.Timeout()), zap.Bool("read_only", c.ReadOnly()), zap.Bool("new_session", fresh),

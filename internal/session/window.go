@@ -33,6 +33,7 @@ type window struct {
 	expected map[wire.Op]int // bytes of a reply
 	quickest time.Duration   // answer that need not wait
 	queue    slotQueue
+	waking   bool // a goroutine is letting requests in, and looks again before it ends
 }
 
 // bound is how much of something may be on its way.
@@ -73,14 +74,13 @@ func newWindow() *window {
 	}
 }
 
-// begin is for a connection with that session timeout.
+// begin is for a connection with that session timeout. wake has to follow.
 func (w *window) begin(timeout time.Duration, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.timeout, w.quickest = timeout, timeout
 	w.requests.begin(timeout, firstThroughput, now)
 	w.bytes.begin(timeout, firstBytes, now)
-	w.wakeLocked()
 }
 
 func (b *bound) begin(timeout time.Duration, throughput float64, now time.Time) {
@@ -141,28 +141,32 @@ func (w *window) addLocked(l load, sign int) {
 func (w *window) ask(calls ...*transport.Call) *slotRequest {
 	p := &slotRequest{granted: make(chan struct{})}
 	p.calls = append(p.calls, calls...) // calls itself need not be on the heap
+	w.wait(p)
+	return p
+}
+
+// askFor waits in line with a call, without a goroutine. It calls fn in its turn, maybe at
+// once. fn must not block.
+func (w *window) askFor(call *transport.Call, fn func(load)) {
+	w.wait(&slotRequest{calls: []*transport.Call{call}, grant: fn})
+}
+
+func (w *window) wait(p *slotRequest) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.queue.first == nil {
-		if l, ok := w.enterLocked(calls); ok { // meanwhile
-			p.load = l
-			close(p.granted)
-			return p
-		}
-	}
 	w.requests.limited = w.requests.limited || w.requests.full()
 	w.bytes.limited = w.bytes.limited || w.bytes.full()
 	w.queue.push(p)
-	return p
+	w.mu.Unlock()
+	w.wake() // there may be room by now
 }
 
 // giveUp ends a wait.
 func (w *window) giveUp(p *slotRequest) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.queue.remove(p) { // granted meanwhile
-		w.addLocked(p.load, -1)
-		w.wakeLocked()
+	waited := w.queue.remove(p)
+	w.mu.Unlock()
+	if !waited { // granted meanwhile
+		w.Release(p.load.requests, p.load.bytes)
 	}
 }
 
@@ -183,23 +187,37 @@ func (w *window) take(l load) {
 // Release gives a load back. It implements transport.Slots.
 func (w *window) Release(requests, bytes int) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.addLocked(load{requests, bytes}, -1)
-	w.wakeLocked()
+	w.mu.Unlock()
+	w.wake()
 }
 
-// wakeLocked lets the requests in that have waited for longest. What they take is what is
-// known by now of their replies.
-func (w *window) wakeLocked() {
+// wake lets the requests in that have waited for longest. What they take is what is known by
+// now of their replies. One that cannot be sent gives that back at once, so one goroutine
+// lets all in.
+func (w *window) wake() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.waking {
+		return
+	}
+	w.waking = true
 	for p := w.queue.first; p != nil; p = w.queue.first {
 		l, ok := w.enterLocked(p.calls)
 		if !ok {
-			return
+			break
 		}
 		w.queue.remove(p)
 		p.load, p.calls = l, nil
-		close(p.granted)
+		if p.grant == nil {
+			close(p.granted)
+			continue
+		}
+		w.mu.Unlock()
+		p.grant(l)
+		w.mu.Lock()
 	}
+	w.waking = false
 }
 
 // forgetting is by which part of a difference a shorter reply makes the window expect less.
@@ -207,6 +225,7 @@ const forgetting = 8
 
 // answered takes in how long a request took, and its reply was.
 func (w *window) answered(a transport.Ack) {
+	defer w.wake()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if e, ok := w.expected[a.Op]; ok {
@@ -222,7 +241,6 @@ func (w *window) answered(a transport.Ack) {
 	waiting := w.queue.first != nil
 	w.requests.adapt(a, 1, aim, late, waiting)
 	w.bytes.adapt(a, a.Size, aim, late, waiting)
-	w.wakeLocked()
 }
 
 // adapt changes a bound after an answer that has had that part in it.
@@ -252,7 +270,8 @@ func (b *bound) adapt(a transport.Ack, part int, aim time.Duration, late, waitin
 type slotRequest struct {
 	calls      []*transport.Call
 	load       load          // once it is granted
-	granted    chan struct{} // closed
+	granted    chan struct{} // closed, unless grant is called
+	grant      func(load)
 	queued     bool
 	prev, next *slotRequest
 }

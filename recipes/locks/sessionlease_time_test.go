@@ -178,6 +178,48 @@ func TestOwnLoadLosesNoHold(t *testing.T) {
 	}
 }
 
+// Very many locks are given back at one moment. The deletions are bounded as other requests
+// are, so a hold beside them stays.
+func TestManyReleasesLoseNoHold(t *testing.T) {
+	const timeout, n, takes = 2 * time.Second, 3000, time.Millisecond
+	for name, lock := range map[string]func(c *framework.Client, i int) locks.Lock{
+		"locks": func(c *framework.Client, i int) locks.Lock {
+			return locks.NewInterProcessMutex(c, fmt.Sprint("/h/", i))
+		},
+		"MultiLocks": func(c *framework.Client, i int) locks.Lock {
+			return locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, fmt.Sprint("/a/", i)), locks.NewInterProcessMutex(c, fmt.Sprint("/b/", i)))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(timeout/10), zktest.Latency(time.Millisecond/2))
+				c := kit.Connect(t, srv, kit.Within(timeout, 0), func(cfg *framework.Config) { cfg.NoBatches = true })
+				srv.On(zktest.Match{Session: c.SessionID()}, zktest.Delay(takes))
+				beside, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
+				require.NoError(t, err)
+				holds := make([]*locks.Hold, n)
+				var wg sync.WaitGroup
+				for i := range holds {
+					wg.Go(func() {
+						h, err := lock(c, i).Acquire(t.Context())
+						assert.NoError(t, err)
+						holds[i] = h
+					})
+				}
+				wg.Wait()
+				for _, h := range holds {
+					wg.Go(func() { _ = h.Release() }) // may go on in the background
+				}
+				wg.Wait()
+				time.Sleep(10 * time.Second)
+				require.NoError(t, beside.Err())
+				assert.Len(t, srv.Ephemerals(0), 1, "all others are gone")
+				require.NoError(t, beside.Release())
+			})
+		})
+	}
+}
+
 var manyHolds = flag.Int("holds", 1_000, "how many holds TestManyHoldsAreLost loses at once")
 
 // holdMany makes one client hold many locks over TCP, and another wait for fifty of

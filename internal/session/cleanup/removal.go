@@ -307,7 +307,7 @@ func (b *removals) next() {
 		}
 		b.next()
 	}
-	if session.SendAtOnce(b.session, b.conn, call) != nil {
+	if session.SendInTurn(b.session, b.conn, call) != nil {
 		removeLater(b.session, b.id, append(batch, b.takeAll()...))
 	}
 }
