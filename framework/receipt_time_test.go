@@ -54,9 +54,9 @@ func TestReceipt(t *testing.T) {
 		"the reply is lost": func(srv *zktest.Server, id int64) {
 			srv.On(zktest.Match{Op: "multi", Session: id, Nth: 2}, zktest.CutAfter())
 		},
-		"its reading is lost":    func(srv *zktest.Server, id int64) { cutTwice(srv, id, "exists", zktest.CutAfter()) },
-		"the barrier is lost":    func(srv *zktest.Server, id int64) { cutTwice(srv, id, "multi", zktest.CutAfter()) },
-		"the barrier is refused": func(srv *zktest.Server, id int64) { cutTwice(srv, id, "multi", zktest.CutBefore()) },
+		"its reading is lost":    func(srv *zktest.Server, id int64) { cutTwice(srv, id, "exists", 2, zktest.CutAfter()) },
+		"the barrier is lost":    func(srv *zktest.Server, id int64) { cutTwice(srv, id, "multi", 1, zktest.CutAfter()) },
+		"the barrier is refused": func(srv *zktest.Server, id int64) { cutTwice(srv, id, "multi", 1, zktest.CutBefore()) },
 		"the delete is lost": func(srv *zktest.Server, id int64) {
 			srv.On(zktest.Match{Op: "delete", Session: id, Nth: 1}, zktest.CutBefore())
 		},
@@ -82,10 +82,10 @@ func TestReceipt(t *testing.T) {
 	}
 }
 
-// cutTwice cuts the transaction after it was applied, and a request behind it.
-func cutTwice(srv *zktest.Server, id int64, op string, fault zktest.Fault) {
+// cutTwice cuts the transaction after it was applied, and then the n-th request of op behind it.
+func cutTwice(srv *zktest.Server, id int64, op string, n int, fault zktest.Fault) {
 	srv.On(zktest.Match{Op: "multi", Session: id, Nth: 2}, zktest.Call(func(zktest.Request) {
-		srv.On(zktest.Match{Op: op, Session: id, Nth: 2}, fault)
+		srv.On(zktest.Match{Op: op, Session: id, Nth: n}, fault)
 	}))
 	srv.On(zktest.Match{Op: "multi", Session: id, Nth: 2}, zktest.CutAfter())
 }

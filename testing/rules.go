@@ -2,9 +2,11 @@ package zktest
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/paddock-zk/paddock/internal/wire"
@@ -48,15 +50,21 @@ type Rule struct {
 
 	// guarded by ensemble.mu
 	random  *rand.Rand
+	asked   int // what Func was asked about
 	matched int
 	fired   int
 	removed bool
+	known   bool // somebody has called Fired
 }
 
 // On applies a fault to each request that matches, until the rule is removed.
 // If several rules match, the older ones come first. After a fault that cuts, fails
 // or drops a reply, the server does not ask the others. On panics on a malformed pattern,
 // and on the name of an operation that no request has.
+//
+// If the server was made with Start, a rule that met no request by the end of the test fails
+// the test, since it tests nothing. Rules that differ only in Op count as one. Remove ends
+// that, and so does a call of Fired.
 func (s *Server) On(m Match, f Fault) *Rule {
 	if err := m.check(); err != nil {
 		panic("zktest: " + err.Error())
@@ -87,7 +95,81 @@ func (m Match) check() error {
 func (r *Rule) Fired() int {
 	r.e.mu.Lock()
 	defer r.e.mu.Unlock()
+	r.known = true
 	return r.fired
+}
+
+// idleLocked reports whether the rule met no request, and nobody knows. A Func, Random and
+// Choose may decide against each request: that is the test's business. So is a number of all
+// requests, which a loop counts up until there are no more.
+func (r *Rule) idleLocked() bool {
+	least := max(r.match.Nth, 1)
+	if r.match.Op == "" && r.match.Path == "" {
+		least = 1
+	}
+	return !r.known && r.asked == 0 && r.matched < least
+}
+
+// String is the fault and what it was to meet.
+func (r *Rule) String() string {
+	text := r.fault.String()
+	if m := r.match; m.Op != "" {
+		text += ", on " + m.Op
+	}
+	if m := r.match; m.Path != "" {
+		text += " of " + m.Path
+	}
+	if m := r.match; m.Session != 0 {
+		text += fmt.Sprintf(" by session %#x", m.Session)
+	}
+	if m := r.match; m.Nth != 0 {
+		text += fmt.Sprintf(", number %d", m.Nth)
+	}
+	return text
+}
+
+// family is what rules have in common that differ only in Op, such as those that make all
+// writes slow.
+type family struct {
+	kind    faultKind
+	delay   time.Duration
+	code    wire.Code
+	path    string
+	session int64
+	nth     int
+}
+
+func (r *Rule) family() family {
+	return family{r.fault.kind, r.fault.delay, r.fault.code, r.match.Path, r.match.Session, r.match.Nth}
+}
+
+// idleRules says which rules tested nothing, and what was requested instead.
+func (s *Server) idleRules() []string {
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	met := make(map[family]bool)
+	for _, r := range s.e.rules {
+		met[r.family()] = met[r.family()] || !r.idleLocked()
+	}
+	var idle []string
+	for _, r := range s.e.rules {
+		if !met[r.family()] {
+			idle = append(idle, fmt.Sprintf("a rule met no request: %v; it matched %d times. Requests were %s", r, r.matched, s.e.requestedLocked()))
+		}
+	}
+	return idle
+}
+
+// requestedLocked lists what was requested, and how often.
+func (e *ensemble) requestedLocked() string {
+	if len(e.requests) == 0 {
+		return "none"
+	}
+	var all []string
+	for _, op := range slices.Sorted(maps.Keys(e.requests)) {
+		all = append(all, fmt.Sprintf("%d %s", e.requests[op], op))
+	}
+	return strings.Join(all, ", ")
 }
 
 // Remove ends the rule. Removing it again does nothing.
@@ -128,7 +210,7 @@ func (c *conn) judge(op string, body wire.Record, session int64) (verdict, error
 	}
 	req.Data = slices.Clone(data)
 	for _, r := range rules {
-		if !r.match.selects(req, paths) || r.match.Func != nil && !c.ask(r.match.Func, req) {
+		if !r.match.selects(req, paths) || r.match.Func != nil && !r.ask(c, req) {
 			continue
 		}
 		f := r.fire()
@@ -170,6 +252,14 @@ func (m Match) selects(req Request, paths []string) bool {
 		ok, _ := path.Match(m.Path, p)
 		return ok
 	})
+}
+
+// ask calls Func.
+func (r *Rule) ask(c *conn, req Request) bool {
+	r.e.mu.Lock()
+	r.asked++
+	r.e.mu.Unlock()
+	return c.ask(r.match.Func, req)
 }
 
 // fire counts a match and returns what is to happen.

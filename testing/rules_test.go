@@ -224,3 +224,48 @@ func TestFailedAuthEndsTheConnection(t *testing.T) {
 	assert.Equal(t, wire.CodeUnimplemented, code)
 	assert.Equal(t, 1, srv.Requests()["unknown"])
 }
+
+func TestRuleThatMeetsNoRequestFailsTheTest(t *testing.T) {
+	any1 := func(zktest.Request) bool { return false }
+	for name, c := range map[string]struct {
+		rule func(srv *zktest.Server)
+		want string // "" if the test passes
+	}{
+		"another operation": {func(srv *zktest.Server) {
+			srv.On(zktest.Match{Op: "create2", Path: "/services/*", Nth: 1}, zktest.CutAfter())
+		}, "zktest: a rule met no request: cut after, on create2 of /services/*, number 1; it matched 0 times. Requests were 1 connect, 2 create, 1 getData"},
+		"another session": {func(srv *zktest.Server) { srv.On(zktest.Match{Session: 7}, zktest.DropReply()) },
+			"zktest: a rule met no request: drop the reply by session 0x7; it matched 0 times. Requests were 1 connect, 2 create, 1 getData"},
+		"a higher number": {func(srv *zktest.Server) { srv.On(zktest.Match{Op: "create", Nth: 3}, zktest.Fail(-4)) },
+			"zktest: a rule met no request: fail connection loss, on create, number 3; it matched 2 times. Requests were 1 connect, 2 create, 1 getData"},
+		"a function is not asked": {func(srv *zktest.Server) { srv.On(zktest.Match{Op: "delete", Func: any1}, zktest.CutAfter()) },
+			"zktest: a rule met no request: cut after, on delete; it matched 0 times. Requests were 1 connect, 2 create, 1 getData"},
+		"a number of all requests": {func(srv *zktest.Server) { srv.On(zktest.Match{Nth: 100}, zktest.CutBefore()) }, ""},
+		"one of a family fires": {func(srv *zktest.Server) {
+			for _, op := range []string{"create", "setData", "delete"} {
+				srv.On(zktest.Match{Op: op}, zktest.Delay(time.Microsecond))
+			}
+		}, ""},
+		"it fires":           {func(srv *zktest.Server) { srv.On(zktest.Match{Op: "create"}, zktest.Delay(0)) }, ""},
+		"a function says no": {func(srv *zktest.Server) { srv.On(zktest.Match{Func: any1}, zktest.CutAfter()) }, ""},
+		"chance says no":     {func(srv *zktest.Server) { srv.On(zktest.Match{Op: "create"}, zktest.Random(1)) }, ""},
+		"it was removed":     {func(srv *zktest.Server) { srv.On(zktest.Match{Op: "delete"}, zktest.CutAfter()).Remove() }, ""},
+		"the test has asked": {func(srv *zktest.Server) { srv.On(zktest.Match{Op: "delete"}, zktest.CutAfter()).Fired() }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tb := &fakeTB{TB: t}
+			srv := zktest.Start(tb, zktest.InMemory())
+			c.rule(srv)
+			a := begin(t, srv, 10*time.Second)
+			a.create("/a", 0)
+			a.create("/b", 0)
+			a.must(wire.OpGetData, &wire.PathWatchRequest{Path: "/a"}, nil)
+			tb.cleanups[0]()
+			if c.want == "" {
+				assert.Empty(t, tb.errors)
+				return
+			}
+			assert.Equal(t, []string{c.want}, tb.errors)
+		})
+	}
+}

@@ -45,7 +45,7 @@ type Server struct {
 
 // Start runs a server until the test ends. If the server cannot start, the test
 // fails. The test also fails if a verb hits nothing, such as expiring a session
-// that is not there.
+// that is not there, or if a rule meets no request.
 func Start(t TB, opts ...Option) *Server {
 	t.Helper()
 	s, err := New(opts...)
@@ -59,8 +59,13 @@ func Start(t TB, opts ...Option) *Server {
 
 // begin ties the server to a test.
 func (s *Server) begin(t TB) {
+	t.Helper()
 	s.tb = t
 	t.Cleanup(func() {
+		t.Helper()
+		for _, idle := range s.idleRules() {
+			t.Errorf("zktest: %s", idle)
+		}
 		if t.Failed() && s.e.cfg.transcript {
 			var b strings.Builder
 			_ = s.WriteTranscript(&b)

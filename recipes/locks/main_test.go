@@ -51,10 +51,11 @@ func endedWhenGiven(t *testing.T, srv *zktest.Server, session int64, all []conte
 	synctest.Wait() // what acquiring has left to be done is on its way
 	looked = new(atomic.Int32)
 	giving := func(r zktest.Request) bool { return r.Op == "delete" || r.Op == "multi" || r.Op == "closeSession" }
-	srv.On(zktest.Match{Session: session, Func: giving, Nth: 1}, zktest.Call(func(r zktest.Request) {
+	rule := srv.On(zktest.Match{Session: session, Func: giving, Nth: 1}, zktest.Call(func(r zktest.Request) {
 		looked.Add(1)
 		assertEnded(t, all, r.Op)
 	}))
+	rule.Fired() // who calls us looks whether it met a request
 	return looked
 }
 
