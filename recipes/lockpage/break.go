@@ -2,9 +2,9 @@ package lockpage
 
 import (
 	"context"
-	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/subtle"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -24,15 +24,16 @@ func (p *page) serveBreak(w http.ResponseWriter, r *http.Request) {
 		p.fail(w, r, http.StatusForbidden, errors.New("breaking locks is not allowed here"))
 		return
 	case p.origin.Check(r) != nil:
-		p.fail(w, r, http.StatusForbidden, errors.New("the request comes from another site"))
+		p.fail(w, r, http.StatusForbidden, fmt.Errorf("the request comes from another site: its origin is %q, and this host %q. "+
+			"If a proxy in between changes the host, lockpage.TrustOrigin makes an origin ours", r.Header.Get("Origin"), r.Host))
 		return
 	}
 	if err := r.ParseForm(); err != nil {
 		p.fail(w, r, http.StatusBadRequest, err)
 		return
 	}
-	if !p.tokens.valid(r, r.PostForm.Get("token")) {
-		p.fail(w, r, http.StatusForbidden, errors.New("the form is too old, or was made elsewhere: load the page of the lock again"))
+	if err := checkToken(r); err != nil {
+		p.fail(w, r, http.StatusForbidden, err)
 		return
 	}
 	q, _, status, err := p.look(r.Context(), r.PostForm)
@@ -64,35 +65,34 @@ func (p *page) serveBreak(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// tokens are what forms have, so that another site cannot forge them. A browser has a
-// cookie that other sites cannot read, and a form made for it the cookie's signature.
-type tokens struct{ key []byte }
-
 const cookieName = "paddock-locks"
 
-func newTokens() tokens {
-	key := make([]byte, sha256.Size)
-	_, _ = rand.Read(key) // never fails
-	return tokens{key}
-}
-
-func (t tokens) sign(value string) string {
-	mac := hmac.New(sha256.New, t.key)
-	_, _ = mac.Write([]byte(value)) // never fails
-	return hex.EncodeToString(mac.Sum(nil))
-}
-
-// issue returns the token of a browser. A browser that has no cookie gets one.
-func (t tokens) issue(w http.ResponseWriter, r *http.Request) string {
+// issue returns the token of a browser's forms, so that another site cannot forge them. A
+// browser that has no cookie gets one.
+func issue(w http.ResponseWriter, r *http.Request) string {
 	cookie, err := r.Cookie(cookieName)
 	if err != nil || cookie.Value == "" {
 		cookie = &http.Cookie{Name: cookieName, Value: rand.Text(), HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil}
 		http.SetCookie(w, cookie)
 	}
-	return t.sign(cookie.Value)
+	return token(cookie.Value)
 }
 
-func (t tokens) valid(r *http.Request, token string) bool {
+// token is what forms made for a cookie have. Other sites cannot read the cookie. It takes
+// no key of this process, so any replica of a service takes the form that another made.
+func token(cookie string) string {
+	sum := sha256.Sum256([]byte("the form of paddock's locks: " + cookie))
+	return hex.EncodeToString(sum[:])
+}
+
+// checkToken says why a form is refused, if it is.
+func checkToken(r *http.Request) error {
 	cookie, err := r.Cookie(cookieName)
-	return err == nil && cookie.Value != "" && hmac.Equal([]byte(token), []byte(t.sign(cookie.Value)))
+	if err != nil || cookie.Value == "" {
+		return errors.New("the browser sent no cookie of this page: load the page of the lock again, and let it set one")
+	}
+	if subtle.ConstantTimeCompare([]byte(r.PostForm.Get("token")), []byte(token(cookie.Value))) != 1 {
+		return errors.New("the form was not made for this browser: load the page of the lock again")
+	}
+	return nil
 }

@@ -107,3 +107,61 @@ func TestBreakByAProgram(t *testing.T) {
 	assert.Equal(t, 200, status)
 	assert.Contains(t, body, "Deleted: <code>"+again.Path(), "the page is that of the same semaphore")
 }
+
+// Of two replicas behind one address, one makes the form and the other gets it.
+func TestBreakBehindABalancer(t *testing.T) {
+	srv := zktest.Start(t)
+	h := kit.Hold(t, locks.NewInterProcessMutex(kit.Connect(t, srv), "/l"))
+	anybody := func(*http.Request) bool { return true }
+	a, b := lockpage.Handler(kit.Connect(t, srv), lockpage.AllowBreak(anybody)), lockpage.Handler(kit.Connect(t, srv), lockpage.AllowBreak(anybody))
+	s := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a, b = b, a
+		b.ServeHTTP(w, r)
+	}))
+	_, body := s.get("?path=/l")
+	found := token.FindStringSubmatch(body)
+	require.NotNil(t, found, body)
+	status, body := s.post(url.Values{"path": {"/l"}, "node": {h.Path()}, "token": {found[1]}})
+	assert.Equal(t, http.StatusOK, status, body)
+	<-h.Context().Done()
+}
+
+// A proxy serves the page below another path, and changes the host. Over plain HTTP a browser
+// says nothing but the origin.
+func TestBreakBehindAProxy(t *testing.T) {
+	srv := zktest.Start(t)
+	c := kit.Connect(t, srv)
+	h := kit.Hold(t, locks.NewInterProcessMutex(kit.Connect(t, srv), "/l"))
+	anybody := lockpage.AllowBreak(func(*http.Request) bool { return true })
+	for name, tc := range map[string]struct {
+		opts []lockpage.Option
+		want int
+	}{
+		"unknown": {[]lockpage.Option{anybody}, http.StatusForbidden},
+		"trusted": {[]lockpage.Option{anybody, lockpage.TrustOrigin("http://ops.example.com")}, http.StatusOK},
+	} {
+		page := lockpage.Handler(c, tc.opts...)
+		mux := http.NewServeMux()
+		mux.Handle("/", http.StripPrefix("/debug/locks", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			r.Host = "10.0.0.7:8080"
+			page.ServeHTTP(w, r)
+		})))
+		s := serve(t, mux)
+		_, body := s.get("?path=/l")
+		found := token.FindStringSubmatch(body)
+		require.NotNil(t, found, body)
+		status, body := s.post(url.Values{"path": {"/l"}, "node": {h.Path()}, "token": {found[1]}},
+			func(r *http.Request) { r.Header.Set("Origin", "http://ops.example.com") })
+		assert.Equal(t, tc.want, status, name)
+		if status == http.StatusForbidden {
+			assert.Contains(t, body, "ops.example.com")
+			assert.Contains(t, body, "10.0.0.7:8080")
+			assert.Contains(t, body, "lockpage.TrustOrigin")
+		}
+		if status == http.StatusOK {
+			<-h.Context().Done()
+			h = kit.Hold(t, locks.NewInterProcessMutex(kit.Connect(t, srv), "/l"))
+		}
+	}
+	assert.Panics(t, func() { lockpage.Handler(c, lockpage.TrustOrigin("ops.example.com")) })
+}

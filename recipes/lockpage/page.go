@@ -42,21 +42,32 @@ type Option func(*page)
 //
 // Such a request is a POST. The page refuses it if it comes from another site, by the
 // rules of http.CrossOriginProtection, or if it lacks the token of the form, which
-// another site cannot know.
+// another site cannot know. Several replicas behind one address take the forms of each
+// other.
 func AllowBreak(allowed func(*http.Request) bool) Option {
 	return func(p *page) { p.allowed = allowed }
+}
+
+// TrustOrigin makes an origin such as "https://ops.example.com" ours. The page needs it
+// behind a proxy that changes the header Host, where a browser says nothing else of whose
+// page a form is: over plain HTTP. It panics if that is no origin.
+func TrustOrigin(origin string) Option {
+	return func(p *page) {
+		if err := p.origin.AddTrustedOrigin(origin); err != nil {
+			panic("lockpage: TrustOrigin: " + err.Error())
+		}
+	}
 }
 
 // askTime bounds how long the servers are waited for.
 const askTime = 10 * time.Second
 
-// pageSize is how many holds or waiters are on one page.
+// pageSize is how many holds, waiters or participants are on one page.
 const pageSize = 100
 
 type page struct {
 	client  *framework.Client
 	allowed func(*http.Request) bool
-	tokens  tokens
 	origin  *http.CrossOriginProtection
 }
 
@@ -64,9 +75,10 @@ type page struct {
 //
 //   - none: the connection, the holds (the oldest first) and the waiters, a hundred on a
 //     page: holds=2 is the second page of holds, waiters=2 that of waiters.
-//   - path=/locks/orders: the queue of the lock or the election there. leases=3 says that
-//     it is a semaphore with three leases, which the nodes do not show.
-//   - format=json: the same as JSON, with all holds and waiters. An Accept header that
+//   - path=/locks/orders: the queue of the lock or the election there, a hundred on a page:
+//     places=2 is the second. leases=3 says that it is a semaphore with three leases, which
+//     the nodes do not show.
+//   - format=json: the same as JSON, with all holds, waiters and participants. An Accept header that
 //     asks for application/json does the same.
 //   - refresh=5: the page loads itself again every five seconds.
 //
@@ -77,7 +89,7 @@ type page struct {
 // no lock's. A break that is not allowed gets 403. While no server can be asked, a queue
 // gets 503.
 func Handler(c *framework.Client, opts ...Option) http.Handler {
-	p := &page{client: c, tokens: newTokens(), origin: http.NewCrossOriginProtection()}
+	p := &page{client: c, origin: http.NewCrossOriginProtection()}
 	for _, opt := range opts {
 		opt(p)
 	}
@@ -105,8 +117,7 @@ var templates = template.Must(template.New("page").Funcs(template.FuncMap{
 	"age":     func(since time.Time) string { return lockview.Age(time.Since(since)) },
 	"span":    func(d time.Duration) string { return lockview.Age(d) },
 	"clock":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-	"next":    func(i int) int { return i + 1 },
-	"link":    func(path string) string { return "?path=" + url.QueryEscape(path) },
+	"sum":     func(a, b int) int { return a + b },
 }).Parse(source))
 
 // ServeHTTP implements http.Handler.
@@ -159,6 +170,7 @@ func (v *clientView) Link(full string) string {
 type part[E any] struct {
 	List            []E
 	Total, From, To int
+	Current         int // this page
 	Before, After   int // the pages before and behind, 0 for none
 }
 
@@ -168,7 +180,7 @@ func cut[E any](all []E, n int) part[E] {
 	n = min(n, last)
 	from := (n - 1) * pageSize
 	to := min(from+pageSize, len(all))
-	p := part[E]{List: all[from:to], Total: len(all), From: min(from+1, to), To: to, Before: n - 1}
+	p := part[E]{List: all[from:to], Total: len(all), From: min(from+1, to), To: to, Current: n, Before: n - 1}
 	if n < last {
 		p.After = n + 1
 	}
@@ -271,9 +283,27 @@ type queueView struct {
 	MayBreak bool
 	Token    string // of the form that breaks
 	Leases   int
+	Places   part[lockview.Participant]
+}
+
+// Page is where another page of the queue is.
+func (v *queueView) Page(n int) string {
+	q := url.Values{"path": {v.Path}}
+	if n > 1 {
+		q.Set("places", strconv.Itoa(n))
+	}
+	if v.Leases > 0 {
+		q.Set("leases", strconv.Itoa(v.Leases))
+	}
+	return "?" + q.Encode()
 }
 
 func (p *page) serveQueue(w http.ResponseWriter, r *http.Request) {
+	places, err := number(r.URL.Query(), "places", 1)
+	if err != nil {
+		p.fail(w, r, http.StatusBadRequest, err)
+		return
+	}
 	q, leases, status, err := p.look(r.Context(), r.URL.Query())
 	if err != nil {
 		p.fail(w, r, status, err)
@@ -283,9 +313,9 @@ func (p *page) serveQueue(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusOK, q)
 		return
 	}
-	v := &queueView{Queue: q, Leads: q.Kind.Words(true), Leases: leases}
+	v := &queueView{Queue: q, Leads: q.Kind.Words(true), Leases: leases, Places: cut(q.Participants, places)}
 	if v.MayBreak = p.mayBreak(r); v.MayBreak {
-		v.Token = p.tokens.issue(w, r)
+		v.Token = issue(w, r)
 	}
 	p.render(w, r, http.StatusOK, view{Title: lockview.Printable(q.Path), Queue: v, Done: lockview.Printable(r.URL.Query().Get("deleted"))})
 }

@@ -212,3 +212,31 @@ func TestPagesOfManyHolds(t *testing.T) {
 		assert.Equal(t, want, strings.Count(held, `<tr><td class="name">`), page)
 	}
 }
+
+// A long queue is shown in parts, and in full as JSON.
+func TestPagesOfALongQueue(t *testing.T) {
+	srv := zktest.Start(t)
+	c := kit.Connect(t, srv)
+	require.NoError(t, c.EnsurePath(t.Context(), "/l"))
+	for i := range 250 {
+		_, err := c.Create(t.Context(), fmt.Sprintf("/l/_c_%08x-0000-0000-0000-000000000000-lock-", i), nil, framework.EphemeralSequential)
+		require.NoError(t, err)
+	}
+	s := serve(t, lockpage.Handler(c))
+	for page, want := range map[string]struct{ from, to, nodes int }{
+		"": {1, 100, 100}, "&places=2": {101, 200, 100}, "&places=3": {201, 250, 50}, "&places=9&leases=3": {201, 250, 50},
+	} {
+		status, body := s.get("?path=/l" + page)
+		assert.Equal(t, http.StatusOK, status, page)
+		assert.Contains(t, body, fmt.Sprintf("%d to %d of 250", want.from, want.to), page)
+		assert.Contains(t, body, fmt.Sprintf(`<td class="number">%d</td>`, want.to), page)
+		assert.Equal(t, want.nodes, strings.Count(body, `<tr><td class="number">`), page)
+		if want.to < 250 {
+			assert.Contains(t, body, fmt.Sprintf("?path=%%2Fl&amp;places=%d", want.to/100+1), page)
+		}
+	}
+	status, _ := s.get("?path=/l&places=0")
+	assert.Equal(t, http.StatusBadRequest, status)
+	_, body := s.get("?path=/l&format=json")
+	assert.Equal(t, 250, strings.Count(body, `"node"`))
+}
