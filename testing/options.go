@@ -90,6 +90,8 @@ func newConfig(opts []Option) (config, error) {
 	}
 	c.limits = c.limits.withDefaults()
 	switch {
+	case !c.memory && inBubble():
+		return c, errors.New("zktest: a server over TCP stops the clock of a synctest bubble: add InMemory")
 	case c.badRelease != "":
 		return c, fmt.Errorf("zktest: version %q, want one of %q or a series of them", c.badRelease, Versions())
 	case c.minTimeout <= 0 || c.minTimeout > c.maxTimeout:
@@ -112,6 +114,10 @@ func newConfig(opts []Option) (config, error) {
 	return c, nil
 }
 
+// inBubble reports whether this is a bubble of testing/synctest: their clocks begin with the
+// year 2000.
+func inBubble() bool { return time.Now().UTC().Year() == 2000 }
+
 // isDigest reports whether text can be a name and the digest of that name with a password.
 func isDigest(text string) bool {
 	name, digest, _ := strings.Cut(text, ":")
@@ -121,7 +127,7 @@ func isDigest(text string) bool {
 
 // InMemory makes a server without sockets, as testing/synctest needs; clients
 // connect with Server.DialContext. In a bubble, start the server and its
-// clients in the same one.
+// clients in the same one. A server without it is refused there.
 func InMemory() Option { return optionFunc(func(c *config) { c.memory = true }) }
 
 // Listen chooses the TCP address. Defaults to "127.0.0.1:0": a free port that

@@ -66,6 +66,7 @@ func (s *Server) begin(t TB) {
 		for _, idle := range s.idleRules() {
 			t.Errorf("zktest: %s", idle)
 		}
+		s.logOpen()
 		if t.Failed() && s.e.cfg.transcript {
 			var b strings.Builder
 			_ = s.WriteTranscript(&b)
@@ -75,6 +76,19 @@ func (s *Server) begin(t TB) {
 			t.Errorf("zktest: close: %v", err)
 		}
 	})
+}
+
+// logOpen names the sessions whose clients were not closed at the end of a bubble, since the
+// failure that follows, a deadlock, does not say whose goroutines are left.
+func (s *Server) logOpen() {
+	if !inBubble() {
+		return
+	}
+	for _, open := range s.Sessions() {
+		if open.Remote != "" {
+			s.tb.Logf("zktest: session %#x is connected at the end of the test: if a deadlock follows, its client was not closed", open.ID)
+		}
+	}
 }
 
 // New is Start for programs and TestMain. The caller has to Close the server.

@@ -317,3 +317,20 @@ func TestClientThatDoesNotReadDoesNotHoldUpClose(t *testing.T) {
 		require.NoError(t, srv.Close())
 	})
 }
+
+// A server over TCP would stop the clock of the bubble, and the test would hang.
+func TestServerOverTCPInABubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(100 * 24 * time.Hour)
+		_, err := zktest.New()
+		require.ErrorContains(t, err, "add InMemory")
+		_, err = zktest.NewCluster(3)
+		require.ErrorContains(t, err, "add InMemory")
+		tb := &fakeTB{TB: t}
+		srv := zktest.Start(tb, zktest.InMemory())
+		c := begin(t, srv, 10*time.Second)
+		tb.cleanups[0]()
+		assert.Empty(t, tb.errors)
+		assert.Equal(t, []string{fmt.Sprintf("zktest: session %#x is connected at the end of the test: if a deadlock follows, its client was not closed", c.session)}, tb.logs)
+	})
+}
