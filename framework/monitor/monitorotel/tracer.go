@@ -164,8 +164,8 @@ func (t *Tracer) observe() error {
 			for _, h := range w.client.Holds() {
 				held[h.Lock.Kind]++
 			}
-			for _, w := range w.client.Waiters() {
-				waiting[w.Lock.Kind]++
+			for _, waiter := range w.client.Waiters() {
+				waiting[waiter.Lock.Kind]++
 			}
 		}
 		for state, least := range left {
