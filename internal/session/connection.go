@@ -65,8 +65,11 @@ func (s *Session) NotConnected(howLong string) error {
 	s.mu.Lock()
 	c, failure := s.conn, s.failure
 	s.mu.Unlock()
-	if c == nil && failure != nil {
+	switch {
+	case c == nil && failure != nil:
 		return fmt.Errorf("%w%s: %w", ErrNotConnected, howLong, failure)
+	case c != nil && c.ReadOnly(): // it is a write that has waited
+		return fmt.Errorf("%w%s to a server that takes writes: %s is read-only, as it sees no majority of the servers", ErrNotConnected, howLong, c.Addr())
 	}
 	return fmt.Errorf("%w%s", ErrNotConnected, howLong)
 }

@@ -22,6 +22,7 @@ type handshake struct {
 	asked    bool      // the connect request has passed
 	done     bool      // requests may follow
 	session  int64     // the session that was asked for, 0 for a new one
+	seen     int64     // the latest state seen, as it was told
 	replaced bool      // a new session was granted instead
 }
 
@@ -56,7 +57,7 @@ func (c *Conn) connectRequest(body []byte) ([]byte, error) {
 	r.ReadOnly, r.HasReadOnly = c.transport.cfg.ReadOnly, true
 
 	c.shake.asked = true
-	c.shake.session = r.SessionID
+	c.shake.session, c.shake.seen = r.SessionID, r.LastZxidSeen
 	c.createdAt = c.transport.cfg.Now()
 	return wire.AppendFrame(nil, &r), nil
 }
@@ -69,10 +70,14 @@ func (c *Conn) shakeHands() ([]byte, error) {
 	frame, err := c.readConnectResponse()
 	switch {
 	case err != nil && endedByServer(err):
-		may := "it does not serve yet, or has too many connections"
+		may := "it does not serve yet, "
 		if c.transport.cfg.TLS == nil {
-			may = "it speaks TLS, does not serve yet, or has too many connections"
+			may = "it speaks TLS, does not serve yet, "
 		}
+		if seen := c.shake.seen; seen > 0 { // it says so in its own log alone
+			may += fmt.Sprintf("is behind zxid %#x, which this client has seen, as with lost or restored data, ", seen)
+		}
+		may += "or has too many connections"
 		return nil, fmt.Errorf("handshake: ended by the server before an answer (%s): %w", may, err)
 	case err != nil:
 		return nil, fmt.Errorf("handshake: %w", err)
