@@ -83,7 +83,10 @@ type ending struct {
 // or without the knowledge that another owner has the lock, or an error came. For
 // TryAcquire no error matches two of the first three.
 func (e *ending) verdict(s *session.Session, err error) error {
-	var why error
+	var why, failure error
+	if e.obstacle == nil && s.Writable() { // connected again, say
+		failure = acquire.FailureOf(err)
+	}
 	switch {
 	case errors.Is(err, session.ErrClosed):
 		return err
@@ -95,6 +98,8 @@ func (e *ending) verdict(s *session.Session, err error) error {
 				format = "%w: %v"
 			}
 			why = fmt.Errorf(format, why, s.NotConnected(""))
+		} else if failure != nil {
+			why = fmt.Errorf("%w: %v", why, failure) //nolint:errorlint // told, and not to be matched: it has passed
 		}
 	case errors.Is(err, ErrNotAcquired):
 		why = ErrNotAcquired
@@ -102,6 +107,8 @@ func (e *ending) verdict(s *session.Session, err error) error {
 		return err
 	case e.obstacle != nil && s.Writable():
 		why = ErrNotAcquired
+	case failure != nil:
+		why = fmt.Errorf("%w: %v", session.ErrNotConnected, failure) //nolint:errorlint // likewise
 	default:
 		why = s.NotConnected("")
 	}

@@ -34,6 +34,7 @@ type Attempt struct {
 	sawMulti  bool            // one was seen in the queue
 	deletions *deletions      // of our nodes, nil for none
 	obstacle  *Obstacle       // that was in the way when Run failed, nil if none was seen
+	failure   error           // of the last round, one that may pass; nil if it had none
 }
 
 // Host takes the nodes that an attempt has got.
@@ -126,16 +127,48 @@ func (a *Attempt) Run(ctx context.Context, once bool) (err error) {
 		case errors.Is(err, errNotDone):
 			continue
 		case errors.Is(err, errWoken):
-			failures = 0
+			failures, a.failure = 0, nil
 			continue
-		case ctx.Err() != nil || !passing(err):
+		case ctx.Err() != nil:
+			return a.ended(err)
+		case !passing(err):
 			return err
 		}
-		failures++
+		if failures++; !errors.Is(err, errStale) {
+			a.failure = err
+		}
 		if err := a.rest(ctx, failures, err); err != nil {
-			return err
+			return a.ended(err)
 		}
 	}
+}
+
+// EndedError is an error of Run whose context has ended, after a round that failed.
+type EndedError struct {
+	Err     error
+	Failure error // of that round
+}
+
+// Error implements error.
+func (e *EndedError) Error() string { return e.Err.Error() + ": " + e.Failure.Error() }
+
+// Unwrap gives Err. The failure has passed, and is told only.
+func (e *EndedError) Unwrap() error { return e.Err }
+
+// FailureOf is the failure that an error of Run tells of, nil for none.
+func FailureOf(err error) error {
+	var ended *EndedError
+	if errors.As(err, &ended) {
+		return ended.Failure
+	}
+	return nil
+}
+
+func (a *Attempt) ended(err error) error {
+	if a.failure == nil {
+		return err
+	}
+	return &EndedError{Err: err, Failure: a.failure}
 }
 
 // rest is the time between a failure that may pass and the next round.
