@@ -82,7 +82,7 @@ var (
 	// ErrTooLarge reports a request that is larger than Config.MaxRequest.
 	ErrTooLarge = session.ErrTooLarge
 	// ErrEndsConnection reports a request at which the servers have ended the connection
-	// five times: it is larger than they take, or they do not know the operation. Such a
+	// seven times: it is larger than they take, or they do not know the operation. Such a
 	// request is not sent again for a minute, also by other calls.
 	ErrEndsConnection = session.ErrEndsConnection
 	// ErrReplyTooLarge reports a reply that is larger than Config.MaxReply, such as
