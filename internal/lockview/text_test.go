@@ -14,11 +14,11 @@ func TestOwnerOfNames(t *testing.T) {
 		owner string
 		multi bool
 	}{
-		nodename.Owned([10]byte{}, tag, nodename.Plain):   {"0102030405ab", false},
-		nodename.Owned([10]byte{}, tag, nodename.Joint):   {"0102030405ab", true},
-		nodename.Owned([10]byte{}, tag, nodename.Ordered): {"0102030405ab", true},
-		nodename.Random([16]byte{}):                       {"", false},
-		"":                                                {"", false},
+		nodename.Owned([10]byte{}, nodename.Owner{Tag: tag, Way: nodename.Plain}):   {"0102030405ab", false},
+		nodename.Owned([10]byte{}, nodename.Owner{Tag: tag, Way: nodename.Joint}):   {"0102030405ab", true},
+		nodename.Owned([10]byte{}, nodename.Owner{Tag: tag, Way: nodename.Ordered}): {"0102030405ab", true},
+		nodename.Random([16]byte{}): {"", false},
+		"":                          {"", false},
 	} {
 		owner, multi := ownerOf("/a/b/" + name + "lock-0000000001")
 		assert.Equal(t, want.owner, owner, name)

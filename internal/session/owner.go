@@ -19,11 +19,11 @@ func NewTag(s *Session) nodename.Tag {
 	return nodename.NewTag(s.transport.LastZxid(), rnd)
 }
 
-// Protection is NewProtection for a node of the owner with that tag.
-func Protection(s *Session, t nodename.Tag, way nodename.Way) string {
+// Protection is NewProtection for a node of an owner.
+func Protection(s *Session, owner nodename.Owner) string {
 	var u [10]byte
-	s.random.For(t[:]).Fill(u[:])
-	return nodename.Owned(u, t, way)
+	s.random.For(owner.Tag[:]).Fill(u[:])
+	return nodename.Owned(u, owner)
 }
 
 // RandomOf is what is drawn from for an owner.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sync"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -84,8 +85,10 @@ type batchRun struct {
 	admin   *record
 	request *Joint
 	plan    map[string]string // moment to happening
-	seen    []string          // moments
-	asked   bool
+
+	mu    sync.Mutex // guards seen: moments come from several goroutines
+	seen  []string   // moments
+	asked bool
 
 	gaveUp, unsent bool
 	closed         chan struct{}
@@ -96,17 +99,12 @@ const below = "/model/r" // the request's parent
 
 // at is a moment of the request's life.
 func (b *batchRun) at(moment string) (f zktest.Fault) {
-	for i, base := 2, moment; ; i++ { // the first, the second, ...
-		twice := false
-		for _, m := range b.seen {
-			twice = twice || m == moment
-		}
-		if !twice {
-			break
-		}
+	b.mu.Lock()
+	for i, base := 2, moment; slices.Contains(b.seen, moment); i++ { // the first, the second, ...
 		moment = fmt.Sprint(base, " ", i)
 	}
 	b.seen = append(b.seen, moment)
+	b.mu.Unlock()
 	if what := b.plan[moment]; what != "" {
 		f = happenings[what](b)
 	}

@@ -17,9 +17,9 @@ type mutexAttempt struct {
 	trace *acquireTrace // as which the tracer knows it, nil for none
 }
 
-func (m *InterProcessMutex) newAttempt(tag nodename.Tag, trace *acquireTrace, local *localQueue) *mutexAttempt {
+func (m *InterProcessMutex) newAttempt(owner nodename.Owner, trace *acquireTrace, local *localQueue) *mutexAttempt {
 	a := &mutexAttempt{mutex: m, local: local, trace: trace}
-	a.Init(&m.queue.Queue, tag, a, a)
+	a.Init(&m.queue.Queue, owner, a, a)
 	if local != nil {
 		a.NoteMulti()
 	}

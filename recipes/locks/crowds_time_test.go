@@ -171,6 +171,67 @@ func TestCrowdsOfMultiLocks(t *testing.T) {
 	}
 }
 
+// Beside plain users all make at least as many rounds as MultiLocks alone. Beside owners that nest
+// in the order of paths, all make at least half of what they make if all nest. Whoever else
+// is there, somebody gets something all the time.
+func TestCrowdsBesideOthers(t *testing.T) {
+	t.Parallel()
+	span, scale := 2*time.Second, 1
+	if *wholeCrowds {
+		span, scale = 20*time.Second, 5
+	}
+	for _, c := range []struct{ multi, inOrder, reverse, plain int }{{20, 0, 0, 20}, {20, 4, 0, 0}, {10, 10, 0, 0}, {10, 4, 0, 10}, {40, 0, 1, 0}, {20, 0, 4, 0}, {4, 0, 20, 0}} {
+		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
+			for _, clients := range []int{1, 10} {
+				multi, inOrder, plain, reverse := c.multi*scale, c.inOrder*scale, c.plain*scale, c.reverse
+				if reverse > 1 {
+					reverse *= scale
+				}
+				n := multi + inOrder + reverse + plain
+				crowd := func(way workload.Way, n int) *tally {
+					return tallyOf(t, span, clients, n, func(i int, rnd *rand.Rand, client *framework.Client) (workload.Way, []locks.Lock) {
+						way, members := way, rnd.Perm(25)[:2+rnd.IntN(3)]
+						if i >= multi {
+							way = workload.Nested
+						}
+						if way == workload.Nested {
+							slices.Sort(members)
+						}
+						switch {
+						case i >= multi+inOrder+reverse:
+							members = members[:1]
+						case i >= multi+inOrder:
+							slices.Reverse(members)
+						}
+						var set []locks.Lock
+						for _, m := range members {
+							set = append(set, locks.NewInterProcessMutex(client, fmt.Sprintf("/s/m%04d", m)))
+						}
+						return way, set
+					})
+				}
+				got := crowd(workload.Multi, n)
+				rounds := func(from, to int) (all int) {
+					for _, n := range got.each[from:to] {
+						all += n
+					}
+					return all
+				}
+				_, _ = fmt.Fprintf(t.Output(), "crowds: %d MultiLocks, %d nest in order, %d in reverse, %d plain, %d clients: %d + %d + %d + %d rounds: %v\n", multi, inOrder, reverse, plain, clients,
+					rounds(0, multi), rounds(multi, multi+inOrder), rounds(multi+inOrder, n-plain), rounds(n-plain, n), got)
+				assert.Less(t, got.stall, 2*time.Second, "nobody got anything")
+				switch {
+				case reverse > 0:
+				case inOrder > 0:
+					assert.GreaterOrEqual(t, 2*got.rounds(), crowd(workload.Nested, n).rounds(), "beside owners that nest in the order of paths")
+				default:
+					assert.GreaterOrEqual(t, 10*got.rounds(), 9*crowd(workload.Multi, multi).rounds(), "beside plain users")
+				}
+			}
+		})
+	}
+}
+
 // Nobody waits for ever: random sets of all kinds of members, also of several clients, by
 // MultiLocks, Ordered ones, and owners that nest in one order.
 func TestNobodyIsStuck(t *testing.T) {

@@ -288,7 +288,7 @@ func (lq *localQueue) acquire(ctx context.Context, m *InterProcessMutex, a *mute
 	}()
 	if a == nil {
 		s := m.queue.Core.Session()
-		a = m.newAttempt(tagOf(ctx, s), acquireTraceOf(ctx, s), lq)
+		a = m.newAttempt(ownerOf(ctx, s, m.path), acquireTraceOf(ctx, s), lq)
 	}
 	if ctx.Err() != nil { // nothing is sent for a caller that has gone
 		return nil, obstacleOf(&a.Attempt, m.queue.Lock), contextend.Of(ctx)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/paddock-zk/paddock/internal/session/nodename"
 	"github.com/paddock-zk/paddock/recipes/internal/acquire"
 	"github.com/paddock-zk/paddock/recipes/internal/znode"
 )
@@ -187,17 +188,22 @@ func (m *InterProcessMultiLock) takeAll(ctx context.Context, lim limit, holds []
 	if err != nil {
 		return err
 	}
-	run := m.run(0, joint, holds)
+	run, step := m.run(0, joint, holds), multiStep{}
 	if len(run) < len(m.members) {
-		ctx = m.asOneOwner(ctx)
+		step.tag = m.tag(ctx)
 	}
 	for from := 0; from < len(m.members); run = m.run(from, joint, holds) {
+		stepCtx := ctx
+		if step.tag != (nodename.Tag{}) {
+			stepCtx = context.WithValue(ctx, multiStepKey{}, step)
+		}
+		step.holding = true
 		switch {
 		case len(run) > 1:
 			from = run[len(run)-1] + 1
-			err = m.takeJointly(ctx, lim.rest(until), run, holds)
+			err = m.takeJointly(stepCtx, lim.rest(until), run, holds)
 		case holds[from] == nil:
-			holds[from], err = takeAlone(ctx, lim.rest(until), m.members[from])
+			holds[from], err = takeAlone(stepCtx, lim.rest(until), m.members[from])
 			from++
 		default:
 			from++
@@ -270,14 +276,14 @@ func (m *InterProcessMultiLock) begin(ctx context.Context, holds []*Hold) (joint
 	return joint, nil
 }
 
-// asOneOwner gives all nodes of the MultiLock one tag, whatever step or client they are of.
-func (m *InterProcessMultiLock) asOneOwner(ctx context.Context) context.Context {
+// tag is that of all nodes of the MultiLock, whatever step or client they are of.
+func (m *InterProcessMultiLock) tag(ctx context.Context) nodename.Tag {
 	for _, lock := range m.members {
 		if own, ours := lock.(ownLock); ours && len(m.members) > 1 {
-			return withTag(ctx, tagOf(ctx, own.holders().Core.Session()))
+			return ownerOf(ctx, own.holders().Core.Session(), "").Tag
 		}
 	}
-	return ctx
+	return nodename.Tag{}
 }
 
 // takeJointly takes members in one step.
@@ -292,8 +298,7 @@ func (m *InterProcessMultiLock) takeJointly(ctx context.Context, lim limit, join
 		return err
 	}
 	s, label := sessionOf(lockSet[0]), pathsOf(lockSet)
-	holding := holdChainOf(ctx) != nil || slices.ContainsFunc(holds, func(h *Hold) bool { return h != nil })
-	a, got := m.jointAttempt(ctx, lockSet, holding)
+	a, got := m.jointAttempt(ctx, lockSet)
 	began := time.Now()
 	limited, cancel, err := lim.begin(ctx, s)
 	if err != nil {
@@ -307,14 +312,14 @@ func (m *InterProcessMultiLock) takeJointly(ctx context.Context, lim limit, join
 }
 
 // jointAttempt sets out to get the nodes of locks in one step.
-func (m *InterProcessMultiLock) jointAttempt(ctx context.Context, lockSet []jointMember, holding bool) (*acquire.Multi, *nodesHost) {
+func (m *InterProcessMultiLock) jointAttempt(ctx context.Context, lockSet []jointMember) (*acquire.Multi, *nodesHost) {
 	members := make([]acquire.Member, len(lockSet))
 	for i, lock := range lockSet {
 		members[i] = lock.member()
 	}
 	s := sessionOf(lockSet[0])
 	got := &nodesHost{own: func(i int, node acquire.Node) *ownership { return lockSet[i].own(node) }, trace: acquireTraceOf(ctx, s)}
-	return acquire.NewMulti(members, m.ordered, holding, tagOf(ctx, s), got), got
+	return acquire.NewMulti(members, m.ordered, ownerOf(ctx, s, lockSet[0].fullPath()), got), got
 }
 
 // holdJointly makes a hold of each node that was won.

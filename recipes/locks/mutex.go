@@ -205,7 +205,7 @@ func (m *InterProcessMutex) enter(ctx, limited context.Context, once, tries bool
 // an error it returns the obstacle, too.
 func (m *InterProcessMutex) alone(ctx context.Context, once bool) (o *ownership, in *acquire.Obstacle, err error) {
 	s := m.queue.Core.Session()
-	a := m.newAttempt(tagOf(ctx, s), acquireTraceOf(ctx, s), nil)
+	a := m.newAttempt(ownerOf(ctx, s, m.path), acquireTraceOf(ctx, s), nil)
 	defer func() {
 		if o == nil {
 			a.Leave()

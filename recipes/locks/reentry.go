@@ -3,6 +3,7 @@ package locks
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/session/nodename"
@@ -31,20 +32,48 @@ func acquireTraceOf(ctx context.Context, s *session.Session) *acquireTrace {
 	return a
 }
 
-// tagOf is the tag of an owner, which all of its nodes have in common. It is made for the
-// first hold and kept for those acquired under it.
-func tagOf(ctx context.Context, s *session.Session) nodename.Tag {
-	if tag := inherited(ctx); tag != (nodename.Tag{}) {
-		return tag
+// ownerOf is the owner that a node made with a context is of. All nodes of an owner have
+// one tag. It is made for the first hold and kept for those acquired under it.
+func ownerOf(ctx context.Context, s *session.Session, path string) (owner nodename.Owner) {
+	if owner.Tag = inherited(ctx); owner.Tag == (nodename.Tag{}) {
+		owner.Tag = session.NewTag(s)
 	}
-	return session.NewTag(s)
+	from := holdChainOf(ctx)
+	switch {
+	case from.holdsLater(path):
+		owner.Way = nodename.Reverse
+	case from != nil || stepOf(ctx).holding:
+		owner.Way = nodename.Nesting
+	}
+	return owner
 }
 
-type tagKey struct{}
+// holdsLater is whether a context comes from a hold of a lock at a later path.
+func (chain *holdChain) holdsLater(path string) bool {
+	for ; chain != nil; chain = chain.outer {
+		if chain.hold.holdsLater(path) {
+			return true
+		}
+	}
+	return false
+}
 
-// withTag gives a tag to the steps of a MultiLock, whose nodes are of one owner.
-func withTag(ctx context.Context, tag nodename.Tag) context.Context {
-	return context.WithValue(ctx, tagKey{}, tag)
+func (h *Hold) holdsLater(path string) bool {
+	return h.ownership.key.path > path && !h.ownership.over(h) ||
+		slices.ContainsFunc(h.members(), func(m *Hold) bool { return m.holdsLater(path) })
+}
+
+// multiStep is what a context says to a step of a MultiLock, whose nodes are of one owner.
+type multiStep struct {
+	tag     nodename.Tag
+	holding bool // it is not the first
+}
+
+type multiStepKey struct{}
+
+func stepOf(ctx context.Context) multiStep {
+	step, _ := ctx.Value(multiStepKey{}).(multiStep)
+	return step
 }
 
 // inherited is the tag of the holds that a context comes from, or of the MultiLock that it
@@ -56,7 +85,7 @@ func inherited(ctx context.Context) (tag nodename.Tag) {
 		}
 	}
 	if tag == (nodename.Tag{}) {
-		tag, _ = ctx.Value(tagKey{}).(nodename.Tag)
+		tag = stepOf(ctx).tag
 	}
 	return tag
 }

@@ -157,7 +157,7 @@ func (s *InterProcessSemaphore) queueUp(ctx context.Context, n int, lim limit) (
 	}
 	defer cancel()
 	got := &nodesHost{own: func(_ int, node acquire.Node) *ownership { return s.own(node) }, spare: s.total - n, trace: acquireTraceOf(ctx, s.turns.Core.Session())}
-	a := acquire.NewSemaphore(&s.turns.Queue, &s.leases.Queue, n, s.total, tagOf(ctx, s.turns.Core.Session()), &s.contended, got)
+	a := acquire.NewSemaphore(&s.turns.Queue, &s.leases.Queue, n, s.total, ownerOf(ctx, s.turns.Core.Session(), s.path), &s.contended, got)
 	err = a.Run(limited, lim.once())
 	s.contended.Store(a.SawAhead())
 	if err != nil {

@@ -57,9 +57,15 @@ func Younger(tag, than string) bool {
 type Way byte
 
 const (
-	// Plain is the way of an owner that gives no place back for others: it has one lock, or
-	// takes several one after another. Nodes of other libraries count as such.
+	// Plain is the way of an owner that has no other lock when it makes the node, as far as
+	// its context says.
 	Plain Way = iota
+	// Nesting is the way of an owner that has other locks, at earlier paths, and keeps them
+	// while it waits. Nodes of other libraries say nothing, and count as such.
+	Nesting
+	// Reverse is the way of an owner that has another lock at a later path, and keeps it.
+	Reverse
+	_
 	// Joint is the way of a MultiLock that has put all its nodes into their queues in one
 	// transaction.
 	Joint
@@ -69,16 +75,20 @@ const (
 )
 
 // Yields is whether such an owner gives its place to others rather than be in their way.
-func (w Way) Yields() bool { return w != Plain }
+func (w Way) Yields() bool { return w >= Joint }
 
-// The marks in the first byte of a tagged UUID. Versions that knew only the first one had
-// a random bit in place of the second. A joint MultiLock of theirs may look like an
-// ordered one, or the other way round. That costs a yield too many: theirs yield to
-// anybody, so a circle that they are in never depends on how they look.
-const (
-	yieldsMark  = 0x80
-	orderedMark = 0x40
-)
+// The way is the first three bits of a tagged UUID. Versions that knew only the first one
+// had random bits in place of the others. So a joint MultiLock of theirs may look like an
+// ordered one and an owner that nests like a plain one, or the other way round. That costs
+// a yield too many, or time: theirs yield to anybody, and plain owners are yielded to as
+// well, only later.
+const wayAt = 5
+
+// Owner is whose a node is, as its name says.
+type Owner struct {
+	Tag Tag
+	Way Way
+}
 
 // Random returns the protection that those random bytes make: a prefix for the
 // name of one node.
@@ -87,18 +97,13 @@ func Random(rnd [16]byte) string {
 	return protection(rnd)
 }
 
-// Owned is Random for a node of the owner with that tag, which takes its locks in that way.
-func Owned(rnd [10]byte, t Tag, way Way) string {
+// Owned is Random for a node of an owner.
+func Owned(rnd [10]byte, owner Owner) string {
 	var u [16]byte
 	copy(u[:], rnd[:])
 	u[6] = u[6]&0x0f | 0x80
-	switch u[0] &^= yieldsMark | orderedMark; way {
-	case Joint:
-		u[0] |= yieldsMark
-	case Ordered:
-		u[0] |= yieldsMark | orderedMark
-	}
-	copy(u[10:], t[:])
+	u[0] = u[0]&(1<<wayAt-1) | byte(owner.Way)<<wayAt
+	copy(u[10:], owner.Tag[:])
 	return protection(u)
 }
 
@@ -123,14 +128,24 @@ func TagOf(name string) string {
 
 // WayOf is how the owner of a node with that name takes its locks.
 func WayOf[N string | []byte](name N) Way {
-	switch {
-	case !Yields(name):
-		return Plain
-	case name[len(Mark)] >= 'c':
-		return Ordered
+	if !isTagged(name) {
+		return Nesting
 	}
-	return Joint
+	digit, err := strconv.ParseUint(string(name[len(Mark):len(Mark)+1]), 16, 8)
+	if err != nil {
+		return Nesting
+	}
+	return min(Way(digit>>1), Ordered)
 }
+
+// Ways is a set of ways.
+type Ways uint8
+
+// With is the set with one more.
+func (s Ways) With(w Way) Ways { return s | 1<<w }
+
+// Has is whether one is in it.
+func (s Ways) Has(w Way) bool { return s&(1<<w) != 0 }
 
 // Yields is whether the owner of a node with that name yields.
 func Yields[N string | []byte](name N) bool {

@@ -13,11 +13,14 @@ func TestNames(t *testing.T) {
 		name, protection, prefix, tag string
 		way                           Way
 	}{
-		{"version 4", Random(full), "_c_ffffffff-ffff-4fff-bfff-ffffffffffff-", "", Plain},
-		{"zeros", Random([16]byte{}), "_c_00000000-0000-4000-8000-000000000000-", "", Plain},
-		{"owned", Owned([10]byte(full[:]), tag, Plain), "_c_3fffffff-ffff-8fff-bfff-0102030405ab-", "0102030405ab", Plain},
-		{"joint", Owned([10]byte{}, tag, Joint), "_c_80000000-0000-8000-8000-0102030405ab-", "0102030405ab", Joint},
-		{"ordered", Owned([10]byte{}, tag, Ordered), "_c_c0000000-0000-8000-8000-0102030405ab-", "0102030405ab", Ordered},
+		{"version 4", Random(full), "_c_ffffffff-ffff-4fff-bfff-ffffffffffff-", "", Nesting},
+		{"zeros", Random([16]byte{}), "_c_00000000-0000-4000-8000-000000000000-", "", Nesting},
+		{"plain", Owned([10]byte(full[:]), Owner{tag, Plain}), "_c_1fffffff-ffff-8fff-bfff-0102030405ab-", "0102030405ab", Plain},
+		{"nesting", Owned([10]byte{}, Owner{tag, Nesting}), "_c_20000000-0000-8000-8000-0102030405ab-", "0102030405ab", Nesting},
+		{"reverse", Owned([10]byte{}, Owner{tag, Reverse}), "_c_40000000-0000-8000-8000-0102030405ab-", "0102030405ab", Reverse},
+		{"joint", Owned([10]byte{}, Owner{tag, Joint}), "_c_80000000-0000-8000-8000-0102030405ab-", "0102030405ab", Joint},
+		{"ordered", Owned([10]byte(full[:]), Owner{tag, Ordered}), "_c_bfffffff-ffff-8fff-bfff-0102030405ab-", "0102030405ab", Ordered},
+		{"ordered, of a version that drew bits", "_c_f0000000-0000-8000-8000-0102030405ab-", "_c_f0000000-0000-8000-8000-0102030405ab-", "0102030405ab", Ordered},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			assert.Equal(t, tc.prefix, tc.protection)
@@ -39,7 +42,7 @@ func TestNamesOfOthers(t *testing.T) {
 		"_d_80000000-0000-8000-8000-0102030405ab-lock-", "_c_80000000-0000-8000-8000-0102030405abxlock-",
 	} {
 		assert.Empty(t, TagOf(name), name)
-		assert.Equal(t, Plain, WayOf(name), name)
+		assert.Equal(t, Nesting, WayOf(name), name)
 		assert.False(t, Yields(name), name)
 		assert.Empty(t, Protection([]byte(name)), name)
 		rest, had := Unprotected(name)
@@ -51,7 +54,7 @@ func TestNamesOfOthers(t *testing.T) {
 func TestTagsSayWhoBeganFirst(t *testing.T) {
 	const write, epoch = 1 << 8, 1 << 32 // what a tag tells apart
 	text := func(zxid int64, last byte) string {
-		return TagOf(Owned([10]byte{}, NewTag(zxid, [3]byte{0, 0, last}), Joint) + "lock-0000000001")
+		return TagOf(Owned([10]byte{}, Owner{NewTag(zxid, [3]byte{0, 0, last}), Joint}) + "lock-0000000001")
 	}
 	for name, c := range map[string]struct {
 		older, younger   int64

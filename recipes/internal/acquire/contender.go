@@ -37,12 +37,11 @@ type contender struct {
 	// mayStillAppear is whether an earlier creation had no reply and no list shows its node,
 	// yet a server may still apply it. No phase: a later node may be queued meanwhile.
 	mayStillAppear bool
-	first          bool         // the latest list showed nobody ahead; no phase: each list says it anew
-	behindOther    bool         // the latest list showed a node of another kind of lock ahead
-	admitted       bool         // a list has shown that the queue belongs to its kind of lock
-	listsBehind    uint8        // how many in a row showed nobody ahead but a node of another kind
-	tag            nodename.Tag // whose it is
-	way            nodename.Way // how that owner takes its locks
+	first          bool           // the latest list showed nobody ahead; no phase: each list says it anew
+	behindOther    bool           // the latest list showed a node of another kind of lock ahead
+	admitted       bool           // a list has shown that the queue belongs to its kind of lock
+	listsBehind    uint8          // how many in a row showed nobody ahead but a node of another kind
+	owner          nodename.Owner // whose it is
 
 	prefix  string          // of the name of its node
 	path    string          // of its node, in full; of the former one while replacing
@@ -113,7 +112,7 @@ func (k *contender) forget(id int64) {
 	k.sweep(id)
 	k.drop()
 	k.gone()
-	k.prefix = session.Protection(k.queue.Core.Session(), k.tag, k.way)
+	k.prefix = session.Protection(k.queue.Core.Session(), k.owner)
 }
 
 // gone notes that it has no node.

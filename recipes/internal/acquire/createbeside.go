@@ -20,7 +20,8 @@ import (
 // path.
 func CreateBeside(ctx context.Context, q *Queue, held *Node) (Node, error) {
 	s := q.Core.Session()
-	k := &contender{queue: q, tag: held.tag, prefix: session.Protection(s, held.tag, nodename.Plain)}
+	owner := nodename.Owner{Tag: held.tag, Way: nodename.Nesting}
+	k := &contender{queue: q, owner: owner, prefix: session.Protection(s, owner)}
 	path := session.Join(q.Path, k.prefix+string(q.Kind)+held.Digits())
 	node := Node{queue: q, id: held.id, path: path, tag: held.tag}
 	made := false

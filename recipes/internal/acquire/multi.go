@@ -55,23 +55,28 @@ type member struct {
 	predecessor string       // the node that it waits for, "" for none
 	watch       nodeWatch    // on that node, the zero value for none
 	fired       *atomic.Bool // whether it has told its one event
+	behind      nodeWatch    // for newcomers in a queue in which we are in the way, the zero value for none
+	newcomer    *atomic.Bool // whether that has told its one event
 }
 
 // NewMulti makes an attempt for locks of one client, which are in the order of their
 // paths. With ordered it takes them one after another.
 //
-// holding says that the owner has other locks, which it does not give back while it waits.
-// Then the nodes do not say that it yields, since others would wait for it to do so.
-func NewMulti(locks []Member, ordered, holding bool, tag nodename.Tag, host Host) *Multi {
+// If the owner has other locks, which it does not give back while it waits, its nodes do
+// not say that it yields. Others would wait for it to do so.
+func NewMulti(locks []Member, ordered bool, owner nodename.Owner, host Host) *Multi {
 	a := &Multi{woken: make(chan struct{}, 1)}
-	a.ordered = ordered
-	way := a.likes()
-	if holding {
-		way = nodename.Plain
+	a.inOrder = ordered
+	if owner.Way == nodename.Plain {
+		owner.Way = nodename.Joint
+		if ordered {
+			owner.Way = nodename.Ordered
+		}
 	}
+	a.owner = owner
 	all := make([]contender, 0, 2*len(locks))
 	add := func(q *Queue) *member {
-		all = append(all, contender{queue: q, tag: tag, way: way})
+		all = append(all, contender{queue: q, owner: owner})
 		m := &member{contender: &all[len(all)-1]}
 		a.members = append(a.members, m)
 		return m

@@ -26,7 +26,7 @@ type Node struct {
 
 // node is the node of a contender.
 func (a *Attempt) node(k *contender) Node {
-	return Node{queue: k.queue, id: a.id, path: k.path, czxid: k.czxid, tag: k.tag, mayStillAppear: k.mayStillAppear, sawMulti: a.sawMulti}
+	return Node{queue: k.queue, id: a.id, path: k.path, czxid: k.czxid, tag: k.owner.Tag, mayStillAppear: k.mayStillAppear, sawMulti: a.sawMulti}
 }
 
 // Track makes the session track the node of an owner. The error is that of

@@ -69,12 +69,12 @@ const (
 
 // NewSemaphore makes an attempt for n of the leases of a semaphore that has total.
 // contended is whether another participant was in the way the last time.
-func NewSemaphore(turns, leases *Queue, n, total int, tag nodename.Tag, contended *atomic.Bool, host Host) *Semaphore {
+func NewSemaphore(turns, leases *Queue, n, total int, owner nodename.Owner, contended *atomic.Bool, host Host) *Semaphore {
 	s := &Semaphore{n: n, total: total, optimistic: !contended.Load() && n < session.MostOperations}
 	all := make([]contender, 1+n)
 	s.all = make([]*contender, 1+n)
 	for i := range all {
-		all[i] = contender{queue: leases, tag: tag}
+		all[i] = contender{queue: leases, owner: owner}
 		s.all[i] = &all[i]
 	}
 	all[0].queue = turns

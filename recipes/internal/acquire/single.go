@@ -19,9 +19,9 @@ type Single struct {
 	predecessor predecessorWatch
 }
 
-// Init makes an attempt for a node with a tag.
-func (a *Single) Init(q *Queue, tag nodename.Tag, host Host, observer Observer) {
-	a.contender[0] = contender{queue: q, tag: tag}
+// Init makes an attempt for a node of an owner.
+func (a *Single) Init(q *Queue, owner nodename.Owner, host Host, observer Observer) {
+	a.contender[0] = contender{queue: q, owner: owner}
 	a.wanted[0] = &a.contender[0]
 	a.init(a.contender[:], host, observer, a)
 	a.resumable = true

@@ -21,14 +21,27 @@ import (
 // A MultiLock yields by the rules of package deadlock. This file gives that package a
 // view of the queues and of the owners of nodes, and carries out what it decides.
 
+const (
+	// mostLeft is how often it leaves a queue with all later ones, before it keeps those. To
+	// leave them breeds no circles in crowds. To keep them lets it be served beside few
+	// owners that take the locks in the reverse order over and over.
+	mostLeft = 20
+	// mostBehind is how many queues it watches for newcomers. It sees those in others when
+	// it looks.
+	mostBehind = 16
+)
+
 // mostAsked is how many nodes of one queue it asks the servers about.
 const mostAsked = 8
 
 // yieldState is what a MultiLock knows about whether it is in the way of others.
 type yieldState struct {
-	ordered     bool // makes its nodes one by one
-	checking    bool // the next round lists all queues, to see whether it is in the way
-	rounds      int  // of lists
+	inOrder     bool           // it is an Ordered one
+	ordered     bool           // it makes its nodes one by one
+	owner       nodename.Owner // of its nodes at first
+	left        int            // how often it has left queues with all later ones
+	checking    bool           // the next round lists all queues, to see whether it is in the way
+	rounds      int            // of lists
 	history     deadlock.History
 	connectedOn *transport.Conn  // that the wait counts from
 	sessions    map[string]int64 // the sessions of nodes, by their paths
@@ -45,7 +58,7 @@ func (a *Multi) sawHead(i int, m *member, now time.Time) {
 
 // view is what the latest lists have shown.
 func (a *Multi) view(now time.Time) *deadlock.View {
-	v := &deadlock.View{Now: now, Ordered: a.ordered, Queues: make([]deadlock.Queue, len(a.members))}
+	v := &deadlock.View{Now: now, Ours: a.likes(), Queues: make([]deadlock.Queue, len(a.members))}
 	for i, m := range a.members {
 		q := &v.Queues[i]
 		q.Listed, q.First, q.Lease = m.seen == a.rounds, m.isFirst(), m.turn != nil
@@ -54,7 +67,7 @@ func (a *Multi) view(now time.Time) *deadlock.View {
 		q.Holders = a.nodes(m, m.holders())
 		if m.inTheWay() {
 			q.Followers = a.nodes(m, m.followers())
-			q.Strangers = m.snapshot.OtherWays(m.place+1, a.likes())
+			q.Behind = m.snapshot.Ways(m.place + 1)
 		}
 		q.Has = func(name string) bool { return m.snapshot.Find(name) >= 0 }
 	}
@@ -77,7 +90,7 @@ func (a *Multi) nodes(m *member, entries []znode.Entry) []deadlock.Node {
 		n := &all[i]
 		n.Name = e.Name
 		n.Session, n.Known = a.sessions[session.Join(m.queue.Path, e.Name)]
-		n.Tag, n.Yields = nodename.TagOf(e.Name), e.Yields()
+		n.Tag, n.Way = nodename.TagOf(e.Name), nodename.WayOf(e.Name)
 	}
 	return all
 }
@@ -87,10 +100,11 @@ func (a *Multi) begin() {
 	a.history.Begin(len(a.members), time.Now())
 	a.connectedOn = a.conn
 	a.sessions = nil
-	a.reach = len(a.members)
+	a.reach, a.ordered = len(a.members), a.inOrder
 	for _, m := range a.members {
 		m.watch.stop()
-		m.place, m.predecessor = 0, ""
+		m.behind.stop()
+		m.place, m.predecessor, m.owner.Way = 0, "", a.owner.Way
 		m.optimistic = m.turn != nil && !a.ordered && !m.contended.Load()
 	}
 	if a.ordered {
@@ -110,6 +124,9 @@ func (a *Multi) extend() {
 // wait returns when something has happened to a node ahead, or it is time to
 // check whether we are in the way.
 func (a *Multi) wait(ctx context.Context, c *transport.Conn) (first bool, err error) {
+	if made, err := a.makeRoom(ctx, c); made || err != nil {
+		return false, err
+	}
 	if a.checking {
 		a.checking = false
 		if yielded, err := a.checkDeadlock(ctx, c); yielded || err != nil {
@@ -117,6 +134,9 @@ func (a *Multi) wait(ctx context.Context, c *transport.Conn) (first bool, err er
 		}
 	}
 	if again, err := a.watchAhead(ctx, c); again || err != nil {
+		return false, err
+	}
+	if again, err := a.watchBehind(ctx, c); again || err != nil {
 		return false, err
 	}
 	for _, m := range a.members {
@@ -148,7 +168,7 @@ func (a *Multi) wait(ctx context.Context, c *transport.Conn) (first bool, err er
 // untilCheck is the time to the next check for a deadlock.
 func (a *Multi) untilCheck(now time.Time) time.Duration {
 	waits := func(i int) bool { return len(a.members[i].holders()) > 0 }
-	return a.history.Next(now, waits, session.RandomOf(a.session, a.members[0].tag).UpTo)
+	return a.history.Next(now, waits, session.RandomOf(a.session, a.members[0].owner.Tag).UpTo)
 }
 
 // inTheWay is whether we may be holding another owner up.
@@ -216,9 +236,114 @@ func (a *Multi) wakes(fired *atomic.Bool) func(session.Event) {
 	}
 }
 
+// takesRoom are the ways of owners for whom a joint MultiLock makes room at once, where it is
+// in the way: those that have other locks, or may have some soon.
+const takesRoom = nodename.Ways(1<<nodename.Nesting | 1<<nodename.Reverse | 1<<nodename.Ordered)
+
+// makesRoom is to whom we make room in a queue at once. An owner that has a later lock, and
+// waits for us here, may be what we wait for there. Others that nest in the order of paths
+// are in nobody's way once we take our locks in that order as well.
+func (a *Multi) makesRoom(m *member) (ways nodename.Ways) {
+	switch {
+	case !m.inTheWay():
+		return ways
+	case a.ordered:
+		return ways.With(nodename.Reverse)
+	}
+	return takesRoom
+}
+
+// makeRoom makes room for owners that have come since the last round, if there are any.
+func (a *Multi) makeRoom(ctx context.Context, c *transport.Conn) (made bool, err error) {
+	var reverse []*member
+	must := false
+	for _, m := range a.members {
+		if to := a.makesRoom(m); to != 0 {
+			behind := m.snapshot.Ways(m.place + 1)
+			if must = must || behind&to != 0; behind.Has(nodename.Reverse) {
+				reverse = append(reverse, m)
+			}
+		}
+	}
+	switch {
+	case len(reverse) > 0:
+		return true, a.leaveOrMove(ctx, c, reverse)
+	case must:
+		return true, a.takeInOrder(ctx, c, len(a.members))
+	}
+	return false, nil
+}
+
+// watchBehind watches the queues in which we would make room for a newcomer. It reports
+// true if one has come since the latest lists.
+func (a *Multi) watchBehind(ctx context.Context, c *transport.Conn) (again bool, err error) {
+	type setting struct {
+		*member
+		list *transport.Call
+		to   nodename.Ways
+	}
+	var set []setting
+	defer func() {
+		if err != nil { // which of them stand is not known
+			for _, m := range set {
+				m.behind.stop()
+			}
+		}
+	}()
+	watched := 0
+	for _, m := range a.members {
+		to := a.makesRoom(m)
+		wanted := to != 0 && watched < mostBehind
+		if wanted {
+			watched++
+		}
+		if wanted && m.behind.parent != nil && !m.newcomer.Load() {
+			continue
+		}
+		if m.behind.stop(); !wanted {
+			continue
+		}
+		m.newcomer = new(atomic.Bool)
+		m.behind.queue = m.queue
+		var list *transport.Call
+		if list, m.behind.parent, err = session.WatchChildren(ctx, a.session, c, m.queue.Path, a.wakes(m.newcomer)); err != nil {
+			return false, err
+		}
+		set = append(set, setting{m, list, to})
+	}
+	for _, m := range set {
+		came, err := m.newcomers(ctx, c, m.list, m.to)
+		if err != nil {
+			return false, err
+		}
+		again = again || came
+	}
+	return again, nil
+}
+
+// newcomers is whether a list shows somebody behind us for whom we make room.
+func (m *member) newcomers(ctx context.Context, c *transport.Conn, list *transport.Call, to nodename.Ways) (bool, error) {
+	if err := m.queue.Core.Session().Await(ctx, c, list, false); errors.Is(err, zk.ErrNoNode) {
+		return true, nil
+	} else if err != nil {
+		return false, err
+	}
+	names, err := session.Names(list)
+	if err != nil {
+		return false, err
+	}
+	snap, err := m.queue.Parse(names)
+	if err != nil {
+		return false, err
+	}
+	defer snap.Free()
+	return snap.Ways(snap.Find(m.name())+1)&to != 0, nil
+}
+
 func (a *Multi) unwatch() {
 	for _, m := range a.members {
 		m.watch.stop()
+		m.behind.stop()
 	}
 }
 
@@ -228,13 +353,17 @@ func (a *Multi) checkDeadlock(ctx context.Context, c *transport.Conn) (yielded b
 		return false, err
 	}
 	var yield []*member
-	for _, i := range a.history.Decide(a.view(time.Now())) {
+	in, matched := a.history.Decide(a.view(time.Now()))
+	for _, i := range in {
 		yield = append(yield, a.members[i])
 	}
-	if len(yield) == 0 {
+	switch {
+	case len(yield) == 0:
 		return false, nil
+	case matched:
+		return true, a.yield(ctx, c, yield, true)
 	}
-	return true, a.yield(ctx, c, yield)
+	return true, a.leaveOrMove(ctx, c, yield)
 }
 
 // holders are the nodes that have the lock that a member waits for, or will wait for.
@@ -293,22 +422,63 @@ func (a *Multi) askSessions(ctx context.Context, c *transport.Conn) error {
 	})
 }
 
-// yield moves our nodes in some queues to the ends of these, in one transaction. The
-// lease of a turn goes with it.
-func (a *Multi) yield(ctx context.Context, c *transport.Conn, members []*member) error {
+// leaveOrMove leaves queues, with all later ones, or moves to their ends and keeps those.
+func (a *Multi) leaveOrMove(ctx context.Context, c *transport.Conn, yield []*member) error {
+	if a.inOrder || a.left >= mostLeft {
+		return a.yield(ctx, c, yield, true)
+	}
+	a.left++
+	return a.takeInOrder(ctx, c, slices.Index(a.members, yield[0]))
+}
+
+// takeInOrder makes room for owners that take their locks one after another. From now on we
+// do so too, in the order of the paths, as if we were Ordered. We leave the queues from a
+// member on, or from an earlier one which is not ours, and keep what is before that.
+func (a *Multi) takeInOrder(ctx context.Context, c *transport.Conn, from int) error {
+	var leaves []*member
+	for i, m := range a.members {
+		if i < from && !m.isWhole() {
+			from = i
+		}
+		if i >= from && m.turn == nil && m.phase == queued {
+			leaves = append(leaves, m)
+		}
+	}
+	if err := a.yield(ctx, c, leaves, false); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(leaves, func(m *member) bool { return m.phase == queued }) {
+		return nil // it was refused, as one of the nodes has gone; the next round sees which
+	}
+	a.ordered, a.reach = true, from
+	a.extend()
+	return nil
+}
+
+// isWhole is whether we are first, and with a turn have the lease.
+func (m *member) isWhole() bool { return m.isFirst() && (m.lease == nil || m.lease.isFirst()) }
+
+// yield takes our nodes out of some queues, in one transaction, which may put new nodes at
+// the ends of these. The lease of a turn goes with it.
+func (a *Multi) yield(ctx context.Context, c *transport.Conn, members []*member, replace bool) error {
 	var gone, replaced []*contender
 	for _, m := range members {
 		if m.lease != nil && m.lease.phase == queued {
 			gone = append(gone, m.lease.contender)
 		}
-		gone, replaced = append(gone, m.contender), append(replaced, m.contender)
+		if gone = append(gone, m.contender); replace {
+			replaced = append(replaced, m.contender)
+		}
 		a.tell(Event{Kind: Yield, Queue: m.queue})
 	}
 	req := &wire.MultiRequest{}
 	for _, k := range gone {
 		req.Ops = append(req.Ops, wire.MultiOp{Op: wire.OpDelete, Request: &wire.PathVersionRequest{Path: k.path, Version: -1}})
 		k.sweep(a.id)
-		k.prefix = session.Protection(a.session, k.tag, k.way)
+		if (a.ordered || !replace) && k.owner.Way == nodename.Joint {
+			k.owner.Way = nodename.Ordered
+		}
+		k.prefix = session.Protection(a.session, k.owner)
 	}
 	for _, k := range replaced {
 		req.Ops = append(req.Ops, wire.MultiOp{Op: wire.OpCreate, Request: k.creation(c)})
@@ -341,8 +511,10 @@ func (a *Multi) yield(ctx context.Context, c *transport.Conn, members []*member)
 	}
 	for _, m := range members {
 		m.watch.stop()
+		m.behind.stop()
 		if m.lease != nil {
 			m.lease.watch.stop()
+			m.lease.optimistic = false
 		}
 	}
 	for _, k := range gone {

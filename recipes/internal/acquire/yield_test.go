@@ -48,7 +48,7 @@ func TestMulti_CountsNoLostWatch(t *testing.T) {
 			for i := range members {
 				locks = append(locks, Member{Queue: &Queue{Core: bareCore{session: s}, Path: fmt.Sprint("/l", i), Kind: znode.Lock, Kinds: []znode.Kind{znode.Lock}, Rule: znode.Exclusive}})
 			}
-			a := NewMulti(locks, false, false, nodename.Tag{}, nil)
+			a := NewMulti(locks, false, nodename.Owner{}, nil)
 			for _, m := range a.members { // behind another node in each queue
 				m.phase, m.path, m.snapshot, m.predecessor = queued, m.queue.Path+"/x-lock-0000000002", new(znode.Snapshot), "x-lock-0000000001"
 				require.True(t, m.waits())

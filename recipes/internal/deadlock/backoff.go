@@ -12,19 +12,21 @@ import (
 // waiting has paid, it goes on to twice as much: there locks are held for longer than
 // that.
 type backoff struct {
+	first  time.Duration
 	most   time.Duration
 	yields int // since it began
 }
 
 const (
 	firstBackoff = time.Millisecond
+	firstUnsure  = 20 * time.Millisecond // with one that may wait for us
 	mostBackoff  = 450 * time.Millisecond
 	endless      = time.Hour
 	growth       = 1.25 // with each yield
 )
 
 func (b *backoff) time() time.Duration {
-	return time.Duration(min(float64(firstBackoff)*math.Pow(growth, float64(b.yields)), float64(b.most)))
+	return time.Duration(min(float64(b.first)*math.Pow(growth, float64(b.yields)), float64(b.most)))
 }
 
 func (b *backoff) yielded() {
@@ -53,7 +55,18 @@ type stallTimeout struct {
 	waiting time.Time // since when, on this connection
 }
 
+// beside is the backoff if all that wait behind us say that they have no other locks. They
+// would wait for nobody but us. But one of them may have locks of which its context does
+// not know.
+func (s *stallTimeout) beside(now time.Time) time.Duration {
+	return min(max(leastBeside, now.Sub(s.waiting)/besideShare), mostBeside)
+}
+
 const (
+	leastBeside = 200 * time.Millisecond
+	besideShare = 4 // of the wait that part
+	mostBeside  = time.Second
+
 	leastStall = 20 * time.Millisecond
 	stallShare = 10 // of the wait that part
 	mostStall  = 10 * time.Second

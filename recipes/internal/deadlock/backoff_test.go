@@ -48,4 +48,9 @@ func TestStallTimeout(t *testing.T) {
 	assert.Equal(t, leastStall, after(0))
 	assert.Equal(t, 100*time.Millisecond, after(time.Second), "a tenth")
 	assert.Equal(t, mostStall, after(24*time.Hour))
+
+	after = func(d time.Duration) time.Duration { return s.beside(began.Add(d)) }
+	assert.Equal(t, leastBeside, after(0))
+	assert.Equal(t, 500*time.Millisecond, after(2*time.Second), "a quarter")
+	assert.Equal(t, mostBeside, after(24*time.Hour))
 }

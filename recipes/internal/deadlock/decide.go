@@ -1,19 +1,27 @@
 package deadlock
 
-import "time"
+import (
+	"time"
+
+	"github.com/paddock-zk/paddock/internal/session/nodename"
+)
 
 // Decide says in which queues to yield now. The view must have all owners that matter.
-// Decide counts the yield.
-func (h *History) Decide(v *View) (yield []int) {
+// Decide counts the yield. matched is whether an owner waits for us there, or may: it did
+// not come of time alone.
+func (h *History) Decide(v *View) (yield []int, matched bool) {
 	held, crowds := v.held(), v.perSession()
-	var certain, uncertain, circled []int
+	var certain, uncertain, circled, beside []int
 	for i := range v.Queues {
 		q := &v.Queues[i]
 		if !q.inTheWay() || len(q.Followers) == 0 {
 			continue
 		}
-		if v.mayBeInCircle(i) {
+		switch {
+		case v.isOutOfOrder(i):
 			circled = append(circled, i)
+		case q.Behind != nodename.Ways(0).With(v.Ours):
+			beside = append(beside, i)
 		}
 		switch h.suspect(v, i, held, crowds) {
 		case sure:
@@ -29,13 +37,15 @@ func (h *History) Decide(v *View) (yield []int) {
 	case len(uncertain) > 0:
 		h.unsure.yielded()
 		yield = uncertain
-	case len(circled) > 0 && h.stalled(v):
+	case len(circled) > 0 && h.stalled(v, h.stall.time(v.Now)):
 		yield = circled
+	case len(beside) > 0 && h.stalled(v, h.stall.beside(v.Now)):
+		yield = beside
 	default:
-		return nil
+		return nil, false
 	}
 	h.checkIn = firstCheck
-	return yield
+	return yield, len(certain)+len(uncertain) > 0
 }
 
 // holder is a node that has what we wait for in a queue.
@@ -90,7 +100,7 @@ func (h *History) suspect(v *View, at int, held []holder, crowds map[int64]int) 
 			default:
 				continue
 			}
-			h.remember(suspectedCycle{grade: g, at: at, own: q.Own, waits: waits.Name, of: has.queue, has: has.Name}, waits.Yields)
+			h.remember(suspectedCycle{grade: g, at: at, own: q.Own, waits: waits.Name, of: has.queue, has: has.Name}, waits.Way.Yields())
 			if v.Now.Sub(h.since(has.queue)) >= h.of(g).time() {
 				due = max(due, g)
 			}
@@ -99,21 +109,18 @@ func (h *History) suspect(v *View, at int, held []holder, crowds map[int64]int) 
 	return due
 }
 
-// mayBeInCircle is whether a circle of owners that wait for each other may lead through us
+// isOutOfOrder is whether a circle of owners that wait for each other may lead through us
 // here, where we are first, and nobody else in it needs to see that. Everybody behind us
 // may take its locks in our way. Then such a circle has an owner whose places are out of
 // order, and it is for that owner to yield. [Decision 23] has the proof.
 //
 // [Decision 23]: https://github.com/paddock-zk/paddock/blob/main/docs/decisions/023-nobody-is-stuck.md
-func (v *View) mayBeInCircle(at int) bool {
+func (v *View) isOutOfOrder(at int) bool {
 	here := &v.Queues[at]
-	if here.Strangers {
-		return true
-	}
 	for i := range v.Queues {
 		there := &v.Queues[i]
 		inOrder := i > at
-		if !v.Ordered {
+		if v.Ours == nodename.Joint {
 			inOrder = here.Made != 0 && there.Made != 0 && there.Made <= here.Made
 		}
 		// While we wait for a lease, our turn keeps all other waiting MultiLocks from it.
@@ -124,9 +131,8 @@ func (v *View) mayBeInCircle(at int) bool {
 	return false
 }
 
-// stalled is whether the backoff with owners of which nothing shows is over.
-func (h *History) stalled(v *View) bool {
-	patience := h.stall.time(v.Now)
+// stalled is whether an owner has had what we wait for, for longer than that.
+func (h *History) stalled(v *View, patience time.Duration) bool {
 	for i := range v.Queues {
 		if len(v.Queues[i].Holders) > 0 && v.Now.Sub(h.since(i)) >= patience {
 			return true

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/paddock-zk/paddock/internal/session/nodename"
 )
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -20,7 +22,11 @@ func begun(queues int) *History {
 // of makes a node of a session, with a tag or without. It is a MultiLock's if the tag
 // begins with an M.
 func of(name string, session int64, tag string) Node {
-	return Node{Name: name, Known: true, Session: session, Tag: tag, Yields: tag != "" && tag[0] == 'M'}
+	n := Node{Name: name, Known: true, Session: session, Tag: tag}
+	if tag != "" && tag[0] == 'M' {
+		n.Way = nodename.Joint
+	}
+	return n
 }
 
 // We are first in queue 0, where others wait behind us. In queue 1 another owner has
@@ -30,18 +36,18 @@ func blocked(after time.Duration, has Node, behind ...Node) *View {
 		q.Listed, q.Has = true, func(name string) bool { return slices.Contains(names, name) }
 		return q
 	}
-	names, strangers := []string{"ours0"}, false
+	names, ways := []string{"ours0"}, nodename.Ways(0)
 	for _, n := range behind {
-		names, strangers = append(names, n.Name), strangers || !n.Yields
+		names, ways = append(names, n.Name), ways.With(n.Way)
 	}
-	return &View{Now: start.Add(after), Queues: []Queue{
-		listed(Queue{First: true, Own: "ours0", OwnTag: "Mm", Followers: behind, Strangers: strangers, Made: 1}, names...),
+	return &View{Now: start.Add(after), Ours: nodename.Joint, Queues: []Queue{
+		listed(Queue{First: true, Own: "ours0", OwnTag: "Mm", Followers: behind, Behind: ways, Made: 1}, names...),
 		listed(Queue{Own: "ours1", OwnTag: "Mm", Holders: []Node{has}, Waits: true, Made: 1}, has.Name, "ours1"),
 	}}
 }
 
 func TestDecide(t *testing.T) {
-	const soon, later = firstBackoff, leastStall
+	const soon, later = firstBackoff, leastBeside
 	unknown := of("b0", 1, "x")
 	unknown.Known = false
 	for name, c := range map[string]struct {
@@ -57,8 +63,8 @@ func TestDecide(t *testing.T) {
 		"of another session":                     {later - 1, of("a1", 1, "x"), []Node{of("b0", 2, "y")}, nil},
 		"one owner over two clients":             {soon, of("a1", 1, "x"), []Node{of("a0", 2, "x")}, []int{0}},
 		"of another session, and a stall":        {later, of("a1", 1, "x"), []Node{of("b0", 2, "y")}, []int{0}},
-		"another tag of the session":             {firstBackoff, of("a1", 1, "x"), []Node{of("b0", 1, "y")}, []int{0}},
-		"the same, too soon":                     {firstBackoff - 1, of("a1", 1, "x"), []Node{of("b0", 1, "y")}, nil},
+		"another tag of the session":             {firstUnsure, of("a1", 1, "x"), []Node{of("b0", 1, "y")}, []int{0}},
+		"the same, too soon":                     {firstUnsure - 1, of("a1", 1, "x"), []Node{of("b0", 1, "y")}, nil},
 		"two of the session wait":                {later - 1, of("a1", 1, "x"), []Node{of("b0", 1, "y"), of("c0", 1, "z")}, nil},
 		"another tag, but a MultiLock":           {later - 1, of("a1", 1, "x"), []Node{of("b0", 1, "My")}, nil},
 		"a MultiLock with a lesser tag":          {soon, of("a1", 1, "Ma"), []Node{of("a0", 1, "Ma")}, []int{0}},
@@ -68,7 +74,9 @@ func TestDecide(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := begun(2)
 			h.SawHolder(1, c.has.Name, start)
-			assert.Equal(t, c.want, h.Decide(blocked(c.after, c.has, c.wait...)))
+			yield, matched := h.Decide(blocked(c.after, c.has, c.wait...))
+			assert.Equal(t, c.want, yield)
+			assert.Equal(t, c.want != nil && c.after < later, matched)
 		})
 	}
 }
@@ -77,34 +85,35 @@ func TestDecide(t *testing.T) {
 func TestLeasesDoNotYield(t *testing.T) {
 	v := blocked(time.Hour, of("a1", 1, "x"), of("a0", 1, "x"))
 	v.Queues[0].Lease = true
-	assert.Nil(t, begun(2).Decide(v))
+	yield, _ := begun(2).Decide(v)
+	assert.Nil(t, yield)
 }
 
 // Beside owners that take their locks as we do, we yield where nothing shows only if our
-// places are out of order. Beside others we always do.
+// places are out of order.
 func TestOrderOfOurPlaces(t *testing.T) {
 	for name, tc := range map[string]struct {
-		ordered, strangers, lease bool
-		here, there               int64 // what made our nodes
-		first                     int   // the queue in which we are first
-		want                      bool
+		ordered, lease bool
+		here, there    int64 // what made our nodes
+		first          int   // the queue in which we are first
+		want           bool
 	}{
 		"in order":                              {here: 5, there: 5},
 		"we have yielded there":                 {here: 5, there: 7, want: true},
 		"we have yielded here":                  {here: 7, there: 5},
-		"somebody in another way is behind us":  {here: 5, there: 5, strangers: true, want: true},
 		"nobody knows what made our node here":  {there: 5, want: true},
 		"nobody knows what made our node there": {here: 5, want: true},
 		"we wait for a lease":                   {here: 5, there: 7, lease: true},
 		"ordered, and we wait for a later path": {ordered: true, here: 5, there: 7},
 		"ordered, and for an earlier one":       {ordered: true, here: 5, there: 5, first: 1, want: true},
-		"ordered, with somebody in another way": {ordered: true, here: 5, there: 7, strangers: true, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := begun(2)
 			v := blocked(time.Minute, of("a1", 1, "x"), of("b0", 2, "Mz"))
-			v.Ordered = tc.ordered
-			v.Queues[0].Made, v.Queues[0].Strangers = tc.here, tc.strangers
+			if tc.ordered {
+				v.Ours = nodename.Ordered
+			}
+			v.Queues[0].Made, v.Queues[0].Behind = tc.here, nodename.Ways(0).With(v.Ours)
 			v.Queues[1].Made, v.Queues[1].Lease = tc.there, tc.lease
 			if tc.first == 1 {
 				slices.Reverse(v.Queues)
@@ -114,7 +123,9 @@ func TestOrderOfOurPlaces(t *testing.T) {
 			if tc.want {
 				want = []int{tc.first}
 			}
-			assert.Equal(t, want, h.Decide(v))
+			yield, matched := h.Decide(v)
+			assert.Equal(t, want, yield)
+			assert.False(t, matched)
 		})
 	}
 }

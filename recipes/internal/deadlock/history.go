@@ -51,8 +51,8 @@ const (
 // Begin is called at first and in each new session, with the number of queues.
 func (h *History) Begin(queues int, now time.Time) {
 	*h = History{
-		sure:    backoff{most: mostBackoff},
-		unsure:  backoff{most: mostBackoff},
+		sure:    backoff{first: firstBackoff, most: mostBackoff},
+		unsure:  backoff{first: firstUnsure, most: mostBackoff},
 		stall:   stallTimeout{waiting: now},
 		checkIn: firstCheck,
 		queues:  queues,

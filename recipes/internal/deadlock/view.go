@@ -28,9 +28,9 @@ import (
 // View is what a MultiLock sees of its queues. Each view has all of them, in the same
 // order.
 type View struct {
-	Now     time.Time
-	Ordered bool // queues are entered one by one, in their order
-	Queues  []Queue
+	Now    time.Time
+	Ours   nodename.Way // Joint, or Ordered
+	Queues []Queue
 }
 
 // Queue is what a MultiLock sees of one of its queues.
@@ -40,11 +40,11 @@ type Queue struct {
 	Lease     bool // a lease: nobody waits for it, but for our turn
 	Own       string
 	OwnTag    string
-	Holders   []Node // that have what we wait for there, or will wait for
-	Followers []Node // behind our node, where that is first
-	Strangers bool   // one of all those behind it takes its locks in another way than we do
-	Waits     bool   // our node is there with somebody ahead
-	Made      int64  // the transaction that made our node, 0 if it is not known
+	Holders   []Node        // that have what we wait for there, or will wait for
+	Followers []Node        // behind our node, where that is first
+	Behind    nodename.Ways // how all those behind it take their locks
+	Waits     bool          // our node is there with somebody ahead
+	Made      int64         // the transaction that made our node, 0 if it is not known
 	// Has is whether a node was in the latest list.
 	Has func(name string) bool
 }
@@ -55,7 +55,7 @@ type Node struct {
 	Known   bool // what follows is
 	Session int64
 	Tag     string // "" if it says none
-	Yields  bool   // it is a MultiLock's
+	Way     nodename.Way
 }
 
 // inTheWay is whether another owner may be waiting for us there.
@@ -81,7 +81,7 @@ func (n *Node) match(other *Node) ownerMatch {
 	switch {
 	case n.Tag == other.Tag && n.Tag != "":
 		return alike
-	case n.Session != other.Session, differ && (n.Yields || other.Yields):
+	case n.Session != other.Session, differ && (n.Way != nodename.Plain || other.Way != nodename.Plain):
 		return unlike
 	case differ:
 		return perhaps
@@ -91,4 +91,4 @@ func (n *Node) match(other *Node) ownerMatch {
 
 // defers is whether we yield to an owner. Of two MultiLocks only the younger yields.
 // Otherwise a MultiLock would yield over and over to those that came after it.
-func (q *Queue) defers(to *Node) bool { return !to.Yields || nodename.Younger(q.OwnTag, to.Tag) }
+func (q *Queue) defers(to *Node) bool { return !to.Way.Yields() || nodename.Younger(q.OwnTag, to.Tag) }

@@ -41,9 +41,6 @@ type Entry struct {
 	Kind Kind
 }
 
-// Yields is whether the node is of an owner that yields: of a MultiLock.
-func (e Entry) Yields() bool { return nodename.Yields(e.Name) }
-
 var snapshots = sync.Pool{New: func() any { return new(Snapshot) }}
 
 // otherEntry is the first contender for another kind of lock in a list.
@@ -184,10 +181,12 @@ func (snap *Snapshot) Find(name string) int {
 	return -1
 }
 
-// OtherWays is whether an owner that takes its locks in another way than that has a node
-// at a place or behind it.
-func (snap *Snapshot) OtherWays(from int, way nodename.Way) bool {
-	return slices.ContainsFunc(snap.entries[from:], func(s packedEntry) bool { return nodename.WayOf(snap.names.At(s.where())) != way })
+// Ways is in which ways the owners of the nodes from a place on take their locks.
+func (snap *Snapshot) Ways(from int) (ways nodename.Ways) {
+	for _, s := range snap.entries[from:] {
+		ways = ways.With(nodename.WayOf(snap.names.At(s.where())))
+	}
+	return ways
 }
 
 // HasYielding is whether a node of a MultiLock is among them.
