@@ -189,6 +189,17 @@ func (h *hosts) stepLocked(now time.Time) (until time.Time) {
 func (h *hosts) beginLocked(now time.Time) {
 	h.going, h.tried, h.gathering = true, false, now.Add(mostGathering)
 	h.cycle++
+	for _, server := range h.cycleLocked() {
+		if h.lookUp == nil || isAddress(server) {
+			h.addLocked(target{server: server, addr: server})
+			continue
+		}
+		h.lookUpLocked(server).wanted = true
+	}
+}
+
+// cycleLocked are the servers of the present cycle.
+func (h *hosts) cycleLocked() []string {
 	servers := h.servers
 	if h.cycle > 1 {
 		for _, server := range h.first {
@@ -197,13 +208,7 @@ func (h *hosts) beginLocked(now time.Time) {
 			}
 		}
 	}
-	for _, server := range servers {
-		if h.lookUp == nil || isAddress(server) {
-			h.addLocked(target{server: server, addr: server})
-			continue
-		}
-		h.lookUpLocked(server).wanted = true
-	}
+	return servers
 }
 
 // addLocked adds an address to what is to be tried.

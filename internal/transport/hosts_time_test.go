@@ -196,3 +196,42 @@ func TestLearnedServersThatHaveMoved(t *testing.T) {
 		shut(t, l, s)
 	})
 }
+
+// Names of the first servers are looked up again, as ConnectString mostly has names. If the
+// server there has no majority, it is left for another one there.
+func TestLearnedServersThatHaveMovedBehindAName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		serving := func(p *peer) { p.welcome(session1, 9*time.Second); p.answer(1) }
+		s := newScript(t)
+		s.serving("10.0.0.1:2181", serving)
+		there := &names{table: map[string][]string{"first": {"10.0.0.1"}}}
+		l, r := open(t, s, resolving(there, "first:2181"), func(cfg *Config) { cfg.ReadOnly = true })
+		r.await(t, "up", 1)
+		l.SetServers([]string{"10.0.0.1:2181", "learned:2181"})
+		time.Sleep(time.Minute)
+		there.set("first", "10.0.0.2")
+		s.serving("10.0.0.1:2181", nil)
+		s.serving("10.0.0.2:2181", func(p *peer) {
+			p.asked()
+			p.send(&wire.ConnectResponse{Timeout: 9000, SessionID: session1, Password: make([]byte, 16), HasReadOnly: true, ReadOnly: true})
+			p.answer(1)
+		})
+		r.current().Kill(errNobody)
+		began := time.Now()
+		r.await(t, "up", 2)
+		assert.Equal(t, "first:2181 (10.0.0.2:2181)", r.current().Addr())
+		assert.Less(t, time.Since(began), time.Second)
+
+		s.serving("10.0.0.3:2181", func(p *peer) {
+			if word, err := p.in.Peek(4); err == nil && string(word) == "isro" {
+				_, _ = p.Write([]byte("rw"))
+				return
+			}
+			serving(p)
+		})
+		there.set("first", "10.0.0.2", "10.0.0.3")
+		r.await(t, "up", 3)
+		assert.Equal(t, "first:2181 (10.0.0.3:2181)", r.current().Addr())
+		shut(t, l, s)
+	})
+}

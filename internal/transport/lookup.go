@@ -58,7 +58,7 @@ func (h *hosts) lookUpLocked(server string) *lookup {
 
 // pendingLocked is whether there are look-ups to wait for.
 func (h *hosts) pendingLocked() bool {
-	return slices.ContainsFunc(h.servers, func(server string) bool {
+	return slices.ContainsFunc(h.cycleLocked(), func(server string) bool {
 		lk := h.lookups[server]
 		return lk != nil && lk.wanted
 	})
@@ -75,7 +75,7 @@ func (h *hosts) found(server string, lk *lookup, hosts []string, err error) {
 	delete(h.lookups, server)
 	lk.over = true
 	defer h.signalLocked()
-	if !slices.Contains(h.servers, server) {
+	if !slices.Contains(h.cycleLocked(), server) {
 		return
 	}
 	if len(lk.targets) > 0 {
@@ -101,7 +101,7 @@ func (h *hosts) targets(ctx context.Context) []target {
 	var all []target
 	var asked []*lookup
 	h.mu.Lock()
-	for _, server := range h.servers {
+	for _, server := range h.cycleLocked() {
 		if h.lookUp == nil || isAddress(server) {
 			all = append(all, target{server: server, addr: server})
 		} else {
