@@ -227,6 +227,7 @@ func TestBatchesKeepToMaxRequest(t *testing.T) {
 			}
 			wg.Wait()
 		}
+		synctest.Wait()
 		assert.Equal(t, 1, *states, "the connection was not lost")
 		assert.Positive(t, c.Stats().Batches)
 	})

@@ -39,7 +39,7 @@ var meant = map[string]error{
 	"framework.ErrInvalidPath": framework.ErrInvalidPath, "framework.ErrSessionExpired": framework.ErrSessionExpired,
 	"framework.ErrClosed": framework.ErrClosed, "framework.ErrNotConnected": framework.ErrNotConnected,
 	"framework.ErrOutcomeUnknown": framework.ErrOutcomeUnknown, "framework.ErrTooLarge": framework.ErrTooLarge, "framework.ErrTimeoutTooShort": framework.ErrTimeoutTooShort, "framework.ErrUnsupported": framework.ErrUnsupported,
-	"framework.ErrReplyTooLarge": framework.ErrReplyTooLarge, "framework.ErrInvalidArgument": framework.ErrInvalidArgument,
+	"framework.ErrReplyTooLarge": framework.ErrReplyTooLarge, "framework.ErrEndsConnection": framework.ErrEndsConnection, "framework.ErrInvalidArgument": framework.ErrInvalidArgument,
 	"framework.ErrNilContext": framework.ErrNilContext,
 
 	"locks.ErrLockLost": locks.ErrLockLost, "locks.ErrNotAcquired": locks.ErrNotAcquired,
@@ -50,7 +50,7 @@ var meant = map[string]error{
 	"locks.ErrNoFence": locks.ErrNoFence,
 
 	"retry.ErrExhausted": retry.ErrExhausted, "retry.ErrStopped": retry.ErrStopped,
-	"retry.ErrUnsure": retry.ErrUnsure, "retry.ErrNoBudget": retry.ErrNoBudget,
+	"retry.ErrUnsure": retry.ErrUnsure, "retry.ErrNoBudget": retry.ErrNoBudget, "retry.ErrOvertaken": retry.ErrOvertaken,
 
 	"zk.ErrNoServer": zk.ErrNoServer, "zk.ErrInvalidPath": zk.ErrInvalidPath, "zk.ErrConnectionClosed": zk.ErrConnectionClosed,
 	"zk.ErrUnknown": zk.ErrUnknown, "zk.ErrAPIError": zk.ErrAPIError, "zk.ErrNoNode": zk.ErrNoNode, "zk.ErrNoAuth": zk.ErrNoAuth,

@@ -97,7 +97,7 @@ func (a *Multi) nodes(m *member, entries []znode.Entry) []deadlock.Node {
 
 // begin sets out, at first or in another session.
 func (a *Multi) begin() {
-	a.history.Begin(len(a.members), time.Now())
+	a.history.Begin(len(a.members), a.hasTurn(), time.Now())
 	a.connectedOn = a.conn
 	a.sessions = nil
 	a.reach, a.ordered = len(a.members), a.inOrder
@@ -424,7 +424,7 @@ func (a *Multi) askSessions(ctx context.Context, c *transport.Conn) error {
 
 // leaveOrMove leaves queues, with all later ones, or moves to their ends and keeps those.
 func (a *Multi) leaveOrMove(ctx context.Context, c *transport.Conn, yield []*member) error {
-	if a.inOrder || a.left >= mostLeft {
+	if a.inOrder || a.left >= mostLeft || a.hasTurn() {
 		return a.yield(ctx, c, yield, true)
 	}
 	a.left++
@@ -453,6 +453,12 @@ func (a *Multi) takeInOrder(ctx context.Context, c *transport.Conn, from int) er
 	a.ordered, a.reach = true, from
 	a.extend()
 	return nil
+}
+
+// hasTurn is whether a member is a semaphore. Beside owners of its leases that did not pass
+// on their contexts, to leave queues, or to wait long before we yield, starves both sides.
+func (a *Multi) hasTurn() bool {
+	return slices.ContainsFunc(a.members, func(m *member) bool { return m.turn != nil })
 }
 
 // isWhole is whether we are first, and with a turn have the lease.

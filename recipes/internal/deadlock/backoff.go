@@ -53,12 +53,16 @@ func (b *backoff) worth() {
 // owner which holds its lock for hours would make others wait as long.
 type stallTimeout struct {
 	waiting time.Time // since when, on this connection
+	soon    bool      // see Begin
 }
 
 // beside is the backoff if all that wait behind us say that they have no other locks. They
 // would wait for nobody but us. But one of them may have locks of which its context does
 // not know.
 func (s *stallTimeout) beside(now time.Time) time.Duration {
+	if s.soon {
+		return s.time(now)
+	}
 	return min(max(leastBeside, now.Sub(s.waiting)/besideShare), mostBeside)
 }
 

@@ -48,12 +48,17 @@ const (
 	mostCheck  = 256 * time.Millisecond
 )
 
-// Begin is called at first and in each new session, with the number of queues.
-func (h *History) Begin(queues int, now time.Time) {
+// Begin is called at first and in each new session, with the number of queues. soon is
+// whether to yield as soon to owners that say they have no other locks as to any others.
+func (h *History) Begin(queues int, soon bool, now time.Time) {
+	unsure := firstUnsure
+	if soon {
+		unsure = firstBackoff
+	}
 	*h = History{
 		sure:    backoff{first: firstBackoff, most: mostBackoff},
-		unsure:  backoff{first: firstUnsure, most: mostBackoff},
-		stall:   stallTimeout{waiting: now},
+		unsure:  backoff{first: unsure, most: mostBackoff},
+		stall:   stallTimeout{waiting: now, soon: soon},
 		checkIn: firstCheck,
 		queues:  queues,
 		heads:   h.heads,

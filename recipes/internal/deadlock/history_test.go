@@ -59,7 +59,7 @@ func TestBeginAgain(t *testing.T) {
 	h := begun(1)
 	h.SawHolder(0, "a", start)
 	h.sure.yielded()
-	h.Begin(1, start.Add(time.Second))
+	h.Begin(1, false, start.Add(time.Second))
 	assert.Zero(t, h.sure.yields)
 	assert.Equal(t, fmt.Sprint([]head{{"a", start}}), fmt.Sprint(h.heads))
 	h.Connected(start.Add(time.Minute))
@@ -72,7 +72,7 @@ func TestFreeMultiLockAllocatesNothing(t *testing.T) {
 	var h History
 	assert.Zero(t, testing.AllocsPerRun(100, func() {
 		h = History{}
-		h.Begin(3, start)
+		h.Begin(3, false, start)
 		for i := range 3 {
 			h.SawHolder(i, "", start)
 		}
