@@ -103,7 +103,7 @@ func (a *Multi) obstacle() *Obstacle {
 		return a.refusedBy.obstacle(a.refusedIn)
 	}
 	for _, m := range a.members {
-		if m.waits() {
+		if m.waits() && m.snapshot.Len() > 0 { // the latest list may be empty, and not have been looked at yet
 			v := Position{Place: m.place, Predecessor: m.snapshot.Name(0)}
 			v.sessionID = a.sessions[session.Join(m.queue.Path, v.Predecessor)]
 			return v.obstacle(m.queue)
