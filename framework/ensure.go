@@ -150,7 +150,8 @@ func (o *op) missingOf(path string, asked map[string]error) (missing []string, e
 }
 
 // makeAll makes nodes, of which each stands behind its parent, in one go. raced says
-// that somebody else has made one of parents.Paths meanwhile, of whatever kind.
+// that somebody else has made one of parents.Paths meanwhile, of whatever kind. If Check
+// refuses, those of parents.Paths that it has made go again.
 func (o *op) makeAll(ctx context.Context, c *transport.Conn, paths []string, parents session.Parents) (raced bool, err error) {
 	asContainers := o.containers()
 	request := func(i int) *transport.Call {
@@ -160,10 +161,17 @@ func (o *op) makeAll(ctx context.Context, c *transport.Conn, paths []string, par
 		parent := o.makes(paths[i], asContainers)
 		return transport.NewCall(parent.Op, parent.Request)
 	}
+	var made []string
 	err = o.session.Each(ctx, c, true, len(paths)+len(parents.Of), request, func(i int, call *transport.Call, err error) error {
 		switch {
 		case i >= len(paths):
-			return parents.Look(parents.Of[i-len(paths)], call, err)
+			err = parents.Look(parents.Of[i-len(paths)], call, err)
+			if err != nil {
+				o.unmake(ctx, c, made)
+			}
+			return err
+		case err == nil && slices.Contains(parents.Paths, paths[i]):
+			made = append(made, paths[i])
 		case errors.Is(err, ErrNodeExists):
 			raced = raced || slices.Contains(parents.Paths, paths[i])
 			return nil
@@ -175,6 +183,15 @@ func (o *op) makeAll(ctx context.Context, c *transport.Conn, paths []string, par
 		return o.makeAll(ctx, c, paths, parents)
 	}
 	return raced, err
+}
+
+// unmake deletes nodes that nobody has used meanwhile. Others would take them for parts of
+// a lock that has the path.
+func (o *op) unmake(ctx context.Context, c *transport.Conn, paths []string) {
+	request := func(i int) *transport.Call {
+		return transport.NewCall(wire.OpDelete, &wire.PathVersionRequest{Path: paths[i], Version: -1})
+	}
+	_ = o.session.Each(ctx, c, true, len(paths), request, func(int, *transport.Call, error) error { return nil })
 }
 
 // containers is whether parents are made as containers.

@@ -222,6 +222,9 @@ func (a *Attempt) round(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := a.lookAgain(ctx, c); err != nil {
+		return err
+	}
 	if a.unchecked {
 		a.unchecked = false
 		if err := a.policy.precheck(ctx, c); err != nil {
