@@ -40,6 +40,7 @@ type suspicion struct {
 	guilty int       // the size of the request sent by itself that was the last to end a connection
 	alone  int       // how often that was so, in a row
 	until  time.Time // nothing of that size is sent before
+	last   time.Time // when a connection has last ended so
 }
 
 const (
@@ -101,6 +102,18 @@ func (x *suspicion) judge(size int, now time.Time) Verdict {
 	return Alone
 }
 
+// Avoid is whether a request that nobody needs is better not sent: connections have ended
+// at such requests, the last one lately.
+func (s *Suspects) Avoid(call *Call) bool {
+	if !s.any.Load() {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x, now := s.of[call.op], time.Now()
+	return x.judge(call.Size(), now) != Free && now.Before(x.last.Add(guiltyFor))
+}
+
 // Turn is where a token has to be put by whoever sends a request by itself.
 func (s *Suspects) Turn() chan struct{} { return s.turn }
 
@@ -147,6 +160,7 @@ func (s *Suspects) ended(calls []*Call, err error, log *zap.Logger) {
 			s.of[op] = x
 		}
 		x.ends++
+		x.last = time.Now()
 		x.worst, x.limit = max(x.worst, size), min(x.limit, size/2)
 	}
 	s.any.Store(len(s.of) > 0)
@@ -164,6 +178,9 @@ func (s *Suspects) ended(calls []*Call, err error, log *zap.Logger) {
 // blame takes in that a connection ended at a request that was sent by itself, and returns
 // whether no more of the kind are to be sent.
 func (x *suspicion) blame(size int) bool {
+	if size < surelyTaken {
+		size = 0 // it is not the size
+	}
 	if x.alone == 0 || size < x.guilty {
 		x.guilty, x.alone = size, 0
 	}

@@ -146,6 +146,53 @@ func TestOperationAtWhichTheServersEndTheConnection(t *testing.T) {
 	})
 }
 
+// The operation is what the servers do not know, however long the paths are.
+func TestUnknownOperationOnPathsOfAllLengths(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		srv.On(zktest.Match{Op: "create2"}, zktest.CutBefore())
+		c := kit.Connect(t, srv)
+		before := srv.Requests()["connect"]
+		for n := range 20 {
+			_, err := locks.NewInterProcessMutex(c, "/"+strings.Repeat("l", 100-n)).Acquire(t.Context())
+			require.ErrorIs(t, err, framework.ErrEndsConnection)
+		}
+		assert.LessOrEqual(t, srv.Requests()["connect"]-before, 7)
+	})
+}
+
+// A server may not know the request that removes a watch. Each wait that ends early sends
+// one, which nobody waits for.
+func TestRemovalOfAWatchAtWhichTheServersEndTheConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		rule := srv.On(zktest.Match{Op: "removeWatches"}, zktest.CutBefore())
+		a, c := kit.Connect(t, srv), kit.Connect(t, srv)
+		first := kit.Hold(t, locks.NewInterProcessMutex(a, "/l"))
+		before := srv.Requests()["connect"]
+		try := func() {
+			_, err := locks.NewInterProcessMutex(c, "/l").TryAcquire(t.Context(), 100*time.Millisecond)
+			require.ErrorIs(t, err, locks.ErrNotAcquired)
+			time.Sleep(time.Second)
+		}
+		for range 100 {
+			try()
+		}
+		assert.LessOrEqual(t, srv.Requests()["connect"]-before, 4)
+		require.NoError(t, first.Release())
+		require.NoError(t, kit.Hold(t, locks.NewInterProcessMutex(c, "/l")).Release(), "the watches that stay do no harm")
+
+		kit.Hold(t, locks.NewInterProcessMutex(a, "/l"))
+		rule.Remove()
+		time.Sleep(2 * time.Minute)
+		removals := srv.Requests()["removeWatches"]
+		for range 10 {
+			try()
+		}
+		assert.GreaterOrEqual(t, srv.Requests()["removeWatches"]-removals, 10, "the servers know it now")
+	})
+}
+
 // A network that often ends connections is not taken for a server that does.
 func TestConnectionsThatEndOftenBlameNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
