@@ -379,7 +379,7 @@ func (s *Session) confirmLocked(node *TrackedNode) []change {
 func (s *Session) lookAt(c *transport.Conn, node *TrackedNode) {
 	exists := transport.NewCall(wire.OpExists, &wire.PathWatchRequest{Path: node.path})
 	exists.OnReply = func(call *transport.Call) {
-		if call.Err() == nil {
+		if call.Replied() {
 			s.seen(c, node, call.Code())
 		}
 	}

@@ -29,4 +29,5 @@ func TestNetworkErrorIsNoAnswer(t *testing.T) {
 		assert.ErrorAs(t, err, new(interface{ Timeout() bool }))
 		assert.ErrorAs(t, err, new(net.Error))
 	}
+	assert.ErrorIs(t, networkError{fmt.Errorf("write: %w", io.ErrClosedPipe)}, io.ErrClosedPipe, "the other end of a net.Pipe is closed, see Suspects.ended")
 }

@@ -290,7 +290,7 @@ func (e networkError) Error() string { return e.err.Error() }
 // Is lets errors.Is find a syscall.Errno, silence and the end of a stream.
 func (e networkError) Is(target error) bool {
 	_, number := target.(syscall.Errno)
-	known := number || target == errNoAnswer || target == io.EOF || target == io.ErrUnexpectedEOF
+	known := number || target == errNoAnswer || target == io.EOF || target == io.ErrUnexpectedEOF || target == io.ErrClosedPipe
 	return known && errors.Is(e.err, target)
 }
 
@@ -509,10 +509,10 @@ func (l *Transport) endSession(limit time.Duration) error {
 		select {
 		case <-answered:
 			switch {
-			case call.Err() == nil && isClosed(call.Code()):
+			case call.Replied() && isClosed(call.Code()):
 				l.sessionClosed(session)
 				return nil
-			case call.Err() == nil: // refused, and maybe only for now
+			case call.Replied(): // refused, and maybe only for now
 				refusal = fmt.Errorf("the server refused: %v", call.Code())
 				waitUntil(l.life, time.Now().Add(refusedPause), changed)
 				continue

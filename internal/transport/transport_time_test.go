@@ -181,3 +181,34 @@ func TestSomebodyClosesTheRawConnection(t *testing.T) {
 		shut(t, l, s)
 	})
 }
+
+// A server may say more in its answer than it should.
+func TestCloseAnsweredAtLength(t *testing.T) {
+	for name, code := range map[string]wire.Code{"closed": wire.CodeOK, "refused": wire.CodeMarshallingError} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newScript(t, func(p *peer) {
+					p.welcome(session1, 9*time.Second)
+					for h, _ := p.next(); h.Op != 0; h, _ = p.next() {
+						body := make(wire.Body, 2<<20)
+						if h.Op != wire.OpCloseSession {
+							body = nil
+						}
+						p.send(&wire.ReplyHeader{Xid: h.Xid, Zxid: 1, Code: code}, &body)
+					}
+				})
+				l, r := open(t, s)
+				r.await(t, "up", 1)
+				began := time.Now()
+				err := l.Close(time.Second)
+				if code == wire.CodeOK {
+					require.NoError(t, err)
+				} else {
+					require.ErrorIs(t, err, ErrNotTold)
+				}
+				assert.LessOrEqual(t, time.Since(began), time.Second)
+				s.stop()
+			})
+		})
+	}
+}

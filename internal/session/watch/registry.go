@@ -148,7 +148,7 @@ func (w *Registry) settle(sub *Watch, call *transport.Call) error {
 		switch {
 		case isSet: // the node is there, so the server watches its data
 			sub.key.kind = Data
-		case call.Err() == nil && call.Code() == wire.CodeNoNode:
+		case call.Replied() && call.Code() == wire.CodeNoNode:
 			isSet = true
 		}
 	}
@@ -307,7 +307,7 @@ func (w *Registry) Begin(c *transport.Conn, seen int64) {
 		}
 		call := transport.NewCall(wire.OpSetWatches, req)
 		call.OnReply = func(call *transport.Call) {
-			if call.Err() == nil && call.Code() != wire.CodeOK {
+			if call.Replied() && call.Code() != wire.CodeOK {
 				// Without this the watches would be waited for and never fire.
 				// Told, and not to be matched: it answers none of the requests that end
 				// with the connection.
