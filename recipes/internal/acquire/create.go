@@ -219,7 +219,7 @@ func (a *Attempt) ensure(ctx context.Context, c *transport.Conn, of []*contender
 }
 
 // unlooked are the paths of locks with parts of which this client may have made a part
-// without having seen after that that no lock of another kind is there: the connection may
+// without having seen after it that no lock of another kind is there: the connection may
 // have ended in between. While the parts exist, nobody else would look.
 type unlooked struct {
 	mu    sync.Mutex // guards the field below
