@@ -164,8 +164,8 @@ func (s *Suspects) ended(calls []*Call, err error, log *zap.Logger) {
 		x.worst, x.limit = max(x.worst, size), min(x.limit, size/2)
 	}
 	s.any.Store(len(s.of) > 0)
-	for op, x := range s.of {
-		if (blamed == nil || op != blamed.op) && x.alone < mostAlone {
+	for _, x := range s.of {
+		if blamed == nil && x.alone < mostAlone {
 			x.alone = 0 // connections end without them
 		}
 	}
@@ -181,8 +181,11 @@ func (x *suspicion) blame(size int) bool {
 	if size < surelyTaken {
 		size = 0 // it is not the size
 	}
-	if x.alone == 0 || size < x.guilty {
-		x.guilty, x.alone = size, 0
+	switch {
+	case x.alone == 0:
+		x.guilty = size
+	case size < x.guilty: // if larger ones were blamed for good, once more will do
+		x.guilty, x.alone = size, max(0, min(x.alone, mostAlone)-2)
 	}
 	if x.alone++; x.alone < mostAlone {
 		return false
