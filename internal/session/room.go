@@ -1,5 +1,7 @@
 package session
 
+import "github.com/paddock-zk/paddock/internal/wire"
+
 // MostOperations and mostInTransaction bound a transaction that may be split into
 // several, since a server does nothing else meanwhile.
 const (
@@ -22,9 +24,17 @@ const (
 	transactionSize = 8 + 9
 )
 
+// leastInTransaction is what a transaction may have although servers end the connection at
+// it: enough for the longest path of most users.
+const leastInTransaction = 4 << 10
+
 // RoomOf is that of an empty transaction: without the header of the request, and the
-// end of the transaction.
-func RoomOf(s *Session) Room { return Room{MostOperations, MostInTransaction(s) - transactionSize} }
+// end of the transaction. It is smaller where servers end the connection at large ones.
+func RoomOf(s *Session) Room {
+	most := MostInTransaction(s)
+	most = max(s.transport.Suspects.Limit(wire.OpMulti, most), min(most, leastInTransaction))
+	return Room{MostOperations, most - transactionSize}
+}
 
 // Take reports whether there is room for one more operation.
 func (r *Room) Take(path string) bool {

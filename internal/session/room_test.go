@@ -21,7 +21,8 @@ func TestRoomInATransaction(t *testing.T) {
 			empty.Take(path)
 			bytes -= empty.bytes
 		}
-		s := &Session{cfg: Config{Transport: transport.Config{MaxRequest: transport.NewCall(wire.OpMulti, req).Size()}}}
+		cfg := transport.Config{MaxRequest: transport.NewCall(wire.OpMulti, req).Size()}
+		s := &Session{cfg: Config{Transport: cfg}, transport: transport.New(cfg, nil)}
 		assert.Equal(t, bytes, RoomOf(s).bytes)
 	}
 }

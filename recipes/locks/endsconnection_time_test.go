@@ -288,3 +288,28 @@ func TestWatchesThatAreSetAgainAreTooLargeForTheServers(t *testing.T) {
 		}
 	})
 }
+
+// The request that renews the session names the nodes of many holds.
+func TestRenewalsThatAreTooLargeForTheServers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.MaxFrame(10_000))
+		c := kit.Connect(t, srv)
+		var holds []*locks.Hold
+		for i := range 300 {
+			holds = append(holds, kit.Hold(t, locks.NewInterProcessMutex(c, fmt.Sprintf("/%s/%d", strings.Repeat("p", 100), i))))
+		}
+		time.Sleep(5 * time.Minute)
+		assert.LessOrEqual(t, srv.Requests()["connect"], 6)
+		for _, h := range holds {
+			require.NoError(t, h.Err())
+			require.Equal(t, locks.Held, h.State())
+		}
+		srv.DisconnectAll() // now they are in doubt, all at once
+		time.Sleep(time.Minute)
+		assert.LessOrEqual(t, srv.Requests()["connect"], 12)
+		for _, h := range holds {
+			require.NoError(t, h.Err())
+			require.Equal(t, locks.Held, h.State())
+		}
+	})
+}
