@@ -138,14 +138,18 @@ func (s *Suspects) ended(calls []*Call, err error, log *zap.Logger) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	largest := make(map[wire.Op]int)
+	largest, fine := make(map[wire.Op]int), make(map[wire.Op]int)
 	var blamed *Call
 	for _, call := range calls {
 		if lost := (*LostError)(nil); !errors.As(call.err, &lost) || !lost.Sent {
 			continue
 		}
 		size, x := call.Size(), s.of[call.op]
-		if x != nil && size <= x.fine || SurelyTaken(call.op, size) {
+		if SurelyTaken(call.op, size) {
+			continue
+		}
+		if x != nil && size <= x.fine {
+			fine[call.op] = max(fine[call.op], size)
 			continue
 		}
 		largest[call.op] = max(largest[call.op], size)
@@ -164,9 +168,15 @@ func (s *Suspects) ended(calls []*Call, err error, log *zap.Logger) {
 		x.worst, x.limit = max(x.worst, size), min(x.limit, size/2)
 	}
 	s.any.Store(len(s.of) > 0)
-	for _, x := range s.of {
-		if blamed == nil && x.alone < mostAlone {
+	for op, x := range s.of {
+		if blamed != nil {
+			break
+		}
+		if x.alone < mostAlone {
 			x.alone = 0 // connections end without them
+		}
+		if size, ok := fine[op]; ok {
+			x.fine = size / 2 // these servers may take less
 		}
 	}
 	if blamed != nil && s.of[blamed.op].blame(blamed.Size()) {

@@ -313,3 +313,27 @@ func TestRenewalsThatAreTooLargeForTheServers(t *testing.T) {
 		}
 	})
 }
+
+// Servers may begin to take less than before, as in a rolling restart.
+func TestServersThatTakeLessThanBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		most := 20_000
+		srv.On(zktest.Match{Func: func(r zktest.Request) bool { return len(r.Data) > most }}, zktest.CutBefore())
+		c := kit.Connect(t, srv)
+		acquire := func(n int) error {
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			h, err := locks.NewInterProcessMutex(c, "/l", locks.NodeData(make([]byte, n))).Acquire(ctx)
+			_ = h.Release()
+			return err
+		}
+		require.ErrorIs(t, acquire(30_000), framework.ErrEndsConnection)
+		require.NoError(t, acquire(15_000))
+		most = 10_000
+		before := srv.Requests()["connect"]
+		require.ErrorIs(t, acquire(15_000), framework.ErrEndsConnection)
+		assert.LessOrEqual(t, srv.Requests()["connect"]-before, 6)
+		require.NoError(t, acquire(9_000))
+	})
+}
