@@ -69,7 +69,7 @@ func (s *stallTimeout) beside(now time.Time) time.Duration {
 const (
 	leastBeside = 200 * time.Millisecond
 	besideShare = 4 // of the wait that part
-	mostBeside  = time.Second
+	mostBeside  = 300 * time.Millisecond
 
 	leastStall = 20 * time.Millisecond
 	stallShare = 10 // of the wait that part
