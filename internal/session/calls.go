@@ -106,11 +106,7 @@ func (s *Session) Send(ctx context.Context, c *transport.Conn, calls ...*transpo
 	if err := s.admit(ctx, c, calls...); err != nil {
 		return err
 	}
-	if err := c.Send(calls...); err != nil {
-		calls[len(calls)-1].Discard()
-		return lostError(err, false)
-	}
-	return nil
+	return queued(calls[len(calls)-1], c.Send(calls...))
 }
 
 // CreateJointly sends a creation of a node below parent, and the list of the parent's
@@ -129,11 +125,7 @@ func CreateJointly(ctx context.Context, core Core, c *transport.Conn, parent str
 	if !sent {
 		err = join(core, c, parent, makeParent, create, list)
 	}
-	if err != nil {
-		list.Discard()
-		return lostError(err, false)
-	}
-	return nil
+	return queued(list, err)
 }
 
 // AwaitLast waits until the last of several calls that were sent together has ended, and so

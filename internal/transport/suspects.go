@@ -168,20 +168,20 @@ func (s *Suspects) ended(calls []*Call, err error, log *zap.Logger) {
 		x.worst, x.limit = max(x.worst, size), min(x.limit, size/2)
 	}
 	s.any.Store(len(s.of) > 0)
-	for op, x := range s.of {
-		if blamed != nil {
-			break
+	if blamed != nil {
+		if s.of[blamed.op].blame(blamed.Size()) {
+			log.Warn("the servers end the connection at a request, which is not sent again for a while",
+				zap.Stringer("request", blamed.op), zap.Int("bytes", blamed.Size()), zap.Error(err))
 		}
+		return
+	}
+	for op, x := range s.of {
 		if x.alone < mostAlone {
 			x.alone = 0 // connections end without them
 		}
 		if size, ok := fine[op]; ok {
 			x.fine = size / 2 // these servers may take less
 		}
-	}
-	if blamed != nil && s.of[blamed.op].blame(blamed.Size()) {
-		log.Warn("the servers end the connection at a request, which is not sent again for a while",
-			zap.Stringer("request", blamed.op), zap.Int("bytes", blamed.Size()), zap.Error(err))
 	}
 }
 
