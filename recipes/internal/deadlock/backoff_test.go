@@ -51,6 +51,6 @@ func TestStallTimeout(t *testing.T) {
 
 	after = func(d time.Duration) time.Duration { return s.beside(began.Add(d)) }
 	assert.Equal(t, leastBeside, after(0))
-	assert.Equal(t, 500*time.Millisecond, after(2*time.Second), "a quarter")
+	assert.Equal(t, 250*time.Millisecond, after(time.Second), "a quarter")
 	assert.Equal(t, mostBeside, after(24*time.Hour))
 }
