@@ -77,8 +77,8 @@ test-zk: ## on real ZooKeepers, one and three, which the tests start (needs Java
 		-tags realzk $(RACE) -skip '$(BREAKING)' -shuffle=on -count=1 -p 1 -timeout 30m $(ZK_PACKAGES)
 	@cd examples/oncall && go mod tidy -diff && $(LINT) run --build-tags realzk && go test -tags realzk -count=1 -timeout 5m . $(if $(ARGS),-args $(ARGS))
 
-test-interop: ## in one queue with Curator, kazoo and zk.Lock (needs a JDK, libcurator-recipes-java, python3-kazoo)
-	@.ci/gotest -tags interop $(RACE) -count=1 -timeout 10m -parallel 8 ./internal/test/interop
+test-interop: ## in one queue with Curator, kazoo and zk.Lock (needs a JDK, libcurator-recipes-java, python3-kazoo); ARGS=-crowds lets crowds beside Java go on for longer
+	@.ci/gotest -tags interop $(RACE) -count=1 -timeout 10m -parallel 8 ./internal/test/interop $(if $(ARGS),-args $(ARGS))
 
 # Modules of their own, so that a database driver and a scheduler are no dependencies of ours.
 test-examples: ## modules of their own: fenced data, the jobs of a scheduler, metrics and traces (fetches modules)

@@ -160,6 +160,14 @@ public final class Peer {
                     load.start();
                     return "";
                 };
+            case "crowd":
+                return () -> {
+                    List<CuratorFramework> all = new ArrayList<>();
+                    for (String name : c[2].split(",")) {
+                        all.add(client(name));
+                    }
+                    return new Crowd(all, c[3], c[4], Integer.parseInt(c[5]), Long.parseLong(c[6])).run(witness);
+                };
             case "stop":
                 return () -> String.valueOf(loads.remove(c[2]).stop());
             case "snippets":
