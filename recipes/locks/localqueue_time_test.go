@@ -35,7 +35,7 @@ func eachExclusive(t *testing.T, fn func(t *testing.T, lock func(c *framework.Cl
 	}
 }
 
-func TestTenThousandInLine(t *testing.T) {
+func TestTenThousandInALocalQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n, bound = 10_000, 16
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
@@ -97,7 +97,7 @@ func TestLocalHandoverAsksNobody(t *testing.T) {
 		<-h.Gone()
 		assert.Zero(t, time.Since(began), "no round trip")
 		wg.Wait()
-		// The last one finds nobody in line and deletes the node.
+		// The last one finds nobody in the local queue and deletes the node.
 		assert.Equal(t, 2*d, time.Since(began))
 		assert.Equal(t, before["create2"], srv.Requests()["create2"])
 		assert.Equal(t, before["delete"]+1, srv.Requests()["delete"])
@@ -227,7 +227,7 @@ func TestLocalHandoversBelowZero(t *testing.T) {
 }
 
 // Another node data has another node.
-func TestOneLineForEachKindOfNode(t *testing.T) {
+func TestOneLocalQueueForEachKindOfNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
 		c := kit.Connect(t, srv)
@@ -263,11 +263,11 @@ func TestOneLineForEachKindOfNode(t *testing.T) {
 	})
 }
 
-// Namespaced clients of one session have lines of their own, as they see other paths. An
+// Namespaced clients of one session have local queues of their own, as they see other paths. An
 // owner that wants a lock under other holds waits in the local queue of the callers that
 // come from the same holds. So a MultiLock sees each owner that may hold what it waits
 // for.
-func TestOneLineForEachOwner(t *testing.T) {
+func TestOneLocalQueueForEachOwner(t *testing.T) {
 	eachExclusive(t, func(t *testing.T, lock func(*framework.Client, ...locks.Option) locks.Lock) {
 		srv := zktest.Start(t, zktest.InMemory())
 		c := kit.Connect(t, srv)
@@ -293,7 +293,7 @@ func TestOneLineForEachOwner(t *testing.T) {
 			})
 			synctest.Wait()
 		}
-		assert.Len(t, srv.Ephemerals(0), 2+3, "what the owners hold, the first one's with two in line, and one for each owner")
+		assert.Len(t, srv.Ephemerals(0), 2+3, "what the owners hold, the first one's with two in its local queue, and one for each owner")
 		require.NoError(t, first.Release())
 		wg.Wait()
 		assert.Equal(t, 2, nodes[first.Path()])
@@ -304,7 +304,7 @@ func TestOneLineForEachOwner(t *testing.T) {
 	})
 }
 
-func TestOneLineForEachNamespace(t *testing.T) {
+func TestOneLocalQueueForEachNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
 		c := kit.Connect(t, srv)
@@ -525,7 +525,7 @@ func TestFormerHolderIsFencedLocally(t *testing.T) {
 }
 
 // Tokens that were shown rise from holder to holder, whoever asks.
-func TestTokensInLine(t *testing.T) {
+func TestTokensInALocalQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
 		c := kit.Connect(t, srv)
@@ -546,7 +546,7 @@ func TestTokensInLine(t *testing.T) {
 	})
 }
 
-func TestLineAfterCommitAndRelease(t *testing.T) {
+func TestLocalQueueAfterCommitAndRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
 		c := kit.Connect(t, srv)
@@ -565,7 +565,7 @@ func TestLineAfterCommitAndRelease(t *testing.T) {
 	})
 }
 
-func TestTryingInLine(t *testing.T) {
+func TestTryingInALocalQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
 		c, other := kit.Connect(t, srv), kit.Connect(t, srv)

@@ -18,7 +18,7 @@ import (
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
-func TestLineOutlivesItsSession(t *testing.T) {
+func TestLocalQueueOutlivesItsSession(t *testing.T) {
 	for _, held := range []bool{true, false} {
 		for _, end := range []string{"expired", "silent"} {
 			t.Run(fmt.Sprint(end, held), func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestLineOutlivesItsSession(t *testing.T) {
 
 // Another client deletes the node. The front waiter makes a new one, and a holder has
 // lost the lock.
-func TestNodeOfALineIsDeleted(t *testing.T) {
+func TestNodeOfALocalQueueIsDeleted(t *testing.T) {
 	for _, held := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
@@ -109,7 +109,7 @@ func TestNodeOfALineIsDeleted(t *testing.T) {
 }
 
 // A waiter that begins while there is no session has lost none.
-func TestInLineWithoutSession(t *testing.T) {
+func TestLocalQueueWithoutSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
 		c := kit.Connect(t, srv)
@@ -124,7 +124,7 @@ func TestInLineWithoutSession(t *testing.T) {
 	})
 }
 
-func TestClosedWithALine(t *testing.T) {
+func TestClosedWithALocalQueue(t *testing.T) {
 	for _, held := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			srv := zktest.Start(t, zktest.InMemory())
@@ -152,7 +152,7 @@ func TestClosedWithALine(t *testing.T) {
 	}
 }
 
-func TestSuspendedHoldsEndInLine(t *testing.T) {
+func TestSuspendedHoldsEndInALocalQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
 		c := kit.Connect(t, srv)
@@ -179,11 +179,11 @@ func TestSuspendedHoldsEndInLine(t *testing.T) {
 	})
 }
 
-// sweepLine does one thing at every moment while several goroutines take a lock in turn,
+// sweepLocalQueue does one thing at every moment while several goroutines take a lock in turn,
 // and another client wants it too. It looks whether two had it at once, and whether
 // anything is left behind. It is not exact if servers do what they do not do: then only
 // holds of one client exclude each other.
-func sweepLine(t *testing.T, moments int, exact bool, meddle func(moment int, srv *zktest.Server, c *framework.Client, cancels []context.CancelFunc)) {
+func sweepLocalQueue(t *testing.T, moments int, exact bool, meddle func(moment int, srv *zktest.Server, c *framework.Client, cancels []context.CancelFunc)) {
 	for name, lock := range exclusively {
 		t.Run(name, func(t *testing.T) {
 			for moment := range kit.Moments(t, moments, *everySweep) {
@@ -241,17 +241,17 @@ func sweepLine(t *testing.T, moments int, exact bool, meddle func(moment int, sr
 	}
 }
 
-func TestLineCancelledAtAnyMoment(t *testing.T) {
+func TestLocalQueueCancelledAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	for i := range 4 {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			sweepLine(t, 60, true, func(moment int, _ *zktest.Server, _ *framework.Client, cancels []context.CancelFunc) {
+			sweepLocalQueue(t, 60, true, func(moment int, _ *zktest.Server, _ *framework.Client, cancels []context.CancelFunc) {
 				after(moment, cancels[i])
 			})
 		})
 	}
 	t.Run("all", func(t *testing.T) {
-		sweepLine(t, 60, true, func(moment int, _ *zktest.Server, _ *framework.Client, cancels []context.CancelFunc) {
+		sweepLocalQueue(t, 60, true, func(moment int, _ *zktest.Server, _ *framework.Client, cancels []context.CancelFunc) {
 			after(moment, func() {
 				for _, cancel := range cancels {
 					cancel()
@@ -261,36 +261,36 @@ func TestLineCancelledAtAnyMoment(t *testing.T) {
 	})
 }
 
-func TestLineClosedAtAnyMoment(t *testing.T) {
+func TestLocalQueueClosedAtAnyMoment(t *testing.T) {
 	t.Parallel()
-	sweepLine(t, 60, true, func(moment int, _ *zktest.Server, c *framework.Client, _ []context.CancelFunc) {
+	sweepLocalQueue(t, 60, true, func(moment int, _ *zktest.Server, c *framework.Client, _ []context.CancelFunc) {
 		after(moment, func() { _ = c.Close() })
 	})
 }
 
-func TestLineDisconnectedAtAnyMoment(t *testing.T) {
+func TestLocalQueueDisconnectedAtAnyMoment(t *testing.T) {
 	t.Parallel()
-	sweepLine(t, 60, true, func(moment int, srv *zktest.Server, c *framework.Client, _ []context.CancelFunc) {
+	sweepLocalQueue(t, 60, true, func(moment int, srv *zktest.Server, c *framework.Client, _ []context.CancelFunc) {
 		id := c.SessionID()
 		after(moment, func() { _ = srv.Disconnect(id) })
 	})
 }
 
-func TestLineExpiredAtAnyMoment(t *testing.T) {
+func TestLocalQueueExpiredAtAnyMoment(t *testing.T) {
 	t.Parallel()
-	sweepLine(t, 60, false, func(moment int, srv *zktest.Server, c *framework.Client, _ []context.CancelFunc) {
+	sweepLocalQueue(t, 60, false, func(moment int, srv *zktest.Server, c *framework.Client, _ []context.CancelFunc) {
 		id := c.SessionID()
 		after(moment, func() { _ = srv.ExpireSession(id) })
 	})
 }
 
-func TestEachRequestOfALineFails(t *testing.T) {
+func TestEachRequestOfALocalQueueFails(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]zktest.Fault{
 		"cut before": zktest.CutBefore(), "cut after": zktest.CutAfter(), "overwhelmed": zktest.Fail(-127), "no auth": zktest.Fail(-102),
 	} {
 		t.Run(name, func(t *testing.T) {
-			sweepLine(t, 30, true, func(moment int, srv *zktest.Server, c *framework.Client, _ []context.CancelFunc) {
+			sweepLocalQueue(t, 30, true, func(moment int, srv *zktest.Server, c *framework.Client, _ []context.CancelFunc) {
 				srv.On(zktest.Match{Session: c.SessionID(), Nth: moment + 1}, fault)
 			})
 		})

@@ -26,7 +26,7 @@ type setting struct {
 	hold    time.Duration
 	clients clients
 	ordered bool          // all MultiLocks are Ordered
-	apart   bool          // no lines: each goroutine has a node of its own
+	apart   bool          // no local queues: each goroutine has a node of its own
 	far     time.Duration // how far away the server is, if not near
 }
 
@@ -46,7 +46,7 @@ func (s setting) String() string {
 		name += " ordered"
 	}
 	if s.apart {
-		name += " without lines"
+		name += " without local queues"
 	}
 	if s.far > 0 {
 		name += fmt.Sprint(" far=", s.far)
@@ -202,7 +202,7 @@ func settings(crowd string) (all []setting) {
 		for _, clients := range []clients{ownClients, twoClients, oneClient} {
 			for _, ordered := range []bool{false, true} {
 				all = append(all, setting{hold: hold, clients: clients, ordered: ordered})
-				if clients != ownClients { // else there is nobody to be in line with
+				if clients != ownClients { // else there is nobody to share a local queue with
 					all = append(all, setting{hold: hold, clients: clients, ordered: ordered, apart: true})
 					continue
 				}

@@ -29,7 +29,7 @@ var (
 	deleted   = event{"deleted", func(s *ownershipState) string { return fmt.Sprint(s.lose("/l/n", session.ErrNodeDeleted)) }}
 	released  = says("released", func(s *ownershipState) any { return s.release() })
 	entered   = says("entered", func(s *ownershipState) any { return s.mayEnter() })
-	logLines  = says("kept", func(s *ownershipState) any { return s.pin() })
+	pinned    = says("pinned", func(s *ownershipState) any { return s.pin() })
 	written   = says("written", func(s *ownershipState) any { return s.write() })
 	leaving   = says("leaving", func(s *ownershipState) any { return s.beginRelease(true) })
 	reentered = says("leaving with others", func(s *ownershipState) any { return s.beginRelease(false) })
@@ -67,9 +67,9 @@ func TestOwnershipState(t *testing.T) {
 		"entered when released":         {[]event{released, entered}, []string{"true", "released"}, Released, "released", false},
 		"entered while leaving":         {[]event{leaving, entered}, []string{none, "released"}, Held, "", false},
 		"entered after a refusal":       {[]event{leaving, refused, entered}, []string{none, none, none}, Held, "", false},
-		"kept":                          {[]event{logLines}, []string{none}, Held, "", true},
-		"kept when lost":                {[]event{expired, logLines}, []string{"true true", over}, Lost, over, false},
-		"kept when released":            {[]event{released, logLines}, []string{"true", "released"}, Released, "released", false},
+		"kept":                          {[]event{pinned}, []string{none}, Held, "", true},
+		"kept when lost":                {[]event{expired, pinned}, []string{"true true", over}, Lost, over, false},
+		"kept when released":            {[]event{released, pinned}, []string{"true", "released"}, Released, "released", false},
 		"written":                       {[]event{written}, []string{none}, Held, "", true},
 		"written when lost":             {[]event{expired, written}, []string{"true true", over}, Lost, over, false},
 		"leaving":                       {[]event{leaving}, []string{none}, Held, "", false},
@@ -102,7 +102,7 @@ func TestOwnershipState(t *testing.T) {
 // No order of events takes an ownership back from a state that is final, or changes why
 // it is over.
 func TestOwnershipStateIsFinal(t *testing.T) {
-	events := []event{suspended, confirmed, expired, deleted, released, entered, logLines, written, leaving, reentered, refused}
+	events := []event{suspended, confirmed, expired, deleted, released, entered, pinned, written, leaving, reentered, refused}
 	seen := make(map[HoldState]int)
 	var try func(s ownershipState, done []string)
 	try = func(s ownershipState, done []string) {

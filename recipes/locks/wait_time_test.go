@@ -55,7 +55,7 @@ func TestWhoWasInTheWay(t *testing.T) {
 	lockSet["several leases"] = func(c *framework.Client) locks.Lock {
 		return kit.Leases(locks.NewInterProcessSemaphore(c, "/l/s", 2), 2)
 	}
-	lockSet["no line"] = func(c *framework.Client) locks.Lock {
+	lockSet["no local queue"] = func(c *framework.Client) locks.Lock {
 		return locks.NewInterProcessMutex(c, "/l/m", locks.LocalHandovers(0))
 	}
 	for name, lock := range lockSet {
@@ -100,7 +100,7 @@ func TestWhoWasInTheWay(t *testing.T) {
 					assert.Equal(t, other.SessionID(), told.HolderSession)
 					assert.ErrorContains(t, err, fmt.Sprintf("of session %#x", other.SessionID()))
 				}
-				if strings.Contains("mutex, look-ahead, revocable, write, read, no line", name) {
+				if strings.Contains("mutex, look-ahead, revocable, write, read, no local queue", name) {
 					assert.NotZero(t, told.HolderSession, "it was read with the watch")
 				}
 
@@ -178,7 +178,7 @@ func TestHolderOfTheSameClientIsTold(t *testing.T) {
 		assert.Equal(t, c.SessionID(), told.HolderSession)
 		require.EqualError(t, err, "acquire /l: context deadline exceeded (waited 1s behind "+h.Path()+", which this client has)")
 
-		// Those in line behind one who waits himself know what he has seen.
+		// Those in a local queue behind one who waits himself know what he has seen.
 		leads := make(chan error)
 		go func() { leads <- acquireWithin(t.Context(), locks.NewInterProcessMutex(other, "/l"), time.Minute) }()
 		synctest.Wait()

@@ -9,9 +9,9 @@ import (
 	"github.com/paddock-zk/paddock/recipes/locks"
 )
 
-// inLine measures how fast a lock goes round among the goroutines of one client. They
+// inLocalQueue measures how fast a lock goes round among the goroutines of one client. They
 // hand it over without asking the servers, by default and with other bounds.
-func inLine(ctx context.Context, p plan, s server) (all []result, err error) {
+func inLocalQueue(ctx context.Context, p plan, s server) (all []result, err error) {
 	c, err := connect(ctx, s)
 	if err != nil {
 		return nil, err
@@ -26,8 +26,8 @@ func inLine(ctx context.Context, p plan, s server) (all []result, err error) {
 			{"16 times in a row", []locks.Option{locks.LocalHandovers(16)}},
 			{"a second in a row", []locks.Option{locks.LocalHandovers(math.MaxInt)}},
 		} {
-			r := result{server: s.name, group: "hand-offs in line", name: bound.name, clients: n, unit: "hand-offs/s"}
-			lock := locks.NewInterProcessMutex(c, fmt.Sprintf("/bench-line-%d-%d", n, i), append(bound.opts, patient)...)
+			r := result{server: s.name, group: "hand-offs in a local queue", name: bound.name, clients: n, unit: "hand-offs/s"}
+			lock := locks.NewInterProcessMutex(c, fmt.Sprintf("/bench-local-queue-%d-%d", n, i), append(bound.opts, patient)...)
 			cycles := make([]cycle, n)
 			for i := range cycles {
 				cycles[i] = takes(lock)
@@ -47,15 +47,15 @@ func inLine(ctx context.Context, p plan, s server) (all []result, err error) {
 	return all, nil
 }
 
-// lineMemory measures what a goroutine takes that stands in line.
-func lineMemory(ctx context.Context, p plan, s server) (_ []result, err error) {
-	r := result{server: s.name, group: "memory", name: "goroutine in line", unit: "B"}
+// waiterMemory measures what a goroutine takes that waits in a local queue.
+func waiterMemory(ctx context.Context, p plan, s server) (_ []result, err error) {
+	r := result{server: s.name, group: "memory", name: "goroutine in a local queue", unit: "B"}
 	c, err := connect(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = closers{c.Close}.close(err) }()
-	lock := locks.NewInterProcessMutex(c, "/bench/line", patient)
+	lock := locks.NewInterProcessMutex(c, "/bench/local-queue", patient)
 	for range min(p.rounds, 3) {
 		h, err := lock.Acquire(ctx)
 		if err != nil {

@@ -108,7 +108,7 @@ func measure(ctx context.Context, p plan) (_ []result, err error) {
 		all = append(all, entry)
 	}
 	if p.wants(onReal.name, "memory") {
-		for _, measure := range []func(context.Context, plan, server) ([]result, error){memory, lineMemory} {
+		for _, measure := range []func(context.Context, plan, server) ([]result, error){memory, waiterMemory} {
 			taken, err := measure(ctx, p, onReal)
 			if err != nil {
 				return nil, err
@@ -137,7 +137,7 @@ func measureServer(ctx context.Context, p plan, s server) (all []result, err err
 	steps = append(steps, manySteps(ctx, p, s)...)
 	steps = append(steps, overDelays(ctx, p, s)...)
 	steps = append(steps, contendedAll(ctx, p, s)...)
-	steps = append(steps, step{"hand-offs in line", func() ([]result, error) { return inLine(ctx, p, s) }})
+	steps = append(steps, step{"hand-offs in a local queue", func() ([]result, error) { return inLocalQueue(ctx, p, s) }})
 	steps = slices.DeleteFunc(steps, func(st step) bool { return !p.wants(s.name, st.group) })
 	if len(steps) == 0 {
 		return nil, nil

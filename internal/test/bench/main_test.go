@@ -66,10 +66,10 @@ func TestEveryCandidateWorks(t *testing.T) {
 	}
 	results, err := uncontended(t.Context(), p, testServer(t), "all", []candidate{raw, zkLock, mutex, lookAhead, readSide, writeSide, semaphore, semaphoreMutex, multiLock(2)})
 	require.NoError(t, err)
-	line, err := inLine(t.Context(), p, testServer(t))
+	local, err := inLocalQueue(t.Context(), p, testServer(t))
 	require.NoError(t, err)
-	require.Len(t, line, 6)
-	for _, r := range append(results, line...) {
+	require.Len(t, local, 6)
+	for _, r := range append(results, local...) {
 		assert.NotContains(t, r.values, 0.0, r.name)
 		assert.NotEmpty(t, r.values, r.name)
 	}

@@ -67,7 +67,7 @@ var cases = []struct {
 	{"lock/in-order", lockInOrder},
 	{"lock/reentry", lockReentry},
 	{"lock/two-goroutines", lockTwoGoroutines},
-	{"lock/local-line", lockLocalLine},
+	{"lock/local-queue", lockLocalQueue},
 	{"lock/try", lockTry},
 	{"lock/without-server", lockWithoutServer},
 	{"lock/frozen", lockFrozen},

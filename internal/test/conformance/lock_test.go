@@ -379,10 +379,10 @@ func lockWaiterCut(e *env) {
 
 // A hundred goroutines of one client wait behind one node, and hand it over
 // among themselves; who waits elsewhere gets its turn.
-func lockLocalLine(e *env) {
+func lockLocalQueue(e *env) {
 	const n, bound = 100, 10
 	holder, c, other := e.client(), e.client(), e.client()
-	for _, k := range exclusive[:2] { // those that have a line
+	for _, k := range exclusive[:2] { // those that have a local queue
 		path := "/" + k.name
 		h, err := k.make(holder, path).Acquire(e.soon())
 		require.NoError(e, err)
@@ -413,7 +413,7 @@ func lockLocalLine(e *env) {
 		assert.Equal(e, int32(n+1), taken.Load())
 		assert.LessOrEqual(e, before.Load(), int32(1+bound), "the other client's turn")
 		nodes := c.net.Requests()[wire.OpCreate2] - requests[wire.OpCreate2]
-		// Exact in virtual time. Here some may come when the line has just ended.
+		// Exact in virtual time. Here some may come when the local queue has just emptied.
 		assert.GreaterOrEqual(e, nodes, (n-1)/(1+bound), "a node each so many turns")
 		assert.Less(e, nodes, n/2, "and not for each of them")
 		e.empties(path)

@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -45,6 +46,51 @@ func TestFilesThatPagesNameAreThere(t *testing.T) {
 		}
 		assert.Greater(t, found, 20, "%s", page)
 	}
+}
+
+var link = regexp.MustCompile(`\]\(([^)#\s]+)(?:#[^)]*)?\)`)
+
+// What a page links to is there, and so is each file of ours that a decision names.
+func TestPagesLinkToWhatIsThere(t *testing.T) {
+	const root = "../../.."
+	ends := make(map[string]bool) // of the paths of all files
+	var pages []string
+	require.NoError(t, filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		if filepath.Ext(name) == ".md" {
+			pages = append(pages, name)
+		}
+		rest, more := filepath.ToSlash(name), true
+		for more {
+			ends[rest] = true
+			_, rest, more = strings.Cut(rest, "/")
+		}
+		return nil
+	}))
+	links, names := 0, 0
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		for _, to := range link.FindAllStringSubmatch(string(text), -1) {
+			if strings.Contains(to[1], ":") {
+				continue
+			}
+			links++
+			_, err := os.Stat(filepath.Join(filepath.Dir(page), to[1]))
+			assert.NoError(t, err, page)
+		}
+		if filepath.Base(filepath.Dir(page)) != "decisions" {
+			continue
+		}
+		for _, name := range fileName.FindAllStringSubmatch(string(text), -1) {
+			names++
+			assert.True(t, ends[name[1]], "%s: there is no %s", page, name[1])
+		}
+	}
+	assert.Greater(t, links, 100)
+	assert.Greater(t, names, 10)
 }
 
 func existsIn(root string, folders []string, name string) bool {
