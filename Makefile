@@ -22,7 +22,7 @@ ZK_PACKAGES = $(sort $(dir $(shell grep -rlE '^//go:build .*\brealzk\b' --includ
 
 MODULES := . internal/test/simulation internal/test/browser tools tools/lint
 
-.PHONY: help demo check lint fmt vuln release-check release-prepare test test-noraw test-full test-zk test-interop test-examples test-page test-secrets cover fuzz sim faults break bench
+.PHONY: help demo check lint fmt vuln release-check release-prepare test test-full test-zk test-interop test-examples test-page test-secrets cover fuzz sim faults break bench
 
 help: ## list targets
 	@awk -F ':.*## ' '/^#: / {print "\n" substr($$0, 4)} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,10 +64,6 @@ test-full: ## what test runs a part of: every failure at every request of every 
 	@go test -count=1 -timeout 20m -run '^TestEachRequestOfAnElectionFails$$' -v ./recipes/leader -sweeps $(PART) | $(SHOW)
 	@go test -count=1 -timeout 30m -run '^TestNesting$$' -v ./recipes/locks -nesting $(PART) | $(SHOW)
 	@go test -count=1 -timeout 30m -run '^(TestCrowdsOfMultiLocks|TestCrowdsBesideOthers|TestNobodyIsStuck)$$' -v ./recipes/locks -crowds | $(SHOW)
-
-test-noraw: ## the transport's tests and the cases on the in-process server, without raw system calls
-	@go test -tags paddock_noraw ./internal/transport/... ./internal/test/transcript
-	@go test -tags paddock_noraw -run TestInProcess ./internal/test/conformance
 
 # They print what they measured, and take as long as one likes.
 BREAKING := ^(TestMargin|TestHoldsAtADistance|TestNestingProcesses|TestBreak)$$

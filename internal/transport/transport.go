@@ -31,7 +31,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/paddock-zk/paddock/internal/transport/random"
-	"github.com/paddock-zk/paddock/internal/transport/rawsocket"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
@@ -243,9 +242,6 @@ func (l *Transport) open(ctx context.Context, t target) (net.Conn, error) {
 		return nil, networkError{inTime(ctx, err)}
 	case nc == nil, nc == net.Conn((*net.TCPConn)(nil)):
 		return nil, errors.New("Config.DialContext returned neither a connection nor an error")
-	}
-	if _, ok := nc.(*net.TCPConn); ok {
-		nc = rawsocket.New(nc)
 	}
 	if l.cfg.TLS == nil {
 		return nc, nil
