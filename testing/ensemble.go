@@ -52,6 +52,7 @@ type ensemble struct {
 	election     alarm
 	electing     bool // election is set
 	beats        alarm
+	dog          watchdog
 	conns        uint64 // accepted so far
 	transactions int64
 	closed       bool
@@ -90,6 +91,7 @@ func (e *ensemble) stopTimersLocked() {
 	e.pauseLocked()
 	e.election.stop()
 	e.beats.stop()
+	e.dog.alarm.stop()
 	for _, m := range e.members {
 		m.arrivals.stop()
 		m.overdue.stop()
@@ -102,6 +104,7 @@ func (e *ensemble) waitTimers() {
 	e.sweeps.wait()
 	e.election.wait()
 	e.beats.wait()
+	e.dog.alarm.wait()
 	for _, m := range e.members {
 		m.arrivals.wait()
 		m.overdue.wait()

@@ -25,8 +25,12 @@ type Session struct {
 func (s *Server) Sessions() []Session {
 	s.e.mu.Lock()
 	defer s.e.mu.Unlock()
-	list := make([]Session, 0, len(s.e.sessions.byID))
-	for _, x := range s.e.sessions.byID {
+	return s.e.sessionsLocked()
+}
+
+func (e *ensemble) sessionsLocked() []Session {
+	list := make([]Session, 0, len(e.sessions.byID))
+	for _, x := range e.sessions.byID {
 		one := Session{ID: x.id, Timeout: x.timeout}
 		if x.conn != nil {
 			one.Remote, one.Member = x.conn.raw.RemoteAddr().String(), x.conn.m.index

@@ -48,6 +48,7 @@ type config struct {
 	release       tree.Release
 	badRelease    string
 	latencyBy     Distribution
+	watchdog      time.Duration
 }
 
 // memberAddr is where the i-th member of a cluster listens. It leaves a
@@ -72,7 +73,7 @@ const (
 
 func newConfig(opts []Option) (config, error) {
 	c := config{listen: "127.0.0.1:0", tick: defaultTick, maxFrame: defaultMaxFrame, sweepInterval: defaultSweepInterval,
-		syncLimit: defaultSyncLimit, electionTime: defaultElectionTime, words: Words()}
+		syncLimit: defaultSyncLimit, electionTime: defaultElectionTime, words: Words(), watchdog: defaultWatchdog}
 	for _, o := range opts {
 		o.apply(&c)
 	}
@@ -106,6 +107,8 @@ func newConfig(opts []Option) (config, error) {
 		return c, fmt.Errorf("zktest: sweep interval of %v", c.sweepInterval)
 	case c.super != "" && !isDigest(c.super):
 		return c, errors.New("zktest: Superuser: want a digest, name:base64(sha1(name:password))")
+	case c.watchdog < 0:
+		return c, fmt.Errorf("zktest: watchdog of %v", c.watchdog)
 	case c.latency < 0:
 		return c, fmt.Errorf("zktest: latency of %v", c.latency)
 	case (c.latency > 0 || c.latencyBy != nil) && !c.memory:
@@ -114,9 +117,11 @@ func newConfig(opts []Option) (config, error) {
 	return c, nil
 }
 
-// inBubble reports whether this is a bubble of testing/synctest: their clocks begin with the
-// year 2000.
-func inBubble() bool { return time.Now().UTC().Year() == 2000 }
+// inBubble reports whether this is a bubble of testing/synctest.
+func inBubble() bool { return ofBubble(time.Now()) }
+
+// ofBubble reports whether a time is by the clock of a bubble, which begins with the year 2000.
+func ofBubble(t time.Time) bool { return t.UTC().Year() >= 2000 && t.UTC().Year() < 2020 }
 
 // isDigest reports whether text can be a name and the digest of that name with a password.
 func isDigest(text string) bool {

@@ -128,6 +128,7 @@ func (c *conn) handle(frame []byte) error {
 	defer c.m.e.mu.Unlock() // settle lets go of it and takes it again
 	c.m.e.requests[name]++
 	c.receivedLocked(4+len(frame), shortOps[h.Op])
+	c.stirLocked(name, h.Op, req)
 	if h.Op != wire.OpPing {
 		said := req
 		if k.body == nil {

@@ -61,6 +61,7 @@ func Start(t TB, opts ...Option) *Server {
 func (s *Server) begin(t TB) {
 	t.Helper()
 	s.tb = t
+	s.e.watch(t.Name())
 	t.Cleanup(func() {
 		t.Helper()
 		for _, idle := range s.idleRules() {
@@ -199,7 +200,8 @@ func (s *Server) Chroot(t TB) string {
 }
 
 // DialContext opens a client's connection, over TCP or in memory. In memory
-// the only addresses are those of ConnectString.
+// the only addresses are those of ConnectString. It panics if only one of the two, server or
+// caller, is in a bubble of testing/synctest, since they would have different clocks.
 func (s *Server) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
 	return s.Dialer("")(ctx, network, addr)
 }
@@ -209,10 +211,17 @@ func (s *Server) DialContext(ctx context.Context, network, addr string) (net.Con
 // connections it has opened. They do not depend on other clients, so a
 // simulation with many of them repeats.
 func (s *Server) Dialer(client string) func(ctx context.Context, network, addr string) (net.Conn, error) {
-	if !s.e.cfg.memory {
-		return new(net.Dialer).DialContext
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		switch there, here := ofBubble(s.e.begun), inBubble(); {
+		case here && !there:
+			panic("zktest: the client is in a synctest bubble, and its server is outside: start the server within synctest.Test, with InMemory")
+		case there && !here:
+			panic("zktest: the server is in a synctest bubble, and its client is outside: connect within synctest.Test")
+		case s.e.cfg.memory:
+			return s.e.dial(ctx, client, addr)
+		}
+		return new(net.Dialer).DialContext(ctx, network, addr)
 	}
-	return func(ctx context.Context, _, addr string) (net.Conn, error) { return s.e.dial(ctx, client, addr) }
 }
 
 func newEnsemble(cfg config, n int) *ensemble {
