@@ -99,6 +99,46 @@ func ExampleClient_GetW() {
 	// NodeDataChanged /config
 }
 
+func ExampleClient_Subscribe() {
+	zk, stop := server()
+	defer stop()
+	ctx := context.Background()
+	client, err := framework.Connect(ctx, framework.Config{ConnectString: zk})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+
+	sub, err := client.Subscribe(ctx, "/app", framework.Subtree())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer sub.Stop()
+	if _, err := client.Create(ctx, "/app/config", []byte("blue"), framework.Persistent, framework.Parents()); err != nil {
+		log.Fatal(err)
+	}
+	for event, err := range sub.Events(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		switch event.Type {
+		case framework.Established:
+			fmt.Println("read what is there now")
+		case framework.Gap:
+			fmt.Println("changes may be missed:", event.Err)
+		default:
+			fmt.Println(event.Type, event.Path)
+		}
+		if event.Path == "/app/config" {
+			break
+		}
+	}
+	// Output:
+	// read what is there now
+	// NodeCreated /app
+	// NodeCreated /app/config
+}
+
 func ExampleClient_Transaction() {
 	zk, stop := server()
 	defer stop()

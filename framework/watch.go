@@ -27,10 +27,16 @@ type Watch struct {
 // Event is what happened to a node.
 type Event struct {
 	Type EventType
-	// Path is that of the node which was watched, as it was given to the client:
-	// without chroot and namespace. So calls of the same client take it.
+	// Path is that of the node which was watched, or of one below it that a Subscription
+	// tells of. It is without chroot and namespace, so calls of the same client take it.
 	Path string
-	Err  error // why a watch ended: ErrSessionExpired or ErrClosed
+	// Err is why a watch ended, ErrSessionExpired or ErrClosed, or why there is a Gap:
+	// ErrNotConnected or ErrBehind.
+	Err error
+	// Zxid is of a Subscription only, and 0 where it is not known. It is the transaction that
+	// has changed the node, which servers tell from 3.9 on. Of Established it is the state
+	// since which changes are told, and of Gap the last state that the client has seen.
+	Zxid int64
 }
 
 // EventType names the kinds of Event.
@@ -43,6 +49,10 @@ const (
 	NodeDataChanged
 	NodeChildrenChanged
 	WatchEnded // without an event; Event.Err says why
+	// Established says that a Subscription tells of each change from now on.
+	Established
+	// Gap says that a Subscription misses changes until Established comes again.
+	Gap
 )
 
 var eventTypes = map[wire.EventType]EventType{
@@ -54,7 +64,7 @@ var eventTypes = map[wire.EventType]EventType{
 
 // String returns the name of the constant.
 func (t EventType) String() string {
-	names := [...]string{"", "NodeCreated", "NodeDeleted", "NodeDataChanged", "NodeChildrenChanged", "WatchEnded"}
+	names := [...]string{"", "NodeCreated", "NodeDeleted", "NodeDataChanged", "NodeChildrenChanged", "WatchEnded", "Established", "Gap"}
 	if t <= 0 || int(t) >= len(names) {
 		return "EventType(" + strconv.Itoa(int(t)) + ")"
 	}

@@ -119,11 +119,11 @@ func reply(a transport.Ack) lease.Reply {
 }
 
 // Event passes an event to the watches.
-func (s events) Event(_ *transport.Conn, ev wire.WatcherEvent) { s.watches.Fire(ev) }
+func (s events) Event(_ *transport.Conn, ev wire.WatcherEvent, zxid int64) { s.watches.Fire(ev, zxid) }
 
 // Down makes everything uncertain.
 func (s events) Down(c *transport.Conn, err error) {
-	s.watches.Down()
+	s.watches.Down(err, s.transport.LastZxid())
 	s.mu.Lock()
 	if s.conn != c {
 		s.mu.Unlock()

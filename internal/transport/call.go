@@ -82,6 +82,9 @@ func NewCall(op wire.Op, req wire.Record) *Call {
 	return &Call{op: op, frame: wire.NewFrame(op, req), done: make(chan struct{})}
 }
 
+// Unwatched takes the wish for a watch out of a read that has one, before it is sent.
+func (c *Call) Unwatched() { c.frame[len(c.frame)-1] = 0 }
+
 // Op is the operation that it asks for.
 func (c *Call) Op() wire.Op { return c.op }
 

@@ -473,7 +473,7 @@ func (c *Conn) dispatch(frame []byte, in *[]byte, now time.Time) ([]byte, error)
 		if ev.Decode(d); d.Err() != nil {
 			return nil, fmt.Errorf("%w: notification: %w", ErrProtocol, d.Err())
 		}
-		c.transport.handler.Event(c, ev)
+		c.transport.handler.Event(c, ev, max(h.Zxid, 0))
 		if !c.transport.rawUsed.Load() {
 			return nil, nil
 		}

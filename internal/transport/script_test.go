@@ -191,7 +191,7 @@ func (r *record) Acked(_ *Conn, a Ack) {
 	r.acks = append(r.acks, a)
 }
 
-func (r *record) Event(_ *Conn, ev wire.WatcherEvent) {
+func (r *record) Event(_ *Conn, ev wire.WatcherEvent, _ int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.fired = append(r.fired, ev)

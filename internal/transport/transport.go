@@ -79,8 +79,9 @@ type Handler interface {
 	Up(c *Conn)
 	// Acked says that a reply has come on c, before its call ends.
 	Acked(c *Conn, a Ack)
-	// Event says that a watch has fired on c.
-	Event(c *Conn, ev wire.WatcherEvent)
+	// Event says that a watch has fired on c, by which transaction if the server says it,
+	// else 0.
+	Event(c *Conn, ev wire.WatcherEvent, zxid int64)
 	// Down says that c has ended, before the calls on it do.
 	Down(c *Conn, err error)
 	// Failed says that a server could not be reached or did not let us in. It is

@@ -27,8 +27,15 @@ type Event struct {
 type Watch struct {
 	key   watched
 	fn    func(Event)
-	phase phase  // guarded by the registry's mu, like next
-	next  *Watch // on the same node
+	phase phase // guarded by the registry's mu, like the fields below
+	// seen is the state that the read has shown. Since then there was no event, and so no
+	// change: the watch can be set again relative to it.
+	seen int64
+	next *Watch // on the same node
+	// shared is whether a persistent watch of the same path takes the place of this one on
+	// the server, and changes how often that had been asked for.
+	shared  bool
+	changes int
 }
 
 type phase int8
@@ -76,6 +83,9 @@ type Registry struct {
 	late    []standing        // owed, or no more, because too many removals are on their way
 	removes int               // removals on their way
 	ended   error             // set at close
+	streams map[string]*persistent
+	unknown bool // the servers do not know persistent watches
+	noModes bool // this server cannot remove a watch by its mode
 }
 
 // standing is a watch as the server knows it: it sees no difference between
@@ -99,6 +109,7 @@ func New(mostBytes int) *Registry {
 	return &Registry{
 		mostBytes: min(mostBytes, setWatchesSize),
 		subs:      make(map[watched]*Watch), setters: make(map[watched]int), owed: make(map[standing]bool),
+		streams: make(map[string]*persistent),
 	}
 }
 
@@ -118,6 +129,12 @@ func (w *Registry) Set(c *transport.Conn, call *transport.Call, kind Kind, path 
 	defer w.mu.Unlock()
 	if w.ended != nil {
 		return nil, w.ended
+	}
+	if sub.shared = w.sharedLocked(sub.key); sub.shared {
+		call.Unwatched()
+	}
+	if p := w.streams[path]; p != nil {
+		sub.changes = p.changes
 	}
 	if err := c.Send(call); err != nil {
 		return nil, err
@@ -152,6 +169,7 @@ func (w *Registry) settle(sub *Watch, call *transport.Call) error {
 			isSet = true
 		}
 	}
+	sub.seen = call.Zxid()
 	switch {
 	case sub.phase == phaseSetting && isSet && w.ended != nil:
 		sub.phase = phaseOver
@@ -160,6 +178,9 @@ func (w *Registry) settle(sub *Watch, call *transport.Call) error {
 		sub.phase = phaseSet
 		sub.next = w.subs[sub.key]
 		w.subs[sub.key] = sub
+		if w.displacedLocked(sub) {
+			w.setAgainLocked(sub.key)
+		}
 	case isSet || w.owed[sub.key.standing()]:
 		sub.phase = phaseOver
 		w.releaseLocked(sub.key.standing())
@@ -217,6 +238,10 @@ func (w *Registry) releaseLocked(st standing) {
 	if w.owed[st] || w.conn == nil {
 		return // the server forgets its watches with the connection
 	}
+	if w.sharedLocked(watched{st.path, st.kinds()[0]}) {
+		w.owed[st] = true // a removal might take the persistent watch as well
+		return
+	}
 	if w.removes == mostRemoves {
 		w.owed[st] = true
 		w.late = append(w.late, st)
@@ -254,8 +279,15 @@ func (w *Registry) removed() {
 	}
 }
 
-// Fire passes an event to the subscriptions that wait for it.
-func (w *Registry) Fire(ev wire.WatcherEvent) {
+// Fire passes an event to those who wait for it, first to the streams. The zxid is that of
+// the transaction, 0 if the server does not tell it.
+func (w *Registry) Fire(ev wire.WatcherEvent, zxid int64) {
+	w.pass(ev, zxid)
+	w.fireOnce(ev)
+}
+
+// fireOnce passes an event to the subscriptions that wait for one.
+func (w *Registry) fireOnce(ev wire.WatcherEvent) {
 	var kinds []Kind
 	switch ev.Type {
 	case wire.EventNodeCreated, wire.EventNodeDataChanged:
@@ -298,6 +330,20 @@ func (w *Registry) Begin(c *transport.Conn, seen int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.conn = c
+	w.setWatchesLocked(c, seen, slices.Collect(maps.Keys(w.subs)))
+	for path, p := range w.streams {
+		if len(p.streams) == 0 {
+			delete(w.streams, path) // its removal was on the way
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(w.streams)) {
+		w.addAgainLocked(c, path)
+	}
+}
+
+// setWatchesLocked sets watches for one event each, unless there was one since the state
+// seen.
+func (w *Registry) setWatchesLocked(c *transport.Conn, seen int64, keys []watched) {
 	most := min(w.mostBytes, c.Limit(wire.OpSetWatches, w.mostBytes))
 	req := &wire.SetWatchesRequest{RelativeZxid: seen}
 	size := 0
@@ -317,7 +363,7 @@ func (w *Registry) Begin(c *transport.Conn, seen int64) {
 		_ = c.Send(call) // if the connection is gone, the next one does it
 		req, size = &wire.SetWatchesRequest{RelativeZxid: seen}, 0
 	}
-	keys := slices.SortedFunc(maps.Keys(w.subs), func(a, b watched) int {
+	slices.SortFunc(keys, func(a, b watched) int {
 		return cmp.Or(strings.Compare(a.path, b.path), cmp.Compare(a.kind, b.kind))
 	})
 	for _, key := range keys {
@@ -338,21 +384,28 @@ func (w *Registry) Begin(c *transport.Conn, seen int64) {
 	flush()
 }
 
-// Down says that the connection has ended.
-func (w *Registry) Down() {
+// Down says that the connection has ended, why, and which state it has shown last.
+func (w *Registry) Down(err error, last int64) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.conn, w.late = nil, nil
+	w.conn, w.late, w.noModes = nil, nil, false
 	clear(w.owed)
+	cut := w.cutLocked()
+	w.mu.Unlock()
+	for _, st := range cut {
+		st.fn(Notice{Kind: Gap, Zxid: last, Err: err})
+	}
 }
 
-// End ends every watch, and with last no more can be set.
+// End ends every watch for one event. With last it ends the streams too, and no more can be
+// set.
 func (w *Registry) End(err error, last bool) {
 	w.mu.Lock()
 	all := w.subs
 	w.subs = make(map[watched]*Watch)
+	var streams map[string]*persistent
 	if last {
 		w.ended = err
+		streams, w.streams = w.streams, nil
 	}
 	for _, first := range all {
 		for sub := first; sub != nil; sub = sub.next {
@@ -363,6 +416,11 @@ func (w *Registry) End(err error, last bool) {
 	for key, first := range all {
 		for sub := first; sub != nil; sub = sub.next {
 			sub.fn(Event{Path: key.path, Err: err})
+		}
+	}
+	for _, p := range streams {
+		for _, st := range p.streams {
+			st.fn(Notice{Kind: Ended, Err: err})
 		}
 	}
 }

@@ -36,7 +36,7 @@ func TestWatchersOfOneNodeAreToldInTheirOrder(t *testing.T) {
 	for _, i := range []int{4, 0, 2, 2} {
 		w.Stop(subs[i])
 	}
-	w.Fire(wire.WatcherEvent{Type: wire.EventNodeDataChanged, Path: "/a"})
+	w.Fire(wire.WatcherEvent{Type: wire.EventNodeDataChanged, Path: "/a"}, 0)
 	assert.Equal(t, []int{1, 3}, told)
 	assert.Empty(t, w.subs)
 }

@@ -1,0 +1,404 @@
+package framework_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// told are the events that have come to a subscription by now, as text.
+func told(t *testing.T, sub *framework.Subscription) (list []string) {
+	t.Helper()
+	time.Sleep(time.Second)
+	for {
+		ctx, cancel := context.WithCancel(t.Context())
+		stop := time.AfterFunc(time.Nanosecond, cancel)
+		ev, err := sub.Next(ctx)
+		stop.Stop()
+		cancel()
+		if err != nil {
+			return list
+		}
+		list = append(list, ev.Type.String()+" "+ev.Path)
+	}
+}
+
+// onEach runs a test in virtual time with a server of each version.
+func onEach(t *testing.T, test func(t *testing.T, srv *zktest.Server)) {
+	t.Helper()
+	for _, version := range zktest.Versions() {
+		t.Run(version, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				test(t, zktest.Start(t, zktest.InMemory(), zktest.Version(version)))
+			})
+		})
+	}
+}
+
+func TestSubscription(t *testing.T) {
+	onEach(t, func(t *testing.T, srv *zktest.Server) {
+		c := kit.Connect(t, srv)
+		require.NoError(t, c.EnsurePath(t.Context(), "/app"))
+		in := c.UsingNamespace("app")
+		node, err := in.Subscribe(t.Context(), "/a")
+		require.NoError(t, err)
+		tree, err := in.Subscribe(t.Context(), "/", framework.Subtree())
+		require.NoError(t, err)
+		for _, path := range []string{"/a", "/a/b", "/a/b/c"} {
+			_, err = in.Create(t.Context(), path, nil, framework.Persistent)
+			require.NoError(t, err)
+		}
+		_, err = c.Create(t.Context(), "/apple", nil, framework.Persistent)
+		require.NoError(t, err)
+		_, err = in.Set(t.Context(), "/a", nil, 0)
+		require.NoError(t, err)
+		_, err = in.Set(t.Context(), "/a/b/c", nil, 0)
+		require.NoError(t, err)
+		require.NoError(t, in.Delete(t.Context(), "/a", framework.AnyVersion, framework.Recursive()))
+		assert.Equal(t, []string{"Established /a", "NodeCreated /a", "NodeChildrenChanged /a", "NodeDataChanged /a", "NodeChildrenChanged /a", "NodeDeleted /a"}, told(t, node))
+		assert.Equal(t, []string{"Established /", "NodeCreated /a", "NodeCreated /a/b", "NodeCreated /a/b/c",
+			"NodeDataChanged /a", "NodeDataChanged /a/b/c", "NodeDeleted /a/b/c", "NodeDeleted /a/b", "NodeDeleted /a"}, told(t, tree))
+		tree.Stop()
+		tree.Stop()
+		_, err = tree.Next(t.Context())
+		require.ErrorIs(t, err, framework.ErrClosed)
+		node.Stop()
+		time.Sleep(time.Second)
+		assert.Empty(t, srv.Watches())
+	})
+}
+
+// Events say which transaction they tell of, where the servers do.
+func TestSubscriptionTellsZxids(t *testing.T) {
+	for version, tells := range map[string]bool{"3.8.0": false, "3.9.3": true} {
+		synctest.Test(t, func(t *testing.T) {
+			c := kit.Connect(t, zktest.Start(t, zktest.InMemory(), zktest.Version(version)))
+			require.NoError(t, c.EnsurePath(t.Context(), "/a"))
+			_, before, err := c.Exists(t.Context(), "/a")
+			require.NoError(t, err)
+			sub, err := c.Subscribe(t.Context(), "/a")
+			require.NoError(t, err)
+			now, err := c.Set(t.Context(), "/a", nil, 0)
+			require.NoError(t, err)
+			ev, err := sub.Next(t.Context())
+			require.NoError(t, err)
+			assert.Equal(t, framework.Event{Type: framework.Established, Path: "/a", Zxid: before.Mzxid}, ev)
+			ev, err = sub.Next(t.Context())
+			require.NoError(t, err)
+			if assert.Equal(t, framework.NodeDataChanged, ev.Type); tells {
+				assert.Equal(t, now.Mzxid, ev.Zxid)
+			} else {
+				assert.Zero(t, ev.Zxid)
+			}
+		})
+	}
+}
+
+// Nothing is told of an outage, and everything after it, on the same session or another one.
+func TestSubscriptionOutlivesConnectionsAndSessions(t *testing.T) {
+	onEach(t, func(t *testing.T, srv *zktest.Server) {
+		c, other := kit.Connect(t, srv), kit.Connect(t, srv)
+		require.NoError(t, other.EnsurePath(t.Context(), "/a"))
+		tree, err := c.Subscribe(t.Context(), "/a", framework.Subtree())
+		require.NoError(t, err)
+		node, err := c.Subscribe(t.Context(), "/a/x")
+		require.NoError(t, err)
+		assert.Equal(t, []string{"Established /a"}, told(t, tree))
+		assert.Equal(t, []string{"Established /a/x"}, told(t, node))
+		for i, outage := range []func() error{
+			func() error { return srv.Disconnect(c.SessionID()) },
+			func() error { return srv.ExpireSession(c.SessionID()) },
+		} {
+			require.NoError(t, outage())
+			_, err = other.Create(t.Context(), fmt.Sprintf("/a/%d", i), nil, framework.Persistent)
+			require.NoError(t, err)
+			ev, err := tree.Next(t.Context())
+			require.NoError(t, err)
+			assert.Equal(t, framework.Gap, ev.Type)
+			require.ErrorIs(t, ev.Err, framework.ErrNotConnected)
+			assert.NotZero(t, ev.Zxid)
+			assert.Equal(t, []string{"Established /a"}, told(t, tree))
+			assert.Equal(t, []string{"Gap /a/x", "Established /a/x"}, told(t, node))
+			_, err = other.Create(t.Context(), "/a/x", nil, framework.Persistent)
+			require.NoError(t, err)
+			require.NoError(t, other.Delete(t.Context(), "/a/x", 0))
+			assert.Equal(t, []string{"NodeCreated /a/x", "NodeDeleted /a/x"}, told(t, tree))
+			assert.Equal(t, []string{"NodeCreated /a/x", "NodeDeleted /a/x"}, told(t, node))
+		}
+	})
+}
+
+// Who reads too slowly is told so, and then of everything that follows.
+func TestSubscriberThatIsTooSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := kit.Connect(t, srv)
+		require.NoError(t, c.EnsurePath(t.Context(), "/a"))
+		sub, err := c.Subscribe(t.Context(), "/a", framework.Subtree(), framework.Buffer(10))
+		require.NoError(t, err)
+		quick, err := c.Subscribe(t.Context(), "/a", framework.Subtree())
+		require.NoError(t, err)
+		for i := range 100 {
+			_, err = c.Create(t.Context(), fmt.Sprintf("/a/%d", i), nil, framework.Persistent)
+			require.NoError(t, err)
+		}
+		ev, err := sub.Next(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, framework.Event{Type: framework.Gap, Path: "/a", Err: framework.ErrBehind}, ev)
+		list := told(t, sub)
+		assert.Equal(t, "Established /a", list[0])
+		assert.LessOrEqual(t, len(list), 10)
+		assert.Equal(t, "NodeCreated /a/99", list[len(list)-1])
+		assert.Len(t, told(t, quick), 101)
+
+		for range 1000 { // outages that nobody reads of
+			require.NoError(t, srv.Disconnect(c.SessionID()))
+			require.NoError(t, c.Sync(t.Context(), "/"))
+		}
+		assert.Equal(t, []string{"Gap /a", "Established /a"}, told(t, sub))
+	})
+}
+
+func TestSubscriptionEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c, err := framework.Connect(t.Context(), kit.Config(srv))
+		require.NoError(t, err)
+		sub, err := c.Subscribe(t.Context(), "/a")
+		require.NoError(t, err)
+		ended := make(chan error, 2)
+		for range 2 {
+			go func() {
+				var last error
+				for _, err := range sub.Events(t.Context()) {
+					last = err
+				}
+				ended <- last
+			}()
+		}
+		time.Sleep(time.Second)
+		require.NoError(t, c.Close())
+		require.ErrorIs(t, <-ended, framework.ErrClosed)
+		require.ErrorIs(t, <-ended, framework.ErrClosed)
+		sub.Stop()
+		_, err = c.Subscribe(t.Context(), "/a")
+		require.ErrorIs(t, err, framework.ErrClosed)
+		_, err = new(framework.Subscription).Next(t.Context())
+		require.ErrorIs(t, err, framework.ErrClosed)
+	})
+}
+
+func TestSubscribeThatFails(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fault zktest.Fault
+		want  error
+	}{
+		"not known":            {zktest.Fail(-6), framework.ErrUnsupported},
+		"not with this server": {zktest.Fail(-5), framework.ErrUnsupported},
+		"throttled":            {zktest.Fail(-127), nil},
+		"lost before":          {zktest.CutBefore(), nil},
+		"lost after":           {zktest.CutAfter(), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory())
+				c := kit.Connect(t, srv)
+				srv.On(zktest.Match{Op: "addWatch", Nth: 1}, tc.fault)
+				_, _, w, err := c.ExistsW(t.Context(), "/a")
+				require.NoError(t, err)
+				sub, err := c.Subscribe(t.Context(), "/a")
+				if tc.want == nil {
+					require.NoError(t, err)
+					assert.Equal(t, []string{"Established /a"}, told(t, sub))
+				} else {
+					require.ErrorIs(t, err, tc.want)
+				}
+				require.NoError(t, c.EnsurePath(t.Context(), "/a"))
+				select {
+				case ev := <-w.C:
+					assert.Equal(t, framework.NodeCreated, ev.Type)
+				case <-time.After(time.Second):
+					assert.Fail(t, "the watch that stood before has no event")
+				}
+				sub.Stop()
+				time.Sleep(time.Second)
+				assert.Empty(t, srv.Watches())
+			})
+		})
+	}
+}
+
+// Servers that do not know persistent watches are asked once.
+func TestSubscribeLearnsThatServersCannot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		asked := srv.On(zktest.Match{Op: "addWatch"}, zktest.Fail(-6))
+		c := kit.Connect(t, srv)
+		for range 3 {
+			_, err := c.Subscribe(t.Context(), "/a", framework.Subtree())
+			require.ErrorIs(t, err, framework.ErrUnsupported)
+		}
+		assert.Equal(t, 1, asked.Fired())
+	})
+}
+
+// A watch for one event fires at the next change of its node, whatever subscriptions of the
+// same client begin and end on the same paths, and on whichever connection.
+func TestWatchesBesideSubscriptions(t *testing.T) {
+	for _, version := range zktest.Versions() {
+		t.Run(version, func(t *testing.T) {
+			for seed := range uint64(150) {
+				synctest.Test(t, func(t *testing.T) { watchesBesideSubscriptions(t, version, seed) })
+				if t.Failed() {
+					t.Fatalf("seed %d", seed)
+				}
+			}
+		})
+	}
+}
+
+func watchesBesideSubscriptions(t *testing.T, version string, seed uint64) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a test
+	srv := zktest.Start(t, zktest.InMemory(), zktest.Version(version), zktest.Latency(time.Millisecond))
+	c, other := kit.Connect(t, srv), kit.Connect(t, srv)
+	paths := []string{"/a", "/a/b", "/a/c"}
+	var subs []*framework.Subscription
+	type waiting struct {
+		w        *framework.Watch
+		children bool
+		path     string
+	}
+	var watches []waiting
+	var script []string
+	due := func(ev framework.EventType, path string) { // who waits for it has it
+		time.Sleep(10 * time.Millisecond)
+		left := watches[:0]
+		for _, w := range watches {
+			concerns := w.path == path && (ev == framework.NodeDeleted || w.children == (ev == framework.NodeChildrenChanged))
+			select {
+			case got := <-w.w.C:
+				assert.True(t, concerns, "%v: %v of %s", script, got, w.path)
+			default:
+				assert.False(t, concerns, "%v: no event of %s", script, w.path)
+				left = append(left, w)
+			}
+		}
+		watches = left
+	}
+	for range 40 {
+		path := paths[r.IntN(len(paths))]
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		var err error
+		switch n := r.IntN(10); n {
+		case 0, 1:
+			script = append(script, fmt.Sprintf("subscribe %s %v", path, n == 0))
+			var opts []framework.SubscribeOption
+			if n == 0 {
+				opts = append(opts, framework.Subtree())
+			}
+			go func() { // so that what follows is on its way at the same time
+				sub, err := c.Subscribe(t.Context(), path, opts...)
+				if err == nil {
+					subs = append(subs, sub)
+				}
+			}()
+			if r.IntN(2) == 0 {
+				time.Sleep(10 * time.Millisecond)
+			}
+		case 2:
+			if len(subs) > 0 {
+				i := r.IntN(len(subs))
+				script = append(script, fmt.Sprintf("stop %d", i))
+				subs[i].Stop()
+				subs = append(subs[:i], subs[i+1:]...)
+			}
+			time.Sleep(time.Duration(r.IntN(4)) * time.Millisecond)
+		case 3:
+			script = append(script, "disconnect")
+			require.NoError(t, srv.Disconnect(c.SessionID()))
+			require.NoError(t, c.Sync(ctx, "/"))
+		case 4, 5, 6:
+			w := waiting{path: path, children: n == 6}
+			script = append(script, fmt.Sprintf("watch %s %v", path, w.children))
+			if w.children {
+				_, _, w.w, err = c.ChildrenW(ctx, path)
+			} else {
+				_, _, w.w, err = c.ExistsW(ctx, path)
+			}
+			if err == nil && r.IntN(4) == 0 {
+				script = append(script, "gave it up")
+				w.w.Stop()
+			} else if err == nil {
+				watches = append(watches, w)
+			}
+		default:
+			script = append(script, "change "+path)
+			if n == 9 {
+				_, err = other.Set(ctx, path, nil, framework.AnyVersion)
+				if err == nil {
+					due(framework.NodeDataChanged, path)
+				}
+			} else if there, stat, _ := other.Exists(ctx, path); there && stat.NumChildren == 0 {
+				require.NoError(t, other.Delete(ctx, path, framework.AnyVersion))
+				parent, _ := framework.PathAndNode(path)
+				dueBoth(due, framework.NodeDeleted, path, parent, &watches, func(w waiting) bool { return w.path == parent && w.children })
+			} else if !there {
+				if _, err = other.Create(ctx, path, nil, framework.Persistent); err == nil {
+					parent, _ := framework.PathAndNode(path)
+					dueBoth(due, framework.NodeCreated, path, parent, &watches, func(w waiting) bool { return w.path == parent && w.children })
+				}
+			}
+		}
+		cancel()
+		if errors.Is(err, framework.ErrNoNode) {
+			err = nil
+		}
+		require.NoError(t, err, "%v", script)
+		if t.Failed() {
+			return
+		}
+	}
+	time.Sleep(time.Second)
+	for _, w := range watches {
+		w.w.Stop()
+	}
+	for _, sub := range subs {
+		sub.Stop()
+	}
+	time.Sleep(time.Second)
+	for _, left := range srv.Watches() {
+		// A removal at which a connection has ended is not repeated, see transport.Suspects.
+		assert.True(t, slices.Contains(script, "disconnect") && !strings.HasPrefix(left.Kind, "persistent"), "%v: %v", script, left)
+	}
+}
+
+// dueBoth is for a change that is told of a node, and of its parent's children.
+func dueBoth[W any](due func(framework.EventType, string), ev framework.EventType, path, parent string, watches *[]W, ofParent func(W) bool) {
+	var apart, rest []W
+	for _, w := range *watches {
+		if ofParent(w) {
+			apart = append(apart, w)
+		} else {
+			rest = append(rest, w)
+		}
+	}
+	*watches = rest
+	due(ev, path)
+	rest, *watches = *watches, apart
+	due(framework.NodeChildrenChanged, parent)
+	*watches = append(rest, *watches...)
+}

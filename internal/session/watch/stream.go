@@ -1,0 +1,364 @@
+package watch
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/paddock-zk/paddock/internal/transport"
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+// NoticeKind is what a Notice tells.
+type NoticeKind int8
+
+// The kinds of notices.
+const (
+	// Established says that from now on each change is told.
+	Established NoticeKind = iota + 1
+	// Changed tells of an event.
+	Changed
+	// Gap says that changes are not told until Established comes again.
+	Gap
+	// Ended says that nothing follows.
+	Ended
+)
+
+// Notice is what a stream is told, in the order of the wire.
+type Notice struct {
+	Kind NoticeKind
+	// Zxid is the state from which on changes are told, the transaction that has changed
+	// something, or the last state that was seen before a gap. It is 0 if that is not known.
+	Zxid int64
+	Type wire.EventType  // of Changed
+	Path string          // of Changed
+	Conn *transport.Conn // of Established: the connection that tells
+	Err  error           // of Gap, and of Ended unless the servers have refused
+	Code wire.Code       // of Ended: how they have
+}
+
+// Stream is a persistent watch, across connections and sessions.
+type Stream struct {
+	path    string
+	subtree bool
+	fn      func(Notice)
+	phase   streamPhase // guarded by the registry's mu
+}
+
+type streamPhase int8
+
+const (
+	streamDown streamPhase = iota // its watch is not on its way
+	streamAsked
+	streamUp
+)
+
+// persistent is what stands, or is to stand, on the servers for the streams of one path.
+//
+// A server before 3.9 keeps one mode for a path and connection: what is set last takes the
+// place of what was there, and a removal takes all. So a path has a persistent watch or
+// those for one event, never both. While it has an entry, reads with a watch on this path
+// leave without it, and get their event from the persistent one. When the entry goes, their
+// watches are set. A child watch does no harm to the recursive watch of a path, and tells
+// of children which one may not read. So these two stand together.
+//
+// Source: ZooKeeper 3.8, WatcherModeManager; WatchManager.removeWatcher.
+type persistent struct {
+	streams []*Stream
+	asked   persistentMode // what the server has, or will have once it reads what was sent
+	changes int            // counts what was sent, so that a late answer is not taken for the last one
+}
+
+type persistentMode int8
+
+const (
+	modeNone persistentMode = iota
+	modeNode
+	modeSubtree
+)
+
+func (p *persistent) wanted() persistentMode {
+	mode := modeNone
+	for _, st := range p.streams {
+		if st.subtree {
+			return modeSubtree
+		}
+		mode = modeNode
+	}
+	return mode
+}
+
+// sharedLocked is whether a persistent watch serves watches of that kind for one event.
+func (w *Registry) sharedLocked(key watched) bool {
+	p := w.streams[key.path]
+	return p != nil && p.asked != modeNone && (key.kind != Children || p.asked == modeNode)
+}
+
+// setAgainLocked sets the watch for one event that a persistent one has stood for. The
+// server compares with what was read, so nothing is missed.
+func (w *Registry) setAgainLocked(key watched) {
+	if sub := w.subs[key]; sub != nil && w.conn != nil {
+		w.setWatchesLocked(w.conn, sub.seen, []watched{key})
+	}
+}
+
+// Follow adds a stream. prepare gets the request before it is sent. fn runs in the goroutine
+// that reads the connection, or in one that ends it. It must not block, and may be called
+// for a while after Unfollow. Its first notice is Established, Gap or Ended, since c may end
+// before the answer.
+func (w *Registry) Follow(c *transport.Conn, path string, subtree bool, prepare func(*transport.Call), fn func(Notice)) (*Stream, error) {
+	st := &Stream{path: path, subtree: subtree, fn: fn}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.ended != nil:
+		return nil, w.ended
+	case w.unknown:
+		return nil, ErrUnknown
+	case w.conn != c:
+		return nil, &transport.LostError{Cause: errReplaced}
+	}
+	p := w.streams[path]
+	if p == nil {
+		p = &persistent{}
+		w.streams[path] = p
+	}
+	before := p.asked
+	p.streams = append(p.streams, st)
+	call := w.addLocked(c, path)
+	prepare(call)
+	if err := c.Send(call); err != nil {
+		call.Discard()
+		p.streams = p.streams[:len(p.streams)-1]
+		if p.asked = before; before == modeNone && len(p.streams) == 0 {
+			delete(w.streams, path)
+		}
+		return nil, err
+	}
+	st.phase = streamAsked
+	if before == modeNode && p.asked == modeSubtree {
+		w.removeOtherLocked(c, path, wire.WatchPersistent)
+	}
+	w.childrenAgainLocked(path)
+	return st, nil
+}
+
+// ErrUnknown reports servers that do not know persistent watches.
+var ErrUnknown = fmt.Errorf("persistent watches: %s", wire.CodeUnimplemented)
+
+var errReplaced = fmt.Errorf("%w: another connection has taken its place", transport.ErrLost)
+
+// addLocked is the request for the watch that the streams of a path want. It also serves as
+// a mark: what the server tells behind its answer comes after the state that it shows.
+func (w *Registry) addLocked(c *transport.Conn, path string) *transport.Call {
+	p := w.streams[path]
+	p.changes++
+	mode := wire.AddWatchPersistent
+	if p.asked = p.wanted(); p.asked == modeSubtree {
+		mode = wire.AddWatchPersistentRecursive
+	}
+	call := transport.NewCall(wire.OpAddWatch, &wire.AddWatchRequest{Path: path, Mode: mode})
+	call.OnReply = func(call *transport.Call) { w.added(c, path, call) }
+	return call
+}
+
+// addAgainLocked sets the watch of a path on a new connection.
+func (w *Registry) addAgainLocked(c *transport.Conn, path string) {
+	call := w.addLocked(c, path)
+	for _, st := range w.streams[path].streams {
+		st.phase = streamAsked
+	}
+	_ = c.Send(call) // if the connection is gone, the next one does it
+	w.childrenAgainLocked(path)
+}
+
+// childrenAgainLocked sets the child watch of a path behind a recursive one, which may have
+// taken its place and does not serve it.
+func (w *Registry) childrenAgainLocked(path string) {
+	if w.streams[path].asked == modeSubtree {
+		w.setAgainLocked(watched{path, Children})
+	}
+}
+
+// displacedLocked is whether the server may have lost a watch that was on its way, and whose
+// answer has come now.
+func (w *Registry) displacedLocked(sub *Watch) bool {
+	p := w.streams[sub.key.path]
+	if p == nil || p.asked == modeNone {
+		return sub.shared
+	}
+	return !w.sharedLocked(sub.key) && p.changes != sub.changes
+}
+
+// added tells the streams of a path that their watch stands, or was refused.
+func (w *Registry) added(c *transport.Conn, path string, call *transport.Call) {
+	if !call.Replied() {
+		return // Down has told it
+	}
+	w.mu.Lock()
+	p := w.streams[path]
+	if w.conn != c || p == nil {
+		w.mu.Unlock()
+		return
+	}
+	n := Notice{Kind: Established, Zxid: call.Zxid(), Conn: c}
+	var told []*Stream
+	switch code := call.Code(); code {
+	case wire.CodeOK:
+		for _, st := range p.streams {
+			if st.phase == streamAsked {
+				st.phase = streamUp
+				told = append(told, st)
+			}
+		}
+	case wire.CodeUnimplemented, wire.CodeMarshallingError, wire.CodeQuotaExceeded:
+		w.unknown = w.unknown || code == wire.CodeUnimplemented
+		n = Notice{Kind: Ended, Code: code}
+		told = p.streams
+		w.dropLocked(path)
+	default:
+		w.mu.Unlock()
+		c.Kill(fmt.Errorf("persistent watches are not set: %s", code))
+		return
+	}
+	w.mu.Unlock()
+	for _, st := range told {
+		st.fn(n)
+	}
+}
+
+// dropLocked forgets a path whose persistent watch does not stand, and sets the watches for
+// which it has stood.
+func (w *Registry) dropLocked(path string) {
+	delete(w.streams, path)
+	for _, kind := range []Kind{Data, Exists, Children} {
+		w.setAgainLocked(watched{path, kind})
+	}
+	for _, child := range []bool{false, true} {
+		if st := (standing{path, child}); w.owed[st] {
+			w.releaseLocked(st)
+		}
+	}
+}
+
+// Unfollow ends a stream, and with the last one of a path its watch on the server.
+func (w *Registry) Unfollow(st *Stream) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	st.phase = streamDown
+	p := w.streams[st.path]
+	if p == nil {
+		return
+	}
+	i := slices.Index(p.streams, st)
+	if i < 0 {
+		return
+	}
+	p.streams = slices.Delete(slices.Clone(p.streams), i, i+1) // who is being told has the old ones
+	switch was, wanted := p.asked, p.wanted(); {
+	case w.conn == nil && wanted == modeNone:
+		delete(w.streams, st.path)
+	case w.conn == nil || wanted == was:
+	case wanted == modeNone:
+		w.removeLocked(w.conn, st.path, was)
+	default: // the node alone
+		if w.conn.Send(w.addLocked(w.conn, st.path)) == nil {
+			w.removeOtherLocked(w.conn, st.path, wire.WatchPersistentRecursive)
+		}
+	}
+}
+
+// removeOtherLocked removes the mode that was, where modes stand beside each other. A server
+// that keeps one refuses it.
+func (w *Registry) removeOtherLocked(c *transport.Conn, path string, typ int32) {
+	_ = c.Send(transport.NewCall(wire.OpRemoveWatches, &wire.WatchesRequest{Path: path, Type: typ})) // or the connection is gone, and the watch with it
+}
+
+// removeLocked takes the persistent watch of a path off the server.
+func (w *Registry) removeLocked(c *transport.Conn, path string, was persistentMode) {
+	typ := wire.WatchPersistent
+	switch {
+	case w.noModes:
+		typ = wire.WatchAny
+	case was == modeSubtree:
+		typ = wire.WatchPersistentRecursive
+	}
+	p := w.streams[path]
+	p.changes++
+	sent := p.changes
+	call := transport.NewCall(wire.OpRemoveWatches, &wire.WatchesRequest{Path: path, Type: typ})
+	call.OnReply = func(call *transport.Call) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if !call.Replied() || w.conn != c || w.streams[path] != p || p.changes != sent || len(p.streams) > 0 {
+			return
+		}
+		if call.Code() == wire.CodeMarshallingError && typ != wire.WatchAny {
+			w.noModes = true
+			w.removeLocked(c, path, was)
+			return
+		}
+		w.dropLocked(path)
+	}
+	// Also where servers may end the connection at it: the watch would tell of changes for ever.
+	_ = c.Send(call)
+}
+
+// pass passes an event to the streams that it concerns.
+func (w *Registry) pass(ev wire.WatcherEvent, zxid int64) {
+	w.mu.Lock()
+	if len(w.streams) == 0 || ev.Type < wire.EventNodeCreated || ev.Type > wire.EventNodeChildrenChanged {
+		w.mu.Unlock()
+		return
+	}
+	var told, parents []*Stream
+	for path := ev.Path; ; path = above(path) {
+		if p := w.streams[path]; p != nil {
+			for _, st := range p.streams {
+				if st.phase == streamUp && (st.subtree && ev.Type != wire.EventNodeChildrenChanged || !st.subtree && path == ev.Path) {
+					told = append(told, st)
+				}
+			}
+		}
+		if path == "/" || path == "" {
+			break
+		}
+	}
+	parent := above(ev.Path)
+	if p := w.streams[parent]; p != nil && p.asked == modeSubtree && (ev.Type == wire.EventNodeCreated || ev.Type == wire.EventNodeDeleted) && parent != ev.Path {
+		for _, st := range p.streams {
+			if st.phase == streamUp && !st.subtree {
+				parents = append(parents, st)
+			}
+		}
+	}
+	w.mu.Unlock()
+	for _, st := range told {
+		st.fn(Notice{Kind: Changed, Type: ev.Type, Path: ev.Path, Zxid: zxid})
+	}
+	for _, st := range parents {
+		st.fn(Notice{Kind: Changed, Type: wire.EventNodeChildrenChanged, Path: parent, Zxid: zxid})
+	}
+}
+
+// above is the path of a node's parent.
+func above(path string) string {
+	if i := strings.LastIndexByte(path, '/'); i > 0 {
+		return path[:i]
+	}
+	return "/"
+}
+
+// cutLocked returns the streams that have lost their watch.
+func (w *Registry) cutLocked() (cut []*Stream) {
+	for _, p := range w.streams {
+		p.asked = modeNone
+		for _, st := range p.streams {
+			if st.phase != streamDown {
+				st.phase = streamDown
+				cut = append(cut, st)
+			}
+		}
+	}
+	return cut
+}
