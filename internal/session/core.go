@@ -59,10 +59,15 @@ func (p *Parents) Look(of string, list *transport.Call, err error) error {
 	switch {
 	case err == nil:
 		return p.Check(of, children)
-	case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrNoAuth), errors.Is(err, ErrReplyTooLarge):
+	case Unseen(err):
 		return nil
 	}
 	return err
+}
+
+// Unseen is whether a list has failed since the children cannot be seen.
+func Unseen(err error) bool {
+	return errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNoAuth) || errors.Is(err, ErrReplyTooLarge)
 }
 
 // Guard is the condition that a node exists, at any version. A guard may also delete the

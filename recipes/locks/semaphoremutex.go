@@ -88,6 +88,11 @@ func (s *InterProcessSemaphore) participants(ctx context.Context, c *transport.C
 	if err != nil {
 		return nil, err
 	}
+	if leases.Len()+waiting.Len() == 0 {
+		if err := s.leases.CheckLock(ctx, c); err != nil {
+			return nil, err
+		}
+	}
 	lent, err := s.leases.describe(ctx, c, leases.Entries(0, leases.Len()), func(i int) bool { return i >= s.total })
 	if err != nil {
 		return nil, err

@@ -34,6 +34,7 @@ type Attempt struct {
 	sawMulti  bool            // one was seen in the queue
 	deletions *deletions      // of our nodes, nil for none
 	obstacle  *Obstacle       // that was in the way when Run failed, nil if none was seen
+	other     *Obstacle       // a node of another kind of lock that the latest round met alone, nil for none
 	failure   error           // of the last round, one that may pass; nil if it had none
 }
 
@@ -88,9 +89,9 @@ type policy interface {
 type plan struct {
 	create []*contender // that get a node
 	list   []*contender // whose queues are listed
+	around []*contender // whose locks have their own paths listed as well, see contender.beside
 	split  bool         // create may take several transactions
 	joint  bool         // create is a transaction also for one
-	plain  bool         // two lists are requests of their own
 	watch  *childWatch  // of the one queue that is listed, nil for none
 }
 
@@ -213,6 +214,7 @@ func (a *Attempt) end(err *error) {
 // round makes the nodes and lists the queues of the policy's plan. Unless all contenders
 // are first then, it waits for a change. Everything but the wait is one round trip.
 func (a *Attempt) round(ctx context.Context) error {
+	a.other = nil
 	c, err := a.session.AwaitConn(ctx, true)
 	if err != nil {
 		return err
@@ -221,9 +223,6 @@ func (a *Attempt) round(ctx context.Context) error {
 		if err := a.begin(ctx, c); err != nil {
 			return err
 		}
-	}
-	if err := a.lookAgain(ctx, c); err != nil {
-		return err
 	}
 	if a.unchecked {
 		a.unchecked = false

@@ -41,6 +41,8 @@ type contender struct {
 	behindOther    bool           // the latest list showed a node of another kind of lock ahead
 	admitted       bool           // a list has shown that the queue belongs to its kind of lock
 	listsBehind    uint8          // how many in a row showed nobody ahead but a node of another kind
+	beside         string         // of a part of a lock: who came first to the path of the lock itself, as another kind of lock; "" for nobody
+	later          int32          // the lowest number there of those who came after our node, 0 as long as it is not known
 	owner          nodename.Owner // whose it is
 
 	prefix  string          // of the name of its node
@@ -106,6 +108,30 @@ func (k *contender) find(children wire.Names) {
 	}
 }
 
+// lookAround looks for other kinds of locks at the path of the contender's lock. The first
+// list after its node was made shows all that came before that. Those who come later see
+// the parts of the lock, and are refused.
+func (k *contender) lookAround(children wire.Names) {
+	k.beside = ""
+	if k.phase != queued {
+		return
+	}
+	var lowest, next int32 = 0, 1
+	for _, name := range children.All() {
+		seq, ok := znode.Contender(name)
+		if !ok || k.later != 0 && seq >= k.later {
+			continue
+		}
+		if k.beside == "" || seq < lowest {
+			k.beside, lowest = string(name), seq
+		}
+		next = max(next, seq+1)
+	}
+	if k.later == 0 {
+		k.later = next
+	}
+}
+
 // forget makes it absent, since its node is gone: its session has ended, or another
 // client has deleted it.
 func (k *contender) forget(id int64) {
@@ -119,6 +145,7 @@ func (k *contender) forget(id int64) {
 func (k *contender) gone() {
 	k.phase, k.path, k.czxid, k.request = absent, "", 0, nil
 	k.first, k.behindOther, k.admitted, k.listsBehind = false, false, false, 0
+	k.beside, k.later = "", 0
 }
 
 // sweep looks for a second node, made by a creation that was applied late.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/go-zookeeper/zk"
 
@@ -209,66 +208,17 @@ func (a *Attempt) ensure(ctx context.Context, c *transport.Conn, of []*contender
 			parents.Of = append(parents.Of, q.Lock)
 		}
 	}
-	unlooked := unlookedSlot.Of(a.session)
-	unlooked.add(parents.Of)
 	if err := of[0].queue.Core.Ensure(ctx, c, parents); err != nil {
 		return err
 	}
-	unlooked.remove(parents.Of)
 	return errStale
-}
-
-// unlooked are the paths of locks with parts of which this client may have made a part
-// without having seen after it that no lock of another kind is there: the connection may
-// have ended in between. While the parts exist, nobody else would look.
-type unlooked struct {
-	mu    sync.Mutex // guards the field below
-	paths map[string]struct{}
-}
-
-var unlookedSlot = session.Slot[unlooked]{New: func(*session.Session) *unlooked {
-	return &unlooked{paths: make(map[string]struct{})}
-}}
-
-func (u *unlooked) add(paths []string) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	for _, path := range paths {
-		u.paths[path] = struct{}{}
-	}
-}
-
-func (u *unlooked) remove(paths []string) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	for _, path := range paths {
-		delete(u.paths, path)
-	}
-}
-
-func (u *unlooked) has(path string) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	_, ok := u.paths[path]
-	return ok
-}
-
-// lookAgain looks for locks of another kind where that was not done when a part was made.
-func (a *Attempt) lookAgain(ctx context.Context, c *transport.Conn) error {
-	for i := range a.contenders {
-		k := &a.contenders[i]
-		if k.queue.isPart() && unlookedSlot.Of(a.session).has(k.queue.Lock) {
-			return a.ensure(ctx, c, []*contender{k})
-		}
-	}
-	return nil
 }
 
 // noContender refuses to make the parts of a semaphore on a path that a lock of
 // another kind uses.
 func noContender(path string, children wire.Names) error {
 	for _, name := range children.All() {
-		if znode.IsContender(name) {
+		if _, ok := znode.Contender(name); ok {
 			return otherKind(path, string(name))
 		}
 	}

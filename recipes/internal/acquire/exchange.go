@@ -21,7 +21,7 @@ import (
 // since this server may be behind the one that told us of our nodes.
 func (a *Attempt) exchange(ctx context.Context, c *transport.Conn, p *plan) error {
 	var room [1]creation
-	x := requests{lists: listing{of: p.list}}
+	x := requests{lists: listing{of: p.list, around: p.around}}
 	creations, err := x.send(ctx, a, c, p, room[:0])
 	if err != nil {
 		return err
@@ -65,9 +65,7 @@ func (x *requests) send(ctx context.Context, a *Attempt, c *transport.Conn, p *p
 	for _, m := range creations {
 		calls = append(calls, m.call)
 	}
-	if p.watch == nil {
-		calls = x.lists.ask(a, p, calls)
-	}
+	calls = x.lists.ask(a, calls, p.watch != nil)
 	if err := x.sendTogether(ctx, a, c, p, calls, creations); err != nil {
 		return nil, err
 	}
@@ -75,7 +73,7 @@ func (x *requests) send(ctx context.Context, a *Attempt, c *transport.Conn, p *p
 		if err := x.lists.askWatched(ctx, a, c, p.watch); err != nil {
 			return nil, errors.Join(a.created(ctx, c, creations), err)
 		}
-		calls = append(calls, x.lists.plain[0])
+		calls = append(calls, x.lists.one)
 	}
 	x.last = calls[len(calls)-1]
 	return creations, nil
@@ -83,11 +81,11 @@ func (x *requests) send(ctx context.Context, a *Attempt, c *transport.Conn, p *p
 
 // sendTogether sends the requests: one creation and its list with those of other attempts.
 func (x *requests) sendTogether(ctx context.Context, a *Attempt, c *transport.Conn, p *plan, calls []*transport.Call, creations []creation) error {
-	if x.before != nil || p.watch != nil || len(creations) != 1 || creations[0].joint || len(p.list) != 1 || p.list[0] != creations[0].of[0] {
+	if x.before != nil || p.watch != nil || len(creations) != 1 || creations[0].joint || x.lists.one == nil || p.list[0] != creations[0].of[0] {
 		return a.send(ctx, c, calls, creations)
 	}
 	q := p.list[0].queue
-	err := session.CreateJointly(ctx, q.Core, c, q.Path, !q.isPart(), creations[0].call, x.lists.plain[0])
+	err := session.CreateJointly(ctx, q.Core, c, q.Path, !q.isPart(), creations[0].call, x.lists.one)
 	if err == nil {
 		creations[0].sent()
 	}
@@ -143,23 +141,29 @@ func (a *Attempt) send(ctx context.Context, c *transport.Conn, calls []*transpor
 
 // listing is the requests that list queues in a round.
 type listing struct {
-	of    []*contender
-	plain [2]*transport.Call // for one queue, or for two with a request for each
-	many  *session.Lists     // for several
+	of     []*contender
+	around []*contender    // see plan
+	one    *transport.Call // for the only queue, nil for none
+	many   *session.Lists  // for all others, and for paths of locks behind them; nil for none
 }
 
-// ask adds the requests.
-func (l *listing) ask(a *Attempt, p *plan, calls []*transport.Call) []*transport.Call {
-	if n := len(l.of); n < 2 || p.plain && n == len(l.plain) {
-		for i, k := range l.of {
-			l.plain[i] = session.NewList(k.queue.Path)
-			calls = append(calls, l.plain[i])
-		}
-		return calls
+// ask adds the requests, but for the list of a queue that is watched.
+func (l *listing) ask(a *Attempt, calls []*transport.Call, watched bool) []*transport.Call {
+	if !watched && len(l.of) == 1 && len(l.around) == 0 {
+		l.one = session.NewList(l.of[0].queue.Path)
+		return append(calls, l.one)
 	}
-	paths := make([]string, len(l.of))
-	for i, k := range l.of {
-		paths[i] = k.queue.Path
+	var paths []string
+	if !watched {
+		for _, k := range l.of {
+			paths = append(paths, k.queue.Path)
+		}
+	}
+	for _, k := range l.around {
+		paths = append(paths, k.queue.Lock)
+	}
+	if len(paths) == 0 {
+		return calls
 	}
 	l.many = session.NewLists(a.session, paths, a.apart)
 	return append(calls, l.many.Calls...)
@@ -188,20 +192,39 @@ func (l *listing) read(ctx context.Context, a *Attempt, c *transport.Conn) error
 		if k.snapshot, err = k.queue.Parse(children); err != nil {
 			return err
 		}
-		if l.many == nil {
-			k.list = l.plain[i]
+		k.list = l.one
+	}
+	return l.readAround(ctx, a, c)
+}
+
+// readAround takes in who uses the paths of locks themselves. Children that cannot be
+// seen count as none.
+func (l *listing) readAround(ctx context.Context, a *Attempt, c *transport.Conn) error {
+	for i, k := range l.around {
+		at := i
+		if l.one == nil {
+			at += len(l.of)
 		}
+		children, err := session.Listed(ctx, a.session, c, l.many, at)
+		switch {
+		case errors.Is(err, session.ErrApart):
+			a.apart = true
+			return errStale
+		case err != nil && !session.Unseen(err):
+			return err
+		}
+		k.lookAround(children)
 	}
 	return nil
 }
 
 // children are the children that a list has shown.
 func (l *listing) children(ctx context.Context, a *Attempt, c *transport.Conn, i int) (wire.Names, error) {
-	if l.many == nil {
-		if err := a.session.Await(ctx, c, l.plain[i], false); err != nil {
+	if l.one != nil {
+		if err := a.session.Await(ctx, c, l.one, false); err != nil {
 			return wire.Names{}, err
 		}
-		return session.Names(l.plain[i])
+		return session.Names(l.one)
 	}
 	return session.Listed(ctx, a.session, c, l.many, i)
 }
@@ -224,7 +247,7 @@ type childWatch struct {
 // askWatched asks for a single queue, and to be told of its next change.
 func (l *listing) askWatched(ctx context.Context, a *Attempt, c *transport.Conn, w *childWatch) (err error) {
 	changed := w.changed
-	l.plain[0], w.watch, err = session.WatchChildren(ctx, a.session, c, l.of[0].queue.Path, func(ev session.Event) { changed <- ev.Err })
+	l.one, w.watch, err = session.WatchChildren(ctx, a.session, c, l.of[0].queue.Path, func(ev session.Event) { changed <- ev.Err })
 	return err
 }
 
@@ -232,7 +255,7 @@ func (l *listing) askWatched(ctx context.Context, a *Attempt, c *transport.Conn,
 // judge by an old state.
 func (a *Attempt) listBefore(ctx context.Context, c *transport.Conn, of []*contender) error {
 	lists := listing{of: of}
-	calls := lists.ask(a, &plan{}, []*transport.Call{transport.NewCall(wire.OpSync, &wire.PathRequest{Path: of[0].queue.Path})})
+	calls := lists.ask(a, []*transport.Call{transport.NewCall(wire.OpSync, &wire.PathRequest{Path: of[0].queue.Path})}, false)
 	if err := a.session.SendAll(ctx, c, calls); err != nil {
 		return err
 	}

@@ -145,7 +145,13 @@ func (a *Multi) plan() plan {
 			a.listed = append(a.listed, m)
 		}
 	}
-	return plan{create: contendersOf(a.created), joint: true, list: contendersOf(a.listed)}
+	p := plan{create: contendersOf(a.created), joint: true, list: contendersOf(a.listed)}
+	for _, m := range a.listed {
+		if m.turn != nil && (m.phase != absent || slices.Contains(a.created, m)) {
+			p.around = append(p.around, m.contender)
+		}
+	}
+	return p
 }
 
 // missing are the members that need a node now.

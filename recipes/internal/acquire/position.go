@@ -80,7 +80,8 @@ func (a *Attempt) locate(k *contender) (at, ahead int, err error) {
 	if err := k.queue.Check(snap); err != nil && !k.admitted {
 		return at, -1, err
 	}
-	k.admitted, k.behindOther, k.first = true, snap.OtherAhead(at), false
+	k.admitted, k.first = true, false
+	k.behindOther = snap.OtherAhead(at) || k.beside != ""
 	a.sawMulti = a.sawMulti || a.wantMulti && snap.HasYielding()
 	ahead, waits := k.queue.Rule(snap, at)
 	switch {
@@ -89,11 +90,21 @@ func (a *Attempt) locate(k *contender) (at, ahead int, err error) {
 	case !k.behindOther:
 		k.first, k.listsBehind = true, 0
 		return at, -1, nil
-	case k.listsBehind == mostLists:
-		return at, -1, otherKind(k.queue.Path, snap.FirstOther())
+	case k.beside != "":
+		return at, -1, a.waitForOther(k, k.queue.Lock, k.beside)
+	}
+	return at, -1, a.waitForOther(k, k.queue.Path, snap.FirstOther())
+}
+
+// waitForOther counts a list that shows nobody ahead but a node of another kind of lock,
+// which is a child of path.
+func (a *Attempt) waitForOther(k *contender, path, other string) error {
+	a.other = &Obstacle{Lock: k.queue.Lock, Node: session.Join(path, other)}
+	if k.listsBehind == mostLists {
+		return otherKind(path, other)
 	}
 	k.listsBehind++
-	return at, -1, errStale
+	return errStale
 }
 
 // set notes where locate has found a contender that waits.
@@ -140,7 +151,10 @@ type Obstacle struct {
 
 // Obstacle is the node that was in the way when Run failed, nil if none was seen.
 func (a *Attempt) Obstacle() *Obstacle {
-	if a.obstacle == nil && a.sawAhead {
+	switch {
+	case a.other != nil:
+		return a.other
+	case a.obstacle == nil && a.sawAhead:
 		return &Obstacle{Lock: a.contenders[0].queue.Lock}
 	}
 	return a.obstacle

@@ -157,6 +157,12 @@ func (q *Queue) checkAround(ctx context.Context, c *transport.Conn, exists bool)
 	if err := q.Core.CheckChroot(ctx); err != nil || !q.isPart() {
 		return err
 	}
+	return q.CheckLock(ctx, c)
+}
+
+// CheckLock refuses the queue, which is a part of its lock, if a lock of another kind uses
+// the lock's own path.
+func (q *Queue) CheckLock(ctx context.Context, c *transport.Conn) error {
 	list := session.NewList(q.Lock)
 	err := q.Core.Session().Send(ctx, c, list)
 	if err == nil {

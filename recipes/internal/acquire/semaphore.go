@@ -20,13 +20,16 @@ import (
 // the first.
 //
 // If nobody is in the way, this costs one round trip: one transaction makes the turn and
-// the leases, and both lists follow right behind it on the same connection. These rules
+// the leases, and the lists follow right behind it on the same connection. These rules
 // decide:
 //
 //   - The leases are ours only if our turn is first, so that we overtake nobody who came
 //     before us.
 //   - They are ours only if all of them are among the first. Every client goes by this,
 //     whoever has the turn, so there are never more owners than leases.
+//   - They are ours only if nobody came first to the semaphore's own path, with another kind
+//     of lock. It is listed behind the leases, so either we see that lock's node or its
+//     owner sees the parent of our leases.
 //   - If our turn is not first, we delete the leases at once. Curator's peers count all
 //     leases that exist, so a lease that we kept while we wait for our turn would block
 //     the owner of the turn for ever.
@@ -55,9 +58,11 @@ type Semaphore struct {
 //
 //	stage     makes              lists             goes on with
 //	finding   nothing            turns and leases  together or queueing
-//	together  turn and leases    turns and leases  queueing, or has the leases
+//	together  turn and leases    turns and leases* queueing, or has the leases
 //	queueing  the turn           turns             leasing, once the turn is first
-//	leasing   what is missing    leases            queueing, if a node of ours is gone
+//	leasing   what is missing    leases*           queueing, if a node of ours is gone
+//
+// With the star it also lists the semaphore's own path.
 type stage uint8
 
 const (
@@ -111,10 +116,10 @@ func (a *Semaphore) plan() plan {
 	switch turn, both := a.all[:1], a.all[:2]; {
 	case a.any((*contender).unknown):
 		a.stage = finding
-		return plan{list: both, plain: true}
+		return plan{list: both}
 	case a.turn.phase == absent && a.optimistic: // and so are the leases
 		a.stage = together
-		return plan{create: a.all, list: both, plain: true}
+		return plan{create: a.all, list: both, around: a.leases()[:1]}
 	case a.turn.phase == absent:
 		a.stage, a.served = queueing, false
 		return plan{create: turn, list: turn}
@@ -125,7 +130,7 @@ func (a *Semaphore) plan() plan {
 		a.stage = leasing
 		a.children = childWatch{changed: make(chan error, 1)}
 		missing := slices.DeleteFunc(slices.Clone(a.leases()), func(k *contender) bool { return k.phase != absent })
-		return plan{create: missing, split: true, list: a.leases()[:1], watch: &a.children}
+		return plan{create: missing, split: true, list: a.leases()[:1], around: a.leases()[:1], watch: &a.children}
 	}
 }
 
@@ -181,8 +186,9 @@ func (a *Semaphore) judge() (step, error) {
 
 // judgeLeases is whether all of our leases are among the first.
 func (a *Semaphore) judgeLeases() (step, error) {
-	q, snap := a.leases()[0].queue, a.leases()[0].snapshot
-	defer a.leases()[0].drop()
+	first := a.leases()[0]
+	q, snap := first.queue, first.snapshot
+	defer first.drop()
 	if err := q.Check(snap); err != nil {
 		return again, err
 	}
@@ -204,7 +210,10 @@ func (a *Semaphore) judgeLeases() (step, error) {
 	case gone != nil:
 		a.served = false // the turn may have been deleted as well
 		return again, a.deleted(gone...)
+	case !a.full && first.beside != "":
+		return again, a.waitForOther(first, q.Lock, first.beside)
 	case !a.full:
+		first.listsBehind = 0
 		return granted, nil
 	case a.stage == leasing && a.once:
 		return waiting, ErrNotAcquired

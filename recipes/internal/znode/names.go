@@ -66,11 +66,8 @@ func Digits(name string, kind Kind) string {
 	return name[bytes.LastIndex([]byte(name), []byte(kind))+len(kind):]
 }
 
-// IsContender is whether a name is that of a node in some lock's queue.
-func IsContender(name []byte) bool {
-	_, ok := parseOtherKind(name, nil)
-	return ok
-}
+// Contender is the number of a node in some lock's queue. ok is false for all other names.
+func Contender(name []byte) (seq int32, ok bool) { return parseOtherKind(name, nil) }
 
 // parseOtherKind reads a name that has none of the kinds given. ok is whether it is the
 // name of a contender for another kind of lock. It ignores names of any other form.

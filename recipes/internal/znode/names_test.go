@@ -32,7 +32,7 @@ func TestDigits(t *testing.T) {
 	assert.Equal(t, "-2147483648", Digits("x__WRIT__-2147483648", Write), "after an overflow")
 }
 
-func TestIsContender(t *testing.T) {
+func TestContender(t *testing.T) {
 	for name, want := range map[string]bool{
 		"_c_1-lock-0000000001":  true,
 		"1__WRIT__0000000001":   true,
@@ -47,7 +47,8 @@ func TestIsContender(t *testing.T) {
 		"lock-1":                false,
 		"0000000001":            false,
 	} {
-		assert.Equal(t, want, IsContender([]byte(name)), name)
+		_, ok := Contender([]byte(name))
+		assert.Equal(t, want, ok, name)
 	}
 }
 
