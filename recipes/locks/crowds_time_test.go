@@ -73,7 +73,7 @@ func (s *tally) String() string {
 
 // tallyOf runs owners for some time of a bubble. Each takes what draw gives, in a way, over
 // and over, and holds it for 5 ms.
-func tallyOf(t *testing.T, span time.Duration, clients, owners int, draw func(i int, rnd *rand.Rand, c *framework.Client) (workload.Way, []locks.Lock)) *tally {
+func tallyOf(t *testing.T, span time.Duration, clients, owners int, draw func(i int, rnd *rand.Rand, all []*framework.Client) (workload.Way, []locks.Lock)) *tally {
 	s := &tally{each: make([]int, owners), longest: make([]time.Duration, owners)}
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(500*time.Microsecond))
@@ -90,7 +90,7 @@ func tallyOf(t *testing.T, span time.Duration, clients, owners int, draw func(i 
 			rnd := rand.New(rand.NewPCG(1, uint64(i)))
 			wg.Go(func() {
 				for ctx.Err() == nil {
-					way, set := draw(i, rnd, all[i%clients])
+					way, set := draw(i, rnd, all)
 					began := time.Now()
 					inside := func(workload.Held) error {
 						s.granted(i, began)
@@ -113,8 +113,8 @@ func tallyOf(t *testing.T, span time.Duration, clients, owners int, draw func(i 
 
 // alone runs a crowd in which everybody takes locks in one way.
 func (c crowdSize) alone(t *testing.T, span time.Duration, way workload.Way) *tally {
-	return tallyOf(t, span, c.clients, c.clients*c.each, func(_ int, rnd *rand.Rand, client *framework.Client) (workload.Way, []locks.Lock) {
-		members := rnd.Perm(c.paths)[:c.least+rnd.IntN(c.most-c.least+1)]
+	return tallyOf(t, span, c.clients, c.clients*c.each, func(i int, rnd *rand.Rand, all []*framework.Client) (workload.Way, []locks.Lock) {
+		client, members := all[i%len(all)], rnd.Perm(c.paths)[:c.least+rnd.IntN(c.most-c.least+1)]
 		if way == workload.Nested {
 			slices.Sort(members)
 		}
@@ -189,8 +189,8 @@ func TestCrowdsBesideOthers(t *testing.T) {
 				}
 				n := multi + inOrder + reverse + plain
 				crowd := func(way workload.Way, n int) *tally {
-					return tallyOf(t, span, clients, n, func(i int, rnd *rand.Rand, client *framework.Client) (workload.Way, []locks.Lock) {
-						way, members := way, rnd.Perm(25)[:2+rnd.IntN(3)]
+					return tallyOf(t, span, clients, n, func(i int, rnd *rand.Rand, all []*framework.Client) (workload.Way, []locks.Lock) {
+						client, way, members := all[i%len(all)], way, rnd.Perm(25)[:2+rnd.IntN(3)]
 						if i >= multi {
 							way = workload.Nested
 						}

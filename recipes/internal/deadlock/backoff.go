@@ -20,6 +20,7 @@ type backoff struct {
 const (
 	firstBackoff = time.Millisecond
 	firstUnsure  = 20 * time.Millisecond // with one that may wait for us
+	mostUntagged = 50 * time.Millisecond // with one of another library, while no yield has made it longer
 	mostBackoff  = 450 * time.Millisecond
 	endless      = time.Hour
 	growth       = 1.25 // with each yield

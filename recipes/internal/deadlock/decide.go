@@ -82,7 +82,8 @@ func (v *View) perSession() map[int64]int {
 }
 
 // suspect looks for an owner behind us in a queue that has what we wait for. It returns
-// the grade whose backoff is over, if any.
+// the grade whose backoff is over, if any. How many nodes without a tag wait in a session
+// says nothing: each may be of a thread that takes its locks like all others.
 func (h *History) suspect(v *View, at int, held []holder, crowds map[int64]int) (due grade) {
 	q := &v.Queues[at]
 	for i := range q.Followers {
@@ -95,13 +96,13 @@ func (h *History) suspect(v *View, at int, held []holder, crowds map[int64]int) 
 			switch m := has.match(waits); {
 			case m == alike && q.defers(waits):
 				g = sure
-			case m == perhaps && crowds[waits.Session] == 1:
+			case m == perhaps && (waits.Tag == "" || crowds[waits.Session] == 1):
 				g = unsure
 			default:
 				continue
 			}
 			h.remember(suspectedCycle{grade: g, at: at, own: q.Own, waits: waits.Name, of: has.queue, has: has.Name}, waits.Way.Yields())
-			if v.Now.Sub(h.since(has.queue)) >= h.of(g).time() {
+			if v.Now.Sub(h.since(has.queue)) >= h.patience(g, waits, v.Now) {
 				due = max(due, g)
 			}
 		}

@@ -59,7 +59,9 @@ func TestDecide(t *testing.T) {
 		"nobody behind us":                       {later, of("a1", 1, "x"), nil, nil},
 		"the owner waits behind us":              {soon, of("a1", 1, "x"), []Node{of("a0", 1, "x")}, []int{0}},
 		"the owner, sooner than the backoff":     {soon - 1, of("a1", 1, "x"), []Node{of("a0", 1, "x")}, nil},
-		"an owner without a tag, of the session": {soon, of("a1", 1, ""), []Node{of("a0", 1, "")}, []int{0}},
+		"an owner without a tag, of the session": {firstUnsure, of("a1", 1, ""), []Node{of("a0", 1, "")}, []int{0}},
+		"without a tag, too soon":                {firstUnsure - 1, of("a1", 1, ""), []Node{of("a0", 1, "")}, nil},
+		"two without tags of the session wait":   {firstUnsure, of("a1", 1, ""), []Node{of("b0", 1, ""), of("c0", 1, "")}, []int{0}},
 		"of another session":                     {later - 1, of("a1", 1, "x"), []Node{of("b0", 2, "y")}, nil},
 		"one owner over two clients":             {soon, of("a1", 1, "x"), []Node{of("a0", 2, "x")}, []int{0}},
 		"of another session, and a stall":        {later, of("a1", 1, "x"), []Node{of("b0", 2, "y")}, []int{0}},
@@ -78,6 +80,16 @@ func TestDecide(t *testing.T) {
 			assert.Equal(t, c.want, yield)
 			assert.Equal(t, c.want != nil && c.after < later, matched)
 		})
+	}
+}
+
+// One that has waited for long is more patient with owners of which only the session shows.
+func TestPatienceWithOwnersWithoutATag(t *testing.T) {
+	h := begun(2)
+	for waited, want := range map[time.Duration]time.Duration{0: firstUnsure, 300 * time.Millisecond: 30 * time.Millisecond, time.Minute: mostUntagged} {
+		theirs, ours := of("a", 1, ""), of("a", 1, "x")
+		assert.Equal(t, want, h.patience(unsure, &theirs, start.Add(waited)), waited)
+		assert.Equal(t, firstUnsure, h.patience(unsure, &ours, start.Add(waited)), waited)
 	}
 }
 

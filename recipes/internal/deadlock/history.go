@@ -118,6 +118,17 @@ func (h *History) Learn(v *View) {
 	})
 }
 
+// patience is the backoff with an owner that waits behind us. Without a tag it may be any
+// thread of a session. In a crowd of such threads, that all take their locks in one order,
+// to yield to each of them makes a queue of everything. There waits are long.
+func (h *History) patience(g grade, waits *Node, now time.Time) time.Duration {
+	patience := h.of(g).time()
+	if waits.Tag == "" {
+		patience = max(patience, min(h.stall.time(now), mostUntagged))
+	}
+	return patience
+}
+
 func (h *History) of(g grade) *backoff {
 	if g == sure {
 		return &h.sure

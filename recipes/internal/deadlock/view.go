@@ -66,16 +66,15 @@ type ownerMatch int
 
 const (
 	unlike  ownerMatch = iota
-	perhaps            // of one session, and no more is known
+	perhaps            // of one session, and no more shows
 	alike
 )
 
 // match compares two nodes. One owner has one tag, also with nodes of several clients.
-// Nodes without a tag, such as those of other libraries, are
-// told apart by their sessions. An owner that nests locks may have forgotten to pass on
-// the context, so that its nodes have different tags. A MultiLock is not suspected of
-// that. Otherwise the MultiLocks of one session would yield to each other because of any
-// lock that the session holds.
+// Nodes of other libraries have no tag, and the threads of a process share a session. An
+// owner that nests locks may have forgotten to pass on the context, so that its nodes have
+// different tags. A MultiLock is not suspected of that. Otherwise the MultiLocks of one
+// session would yield to each other because of any lock that the session holds.
 func (n *Node) match(other *Node) ownerMatch {
 	differ := n.Tag != other.Tag && n.Tag != "" && other.Tag != ""
 	switch {
@@ -83,7 +82,7 @@ func (n *Node) match(other *Node) ownerMatch {
 		return alike
 	case n.Session != other.Session, differ && (n.Way != nodename.Plain || other.Way != nodename.Plain):
 		return unlike
-	case differ:
+	case differ, n.Tag == "", other.Tag == "":
 		return perhaps
 	}
 	return alike
