@@ -99,6 +99,32 @@ func ExampleClient_GetW() {
 	// NodeDataChanged /config
 }
 
+func ExampleClient_ReadAll() {
+	zk, stop := server()
+	defer stop()
+	ctx := context.Background()
+	client, err := framework.Connect(ctx, framework.Config{ConnectString: zk})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	if _, err := client.Create(ctx, "/app/a", []byte("blue"), framework.Persistent, framework.Parents()); err != nil {
+		log.Fatal(err)
+	}
+
+	results, err := client.ReadAll(ctx, framework.Read{Path: "/app", Children: true}, framework.Read{Path: "/app/a"}, framework.Read{Path: "/app/b"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, r := range results {
+		fmt.Printf("%s: %q %s %v\n", r.Path, r.Names, r.Data, r.Err)
+	}
+	// Output:
+	// /app: ["a"]  <nil>
+	// /app/a: [] blue <nil>
+	// /app/b: []  get /app/b: zk: node does not exist
+}
+
 func ExampleClient_Subscribe() {
 	zk, stop := server()
 	defer stop()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/paddock-zk/paddock/internal/contextend"
 	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/transport"
 )
 
 // Subscription tells of the changes of a node, or of a subtree, for as long as the client
@@ -28,9 +29,12 @@ type Subscription struct {
 	stream *session.Stream // set before anybody else has the subscription
 	wake   chan struct{}   // holds a token while there may be something to read
 
-	mu    sync.Mutex // guards the fields below
-	queue []Event
-	err   error // why nothing follows, once queue is read
+	mu     sync.Mutex // guards the fields below
+	queue  []Event
+	events int             // in queue, besides marks and answers
+	conn   *transport.Conn // the last one that has told
+	reader *session.Reader // on conn; nil without a connection
+	err    error           // why nothing follows, once queue is read
 }
 
 // ErrBehind is the reason of a Gap: the subscriber has read too slowly, and the events that
@@ -144,6 +148,7 @@ func (s *Subscription) take() (ev Event, ok bool, err error) {
 		return Event{}, false, s.err
 	}
 	ev, s.queue = s.queue[0], s.queue[1:]
+	s.events -= ev.one()
 	if len(s.queue) == 0 {
 		s.queue = nil // events are few, and then many
 	}
@@ -151,6 +156,60 @@ func (s *Subscription) take() (ev Event, ok bool, err error) {
 		s.tell()
 	}
 	return ev, true, nil
+}
+
+// Read asks for nodes, and does not wait. What they are comes as an event of type Answered,
+// in its place among the other events: it shows whatever changes were told before it, and
+// none that are told after it. So a copy of the nodes can be kept. The nodes need not be
+// those that are subscribed to.
+//
+// Reads leave in batches as with ReadAll, each of which has an event of its own. Until about
+// 128 reads wait, two batches are on their way at most. After a Gap, and when the client is
+// closed, reads that were asked for before may never be answered.
+//
+// Errors: ErrInvalidPath. Nothing was asked for then.
+func (s *Subscription) Read(reads ...Read) error {
+	if s == nil || s.op == nil {
+		return &OpError{Op: "subscribe", Err: ErrClosed}
+	}
+	ops, err := s.op.readOps(reads)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	reader := s.reader
+	s.mu.Unlock()
+	if reader != nil {
+		reader.Ask(ops)
+	}
+	return nil
+}
+
+// answered takes in what has been read.
+func (s *Subscription) answered(from *session.Reader, a *session.Answer) {
+	if errors.Is(a.Err, ErrNotConnected) || errors.Is(a.Err, ErrClosed) {
+		return // Gap says it, or the end
+	}
+	results := s.op.readResults(a)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil && s.reader == from {
+		s.queue = append(s.queue, Event{Type: Answered, Path: s.op.relative(s.op.path), Zxid: a.Zxid, Results: results})
+		s.tell()
+	}
+}
+
+// readOn begins to read on a connection, or on none.
+func (s *Subscription) readOn(c *transport.Conn) {
+	if s.reader != nil {
+		s.reader.Stop()
+		s.reader = nil
+	}
+	if c != nil {
+		var reader *session.Reader
+		reader = session.NewReader(s.op.session, c, func(a *session.Answer) { s.answered(reader, a) })
+		s.reader = reader
+	}
 }
 
 // Events are the results of Next. The last one is an error, of ctx or another one.
@@ -174,6 +233,7 @@ func (s *Subscription) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queue = nil
+	s.readOn(nil)
 	if s.err == nil {
 		s.err = ErrClosed
 	}
@@ -198,20 +258,34 @@ func (s *Subscription) notice(n session.Notice) {
 	switch n.Kind {
 	case session.Established:
 		s.forgetGap()
+		s.conn = n.Conn
+		s.readOn(s.conn)
 		s.queue = append(s.queue, Event{Type: Established, Path: s.op.relative(s.op.path), Zxid: n.Zxid})
 	case session.Gap:
+		s.readOn(nil)
 		if !s.forgetGap() {
 			s.queue = append(s.queue, s.gap(n.Zxid, session.NoticeError(n)))
 		}
 	case session.Ended:
 		s.err = session.NoticeError(n)
 	case session.Changed:
-		if len(s.queue) >= s.most {
+		if s.events++; s.events > s.most {
+			s.events = 1
 			s.queue = []Event{s.gap(0, ErrBehind), {Type: Established, Path: s.op.relative(s.op.path)}}
+			s.readOn(s.conn)
 		}
 		s.queue = append(s.queue, Event{Type: eventTypes[n.Type], Path: s.op.relative(n.Path), Zxid: n.Zxid})
 	}
 	s.tell()
+}
+
+// one is 1 for what Buffer counts.
+func (ev Event) one() int {
+	switch ev.Type {
+	case Established, Gap, Answered:
+		return 0
+	}
+	return 1
 }
 
 func (s *Subscription) gap(zxid int64, err error) Event {
@@ -224,6 +298,9 @@ func (s *Subscription) gap(zxid int64, err error) Event {
 func (s *Subscription) forgetGap() bool {
 	for i, ev := range s.queue {
 		if ev.Type == Gap {
+			for _, ev := range s.queue[i+1:] {
+				s.events -= ev.one()
+			}
 			s.queue = s.queue[:i+1]
 			return true
 		}

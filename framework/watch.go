@@ -35,8 +35,11 @@ type Event struct {
 	Err error
 	// Zxid is of a Subscription only, and 0 where it is not known. It is the transaction that
 	// has changed the node, which servers tell from 3.9 on. Of Established it is the state
-	// since which changes are told, and of Gap the last state that the client has seen.
+	// since which changes are told, of Answered the state that was read, and of Gap the last
+	// state that the client has seen.
 	Zxid int64
+	// Results are those of a batch of reads, with Answered.
+	Results []ReadResult
 }
 
 // EventType names the kinds of Event.
@@ -53,6 +56,8 @@ const (
 	Established
 	// Gap says that a Subscription misses changes until Established comes again.
 	Gap
+	// Answered is the answer to reads that were asked for by Subscription.Read.
+	Answered
 )
 
 var eventTypes = map[wire.EventType]EventType{
@@ -64,7 +69,7 @@ var eventTypes = map[wire.EventType]EventType{
 
 // String returns the name of the constant.
 func (t EventType) String() string {
-	names := [...]string{"", "NodeCreated", "NodeDeleted", "NodeDataChanged", "NodeChildrenChanged", "WatchEnded", "Established", "Gap"}
+	names := [...]string{"", "NodeCreated", "NodeDeleted", "NodeDataChanged", "NodeChildrenChanged", "WatchEnded", "Established", "Gap", "Answered"}
 	if t <= 0 || int(t) >= len(names) {
 		return "EventType(" + strconv.Itoa(int(t)) + ")"
 	}

@@ -37,6 +37,7 @@ func Follow(ctx context.Context, s *Session, c *transport.Conn, path string, sub
 		switch {
 		case !waiting:
 		case n.Kind == Established:
+			s.transport.KnowsReads() // persistent watches came with them
 			defer func() { first <- nil }()
 		default:
 			first <- NoticeError(n)

@@ -114,6 +114,9 @@ func (c *Call) Code() wire.Code { return c.header.Code }
 // whose code says so.
 func (c *Call) Refused() (op wire.Op, path string) { return c.op, c.path }
 
+// ReplySize is the length of the reply's body.
+func (c *Call) ReplySize() int { return len(c.body) }
+
 // Zxid is the reply's.
 func (c *Call) Zxid() int64 { return c.header.Zxid }
 

@@ -19,6 +19,10 @@ const (
 // UnimplementedRequestProcessor.
 func (l *Transport) ReadsApart() bool { return l.reads.Load() == readsApart }
 
+// KnowsReads says that a server has answered another request that came with that one, so
+// that a lost reply to the first of several reads means nothing.
+func (l *Transport) KnowsReads() { l.reads.CompareAndSwap(readsUnknown, readsTogether) }
+
 // LearnReads takes in how a server has taken such a request. It has to see each.
 func (l *Transport) LearnReads(call *Call) {
 	switch {

@@ -1,0 +1,240 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/paddock-zk/paddock/internal/transport"
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+// ReadOp is the read of one node: its data, or the names of its children.
+type ReadOp struct {
+	Path     string
+	Children bool
+}
+
+func (op ReadOp) op() wire.Op {
+	if op.Children {
+		return wire.OpGetChildren
+	}
+	return wire.OpGetData
+}
+
+// Answer is what has become of some of the reads that a Reader was asked for.
+type Answer struct {
+	Ops     []ReadOp
+	Results []wire.MultiResult // as many as Ops, unless Err is set
+	Zxid    int64              // the state that the results show
+	Err     error
+	call    *transport.Call
+}
+
+// Free gives the memory of the results back.
+func (a *Answer) Free() {
+	a.Results = nil
+	a.call.Free()
+}
+
+// Reader reads many nodes on one connection, in batches.
+//
+// A server does nothing else while it reads a batch, and builds the reply in its memory. The
+// requests of the same client wait behind it, those that renew a session lease too. So a
+// batch has few operations, and few where the nodes are large. Batches take their slots in
+// the window like all requests, so what waits there has its turn between them.
+type Reader struct {
+	session *Session
+	conn    *transport.Conn
+	answer  func(*Answer)
+
+	mu      sync.Mutex // guards the fields below
+	waiting []ReadOp
+	flying  int // batches on their way
+	stopped bool
+	most    int     // operations in the next batch
+	mean    float64 // bytes that one takes in a reply
+}
+
+const (
+	mostReads   = 128       // in a batch
+	firstReads  = 64        // in batches before the first reply
+	fewReads    = 8         // in a batch after a reply that was too long
+	aimedReply  = 256 << 10 // bytes
+	longReply   = 1 << 20
+	mostFlying  = 32      // batches
+	bytesFlying = 2 << 20 // of replies
+	calmFlying  = 2       // batches, unless as much waits as fills one: so that reads gather
+	readSize    = 9 + 4 + 1
+)
+
+// NewReader makes one. answer runs in the goroutine that reads the connection, in the order
+// of the wire, or in one that ends the connection. It must not block. Each read is answered
+// once, unless the reader is stopped.
+func NewReader(s *Session, c *transport.Conn, answer func(*Answer)) *Reader {
+	return &Reader{session: s, conn: c, answer: answer, most: firstReads}
+}
+
+// Ask asks for nodes. It does not block.
+func (r *Reader) Ask(ops []ReadOp) {
+	r.mu.Lock()
+	if !r.stopped {
+		r.waiting = append(r.waiting, ops...)
+	}
+	r.mu.Unlock()
+	r.fill()
+}
+
+// Stop gives up what is not answered yet. An answer may be about to come.
+func (r *Reader) Stop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stopped, r.waiting = true, nil
+}
+
+// fill sends what may be sent now.
+func (r *Reader) fill() {
+	for {
+		ops := r.next()
+		if ops == nil {
+			return
+		}
+		r.send(ops)
+	}
+}
+
+// next takes out the next batch, nil if it has to wait.
+func (r *Reader) next() []ReadOp {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	full := r.most
+	if r.session.transport.ReadsApart() {
+		full = 1
+	}
+	n := min(full, len(r.waiting))
+	switch expected := float64(r.most) * r.mean; {
+	case n == 0,
+		n < full && r.flying >= calmFlying,
+		r.flying >= mostFlying,
+		r.flying > 0 && float64(r.flying+1)*expected > bytesFlying:
+		return nil
+	}
+	room := MostInTransaction(r.session) - transactionSize
+	for i, op := range r.waiting[:n] {
+		if room -= readSize + len(op.Path); room < 0 && i > 0 {
+			n = i
+			break
+		}
+	}
+	ops := r.waiting[:n:n]
+	if r.waiting = r.waiting[n:]; len(r.waiting) == 0 {
+		r.waiting = nil
+	}
+	r.flying++
+	return ops
+}
+
+func (r *Reader) send(ops []ReadOp) {
+	s := r.session
+	var call *transport.Call
+	together := !s.transport.ReadsApart()
+	if together {
+		req := &wire.MultiRequest{Ops: make([]wire.MultiOp, len(ops))}
+		for i, op := range ops {
+			req.Ops[i] = wire.MultiOp{Op: op.op(), Request: &wire.PathWatchRequest{Path: op.Path}}
+		}
+		call = transport.NewCall(wire.OpMultiRead, req)
+	} else {
+		call = transport.NewCall(ops[0].op(), &wire.PathWatchRequest{Path: ops[0].Path})
+	}
+	call.OnReply = func(call *transport.Call) {
+		if together {
+			s.transport.LearnReads(call)
+		}
+		r.answered(&Answer{Ops: ops, call: call}, together)
+	}
+	err := SendInTurn(s, r.conn, call)
+	var lost *transport.LostError
+	switch {
+	case err == nil:
+	case !errors.As(err, &lost) && s.Go(func(ctx context.Context) {
+		// Only suspected of ending connections: it has to be sent by itself.
+		if err := s.Send(ctx, r.conn, call); err != nil {
+			r.failed(ops, call, err)
+		}
+	}):
+	default:
+		r.failed(ops, call, err)
+	}
+}
+
+// failed is answered for a batch that was not sent.
+func (r *Reader) failed(ops []ReadOp, call *transport.Call, err error) {
+	r.mu.Lock()
+	r.flying--
+	r.mu.Unlock()
+	r.answer(&Answer{Ops: ops, Err: err, call: call})
+}
+
+// answered takes in the end of a batch.
+func (r *Reader) answered(a *Answer, together bool) {
+	s, size := r.session, 0
+	a.Err = s.Ended(a.call, false)
+	if a.Err == nil {
+		a.Zxid, size = a.call.Zxid(), a.call.ReplySize()
+		a.Results, a.Err = results(a, together)
+	}
+	refused := !together && a.call.Replied() && a.call.Code() != wire.CodeOK
+	if refused {
+		a.Zxid, a.Err, a.Results = a.call.Zxid(), nil, []wire.MultiResult{{Op: wire.OpError, Code: a.call.Code()}}
+	}
+	unknown := together && errors.Is(a.Err, ErrUnsupported) // then one by one
+	again := unknown || len(a.Ops) > 1 && errors.Is(a.Err, ErrReplyTooLarge)
+	r.mu.Lock()
+	r.flying--
+	switch {
+	case again && !r.stopped:
+		r.most = max(1, len(a.Ops)/2)
+		r.waiting = append(a.Ops, r.waiting...)
+	case size > longReply:
+		r.most, r.mean = min(r.most, fewReads), float64(size)/float64(len(a.Ops))
+	case size > 0:
+		r.paceLocked(float64(size) / float64(len(a.Ops)))
+	}
+	r.mu.Unlock()
+	if !again {
+		r.answer(a)
+	}
+	r.fill()
+}
+
+// paceLocked takes in how long replies are. Longer ones count at once.
+func (r *Reader) paceLocked(mean float64) {
+	const slowly = 4
+	r.mean = max(mean, r.mean+(mean-r.mean)/slowly)
+	r.most = max(1, min(mostReads, 2*r.most, int(aimedReply/r.mean)))
+}
+
+// results are those of a batch, in the order of its reads.
+func results(a *Answer, together bool) ([]wire.MultiResult, error) {
+	if together {
+		var resp wire.MultiResponse
+		if err := a.call.Decode(&resp); err != nil {
+			return nil, err
+		}
+		if len(resp.Results) != len(a.Ops) {
+			return nil, fmt.Errorf("%w: %d results instead of %d", transport.ErrProtocol, len(resp.Results), len(a.Ops))
+		}
+		return resp.Results, nil
+	}
+	res := wire.MultiResult{Op: a.Ops[0].op()}
+	if a.Ops[0].Children {
+		err := a.call.Decode(&res.Children)
+		return []wire.MultiResult{res}, err
+	}
+	var resp wire.GetDataResponse
+	err := a.call.Decode(&resp)
+	res.Data, res.Stat = resp.Data, resp.Stat
+	return []wire.MultiResult{res}, err
+}
