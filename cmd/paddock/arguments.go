@@ -42,6 +42,8 @@ type invocation struct {
 	read, write, try        bool
 	split                   int // how many arguments came before "--", negative without one
 	all, long, yes, help    bool
+	older                   time.Duration
+	live                    bool
 }
 
 // values is a flag that may be given several times.
@@ -103,6 +105,8 @@ func (inv *invocation) flagSet(getenv func(string) string) *flag.FlagSet {
 	number(&inv.depth, anyDepth, "depth", "go `n` levels down; any number by default")
 	f.BoolVar(&inv.all, "all", false, "for tree, show the nodes of participants too; for break, delete the nodes of those who wait as well")
 	f.BoolVar(&inv.long, "long", false, "show version, size, owner and number of children")
+	span(&inv.older, 0, "older", "show locks that somebody has had, or has waited for, for this `duration` or longer")
+	f.BoolVar(&inv.live, "watch", false, "show the table anew every two seconds, until interrupted; on a terminal only")
 	f.BoolVar(&inv.yes, "yes", false, "do not ask")
 	f.BoolVar(&inv.read, "read", false, "take the read side of a read/write lock")
 	f.BoolVar(&inv.write, "write", false, "take the write side of a read/write lock")
@@ -188,6 +192,10 @@ func (inv *invocation) check(f *flag.FlagSet, getenv func(string) string) (err e
 		return v.misuse("--semaphore is %d: it must be above 0", inv.semaphore)
 	case given["depth"] && inv.depth < 0:
 		return v.misuse("--depth is %d: it must not be negative", inv.depth)
+	case inv.older < 0:
+		return v.misuse("--older is %v: it must not be negative", inv.older)
+	case inv.live && inv.json:
+		return v.misuse("--watch and --json exclude each other")
 	case given["wait"] && inv.wait < 0:
 		return v.misuse("--wait is %v: it must not be negative", inv.wait)
 	case inv.try && given["wait"]:
@@ -230,6 +238,7 @@ func verbNames() (names []string) {
 func verbs() []*verb {
 	return []*verb{
 		{name: "who", args: "PATH", short: "who holds a lock or leads, who waits behind whom", least: 1, most: 1, flags: []string{"semaphore"}, run: who},
+		{name: "locks", args: "[PATH]", short: "all locks and elections below a path that somebody has, the oldest first", most: 1, flags: []string{"older", "watch"}, run: listLocks},
 		{name: "tree", args: "[PATH]", short: "the nodes below a path, with the locks and elections among them", most: 1, flags: []string{"all", "depth"}, run: tree},
 		{name: "ls", args: "[PATH]", short: "the names below a path", most: 1, flags: []string{"long"}, run: ls},
 		{name: "get", args: "PATH", short: "the data of a node", least: 1, most: 1, flags: []string{"long"}, run: get},

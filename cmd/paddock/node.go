@@ -206,7 +206,7 @@ func (w *walk) start(ctx context.Context, b *branch) {
 		<-w.tokens
 		if b.err = err; err == nil && (w.inv.depth == anyDepth || b.depth < w.inv.depth) {
 			for _, name := range names {
-				if w.inv.all || !lockview.IsContender(name) && (b.Kind != lockview.Semaphore || name != lockview.Turns && name != lockview.Leases) {
+				if w.inv.all || !lockview.IsContender(name) && (b.Kind != lockview.Semaphore || b.Holds+b.Waits == 0 || name != lockview.Turns && name != lockview.Leases) {
 					b.below = append(b.below, newBranch(framework.MakePath(b.Path, name), b.depth+1))
 				}
 			}

@@ -75,3 +75,16 @@ func (t *terminal) ioctl(request uintptr, group *int32) error {
 	}
 	return nil
 }
+
+// sizeOf is how many columns and rows a terminal has, 0 for anything else.
+func sizeOf(stream any) (columns, rows int) {
+	file, ok := stream.(*os.File)
+	if !ok {
+		return 0, 0
+	}
+	var size struct{ rows, columns, x, y uint16 }
+	if _, _, err := syscall.Syscall(syscall.SYS_IOCTL, file.Fd(), syscall.TIOCGWINSZ, uintptr(unsafe.Pointer(&size))); err != 0 {
+		return 0, 0
+	}
+	return int(size.columns), int(size.rows)
+}

@@ -57,7 +57,7 @@ func KindOf(names []string) (found Kind, err error) {
 			add(Kind(recipe))
 		}
 	}
-	if slices.Contains(names, Turns) && slices.Contains(names, Leases) {
+	if slices.Contains(names, Leases) && (slices.Contains(names, Turns) || len(names) == 1) { // the servers remove an empty folder
 		add(Semaphore)
 	}
 	if err == nil && found == nodename.Kazoo {

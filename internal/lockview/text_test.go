@@ -53,6 +53,7 @@ func TestKindOf(t *testing.T) {
 		"mutex":          {[]string{"_c_1-lock-0000000001"}, Mutex, ""},
 		"both sides":     {[]string{"_c_1__READ__0000000001", "_c_1__WRIT__0000000002"}, ReadWrite, ""},
 		"semaphore":      {[]string{"locks", "leases"}, Semaphore, ""},
+		"only leases":    {[]string{"leases"}, Semaphore, ""},
 		"leases by name": {[]string{"_c_1-lease-0000000001"}, None, ""},
 		"latch":          {[]string{"_c_1-latch-0000000001"}, Latch, ""},
 		"two":            {[]string{"_c_1-latch-0000000001", "lock-0000000002"}, None, "of a latch and of a mutex"},

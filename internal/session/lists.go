@@ -21,6 +21,14 @@ func Names(list *transport.Call) (names wire.Names, err error) {
 	return names, err
 }
 
+// NewReads asks for several nodes with one request, of OpGetChildren and OpGetData. The reply
+// is a wire.MultiResponse.
+func NewReads(s *Session, ops *wire.MultiRequest) *transport.Call {
+	call := transport.NewCall(wire.OpMultiRead, ops)
+	call.OnReply = s.transport.LearnReads
+	return call
+}
+
 // Lists are the children of several nodes, asked for together. One request asks
 // for all of them, or several requests where one would be too large. With apart each
 // node has a request of its own.
@@ -52,9 +60,7 @@ func NewLists(s *Session, paths []string, apart bool) *Lists {
 			}
 			req.Ops = append(req.Ops, wire.MultiOp{Op: wire.OpGetChildren, Request: &wire.PathWatchRequest{Path: paths[n]}})
 		}
-		call := transport.NewCall(wire.OpMultiRead, req)
-		call.OnReply = s.transport.LearnReads
-		l.Calls, l.first = append(l.Calls, call), append(l.first, from)
+		l.Calls, l.first = append(l.Calls, NewReads(s, req)), append(l.first, from)
 		from = n
 	}
 	return l
