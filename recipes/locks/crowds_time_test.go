@@ -40,12 +40,14 @@ func (c crowdSize) String() string {
 
 // tally is what came of a crowd.
 type tally struct {
-	mu              sync.Mutex
-	each            []int
-	longest         []time.Duration // that each waited
-	last            time.Time       // grant
-	stall           time.Duration   // longest time without one
-	requests, lists int             // that the server got
+	mu      sync.Mutex
+	each    []int
+	longest []time.Duration // that each waited
+	last    time.Time       // grant
+	stall   time.Duration   // longest time without one
+	// In the second half of the time, in which as many set out as are done.
+	grants, requests, lists int
+	events, bytes           int // that the server sent
 }
 
 func (s *tally) granted(i int, since time.Time) {
@@ -66,9 +68,8 @@ func (s *tally) rounds() (all int) {
 
 func (s *tally) String() string {
 	sum := s.rounds()
-	n := float64(max(1, sum))
 	return fmt.Sprintf("%d rounds, shares %d to %d, longest without a grant %v, longest wait %v, %.1f requests and %.1f lists a grant", sum, slices.Min(s.each),
-		slices.Max(s.each), s.stall.Round(time.Millisecond), slices.Max(s.longest).Round(time.Millisecond), float64(s.requests)/n, float64(s.lists)/n)
+		slices.Max(s.each), s.stall.Round(time.Millisecond), slices.Max(s.longest).Round(time.Millisecond), s.forAGrant(s.requests), s.forAGrant(s.lists))
 }
 
 // tallyOf runs owners for some time of a bubble. Each takes what draw gives, in a way, over
@@ -81,7 +82,18 @@ func tallyOf(t *testing.T, span time.Duration, clients, owners int, draw func(i 
 		for range clients {
 			all = append(all, kit.Connect(t, srv))
 		}
-		before, listsBefore := srv.Counters().Received, srv.Requests()["multiRead"]+srv.Requests()["getChildren"]
+		count := func(sign int) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			c, of := srv.Counters(), srv.Requests()
+			s.grants += sign * s.rounds()
+			s.requests += sign * int(c.Received)
+			s.lists += sign * (of["multiRead"] + of["getChildren"] + of["getChildren2"])
+			s.events += sign * int(c.Notifications)
+			s.bytes += sign * int(c.BytesSent)
+		}
+		time.AfterFunc(span/2, func() { count(-1) })
+		time.AfterFunc(span-time.Nanosecond, func() { count(1) })
 		ctx, cancel := context.WithTimeout(t.Context(), span)
 		defer cancel()
 		s.last = time.Now()
@@ -105,8 +117,6 @@ func tallyOf(t *testing.T, span time.Duration, clients, owners int, draw func(i 
 		}
 		wg.Wait()
 		s.stall = max(s.stall, time.Since(s.last))
-		s.requests = int(srv.Counters().Received - before)
-		s.lists = srv.Requests()["multiRead"] + srv.Requests()["getChildren"] - listsBefore
 	})
 	return s
 }

@@ -31,7 +31,7 @@ type cycle struct {
 // the same from run to run, give or take one or two, as when a pool is emptied.
 func TestAllocations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory())
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Watchdog(0)) // which notes requests
 		var clients [2]*client
 		for i := range clients {
 			c, err := framework.Connect(t.Context(), framework.Config{ConnectString: srv.ConnectString(), DialContext: srv.DialContext, DefaultData: []byte("x")})

@@ -21,7 +21,8 @@ import (
 // package deadlock.
 //
 // Each round lists all queues in one request. So a grant rests on one moment at which all
-// nodes were there and first.
+// nodes were there and first. Between rounds only the queues are listed in which something
+// has happened.
 type Multi struct {
 	Attempt
 	members   []*member     // in the order of their paths, a lease behind its turn
@@ -45,18 +46,18 @@ type Member struct {
 // member is our place in one of the queues.
 type member struct {
 	*contender
-	turn        *member      // of a lease: our place among those who are being served
-	lease       *member      // of a turn: the lease
-	contended   *atomic.Bool // of a lease: see Member
-	optimistic  bool         // the lease is made with the turn, see Semaphore
-	sawAhead    bool         // a node was seen ahead
-	place       int          // our place in the snapshot
-	seen        int          // the round of that list
-	predecessor string       // the node that it waits for, "" for none
-	watch       nodeWatch    // on that node, the zero value for none
-	fired       *atomic.Bool // whether it has told its one event
-	behind      nodeWatch    // for newcomers in a queue in which we are in the way, the zero value for none
-	newcomer    *atomic.Bool // whether that has told its one event
+	turn        *member        // of a lease: our place among those who are being served
+	lease       *member        // of a turn: the lease
+	contended   *atomic.Bool   // of a lease: see Member
+	optimistic  bool           // the lease is made with the turn, see Semaphore
+	sawAhead    bool           // a node was seen ahead
+	place       int            // our place in the snapshot
+	seen        int            // the round of that list
+	predecessor string         // the node that it waits for, "" for none
+	watch       nodeWatch      // on that node, the zero value for none
+	fired       *atomic.Bool   // whether it has told its one event
+	behind      *session.Watch // for newcomers in a queue in which we may be in the way, nil for none
+	newcomer    *atomic.Bool   // whether that has told its one event
 }
 
 // NewMulti makes an attempt for locks of one client, which are in the order of their
@@ -222,15 +223,25 @@ func (a *Multi) locateAll() error {
 		if !slices.Contains(a.listed, m) {
 			continue
 		}
-		m.seen = a.rounds
-		if m.phase != queued {
-			a.sawHead(i, m, now)
-			continue
+		if err := a.stand(i, now); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// stand reads from the latest list of a queue where we stand in it.
+func (a *Multi) stand(i int, now time.Time) error {
+	m := a.members[i]
+	m.seen = a.rounds
+	if m.phase == queued {
 		before := m.isFirst()
 		at, ahead, err := a.locate(m.contender)
 		if err != nil {
 			return err
+		}
+		if m.gone() {
+			m.watch.stop() // it may have told of a change, and the node is still there
 		}
 		m.place, m.predecessor = at, ""
 		if ahead >= 0 {
@@ -239,8 +250,8 @@ func (a *Multi) locateAll() error {
 		if !before && m.isFirst() {
 			a.history.CameFirst()
 		}
-		a.sawHead(i, m, now)
 	}
+	a.sawHead(i, m, now)
 	return nil
 }
 

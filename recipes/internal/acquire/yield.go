@@ -3,6 +3,7 @@ package acquire
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,11 @@ const (
 	// mostBehind is how many queues it watches for newcomers. It sees those in others when
 	// it looks.
 	mostBehind = 16
+	// While it sees nobody but its like, newcomers are most likely of its like as well. So it
+	// looks at them only after a time, which doubles: it makes nobody wait for longer than
+	// twice as long as it has been in the way.
+	firstCalm = 32 * time.Millisecond
+	mostCalm  = 256 * time.Millisecond
 )
 
 // mostAsked is how many nodes of one queue it asks the servers about.
@@ -43,6 +49,8 @@ type yieldState struct {
 	checking    bool           // the next round lists all queues, to see whether it is in the way
 	rounds      int            // of lists
 	history     deadlock.History
+	calmUntil   time.Time        // when to look at newcomers
+	calmFor     time.Duration    // the next time
 	connectedOn *transport.Conn  // that the wait counts from
 	sessions    map[string]int64 // the sessions of nodes, by their paths
 }
@@ -100,10 +108,10 @@ func (a *Multi) begin() {
 	a.history.Begin(len(a.members), a.hasTurn(), time.Now())
 	a.connectedOn = a.conn
 	a.sessions = nil
+	a.calmUntil, a.calmFor = time.Time{}, firstCalm
 	a.reach, a.ordered = len(a.members), a.inOrder
 	for _, m := range a.members {
-		m.watch.stop()
-		m.behind.stop()
+		m.unwatch()
 		m.place, m.predecessor, m.owner.Way = 0, "", a.owner.Way
 		m.optimistic = m.turn != nil && !a.ordered && !m.contended.Load()
 	}
@@ -121,24 +129,56 @@ func (a *Multi) extend() {
 	}
 }
 
-// wait returns when something has happened to a node ahead, or it is time to
-// check whether we are in the way.
+// wait returns when a round may show that we have all locks, or it is time to check
+// whether we are in the way. Until then it lists only the queues in which something has
+// happened.
 func (a *Multi) wait(ctx context.Context, c *transport.Conn) (first bool, err error) {
-	if made, err := a.makeRoom(ctx, c); made || err != nil {
-		return false, err
-	}
-	if a.checking {
+	for {
+		if made, err := a.makeRoom(ctx, c); made || err != nil {
+			return false, err
+		}
+		calm := a.calm()
+		if a.checking && !calm {
+			if yielded, err := a.checkDeadlock(ctx, c); yielded || err != nil {
+				return false, err
+			}
+		}
 		a.checking = false
-		if yielded, err := a.checkDeadlock(ctx, c); yielded || err != nil {
+		if looked, err := a.watch(ctx, c, calm); err != nil {
+			return false, err
+		} else if a.needsRound(c) {
+			return false, nil
+		} else if looked {
+			continue
+		}
+		if err := a.sleep(ctx, calm); err != nil || a.needsRound(c) || a.checking {
 			return false, err
 		}
 	}
-	if again, err := a.watchAhead(ctx, c); again || err != nil {
-		return false, err
+}
+
+// needsRound is whether a list of one queue is not enough: all that we waited for may have
+// gone, or what that means depends on other queues as well.
+func (a *Multi) needsRound(c *transport.Conn) bool {
+	if now, _ := a.session.ConnOf(a.id); now != c {
+		return true
 	}
-	if again, err := a.watchBehind(ctx, c); again || err != nil {
-		return false, err
+	still := false
+	for _, m := range a.members {
+		if m.gone() && (m.turn != nil || m.lease != nil || a.history.Suspects()) {
+			return true
+		}
+		still = still || m.waits() && !m.gone()
 	}
+	return !still
+}
+
+// gone is whether the watch on the node ahead has told its event.
+func (m *member) gone() bool { return m.waits() && m.watch.queue != nil && m.fired.Load() }
+
+// sleep returns when a watch has told something, or it is time to look at newcomers or to
+// check.
+func (a *Multi) sleep(ctx context.Context, calm bool) error {
 	for _, m := range a.members {
 		switch {
 		case !m.waits():
@@ -149,20 +189,50 @@ func (a *Multi) wait(ctx context.Context, c *transport.Conn) (first bool, err er
 		}
 	}
 	var check <-chan time.Time
-	if a.inTheWay() {
-		timer := time.NewTimer(a.untilCheck(time.Now()))
+	switch now := time.Now(); {
+	case !calm && a.inTheWay():
+		timer := time.NewTimer(a.untilCheck(now))
+		defer timer.Stop()
+		check = timer.C
+	case calm && slices.ContainsFunc(a.members, func(m *member) bool { return m.gone() || m.inTheWay() && !m.hears() }):
+		if a.calmUntil.IsZero() {
+			a.calmUntil = now.Add(a.calmFor)
+			a.calmFor = min(2*a.calmFor, mostCalm)
+		}
+		timer := time.NewTimer(a.calmUntil.Sub(now))
 		defer timer.Stop()
 		check = timer.C
 	}
 	select {
 	case <-a.woken:
-		return false, nil
 	case <-ctx.Done():
-		return false, contextend.Of(ctx)
+		return contextend.Of(ctx)
 	case <-check:
-		a.checking = true
-		return false, nil
+		a.checking = !calm
 	}
+	return nil
+}
+
+// calm is whether all that stand in our queues take their locks in our way, and our own
+// places are in order. Then we are stuck with nobody, see decision 23.
+func (a *Multi) calm() bool {
+	ours := nodename.Ways(0).With(a.likes())
+	waits, first := int64(math.MinInt64), int64(math.MaxInt64)
+	for i, m := range a.members {
+		at := m.czxid
+		if a.ordered {
+			at = -int64(i)
+		}
+		switch {
+		case m.snapshot.Len() > 0 && m.snapshot.Ways(0)&^ours != 0, m.phase == queued && m.czxid == 0:
+			return false
+		case m.inTheWay():
+			first = min(first, at)
+		case m.waits() && m.turn == nil:
+			waits = max(waits, at)
+		}
+	}
+	return waits <= first
 }
 
 // untilCheck is the time to the next check for a deadlock.
@@ -181,56 +251,105 @@ func (m *member) inTheWay() bool { return m.turn == nil && m.isFirst() }
 // mostSettings bounds the requests on their way that set watches.
 const mostSettings = session.MostAhead
 
-// watchAhead sets a watch on the node ahead in each queue where we wait. It reports true
-// if one of these nodes has gone meanwhile.
-func (a *Multi) watchAhead(ctx context.Context, c *transport.Conn) (again bool, err error) {
+// watch sets a watch on the node ahead in each queue where we wait. It lists each queue in
+// which that node has gone, and those in which there may be newcomers whom we make room for.
+// These lists watch for the next newcomer. looked is whether there was anything to list.
+func (a *Multi) watch(ctx context.Context, c *transport.Conn, calm bool) (looked bool, err error) {
 	type setting struct {
 		*member
-		read *transport.Call
+		at   int
+		call *transport.Call
+		list bool
 	}
 	var set []setting
 	defer func() {
 		if err != nil { // which of them stand is not known
-			for _, m := range set {
-				m.watch.stop()
+			for _, s := range set {
+				s.unwatch()
 			}
 		}
 	}()
-	for _, m := range a.members {
-		if m.waits() && m.watch.name == m.predecessor && !m.fired.Load() {
-			continue
+	due := !calm || !a.calmUntil.IsZero() && !time.Now().Before(a.calmUntil)
+	watched := 0
+	for i, m := range a.members {
+		s := setting{member: m, at: i, list: due && m.gone()}
+		if a.makesRoom(m) != 0 && watched < mostBehind {
+			watched++
+			s.list = due && !m.hears()
 		}
-		if m.watch.stop(); !m.waits() {
-			continue
-		}
-		m.fired = new(atomic.Bool)
-		var read *transport.Call
-		if m.watch, read, err = watchNode(ctx, c, m.queue, m.predecessor, a.wakes(m.fired)); err != nil {
-			return false, err
-		}
-		if set = append(set, setting{m, read}); len(set) > mostSettings {
-			a.session.AwaitLast(ctx, set[len(set)-1-mostSettings].read)
-		}
-	}
-	for _, m := range set {
-		switch err := m.watch.await(ctx, c, m.read, a.wakes(m.fired)); {
-		case errors.Is(err, zk.ErrNoNode):
+		switch {
+		case s.list:
+			m.newcomer = new(atomic.Bool)
+			s.call, m.behind, err = session.WatchChildren(ctx, a.session, c, m.queue.Path, a.wakes(m.newcomer))
+		case m.waits() && m.watch.name != m.predecessor:
 			m.watch.stop()
-			again = true
-		case err != nil:
+			m.fired = new(atomic.Bool)
+			m.watch, s.call, err = watchNode(ctx, c, m.queue, m.predecessor, a.wakes(m.fired))
+		default:
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		if set = append(set, s); len(set) > mostSettings {
+			a.session.AwaitLast(ctx, set[len(set)-1-mostSettings].call)
+		}
+	}
+	if due {
+		a.calmUntil = time.Time{}
+	}
+	for _, s := range set {
+		if s.list {
+			looked, err = true, a.look(ctx, c, s.at, s.call)
+		} else if err = s.watch.await(ctx, c, s.call, a.wakes(s.fired)); errors.Is(err, zk.ErrNoNode) {
+			s.fired.Store(true)
+			looked, err = true, nil
+		}
+		if err != nil {
 			return false, err
 		}
 	}
-	return again, nil
+	return looked, nil
+}
+
+// look takes in a list of one queue.
+func (a *Multi) look(ctx context.Context, c *transport.Conn, i int, list *transport.Call) error {
+	m := a.members[i]
+	if err := a.session.Await(ctx, c, list, false); errors.Is(err, zk.ErrNoNode) {
+		return errNotDone // a round sees that, too
+	} else if err != nil {
+		return err
+	}
+	names, err := session.Names(list)
+	if err != nil {
+		return err
+	}
+	m.drop()
+	if m.snapshot, err = m.queue.Parse(names); err != nil {
+		return err
+	}
+	m.list = list
+	return a.stand(i, time.Now())
+}
+
+// hears is whether we would be told of newcomers behind a member.
+func (m *member) hears() bool { return m.behind != nil && !m.newcomer.Load() }
+
+// unwatch gives up what the member is told of. The watch for newcomers ends by itself when
+// our node goes. To remove it would take a request.
+func (m *member) unwatch() {
+	m.watch.stop()
+	m.behind = nil
 }
 
 // wakes returns a function for a watch on a node ahead. The watch is over with its first
 // event, also if the node was only written to.
 func (a *Multi) wakes(fired *atomic.Bool) func(session.Event) {
+	woken := a.woken
 	return func(session.Event) {
 		fired.Store(true)
 		select {
-		case a.woken <- struct{}{}:
+		case woken <- struct{}{}:
 		default:
 		}
 	}
@@ -274,76 +393,9 @@ func (a *Multi) makeRoom(ctx context.Context, c *transport.Conn) (made bool, err
 	return false, nil
 }
 
-// watchBehind watches the queues in which we would make room for a newcomer. It reports
-// true if one has come since the latest lists.
-func (a *Multi) watchBehind(ctx context.Context, c *transport.Conn) (again bool, err error) {
-	type setting struct {
-		*member
-		list *transport.Call
-		to   nodename.Ways
-	}
-	var set []setting
-	defer func() {
-		if err != nil { // which of them stand is not known
-			for _, m := range set {
-				m.behind.stop()
-			}
-		}
-	}()
-	watched := 0
-	for _, m := range a.members {
-		to := a.makesRoom(m)
-		wanted := to != 0 && watched < mostBehind
-		if wanted {
-			watched++
-		}
-		if wanted && m.behind.parent != nil && !m.newcomer.Load() {
-			continue
-		}
-		if m.behind.stop(); !wanted {
-			continue
-		}
-		m.newcomer = new(atomic.Bool)
-		m.behind.queue = m.queue
-		var list *transport.Call
-		if list, m.behind.parent, err = session.WatchChildren(ctx, a.session, c, m.queue.Path, a.wakes(m.newcomer)); err != nil {
-			return false, err
-		}
-		set = append(set, setting{m, list, to})
-	}
-	for _, m := range set {
-		came, err := m.newcomers(ctx, c, m.list, m.to)
-		if err != nil {
-			return false, err
-		}
-		again = again || came
-	}
-	return again, nil
-}
-
-// newcomers is whether a list shows somebody behind us for whom we make room.
-func (m *member) newcomers(ctx context.Context, c *transport.Conn, list *transport.Call, to nodename.Ways) (bool, error) {
-	if err := m.queue.Core.Session().Await(ctx, c, list, false); errors.Is(err, zk.ErrNoNode) {
-		return true, nil
-	} else if err != nil {
-		return false, err
-	}
-	names, err := session.Names(list)
-	if err != nil {
-		return false, err
-	}
-	snap, err := m.queue.Parse(names)
-	if err != nil {
-		return false, err
-	}
-	defer snap.Free()
-	return snap.Ways(snap.Find(m.name())+1)&to != 0, nil
-}
-
 func (a *Multi) unwatch() {
 	for _, m := range a.members {
-		m.watch.stop()
-		m.behind.stop()
+		m.unwatch()
 	}
 }
 
@@ -516,8 +568,7 @@ func (a *Multi) yield(ctx context.Context, c *transport.Conn, members []*member,
 		return err
 	}
 	for _, m := range members {
-		m.watch.stop()
-		m.behind.stop()
+		m.unwatch()
 		if m.lease != nil {
 			m.lease.watch.stop()
 			m.lease.optimistic = false

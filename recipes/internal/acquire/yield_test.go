@@ -58,7 +58,7 @@ func TestMulti_CountsNoLostWatch(t *testing.T) {
 			} else {
 				srv.On(zktest.Match{Op: "getData", Nth: lost}, zktest.CutBefore())
 			}
-			_, err = a.watchAhead(t.Context(), c)
+			_, err = a.watch(t.Context(), c, true)
 			require.Error(t, err)
 			for i, m := range a.members {
 				assert.Zero(t, m.watch, "member %d", i)

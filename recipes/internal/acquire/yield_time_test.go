@@ -73,7 +73,8 @@ func TestMultiLocksOfOneClientKeepTheirPlaces(t *testing.T) {
 }
 
 // Of two MultiLocks that wait for each other the younger yields, whatever process it is in:
-// else one could yield to all that come after it.
+// else one could yield to all that come after it. A plain user is there as well: among
+// themselves MultiLocks with places in order yield to nobody.
 func TestTheYoungerOfTwoMultiLocksYields(t *testing.T) {
 	for name, tc := range map[string]struct {
 		writes int64 // since the other began; less than 0 if it begins later
@@ -99,8 +100,10 @@ func TestTheYoungerOfTwoMultiLocksYields(t *testing.T) {
 					return created
 				}
 				queue("/b")
-				multi := kit.Acquire(t, locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, "/a"), locks.NewInterProcessMutex(c, "/b")))
+				plain := kit.Acquire(t, locks.NewInterProcessMutex(c, "/b"))
 				require.NoError(t, srv.WaitChildren(t.Context(), "/b", 2))
+				multi := kit.Acquire(t, locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, "/a"), locks.NewInterProcessMutex(c, "/b")))
+				require.NoError(t, srv.WaitChildren(t.Context(), "/b", 3))
 				theirs := path.Base(queue("/a"))
 				time.Sleep(15 * time.Millisecond) // before it would yield to anybody
 				ours, _, err := other.Children(t.Context(), "/a")
@@ -110,6 +113,7 @@ func TestTheYoungerOfTwoMultiLocksYields(t *testing.T) {
 				number := func(name string) string { return name[len(name)-10:] }
 				assert.Equal(t, tc.yields, number(ours[0]) > number(theirs), "behind them")
 				require.NoError(t, other.Close())
+				require.NoError(t, plain.Soon().Release())
 				require.NoError(t, multi.Soon().Release())
 			})
 		})
