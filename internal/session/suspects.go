@@ -102,9 +102,12 @@ func (s *Session) probe(ctx context.Context, c *transport.Conn) error {
 	}
 }
 
-// free is whether calls may be sent that nobody waits for.
+// free is whether calls may be sent that nobody waits for. The largest of them may be
+// under suspicion if it keeps to the limit of those for which several will do.
 func (s *Session) free(calls ...*transport.Call) error {
-	if verdict, of := s.transport.Suspects.Judge(calls...); verdict != transport.Free {
+	suspects := s.transport.Suspects
+	verdict, of := suspects.Judge(calls...)
+	if verdict == transport.Guilty || verdict == transport.Alone && suspects.Limit(of.Op(), of.Size()) < of.Size() {
 		return fmt.Errorf("%w: %v may end the connection", ErrNotConnected, of.Op())
 	}
 	return nil

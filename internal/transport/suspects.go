@@ -49,6 +49,9 @@ const (
 	// guiltyFor is how long it takes until such a request is tried again. Other servers may
 	// take it, or the same ones with another configuration.
 	guiltyFor = time.Minute
+	// mostDoublings bounds the time between trials with larger requests: it begins with
+	// guiltyFor, and doubles with each end.
+	mostDoublings = 6
 )
 
 // SurelyTaken is whether every server takes a request of that size.
@@ -117,7 +120,9 @@ func (s *Suspects) Avoid(call *Call) bool {
 // Turn is where a token has to be put by whoever sends a request by itself.
 func (s *Suspects) Turn() chan struct{} { return s.turn }
 
-// Limit is how large a request of an operation should be for which several will do.
+// Limit is how large a request of an operation should be for which several will do. Once
+// no connection has ended for some time, it is twice as much as what was answered: the
+// servers may take more by now.
 func (s *Suspects) Limit(op wire.Op, most int) int {
 	if !s.any.Load() {
 		return most
@@ -125,7 +130,11 @@ func (s *Suspects) Limit(op wire.Op, most int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if x := s.of[op]; x != nil && x.ends >= mostEnds {
-		return min(most, max(x.limit, x.fine))
+		limit := max(x.limit, x.fine)
+		if time.Since(x.last) > guiltyFor<<min(x.ends-mostEnds, mostDoublings) {
+			limit *= 2
+		}
+		return min(most, limit)
 	}
 	return most
 }

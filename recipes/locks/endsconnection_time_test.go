@@ -337,3 +337,57 @@ func TestServersThatTakeLessThanBefore(t *testing.T) {
 		require.NoError(t, acquire(9_000))
 	})
 }
+
+// Batches and releases of many nodes become smaller where servers end the connection at
+// them. They are tried larger from time to time, in case the servers take more by now.
+func TestTransactionsGrowAgain(t *testing.T) {
+	const most = 20
+	for name, once := range map[string]func(t *testing.T, c *framework.Client){
+		"batches": func(t *testing.T, c *framework.Client) {
+			var wg sync.WaitGroup
+			for i := range 100 {
+				wg.Go(func() {
+					h, err := locks.NewInterProcessMutex(c, fmt.Sprintf("/%s/%d", strings.Repeat("p", 200), i)).Acquire(t.Context())
+					if assert.NoError(t, err) {
+						assert.NoError(t, h.Release())
+					}
+				})
+			}
+			wg.Wait()
+		},
+		"releases": func(t *testing.T, c *framework.Client) {
+			var members []locks.Lock
+			for i := range 40 {
+				members = append(members, locks.NewInterProcessMutex(c, fmt.Sprintf("/%s/%d", strings.Repeat("p", 200), i)))
+			}
+			require.NoError(t, kit.Hold(t, locks.NewInterProcessMultiLock(members...).Ordered()).Release())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(10*time.Millisecond))
+				c := kit.Connect(t, srv)
+				small := srv.On(zktest.Match{Op: "multi", Func: func(r zktest.Request) bool { return len(r.Paths) > most }}, zktest.CutBefore())
+				largest := 0
+				srv.On(zktest.Match{Op: "multi"}, zktest.Call(func(r zktest.Request) { largest = max(largest, len(r.Paths)) }))
+				for range 20 {
+					once(t, c)
+				}
+				before := srv.Requests()["connect"]
+				for range 60 {
+					once(t, c)
+					time.Sleep(10 * time.Minute)
+				}
+				assert.LessOrEqual(t, srv.Requests()["connect"]-before, 20, "in ten hours")
+				small.Remove()
+				for range 8 {
+					once(t, c)
+					time.Sleep(10 * time.Minute)
+				}
+				largest = 0
+				once(t, c)
+				assert.GreaterOrEqual(t, largest, 30)
+			})
+		})
+	}
+}
