@@ -155,15 +155,11 @@ func (e *election) elected(ctx context.Context) (*Term, error) {
 		err := fmt.Errorf("%w: the context is that of a term in this election", locks.ErrDeadlock)
 		return nil, &framework.OpError{Op: "await leadership", Path: e.path, Err: err}
 	}
-	// Two, one below the other: to end the lower one calls no method of ctx, which is the
-	// caller's code. To detach the upper one does.
-	upper, detach := context.WithCancel(ctx)
-	parent, end := context.WithCancelCause(upper)
+	parent, end := context.WithCancelCause(ctx)
 	granted := false
 	defer func() {
 		if !granted {
 			end(nil)
-			detach()
 		}
 	}()
 	hold, err := e.lock.Acquire(parent)
@@ -176,7 +172,7 @@ func (e *election) elected(ctx context.Context) (*Term, error) {
 		return nil, e.failed("await leadership", lost)
 	}
 	granted = true
-	t := &Term{election: e, hold: hold, number: number, end: end, detach: detach}
+	t := &Term{election: e, hold: hold, number: number, end: end}
 	if e.opts.endOnSuspended {
 		t.endOnSuspended()
 	}

@@ -16,8 +16,7 @@ type Term struct {
 	election *election
 	hold     *locks.Hold // nil for the zero Term
 	number   int64
-	end      context.CancelCauseFunc // of the hold's parent; calls no code of users
-	detach   context.CancelFunc      // makes the context given to Await forget the term
+	end      context.CancelCauseFunc // of the hold's parent
 	unlisten func()                  // to the hold's states; nil without EndOnSuspended
 
 	mu    sync.Mutex // guards the fields below
@@ -92,10 +91,9 @@ func (t *Term) GiveWay(pause time.Duration) {
 }
 
 // Release gives leadership back: it ends the context and deletes the node. The context
-// ends first, also while locks are held that were acquired under it. Those stay held, but
-// their contexts have ended with it. In this it differs from locks.Hold.Release. It is safe
-// to call more than once, and returns what locks.Hold.Release does. Run and Terms release
-// their terms themselves.
+// ends first, and with it those of locks that were acquired under it, which stay held. It
+// is safe to call more than once, and returns what locks.Hold.Release does. Run and Terms
+// release their terms themselves.
 func (t *Term) Release() error {
 	if t == nil || t.hold == nil {
 		return locks.ErrReleased
@@ -103,12 +101,9 @@ func (t *Term) Release() error {
 	if t.unlisten != nil {
 		t.unlisten()
 	}
-	// First: locks that are held under the term keep the hold's context, and the next
-	// leader must not begin beside it.
-	t.end(locks.ErrReleased)
 	err := t.hold.Release()
 	t.election.ended(t)
-	t.detach() // last, as this takes as long as methods of a user's context do
+	t.end(locks.ErrReleased) // so that the context given to Await forgets the term
 	return err
 }
 

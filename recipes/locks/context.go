@@ -2,23 +2,22 @@ package locks
 
 import (
 	"context"
+	"errors"
 
 	"github.com/paddock-zk/paddock/framework"
 )
 
 // holdContext is a context that ends with a hold and carries it.
 //
-// A context of package context that is cancelled asks its parent to forget it. The parent
-// may be of any type, and its methods may block. So there are two contexts, one below the
-// other. The hold ends the lower one, which this wraps, and that asks only the upper one.
-// The upper one is the parent's child. It is ended by a goroutine that has the time to
-// wait for the parent's methods.
+// A context of package context that is cancelled asks its parent to forget it, and the
+// parent may be the user's. So there are two, one below the other. A loss ends the lower
+// one, which asks only the upper one and calls no code of users. The upper one is the
+// parent's child, and is ended when the hold is released.
 type holdContext struct {
 	context.Context
 	carries *holdChain
-	end     context.CancelCauseFunc // calls no code of users, and returns when children have ended
-	detach  context.CancelFunc      // makes the parent forget it; nil if the parent never knew
-	kept    func() bool             // ends the wait for its end, after which the hold forgets it; nil if the hold never knew
+	end     context.CancelCauseFunc // returns when children have ended
+	detach  context.CancelFunc      // makes the parent forget it
 }
 
 // Value implements context.Context, as a context made by context.WithValue does.
@@ -34,57 +33,41 @@ func (c *holdContext) String() string { return "locks.Hold.Context" }
 
 // newHoldContext makes one that also ends with its parent, as a child of package
 // context does.
-func newHoldContext(parent context.Context, carries *holdChain) *holdContext {
-	if parent.Done() == nil {
-		return newUnended(parent, carries)
-	}
-	upper, detach := context.WithCancel(parent)
-	c := newChild(upper, carries)
-	c.detach = detach
-	return c
-}
-
-// newUnended makes one that has the values of its parent, and does not end with it.
-func newUnended(parent context.Context, carries *holdChain) *holdContext {
-	return newChild(unending{parent}, carries) //nolint:contextcheck // it is the parent, without its end
-}
-
-func newChild(upper context.Context, carries *holdChain) *holdContext {
+func newHoldContext(carries *holdChain) *holdContext {
+	upper, detach := context.WithCancel(carries.parent)
 	lower, end := context.WithCancelCause(upper)
-	return &holdContext{Context: lower, carries: carries, end: end}
+	return &holdContext{Context: lower, carries: carries, end: end, detach: detach}
 }
 
-// unending is a context without its end.
-type unending struct{ context.Context }
-
-func (unending) Done() <-chan struct{} { return nil }
-func (unending) Err() error            { return nil }
-
-// detach makes parents forget contexts that have ended. It calls their methods,
-// which may block.
-func detach(ended []*holdContext) {
-	for _, c := range ended {
-		if c.detach != nil {
-			c.detach()
-		}
+// newOutlasting is newHoldContext for a hold that shares the lock of the hold that its
+// parent comes from. It has the values and the deadline of its parent, and ends with it,
+// unless the parent has ended by the release of that hold. Then it goes on, until
+// outermost ends.
+func newOutlasting(outermost context.Context, carries, from *holdChain) *holdContext {
+	parent := carries.parent
+	base, detach := context.WithoutCancel(parent), context.CancelFunc(func() {})
+	deadline, limited := parent.Deadline()
+	if limited {
+		base, detach = context.WithDeadline(base, deadline)
 	}
+	lower, end := context.WithCancelCause(base)
+	follow := func(ctx context.Context, outlasts bool) (stop func() bool) {
+		return context.AfterFunc(ctx, func() {
+			switch cause := context.Cause(ctx); {
+			case outlasts && from.hold.released.Load() && errors.Is(cause, ErrReleased):
+			case limited && errors.Is(ctx.Err(), context.DeadlineExceeded): // its own ends it, with this error
+			default:
+				end(cause)
+			}
+		})
+	}
+	stop, stopOutermost := follow(parent, true), follow(outermost, false) //nolint:contextcheck // both are callers' contexts
+	return &holdContext{Context: lower, carries: carries, end: end, detach: func() {
+		stop()
+		stopOutermost()
+		detach()
+	}}
 }
-
-// contexts are the contexts of a hold that callers have asked for.
-type contexts struct {
-	own   *holdContext              // that Context gives
-	bound map[*holdContext]struct{} // that Bind has made
-}
-
-// contextPhase is whether the contexts of a hold go on.
-type contextPhase int8
-
-const (
-	contextsLive      contextPhase = iota
-	contextsSuspended              // all have ended, while a transaction that gives the lock back is on its way
-	contextsResumed                // that was refused: Context has ended, and what Bind makes goes on
-	contextsOver                   // all have ended for good
-)
 
 // Context returns a child of the context given to Acquire. It carries this hold as owner:
 // acquiring the same lock with it, or with any child of it, re-enters. Goroutines that
@@ -97,66 +80,52 @@ const (
 //   - with a cause that matches ErrLockLost, before the servers can give a lost lock to
 //     another owner;
 //   - with a cause that matches ErrReleased, before Release or CommitAndRelease gives the
-//     lock back. While another hold is held that was acquired under this one, it goes on
-//     until that one is released.
+//     lock back.
 //
-// It never begins again. If CommitAndRelease was refused, the lock is still held
-// and Bind gives another context.
+// So it ends when a hold is released that the context given to Acquire comes from: the
+// lock stays held, and Bind gives a context to go on with. There is no need for that after
+// a re-entry or a downgrade. The context then outlasts the hold that was entered, and ends
+// with the context that was given to acquire that one.
+//
+// It never begins again.
 func (h *Hold) Context() context.Context {
 	if h.isNone() {
 		return over
 	}
-	if own := h.ownContext(); own != nil {
+	h.mu.Lock()
+	own := h.own
+	h.mu.Unlock()
+	if own != nil {
 		return own
 	}
-	c := newHoldContext(h.parent, &h.chain) // without the mutex, as the parent may be anybody's
-	own := h.keepOwn(c)
-	if own != c {
-		c.end(nil)
-		detach([]*holdContext{c})
+	c := h.newContext() // without the mutex, as it calls methods of the parent
+	h.mu.Lock()
+	if h.own == nil {
+		h.own = c
+	}
+	own = h.own
+	needless := own != c || h.ended != nil
+	if needless {
+		c.end(h.ended)
+	}
+	h.mu.Unlock()
+	if needless {
+		c.detach()
 	}
 	return own
 }
 
-// ownContext is what Context returns. It is nil if the context is still to be made, which
-// calls the parent's methods.
-func (h *Hold) ownContext() *holdContext {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.ownLocked()
-}
-
-func (h *Hold) ownLocked() *holdContext {
-	if h.contexts != nil && h.contexts.own != nil {
-		return h.contexts.own
+// newContext makes the hold's own context.
+func (h *Hold) newContext() *holdContext {
+	from := h.chain.entered()
+	if from == nil {
+		return newHoldContext(&h.chain)
 	}
-	if h.phase == contextsLive || h.byParent {
-		return nil
+	outermost := from
+	for next := from; next != nil; next = next.entered() {
+		outermost = next
 	}
-	// The hold ended before its parent, whatever that has done since.
-	c := newUnended(h.parent, &h.chain)
-	c.end(h.cause)
-	h.madeLocked().own = c
-	return c
-}
-
-// keepOwn makes c the hold's own context, if there is none.
-func (h *Hold) keepOwn(c *holdContext) *holdContext {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if own := h.ownLocked(); own != nil {
-		return own
-	}
-	h.madeLocked().own = c
-	return c
-}
-
-// madeLocked is where the contexts are kept.
-func (h *Hold) madeLocked() *contexts {
-	if h.contexts == nil {
-		h.contexts = &contexts{}
-	}
-	return h.contexts
+	return newOutlasting(outermost.parent, &h.chain, from)
 }
 
 // over is the context of a zero Hold.
@@ -182,94 +151,50 @@ func (h *Hold) Bind(ctx context.Context) (bound context.Context, cancel context.
 	}
 	// Not tied to the hold's own context, which ends with the ctx that Acquire
 	// was given, while the hold goes on.
-	c := newHoldContext(ctx, &holdChain{hold: h, outer: holdChainOf(ctx)})
-	if cause := h.bind(c); cause != nil {
-		c.end(cause)
-		detach([]*holdContext{c})
-	}
-	return c, func() {
-		c.end(context.Canceled) // and unbinds it
-		detach([]*holdContext{c})
-	}
-}
-
-// bind makes a context end with the hold, and returns why if that has ended.
-func (h *Hold) bind(c *holdContext) error {
+	c := newHoldContext(&holdChain{hold: h, outer: holdChainOf(ctx), parent: ctx})
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.phase == contextsSuspended || h.phase == contextsOver {
-		return h.cause
-	}
-	made := h.madeLocked()
-	if made.bound == nil {
-		made.bound = make(map[*holdContext]struct{})
-	}
-	made.bound[c] = struct{}{}
-	c.kept = context.AfterFunc(c.Context, func() { h.unbind(c) }) // its own, which calls no code of users
-	return nil
-}
-
-func (h *Hold) unbind(c *holdContext) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.madeLocked().bound, c)
-}
-
-// end ends the contexts of the hold. When it returns they have ended, also if another
-// goroutine was ending them. The caller has to detach them.
-func (h *Hold) end(cause error) (ended []*holdContext) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.endLocked(cause, contextsOver)
-}
-
-// endLocked ends the contexts that go on. It calls no code of users, so the caller may
-// hold the mutex.
-func (h *Hold) endLocked(cause error, to contextPhase) (ended []*holdContext) {
-	from := h.phase
-	if from == contextsOver {
-		return nil
-	}
-	h.phase = to
-	switch from {
-	case contextsSuspended:
-		return nil
-	case contextsLive:
-		h.byParent = h.parentEnded()
-	}
-	h.cause = cause
-	if h.contexts == nil {
-		return nil
-	}
-	if own := h.contexts.own; own != nil && from == contextsLive {
-		ended = append(ended, own)
-	}
-	for c := range h.contexts.bound {
-		ended = append(ended, c)
-	}
-	h.contexts.bound = nil
-	for _, c := range ended {
-		if c.kept != nil {
-			c.kept()
+	if h.ended != nil {
+		c.end(h.ended)
+	} else {
+		if h.bound == nil {
+			h.bound = make(map[*holdContext]struct{})
 		}
-		c.end(cause)
+		h.bound[c] = struct{}{}
 	}
-	return ended
+	context.AfterFunc(c.Context, func() { h.forget(c) })
+	return c, func() { c.end(context.Canceled) }
 }
 
-// parentEnded is whether the parent has ended. It calls no code of users.
-func (h *Hold) parentEnded() bool {
-	if c, ours := h.parent.(*holdContext); ours {
-		return c.Err() != nil
-	}
-	return isClosed(h.parentDone)
+// forget forgets a context that Bind has made and that has ended.
+func (h *Hold) forget(c *holdContext) {
+	h.mu.Lock()
+	delete(h.bound, c)
+	h.mu.Unlock()
+	c.detach()
 }
 
-func isClosed(ch <-chan struct{}) bool {
-	select {
-	case <-ch:
-		return true
-	default:
-		return false
+// endContexts ends the contexts of a hold that is released, for good.
+func (h *Hold) endContexts() {
+	if own := h.end(ErrReleased); own != nil {
+		own.detach()
 	}
+}
+
+// end ends the contexts of the hold, and returns its own one, nil for none. When it
+// returns they have ended, also if another goroutine was ending them. It calls no code of
+// users.
+func (h *Hold) end(cause error) (own *holdContext) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ended == nil {
+		h.ended = cause
+		if h.own != nil {
+			h.own.end(cause)
+		}
+		for c := range h.bound {
+			c.end(cause)
+		}
+	}
+	return h.own
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -74,6 +75,7 @@ func TestContextIsAsThatOfPackageContext(t *testing.T) {
 				context.AfterFunc(ctx, asked.Done) //nolint:contextcheck // as above
 			}
 		}
+		h.Context() // else it does not know what came first
 		for _, event := range rand.Perm(9) {
 			switch event {
 			case 0:
@@ -177,27 +179,34 @@ func TestReentryTakesOneAllocation(t *testing.T) {
 	require.NoError(t, outer.Release())
 }
 
-// A parent does not remember the contexts of holds that are over.
+// A parent does not remember the contexts of holds that were released, and of no bound
+// context that has ended.
 func TestParentForgetsContexts(t *testing.T) {
 	for name, end := range map[string]func(h *locks.Hold, lose func(error)){
-		"released": func(h *locks.Hold, _ func(error)) { assert.NoError(t, h.Release()) },
+		"released": func(*locks.Hold, func(error)) {},
 		"lost":     func(_ *locks.Hold, lose func(error)) { lose(errLock) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			parent := &registering{Context: t.Context()}
-			h, lose := holdUnder(parent)
-			h.Context()
-			_, cancel := h.Bind(parent)
-			_, cancelToo := h.Bind(parent)
-			assert.Equal(t, int32(3), parent.n.Load())
-			cancel()
-			assert.Equal(t, int32(2), parent.n.Load())
-			end(h, lose)
-			assert.Zero(t, parent.n.Load())
-			_, cancelLate := h.Bind(parent)
-			assert.Zero(t, parent.n.Load())
-			cancelToo()
-			cancelLate()
+			synctest.Test(t, func(t *testing.T) {
+				parent := &registering{Context: t.Context()}
+				h, lose := holdUnder(parent)
+				h.Context()
+				_, cancel := h.Bind(parent)
+				_, cancelToo := h.Bind(parent)
+				assert.Equal(t, int32(3), parent.n.Load())
+				cancel()
+				synctest.Wait()
+				assert.Equal(t, int32(2), parent.n.Load())
+				end(h, lose)
+				_ = h.Release()
+				synctest.Wait()
+				assert.Zero(t, parent.n.Load())
+				_, cancelLate := h.Bind(parent)
+				synctest.Wait()
+				assert.Zero(t, parent.n.Load())
+				cancelToo()
+				cancelLate()
+			})
 		})
 	}
 }
@@ -297,16 +306,24 @@ func TestContextBoundBeforeAnyOther(t *testing.T) {
 	require.Equal(t, locks.ErrReleased, context.Cause(bound))
 }
 
-// A hold that is over counts nobody below it any more, whoever still comes from
-// its context.
-func TestContextEndsAlthoughSomebodyComesFromAnEndedHold(t *testing.T) {
+// A hold ends with each hold that it was acquired under, in whatever order they end, and
+// ends none of those.
+func TestContextEndsWithTheHoldsAbove(t *testing.T) {
 	outer, _ := holdUnder(context.Background())
 	middle, _ := holdUnder(outer.Context())
+	inner, _ := holdUnder(middle.Context())
 	require.NoError(t, middle.Release())
+	require.ErrorIs(t, context.Cause(inner.Context()), locks.ErrReleased)
+	require.NoError(t, inner.Err(), "the context ends, not the hold")
+	bound, cancel := inner.Bind(context.Background())
+	defer cancel()
+	require.NoError(t, bound.Err())
 	late, _ := holdUnder(middle.Context())
 	require.ErrorIs(t, context.Cause(late.Context()), locks.ErrReleased)
-	require.NoError(t, outer.Context().Err())
 	require.NoError(t, late.Release())
+	require.NoError(t, outer.Context().Err())
+	require.NoError(t, inner.Release())
+	require.ErrorIs(t, context.Cause(bound), locks.ErrReleased)
 	require.NoError(t, outer.Context().Err())
 	require.NoError(t, outer.Release())
 	require.ErrorIs(t, context.Cause(outer.Context()), locks.ErrReleased)

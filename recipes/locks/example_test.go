@@ -218,6 +218,39 @@ func ExampleHold_Bind() {
 	// Output: true
 }
 
+// Two locks are taken hand over hand. The context of the second hold would end with the
+// first one, under which it was acquired. Bind gives it one of its own.
+func ExampleHold_Bind_handOverHand() {
+	zk, stop := server()
+	defer stop()
+	ctx := context.Background()
+	client, err := framework.Connect(ctx, framework.Config{ConnectString: zk})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+
+	first, err := locks.NewInterProcessMutex(client, "/list/1").Acquire(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer first.Release()
+	second, err := locks.NewInterProcessMutex(client, "/list/2").Acquire(first.Context())
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer second.Release()
+	onSecond, cancel := second.Bind(ctx)
+	defer cancel()
+	fmt.Println(first.Release())
+	fmt.Println("acquired under the first:", second.Context().Err())
+	fmt.Println("bound:", onSecond.Err(), second.State())
+	// Output:
+	// <nil>
+	// acquired under the first: context canceled
+	// bound: <nil> HELD
+}
+
 func ExampleAttemptRevoke() {
 	zk, stop := server()
 	defer stop()

@@ -90,58 +90,69 @@ func worst(members []*Hold) (HoldState, error) {
 // releaseAll releases in reverse, but deletes the nodes of our locks together. A hold may
 // have been released before.
 func releaseAll(holds []*Hold) error {
-	var nodes []*pendingRelease
-	var told releaseResult
+	var g givingBack
 	for _, h := range slices.Backward(holds) {
-		if len(h.members()) == 0 && h.ownership.queue == nil { // a lock of somebody else's
-			told.take(h.Release())
-			continue
-		}
-		d, err := h.beginRelease()
-		if err != nil { // lost, or released before
-			told.take(h.Release())
-			continue
-		}
-		nodes = append(nodes, d)
+		g.end(h)
 	}
-	told.deleteNodes(nodes)
-	return told.err()
+	g.deleteNodes()
+	return g.err()
 }
 
-// releaseResult is the result of several releases together.
-type releaseResult struct {
+// givingBack gives several holds back together.
+type givingBack struct {
+	over    []*ownership // whose node has to go
 	pending bool
 	errs    []error
 }
 
-func (r *releaseResult) take(err error) {
+// end ends a hold for good, with the members that it still has. What had its node is over.
+// It reports false if the hold was released before.
+func (g *givingBack) end(h *Hold) bool {
+	o := h.ownership
+	if o.queue == nil && len(h.members()) == 0 { // a lock of somebody else's
+		g.take(h.Release())
+		return true
+	}
+	if !h.released.CompareAndSwap(false, true) {
+		return false
+	}
+	h.endContexts()
+	for _, m := range slices.Backward(h.members()) {
+		m.ownership.ungroup(o)
+		g.end(m)
+	}
+	last, lost := o.leave(h)
+	g.take(lost)
+	if lost == nil {
+		h.trace().released()
+	}
+	if last && lost == nil && o.queue != nil {
+		g.over = append(g.over, o)
+	}
+	return true
+}
+
+func (g *givingBack) take(err error) {
 	switch {
 	case err == nil, errors.Is(err, ErrReleased):
 	case errors.Is(err, ErrReleasePending):
-		r.pending = true
+		g.pending = true
 	default:
-		r.errs = append(r.errs, err)
+		g.errs = append(g.errs, err)
 	}
 }
 
-func (r *releaseResult) err() error {
-	if len(r.errs) == 0 && r.pending {
+// err is the result for Release.
+func (g *givingBack) err() error {
+	if len(g.errs) == 0 && g.pending {
 		return ErrReleasePending
 	}
-	return errors.Join(r.errs...)
+	return errors.Join(g.errs...)
 }
 
-// deleteNodes deletes the nodes of holds, those of one session together, and waits for that.
-func (r *releaseResult) deleteNodes(pending []*pendingRelease) {
-	var leaves []*pendingRelease
-	var ended []*holdContext
-	for _, d := range pending {
-		ended = append(ended, d.endContexts()...)
-	}
-	for _, d := range pending {
-		d.end()
-		leaves = d.deleting(leaves)
-	}
+// deleteNodes deletes the nodes of what is over, those of one session together, and waits
+// for that.
+func (g *givingBack) deleteNodes() {
 	type source struct {
 		*session.Session
 		id int64
@@ -149,8 +160,7 @@ func (r *releaseResult) deleteNodes(pending []*pendingRelease) {
 	paths := make(map[source][]string)
 	of := make(map[source][]*ownership)
 	var longest time.Duration
-	for _, leaf := range leaves {
-		o := leaf.hold.ownership
+	for _, o := range g.over {
 		o.stopTracking()
 		from := source{o.node.Session(), o.node.SessionID()}
 		paths[from] = append(paths[from], o.nodePath())
@@ -166,10 +176,19 @@ func (r *releaseResult) deleteNodes(pending []*pendingRelease) {
 			o.local.ownershipOver(o)
 		}
 		for i, o := range owns {
-			r.take(o.awaitRemoval(removals[i], time.Until(until)))
+			g.take(o.awaitRemoval(removals[i], time.Until(until)))
 		}
 	}
-	detach(ended)
+}
+
+// deleted says that a transaction has deleted the nodes of what is over.
+func (g *givingBack) deleted() {
+	for _, o := range g.over {
+		o.stopTracking()
+		o.node.Sweep()
+		o.local.ownershipOver(o)
+		o.markGone()
+	}
 }
 
 // refusals is the part of an error that matters to a caller whose lock is lost or given

@@ -57,7 +57,7 @@ func TestGroup_Worst(t *testing.T) {
 	}
 }
 
-func TestReleaseResult(t *testing.T) {
+func TestGivingBack_Err(t *testing.T) {
 	errOne, errOther := errors.New("one"), errors.New("another")
 	pending := fmt.Errorf("release /l: %w", ErrReleasePending)
 	for name, tc := range map[string]struct{ took, want []error }{
@@ -70,11 +70,11 @@ func TestReleaseResult(t *testing.T) {
 		"failed and pending":   {[]error{pending, errOne}, []error{errOne}},
 		"a lost one is a fail": {[]error{ErrLockLost}, []error{ErrLockLost}},
 	} {
-		var r releaseResult
+		var g givingBack
 		for _, err := range tc.took {
-			r.take(err)
+			g.take(err)
 		}
-		err := r.err()
+		err := g.err()
 		if tc.want == nil {
 			assert.NoError(t, err, name)
 		}

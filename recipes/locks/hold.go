@@ -2,31 +2,22 @@ package locks
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 )
 
 // Hold is one acquisition. Any goroutine may use and release it. A zero or nil Hold is
-// over.
+// over. Release every hold, also a lost one: until then the context given to Acquire
+// remembers the hold's.
 type Hold struct {
-	ownership  *ownership
-	parent     context.Context // that was given to Acquire, or the *holdTrace around it
-	parentDone <-chan struct{} // its Done, as nobody else may call a method of it; nil for a hold's context
-	chain      holdChain       // this hold, as contexts carry it
-	released   atomic.Bool
-	// inner counts the holds acquired under this one that are not over. It is one less once
-	// this one is released: at -1 the contexts end.
-	inner atomic.Int32
+	ownership *ownership
+	chain     holdChain // this hold, as its own context carries it
+	released  atomic.Bool
 
-	mu        sync.Mutex // guards the fields below
-	phase     contextPhase
-	suspended bool      // a transaction that gives it back is on its way
-	byParent  bool      // the parent had ended when the contexts were ended
-	counted   bool      // it counts among the inner ones of the hold that it came from
-	leftOuter bool      // it has exited that hold, which a refused transaction undoes
-	cause     error     // why the contexts were ended
-	contexts  *contexts // made when needed
+	mu    sync.Mutex // guards the fields below, and the parent in chain
+	ended error      // why the contexts were ended, nil while they go on
+	own   *holdContext
+	bound map[*holdContext]struct{}
 }
 
 // isNone is whether it is the zero or nil Hold.
@@ -34,16 +25,10 @@ func (h *Hold) isNone() bool { return h == nil || h.ownership == nil }
 
 // newHold makes a hold of an ownership for a caller with the context ctx.
 func newHold(ctx context.Context, o *ownership) (*Hold, error) {
-	h := &Hold{ownership: o, parent: ctx}
-	if _, ours := ctx.(*holdContext); !ours {
-		h.parentDone = ctx.Done()
-	}
-	h.chain = holdChain{hold: h, outer: holdChainOf(ctx)}
+	h := &Hold{ownership: o}
+	h.chain = holdChain{hold: h, outer: holdChainOf(ctx), parent: ctx}
 	if err := o.addHold(h); err != nil {
 		return nil, err
-	}
-	if from := h.chain.outer; from != nil {
-		h.counted = from.hold.enter()
 	}
 	return h, nil
 }
@@ -101,78 +86,6 @@ func (f *foreignBacking) give() error {
 	return f.release()
 }
 
-// enter counts one more hold below this one, which keeps its contexts from ending. It
-// fails if the contexts have ended, or are about to.
-func (h *Hold) enter() bool {
-	for {
-		n := h.inner.Load()
-		if n < 0 {
-			return false
-		}
-		if h.inner.CompareAndSwap(n, n+1) {
-			return true
-		}
-	}
-}
-
-// exit undoes an enter, or says that the hold itself is released. The last exit ends the
-// contexts, and exits the hold above. The caller has to detach them.
-func (h *Hold) exit() (ended []*holdContext) {
-	for h != nil && h.inner.Add(-1) < 0 {
-		h.mu.Lock()
-		more, above := h.lastLocked()
-		h.mu.Unlock()
-		ended, h = append(ended, more...), above
-	}
-	return ended
-}
-
-// lastLocked ends the contexts when nothing keeps them, and returns the hold to exit next.
-func (h *Hold) lastLocked() (ended []*holdContext, above *Hold) {
-	if h.inner.Load() >= 0 {
-		return nil, nil // it has rejoined meanwhile
-	}
-	if h.counted {
-		h.leftOuter, above = true, h.chain.outer.hold
-	}
-	if h.suspended {
-		return h.endLocked(errCommitting, contextsSuspended), above
-	}
-	return h.endLocked(ErrReleased, contextsOver), above
-}
-
-// errCommitting is the cause with which CommitAndRelease ends contexts. At that time it
-// is not known whether the lock will be given back.
-var errCommitting = fmt.Errorf("%w: CommitAndRelease was called", ErrReleased)
-
-// suspend is exit for a hold that a transaction is to give back. The transaction may be
-// refused.
-func (h *Hold) suspend() (ended []*holdContext) {
-	h.mu.Lock()
-	h.suspended = true
-	h.mu.Unlock()
-	return h.exit()
-}
-
-// rejoin undoes suspend. With resume, contexts can be bound again, unless the
-// lock was lost meanwhile; what has ended stays so.
-func (h *Hold) rejoin(resume bool) {
-	h.mu.Lock()
-	h.inner.Add(1)
-	left := h.leftOuter
-	h.suspended, h.leftOuter = false, false
-	if resume && h.phase == contextsSuspended {
-		h.ownLocked() // with what it ended with
-		h.phase = contextsResumed
-	}
-	h.mu.Unlock()
-	if left && !h.chain.outer.hold.enter() {
-		h.mu.Lock()
-		h.counted = false
-		h.mu.Unlock()
-	}
-}
-
 // Release gives the lock back. It is safe to defer. Whatever it returns, the hold
 // has ended:
 //   - nil: the servers have confirmed that the node is gone, or the lock went to
@@ -187,18 +100,13 @@ func (h *Hold) rejoin(resume bool) {
 //     trying in the background. The node stays until the servers let it be deleted,
 //     or the session ends.
 //
-// The hold's contexts end before anything else happens. There is one exception:
-// while another hold is held that was acquired under this one, they go on until
-// that one is released. The downgrade of a write hold needs that. A leader.Term has no
-// such exception.
+// The hold's contexts end before anything else happens, and with them those of holds that
+// were acquired under it. Those stay held until they are released, see Context.
 func (h *Hold) Release() error {
-	if h.isNone() {
+	if h.isNone() || !h.released.CompareAndSwap(false, true) {
 		return ErrReleased
 	}
-	if !h.released.CompareAndSwap(false, true) {
-		return ErrReleased
-	}
-	if trace, is := h.parent.(*holdTrace); is {
+	if trace := h.trace(); trace != nil {
 		return trace.release(h)
 	}
 	return h.release() // its steps are in release.go
@@ -207,12 +115,8 @@ func (h *Hold) Release() error {
 // release takes the steps that release.go has in order.
 func (h *Hold) release() error {
 	_, _ = h.ownership.now() // a deadline may have passed unseen
-	// First, so that whoever has the lock next finds the contexts ended; and detached
-	// last, as this takes as long as methods of users' contexts do.
-	ended := h.exit()
-	err := h.ownership.removeHold(h)
-	detach(ended)
-	return err
+	h.endContexts()
+	return h.ownership.removeHold(h)
 }
 
 // Gone returns a channel that is closed when the client knows that the node is deleted or

@@ -69,7 +69,7 @@ func TestMultiLockMembers(t *testing.T) {
 			require.ErrorIs(t, err, locks.ErrNoFence, "a member is none of ours")
 			_, err = tx.CommitAndRelease(t.Context())
 			require.ErrorIs(t, err, locks.ErrNoFence)
-			require.NoError(t, h.Release())
+			require.ErrorIs(t, h.Release(), locks.ErrReleased)
 		}
 		assert.Equal(t, []time.Duration{0, time.Hour}, waits)
 

@@ -1,7 +1,6 @@
 package locks
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -211,9 +210,7 @@ func (o *ownership) lose(reason error) {
 	holds, groups := slices.Clone(o.holds), slices.Clone(o.groups)
 	o.mu.Unlock()
 	for _, h := range holds {
-		if ended := h.end(lost); len(ended) > 0 {
-			o.detachAside(ended)
-		}
+		h.end(lost)
 	}
 	for _, g := range groups {
 		g.lose(lost)
@@ -223,15 +220,6 @@ func (o *ownership) lose(reason error) {
 			o.node.Sweep() // nobody gives it back, which would do so
 		}
 		o.tellLost(holds, lost)
-	}
-}
-
-// detachAside detaches contexts in the background, if there is a client to do so. Their
-// parents are the user's, and no code of theirs runs in the goroutine that reads.
-func (o *ownership) detachAside(ended []*holdContext) {
-	s := o.session()
-	if s == nil || !s.Go(func(context.Context) { detach(ended) }) {
-		detach(ended)
 	}
 }
 
@@ -280,25 +268,33 @@ func (o *ownership) takeOutLocked(h *Hold) {
 	o.holds = slices.DeleteFunc(o.holds, func(other *Hold) bool { return other == h })
 }
 
+// leave takes a hold away. It reports whether that was the last one. The error is that the
+// lock was lost before.
+func (o *ownership) leave(h *Hold) (last bool, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.takeOutLocked(h)
+	last = len(o.holds) == 0
+	switch {
+	case o.state.is == Lost:
+		return last, o.state.err
+	case last && o.state.release():
+		o.endLocked()
+	}
+	return last, nil
+}
+
 // removeHold takes a hold away. After the last one it gives the lock back. It returns the
 // result for Release.
 func (o *ownership) removeHold(h *Hold) error {
-	o.mu.Lock()
-	o.takeOutLocked(h)
-	last, lost := len(o.holds) == 0, o.state.is == Lost
-	err := o.state.err
-	if last && o.state.release() {
-		o.endLocked()
-	}
-	o.mu.Unlock()
-	switch {
-	case lost && last && o.backing != nil:
+	switch last, lost := o.leave(h); {
+	case lost != nil && last && o.backing != nil:
 		if refused := o.backing.clear(); refused != nil {
-			return errors.Join(err, refused)
+			return errors.Join(lost, refused)
 		}
-		return err
-	case lost:
-		return err
+		return lost
+	case lost != nil:
+		return lost
 	case last:
 		return o.give()
 	}

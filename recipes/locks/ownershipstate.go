@@ -1,7 +1,5 @@
 package locks
 
-import "github.com/paddock-zk/paddock/internal/session"
-
 // ownershipState is how far an ownership has come. It is a plain value that decides what
 // an event means, and the ownership acts by that.
 //
@@ -12,10 +10,6 @@ type ownershipState struct {
 	err    error // of Lost and Released
 	pinned bool  // the node goes with the ownership, in whatever state: no other owner may have it
 	writes int32 // transactions on their way that rest on the node
-	// releasing is whether a transaction that deletes the node is on its way. Meanwhile the
-	// state is as before, since the servers may refuse the transaction.
-	releasing bool
-	missed    error // why the node was seen to be gone meanwhile
 }
 
 // over is whether the ownership is lost or released.
@@ -31,17 +25,11 @@ func (s *ownershipState) become(from, to HoldState) (changed bool) {
 
 // lose takes in that the node at path cannot be relied on any more. lost is whether the
 // ownership is lost, and first whether it is so from now on.
-//
-// While a transaction that deletes the node is on its way, it is no loss that the node is
-// gone. The reason is kept, in case that the servers have refused the transaction.
 func (s *ownershipState) lose(path string, reason error) (lost, first bool) {
-	switch {
-	case s.is == Released:
+	switch s.is {
+	case Released:
 		return false, false
-	case s.releasing && session.IsGone(reason):
-		s.missed = reason
-		return false, false
-	case s.is == Lost:
+	case Lost:
 		return true, false
 	}
 	s.is, s.err = Lost, lostError(path, reason)
@@ -60,11 +48,8 @@ func (s *ownershipState) release() (released bool) {
 
 // mayEnter is whether one more hold may share the ownership: the error is why not.
 func (s *ownershipState) mayEnter() error {
-	switch {
-	case s.over():
+	if s.over() {
 		return s.err
-	case s.releasing:
-		return ErrReleased
 	}
 	return nil
 }
@@ -97,21 +82,3 @@ func (s *ownershipState) wrote(doubt bool) {
 
 // isPinned is whether the node goes with the ownership.
 func (s *ownershipState) isPinned() bool { return s.pinned || s.writes > 0 }
-
-// beginRelease says that a transaction begins which gives a hold back. With the last hold
-// it deletes the node. It fails if the ownership is lost.
-func (s *ownershipState) beginRelease(last bool) error {
-	if s.is == Lost {
-		return s.err
-	}
-	s.releasing = last
-	return nil
-}
-
-// releaseRefused says that the transaction was refused. It returns the reason why the node
-// was seen to be gone meanwhile, which is a loss now.
-func (s *ownershipState) releaseRefused() (missed error) {
-	missed = s.missed
-	s.releasing, s.missed = false, nil
-	return missed
-}

@@ -31,9 +31,6 @@ var (
 	entered   = says("entered", func(s *ownershipState) any { return s.mayEnter() })
 	pinned    = says("pinned", func(s *ownershipState) any { return s.pin() })
 	written   = says("written", func(s *ownershipState) any { return s.write() })
-	leaving   = says("leaving", func(s *ownershipState) any { return s.beginRelease(true) })
-	reentered = says("leaving with others", func(s *ownershipState) any { return s.beginRelease(false) })
-	refused   = says("refused", func(s *ownershipState) any { return s.releaseRefused() })
 )
 
 func TestOwnershipState(t *testing.T) {
@@ -49,38 +46,27 @@ func TestOwnershipState(t *testing.T) {
 		err    string
 		kept   bool
 	}{
-		"begins held":                   {is: Held},
-		"suspended":                     {[]event{suspended}, []string{"true"}, Uncertain, "", false},
-		"suspended twice":               {[]event{suspended, suspended}, []string{"true", "false"}, Uncertain, "", false},
-		"confirmed":                     {[]event{suspended, confirmed}, []string{"true", "true"}, Held, "", false},
-		"confirmed while held":          {[]event{confirmed}, []string{"false"}, Held, "", false},
-		"lost":                          {[]event{expired}, []string{"true true"}, Lost, over, false},
-		"lost while uncertain":          {[]event{suspended, expired}, []string{"true", "true true"}, Lost, over, false},
-		"lost for the first reason":     {[]event{expired, deleted}, []string{"true true", "true false"}, Lost, over, false},
-		"lost stays lost":               {[]event{expired, suspended, confirmed, released}, []string{"true true", "false", "false", "false"}, Lost, over, false},
-		"released":                      {[]event{released}, []string{"true"}, Released, "released", false},
-		"released while uncertain":      {[]event{suspended, released}, []string{"true", "true"}, Released, "released", false},
-		"released is not lost":          {[]event{released, expired, deleted}, []string{"true", "false false", "false false"}, Released, "released", false},
-		"released stays released":       {[]event{released, suspended, confirmed}, []string{"true", "false", "false"}, Released, "released", false},
-		"entered":                       {[]event{entered, suspended, entered}, []string{none, "true", none}, Uncertain, "", false},
-		"entered when lost":             {[]event{expired, entered}, []string{"true true", over}, Lost, over, false},
-		"entered when released":         {[]event{released, entered}, []string{"true", "released"}, Released, "released", false},
-		"entered while leaving":         {[]event{leaving, entered}, []string{none, "released"}, Held, "", false},
-		"entered after a refusal":       {[]event{leaving, refused, entered}, []string{none, none, none}, Held, "", false},
-		"kept":                          {[]event{pinned}, []string{none}, Held, "", true},
-		"kept when lost":                {[]event{expired, pinned}, []string{"true true", over}, Lost, over, false},
-		"kept when released":            {[]event{released, pinned}, []string{"true", "released"}, Released, "released", false},
-		"written":                       {[]event{written}, []string{none}, Held, "", true},
-		"written when lost":             {[]event{expired, written}, []string{"true true", over}, Lost, over, false},
-		"leaving":                       {[]event{leaving}, []string{none}, Held, "", false},
-		"leaving when lost":             {[]event{expired, leaving}, []string{"true true", over}, Lost, over, false},
-		"deleted while leaving":         {[]event{leaving, deleted}, []string{none, "false false"}, Held, "", false},
-		"expired while leaving":         {[]event{leaving, expired}, []string{none, "true true"}, Lost, over, false},
-		"deleted before the refusal":    {[]event{leaving, deleted, refused}, []string{none, "false false", "node deleted"}, Held, "", false},
-		"the refusal is told once":      {[]event{leaving, deleted, refused, refused}, []string{none, "false false", "node deleted", none}, Held, "", false},
-		"deleted after the refusal":     {[]event{leaving, refused, deleted}, []string{none, none, "true true"}, Lost, gone, false},
-		"deleted while others share it": {[]event{reentered, deleted}, []string{none, "true true"}, Lost, gone, false},
-		"released after it has left":    {[]event{leaving, deleted, released}, []string{none, "false false", "true"}, Released, "released", false},
+		"begins held":               {is: Held},
+		"suspended":                 {[]event{suspended}, []string{"true"}, Uncertain, "", false},
+		"suspended twice":           {[]event{suspended, suspended}, []string{"true", "false"}, Uncertain, "", false},
+		"confirmed":                 {[]event{suspended, confirmed}, []string{"true", "true"}, Held, "", false},
+		"confirmed while held":      {[]event{confirmed}, []string{"false"}, Held, "", false},
+		"lost":                      {[]event{expired}, []string{"true true"}, Lost, over, false},
+		"lost while uncertain":      {[]event{suspended, expired}, []string{"true", "true true"}, Lost, over, false},
+		"lost for the first reason": {[]event{expired, deleted}, []string{"true true", "true false"}, Lost, over, false},
+		"lost stays lost":           {[]event{expired, suspended, confirmed, released}, []string{"true true", "false", "false", "false"}, Lost, over, false},
+		"released":                  {[]event{released}, []string{"true"}, Released, "released", false},
+		"released while uncertain":  {[]event{suspended, released}, []string{"true", "true"}, Released, "released", false},
+		"released is not lost":      {[]event{released, expired, deleted}, []string{"true", "false false", "false false"}, Released, "released", false},
+		"released stays released":   {[]event{released, suspended, confirmed}, []string{"true", "false", "false"}, Released, "released", false},
+		"entered":                   {[]event{entered, suspended, entered}, []string{none, "true", none}, Uncertain, "", false},
+		"entered when lost":         {[]event{expired, entered}, []string{"true true", over}, Lost, over, false},
+		"entered when released":     {[]event{released, entered}, []string{"true", "released"}, Released, "released", false},
+		"kept":                      {[]event{pinned}, []string{none}, Held, "", true},
+		"kept when lost":            {[]event{expired, pinned}, []string{"true true", over}, Lost, over, false},
+		"kept when released":        {[]event{released, pinned}, []string{"true", "released"}, Released, "released", false},
+		"written":                   {[]event{written}, []string{none}, Held, "", true},
+		"written when lost":         {[]event{expired, written}, []string{"true true", over}, Lost, over, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := ownershipState{is: Held}
@@ -102,7 +88,7 @@ func TestOwnershipState(t *testing.T) {
 // No order of events takes an ownership back from a state that is final, or changes why
 // it is over.
 func TestOwnershipStateIsFinal(t *testing.T) {
-	events := []event{suspended, confirmed, expired, deleted, released, entered, pinned, written, leaving, reentered, refused}
+	events := []event{suspended, confirmed, expired, deleted, released, entered, pinned, written}
 	seen := make(map[HoldState]int)
 	var try func(s ownershipState, done []string)
 	try = func(s ownershipState, done []string) {

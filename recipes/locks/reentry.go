@@ -15,8 +15,9 @@ import (
 
 // holdChain is the holds that a context comes from, the latest first.
 type holdChain struct {
-	hold  *Hold
-	outer *holdChain
+	hold   *Hold
+	outer  *holdChain
+	parent context.Context // that Acquire or Bind was given, or the *holdTrace around it
 }
 
 type holdChainKey struct{}
@@ -134,6 +135,29 @@ func (h *Hold) within(key lockKey, accepts func(*Hold) bool) *Hold {
 		}
 	}
 	return nil
+}
+
+// entered is the latest of the holds that a hold was acquired under whose lock it shares,
+// by re-entry or downgrade. It is nil if there is none, and also found if it is over.
+func (chain *holdChain) entered() *holdChain {
+	o := chain.hold.ownership
+	for from := chain.outer; from != nil; from = from.outer {
+		if from.hold.shares(o) {
+			return from
+		}
+	}
+	return nil
+}
+
+// shares is whether the lock of a hold, or of a member, is that of an ownership. For a
+// MultiLock's ownership it is whether all its locks are.
+func (h *Hold) shares(o *ownership) bool {
+	if entered := o.members(); len(entered) > 0 {
+		return !slices.ContainsFunc(entered, func(m *Hold) bool { return !h.shares(m.ownership) })
+	}
+	of := h.ownership
+	return of == o || of.key == o.key && of.nodeKind() == znode.Write && o.nodeKind() == znode.Read ||
+		slices.ContainsFunc(h.members(), func(m *Hold) bool { return m.shares(o) })
 }
 
 // every calls fn for each ownership of a lock that a context comes from, once.

@@ -20,8 +20,8 @@ import (
 //
 // A node comes to its end in three more ways, with some of these steps:
 //
-//   - releaseResult.deleteNodes gives several holds back, and deletes their nodes together.
-//   - pendingRelease.done comes after a transaction that has deleted the node.
+//   - givingBack.deleteNodes gives several holds back, and deletes their nodes together.
+//   - givingBack.deleted comes after a transaction that has deleted the node.
 //   - ownership.NodeChanged comes when the hold is lost. Nobody waits then.
 //
 // Two rules hold in all of them. All contexts end before anything else, since the next

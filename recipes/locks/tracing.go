@@ -195,7 +195,7 @@ func (o *ownership) shared() bool {
 }
 
 // holdTrace is the tracer's record of a hold. It embeds the context that Begin has
-// returned, and stands in Hold.parent.
+// returned, and stands in the hold's chain as its parent.
 type holdTrace struct {
 	context.Context
 	tracing *session.Tracing
@@ -207,7 +207,7 @@ type holdTrace struct {
 func (h *Hold) trace() *holdTrace {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	trace, _ := h.parent.(*holdTrace)
+	trace, _ := h.chain.parent.(*holdTrace)
 	return trace
 }
 
@@ -217,7 +217,7 @@ func (t *tracing) hold(ctx context.Context, h *Hold, lock monitor.Lock) {
 	trace := &holdTrace{tracing: t.Tracing, op: monitor.Operation{Kind: monitor.Hold, Began: time.Now(), Lock: h.lockOf(lock)}}
 	trace.Context = t.begin(ctx, trace.op)
 	h.mu.Lock()
-	h.parent = trace
+	h.chain.parent = trace
 	h.mu.Unlock()
 	if state, err := h.status(); state == Lost { // in the meantime, when it was not known
 		trace.end(monitor.Lost, err, time.Now())

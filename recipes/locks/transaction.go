@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/session"
@@ -97,64 +98,59 @@ func (t *Transaction) Commit(ctx context.Context, opts ...framework.CommitOption
 // help after a lost reply only if the node is still there. Nothing was applied then,
 // and it sends the transaction again. framework.Receipt does not need the node.
 //
-// The contexts of the hold end before the transaction is sent, with a cause that
-// matches ErrReleased. They stay ended whatever the outcome is. While another hold
-// is held that was acquired under this one, they go on until that one is released.
-//
-// After ErrOutcomeUnknown the hold is over. CommitAndRelease cleans up like Release, and
-// stops waiting for that once ctx has ended.
-//
-// After any other error, also if nothing was sent, the lock is held as before: the
-// caller has to release the hold, and Bind gives a new context for it. In two cases the
-// contexts have not ended, since the hold could not commit anything: after ErrReleased,
-// and after ErrNoFence of a hold without a node.
-//
-// While CommitAndRelease runs, no caller can re-enter the lock under this hold. A
-// context that Bind returns meanwhile has ended: its error is context.Canceled, and
-// its cause matches ErrReleased.
+// Like Release it ends the hold for good, whatever it returns, and the contexts before
+// anything is sent. If the servers do not apply the transaction, or it could not be sent,
+// CommitAndRelease gives the lock back by itself, as Release does, and stops waiting for
+// that once ctx has ended. The error then says so. To keep the lock after a refusal, use
+// Commit and then Release.
 func (t *Transaction) CommitAndRelease(ctx context.Context, opts ...framework.CommitOption) ([]framework.Result, error) {
 	leaves, err := t.leaves()
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = t.begin(leaves)
 	}
-	d, err := t.hold.beginRelease()
 	if err != nil {
-		return nil, t.refused(err)
-	}
-	if err := t.begin(leaves); err != nil {
-		d.undo()
-		return nil, err
+		return nil, givenBack(err, releaseUntil(ctx, leaves, t.hold.Release))
 	}
 	// The servers may give the lock away with the transaction, so the contexts end
 	// before it leaves.
-	defer detach(d.suspendContexts())
-	results, err := t.send(ctx, leaves, d, opts)
+	var g givingBack
+	if !g.end(t.hold) {
+		t.end(leaves, ErrReleased)
+		return nil, t.refused(ErrReleased)
+	}
+	results, err := t.send(ctx, leaves, &g, opts)
 	t.end(leaves, err)
-	switch {
-	case err == nil:
-		d.done()
-	case errors.Is(err, framework.ErrOutcomeUnknown):
-		d.reopen()
-		releaseUntil(ctx, t.hold, leaves)
-	default:
-		d.undo()
+	if err == nil {
+		g.deleted()
+		return results, nil
 	}
-	return results, err
+	return results, givenBack(err, releaseUntil(ctx, leaves, func() error {
+		g.deleteNodes()
+		return g.err()
+	}))
 }
 
-// releaseUntil releases a hold, and waits for that until ctx ends. After that the release
-// goes on in the background.
-func releaseUntil(ctx context.Context, hold *Hold, leaves []*Hold) {
-	stop := context.AfterFunc(ctx, func() { hurry(leaves) })
-	_ = hold.Release()
-	stop()
+// givenBack is the error of a transaction whose hold was released after it.
+func givenBack(err, released error) error {
+	switch refused := refusals(released); {
+	case refused != nil && !errors.Is(refused, ErrReleased):
+		return errors.Join(err, refused)
+	case errors.Is(err, ErrLockLost), errors.Is(err, ErrReleased):
+		return err
+	}
+	return fmt.Errorf("%w (the hold is released)", err)
 }
 
-// hurry makes the release of holds not wait for the servers.
-func hurry(leaves []*Hold) {
-	for _, leaf := range leaves {
-		leaf.ownership.hurry()
-	}
+// releaseUntil releases the holds of leaves, and waits for that until ctx ends. After that
+// the release goes on in the background.
+func releaseUntil(ctx context.Context, leaves []*Hold, release func() error) error {
+	stop := context.AfterFunc(ctx, func() {
+		for _, leaf := range leaves {
+			leaf.ownership.hurry()
+		}
+	})
+	defer stop()
+	return release()
 }
 
 // begin makes the nodes stay with their holds as long as the servers may apply the
@@ -245,17 +241,11 @@ func (t *Transaction) refused(err error) error {
 
 // send commits with a check of each node. For a node that goes with the release, it
 // deletes the node instead.
-func (t *Transaction) send(ctx context.Context, leaves []*Hold, d *pendingRelease, opts []framework.CommitOption) ([]framework.Result, error) {
+func (t *Transaction) send(ctx context.Context, leaves []*Hold, g *givingBack, opts []framework.CommitOption) ([]framework.Result, error) {
 	guards := make([]session.Guard, len(leaves))
-	going := make(map[*ownership]bool)
-	if d != nil {
-		for _, leaf := range d.deleting(nil) {
-			going[leaf.hold.ownership] = true
-		}
-	}
 	for i, leaf := range leaves {
 		o := leaf.ownership
-		guards[i] = session.Guard{Path: o.nodePath(), Delete: going[o], Exclusive: o.queue.exclusive}
+		guards[i] = session.Guard{Path: o.nodePath(), Delete: g != nil && slices.Contains(g.over, o), Exclusive: o.queue.exclusive}
 	}
 	results, err := t.Guarded(session.Key{}, guards).Commit(ctx, opts...)
 	var guard *session.GuardError
@@ -263,7 +253,7 @@ func (t *Transaction) send(ctx context.Context, leaves []*Hold, d *pendingReleas
 	switch {
 	case errors.As(err, &guard):
 		return nil, t.fenced(guard, leaves)
-	case d == nil && errors.As(err, &unsettled) && errors.As(unsettled.Refused, &guard):
+	case g == nil && errors.As(err, &unsettled) && errors.As(unsettled.Refused, &guard):
 		t.noteGone(guard, leaves)
 	}
 	return results, err

@@ -33,7 +33,7 @@ func (c *registering) AfterFunc(fn func()) func() bool {
 	}
 }
 
-// Nobody calls Release on a hold that is lost, and still its parent forgets it.
+// A parent forgets the contexts of a lost MultiLock and of its members once it is released.
 func TestParentForgetsContextsOfALostHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
@@ -49,7 +49,8 @@ func TestParentForgetsContextsOfALostHold(t *testing.T) {
 		time.Sleep(time.Second) // so that its nodes are watched
 		require.NoError(t, operator.Delete(t.Context(), h.Members()[0].Path(), framework.AnyVersion))
 		synctest.Wait()
-		assert.ErrorIs(t, h.Err(), locks.ErrLockLost)
+		require.ErrorIs(t, h.Release(), locks.ErrLockLost)
+		synctest.Wait()
 		assert.Zero(t, parent.n.Load())
 	})
 }

@@ -43,9 +43,6 @@ func (a *actor) take(ctx context.Context, way workload.Way, s workload.Step) (wo
 		return nil, err
 	}
 	t.nested = true
-	if way == workload.Downgrade {
-		under.keepsContexts()
-	}
 	return t, nil
 }
 
@@ -139,20 +136,8 @@ func (w *world) watchContexts(h, leaf *locks.Hold, number int) {
 			}
 			cancelAll()
 			cancelLeaf()
-			if h := &w.rec.Holds[number]; h.ContextsEnded != 0 {
-				h.ContextsEnded = w.now()
-			}
+			w.rec.Holds[number].ContextsEnded = w.now()
 		})
-	}
-}
-
-// keepsContexts says that they go on after the hold is released, since another one
-// is held under it.
-func (t *heldLock) keepsContexts() {
-	t.a.w.mu.Lock()
-	defer t.a.w.mu.Unlock()
-	for i := range t.n {
-		t.a.w.rec.Holds[t.first+i].ContextsEnded = 0
 	}
 }
 

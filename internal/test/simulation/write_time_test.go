@@ -80,7 +80,7 @@ func (a *actor) write(t *heldLock, last bool) {
 		}
 		return err
 	})
-	if last && !w.planted.unfence && (err == nil || framework.Ambiguous(err)) {
+	if last && !w.planted.unfence {
 		t.endsAt(began)
 	}
 	a.wrote(t, id, path, true, err)
