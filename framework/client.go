@@ -95,6 +95,9 @@ func (b *base) inNamespace(namespace string) *base {
 // CloseTimeout, or they refuse, the error says that they keep the session's ephemeral
 // nodes for up to a session timeout. Close waits for code of yours that is running:
 // functions of Config, and methods of a context given to Acquire or Bind.
+//
+// A server may just have been asked for a first session, which has no nodes yet. Close
+// waits for the answer for 300 ms at most, to end that session as well.
 func (c *Client) Close() error {
 	switch {
 	case c.unusable():

@@ -215,6 +215,23 @@ func TestCloseWithoutAServer(t *testing.T) {
 	})
 }
 
+// A server may make the session while Close is waiting for nothing else.
+func TestCloseDuringTheFirstHandshake(t *testing.T) {
+	for moment := range 50 {
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(100*time.Millisecond))
+			c, err := framework.Start(kit.Config(srv))
+			require.NoError(t, err)
+			time.Sleep(time.Duration(moment) * 5 * time.Millisecond)
+			began := time.Now()
+			require.NoError(t, c.Close())
+			assert.LessOrEqual(t, time.Since(began), 500*time.Millisecond)
+			time.Sleep(200 * time.Millisecond) // a request may be on its way
+			assert.Empty(t, srv.Sessions(), "after %d moments", moment)
+		})
+	}
+}
+
 func TestCallsDuringClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())

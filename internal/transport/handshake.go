@@ -52,6 +52,11 @@ func (c *Conn) connectRequest(body []byte) ([]byte, error) {
 		// restored from a copy, say, and is behind all that we have seen.
 		c.transport.lastZxid.reset()
 	}
+	if r.SessionID == 0 {
+		if err := c.transport.asks(); err != nil {
+			return nil, err
+		}
+	}
 	r.LastZxidSeen = c.transport.lastZxid.load()
 	r.Timeout = int32(c.transport.cfg.SessionTimeout.Milliseconds())
 	r.ReadOnly, r.HasReadOnly = c.transport.cfg.ReadOnly, true
@@ -95,6 +100,7 @@ func (c *Conn) shakeHands() ([]byte, error) {
 	case c.shake.session != 0 && c.shake.session != r.SessionID:
 		return c.replaced(), nil
 	case c.transport.isAbandoned(r.SessionID):
+		c.transport.sessionBegun(r.SessionID) // for Close, if it was made just now
 		if err := c.closeSession(); err != nil {
 			return nil, fmt.Errorf("closing abandoned session: %w", err)
 		}

@@ -118,6 +118,7 @@ type Transport struct {
 	up        bool
 	upAt      time.Time
 	session   int64 // 0 without one
+	asking    bool  // conn has asked for a new session and has not ended its handshake
 	abandoned int64 // a session that must not be continued
 	closing   bool  // no session is to be continued, and none begun
 	left      bool  // the servers have replaced the session that was to be closed, and may keep its nodes
@@ -351,7 +352,7 @@ func (l *Transport) connUp(c *Conn) {
 // connDown is called once for each connection, at its end.
 func (l *Transport) connDown(c *Conn, wasUp bool, err error) {
 	l.mu.Lock()
-	l.conn, l.up = nil, false
+	l.conn, l.up, l.asking = nil, false, false
 	upFor := time.Since(l.upAt)
 	l.tellLocked()
 	l.mu.Unlock()
@@ -372,8 +373,20 @@ func (l *Transport) connDown(c *Conn, wasUp bool, err error) {
 func (l *Transport) sessionBegun(id int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.session = id
+	l.session, l.asking = id, false
 	l.tellLocked()
+}
+
+// asks is called before a connection asks for a new session. It refuses that while the
+// transport closes.
+func (l *Transport) asks() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closing {
+		return net.ErrClosed
+	}
+	l.asking = true
+	return nil
 }
 
 // sessionClosed says that the servers have closed a session.
@@ -441,7 +454,8 @@ var ErrNotTold = errors.New("session not closed: the servers keep its ephemeral 
 // Close ends the session, if a server can be told within limit, and then
 // go-zookeeper and every goroutine of the transport. It returns nil if there is no
 // session any more, be it one that was abandoned. An error matches ErrNotTold: a
-// session may be left.
+// session may be left. For a session that a server has just been asked for, it waits for
+// mostAsking at most, since that session has no nodes.
 func (l *Transport) Close(limit time.Duration) error {
 	err := l.endSession(limit)
 	l.hosts.stop()
@@ -485,7 +499,7 @@ func (l *Transport) endSession(limit time.Duration) error {
 	l.mu.Unlock()
 	late := time.NewTimer(limit)
 	defer late.Stop()
-	ends := time.Now().Add(limit)
+	ends, asked := time.Now().Add(limit), time.Now().Add(min(limit, mostAsking))
 	var refusal error
 	for {
 		if refusal != nil && !time.Now().Before(ends) {
@@ -495,8 +509,14 @@ func (l *Transport) endSession(limit time.Duration) error {
 		switch {
 		case left:
 			return fmt.Errorf("the servers do not take the session up again: %w", ErrNotTold)
-		case session == 0:
+		case session == noSession:
 			return nil
+		case session == newSession:
+			// The handshake closes what it is granted.
+			if waitUntil(l.life, asked, changed); !time.Now().Before(asked) {
+				return nil
+			}
+			continue
 		}
 		var answered <-chan struct{}
 		call := NewCall(wire.OpCloseSession, wire.Empty{})
@@ -523,6 +543,9 @@ func (l *Transport) endSession(limit time.Duration) error {
 	}
 }
 
+// mostAsking is how long a handshake may take whose session nobody wants any more.
+const mostAsking = 300 * time.Millisecond
+
 // refusedPause is the pause after a server has refused to end the session.
 const refusedPause = 100 * time.Millisecond
 
@@ -537,6 +560,12 @@ func errNotTold(limit time.Duration, refusal error) error {
 	return fmt.Errorf("no answer within %v: %w", limit, ErrNotTold)
 }
 
+// What present says where there is no session that could be closed.
+const (
+	noSession  = 0
+	newSession = -1 // a server may be making one
+)
+
 // present returns the connection that is up, or nil, the session, and whether another one
 // was left on the servers.
 func (l *Transport) present() (c *Conn, session int64, left bool, changed <-chan struct{}) {
@@ -545,7 +574,10 @@ func (l *Transport) present() (c *Conn, session int64, left bool, changed <-chan
 	if l.up {
 		c = l.conn
 	}
-	return c, l.session, l.left, l.changed
+	if session = l.session; l.asking {
+		session = newSession
+	}
+	return c, session, l.left, l.changed
 }
 
 // Servers are those that are connected to, in no order.
