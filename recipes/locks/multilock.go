@@ -179,6 +179,9 @@ func (m *InterProcessMultiLock) takeAll(ctx context.Context, lim limit, holds []
 	whole := false
 	defer func() {
 		if !whole {
+			if told := (*WaitError)(nil); errors.As(err, &told) {
+				told.Has, told.Wants = m.standing(told.Has, holds)
+			}
 			have := slices.DeleteFunc(holds, func(h *Hold) bool { return h == nil })
 			err = errors.Join(err, refusals(releaseAll(have)))
 		}
@@ -214,6 +217,19 @@ func (m *InterProcessMultiLock) takeAll(ctx context.Context, lim limit, holds []
 	}
 	whole = true
 	return nil
+}
+
+// standing are the paths of the members that it has, and of the others. It has those that a
+// step had by then, and those that it holds.
+func (m *InterProcessMultiLock) standing(step []string, holds []*Hold) (has, wants []string) {
+	for i, member := range m.members {
+		if path := pathOf(member); holds[i] != nil || slices.Contains(step, path) {
+			has = append(has, path)
+		} else {
+			wants = append(wants, path)
+		}
+	}
+	return has, wants
 }
 
 // run are the members to be taken next in one step: mutexes, sides and semaphore mutexes of
@@ -343,6 +359,11 @@ func pathsOf(lockSet []jointMember) string {
 	for _, lock := range lockSet {
 		paths = append(paths, lock.fullPath())
 	}
+	return brief(paths)
+}
+
+// brief are the first of some paths.
+func brief(paths []string) string {
 	if more := len(paths) - 3; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(paths[:3], ", "), more)
 	}

@@ -37,6 +37,10 @@ type WaitError struct {
 	// Local is whether Holder belongs to this client. It means nothing if HolderSession
 	// is 0.
 	Local bool
+	// Has are the paths of the members that a MultiLock had by then, in full, and Wants
+	// those of the others. It has a member when it is first in that queue. Both are empty
+	// for all other locks.
+	Has, Wants []string
 	// Err is ErrNotAcquired or framework.ErrNotConnected from TryAcquire, or the end
 	// of the caller's context. From Acquire the latter also matches
 	// framework.ErrNotConnected if there was no connection when the context ended.
@@ -62,6 +66,9 @@ func (e *WaitError) Error() string {
 	}
 	if e.Ahead > 1 {
 		fmt.Fprintf(&b, ", %d ahead", e.Ahead)
+	}
+	if len(e.Has) > 0 {
+		fmt.Fprintf(&b, "; has %s, wants %s", brief(e.Has), brief(e.Wants))
 	}
 	b.WriteByte(')')
 	return b.String()
@@ -115,6 +122,7 @@ func (e *ending) verdict(s *session.Session, err error) error {
 	told := &WaitError{Lock: e.lock, Waited: e.waited, Err: why}
 	if in := e.obstacle; in != nil {
 		told.Lock, told.Ahead, told.Holder, told.HolderSession = in.Lock, in.Ahead, in.Node, in.Session
+		told.Has = in.Has
 		told.Local = in.Local || in.Session != 0 && in.Session == s.ID()
 	}
 	return told

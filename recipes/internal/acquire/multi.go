@@ -107,7 +107,9 @@ func (a *Multi) obstacle() *Obstacle {
 		if m.waits() && m.snapshot.Len() > 0 { // the latest list may be empty, and not have been looked at yet
 			v := Position{Place: m.place, Predecessor: m.snapshot.Name(0)}
 			v.sessionID = a.sessions[session.Join(m.queue.Path, v.Predecessor)]
-			return v.obstacle(m.queue)
+			in := v.obstacle(m.queue)
+			in.Has = a.has()
+			return in
 		}
 	}
 	return nil
@@ -276,6 +278,44 @@ func (a *Multi) wantedNodes() []*contender {
 		}
 	}
 	return a.wanted
+}
+
+// has are the locks in whose queues we are first. A lease has its turn as well.
+func (a *Multi) has() (has []string) {
+	for _, m := range a.members {
+		if m.lease == nil && m.isFirst() {
+			has = append(has, m.queue.Lock)
+		}
+	}
+	return has
+}
+
+// tellStandings says where we stand in each queue while we wait. A turn and its lease are one
+// acquisition.
+func (a *Multi) tellStandings() {
+	for _, m := range a.members {
+		q := m.queue
+		if m.turn != nil {
+			q = m.turn.queue
+		}
+		switch {
+		case m.waits():
+			a.tellWait(q, m.path, m.place, m.predecessor)
+		case m.lease == nil && m.isFirst():
+			a.tell(Event{Kind: First, Queue: q})
+		case m.turn == nil && m.phase != queued:
+			a.tell(Event{Kind: Away, Queue: q})
+		}
+	}
+}
+
+// follower is the name of the node right behind ours where we are first, "" if there is
+// none.
+func (m *member) follower() string {
+	if behind := m.place + 1; m.isFirst() && behind < m.snapshot.Len() {
+		return m.snapshot.Name(behind)
+	}
+	return ""
 }
 
 // isFirst is whether we were seen to have a node with nobody ahead.

@@ -8,11 +8,11 @@ type Observer interface{ Observe(Event) }
 type Event struct {
 	Kind        EventKind
 	Session     int64     // Begin: in which
-	Queue       *Queue    // Blocked, Wait, Granted, Yield: in which
+	Queue       *Queue    // Blocked, Wait, First, Away, Granted, Yield: in which
 	Position    *Position // Blocked, Wait: what it waits for, nil if it is not known; it must not be kept
 	Node        string    // Wait: ours in the queue, in full
 	Ahead       int       // Wait: how many nodes are before ours
-	Predecessor string    // Wait: the name of the one that it waits for, "" if it is not known
+	Predecessor string    // Wait: the name of the one that it waits for; Yield: of the one that passes us; "" if it is not known
 	Owner       Owner     // Granted: of the node
 	Err         error     // Retry: what has failed; End: why the attempt ended, nil with all nodes
 }
@@ -25,6 +25,8 @@ const (
 	Begin   EventKind = iota + 1 // it begins in a session, the first one or another
 	Blocked                      // a list showed a node ahead
 	Wait                         // it begins to wait for others, or goes on to
+	First                        // it waits in other queues, and is first in this one
+	Away                         // it waits in other queues, and will come to this one later
 	Granted                      // a node was first and has an owner
 	Yield                        // it gives up its place in a queue
 	Retry                        // a failure that may pass, such as a lost connection

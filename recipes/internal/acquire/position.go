@@ -142,11 +142,12 @@ func (a *Attempt) blocked(k *contender, p *Position) {
 
 // Obstacle is the node that was in the way of an attempt. It is made only for an error.
 type Obstacle struct {
-	Lock    string // the path of the lock, in full
-	Node    string // at the front of the queue, in full, "" if it is not known
-	Session int64  // of that node, 0 if it is not known
-	Ahead   int    // how many nodes stand before ours
-	Local   bool   // the node is this client's
+	Lock    string   // the path of the lock, in full
+	Node    string   // at the front of the queue, in full, "" if it is not known
+	Session int64    // of that node, 0 if it is not known
+	Ahead   int      // how many nodes stand before ours
+	Local   bool     // the node is this client's
+	Has     []string // the paths of a MultiLock's members that it had by then, in full
 }
 
 // Obstacle is the node that was in the way when Run failed, nil if none was seen.

@@ -179,15 +179,7 @@ func (m *member) gone() bool { return m.waits() && m.watch.queue != nil && m.fir
 // sleep returns when a watch has told something, or it is time to look at newcomers or to
 // check.
 func (a *Multi) sleep(ctx context.Context, calm bool) error {
-	for _, m := range a.members {
-		switch {
-		case !m.waits():
-		case m.turn != nil: // turn and lease are one acquisition
-			a.tellWait(m.turn.queue, m.path, m.place, m.predecessor)
-		default:
-			a.tellWait(m.queue, m.path, m.place, m.predecessor)
-		}
-	}
+	a.tellStandings()
 	var check <-chan time.Time
 	switch now := time.Now(); {
 	case !calm && a.inTheWay():
@@ -527,7 +519,7 @@ func (a *Multi) yield(ctx context.Context, c *transport.Conn, members []*member,
 		if gone = append(gone, m.contender); replace {
 			replaced = append(replaced, m.contender)
 		}
-		a.tell(Event{Kind: Yield, Queue: m.queue})
+		a.tell(Event{Kind: Yield, Queue: m.queue, Predecessor: m.follower()})
 	}
 	req := &wire.MultiRequest{}
 	for _, k := range gone {

@@ -1,0 +1,75 @@
+package locks_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
+	"github.com/paddock-zk/paddock/recipes/locks"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// A MultiLock that gave up waiting says what it had and what it wanted, whatever kinds of
+// members and steps it has.
+func TestWaitErrorOfAMultiLockSaysWhatItHad(t *testing.T) {
+	for name, tc := range map[string]struct {
+		lock       func(p, q *framework.Client) locks.Lock
+		wait       time.Duration
+		has, wants []string
+		text       string
+	}{
+		"in one step": {
+			func(p, _ *framework.Client) locks.Lock {
+				return locks.NewInterProcessMultiLock(kit.MutexAt("/a")(p), kit.MutexAt("/b")(p), kit.MutexAt("/c")(p))
+			}, time.Second, []string{"/a", "/c"}, []string{"/b"}, "; has /a, /c, wants /b)",
+		},
+		"in order": {
+			func(p, _ *framework.Client) locks.Lock {
+				return locks.NewInterProcessMultiLock(kit.MutexAt("/a")(p), kit.MutexAt("/b")(p), kit.MutexAt("/c")(p)).Ordered()
+			}, time.Second, []string{"/a"}, []string{"/b", "/c"}, "; has /a, wants /b, /c)",
+		},
+		"of two clients": {
+			func(p, q *framework.Client) locks.Lock {
+				return locks.NewInterProcessMultiLock(kit.MutexAt("/a")(q), kit.MutexAt("/b")(p), kit.MutexAt("/c")(q))
+			}, time.Second, []string{"/a"}, []string{"/b", "/c"}, "; has /a, wants /b, /c)",
+		},
+		"semaphores before": {
+			func(p, _ *framework.Client) locks.Lock {
+				return locks.NewInterProcessMultiLock(locks.NewInterProcessSemaphore(p, "/a", 2), locks.NewInterProcessSemaphoreMutex(p, "/a1"), kit.MutexAt("/b")(p), kit.MutexAt("/c")(p))
+			}, time.Second, []string{"/a", "/a1", "/c"}, []string{"/b"}, "; has /a, /a1, /c, wants /b)",
+		},
+		"without waiting": {
+			func(p, _ *framework.Client) locks.Lock {
+				return locks.NewInterProcessMultiLock(kit.MutexAt("/a")(p), kit.MutexAt("/b")(p))
+			}, 0, nil, []string{"/a", "/b"}, "",
+		},
+		"a single lock": {func(p, _ *framework.Client) locks.Lock { return kit.MutexAt("/b")(p) }, time.Second, nil, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory())
+				held := kit.Hold(t, kit.MutexAt("/b")(kit.Connect(t, srv)))
+				p, q := kit.Connect(t, srv), kit.Connect(t, srv)
+				_, err := tc.lock(p, q).TryAcquire(t.Context(), tc.wait)
+				require.ErrorIs(t, err, locks.ErrNotAcquired)
+				told := new(locks.WaitError)
+				require.ErrorAs(t, err, &told)
+				assert.Equal(t, "/b", told.Lock)
+				assert.Equal(t, held.Path(), told.Holder)
+				assert.Equal(t, tc.has, told.Has)
+				assert.Equal(t, tc.wants, told.Wants)
+				if tc.text == "" {
+					assert.NotContains(t, err.Error(), "wants")
+				} else {
+					assert.Contains(t, err.Error(), tc.text)
+				}
+				require.NoError(t, held.Release())
+			})
+		})
+	}
+}
