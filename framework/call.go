@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/paddock-zk/paddock/internal/session"
@@ -24,9 +23,6 @@ type op struct {
 
 	absentIsFine bool // that the node does not exist is a success
 }
-
-// learned is what the servers' answers have shown.
-type learned struct{ noContainers, chrootThere atomic.Bool }
 
 // begin checks what every call is given. sequential is whether digits will be
 // put behind the path, which may then end in a slash.
@@ -132,7 +128,7 @@ func (o *op) absent(ctx context.Context, err error) error {
 // the chroot has been there once, so later calls cost no round trip.
 func (o *op) checkChroot(ctx context.Context) error {
 	chroot := o.plan.chroot
-	if chroot == "" || o.learned.chrootThere.Load() {
+	if chroot == "" || o.chrootThere.Load() {
 		return nil
 	}
 	reading := o.on(chroot)
@@ -142,7 +138,7 @@ func (o *op) checkChroot(ctx context.Context) error {
 	case errors.Is(err, ErrNoNode):
 		return &chrootError{chroot, ErrNoNode}
 	case err == nil, errors.Is(err, ErrNoAuth): // there, and may not be read
-		o.learned.chrootThere.Store(true)
+		o.chrootThere.Store(true)
 		return nil
 	}
 	return err

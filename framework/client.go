@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -32,9 +33,9 @@ type base struct {
 	plan    *plan
 	session *session.Session
 	// prefix is chroot and namespace: what stands before every path on the server.
-	prefix    string
-	namespace string // with a leading slash, or ""
-	learned   *learned
+	prefix      string
+	namespace   string       // with a leading slash, or ""
+	chrootThere *atomic.Bool // it has been there once
 }
 
 // Connect is Start and BlockUntilConnected. If ctx ends first, or a server refuses
@@ -67,7 +68,7 @@ func Start(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, &ConfigError{Field: "ConnectString", Err: err}
 	}
-	c := &Client{base: &base{plan: p, session: s, learned: new(learned)}, owner: true}
+	c := &Client{base: &base{plan: p, session: s, chrootThere: new(atomic.Bool)}, owner: true}
 	c.base = c.inNamespace(p.Namespace)
 	if p.FollowEnsemble {
 		c.followEnsemble()

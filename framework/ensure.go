@@ -51,7 +51,7 @@ func (o *op) ensureAll(ctx context.Context, c *transport.Conn, parents session.P
 		if err != nil || len(missing) == 0 {
 			return err
 		}
-		raced, err := o.makeAll(ctx, c, missing, parents)
+		raced, err := o.makeAll(ctx, c, missing, parents, o.containers())
 		if !errors.Is(err, ErrNoNode) && (err != nil || !raced) {
 			return err
 		}
@@ -152,8 +152,7 @@ func (o *op) missingOf(path string, asked map[string]error) (missing []string, e
 // makeAll makes nodes, of which each stands behind its parent, in one go. raced says
 // that somebody else has made one of parents.Paths meanwhile, of whatever kind. If Check
 // refuses, those of parents.Paths that it has made go again.
-func (o *op) makeAll(ctx context.Context, c *transport.Conn, paths []string, parents session.Parents) (raced bool, err error) {
-	asContainers := o.containers()
+func (o *op) makeAll(ctx context.Context, c *transport.Conn, paths []string, parents session.Parents, asContainers bool) (raced bool, err error) {
 	request := func(i int) *transport.Call {
 		if i >= len(paths) {
 			return session.NewList(parents.Of[i-len(paths)])
@@ -179,8 +178,7 @@ func (o *op) makeAll(ctx context.Context, c *transport.Conn, paths []string, par
 		return err
 	})
 	if asContainers && errors.Is(err, ErrUnsupported) {
-		o.learned.noContainers.Store(true)
-		return o.makeAll(ctx, c, paths, parents)
+		return o.makeAll(ctx, c, paths, parents, false)
 	}
 	return raced, err
 }
@@ -195,7 +193,9 @@ func (o *op) unmake(ctx context.Context, c *transport.Conn, paths []string) {
 }
 
 // containers is whether parents are made as containers.
-func (b *base) containers() bool { return !b.plan.NoContainers && !b.learned.noContainers.Load() }
+func (b *base) containers() bool {
+	return !b.plan.NoContainers && !b.session.Lacks(wire.OpCreateContainer)
+}
 
 // makes is what makes a parent.
 func (b *base) makes(path string, asContainer bool) wire.MultiOp {

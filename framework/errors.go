@@ -94,7 +94,7 @@ var (
 	// timeout that they grant.
 	ErrTimeoutTooShort = session.ErrTimeoutTooShort
 	// ErrUnsupported reports an operation that the server does not know: it is older
-	// than ZooKeeper 3.5, or leaves the operation out. It ends the connection.
+	// than ZooKeeper 3.6, or leaves the operation out. It ends the connection.
 	ErrUnsupported = session.ErrUnsupported
 	// ErrInvalidArgument reports options, modes or versions that do not fit
 	// together; nothing was sent.

@@ -10,9 +10,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/test/kit"
+	"github.com/paddock-zk/paddock/internal/wire"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
@@ -56,17 +60,28 @@ func TestServersThatAreNoZooKeeper(t *testing.T) {
 	}
 }
 
-// A server older than 3.5 lets a client in. It answers what it does not know with
-// a code, and ends the connection.
-//
-// Source: UnimplementedRequestProcessor of ZooKeeper 3.4.
-func TestServerThatIsTooOld(t *testing.T) {
+// A server answers what it does not know with a code. That is told until it has answered
+// otherwise, and is logged once.
+func TestServerThatLacksAnOperation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		srv.On(zktest.Match{Op: "createTTL"}, zktest.Fail(-6))
-		c := kit.Connect(t, srv)
-		_, err := c.Create(t.Context(), "/a", nil, framework.Persistent, framework.TTL(time.Minute))
-		require.ErrorIs(t, err, framework.ErrUnsupported)
-		require.ErrorContains(t, err, "server answered code -6 (unimplemented): it is older than ZooKeeper 3.5, or leaves this operation out")
+		lacks := srv.On(zktest.Match{Op: "createTTL"}, zktest.Fail(-6))
+		log, logs := observer.New(zapcore.WarnLevel)
+		c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.Logger = zap.New(log) })
+		assert.Nil(t, c.Stats().Unsupported)
+		create := func() error {
+			_, err := c.Create(t.Context(), "/a", nil, framework.Persistent, framework.TTL(time.Minute))
+			return err
+		}
+		for range 3 {
+			err := create()
+			require.ErrorIs(t, err, framework.ErrUnsupported)
+			require.ErrorContains(t, err, "server answered code -6 (unimplemented): it is older than ZooKeeper 3.6, or leaves this operation out")
+		}
+		assert.Equal(t, []string{"createTTL"}, c.Stats().Unsupported)
+		assert.Equal(t, 1, logs.FilterMessage("the servers do not know a request").FilterField(zap.Stringer("request", wire.OpCreateTTL)).Len())
+		lacks.Remove()
+		require.NoError(t, create())
+		assert.Nil(t, c.Stats().Unsupported)
 	})
 }

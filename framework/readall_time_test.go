@@ -73,7 +73,7 @@ func TestReadAll(t *testing.T) {
 // What cuts a batch does not show, however often.
 func TestReadAllWithFaults(t *testing.T) {
 	for name, fault := range map[string]zktest.Fault{
-		"not known": zktest.Fail(-6), "throttled": zktest.Fail(-127), "lost before": zktest.CutBefore(), "lost after": zktest.CutAfter(),
+		"throttled": zktest.Fail(-127), "lost before": zktest.CutBefore(), "lost after": zktest.CutAfter(),
 		"cut within": zktest.CutReply(100),
 	} {
 		for _, nth := range []int{1, 3} {
@@ -82,11 +82,7 @@ func TestReadAllWithFaults(t *testing.T) {
 					srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
 					c := kit.Connect(t, srv)
 					reads := withNodes(t, c, 200)
-					if name == "not known" {
-						srv.On(zktest.Match{Op: "multiRead"}, fault)
-					} else {
-						srv.On(zktest.Match{Op: "multiRead", Nth: nth}, fault)
-					}
+					srv.On(zktest.Match{Op: "multiRead", Nth: nth}, fault)
 					results, err := c.ReadAll(t.Context(), reads...)
 					checkNodes(t, 200, results, err)
 				})

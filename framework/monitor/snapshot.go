@@ -31,6 +31,9 @@ type Stats struct {
 	// size. BatchesUndone counts those transactions that the servers refused for one of the
 	// requests; the others were sent again.
 	Batches, Batched, BatchesUndone int64
+	// Unsupported are the operations that the servers were found not to know, by the names
+	// that ZooKeeper has for them, such as createContainer and createTTL. Nil for none.
+	Unsupported []string
 }
 
 // HoldInfo is a node that a lock or an election holds. A hold of several nodes, such as

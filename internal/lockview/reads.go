@@ -72,7 +72,7 @@ func (r *reader) read(ctx context.Context, c *transport.Conn, pages []span) (aga
 			return nil, err
 		}
 	}
-	request := func(i int) *transport.Call { return session.NewReads(s, requests[i]) }
+	request := func(i int) *transport.Call { return transport.NewCall(wire.OpMultiRead, requests[i]) }
 	err = s.Each(ctx, c, false, len(pages), request, func(i int, call *transport.Call, err error) error {
 		p := pages[i]
 		switch {

@@ -64,7 +64,7 @@ type CodeError struct{ Code wire.Code }
 // Error implements error.
 func (e *CodeError) Error() string {
 	if e.Code == wire.CodeUnimplemented {
-		return fmt.Sprintf("server answered code %d (%v): it is older than ZooKeeper 3.5, or leaves this operation out", int32(e.Code), e.Code)
+		return fmt.Sprintf("server answered code %d (%v): it is older than ZooKeeper 3.6, or leaves this operation out", int32(e.Code), e.Code)
 	}
 	return fmt.Sprintf("server answered code %d (%v)", int32(e.Code), e.Code)
 }

@@ -23,7 +23,7 @@ func TestError_OfACode(t *testing.T) {
 	old := Error(wire.CodeUnimplemented)
 	assert.ErrorAs(t, old, &code)
 	assert.ErrorIs(t, old, ErrUnsupported)
-	assert.ErrorContains(t, old, "older than ZooKeeper 3.5")
+	assert.ErrorContains(t, old, "older than ZooKeeper 3.6")
 	other := Error(-9999)
 	assert.ErrorAs(t, other, &code)
 	assert.Equal(t, wire.Code(-9999), code.Code)

@@ -8,7 +8,7 @@ func Stats(s *Session) monitor.Stats {
 	defer s.mu.Unlock()
 	st := monitor.Stats{
 		State: s.state, Since: s.stateSince, Session: s.id, Timeout: s.lease.Timeout(),
-		LastError: s.lastFailure, Holds: s.tracked.granted(),
+		LastError: s.lastFailure, Holds: s.tracked.granted(), Unsupported: s.transport.Suspects.Lacking(),
 	}
 	st.Batches, st.Batched, st.BatchesUndone = s.transport.Batched()
 	if s.conn != nil {

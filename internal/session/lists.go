@@ -21,14 +21,6 @@ func Names(list *transport.Call) (names wire.Names, err error) {
 	return names, err
 }
 
-// NewReads asks for several nodes with one request, of OpGetChildren and OpGetData. The reply
-// is a wire.MultiResponse.
-func NewReads(s *Session, ops *wire.MultiRequest) *transport.Call {
-	call := transport.NewCall(wire.OpMultiRead, ops)
-	call.OnReply = s.transport.LearnReads
-	return call
-}
-
 // Lists are the children of several nodes, asked for together. One request asks
 // for all of them, or several requests where one would be too large. With apart each
 // node has a request of its own.
@@ -42,7 +34,7 @@ type Lists struct {
 
 // NewLists makes the requests. With apart there is one for each node.
 func NewLists(s *Session, paths []string, apart bool) *Lists {
-	if apart || len(paths) < 2 || s.transport.ReadsApart() {
+	if apart || len(paths) < 2 {
 		l := &Lists{Calls: make([]*transport.Call, len(paths))}
 		for i, path := range paths {
 			l.Calls[i] = NewList(path)
@@ -60,7 +52,7 @@ func NewLists(s *Session, paths []string, apart bool) *Lists {
 			}
 			req.Ops = append(req.Ops, wire.MultiOp{Op: wire.OpGetChildren, Request: &wire.PathWatchRequest{Path: paths[n]}})
 		}
-		l.Calls, l.first = append(l.Calls, NewReads(s, req)), append(l.first, from)
+		l.Calls, l.first = append(l.Calls, transport.NewCall(wire.OpMultiRead, req)), append(l.first, from)
 		from = n
 	}
 	return l
@@ -69,8 +61,8 @@ func NewLists(s *Session, paths []string, apart bool) *Lists {
 // listingSize is what a list takes in a request for several, without its path.
 const listingSize = 9 + 4 + 1
 
-// ErrApart says that lists must be asked for with one request each: the server
-// cannot do otherwise, or the one reply would be too large.
+// ErrApart says that lists must be asked for with one request each, as the one reply is
+// too large.
 var ErrApart = errors.New("not to be read together")
 
 // Listed waits for the list of a node, by its place among those asked for. One
@@ -101,8 +93,7 @@ func Listed(ctx context.Context, s *Session, c *transport.Conn, l *Lists, i int)
 func (s *Session) decodeLists(ctx context.Context, c *transport.Conn, l *Lists) error {
 	call := l.Calls[l.decoded]
 	err := s.Await(ctx, c, call, false)
-	var code *CodeError
-	if errors.Is(err, ErrReplyTooLarge) || errors.As(err, &code) && code.Code == wire.CodeUnimplemented {
+	if errors.Is(err, ErrReplyTooLarge) {
 		return ErrApart
 	}
 	var resp wire.MultiResponse

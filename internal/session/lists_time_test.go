@@ -67,35 +67,24 @@ func TestListed_OneIsMissing(t *testing.T) {
 	})
 }
 
-// What cannot be read together is asked for with a request each.
+// What is too large together is asked for with a request each.
 func TestListed_Apart(t *testing.T) {
-	for name, tc := range map[string]struct {
-		reply int
-		fault zktest.Fault
-	}{
-		"the server cannot":      {1 << 20, zktest.Fail(-6)},
-		"the reply is too large": {300, zktest.Delay(0)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				srv := zktest.Start(t, zktest.InMemory())
-				s, c := opened(t, srv, func(cfg *Config) { cfg.Transport.MaxReply = tc.reply })
-				created(t.Context(), t, s, "/"+strings.Repeat("x", 100))
-				srv.On(zktest.Match{Op: "multiRead"}, tc.fault)
-				l := NewLists(s, []string{"/", "/", "/"}, false)
-				require.NoError(t, s.SendAll(t.Context(), c, l.Calls))
-				for i := range 3 {
-					_, err := Listed(t.Context(), s, c, l, i)
-					require.ErrorIs(t, err, ErrApart)
-				}
-				l = NewLists(s, []string{"/", "/", "/"}, true)
-				require.NoError(t, s.SendAll(t.Context(), c, l.Calls))
-				for i := range 3 {
-					names, err := Listed(t.Context(), s, c, l, i)
-					require.NoError(t, err)
-					assert.Len(t, names.Strings(), 2)
-				}
-			})
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		s, c := opened(t, srv, func(cfg *Config) { cfg.Transport.MaxReply = 300 })
+		created(t.Context(), t, s, "/"+strings.Repeat("x", 100))
+		l := NewLists(s, []string{"/", "/", "/"}, false)
+		require.NoError(t, s.SendAll(t.Context(), c, l.Calls))
+		for i := range 3 {
+			_, err := Listed(t.Context(), s, c, l, i)
+			require.ErrorIs(t, err, ErrApart)
+		}
+		l = NewLists(s, []string{"/", "/", "/"}, true)
+		require.NoError(t, s.SendAll(t.Context(), c, l.Calls))
+		for i := range 3 {
+			names, err := Listed(t.Context(), s, c, l, i)
+			require.NoError(t, err)
+			assert.Len(t, names.Strings(), 2)
+		}
+	})
 }

@@ -108,14 +108,10 @@ func (r *Reader) fill() {
 func (r *Reader) next() []ReadOp {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	full := r.most
-	if r.session.transport.ReadsApart() {
-		full = 1
-	}
-	n := min(full, len(r.waiting))
+	n := min(r.most, len(r.waiting))
 	switch expected := float64(r.most) * r.mean; {
 	case n == 0,
-		n < full && r.flying >= calmFlying,
+		n < r.most && r.flying >= calmFlying,
 		r.flying >= mostFlying,
 		r.flying > 0 && float64(r.flying+1)*expected > bytesFlying:
 		return nil
@@ -137,23 +133,12 @@ func (r *Reader) next() []ReadOp {
 
 func (r *Reader) send(ops []ReadOp) {
 	s := r.session
-	var call *transport.Call
-	together := !s.transport.ReadsApart()
-	if together {
-		req := &wire.MultiRequest{Ops: make([]wire.MultiOp, len(ops))}
-		for i, op := range ops {
-			req.Ops[i] = wire.MultiOp{Op: op.op(), Request: &wire.PathWatchRequest{Path: op.Path}}
-		}
-		call = transport.NewCall(wire.OpMultiRead, req)
-	} else {
-		call = transport.NewCall(ops[0].op(), &wire.PathWatchRequest{Path: ops[0].Path})
+	req := &wire.MultiRequest{Ops: make([]wire.MultiOp, len(ops))}
+	for i, op := range ops {
+		req.Ops[i] = wire.MultiOp{Op: op.op(), Request: &wire.PathWatchRequest{Path: op.Path}}
 	}
-	call.OnReply = func(call *transport.Call) {
-		if together {
-			s.transport.LearnReads(call)
-		}
-		r.answered(&Answer{Ops: ops, call: call}, together)
-	}
+	call := transport.NewCall(wire.OpMultiRead, req)
+	call.OnReply = func(call *transport.Call) { r.answered(&Answer{Ops: ops, call: call}) }
 	err := SendInTurn(s, r.conn, call)
 	var lost *transport.LostError
 	switch {
@@ -178,19 +163,14 @@ func (r *Reader) failed(ops []ReadOp, call *transport.Call, err error) {
 }
 
 // answered takes in the end of a batch.
-func (r *Reader) answered(a *Answer, together bool) {
+func (r *Reader) answered(a *Answer) {
 	s, size := r.session, 0
 	a.Err = s.Ended(a.call, false)
 	if a.Err == nil {
 		a.Zxid, size = a.call.Zxid(), a.call.ReplySize()
-		a.Results, a.Err = results(a, together)
+		a.Results, a.Err = results(a)
 	}
-	refused := !together && a.call.Replied() && a.call.Code() != wire.CodeOK
-	if refused {
-		a.Zxid, a.Err, a.Results = a.call.Zxid(), nil, []wire.MultiResult{{Op: wire.OpError, Code: a.call.Code()}}
-	}
-	unknown := together && errors.Is(a.Err, ErrUnsupported) // then one by one
-	again := unknown || len(a.Ops) > 1 && errors.Is(a.Err, ErrReplyTooLarge)
+	again := len(a.Ops) > 1 && errors.Is(a.Err, ErrReplyTooLarge)
 	r.mu.Lock()
 	r.flying--
 	switch {
@@ -217,24 +197,13 @@ func (r *Reader) paceLocked(mean float64) {
 }
 
 // results are those of a batch, in the order of its reads.
-func results(a *Answer, together bool) ([]wire.MultiResult, error) {
-	if together {
-		var resp wire.MultiResponse
-		if err := a.call.Decode(&resp); err != nil {
-			return nil, err
-		}
-		if len(resp.Results) != len(a.Ops) {
-			return nil, fmt.Errorf("%w: %d results instead of %d", transport.ErrProtocol, len(resp.Results), len(a.Ops))
-		}
-		return resp.Results, nil
+func results(a *Answer) ([]wire.MultiResult, error) {
+	var resp wire.MultiResponse
+	if err := a.call.Decode(&resp); err != nil {
+		return nil, err
 	}
-	res := wire.MultiResult{Op: a.Ops[0].op()}
-	if a.Ops[0].Children {
-		err := a.call.Decode(&res.Children)
-		return []wire.MultiResult{res}, err
+	if len(resp.Results) != len(a.Ops) {
+		return nil, fmt.Errorf("%w: %d results instead of %d", transport.ErrProtocol, len(resp.Results), len(a.Ops))
 	}
-	var resp wire.GetDataResponse
-	err := a.call.Decode(&resp)
-	res.Data, res.Stat = resp.Data, resp.Stat
-	return []wire.MultiResult{res}, err
+	return resp.Results, nil
 }

@@ -63,26 +63,25 @@ type Config struct {
 // Lock order: none. mu, the registry's mutex and a connection's are never held together.
 // The only exception is the registry, which queues requests under its own mutex.
 type Session struct {
-	cfg        Config
-	clock      Clock
-	opened     time.Time
-	random     *random.Source
-	transport  *transport.Transport
-	log        *zap.Logger
-	tracing    Tracing
-	states     listeners.Hub[listeners.State]
-	errors     listeners.Hub[error]
-	watches    *watch.Registry
-	deadlines  *deadline.List
-	window     *window       // of requests on their way
-	wake       chan struct{} // wakes the run loop
-	life       context.Context
-	stop       context.CancelCauseFunc
-	jobs       sync.WaitGroup // the run loop, and work in the background
-	slots      sync.Map       // by *Slot: what it keeps
-	slotsMu    sync.Mutex     // for those who fill one
-	inspector  atomic.Pointer[Inspector]
-	ephemerals ephemerals
+	cfg       Config
+	clock     Clock
+	opened    time.Time
+	random    *random.Source
+	transport *transport.Transport
+	log       *zap.Logger
+	tracing   Tracing
+	states    listeners.Hub[listeners.State]
+	errors    listeners.Hub[error]
+	watches   *watch.Registry
+	deadlines *deadline.List
+	window    *window       // of requests on their way
+	wake      chan struct{} // wakes the run loop
+	life      context.Context
+	stop      context.CancelCauseFunc
+	jobs      sync.WaitGroup // the run loop, and work in the background
+	slots     sync.Map       // by *Slot: what it keeps
+	slotsMu   sync.Mutex     // for those who fill one
+	inspector atomic.Pointer[Inspector]
 	// heldUntil is until when all tracked nodes that are held stay so, counted from the
 	// opening of the session object. It is the deadline at the time of the last question.
 	// It is 0 before that, and once tracked nodes are in doubt.

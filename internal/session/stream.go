@@ -37,7 +37,6 @@ func Follow(ctx context.Context, s *Session, c *transport.Conn, path string, sub
 		switch {
 		case !waiting:
 		case n.Kind == Established:
-			s.transport.KnowsReads() // persistent watches came with them
 			defer func() { first <- nil }()
 		default:
 			first <- NoticeError(n)

@@ -28,6 +28,9 @@ func (e *endsConnectionError) Is(target error) bool {
 	return target == ErrEndsConnection || target == ErrUnsupported && transport.SurelyTaken(wire.OpExists, e.size)
 }
 
+// Lacks is whether the servers have been found not to know an operation.
+func (s *Session) Lacks(op wire.Op) bool { return s.transport.Suspects.Lacks(op) }
+
 // places are what calls give back that are sent by themselves: their slots, and the turn.
 type places struct {
 	window *window

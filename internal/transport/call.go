@@ -53,8 +53,9 @@ type Call struct {
 	// Cancel came too late for it.
 	flight   bool
 	unwanted bool
-	parent   string // of the node that it makes, if it is a joint request
-	alone    bool   // it was sent by itself, see Suspects; written before it is sent
+	parent   string  // of the node that it makes, if it is a joint request
+	alone    bool    // it was sent by itself, see Suspects; written before it is sent
+	carries  wire.Op // an operation within it that servers may lack, 0 for none
 	done     chan struct{}
 
 	// The fields below are written once, before done is closed.

@@ -520,7 +520,7 @@ func (c *Conn) reply(h wire.ReplyHeader, body []byte, size int, in *[]byte, fail
 		return fmt.Errorf("%w: reply to request %#x, which was not asked", ErrProtocol, h.Xid)
 	}
 	c.sawZxid(h)
-	c.transport.Suspects.answered(call)
+	c.transport.Suspects.answered(call, h.Code)
 	call.header, call.body, call.memory, call.err = h, body, in, failure
 	write := committed(call.op, h)
 	c.transport.handler.Acked(c, Ack{Sent: call.sentAt, Replied: now, Led: write || call.op == wire.OpSync && h.Code == wire.CodeOK, Write: write, Op: call.op, Size: size})
@@ -665,7 +665,7 @@ func (c *Conn) finish() {
 	c.mu.Unlock()
 
 	if wasUp {
-		c.transport.Suspects.ended(lost, err, c.transport.cfg.Logger)
+		c.transport.Suspects.ended(lost, err)
 	}
 	// The end of the connection is told before the ends of its calls, so that
 	// who hears of the one does not take the other for a live connection.

@@ -59,9 +59,11 @@ const multiSize = 8 + 9
 func (f *flush) transaction(of []*Joint) *Call {
 	req := &wire.MultiRequest{Ops: make([]wire.MultiOp, 0, len(of))}
 	bodies := make([]wire.Body, len(of))
+	var carries wire.Op
 	for i, j := range of {
 		if j.makes {
 			req.Ops = append(req.Ops, j.Make)
+			carries = j.Make.Op
 		}
 		bodies[i] = j.Write.frame[headerSize:]
 		op := j.Write.op
@@ -73,6 +75,7 @@ func (f *flush) transaction(of []*Joint) *Call {
 	}
 	f.conn.transport.batched.add(len(of))
 	call := NewCall(wire.OpMulti, req)
+	call.carries = carries
 	call.OnReply = func(call *Call) {
 		f.answered(of, len(req.Ops), call)
 		call.Free()
@@ -92,6 +95,13 @@ func (j *Joint) markSent() {
 
 // answered takes in the answer to a transaction.
 func (f *flush) answered(of []*Joint, ops int, call *Call) {
+	if call.err == nil && call.header.Code == wire.CodeUnimplemented && call.carries != 0 {
+		for _, j := range of { // each makes its parent itself, in another way
+			j.makes, j.alone = false, j.alone || j.makes
+		}
+		f.conn.again(of)
+		return
+	}
 	if call.err != nil || call.header.Code != wire.CodeOK { // it is about all of them
 		for _, j := range of {
 			j.answer(call, call.header.Code, nil)
@@ -198,7 +208,7 @@ func stopped(of []*Joint, results []wire.MultiResult) (at int, parent bool, code
 
 // lists are the requests for the lists behind the creations.
 func (f *flush) lists() (calls []*Call) {
-	if len(f.creations) > 1 && !f.conn.transport.ReadsApart() {
+	if len(f.creations) > 1 {
 		ops := make([]wire.MultiOp, len(f.creations))
 		bodies := make([]wire.Body, len(f.creations))
 		for i, j := range f.creations {
@@ -233,7 +243,6 @@ func (f *flush) listAlone(j *Joint, call *Call) {
 
 // readTogether takes in all lists at once. They share the memory of the reply.
 func (f *flush) readTogether(call *Call) {
-	f.conn.transport.LearnReads(call)
 	var resp wire.MultiResponse
 	err := call.err
 	if err == nil && call.header.Code == wire.CodeOK {
@@ -314,7 +323,8 @@ func (c *Conn) toldParents(of []*Joint, calls []*Call) {
 		j.asked = true
 		switch calls[i].header.Code {
 		case wire.CodeNoNode:
-			j.makes = true
+			j.makes = !c.transport.Suspects.Doubts(j.Make.Op)
+			j.alone = j.alone || !j.makes
 		case wire.CodeOK, wire.CodeNoAuth:
 			c.knowParents(j)
 		default:

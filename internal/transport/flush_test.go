@@ -60,14 +60,12 @@ func TestFlush_Calls(t *testing.T) {
 	const create, list, remove, multi, lists = wire.OpCreate2, wire.OpGetChildren, wire.OpDelete, wire.OpMulti, wire.OpMultiRead
 	for name, tc := range map[string]struct {
 		deletions, creations, alone []*Joint
-		apart                       bool // the server takes one read in a request
 		want                        []wire.Op
 	}{
 		"one creation":              {creations: creations(1), want: []wire.Op{create, list}},
 		"two":                       {creations: creations(2), want: []wire.Op{create, list, create, list}},
 		"one that makes its parent": {creations: []*Joint{makes}, want: []wire.Op{multi, list}},
 		"many":                      {creations: creations(leastJoint), want: []wire.Op{multi, lists}},
-		"many, on an old server":    {creations: creations(leastJoint), apart: true, want: []wire.Op{multi, list, list, list}},
 		"few deletions":             {deletions: deletions(2), want: []wire.Op{remove, remove}},
 		"many deletions":            {deletions: deletions(leastJoint), want: []wire.Op{multi}},
 		"both":                      {deletions: deletions(leastJoint), creations: creations(leastJoint), want: []wire.Op{multi, multi, lists}},
@@ -76,9 +74,6 @@ func TestFlush_Calls(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			conn := &Conn{transport: new(Transport)}
-			if tc.apart {
-				conn.transport.reads.Store(readsApart)
-			}
 			f := &flush{conn: conn, deletions: tc.deletions, creations: tc.creations, alone: tc.alone}
 			var ops []wire.Op
 			for _, call := range f.calls() {

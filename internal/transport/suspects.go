@@ -1,8 +1,10 @@
 package transport
 
 import (
+	"cmp"
 	"errors"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -20,15 +22,18 @@ import (
 // no answer then is under suspicion: its size, and larger ones of its operation. An answer
 // to one of that size or more clears it. After a second end, what is under suspicion is
 // sent one by one, each behind a request that is answered. If the next five connections
-// end at such a request, nothing of that size is sent for a while.
+// end at such a request, nothing of that size is sent for a while. If size cannot be the
+// reason, the servers lack the operation. They lack one, too, if they answer so.
 //
 // Its mutex is a leaf, like that of a connection.
 type Suspects struct {
-	any  atomic.Bool
+	log  *zap.Logger
+	any  atomic.Bool   // something is in the maps
 	turn chan struct{} // holds a token while a request is sent by itself
 
-	mu sync.Mutex // guards the field below
-	of map[wire.Op]*suspicion
+	mu    sync.Mutex // guards the fields below
+	of    map[wire.Op]*suspicion
+	lacks map[wire.Op]bool
 }
 
 // suspicion is what is known of the requests of one operation.
@@ -65,8 +70,30 @@ var basic = map[wire.Op]bool{
 	wire.OpGetChildren: true, wire.OpGetChildren2: true, wire.OpSync: true, wire.OpMulti: true, wire.OpCheck: true,
 }
 
-func newSuspects() *Suspects {
-	return &Suspects{turn: make(chan struct{}, 1), of: make(map[wire.Op]*suspicion)}
+func newSuspects(log *zap.Logger) *Suspects {
+	return &Suspects{log: log, turn: make(chan struct{}, 1), of: make(map[wire.Op]*suspicion), lacks: make(map[wire.Op]bool)}
+}
+
+// Lacks is whether the servers lack an operation: it was found out, and none has been
+// answered since.
+func (s *Suspects) Lacks(op wire.Op) bool {
+	if !s.any.Load() {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lacks[op]
+}
+
+// Lacking are the names of the operations that the servers lack, sorted.
+func (s *Suspects) Lacking() (names []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for op := range s.lacks {
+		names = append(names, op.String())
+	}
+	slices.Sort(names)
+	return names
 }
 
 // Verdict is what is to be done with a request.
@@ -117,6 +144,18 @@ func (s *Suspects) Avoid(call *Call) bool {
 	return x.judge(call.Size(), now) != Free && now.Before(x.last.Add(guiltyFor))
 }
 
+// Doubts is whether an operation is better not part of a larger request: the servers lack
+// it, or connections have ended at such requests.
+func (s *Suspects) Doubts(op wire.Op) bool {
+	if !s.any.Load() {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := s.of[op]
+	return s.lacks[op] || x != nil && x.ends >= mostEnds
+}
+
 // Turn is where a token has to be put by whoever sends a request by itself.
 func (s *Suspects) Turn() chan struct{} { return s.turn }
 
@@ -141,7 +180,7 @@ func (s *Suspects) Limit(op wire.Op, most int) int {
 
 // ended takes in that a connection has ended which was up, and the calls that ended with
 // it. Those that were sent by themselves are behind a request that was answered.
-func (s *Suspects) ended(calls []*Call, err error, log *zap.Logger) {
+func (s *Suspects) ended(calls []*Call, err error) {
 	if !endedByServer(err) && !errors.Is(err, syscall.EPIPE) && !errors.Is(err, io.ErrClosedPipe) {
 		return // a silence, say, or we ourselves
 	}
@@ -152,6 +191,9 @@ func (s *Suspects) ended(calls []*Call, err error, log *zap.Logger) {
 	for _, call := range calls {
 		if lost := (*LostError)(nil); !errors.As(call.err, &lost) || !lost.Sent {
 			continue
+		}
+		if call.carries != 0 {
+			largest[call.carries] = max(largest[call.carries], 1) // not the size is suspected
 		}
 		size, x := call.Size(), s.of[call.op]
 		if SurelyTaken(call.op, size) {
@@ -176,10 +218,13 @@ func (s *Suspects) ended(calls []*Call, err error, log *zap.Logger) {
 		x.last = time.Now()
 		x.worst, x.limit = max(x.worst, size), min(x.limit, size/2)
 	}
-	s.any.Store(len(s.of) > 0)
+	defer s.lookLocked()
 	if blamed != nil {
-		if s.of[blamed.op].blame(blamed.Size()) {
-			log.Warn("the servers end the connection at a request, which is not sent again for a while",
+		if x := s.of[blamed.op]; x.blame(blamed.Size()) {
+			if x.guilty == 0 {
+				s.lacks[blamed.op] = true
+			}
+			s.log.Warn("the servers end the connection at a request, which is not sent again for a while",
 				zap.Stringer("request", blamed.op), zap.Int("bytes", blamed.Size()), zap.Error(err))
 		}
 		return
@@ -214,22 +259,37 @@ func (x *suspicion) blame(size int) bool {
 }
 
 // answered takes in that a call was answered.
-func (s *Suspects) answered(call *Call) {
-	if !s.any.Load() {
+func (s *Suspects) answered(call *Call, code wire.Code) {
+	if code != wire.CodeUnimplemented && !s.any.Load() {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	x, size := s.of[call.op], call.Size()
+	defer s.lookLocked()
+	switch op := cmp.Or(call.carries, call.op); {
+	case code != wire.CodeUnimplemented:
+		delete(s.lacks, op)
+	case !s.lacks[op]:
+		s.lacks[op] = true
+		s.log.Warn("the servers do not know a request", zap.Stringer("request", op))
+	}
+	s.clearLocked(call.op, call.Size())
+	s.clearLocked(call.carries, 1)
+}
+
+// clearLocked takes in that an operation of a size was answered.
+func (s *Suspects) clearLocked(op wire.Op, size int) {
+	x := s.of[op]
 	switch {
 	case x == nil:
 	case size >= x.worst:
-		delete(s.of, call.op)
+		delete(s.of, op)
 	default:
 		x.fine = max(x.fine, size)
 		if size >= x.guilty {
 			x.alone = 0
 		}
 	}
-	s.any.Store(len(s.of) > 0)
 }
+
+func (s *Suspects) lookLocked() { s.any.Store(len(s.of)+len(s.lacks) > 0) }

@@ -110,7 +110,6 @@ type Transport struct {
 	wg        sync.WaitGroup
 	rawUsed   atomic.Bool
 	lastZxid  zxid
-	reads     atomic.Int32 // how servers read together, see LearnReads
 	batched   batchCounts
 
 	mu        sync.Mutex // guards the fields below
@@ -145,7 +144,7 @@ func New(cfg Config, h Handler) *Transport {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	l := &Transport{Suspects: newSuspects(), cfg: cfg, handler: h, hosts: newHosts(cfg.Servers, cfg.Random), closeStub: make(chan struct{}), changed: make(chan struct{})}
+	l := &Transport{Suspects: newSuspects(cfg.Logger), cfg: cfg, handler: h, hosts: newHosts(cfg.Servers, cfg.Random), closeStub: make(chan struct{}), changed: make(chan struct{})}
 	l.hosts.limit, l.hosts.byName, l.hosts.rawUsed = cfg.ConnectTimeout, cfg.TLS != nil, l.rawUsed.Load
 	if cfg.LookupHost != nil {
 		l.hosts.lookUp = l.lookUp

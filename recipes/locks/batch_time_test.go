@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -297,20 +298,33 @@ func TestTokensOfManyRise(t *testing.T) {
 	})
 }
 
-// Servers before 3.6 cut a connection on which several reads come in one request.
-func TestManyLocksOnAnOldServer(t *testing.T) {
+// Some servers that speak the protocol have no containers. They refuse a request that is to
+// make one, or end the connection, also if it is one of several operations.
+func TestManyLocksWithoutContainers(t *testing.T) {
 	const n = 40
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(batchTrip/2))
-		cut := srv.On(zktest.Match{Op: "multiRead"}, zktest.CutBefore())
-		c := kit.Connect(t, srv)
-		for range 4 {
-			releaseAll(t, crowd(t.Context(), c, n))
+	parent := regexp.MustCompile(`^/l/\d+$`)
+	hit := 0
+	for name, fault := range map[string]zktest.Fault{"refused": zktest.Fail(-6), "the connection ends": zktest.CutBefore()} {
+		for _, trip := range []time.Duration{nearTrip, batchTrip} {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(trip/2))
+				c := kit.Connect(t, srv)
+				require.NoError(t, kit.Connect(t, srv).EnsurePath(t.Context(), "/l"))
+				srv.On(zktest.Match{Op: "createContainer"}, fault)
+				together := srv.On(zktest.Match{Op: "multi", Func: func(r zktest.Request) bool {
+					return c.Stats().Unsupported == nil && len(r.Paths) > 1 && slices.ContainsFunc(r.Paths, parent.MatchString)
+				}}, fault)
+				for range 4 {
+					releaseAll(t, crowd(t.Context(), c, n))
+				}
+				hit += together.Fired()
+				assert.Equal(t, []string{"createContainer"}, c.Stats().Unsupported)
+				assert.LessOrEqual(t, srv.Requests()["connect"], 12, "%s, %v", name, trip)
+				assert.Empty(t, srv.Ephemerals(0))
+			})
 		}
-		assert.Equal(t, 1, cut.Fired())
-		assert.Positive(t, c.Stats().Batches)
-		assert.Empty(t, srv.Ephemerals(0))
-	})
+	}
+	assert.Positive(t, hit)
 }
 
 func TestNoBatches(t *testing.T) {

@@ -138,8 +138,7 @@ func (m *InterProcessMultiLock) Ordered() *InterProcessMultiLock {
 //
 // Cost: one round trip for any number of members of one client, if they are free and
 // the nodes at their paths exist, and one to release. One more if another owner was in
-// the way of a semaphore mutex the last time. On servers before 3.6 the first MultiLock
-// of each client costs it a reconnect.
+// the way of a semaphore mutex the last time.
 func (m *InterProcessMultiLock) Acquire(ctx context.Context) (*Hold, error) {
 	if t := tracingOf(m); t != nil {
 		return m.traced(ctx, t, noLimit)

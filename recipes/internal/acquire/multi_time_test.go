@@ -90,36 +90,6 @@ func TestRoundTripsOfTryingAMultiLock(t *testing.T) {
 	}
 }
 
-// A TryAcquire that does not wait lists each queue with a request of its own then.
-func TestTryingAMultiLockOnServersThatCannotListTogether(t *testing.T) {
-	for name, fault := range map[string]zktest.Fault{"cut": zktest.CutBefore(), "refused": zktest.Fail(-6)} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-				c, other := kit.Connect(t, srv), kit.Connect(t, srv)
-				lock := kit.MultiOf(3)(c)
-				for i := range 3 {
-					require.NoError(t, c.EnsurePath(t.Context(), fmt.Sprintf("/l/%d", i)))
-				}
-				tried := srv.On(zktest.Match{Op: "multiRead"}, fault)
-				for range 2 {
-					h, err := lock.TryAcquire(t.Context(), 0)
-					require.NoError(t, err)
-					require.NoError(t, h.Release())
-				}
-				h, err := locks.NewInterProcessMutex(other, "/l/1").Acquire(t.Context())
-				require.NoError(t, err)
-				creations := srv.Requests()["multi"]
-				_, err = lock.TryAcquire(t.Context(), 0)
-				require.ErrorIs(t, err, locks.ErrNotAcquired)
-				assert.Equal(t, creations, srv.Requests()["multi"], "no node was made")
-				require.NoError(t, h.Release())
-				assert.Equal(t, 1, tried.Fired())
-			})
-		})
-	}
-}
-
 // Members that are taken one after another share one wait.
 func TestMultiLockWaitsOnceForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
