@@ -276,6 +276,25 @@ func TestCancelledCommitAndReleaseReturnsAtOnce(t *testing.T) {
 	}
 }
 
+// A re-entry that commits leaves the node to the hold that it came from.
+func TestCommitAndReleaseOfAReentry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
+		c := kit.Connect(t, srv)
+		m := locks.NewInterProcessMutex(c, "/l")
+		outer, err := m.Acquire(t.Context())
+		require.NoError(t, err)
+		inner, err := m.Acquire(outer.Context())
+		require.NoError(t, err)
+		_, err = inner.Transaction().CommitAndRelease(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, []string{outer.Path()}, srv.Ephemerals(c.SessionID()))
+		_, err = outer.Transaction().CommitAndRelease(t.Context())
+		require.NoError(t, err)
+		assert.Empty(t, srv.Ephemerals(c.SessionID()))
+	})
+}
+
 // The other hold of a lock goes while a transaction gives one back that was not the last
 // when it began: then the node goes with the other one, after the transaction.
 func TestOtherHoldGoesDuringCommitAndRelease(t *testing.T) {
