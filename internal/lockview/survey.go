@@ -41,14 +41,28 @@ type Survey struct {
 // SurveyOf finds the locks at and below a path. It takes a request for each 256 nodes: first
 // for names, from level to level, and then for who is first in each queue.
 func SurveyOf(ctx context.Context, client *framework.Client, path string) (*Survey, error) {
+	return survey(ctx, client, []place{{path: path}}, true)
+}
+
+// LocksAt looks at the locks at some paths. Those that nobody has or waits for are left out.
+func LocksAt(ctx context.Context, client *framework.Client, paths []string) (*Survey, error) {
+	level := make([]place, len(paths))
+	for i, path := range paths {
+		level[i].path = path
+	}
+	return survey(ctx, client, level, false)
+}
+
+// survey looks at places, and at what is below them if it is to go deep.
+func survey(ctx context.Context, client *framework.Client, level []place, deep bool) (*Survey, error) {
 	s := new(Survey)
 	var found []*Lock
-	for level := []place{{path: path}}; len(level) > 0; {
+	for first := true; len(level) > 0; first = false {
 		lists, err := readAll(ctx, client, len(level), func(i int) ask { return ask{level[i].path, false} })
 		if err != nil {
 			return nil, err
 		}
-		if err := lists[0].err; level[0].path == path && err != nil {
+		if err := lists[0].err; deep && first && err != nil {
 			return nil, err
 		}
 		var below []place
@@ -62,7 +76,9 @@ func SurveyOf(ctx context.Context, client *framework.Client, path string) (*Surv
 				found = append(found, lock)
 			}
 		}
-		level = below
+		if level = below; !deep {
+			level = slices.DeleteFunc(level, func(p place) bool { return p.of == nil })
+		}
 	}
 	found = slices.DeleteFunc(found, func(l *Lock) bool { return l.Holds+l.Waits == 0 })
 	if err := readFirst(ctx, client, found); err != nil {

@@ -10,6 +10,7 @@
 package lockpage
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	_ "embed"
@@ -18,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -59,6 +61,20 @@ func TrustOrigin(origin string) Option {
 	}
 }
 
+// Remember makes the page show what a History remembers, which has to be a tracer of the
+// client.
+func Remember(h *History) Option {
+	return func(p *page) { p.history = h }
+}
+
+// LinkTo links participants to pages of theirs. The page calls address with what a
+// participant has written into its node, and links to the http or https address that it
+// returns; "" is no link. Many goroutines may call it at once. Participants write what they
+// like, so address should return addresses of known hosts only.
+func LinkTo(address func(participant string) string) Option {
+	return func(p *page) { p.address = address }
+}
+
 // askTime bounds how long the servers are waited for.
 const askTime = 10 * time.Second
 
@@ -69,12 +85,17 @@ type page struct {
 	client  *framework.Client
 	allowed func(*http.Request) bool
 	origin  *http.CrossOriginProtection
+	history *History // nil for none
+	address func(participant string) string
 }
 
 // Handler is the page of a client. These are its addresses, by the query:
 //
 //   - none: the connection, the holds (the oldest first) and the waiters, a hundred on a
-//     page: holds=2 is the second page of holds, waiters=2 that of waiters.
+//     page: holds=2 is the second page of holds, waiters=2 that of waiters. filter=orders shows
+//     those with this in their path, kind or participant, and sort=waiters or sort=path orders
+//     the holds. The page asks the servers who waits behind each, and who has what is waited
+//     for, with a request for each 256 locks; it waits two seconds for them at most.
 //   - path=/locks/orders: the queue of the lock or the election there, a hundred on a page:
 //     places=2 is the second. leases=3 says that it is a semaphore with three leases, which
 //     the nodes do not show.
@@ -153,12 +174,41 @@ type view struct {
 
 // clientView is the connection, and what is held and waited for.
 type clientView struct {
-	Stats     monitor.Stats
-	Connected bool
-	LastError string
-	Holds     part[monitor.HoldInfo]
-	Waiters   part[monitor.WaiterInfo]
-	core      session.Core
+	Stats         monitor.Stats
+	Connected     bool
+	LastError     string
+	Filter, Sort  string
+	Holds         part[hold]
+	Waiters       part[waiter]
+	Losses, Waits []event
+	Remembers     bool
+	Unasked       string // why the servers did not say who waits
+	core          session.Core
+}
+
+// Page is where other pages of holds and waiters are, with the same filter and order.
+func (v *clientView) Page(list string, n int) string {
+	q := url.Values{list: {strconv.Itoa(n)}}
+	for name, value := range map[string]string{"filter": v.Filter, "sort": v.Sort} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	return "?" + q.Encode()
+}
+
+// hold is a row of the page.
+type hold struct {
+	monitor.HoldInfo
+	Held, Lease int  // lengths of its bars, of 100
+	Asked       bool // Behind is known
+	Behind      int  // who waits, of all clients
+}
+
+// waiter is a row of the page.
+type waiter struct {
+	monitor.WaiterInfo
+	Holder, Address string // who has the lock, and where its page is; "" if that is not known
 }
 
 // Link is where the queue of a lock is, whose path is given in full.
@@ -249,7 +299,14 @@ func (p *page) serveClient(w http.ResponseWriter, r *http.Request) {
 		p.fail(w, r, http.StatusBadRequest, err)
 		return
 	}
+	filter, order := q.Get("filter"), q.Get("sort")
+	if order != "" && order != "waiters" && order != "path" {
+		p.fail(w, r, http.StatusBadRequest, fmt.Errorf("sort is %q: it must be waiters or path", order))
+		return
+	}
 	stats, holds, waiters := p.client.Stats(), p.client.Holds(), p.client.Waiters()
+	holds = slices.DeleteFunc(holds, func(h monitor.HoldInfo) bool { return !has(h.Lock, filter) })
+	waiters = slices.DeleteFunc(waiters, func(one monitor.WaiterInfo) bool { return !has(one.Lock, filter) })
 	slices.SortFunc(holds, func(a, b monitor.HoldInfo) int { return a.Since.Compare(b.Since) })
 	slices.SortStableFunc(waiters, func(a, b monitor.WaiterInfo) int { return a.Since.Compare(b.Since) })
 	lastError := ""
@@ -271,19 +328,119 @@ func (p *page) serveClient(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusOK, out)
 		return
 	}
-	p.render(w, r, http.StatusOK, view{Title: "Locks of this client", Client: &clientView{
-		Stats: stats, Connected: stats.State.IsConnected(), LastError: lastError, Holds: cut(holds, holdsPage), Waiters: cut(waiters, waitersPage), core: p.client.Core(session.Key{}),
-	}})
+	v := &clientView{
+		Stats: stats, Connected: stats.State.IsConnected(), LastError: lastError, Filter: filter, Sort: order, core: p.client.Core(session.Key{}),
+	}
+	if p.history != nil {
+		v.Remembers = true
+		v.Losses, v.Waits = p.history.latest()
+	}
+	p.fill(r.Context(), v, holds, waiters, holdsPage, waitersPage)
+	p.render(w, r, http.StatusOK, view{Title: "Locks of this client", Client: v})
+}
+
+// has is whether a lock is among those that a filter asks for.
+func has(l monitor.Lock, filter string) bool {
+	return strings.Contains(l.Path, filter) || strings.Contains(l.Kind, filter) || strings.Contains(l.Participant, filter)
+}
+
+// glance bounds how long the servers are waited for by a page that is of use without them.
+const glance = 2 * time.Second
+
+// fill makes the rows of a page.
+func (p *page) fill(ctx context.Context, v *clientView, holds []monitor.HoldInfo, waiters []monitor.WaiterInfo, holdsPage, waitersPage int) {
+	now, longest := time.Now(), time.Duration(1)
+	rows := make([]hold, len(holds))
+	for i, h := range holds {
+		longest = max(longest, now.Sub(h.Since))
+		rows[i].HoldInfo = h
+	}
+	for i := range rows {
+		rows[i].Held = share(now.Sub(rows[i].Since), longest)
+		rows[i].Lease = share(v.Stats.LeaseLeft, v.Stats.Timeout)
+	}
+	if v.Sort == "path" {
+		slices.SortStableFunc(rows, func(a, b hold) int { return strings.Compare(a.Lock.Path, b.Lock.Path) })
+	}
+	asked := rows // all of them, if who waits decides which are shown
+	if v.Sort != "waiters" {
+		asked = cut(rows, holdsPage).List
+	}
+	shown := cut(waiters, waitersPage)
+	v.Waiters = part[waiter]{Total: shown.Total, From: shown.From, To: shown.To, Current: shown.Current, Before: shown.Before, After: shown.After}
+	for _, one := range shown.List {
+		v.Waiters.List = append(v.Waiters.List, waiter{WaiterInfo: one})
+	}
+	p.ask(ctx, v, asked, v.Waiters.List)
+	if v.Sort == "waiters" {
+		slices.SortStableFunc(rows, func(a, b hold) int { return cmp.Compare(b.Behind, a.Behind) })
+	}
+	v.Holds = cut(rows, holdsPage)
+}
+
+// share is a part of a whole, of 100.
+func share(a, whole time.Duration) int {
+	return int(100 * min(1, max(0, a.Seconds()/max(1e-9, whole.Seconds()))))
+}
+
+// ask asks the servers who waits behind holds, and who has what waiters wait for.
+func (p *page) ask(ctx context.Context, v *clientView, holds []hold, waiters []waiter) {
+	known := make(map[string]*lockview.Lock)
+	for _, h := range holds {
+		known[v.core.Relative(h.Lock.Path)] = nil
+	}
+	for _, one := range waiters {
+		known[v.core.Relative(one.Lock.Path)] = nil
+	}
+	if len(known) == 0 {
+		return
+	}
+	if !v.Connected {
+		v.Unasked = "not connected"
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, glance)
+	defer cancel()
+	survey, err := lockview.LocksAt(ctx, p.client, slices.Sorted(maps.Keys(known)))
+	if err != nil {
+		v.Unasked = err.Error()
+		return
+	}
+	for i := range survey.Locks {
+		known[survey.Locks[i].Path] = &survey.Locks[i]
+	}
+	for i := range holds {
+		if l := known[v.core.Relative(holds[i].Lock.Path)]; l != nil {
+			holds[i].Asked, holds[i].Behind = true, l.Waits
+		}
+	}
+	for i := range waiters {
+		if l := known[v.core.Relative(waiters[i].Lock.Path)]; l != nil {
+			waiters[i].Holder = string(l.Holder)
+			if p.address != nil {
+				waiters[i].Address = p.address(waiters[i].Holder)
+			}
+		}
+	}
 }
 
 // queueView is the queue of one lock.
 type queueView struct {
 	*lockview.Queue
+	address  func(participant string) string
 	Leads    string // what holders do: hold or lead
 	MayBreak bool
 	Token    string // of the form that breaks
 	Leases   int
 	Places   part[lockview.Participant]
+}
+
+// Address is where the page of a participant is, "" if that is not known.
+func (v *queueView) Address(data lockview.Text) string {
+	if v.address == nil {
+		return ""
+	}
+	return v.address(string(data))
 }
 
 // Page is where another page of the queue is.
@@ -313,7 +470,7 @@ func (p *page) serveQueue(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusOK, q)
 		return
 	}
-	v := &queueView{Queue: q, Leads: q.Kind.Words(true), Leases: leases, Places: cut(q.Participants, places)}
+	v := &queueView{Queue: q, address: p.address, Leads: q.Kind.Words(true), Leases: leases, Places: cut(q.Participants, places)}
 	if v.MayBreak = p.mayBreak(r); v.MayBreak {
 		v.Token = issue(w, r)
 	}

@@ -209,7 +209,7 @@ func TestPagesOfManyHolds(t *testing.T) {
 		assert.Contains(t, body, "Held: 250")
 		assert.Contains(t, body, "Waiting: 250")
 		held, _, _ := strings.Cut(body, "Waiting: ")
-		assert.Equal(t, want, strings.Count(held, `<tr><td class="name">`), page)
+		assert.Equal(t, want, strings.Count(held, `<tr><td class="name" data-is="Lock">`), page)
 	}
 }
 
@@ -229,8 +229,8 @@ func TestPagesOfALongQueue(t *testing.T) {
 		status, body := s.get("?path=/l" + page)
 		assert.Equal(t, http.StatusOK, status, page)
 		assert.Contains(t, body, fmt.Sprintf("%d to %d of 250", want.from, want.to), page)
-		assert.Contains(t, body, fmt.Sprintf(`<td class="number">%d</td>`, want.to), page)
-		assert.Equal(t, want.nodes, strings.Count(body, `<tr><td class="number">`), page)
+		assert.Contains(t, body, fmt.Sprintf(`<td class="number" data-is="#">%d</td>`, want.to), page)
+		assert.Equal(t, want.nodes, strings.Count(body, `<tr><td class="number" data-is="#">`), page)
 		if want.to < 250 {
 			assert.Contains(t, body, fmt.Sprintf("?path=%%2Fl&amp;places=%d", want.to/100+1), page)
 		}

@@ -37,6 +37,7 @@ var update = flag.Bool("update", false, "write the pictures of docs/pictures")
 type shop struct {
 	address string
 	first   *framework.Client
+	history *lockpage.History
 	orders  *locks.Hold // which the second service has
 }
 
@@ -48,7 +49,8 @@ func open(t *testing.T) *shop {
 	client := func(participant string) *framework.Client {
 		return kit.Connect(t, srv, func(cfg *framework.Config) { cfg.DefaultData = []byte(participant) })
 	}
-	s := &shop{first: client("checkout-1 pid 4711")}
+	s := &shop{history: new(lockpage.History)}
+	s.first = kit.Connect(t, srv, func(cfg *framework.Config) { cfg.DefaultData, cfg.Tracer = []byte("checkout-1 pid 4711"), s.history })
 	second, third := client("checkout-2 pid 4712"), client(hostile)
 	mutex := func(c *framework.Client, path string) locks.Lock { return locks.NewInterProcessMutex(c, path) }
 	s.orders = kit.Hold(t, mutex(second, "/locks/orders"))
@@ -56,11 +58,19 @@ func open(t *testing.T) *shop {
 	wait(t, third, mutex(third, "/locks/orders"))
 	kit.Hold(t, mutex(s.first, "/locks/<b>reports</b>"))
 	kit.Hold(t, locks.NewInterProcessReadWriteLock(s.first, "/locks/prices").ReadLock())
+	wait(t, third, mutex(third, "/locks/<b>reports</b>"))
+	lost := kit.Hold(t, mutex(s.first, "/locks/stock"))
+	require.NoError(t, second.Delete(t.Context(), lost.Path(), framework.AnyVersion))
+	<-lost.Context().Done()
 	multi := locks.NewInterProcessMultiLock(mutex(s.first, "/accounts/7"), mutex(s.first, "/accounts/9"))
 	kit.Hold(t, multi)
 
 	mux := http.NewServeMux()
-	mux.Handle("/debug/locks", lockpage.Handler(s.first, lockpage.AllowBreak(func(*http.Request) bool { return true })))
+	mux.Handle("/debug/locks", lockpage.Handler(s.first, lockpage.AllowBreak(func(*http.Request) bool { return true }), lockpage.Remember(s.history),
+		lockpage.LinkTo(func(participant string) string {
+			name, _, _ := strings.Cut(participant, " ")
+			return "http://" + name + ":8080/debug/locks"
+		})))
 	web := httptest.NewServer(mux)
 	t.Cleanup(web.Close)
 	s.address = web.URL + "/debug/locks"
@@ -84,7 +94,7 @@ func wait(t *testing.T, c *framework.Client, lock locks.Lock) {
 	})
 	require.Eventually(t, func() bool {
 		w := c.Waiters()
-		return len(w) == 1 && w[0].Ahead > 0
+		return len(w) > 0 && w[len(w)-1].Ahead > 0
 	}, 5*time.Second, time.Millisecond)
 }
 
@@ -157,6 +167,14 @@ func (b *tab) theme(t *testing.T, name string) (colour string) {
 	return result(t, b, chromedp.Evaluate[string](`getComputedStyle(document.body).backgroundColor`))
 }
 
+// size makes the page as wide as a phone; 0 for the width of the window.
+func (b *tab) size(t *testing.T, width int64) {
+	t.Helper()
+	height := 2 * width
+	_, err := chromedp.Call(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, Mobile: width > 0})
+	require.NoError(t, err)
+}
+
 // picture is kept for the docs with -update.
 func (b *tab) picture(t *testing.T, name string) {
 	t.Helper()
@@ -172,7 +190,7 @@ func TestPageInChromium(t *testing.T) {
 	b := newTab(t)
 	b.do(t, chromedp.Navigate(s.address))
 	text := b.text(t)
-	for _, part := range []string{"CONNECTED", "Held: 4", "Waiting: 1", "/locks/<b>reports</b>", "read lock", "of a multilock", "1 ahead"} {
+	for _, part := range []string{"CONNECTED", "Held: 4", "Waiting: 1", "/locks/<b>reports</b>", "read lock", "of a multilock", "1 ahead", "checkout-2 pid 4712", "Lost: the last 1", "/locks/stock"} {
 		assert.Contains(t, text, part)
 	}
 	light := b.theme(t, "light")
@@ -182,7 +200,19 @@ func TestPageInChromium(t *testing.T) {
 	assert.NotEqual(t, light, dark, "the page has a style, and one for each theme")
 	assert.NotEqual(t, "rgba(0, 0, 0, 0)", light)
 
-	// By a click to the queue, as the servers have it.
+	// On a phone nothing is wider than the screen, in both themes.
+	b.size(t, 390)
+	assert.LessOrEqual(t, result(t, b, chromedp.Evaluate[int](`document.documentElement.scrollWidth`)), 390)
+	b.picture(t, "phone-dark")
+	b.theme(t, "light")
+	b.picture(t, "phone-light")
+	b.theme(t, "dark")
+	b.size(t, 0)
+
+	// By a filter, and a click to the queue, as the servers have it.
+	b.do(t, chromedp.Navigate(s.address+"?filter=prices&sort=waiters"))
+	assert.Contains(t, b.text(t), "Held: 1")
+	b.do(t, chromedp.Navigate(s.address))
 	b.do(t, chromedp.Click(chromedp.Search(`//td/a[text()="/locks/orders"]`)), chromedp.WaitVisible(chromedp.Search(`//summary`)))
 	text = b.text(t)
 	for _, part := range []string{"A mutex.", "checkout-2 pid 4712", "checkout-1 pid 4711", hostile, "Break"} {
