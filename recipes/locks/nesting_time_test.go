@@ -240,7 +240,7 @@ func TestNesting(t *testing.T) {
 }
 
 func (s score) check(t *testing.T, actors []workload.Actor, in setting) {
-	limit := 2*time.Second + 4*in.hold
+	limit := 2*time.Second + 3*in.hold/2 // as long as the longest hold, and 2 s
 	if slices.ContainsFunc(actors, workload.Actor.UsesSemaphoreMutex) {
 		limit += time.Second // longer cycles, through who has the turn and who has the lease
 	}

@@ -9,8 +9,8 @@ import (
 // quarter with each yield, as that owner may be about to go: it may be innocent, or tired
 // of waiting for us. When it has reached its limit in vain, it begins anew: an owner that
 // really waits for us does so for ever, and meanwhile nobody gets anything. Only if
-// waiting has paid, it goes on to twice as much: there locks are held for longer than
-// that.
+// waiting has paid, it goes on to twice as much, up to mostPatience: there locks are held
+// for longer than that.
 type backoff struct {
 	first  time.Duration
 	most   time.Duration
@@ -22,9 +22,13 @@ const (
 	firstUnsure  = 20 * time.Millisecond // with one that may wait for us
 	mostUntagged = 50 * time.Millisecond // with one of another library, while no yield has made it longer
 	mostBackoff  = 450 * time.Millisecond
-	endless      = time.Hour
 	growth       = 1.25 // with each yield
 )
+
+// mostPatience limits every backoff, whatever was learned. Meanwhile nobody gets anything if
+// owners wait for each other. Where owners take the locks in the reverse order over and over
+// and hold them for longer than that, MultiLocks are hardly ever served.
+const mostPatience = 3500 * time.Millisecond
 
 func (b *backoff) time() time.Duration {
 	return time.Duration(min(float64(b.first)*math.Pow(growth, float64(b.yields)), float64(b.most)))
@@ -42,7 +46,7 @@ func (b *backoff) yielded() {
 // longer one.
 func (b *backoff) worth() {
 	if b.time() >= b.most/4 {
-		b.most = min(2*b.most, endless)
+		b.most = min(2*b.most, mostPatience)
 	}
 }
 
@@ -64,22 +68,18 @@ func (s *stallTimeout) beside(now time.Time) time.Duration {
 	if s.soon {
 		return s.time(now)
 	}
-	return min(max(leastBeside, now.Sub(s.waiting)/besideShare), mostBeside)
+	return besideStall
 }
 
 const (
-	leastBeside = 200 * time.Millisecond
-	besideShare = 4 // of the wait that part
-	mostBeside  = 300 * time.Millisecond
-
-	leastStall = 20 * time.Millisecond
-	stallShare = 10 // of the wait that part
-	mostStall  = 10 * time.Second
+	besideStall = 300 * time.Millisecond
+	leastStall  = 20 * time.Millisecond
+	stallShare  = 10 // of the wait that part
 	// The look at its end is late by up to this part of it, so that MultiLocks that are
 	// stuck together do not all yield.
 	stallJitter = 4
 )
 
 func (s *stallTimeout) time(now time.Time) time.Duration {
-	return min(max(leastStall, now.Sub(s.waiting)/stallShare), mostStall)
+	return min(max(leastStall, now.Sub(s.waiting)/stallShare), mostPatience)
 }

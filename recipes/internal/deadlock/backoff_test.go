@@ -38,7 +38,7 @@ func TestBackoff(t *testing.T) {
 		}
 		p.worth()
 	}
-	assert.Equal(t, endless, p.most)
+	assert.Equal(t, mostPatience, p.most)
 }
 
 func TestStallTimeout(t *testing.T) {
@@ -47,10 +47,11 @@ func TestStallTimeout(t *testing.T) {
 	after := func(d time.Duration) time.Duration { return s.time(began.Add(d)) }
 	assert.Equal(t, leastStall, after(0))
 	assert.Equal(t, 100*time.Millisecond, after(time.Second), "a tenth")
-	assert.Equal(t, mostStall, after(24*time.Hour))
+	assert.Equal(t, mostPatience, after(24*time.Hour))
 
 	after = func(d time.Duration) time.Duration { return s.beside(began.Add(d)) }
-	assert.Equal(t, leastBeside, after(0))
-	assert.Equal(t, 250*time.Millisecond, after(time.Second), "a quarter")
-	assert.Equal(t, mostBeside, after(24*time.Hour))
+	assert.Equal(t, besideStall, after(0))
+	s.soon = true
+	assert.Equal(t, leastStall, after(0))
+	assert.Equal(t, mostPatience, after(24*time.Hour))
 }

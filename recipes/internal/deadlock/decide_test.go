@@ -47,7 +47,7 @@ func blocked(after time.Duration, has Node, behind ...Node) *View {
 }
 
 func TestDecide(t *testing.T) {
-	const soon, later = firstBackoff, leastBeside
+	const soon, later = firstBackoff, besideStall
 	unknown := of("b0", 1, "x")
 	unknown.Known = false
 	for name, c := range map[string]struct {
