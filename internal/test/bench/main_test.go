@@ -64,7 +64,7 @@ func TestEveryCandidateWorks(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, results, n)
 	}
-	results, err := uncontended(t.Context(), p, testServer(t), "all", []candidate{raw, zkLock, mutex, lookAhead, readSide, writeSide, semaphore, semaphoreMutex, multiLock(2)})
+	results, err := uncontended(t.Context(), p, testServer(t), "all", []candidate{raw, zkLock, mutex, readSide, writeSide, semaphore, semaphoreMutex, multiLock(2)})
 	require.NoError(t, err)
 	local, err := inLocalQueue(t.Context(), p, testServer(t))
 	require.NoError(t, err)
