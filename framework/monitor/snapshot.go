@@ -65,4 +65,9 @@ type WaiterInfo struct {
 	// the node that it waits for, in full. 0 and "" for a local wait.
 	Ahead  int
 	Behind string
+	// Has are the paths of the members that a MultiLock has by now, in full, and Wants those
+	// of the others. It may still give way to others with what it has. A MultiLock waits in
+	// several queues at once, and is a waiter in each. Both are empty for all other locks, and
+	// for a member that a MultiLock takes in a step of its own.
+	Has, Wants []string
 }

@@ -139,6 +139,7 @@ var templates = template.Must(template.New("page").Funcs(template.FuncMap{
 	"span":    func(d time.Duration) string { return lockview.Age(d) },
 	"clock":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 	"sum":     func(a, b int) int { return a + b },
+	"list":    func(paths []string) string { return lockview.Excerpt([]byte(strings.Join(paths, ", "))) },
 }).Parse(source))
 
 // ServeHTTP implements http.Handler.
@@ -285,6 +286,9 @@ type waiterJSON struct {
 	Local  bool   `json:"local"`
 	Ahead  int    `json:"ahead"`
 	Behind string `json:"behind,omitempty"`
+	// Of a MultiLock.
+	Has   []string `json:"has,omitempty"`
+	Wants []string `json:"wants,omitempty"`
 }
 
 func lockOf(l monitor.Lock, since time.Time) lockJSON {
@@ -323,7 +327,7 @@ func (p *page) serveClient(w http.ResponseWriter, r *http.Request) {
 			out.HoldsList = append(out.HoldsList, heldJSON{lockOf(h.Lock, h.Since), lockview.SessionID(h.Session), h.Holds, h.Uncertain, h.MultiLock})
 		}
 		for _, one := range waiters {
-			out.WaitersList = append(out.WaitersList, waiterJSON{lockOf(one.Lock, one.Since), one.Local, one.Ahead, one.Behind})
+			out.WaitersList = append(out.WaitersList, waiterJSON{lockOf(one.Lock, one.Since), one.Local, one.Ahead, one.Behind, one.Has, one.Wants})
 		}
 		writeJSON(w, http.StatusOK, out)
 		return

@@ -132,6 +132,22 @@ func TestPageOfAClient(t *testing.T) {
 	assert.Equal(t, "no-store", header.Get("Cache-Control"))
 }
 
+// A MultiLock that waits shows what it has.
+func TestPageOfAWaitingMultiLock(t *testing.T) {
+	srv := zktest.Start(t)
+	c := kit.Connect(t, srv)
+	held := kit.Hold(t, kit.MutexAt("/l/b")(kit.Connect(t, srv)))
+	waits := kit.Acquire(t, kit.MultiAt("/l")(c))
+	require.Eventually(t, func() bool { return len(c.Waiters()) == 1 }, 5*time.Second, time.Millisecond)
+	s := serve(t, lockpage.Handler(c))
+	_, body := s.get("")
+	assert.Contains(t, body, "multilock: has /l/a, wants /l/b")
+	_, body = s.get("?format=json")
+	assert.Contains(t, body, `"has":["/l/a"],"wants":["/l/b"]`)
+	require.NoError(t, held.Release())
+	require.NoError(t, waits.Soon().Release())
+}
+
 func TestPageRefusesWhatIsWrong(t *testing.T) {
 	srv := zktest.Start(t)
 	c := kit.Connect(t, srv)

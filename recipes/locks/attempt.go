@@ -65,7 +65,7 @@ func (a *mutexAttempt) Observe(e acquire.Event) {
 		a.local.sawAhead(e.Position)
 	case acquire.Wait:
 		if a.wait == nil {
-			a.wait = sharedOf(e.Queue.Core.Session()).waitLog.begin(e.Queue, 0)
+			a.wait = sharedOf(e.Queue.Core.Session()).waitLog.begin(e.Queue, 0, nil)
 		}
 		a.wait.note(&e)
 	case acquire.End:
@@ -80,7 +80,8 @@ type nodesHost struct {
 	own   func(i int, node acquire.Node) *ownership
 	owned []*ownership
 	waits []*wait
-	spare int // leases of a semaphore that it does not need
+	multi func() *multiWait // is called once it waits; nil for locks that are no MultiLock
+	spare int               // leases of a semaphore that it does not need
 	trace *acquireTrace
 }
 
@@ -97,11 +98,14 @@ func (n *nodesHost) Withdrawn(acquire.Owner) { n.owned = nil }
 // Observe tells the log of waits.
 func (n *nodesHost) Observe(e acquire.Event) {
 	switch e.Kind {
-	case acquire.Wait:
+	case acquire.Wait, acquire.First, acquire.Away:
 		i := slices.IndexFunc(n.waits, func(w *wait) bool { return w.queue == e.Queue })
+		if i < 0 && e.Kind == acquire.First { // it has not waited there
+			return
+		}
 		if i < 0 {
 			i = len(n.waits)
-			n.waits = append(n.waits, sharedOf(e.Queue.Core.Session()).waitLog.begin(e.Queue, n.spare))
+			n.waits = append(n.waits, sharedOf(e.Queue.Core.Session()).waitLog.begin(e.Queue, n.spare, n.multiWait()))
 		}
 		n.waits[i].note(&e)
 	case acquire.End:
@@ -111,4 +115,15 @@ func (n *nodesHost) Observe(e acquire.Event) {
 		n.waits = nil
 	}
 	n.trace.observe(&e)
+}
+
+// multiWait is the MultiLock that waits, nil for other locks.
+func (n *nodesHost) multiWait() *multiWait {
+	switch {
+	case n.multi == nil:
+		return nil
+	case len(n.waits) > 0:
+		return n.waits[0].multi
+	}
+	return n.multi()
 }

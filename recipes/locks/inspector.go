@@ -58,10 +58,14 @@ func (wl *waitLog) each(note func(*acquire.Queue, monitor.WaiterInfo)) {
 	wl.mu.Lock()
 	defer wl.mu.Unlock()
 	for w := wl.first; w != nil; w = w.next {
+		if w.stands != acquire.Wait {
+			continue
+		}
 		info := monitor.WaiterInfo{Lock: monitor.Lock{Node: w.node}, Since: w.since, Ahead: w.ahead}
 		if w.predecessor != "" {
 			info.Behind = w.queue.PathOf(w.predecessor)
 		}
+		info.Has, info.Wants = w.multi.standing()
 		note(w.queue, info)
 	}
 }

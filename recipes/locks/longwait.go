@@ -1,6 +1,7 @@
 package locks
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,19 +29,45 @@ type waitLog struct {
 	logged      map[string]loggedWait // by the path of the lock
 }
 
-// wait is an acquisition that waits on the servers.
+// wait is an acquisition that waits on the servers. A MultiLock has one for each queue.
 type wait struct {
 	log        *waitLog
 	queue      *acquire.Queue
 	spare      int
-	since      time.Time
+	multi      *multiWait // nil for other locks
 	prev, next *wait
 
 	// Where it stands, guarded by the log's mu.
-	node        string           // ours, in full
-	ahead       int              // how many are before it
-	predecessor string           // the name of the one that it waits for
-	front       acquire.NodeName // the first of the queue, if it is known
+	since       time.Time         // it waits
+	stands      acquire.EventKind // Wait; of a MultiLock also First or Away, and then it does not wait there
+	node        string            // ours, in full
+	ahead       int               // how many are before it
+	predecessor string            // the name of the one that it waits for
+	front       acquire.NodeName  // the first of the queue, if it is known
+}
+
+// multiWait is a MultiLock that waits.
+type multiWait struct {
+	members []string // the paths of all its members
+	later   []string // of those that are taken by later steps
+	waits   []*wait  // where it has waited in this step; guarded by the log's mu
+}
+
+// standing are the paths of the members that a MultiLock has, and of the others. The caller
+// holds the log's mu.
+func (m *multiWait) standing() (has, wants []string) {
+	if m == nil {
+		return nil, nil
+	}
+	for _, path := range m.members {
+		lacks := func(w *wait) bool { return w.queue.Lock == path && w.stands != acquire.First }
+		if slices.Contains(m.later, path) || slices.ContainsFunc(m.waits, lacks) {
+			wants = append(wants, path)
+		} else {
+			has = append(has, path)
+		}
+	}
+	return has, wants
 }
 
 // loggedWait is what was logged of a lock, until nobody waits for it any more.
@@ -49,10 +76,14 @@ type loggedWait struct {
 	own  time.Duration // how long it was when the log said that this client holds the lock
 }
 
-// begin notes an acquisition that begins to wait; spare is how many leases of a semaphore it does not need.
-func (wl *waitLog) begin(q *acquire.Queue, spare int) *wait {
-	w := &wait{log: wl, queue: q, spare: spare, since: time.Now()}
+// begin notes an acquisition that begins to wait; spare is how many leases of a semaphore it does not need. multi is
+// the MultiLock that it is of, nil for none.
+func (wl *waitLog) begin(q *acquire.Queue, spare int, multi *multiWait) *wait {
+	w := &wait{log: wl, queue: q, spare: spare, multi: multi, since: time.Now(), stands: acquire.Wait}
 	wl.mu.Lock()
+	if multi != nil {
+		multi.waits = append(multi.waits, w)
+	}
 	w.prev = wl.last
 	if wl.last == nil {
 		wl.first = w
@@ -69,6 +100,12 @@ func (wl *waitLog) begin(q *acquire.Queue, spare int) *wait {
 func (w *wait) note(e *acquire.Event) {
 	w.log.mu.Lock()
 	defer w.log.mu.Unlock()
+	if w.stands == acquire.First && e.Kind == acquire.Wait { // it has given way
+		w.since = time.Now()
+	}
+	if w.stands = e.Kind; e.Kind != acquire.Wait {
+		return
+	}
 	w.node, w.ahead, w.predecessor = e.Node, e.Ahead, e.Predecessor
 	switch {
 	case e.Position != nil:
@@ -114,6 +151,7 @@ type longestWait struct {
 	since   time.Time
 	waiters int
 	front   acquire.NodeName // of the queue, if it is known
+	multi   *multiWait       // whose wait it is, nil if it is no MultiLock's
 }
 
 // look logs the long waits that are due, and sets the timer for the next ones.
@@ -184,12 +222,14 @@ func (wl *waitLog) longest() map[string]*longestWait {
 			have.queue, have.front = w.queue, w.front
 		}
 		if w.since.Before(have.since) {
-			have.since = w.since
+			have.since, have.multi = w.since, w.multi
 		}
 	}
 	wl.mu.Lock()
 	for w := wl.first; w != nil; w = w.next {
-		note(longestWait{w.queue, w.spare, w.since, 1, w.front})
+		if w.stands == acquire.Wait {
+			note(longestWait{w.queue, w.spare, w.since, 1, w.front, w.multi})
+		}
 	}
 	wl.mu.Unlock()
 	wl.localQueues.eachWait(note)
@@ -227,6 +267,9 @@ func (wl *waitLog) judge(w *longestWait, logged loggedWait, held []time.Time, no
 	}
 	log := wl.session.Log()
 	fields := []zap.Field{zap.String("kind", w.queue.Recipe), zap.String("path", w.queue.Lock), zap.Duration("waited", waited), zap.Int("waiters", w.waiters)}
+	if has, wants := w.multi.standing(); len(wants) > 0 {
+		fields = append(fields, zap.Strings("has", has), zap.Strings("wants", wants))
+	}
 	switch {
 	case own > w.spare && waited >= 2*logged.own:
 		fields = append(fields, zap.Duration("held", now.Sub(oldest)))

@@ -12,7 +12,7 @@ import (
 func TestWaitThatFindsTheTimerSet(t *testing.T) {
 	wl := &waitLog{localQueues: new(localQueues)}
 	wl.armed.Store(true)
-	w := wl.begin(&acquire.Queue{Lock: "/l"}, 0)
+	w := wl.begin(&acquire.Queue{Lock: "/l"}, 0, nil)
 	assert.Len(t, wl.disarm(), 1)
 	assert.True(t, wl.armed.Load(), "look sets the timer")
 	w.end()

@@ -314,6 +314,15 @@ func (m *InterProcessMultiLock) takeJointly(ctx context.Context, lim limit, join
 	}
 	s, label := sessionOf(lockSet[0]), pathsOf(lockSet)
 	a, got := m.jointAttempt(ctx, lockSet)
+	got.multi = func() *multiWait {
+		w := &multiWait{members: make([]string, len(m.members))}
+		for i, member := range m.members {
+			if w.members[i] = pathOf(member); holds[i] == nil && !slices.Contains(joint, i) {
+				w.later = append(w.later, w.members[i])
+			}
+		}
+		return w
+	}
 	began := time.Now()
 	limited, cancel, err := lim.begin(ctx, s)
 	if err != nil {

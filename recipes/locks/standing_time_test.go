@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/test/kit"
@@ -72,4 +73,49 @@ func TestWaitErrorOfAMultiLockSaysWhatItHad(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A MultiLock that waits shows in each of its queues what it has and what it wants, and no
+// queue in which it does not wait any more.
+func TestWaitingMultiLockShowsWhatItHas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		logged, logs := kit.Logged(zapcore.InfoLevel)
+		c, other := kit.Connect(t, srv, logged), kit.Connect(t, srv)
+		b, d := kit.Hold(t, kit.MutexAt("/b")(other)), kit.Hold(t, kit.MutexAt("/d")(other))
+		var set []locks.Lock
+		for _, path := range []string{"/a", "/b", "/c", "/d"} {
+			set = append(set, kit.MutexAt(path)(c))
+		}
+		waits := kit.Acquire(t, locks.NewInterProcessMultiLock(set...))
+		shown := func(paths, has, wants []string) {
+			t.Helper()
+			time.Sleep(time.Second)
+			var at []string
+			for _, w := range c.Waiters() {
+				at = append(at, w.Lock.Path)
+				assert.Equal(t, has, w.Has)
+				assert.Equal(t, wants, w.Wants)
+			}
+			assert.ElementsMatch(t, paths, at)
+		}
+		shown([]string{"/b", "/d"}, []string{"/a", "/c"}, []string{"/b", "/d"})
+		require.NoError(t, b.Release())
+		shown([]string{"/d"}, []string{"/a", "/b", "/c"}, []string{"/d"})
+		time.Sleep(10 * time.Second)
+		lines := aboutLocks(logs, zapcore.InfoLevel)
+		require.Len(t, lines, 1)
+		assert.Equal(t, "/d", lines[0]["path"])
+		assert.Equal(t, d.Path(), lines[0]["behind"])
+		assert.Equal(t, []any{"/a", "/b", "/c"}, lines[0]["has"])
+		assert.Equal(t, []any{"/d"}, lines[0]["wants"])
+
+		// An owner that takes the locks in the reverse order comes behind it.
+		theirs := kit.AcquireWith(d.Context(), t, kit.MutexAt("/c")(other))
+		shown([]string{"/c"}, []string{"/a", "/b"}, []string{"/c", "/d"})
+		require.NoError(t, theirs.Soon().Release())
+		require.NoError(t, d.Release())
+		require.NoError(t, waits.Soon().Release())
+		assert.Empty(t, c.Waiters())
+	})
 }
