@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/internal/wire"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
@@ -296,7 +297,7 @@ func TestHostileServer(t *testing.T) {
 	}
 	for name, answer := range answers {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
-			for at := range 24 {
+			for at := range kit.Requests(t, 24, *everySweep) {
 				withHostile(t, append(make([]byte, at), answer...))
 				if t.Failed() {
 					t.Fatalf("at frame %d", at)
