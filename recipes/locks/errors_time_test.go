@@ -69,7 +69,8 @@ func TestPathsInErrorsAreInFull(t *testing.T) {
 				var op *framework.OpError
 				require.ErrorAs(t, e.call(ended, s), &op)
 				for path := range strings.SplitSeq(op.Path, ", ") {
-					assert.True(t, path == "multi-lock" || strings.HasPrefix(path, "/root/app/x"), path)
+					root := name == "framework.Client.ReadAll" && path == "/root/app" // it is about many nodes
+					assert.True(t, root || path == "multi-lock" || strings.HasPrefix(path, "/root/app/x"), path)
 				}
 			})
 		})

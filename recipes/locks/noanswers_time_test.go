@@ -40,7 +40,7 @@ var meant = map[string]error{
 	"framework.ErrClosed": framework.ErrClosed, "framework.ErrNotConnected": framework.ErrNotConnected,
 	"framework.ErrOutcomeUnknown": framework.ErrOutcomeUnknown, "framework.ErrTooLarge": framework.ErrTooLarge, "framework.ErrTimeoutTooShort": framework.ErrTimeoutTooShort, "framework.ErrUnsupported": framework.ErrUnsupported,
 	"framework.ErrReplyTooLarge": framework.ErrReplyTooLarge, "framework.ErrEndsConnection": framework.ErrEndsConnection, "framework.ErrInvalidArgument": framework.ErrInvalidArgument,
-	"framework.ErrNilContext": framework.ErrNilContext,
+	"framework.ErrNilContext": framework.ErrNilContext, "framework.ErrBehind": framework.ErrBehind,
 
 	"locks.ErrLockLost": locks.ErrLockLost, "locks.ErrNotAcquired": locks.ErrNotAcquired,
 	"locks.ErrNodeDeleted": locks.ErrNodeDeleted,
@@ -111,6 +111,10 @@ var endables = map[string]endable{
 	"framework.Client.ExistsW":   {call: func(ctx context.Context, s scene) error { return of4(s.c.ExistsW(ctx, s.path)) }},
 	"framework.Client.Children":  {call: func(ctx context.Context, s scene) error { return of3(s.c.Children(ctx, s.path)) }},
 	"framework.Client.ChildrenW": {call: func(ctx context.Context, s scene) error { return of4(s.c.ChildrenW(ctx, s.path)) }},
+	"framework.Client.ReadAll": {call: func(ctx context.Context, s scene) error {
+		return of2(s.c.ReadAll(ctx, framework.Read{Path: s.path}))
+	}},
+	"framework.Client.Subscribe": {call: func(ctx context.Context, s scene) error { return of2(s.c.Subscribe(ctx, s.path)) }},
 	"framework.Client.GetACL":    {call: func(ctx context.Context, s scene) error { return of3(s.c.GetACL(ctx, s.path)) }},
 	"framework.Client.Sync":      {call: func(ctx context.Context, s scene) error { return s.c.Sync(ctx, s.path) }},
 	"framework.Client.EnsurePath": {writes: true, call: func(ctx context.Context, s scene) error {
@@ -192,9 +196,10 @@ var endables = map[string]endable{
 	}},
 }
 
-// endless take a context and tell of no end of it.
+// endless take a context and tell of no end of it, or ask no server.
 var endless = []string{
 	"locks.NewHold", "locks.Hold.Bind", "locks.InterProcessMutex.HeldBy", "locks.InterProcessSemaphoreMutex.HeldBy", "retry.Detach",
+	"framework.Subscription.Next", "framework.Subscription.Events",
 }
 
 func hangs(ctx context.Context, _, _ string) (net.Conn, error) {
