@@ -276,7 +276,13 @@ func watchesBesideSubscriptions(t *testing.T, version string, seed uint64) {
 	srv := zktest.Start(t, zktest.InMemory(), zktest.Version(version), zktest.Latency(time.Millisecond))
 	c, other := kit.Connect(t, srv), kit.Connect(t, srv)
 	paths := []string{"/a", "/a/b", "/a/c"}
-	var subs []*framework.Subscription
+	type subscribed struct {
+		*framework.Subscription
+		path    string
+		subtree bool
+	}
+	var subs []subscribed
+	begun := make(chan subscribed, 100)
 	type waiting struct {
 		w        *framework.Watch
 		children bool
@@ -299,7 +305,20 @@ func watchesBesideSubscriptions(t *testing.T, version string, seed uint64) {
 		}
 		watches = left
 	}
+	heard := func(ev framework.EventType, path string) { // as subscribers do
+		for _, s := range subs {
+			list := told(t, s.Subscription)
+			if s.path == path || s.subtree && strings.HasPrefix(path, s.path+"/") {
+				assert.Contains(t, list, ev.String()+" "+path, "%v: %s %v", script, s.path, s.subtree)
+			}
+		}
+	}
 	for range 40 {
+		for len(begun) > 0 {
+			s := <-begun
+			told(t, s.Subscription)
+			subs = append(subs, s)
+		}
 		path := paths[r.IntN(len(paths))]
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		var err error
@@ -313,7 +332,7 @@ func watchesBesideSubscriptions(t *testing.T, version string, seed uint64) {
 			go func() { // so that what follows is on its way at the same time
 				sub, err := c.Subscribe(t.Context(), path, opts...)
 				if err == nil {
-					subs = append(subs, sub)
+					begun <- subscribed{sub, path, n == 0}
 				}
 			}()
 			if r.IntN(2) == 0 {
@@ -351,15 +370,18 @@ func watchesBesideSubscriptions(t *testing.T, version string, seed uint64) {
 				_, err = other.Set(ctx, path, nil, framework.AnyVersion)
 				if err == nil {
 					due(framework.NodeDataChanged, path)
+					heard(framework.NodeDataChanged, path)
 				}
 			} else if there, stat, _ := other.Exists(ctx, path); there && stat.NumChildren == 0 {
 				require.NoError(t, other.Delete(ctx, path, framework.AnyVersion))
 				parent, _ := framework.PathAndNode(path)
 				dueBoth(due, framework.NodeDeleted, path, parent, &watches, func(w waiting) bool { return w.path == parent && w.children })
+				heard(framework.NodeDeleted, path)
 			} else if !there {
 				if _, err = other.Create(ctx, path, nil, framework.Persistent); err == nil {
 					parent, _ := framework.PathAndNode(path)
 					dueBoth(due, framework.NodeCreated, path, parent, &watches, func(w waiting) bool { return w.path == parent && w.children })
+					heard(framework.NodeCreated, path)
 				}
 			}
 		}
@@ -375,6 +397,9 @@ func watchesBesideSubscriptions(t *testing.T, version string, seed uint64) {
 	time.Sleep(time.Second)
 	for _, w := range watches {
 		w.w.Stop()
+	}
+	for len(begun) > 0 {
+		subs = append(subs, <-begun)
 	}
 	for _, sub := range subs {
 		sub.Stop()

@@ -28,7 +28,7 @@ const (
 type world map[string]bool
 
 // public are the packages whose names users see.
-var public = []string{"framework", "recipes/leader", "recipes/locks", "retry", "listeners", "testing"}
+var public = []string{"framework", "recipes/cache", "recipes/leader", "recipes/locks", "retry", "listeners", "testing"}
 
 func TestPage(t *testing.T) {
 	text, err := os.ReadFile(page)

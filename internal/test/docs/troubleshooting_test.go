@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/recipes/cache"
 	"github.com/paddock-zk/paddock/recipes/leader"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	"github.com/paddock-zk/paddock/retry"
@@ -33,6 +34,7 @@ var texts = map[string]error{
 	"locks.ErrReleased": locks.ErrReleased, "locks.ErrReleasePending": locks.ErrReleasePending, "locks.ErrInvalidLock": locks.ErrInvalidLock,
 	"locks.ErrSequenceExhausted": locks.ErrSequenceExhausted, "locks.ErrNotRevocable": locks.ErrNotRevocable,
 	"locks.ErrFenced": locks.ErrFenced, "locks.ErrNoFence": locks.ErrNoFence,
+	"cache.ErrLimit":  cache.ErrLimit,
 	"leader.ErrLeave": leader.ErrLeave, "leader.ErrSteppedDown": leader.ErrSteppedDown, "leader.ErrUnhealthy": leader.ErrUnhealthy, "leader.ErrExited": leader.ErrExited,
 	"retry.ErrExhausted": retry.ErrExhausted, "retry.ErrStopped": retry.ErrStopped, "retry.ErrUnsure": retry.ErrUnsure, "retry.ErrNoBudget": retry.ErrNoBudget,
 	"retry.ErrOvertaken":  retry.ErrOvertaken,

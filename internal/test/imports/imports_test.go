@@ -28,6 +28,7 @@ func TestNothingIsBroughtAlong(t *testing.T) {
 		"testing/...":   {zk},
 		"framework/...": {"html/template"},
 		"recipes/...":   {module + "testing"},
+		"recipes/cache": {module + "recipes/locks", module + "recipes/leader", "html/template"},
 		"recipes/locks": {module + "recipes/leader", "html/template"},
 		"examples/...":  nil,
 		"cmd/...":       {module + "testing"},

@@ -1,0 +1,476 @@
+// Package cache keeps a copy of a node, of its children or of a subtree in memory, and says
+// how far it can be trusted.
+//
+// Each Snapshot equals the subtree as it was after one transaction, whose zxid it has. A
+// transaction is never split. Steps lead from snapshot to snapshot. During an outage the last
+// snapshot stays readable, and Status says that it is old.
+//
+// A cache needs ZooKeeper 3.6 or newer. It has one persistent watch on the servers, and reads
+// many nodes in few requests.
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/paddock-zk/paddock/framework"
+)
+
+// Decoder makes a value of a node's data, which it may keep. It is called in the goroutine of
+// the cache and must not block.
+type Decoder[T any] func(path string, data []byte) (T, error)
+
+// Bytes is the Decoder that returns the data.
+func Bytes(_ string, data []byte) ([]byte, error) { return data, nil }
+
+// ErrLimit reports a subtree that is larger than the cache may be. The last snapshot stays.
+// The cache looks again after a minute.
+var ErrLimit = errors.New("subtree is larger than the limits of the cache")
+
+// Option changes a cache.
+type Option interface{ apply(*options) }
+
+type options struct {
+	depth        int
+	nodes, bytes int
+	holes        time.Duration
+	ring         int
+	buffer       int // of events that wait for the cache
+}
+
+// all is deeper than any path.
+const all = framework.MaxPathLength
+
+type option func(*options)
+
+func (f option) apply(o *options) { f(o) }
+
+// Depth keeps nodes down to n levels below the path: 0 for the node alone, 1 for its children
+// too. Defaults to all.
+func Depth(n int) Option { return option(func(o *options) { o.depth = n }) }
+
+// MaxNodes and MaxBytes bound the cache. A larger subtree is ErrLimit. MaxNodes defaults to
+// 1,000,000.
+func MaxNodes(n int) Option { return option(func(o *options) { o.nodes = n }) }
+
+// MaxBytes bounds the bytes of paths and data. Defaults to 1 GiB.
+func MaxBytes(n int) Option { return option(func(o *options) { o.bytes = n }) }
+
+// RetryHoles sets how often nodes that cannot be read are tried again, since servers do not
+// tell when that changes. Defaults to 30 seconds.
+func RetryHoles(d time.Duration) Option { return option(func(o *options) { o.holes = d }) }
+
+// History sets how many changes are kept for readers of Steps. A reader that is further behind
+// begins anew. Defaults to 16,384.
+func History(changes int) Option { return option(func(o *options) { o.ring = changes }) }
+
+// Cache is the copy. Its methods are safe for use by many goroutines.
+type Cache[T any] struct {
+	client  *framework.Client
+	path    string
+	options options
+	stop    context.CancelFunc
+	done    chan struct{}
+
+	mu      sync.Mutex // guards the fields below
+	now     *Snapshot[T]
+	status  Status
+	sub     *framework.Subscription // nil without one
+	steps   []Step[T]
+	first   int           // the number of steps[0]
+	kept    int           // changes in steps
+	changed chan struct{} // closed and replaced when any of the above changes
+	closed  bool
+}
+
+// Status is how far a cache can be trusted.
+type Status struct {
+	// Complete is whether the subtree was loaded once.
+	Complete bool
+	// Current is whether the servers tell each change, and all that was missed before was
+	// read. The latest changes may be on their way.
+	Current bool
+	// Since is since when Current is as it is.
+	Since time.Time
+	// Err is why the cache is not current, nil if it is or begins.
+	Err error
+	// Zxid and Nodes are those of the present snapshot, and Holes its nodes with an Err.
+	Zxid  int64
+	Nodes int
+	Holes int
+}
+
+// Start makes a cache of path and what is below it. It returns at once, and loads in the
+// background, for as long as it takes. The node need not exist, and there need not be a
+// connection. Close the cache before the client.
+//
+// A cache of "/" leaves out "/zookeeper".
+//
+// The errors are framework.ErrInvalidPath, ErrInvalidArgument and ErrClosed.
+func Start[T any](client *framework.Client, path string, decode Decoder[T], opts ...Option) (*Cache[T], error) {
+	o := options{depth: all, nodes: 1_000_000, bytes: 1 << 30, holes: 30 * time.Second, ring: 16_384, buffer: 1 << 16}
+	for _, opt := range opts {
+		if opt == nil {
+			return nil, fmt.Errorf("cache %s: %w: option is nil", path, framework.ErrInvalidArgument)
+		}
+		opt.apply(&o)
+	}
+	if err := framework.ValidatePath(path); err != nil {
+		return nil, fmt.Errorf("cache: %w", err)
+	}
+	switch {
+	case client == nil:
+		return nil, fmt.Errorf("cache %s: %w", path, framework.ErrClosed)
+	case decode == nil, o.depth < 0, o.nodes < 1, o.bytes < 1, o.holes <= 0, o.ring < 1:
+		return nil, fmt.Errorf("cache %s: %w: no decoder, or an option that is not positive", path, framework.ErrInvalidArgument)
+	}
+	life, stop := context.WithCancel(context.Background())
+	c := &Cache[T]{
+		client: client, path: path, options: o, stop: stop, done: make(chan struct{}),
+		now: &Snapshot[T]{top: path}, status: Status{Since: time.Now()}, changed: make(chan struct{}),
+	}
+	go func() {
+		defer close(c.done)
+		c.run(life, newCore(path, o.depth, decode))
+	}()
+	return c, nil
+}
+
+// Close ends the cache, takes its watch off the servers, and waits until that was sent. The last
+// snapshot stays readable. A second call does nothing.
+func (c *Cache[T]) Close() {
+	c.stop()
+	<-c.done
+}
+
+// Snapshot is the present state. It is empty, with Zxid 0, until the cache has loaded.
+func (c *Cache[T]) Snapshot() *Snapshot[T] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+// Get returns the entry of a node, as Snapshot().Get does.
+func (c *Cache[T]) Get(path string) (Entry[T], bool) { return c.Snapshot().Get(path) }
+
+// Status says how far the cache can be trusted.
+func (c *Cache[T]) Status() Status {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.status
+}
+
+// Ready waits until the cache has loaded, and returns its snapshot.
+//
+// Errors: ctx.Err() together with the reason why it has not, ErrClosed.
+func (c *Cache[T]) Ready(ctx context.Context) (*Snapshot[T], error) { return c.Await(ctx, 1) }
+
+// Await waits for a snapshot that shows at least the state after a transaction: that of a
+// write of yours, say, which its Stat names.
+//
+// Errors: ctx.Err() together with the reason why there is none, ErrClosed.
+func (c *Cache[T]) Await(ctx context.Context, zxid int64) (*Snapshot[T], error) {
+	const patience = 50 * time.Millisecond
+	ask := time.NewTimer(0)
+	defer ask.Stop()
+	for {
+		c.mu.Lock()
+		now, changed, sub, status, closed := c.now, c.changed, c.sub, c.status, c.closed
+		c.mu.Unlock()
+		switch {
+		case now.zxid >= zxid:
+			return now, nil
+		case closed:
+			return nil, c.fail(framework.ErrClosed)
+		}
+		select {
+		case <-changed:
+		case <-ask.C:
+			if sub != nil && status.Current {
+				// If nothing has changed below path, an answer says so.
+				_ = sub.Read(framework.Read{Path: c.path}) // the path is valid
+			}
+			ask.Reset(patience)
+		case <-ctx.Done():
+			if status.Err != nil {
+				return nil, c.fail(fmt.Errorf("%w: %w", ctx.Err(), status.Err))
+			}
+			return nil, c.fail(ctx.Err())
+		}
+	}
+}
+
+// Fresh waits for a snapshot that shows every write that was finished before the call, as far
+// as Client.Sync promises it. It takes three round trips.
+//
+// Errors: those of Client.Sync and Await.
+func (c *Cache[T]) Fresh(ctx context.Context) (*Snapshot[T], error) {
+	if err := c.client.Sync(ctx, c.path); err != nil {
+		return nil, c.fail(err)
+	}
+	results, err := c.client.ReadAll(ctx, framework.Read{Path: c.path})
+	if err != nil {
+		return nil, c.fail(err)
+	}
+	return c.Await(ctx, results[0].Zxid)
+}
+
+func (c *Cache[T]) fail(err error) error { return fmt.Errorf("cache %s: %w", c.path, err) }
+
+// Steps are the changes from snapshot to snapshot, in order. The first step has Restart set,
+// and so has the next one of a reader that has fallen out of the History. The last result is an
+// error: that of ctx, or ErrClosed.
+func (c *Cache[T]) Steps(ctx context.Context) iter.Seq2[Step[T], error] {
+	return func(yield func(Step[T], error) bool) {
+		at := -1
+		for {
+			steps, next, err := c.await(ctx, at, 256)
+			if err != nil {
+				yield(Step[T]{}, err)
+				return
+			}
+			for _, step := range steps {
+				if !yield(step, nil) {
+					return
+				}
+			}
+			at = next
+		}
+	}
+}
+
+// Latest is Steps for readers that want to know the latest state only. All steps that they have
+// not read come as one, with one change for each path.
+func (c *Cache[T]) Latest(ctx context.Context) iter.Seq2[Step[T], error] {
+	return func(yield func(Step[T], error) bool) {
+		at := -1
+		for {
+			steps, next, err := c.await(ctx, at, math.MaxInt)
+			if err != nil {
+				yield(Step[T]{}, err)
+				return
+			}
+			if at = next; !yield(merged(steps), nil) {
+				return
+			}
+		}
+	}
+}
+
+// await waits for steps from a number on, and returns some and the number of the next one. It
+// returns one that restarts if there are none from there any more.
+func (c *Cache[T]) await(ctx context.Context, at, most int) ([]Step[T], int, error) {
+	for {
+		c.mu.Lock()
+		changed, closed, end := c.changed, c.closed, c.first+len(c.steps)
+		var steps []Step[T]
+		switch {
+		case !c.status.Complete:
+		case at < c.first:
+			steps = []Step[T]{{Zxid: c.now.zxid, Restart: c.now}}
+		case at < end:
+			steps = c.steps[at-c.first:]
+			steps = slices.Clone(steps[:min(len(steps), most)])
+			end = at + len(steps)
+		}
+		c.mu.Unlock()
+		switch {
+		case ctx.Err() != nil:
+			return nil, 0, c.fail(ctx.Err())
+		case steps != nil:
+			return steps, end, nil
+		case closed:
+			return nil, 0, c.fail(framework.ErrClosed)
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// merged is one step in the place of several.
+func merged[T any](steps []Step[T]) Step[T] {
+	last := steps[len(steps)-1]
+	if len(steps) == 1 {
+		return last
+	}
+	var before, after tree[T]
+	seen := make(map[string]bool)
+	for _, step := range steps {
+		for _, change := range step.Changes {
+			if !seen[change.Path] && change.Old != nil {
+				before = before.put(change.Old)
+			}
+			seen[change.Path] = true
+			if change.New != nil {
+				after = after.put(change.New)
+			} else {
+				after = after.without(change.Path)
+			}
+		}
+	}
+	return Step[T]{Zxid: last.Zxid, Changes: changes(before, after)}
+}
+
+// publish makes snapshots public, and steps of the ways between them.
+func (c *Cache[T]) publish(snapshots []*Snapshot[T], level bool) {
+	for _, next := range snapshots {
+		list := changes(c.now.tree, next.tree) // nobody else writes now
+		c.mu.Lock()
+		if c.status.Complete && len(list) > 0 {
+			c.steps, c.kept = append(c.steps, Step[T]{Zxid: next.zxid, Changes: list}), c.kept+len(list)
+			for c.kept > c.options.ring && len(c.steps) > 0 {
+				c.kept -= len(c.steps[0].Changes)
+				c.steps[0] = Step[T]{}
+				c.steps, c.first = c.steps[1:], c.first+1
+			}
+		}
+		holes := c.status.Holes
+		for _, change := range list {
+			if change.Old != nil && change.Old.Err != nil {
+				holes--
+			}
+			if change.New != nil && change.New.Err != nil {
+				holes++
+			}
+		}
+		c.now = next
+		c.status.Complete, c.status.Zxid, c.status.Nodes, c.status.Holes = true, next.zxid, next.Len(), holes
+		c.tellLocked()
+		c.mu.Unlock()
+	}
+	if level {
+		c.set(true, nil)
+	}
+}
+
+// set says whether the cache is current, and why it is not.
+func (c *Cache[T]) set(current bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.status.Current != current {
+		c.status.Current, c.status.Since = current, time.Now()
+	} else if current || errors.Is(c.status.Err, err) {
+		return
+	}
+	c.status.Err = err
+	c.tellLocked()
+}
+
+func (c *Cache[T]) tellLocked() {
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// Pauses between attempts to subscribe, and before what failed is read again.
+const (
+	firstPause = 50 * time.Millisecond
+	mostPause  = 5 * time.Second
+	readPause  = 200 * time.Millisecond
+	limitPause = time.Minute
+
+	subscribeLimit = 5 * time.Second // after which Status says why
+)
+
+// run keeps the copy until ctx ends or the client is closed.
+func (c *Cache[T]) run(ctx context.Context, core *core[T]) {
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.closed, c.sub = true, nil
+		if c.status.Current {
+			c.status.Current, c.status.Since = false, time.Now()
+		}
+		c.status.Err = framework.ErrClosed
+		c.tellLocked()
+	}()
+	for pause := firstPause; ; pause = min(2*pause, mostPause) {
+		began := time.Now()
+		err := c.follow(ctx, core)
+		core.take(framework.Event{Type: framework.Gap})
+		c.set(false, err)
+		switch {
+		case ctx.Err() != nil, errors.Is(err, framework.ErrClosed):
+			return
+		case errors.Is(err, ErrLimit), errors.Is(err, framework.ErrUnsupported):
+			pause = limitPause
+		case errors.Is(err, framework.ErrNotConnected), time.Since(began) > mostPause:
+			pause = firstPause // the next attempt waits for a connection
+		}
+		t := time.NewTimer(pause)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+		}
+		t.Stop()
+	}
+}
+
+// follow keeps the copy by one subscription.
+func (c *Cache[T]) follow(ctx context.Context, core *core[T]) error {
+	opts := []framework.SubscribeOption{framework.Buffer(c.options.buffer)}
+	if c.options.depth != 0 {
+		opts = append(opts, framework.Subtree())
+	}
+	patient, cancel := context.WithTimeout(ctx, subscribeLimit)
+	sub, err := c.client.Subscribe(patient, c.path, opts...)
+	late := patient.Err() != nil
+	cancel()
+	switch {
+	case err != nil && late && ctx.Err() == nil:
+		return fmt.Errorf("%w: %v", framework.ErrNotConnected, err) //nolint:errorlint // the limit is ours, and no caller's
+	case err != nil:
+		return err
+	}
+	defer sub.Stop()
+	c.mu.Lock()
+	c.sub = sub
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.sub = nil
+	}()
+	holes := time.Now().Add(c.options.holes)
+	for {
+		limit := time.Until(holes)
+		if len(core.later) > 0 {
+			limit = min(limit, readPause)
+		}
+		limited, cancel := context.WithTimeout(ctx, limit)
+		ev, err := sub.Next(limited)
+		cancel()
+		switch {
+		case err == nil:
+			snapshots := core.take(ev)
+			if ev.Type == framework.Gap {
+				c.set(false, ev.Err)
+			}
+			c.publish(snapshots, core.level)
+			if core.tree.len() > c.options.nodes || core.bytes > c.options.bytes {
+				core.reset()
+				return ErrLimit
+			}
+		case ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded):
+			return err
+		default:
+			core.again()
+			if !time.Now().Before(holes) {
+				holes = time.Now().Add(c.options.holes)
+				core.retryHoles()
+			}
+		}
+		if reads := core.asks(); len(reads) > 0 {
+			if err := sub.Read(reads...); err != nil {
+				return err
+			}
+		}
+	}
+}

@@ -1,0 +1,417 @@
+package cache
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// started is a cache that is closed with the test.
+func started[T any](t *testing.T, client *framework.Client, path string, decode Decoder[T], opts ...Option) *Cache[T] {
+	t.Helper()
+	c, err := Start(client, path, decode, opts...)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	return c
+}
+
+func ready[T any](t *testing.T, c *Cache[T]) *Snapshot[T] {
+	t.Helper()
+	s, err := c.Ready(t.Context())
+	require.NoError(t, err)
+	return s
+}
+
+// made makes nodes, whose data is their name.
+func made(t *testing.T, c *framework.Client, paths ...string) {
+	t.Helper()
+	for _, path := range paths {
+		_, err := c.Create(t.Context(), path, []byte(path), framework.Persistent, framework.Parents())
+		require.NoError(t, err)
+	}
+}
+
+func paths[T any](s *Snapshot[T]) (list []string) {
+	for e := range s.All() {
+		list = append(list, e.Path)
+	}
+	return list
+}
+
+// bubble runs a test in virtual time, with a server and two clients.
+func bubble(t *testing.T, test func(t *testing.T, srv *zktest.Server, client, other *framework.Client)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
+		test(t, srv, kit.Connect(t, srv), kit.Connect(t, srv))
+	})
+}
+
+func TestViews(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server, client, other *framework.Client) {
+		made(t, other, "/app/a/x/1", "/app/b", "/apple")
+		for depth, want := range map[int][]string{0: {"/app"}, 1: {"/app", "/app/a", "/app/b"}, 2: {"/app", "/app/a", "/app/a/x", "/app/b"}} {
+			assert.Equal(t, want, paths(ready(t, started(t, client, "/app", Bytes, Depth(depth)))))
+		}
+		whole := started(t, client, "/", Bytes)
+		assert.Equal(t, []string{"/", "/app", "/app/a", "/app/a/x", "/app/a/x/1", "/app/b", "/apple"}, paths(ready(t, whole)), "and not /zookeeper")
+		inside := started(t, client.UsingNamespace("app"), "/a", Bytes)
+		assert.Equal(t, []string{"/a", "/a/x", "/a/x/1"}, paths(ready(t, inside)))
+		below := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.ConnectString += "/app" })
+		assert.Equal(t, []string{"/", "/a", "/a/x", "/a/x/1", "/b"}, paths(ready(t, started(t, below, "/", Bytes))))
+	})
+}
+
+// A cache can be started before there is a server, or a node.
+func TestColdStart(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server, client, other *framework.Client) {
+		require.NoError(t, srv.Stop())
+		time.Sleep(time.Minute)
+		c := started(t, client, "/app", Bytes)
+		time.Sleep(time.Minute)
+		assert.Zero(t, c.Snapshot().Zxid())
+		assert.Empty(t, paths(c.Snapshot()))
+		status := c.Status()
+		assert.False(t, status.Complete || status.Current)
+		require.ErrorIs(t, status.Err, framework.ErrNotConnected)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := c.Ready(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, framework.ErrNotConnected, "the reason")
+		require.NoError(t, srv.Restart())
+		assert.Zero(t, ready(t, c).Len(), "the node does not exist")
+		assert.True(t, c.Status().Complete && c.Status().Current)
+		made(t, other, "/app/a")
+		s, err := c.Fresh(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, []string{"/app", "/app/a"}, paths(s))
+	})
+}
+
+// Whoever has written something can wait until the cache shows it.
+func TestAwaitAndFresh(t *testing.T) {
+	bubble(t, func(t *testing.T, _ *zktest.Server, client, other *framework.Client) {
+		made(t, other, "/app/a")
+		c := started(t, client, "/app", text)
+		ready(t, c)
+		for i := range 20 {
+			stat, err := other.Set(t.Context(), "/app/a", fmt.Append(nil, i), framework.AnyVersion)
+			require.NoError(t, err)
+			s, err := c.Await(t.Context(), stat.Mzxid)
+			require.NoError(t, err)
+			e, _ := s.Get("/app/a")
+			assert.Equal(t, fmt.Sprint(i), e.Value)
+		}
+		stat, err := other.Set(t.Context(), "/", nil, framework.AnyVersion) // nothing that the cache hears of
+		require.NoError(t, err)
+		s, err := c.Await(t.Context(), stat.Mzxid)
+		require.NoError(t, err)
+		assert.GreaterOrEqual(t, s.Zxid(), stat.Mzxid)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = c.Await(ctx, s.Zxid()+100)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		made(t, other, "/app/b")
+		s, err = c.Fresh(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, []string{"/app", "/app/a", "/app/b"}, paths(s))
+	})
+}
+
+// No other event has to come for deletions to show.
+func TestDeletionsAlone(t *testing.T) {
+	bubble(t, func(t *testing.T, _ *zktest.Server, client, other *framework.Client) {
+		made(t, other, "/app/a/b")
+		c := started(t, client, "/app", Bytes)
+		ready(t, c)
+		require.NoError(t, other.Delete(t.Context(), "/app/a", framework.AnyVersion, framework.Recursive()))
+		time.Sleep(100 * time.Millisecond)
+		assert.Equal(t, []string{"/app"}, paths(c.Snapshot()))
+		require.NoError(t, other.Delete(t.Context(), "/app", framework.AnyVersion))
+		time.Sleep(100 * time.Millisecond)
+		assert.Empty(t, paths(c.Snapshot()))
+	})
+}
+
+// In an outage the values stay, and are known to be old. What the outage has changed shows
+// afterwards, a node that was made again as replaced.
+func TestOutage(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server, client, other *framework.Client) {
+		made(t, other, "/app/a", "/app/b", "/app/c")
+		c := started(t, client, "/app", text)
+		old := ready(t, c)
+		before := srv.Requests()["multiRead"]
+		require.NoError(t, srv.Disconnect(client.SessionID()))
+		time.Sleep(time.Second)
+		assert.True(t, c.Status().Current)
+		assert.Equal(t, before, srv.Requests()["multiRead"], "nothing has changed, so nothing is read")
+
+		var changes []Change[string]
+		go func() {
+			for step, err := range c.Steps(t.Context()) {
+				if err != nil {
+					return
+				}
+				changes = append(changes, step.Changes...)
+			}
+		}()
+		began := time.Now()
+		srv.On(zktest.Match{Op: "connect", Session: client.SessionID(), Nth: 1}, zktest.Delay(time.Second))
+		require.NoError(t, srv.Disconnect(client.SessionID()))
+		time.Sleep(100 * time.Millisecond)
+		status := c.Status()
+		assert.False(t, status.Current)
+		assert.True(t, status.Complete)
+		require.ErrorIs(t, status.Err, framework.ErrNotConnected)
+		assert.Less(t, status.Since.Sub(began), 100*time.Millisecond)
+		e, ok := c.Get("/app/a")
+		assert.True(t, ok)
+		assert.Equal(t, "/app/a", e.Value)
+		require.NoError(t, other.Delete(t.Context(), "/app/a", 0))
+		made(t, other, "/app/a")
+		require.NoError(t, other.Delete(t.Context(), "/app/b", 0))
+		require.NoError(t, other.Delete(t.Context(), "/app/c", 0))
+		made(t, other, "/app/c/d")
+		time.Sleep(2 * time.Second)
+		s, err := c.Fresh(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, []string{"/app", "/app/a", "/app/c", "/app/c/d"}, paths(s))
+		assert.Equal(t, []string{"/app", "/app/a", "/app/b", "/app/c"}, paths(old), "old snapshots stay")
+		time.Sleep(time.Second)
+		require.Len(t, changes, 4)
+		assert.True(t, changes[0].Replaced())
+		assert.Equal(t, int32(0), changes[0].New.Version)
+		assert.Nil(t, changes[1].New)
+		assert.True(t, c.Status().Current)
+		require.NoError(t, c.Status().Err)
+	})
+}
+
+// What cannot be decoded keeps its last good value, unless it is another node.
+func TestDecoder(t *testing.T) {
+	bubble(t, func(t *testing.T, _ *zktest.Server, client, other *framework.Client) {
+		decode := func(_ string, data []byte) (v map[string]int, err error) { return v, json.Unmarshal(data, &v) }
+		_, err := other.Create(t.Context(), "/app", []byte(`{"a":1}`), framework.Persistent)
+		require.NoError(t, err)
+		c := started(t, client, "/app", decode)
+		e, _ := ready(t, c).Get("/app")
+		assert.Equal(t, map[string]int{"a": 1}, e.Value)
+		for range 2 {
+			_, err = other.Set(t.Context(), "/app", []byte(`{`), framework.AnyVersion)
+			require.NoError(t, err)
+			s, err := c.Fresh(t.Context())
+			require.NoError(t, err)
+			e, _ = s.Get("/app")
+			assert.Equal(t, map[string]int{"a": 1}, e.Value)
+			var undecodable *DecodeError
+			require.ErrorAs(t, e.Err, &undecodable)
+			var syntax *json.SyntaxError
+			require.ErrorAs(t, e.Err, &syntax)
+			assert.Equal(t, 1, c.Status().Holes)
+		}
+		require.NoError(t, other.Delete(t.Context(), "/app", framework.AnyVersion))
+		_, err = other.Create(t.Context(), "/app", []byte(`[`), framework.Persistent)
+		require.NoError(t, err)
+		s, err := c.Fresh(t.Context())
+		require.NoError(t, err)
+		e, _ = s.Get("/app")
+		assert.Nil(t, e.Value)
+		require.Error(t, e.Err)
+		_, err = other.Set(t.Context(), "/app", []byte(`{"a":2}`), framework.AnyVersion)
+		require.NoError(t, err)
+		s, err = c.Fresh(t.Context())
+		require.NoError(t, err)
+		e, _ = s.Get("/app")
+		assert.Equal(t, map[string]int{"a": 2}, e.Value)
+		require.NoError(t, e.Err)
+		assert.Zero(t, c.Status().Holes)
+	})
+}
+
+// A node that may not be read is a hole that says so, and is tried again.
+func TestHoles(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server, client, _ *framework.Client) {
+		owner := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.Auth = []framework.Auth{{Scheme: "digest", Data: []byte("u:p")}} })
+		made(t, owner, "/app/a/b", "/app/c")
+		mine := framework.ACL{Perms: 31, Scheme: "auth"}
+		_, err := owner.SetACL(t.Context(), "/app/a", []framework.ACL{mine}, framework.AnyVersion)
+		require.NoError(t, err)
+		c := started(t, client, "/app", text)
+		s := ready(t, c)
+		e, ok := s.Get("/app/a")
+		assert.True(t, ok)
+		require.ErrorIs(t, e.Err, framework.ErrNoAuth)
+		assert.Equal(t, []string{"/app", "/app/a", "/app/c"}, paths(s))
+		assert.Equal(t, 1, c.Status().Holes)
+		_, err = owner.SetACL(t.Context(), "/app/a", []framework.ACL{{Perms: 31, Scheme: "world", ID: "anyone"}}, framework.AnyVersion)
+		require.NoError(t, err)
+		time.Sleep(31 * time.Second)
+		assert.Equal(t, []string{"/app", "/app/a", "/app/a/b", "/app/c"}, paths(c.Snapshot()))
+		assert.Zero(t, c.Status().Holes)
+	})
+}
+
+// A subtree that is too large is an error, and no matter of memory.
+func TestLimits(t *testing.T) {
+	for name, limit := range map[string]Option{"nodes": MaxNodes(5), "bytes": MaxBytes(60)} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zktest.Server, client, other *framework.Client) {
+				made(t, other, "/app/0")
+				c := started(t, client, "/app", Bytes, limit)
+				ready(t, c)
+				for i := range 10 {
+					made(t, other, fmt.Sprintf("/app/n%d", i))
+				}
+				time.Sleep(time.Second)
+				require.ErrorIs(t, c.Status().Err, ErrLimit)
+				assert.False(t, c.Status().Current)
+				assert.LessOrEqual(t, c.Snapshot().Len(), 6)
+				assert.Empty(t, srv.Watches())
+				for i := range 10 {
+					require.NoError(t, other.Delete(t.Context(), fmt.Sprintf("/app/n%d", i), 0))
+				}
+				time.Sleep(2 * time.Minute)
+				assert.Equal(t, []string{"/app", "/app/0"}, paths(c.Snapshot()))
+				assert.True(t, c.Status().Current)
+			})
+		})
+	}
+}
+
+// A reader that is too slow begins anew. One of Latest reads what has happened meanwhile as one.
+func TestSlowReaders(t *testing.T) {
+	bubble(t, func(t *testing.T, _ *zktest.Server, client, other *framework.Client) {
+		made(t, other, "/app/a")
+		c := started(t, client, "/app", text, History(5))
+		ready(t, c)
+		set := func(n int) {
+			for i := range n {
+				stat, err := other.Set(t.Context(), "/app/a", fmt.Append(nil, i), framework.AnyVersion)
+				require.NoError(t, err)
+				_, err = c.Await(t.Context(), stat.Mzxid)
+				require.NoError(t, err)
+			}
+		}
+		reads := 0
+		for step, err := range c.Steps(t.Context()) {
+			require.NoError(t, err)
+			switch reads++; reads {
+			case 1:
+				require.NotNil(t, step.Restart)
+				set(3)
+			case 2, 3:
+				require.Nil(t, step.Restart)
+				assert.Len(t, step.Changes, 1)
+			case 4:
+				set(20)
+			case 5:
+				require.NotNil(t, step.Restart)
+				e, _ := step.Restart.Get("/app/a")
+				assert.Equal(t, "19", e.Value)
+			}
+			if reads == 5 {
+				break
+			}
+		}
+		reads = 0
+		for step, err := range c.Latest(t.Context()) {
+			require.NoError(t, err)
+			if reads++; reads == 1 {
+				require.NotNil(t, step.Restart)
+				set(4)
+				continue
+			}
+			require.Len(t, step.Changes, 1)
+			assert.Equal(t, "19", step.Changes[0].Old.Value)
+			assert.Equal(t, "3", step.Changes[0].New.Value)
+			break
+		}
+	})
+}
+
+func TestClose(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server, client, other *framework.Client) {
+		made(t, other, "/app/a")
+		c := started(t, client, "/app", text)
+		ready(t, c)
+		errs := make(chan error, 3)
+		go func() {
+			for _, err := range c.Steps(t.Context()) {
+				if err != nil {
+					errs <- err
+				}
+			}
+		}()
+		go func() {
+			_, err := c.Await(t.Context(), 1<<60)
+			errs <- err
+		}()
+		time.Sleep(time.Second)
+		c.Close()
+		c.Close()
+		require.ErrorIs(t, <-errs, framework.ErrClosed)
+		require.ErrorIs(t, <-errs, framework.ErrClosed)
+		e, _ := c.Get("/app/a")
+		assert.Equal(t, "/app/a", e.Value, "the last snapshot stays")
+		assert.False(t, c.Status().Current)
+		require.ErrorIs(t, c.Status().Err, framework.ErrClosed)
+		time.Sleep(time.Second)
+		kit.NothingLeft(t, srv)
+
+		third, err := framework.Connect(t.Context(), kit.Config(srv))
+		require.NoError(t, err)
+		c = started(t, third, "/app", text)
+		ready(t, c)
+		require.NoError(t, third.Close())
+		_, err = c.Await(t.Context(), 1<<60)
+		require.ErrorIs(t, err, framework.ErrClosed)
+	})
+}
+
+func TestStartRefuses(t *testing.T) {
+	for _, start := range []func() (*Cache[string], error){
+		func() (*Cache[string], error) { return Start(nil, "/a", text) },
+		func() (*Cache[string], error) { return Start(new(framework.Client), "a", text) },
+		func() (*Cache[string], error) { return Start[string](new(framework.Client), "/a", nil) },
+		func() (*Cache[string], error) { return Start(new(framework.Client), "/a", text, nil) },
+		func() (*Cache[string], error) { return Start(new(framework.Client), "/a", text, Depth(-1)) },
+		func() (*Cache[string], error) { return Start(new(framework.Client), "/a", text, MaxNodes(0)) },
+	} {
+		c, err := start()
+		assert.Nil(t, c)
+		assert.True(t, errors.Is(err, framework.ErrInvalidArgument) || errors.Is(err, framework.ErrInvalidPath) || errors.Is(err, framework.ErrClosed), "%v", err)
+	}
+}
+
+// A large subtree takes few requests.
+func TestLoad(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server, client, other *framework.Client) {
+		require.NoError(t, other.EnsurePath(t.Context(), "/app"))
+		const n = 5000
+		for i := 0; i < n; i += 100 {
+			tx := other.Transaction()
+			for j := range 100 {
+				tx.Create(fmt.Sprintf("/app/%04d", i+j), make([]byte, 100), framework.Persistent)
+			}
+			_, err := tx.Commit(t.Context())
+			require.NoError(t, err)
+		}
+		c := started(t, client, "/app", Bytes)
+		began := time.Now()
+		assert.Equal(t, n+1, ready(t, c).Len())
+		t.Logf("%d nodes took %d requests and %v with a round trip of 2 ms", n, srv.Requests()["multiRead"], time.Since(began))
+		assert.LessOrEqual(t, srv.Requests()["multiRead"], n/100+10)
+	})
+}

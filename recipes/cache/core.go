@@ -1,0 +1,395 @@
+package cache
+
+import (
+	"errors"
+	"math"
+	"strings"
+
+	"github.com/paddock-zk/paddock/framework"
+)
+
+// core is the algorithm of a cache. It is pure: it takes in events in their order, and says
+// what to read and which snapshots there are.
+//
+// A server applies one transaction at a time, and answers a read between two of them. So an
+// answer stands between the events of earlier and of later transactions, and shows the state
+// at its zxid. A node that was read, and had no event since, is known at the zxid of each
+// later answer. Snapshots are made at answers only: so no transaction is split, and events
+// need no zxid, which servers before 3.9 do not tell.
+//
+// Every node of the subtree is in the tree, or dirty, or below one that is dirty and fresh, or
+// named by a list that was asked for. A node that was made after the watch needs no list,
+// since each of its children has an event.
+type core[T any] struct {
+	top    string
+	depth  int // of nodes below top that are kept
+	decode Decoder[T]
+
+	tree  tree[T]
+	dirty map[string]*read    // nodes whose value is not known
+	lists map[string]struct{} // nodes whose children were asked for
+	fresh int                 // dirty nodes that may have children of which there is no event
+	next  []framework.Read    // lists to be asked for
+	later []framework.Read    // to be asked for again after a pause, see again
+	bytes int                 // of paths and data in the tree
+
+	from       int64 // the state since which there are events; the highest number if it is not known
+	up         bool  // whether there are events now
+	level      bool  // whether a snapshot shows all that was missed before there were
+	ahead      bool  // a node was taken out since the last answer
+	exactAt    int64 // the last state that the tree shows if there was an outage; 0 for none
+	candidates []*candidate[T]
+	marked     bool // a read is on its way to show a state
+
+	published *Snapshot[T]
+}
+
+// read is a dirty node.
+type read struct {
+	fresh bool
+	asked bool // its read is on its way
+}
+
+// candidate is a snapshot in which some nodes are missing. It can be completed later by a
+// value that has not changed since. So endless writes do not keep snapshots away.
+type candidate[T any] struct {
+	zxid    int64
+	tree    tree[T]
+	missing map[string]struct{}
+}
+
+const (
+	mostCandidates = 4
+	mostMissing    = 4096
+)
+
+func newCore[T any](top string, depth int, decode Decoder[T]) *core[T] {
+	c := &core[T]{top: top, depth: depth, decode: decode, published: &Snapshot[T]{top: top}}
+	c.reset()
+	return c
+}
+
+func (c *core[T]) reset() {
+	c.tree, c.bytes = tree[T]{}, 0
+	c.dirty, c.lists = make(map[string]*read), make(map[string]struct{})
+	c.fresh, c.next, c.later, c.candidates, c.marked = 0, nil, nil, nil, false
+	c.ahead = false
+}
+
+// isKept is whether a node is part of the copy.
+func (c *core[T]) isKept(path string) bool {
+	if !isUnder(path, c.top) || c.top == "/" && isUnder(path, system) {
+		return false
+	}
+	return c.depthOf(path) <= c.depth
+}
+
+// depthOf is how far a node is below top.
+func (c *core[T]) depthOf(path string) int {
+	if c.top == "/" {
+		if path == "/" {
+			return 0
+		}
+		return strings.Count(path, "/")
+	}
+	return strings.Count(path[len(c.top):], "/")
+}
+
+// system is what servers keep for themselves. They change data there without a transaction.
+const system = "/zookeeper"
+
+// mark makes a node dirty.
+func (c *core[T]) mark(path string, fresh bool) {
+	r := c.dirty[path]
+	if r == nil {
+		r = &read{}
+		c.dirty[path] = r
+	}
+	if fresh && !r.fresh {
+		r.fresh = true
+		c.fresh++
+	}
+}
+
+// clean says that a node is not dirty any more, and returns what it was.
+func (c *core[T]) clean(path string) (was read) {
+	if r := c.dirty[path]; r != nil {
+		was = *r
+		delete(c.dirty, path)
+		if r.fresh {
+			c.fresh--
+		}
+	}
+	return was
+}
+
+// take takes in an event. It returns the snapshots that it has brought, oldest first.
+func (c *core[T]) take(ev framework.Event) []*Snapshot[T] {
+	switch ev.Type {
+	case framework.Established:
+		return c.established(ev.Zxid)
+	case framework.Gap:
+		c.gap(ev.Zxid)
+	case framework.NodeCreated, framework.NodeDataChanged:
+		if c.up && c.isKept(ev.Path) {
+			// A node that the load has not reached yet may have children already.
+			c.mark(ev.Path, ev.Type == framework.NodeDataChanged && c.tree.get(ev.Path) == nil)
+		}
+	case framework.NodeDeleted:
+		if c.up && c.isKept(ev.Path) {
+			c.deleted(ev.Path)
+		}
+	case framework.Answered:
+		if c.up {
+			return c.answered(ev)
+		}
+	}
+	return nil
+}
+
+func (c *core[T]) established(zxid int64) []*Snapshot[T] {
+	c.up = true
+	if c.from = zxid; zxid == 0 {
+		c.from = math.MaxInt64
+	}
+	if c.exactAt != 0 && c.exactAt == zxid {
+		c.level = true
+		return c.publish(nil, zxid, c.tree) // nothing has changed anywhere
+	}
+	// What was known before is read again: nothing tells what has changed. Until that is done
+	// the last snapshot stays.
+	c.reset()
+	c.mark(c.top, true)
+	return nil
+}
+
+// gap says that there are no events, after those of a state.
+func (c *core[T]) gap(last int64) {
+	c.exactAt = 0
+	if c.up && c.exact() && !c.ahead && c.published.zxid > 0 {
+		c.exactAt = last
+	}
+	c.up, c.level = false, false
+	c.candidates = nil
+}
+
+// exact is whether the tree is that of the last answer.
+func (c *core[T]) exact() bool { return c.whole() && len(c.dirty) == 0 }
+
+// whole is whether every node is in the tree or dirty.
+func (c *core[T]) whole() bool { return c.fresh == 0 && len(c.lists) == 0 }
+
+func (c *core[T]) deleted(path string) {
+	c.clean(path)
+	delete(c.lists, path)
+	var gone []string // also those below of whose end we were not told, since we may not read them
+	for e := range c.tree.under(path) {
+		gone = append(gone, e.Path)
+	}
+	for _, path := range gone {
+		c.remove(path)
+	}
+	c.ahead = true
+	c.spoil(path)
+}
+
+func (c *core[T]) remove(path string) {
+	if e := c.tree.get(path); e != nil {
+		c.tree = c.tree.without(path)
+		c.bytes -= len(path) + e.size
+	}
+}
+
+func (c *core[T]) put(e *Entry[T]) {
+	if old := c.tree.get(e.Path); old != nil {
+		c.bytes -= len(e.Path) + old.size
+	}
+	c.bytes += len(e.Path) + e.size
+	c.tree = c.tree.put(e)
+}
+
+// spoil gives up the candidates that wait for a node.
+func (c *core[T]) spoil(path string) {
+	left := c.candidates[:0]
+	for _, can := range c.candidates {
+		if _, waits := can.missing[path]; !waits {
+			left = append(left, can)
+		}
+	}
+	clear(c.candidates[len(left):])
+	c.candidates = left
+}
+
+// answered takes in what was read.
+func (c *core[T]) answered(ev framework.Event) (snapshots []*Snapshot[T]) {
+	c.marked = false
+	for _, r := range ev.Results {
+		switch {
+		case !c.isKept(r.Path):
+		case r.Err != nil && framework.Retryable(r.Err):
+			c.later = append(c.later, r.Read)
+		case r.Children:
+			c.listed(r)
+		default:
+			c.readNode(r)
+		}
+	}
+	c.ahead = false
+	for _, can := range c.candidates {
+		if len(can.missing) == 0 {
+			snapshots = c.publish(snapshots, can.zxid, can.tree)
+		}
+	}
+	left := c.candidates[:0]
+	for _, can := range c.candidates {
+		if len(can.missing) > 0 {
+			left = append(left, can)
+		}
+	}
+	clear(c.candidates[len(left):])
+	c.candidates = left
+	switch {
+	case c.exact():
+		c.candidates = nil
+		if ev.Zxid < c.published.zxid { // the server is behind what another one has shown
+			c.later = append(c.later, framework.Read{Path: c.top})
+		} else {
+			c.level = true
+		}
+		snapshots = c.publish(snapshots, ev.Zxid, c.tree)
+	case c.whole() && len(c.dirty) <= mostMissing && len(c.candidates) < mostCandidates:
+		c.propose(ev.Zxid)
+	}
+	c.level = c.level || len(snapshots) > 0
+	return snapshots
+}
+
+// propose makes a candidate of the present state.
+func (c *core[T]) propose(zxid int64) {
+	can := &candidate[T]{zxid: zxid, tree: c.tree, missing: make(map[string]struct{}, len(c.dirty))}
+	for path := range c.dirty {
+		can.tree = can.tree.without(path)
+		can.missing[path] = struct{}{}
+	}
+	c.candidates = append(c.candidates, can)
+}
+
+// publish adds a snapshot unless it is older than the last one.
+func (c *core[T]) publish(snapshots []*Snapshot[T], zxid int64, t tree[T]) []*Snapshot[T] {
+	if zxid <= c.published.zxid && (zxid < c.published.zxid || t == c.published.tree) {
+		return snapshots
+	}
+	c.published = &Snapshot[T]{zxid: zxid, top: c.top, tree: t}
+	return append(snapshots, c.published)
+}
+
+// readNode takes in the data of a node.
+func (c *core[T]) readNode(r framework.ReadResult) {
+	was := c.clean(r.Path)
+	if errors.Is(r.Err, framework.ErrNoNode) {
+		c.remove(r.Path)
+		c.spoil(r.Path)
+		return
+	}
+	known := c.tree.get(r.Path)
+	e := c.entry(r, known)
+	c.put(e)
+	for _, can := range c.candidates {
+		if _, waits := can.missing[r.Path]; waits && r.Err == nil && e.Changed <= can.zxid {
+			can.tree = can.tree.put(e)
+			delete(can.missing, r.Path)
+		}
+	}
+	c.spoil(r.Path) // those for which it is too new
+	unknown := was.fresh || known == nil && !was.asked
+	if r.Err == nil && unknown && r.Stat.NumChildren > 0 && r.Stat.Czxid <= c.from && c.depthOf(r.Path) < c.depth {
+		c.lists[r.Path] = struct{}{}
+		c.next = append(c.next, framework.Read{Path: r.Path, Children: true})
+	}
+}
+
+// entry is what was read. An entry that says the same as one that is known is that one, so
+// that its memory is there once, and its value is decoded once.
+func (c *core[T]) entry(r framework.ReadResult, known *Entry[T]) *Entry[T] {
+	if known == nil {
+		known = c.published.tree.get(r.Path)
+	}
+	if r.Err != nil {
+		e := &Entry[T]{Path: r.Path, Err: r.Err}
+		if known != nil {
+			*e = *known
+			e.Err = r.Err
+		}
+		return e
+	}
+	e := &Entry[T]{
+		Path: r.Path, Created: r.Stat.Czxid, Changed: r.Stat.Mzxid, Version: r.Stat.Version, Owner: r.Stat.EphemeralOwner, size: len(r.Data),
+	}
+	if known != nil && known.same(e) {
+		return known
+	}
+	value, err := c.decode(r.Path, r.Data)
+	e.Value = value
+	if err != nil {
+		e.Err = &DecodeError{r.Path, err}
+		if known != nil && known.Created == e.Created {
+			e.Value = known.Value
+		}
+	}
+	return e
+}
+
+// listed takes in the names of a node's children.
+func (c *core[T]) listed(r framework.ReadResult) {
+	if _, asked := c.lists[r.Path]; !asked {
+		return
+	}
+	delete(c.lists, r.Path)
+	if r.Err != nil {
+		if e := c.tree.get(r.Path); e != nil && !errors.Is(r.Err, framework.ErrNoNode) {
+			hole := *e
+			hole.Err = r.Err
+			c.put(&hole)
+		}
+		return
+	}
+	for _, name := range r.Names {
+		path := framework.MakePath(r.Path, name)
+		if c.isKept(path) && c.dirty[path] == nil && c.tree.get(path) == nil {
+			c.mark(path, true)
+		}
+	}
+}
+
+// asks are what is to be read now.
+func (c *core[T]) asks() (reads []framework.Read) {
+	if !c.up {
+		return nil
+	}
+	for path, r := range c.dirty {
+		if !r.asked {
+			r.asked = true
+			reads = append(reads, framework.Read{Path: path})
+		}
+	}
+	reads = append(reads, c.next...)
+	c.next = nil
+	if len(reads) == 0 && c.ahead && !c.marked {
+		reads = append(reads, framework.Read{Path: c.top}) // for an answer that shows the state
+	}
+	c.marked = c.marked || len(reads) > 0
+	return reads
+}
+
+// again asks once more for what could not be answered.
+func (c *core[T]) again() { c.next, c.later = append(c.next, c.later...), nil }
+
+// retryHoles asks again for what could not be read.
+func (c *core[T]) retryHoles() {
+	for e := range c.tree.under(c.top) {
+		var undecodable *DecodeError
+		if e.Err != nil && !errors.As(e.Err, &undecodable) {
+			c.mark(e.Path, true)
+		}
+	}
+}

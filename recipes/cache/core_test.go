@@ -1,0 +1,178 @@
+package cache
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/framework"
+)
+
+// read is the answer to the read of a node.
+func nodeRead(path, data string, changed int64, children int32) framework.ReadResult {
+	return framework.ReadResult{
+		Read: framework.Read{Path: path}, Data: []byte(data), Stat: &framework.Stat{Czxid: 1, Mzxid: changed, NumChildren: children},
+	}
+}
+
+func answer(zxid int64, results ...framework.ReadResult) framework.Event {
+	return framework.Event{Type: framework.Answered, Zxid: zxid, Results: results}
+}
+
+// loaded is a core with two nodes, at state 10.
+func loaded(t *testing.T) *core[string] {
+	t.Helper()
+	c := newCore("/a", all, text)
+	assert.Empty(t, c.take(framework.Event{Type: framework.Established, Zxid: 10}))
+	assert.Equal(t, []framework.Read{{Path: "/a"}}, c.asks())
+	assert.Empty(t, c.take(answer(10, nodeRead("/a", "1", 1, 1))))
+	assert.Equal(t, []framework.Read{{Path: "/a", Children: true}}, c.asks())
+	assert.Empty(t, c.take(answer(10, framework.ReadResult{Read: framework.Read{Path: "/a", Children: true}, Names: []string{"b"}})))
+	assert.Equal(t, []framework.Read{{Path: "/a/b"}}, c.asks())
+	snapshots := c.take(answer(10, nodeRead("/a/b", "2", 2, 0)))
+	require.Len(t, snapshots, 1)
+	assert.Equal(t, int64(10), snapshots[0].Zxid())
+	assert.Equal(t, 2, snapshots[0].Len())
+	return c
+}
+
+// If no transaction was made in an outage, nothing is read again. That holds only if the copy
+// is that of the last state which was seen: a server may be behind what another one has told.
+func TestOutageWithoutATransaction(t *testing.T) {
+	for name, tc := range map[string]struct {
+		before []framework.Event
+		again  int64
+		keeps  bool
+	}{
+		"nothing has changed":     {nil, 10, true},
+		"something has":           {nil, 11, false},
+		"a node was taken out":    {[]framework.Event{{Type: framework.NodeDeleted, Path: "/a/b"}}, 10, false},
+		"a node is not known":     {[]framework.Event{{Type: framework.NodeDataChanged, Path: "/a/b"}}, 10, false},
+		"another outage came too": {[]framework.Event{{Type: framework.Gap, Zxid: 10}, {Type: framework.Established, Zxid: 12}}, 10, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := loaded(t)
+			for _, ev := range tc.before {
+				c.take(ev)
+			}
+			c.take(framework.Event{Type: framework.Gap, Zxid: 10})
+			assert.Empty(t, c.asks())
+			assert.Empty(t, c.take(framework.Event{Type: framework.Established, Zxid: tc.again}))
+			if tc.keeps {
+				assert.Empty(t, c.asks())
+			} else {
+				assert.Equal(t, []framework.Read{{Path: "/a"}}, c.asks())
+			}
+			assert.Equal(t, tc.keeps, c.level)
+		})
+	}
+}
+
+// A server that is behind what another one has shown brings no snapshot, and is asked again.
+func TestServerThatIsBehind(t *testing.T) {
+	c := loaded(t)
+	c.take(framework.Event{Type: framework.Gap})
+	c.take(framework.Event{Type: framework.Established, Zxid: 8})
+	c.asks()
+	assert.Empty(t, c.take(answer(8, nodeRead("/a", "0", 1, 0))))
+	assert.False(t, c.level)
+	c.again()
+	assert.Equal(t, []framework.Read{{Path: "/a"}}, c.asks())
+	c.take(framework.Event{Type: framework.NodeDataChanged, Path: "/a"})
+	assert.Len(t, c.take(answer(12, nodeRead("/a", "3", 11, 0))), 1)
+	assert.True(t, c.level)
+}
+
+// A tree is a map in an order, old trees stay, and a difference is what has changed.
+func TestTree(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test
+	paths := []string{"/"}
+	for _, a := range []string{"a", "a-b", "a.b", "ab", "z"} {
+		paths = append(paths, "/"+a)
+		for _, b := range []string{"x", "x y", "ü"} {
+			paths = append(paths, "/"+a+"/"+b, "/"+a+"/"+b+"/0")
+		}
+	}
+	var now tree[int]
+	model := map[string]int{}
+	type old struct {
+		tree  tree[int]
+		model map[string]int
+	}
+	var olds []old
+	for i := range 5000 {
+		path := paths[r.IntN(len(paths))]
+		if r.IntN(2) == 0 {
+			now = now.put(&Entry[int]{Path: path, Value: i})
+			model[path] = i
+		} else {
+			now = now.without(path)
+			delete(model, path)
+		}
+		if r.IntN(20) == 0 {
+			olds = append(olds, old{now, maps.Clone(model)})
+		}
+	}
+	in := func(list []string) []string { return slices.SortedFunc(slices.Values(list), compare) }
+	for i, o := range olds {
+		s := &Snapshot[int]{top: "/", tree: o.tree}
+		require.Equal(t, len(o.model), s.Len())
+		for _, top := range paths {
+			var under, below, got []string
+			for path, v := range o.model {
+				e, ok := s.Get(path)
+				require.True(t, ok)
+				require.Equal(t, v, e.Value)
+				if isUnder(path, top) {
+					under = append(under, path)
+				}
+			}
+			for e := range s.Under(top) {
+				got = append(got, e.Path)
+			}
+			require.Equal(t, in(under), got)
+			got = nil
+			for e := range s.Children(top) {
+				got = append(got, e.Path)
+			}
+			// The topmost nodes below: a parent may be missing in this test.
+			for _, path := range in(under) {
+				if path != top && (len(below) == 0 || !isUnder(path, below[len(below)-1])) {
+					below = append(below, path)
+				}
+			}
+			require.Equal(t, below, got)
+			_, ok := o.model[top]
+			_, has := s.Get(top)
+			require.Equal(t, ok, has)
+		}
+		if i == 0 {
+			continue
+		}
+		replayed := maps.Clone(olds[i-1].model)
+		last := ""
+		for _, c := range changes(olds[i-1].tree, o.tree) {
+			if last != "" {
+				require.Negative(t, compare(last, c.Path))
+			}
+			if last = c.Path; c.New == nil {
+				delete(replayed, c.Path)
+			} else {
+				replayed[c.Path] = c.New.Value
+			}
+		}
+		for path, v := range replayed { // what the transactions say is not part of this test
+			if o.model[path] != v {
+				e := o.tree.get(path)
+				require.NotNil(t, e)
+				require.True(t, e.same(olds[i-1].tree.get(path)))
+			}
+		}
+	}
+	assert.Negative(t, compare("/a/b", "/a-b"))
+	assert.True(t, isUnder("/a/b", "/") && !isUnder("/ab", "/a"))
+}
