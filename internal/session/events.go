@@ -1,7 +1,6 @@
 package session
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -175,9 +174,8 @@ func (s events) Failed(server string, err error) {
 	}
 }
 
-// Expired ends the session, and says that its nodes are gone. If the session was replaced
-// it says so only once no server can have them any more.
-func (s events) Expired(session int64, replaced bool) {
+// Expired ends the session.
+func (s events) Expired(session int64) {
 	s.mu.Lock()
 	ours := session != 0 && s.id == session
 	s.mu.Unlock()
@@ -188,30 +186,5 @@ func (s events) Expired(session int64, replaced bool) {
 	if s.givenUp == session {
 		s.givenUp = 0 // no connection comes for it any more, and other servers may give its id to the next one
 	}
-	timeout := s.lease.Timeout()
 	s.mu.Unlock()
-	if !replaced {
-		s.nodesGone(session)
-		return
-	}
-	s.Go(func(context.Context) {
-		t := time.NewTimer(2 * timeout) // servers end sessions on a tick, which is no longer than a session timeout
-		defer t.Stop()
-		select {
-		case <-t.C:
-			s.nodesGone(session)
-		case <-s.life.Done():
-		}
-	})
-}
-
-// nodesGone calls those who wait until the nodes of a session are gone.
-func (s *Session) nodesGone(session int64) {
-	s.mu.Lock()
-	gone := s.whenGone[session]
-	delete(s.whenGone, session)
-	s.mu.Unlock()
-	for _, fn := range gone {
-		fn()
-	}
 }

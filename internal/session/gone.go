@@ -110,18 +110,3 @@ func (s *Session) inquire() {
 	}
 	_ = c.Send(call) // if the connection is gone, the next one tells
 }
-
-// WhenGone calls fn when the client knows that the servers have ended a session: at once
-// unless the session may still be there. fn must not block.
-func WhenGone(s *Session, session int64, fn func()) {
-	s.mu.Lock()
-	waiting, recorded := s.whenGone[session]
-	alive := s.id == session || recorded
-	if alive {
-		s.whenGone[session] = append(waiting, fn)
-	}
-	s.mu.Unlock()
-	if !alive {
-		fn()
-	}
-}

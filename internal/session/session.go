@@ -104,16 +104,15 @@ type Session struct {
 	everTracked bool // a tracked node was made since the run loop looked: only when to look next goes by it
 	watching    int  // requests on their way that set watches on tracked nodes
 	gone        gone
-	whenGone    map[int64][]func() // what is to be done when a session is known to be gone
-	checks      lease.Backoff      // of checks that verify tracked nodes, once some were refused
-	heldLook    time.Time          // when to look next for nodes that are there for long
-	wakeAt      time.Time          // when the run loop will look again by itself; zero for never, and while it looks
-	failure     error              // why there is no connection
-	lastFailure error              // the same, kept while there is one
-	outage      outage             // how long there has been none, for the log
-	closed      bool               // Close has begun. The state is LOST only once tracked nodes and servers are told
-	changed     chan struct{}      // closed and replaced when conn, failure or closed change
-	done        chan struct{}      // closed when Close has finished
+	checks      lease.Backoff // of checks that verify tracked nodes, once some were refused
+	heldLook    time.Time     // when to look next for nodes that are there for long
+	wakeAt      time.Time     // when the run loop will look again by itself; zero for never, and while it looks
+	failure     error         // why there is no connection
+	lastFailure error         // the same, kept while there is one
+	outage      outage        // how long there has been none, for the log
+	closed      bool          // Close has begun. The state is LOST only once tracked nodes and servers are told
+	changed     chan struct{} // closed and replaced when conn, failure or closed change
+	done        chan struct{} // closed when Close has finished
 	closeErr    error
 }
 
@@ -129,17 +128,16 @@ func Open(cfg Config) (*Session, error) {
 		cfg.Clock = newMachineClock()
 	}
 	s := &Session{
-		cfg:      cfg,
-		clock:    cfg.Clock,
-		random:   cfg.Random,
-		log:      cfg.Logger,
-		watches:  watch.New(cfg.Transport.MaxRequest),
-		window:   newWindow(),
-		wake:     make(chan struct{}, 1),
-		tracked:  newTrackedNodes(),
-		whenGone: make(map[int64][]func()),
-		changed:  make(chan struct{}),
-		done:     make(chan struct{}),
+		cfg:     cfg,
+		clock:   cfg.Clock,
+		random:  cfg.Random,
+		log:     cfg.Logger,
+		watches: watch.New(cfg.Transport.MaxRequest),
+		window:  newWindow(),
+		wake:    make(chan struct{}, 1),
+		tracked: newTrackedNodes(),
+		changed: make(chan struct{}),
+		done:    make(chan struct{}),
 	}
 	s.deadlines = deadline.New(s.clock.Now, s.wakeBefore)
 	s.opened, s.stateSince = s.clock.Now(), time.Now()
@@ -260,18 +258,11 @@ func (s *Session) Close() error {
 	s.closeErr = s.transport.Close(s.cfg.CloseTimeout)
 
 	s.mu.Lock()
-	var gone []func()
-	if !errors.Is(s.closeErr, transport.ErrNotTold) { // which says nothing of sessions that were replaced before
-		gone = append(s.whenGone[s.id], s.whenGone[s.givenUp]...)
-	}
 	s.id = 0
 	if s.state != listeners.Latent {
 		s.state = listeners.Lost // not published: the end of the events says it
 	}
 	s.mu.Unlock()
-	for _, fn := range gone {
-		fn()
-	}
 	s.states.Close()
 	s.tracing.aside.Close()
 	s.errors.Close()

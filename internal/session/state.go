@@ -112,7 +112,6 @@ func (s *Session) lose(reason error) {
 	closed := s.closed
 	if !closed {
 		s.id, s.givenUp = 0, id
-		s.whenGone[id] = append(s.whenGone[id], func() {}) // until the servers say that it is gone
 		s.setStateLocked(listeners.Lost)
 		s.wakeWaitersLocked()
 	}

@@ -97,6 +97,5 @@ func TestNodeThatIsDeletedLater(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		require.ErrorIs(t, context.Cause(h.Context()), locks.ErrLockLost, "the watch says so at once")
 		require.ErrorIs(t, h.Err(), locks.ErrNodeDeleted)
-		<-h.Gone()
 	})
 }

@@ -103,7 +103,7 @@ func TestRenewalAnsweredWithAnotherSession(t *testing.T) {
 			func(p *peer) { asked <- p.welcome(session1+2, 9*time.Second).SessionID; p.answer(1) })
 		l, r := open(t, s)
 		r.await(t, "up", 2)
-		assert.Equal(t, []string{"up", "down", "replaced", "up"}, r.trace())
+		assert.Equal(t, []string{"up", "down", "expired", "up"}, r.trace())
 		assert.Equal(t, wire.OpCloseSession, <-closed, "nothing is left behind")
 		assert.Equal(t, []int64{0, session1, 0}, []int64{<-asked, <-asked, <-asked})
 		assert.Equal(t, int64(session1+2), r.current().SessionID())
@@ -120,7 +120,7 @@ func TestReplacedSessionThatCannotBeClosed(t *testing.T) {
 			func(p *peer) { p.welcome(session1+2, 9*time.Second); p.answer(1) })
 		l, r := open(t, s)
 		r.await(t, "up", 2)
-		assert.Equal(t, []string{"up", "down", "replaced", "up"}, r.trace())
+		assert.Equal(t, []string{"up", "down", "expired", "up"}, r.trace())
 		shut(t, l, s)
 	})
 }
@@ -140,7 +140,7 @@ func TestSessionIsReplacedDuringClose(t *testing.T) {
 		require.ErrorIs(t, err, ErrNotTold)
 		assert.ErrorContains(t, err, "the servers do not take the session up again")
 		assert.Less(t, time.Since(began), 5*time.Second)
-		assert.Equal(t, []string{"up", "down", "replaced"}, r.trace())
+		assert.Equal(t, []string{"up", "down", "expired"}, r.trace())
 		s.stop()
 	})
 }

@@ -213,13 +213,9 @@ func (r *record) Failed(server string, err error) {
 	r.add("failed")
 }
 
-func (r *record) Expired(_ int64, replaced bool) {
+func (r *record) Expired(int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if replaced {
-		r.add("replaced")
-		return
-	}
 	r.add("expired")
 }
 

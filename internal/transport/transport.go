@@ -87,9 +87,8 @@ type Handler interface {
 	// Failed says that a server could not be reached or did not let us in. It is
 	// named as Conn.Addr does.
 	Failed(server string, err error)
-	// Expired says that the servers have ended the session. If they have replaced it by
-	// another one, they may keep its nodes for a session timeout.
-	Expired(session int64, replaced bool)
+	// Expired says that the servers have ended the session, or have replaced it by another.
+	Expired(session int64)
 }
 
 // Transport is the client's one connection after another.
@@ -404,7 +403,7 @@ func (l *Transport) sessionGone(id int64, replaced bool) {
 	l.left = l.left || l.closing && replaced
 	l.tellLocked()
 	l.mu.Unlock()
-	l.handler.Expired(id, replaced)
+	l.handler.Expired(id)
 }
 
 // isAbandoned is whether a session is to be closed when a server grants it.

@@ -23,8 +23,8 @@ type Term struct {
 	pause time.Duration
 }
 
-// Hold is the hold of the election's lock, for what a Term has no method for: Bind,
-// Listen and Gone. Release the term and not the hold.
+// Hold is the hold of the election's lock, for what a Term has no method for: Bind
+// and Listen. Release the term and not the hold.
 func (t *Term) Hold() *locks.Hold {
 	if t == nil || t.hold == nil {
 		return new(locks.Hold)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/paddock-zk/paddock/internal/session"
@@ -31,15 +30,8 @@ func newGroup(ctx context.Context, members []*Hold) (_ *Hold, err error) {
 		return nil, err
 	}
 	made = true
-	left := new(atomic.Int32)
-	left.Store(int32(len(members)))
 	for _, m := range members {
 		m.ownership.group(o)
-		m.ownership.thenGone(func() {
-			if left.Add(-1) == 0 {
-				o.markGone()
-			}
-		})
 	}
 	return hold, nil
 }
@@ -170,8 +162,7 @@ func (g *givingBack) deleteNodes() {
 	until := time.Now().Add(longest)
 	for from, owns := range of {
 		removals := cleanup.RemoveAll(from.Session, from.id, paths[from])
-		for i, o := range owns {
-			o.whenRemoved(removals[i])
+		for _, o := range owns {
 			o.node.SweepBeside()
 			o.local.ownershipOver(o)
 		}
@@ -187,7 +178,6 @@ func (g *givingBack) deleted() {
 		o.stopTracking()
 		o.node.Sweep()
 		o.local.ownershipOver(o)
-		o.markGone()
 	}
 }
 

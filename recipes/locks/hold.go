@@ -57,10 +57,7 @@ func NewHold(ctx context.Context, release func() error) (hold *Hold, lost func(c
 	}
 	// A new ownership lets its first hold join.
 	hold, _ = newHold(ctx, o)
-	return hold, func(cause error) {
-		o.lose(cause)
-		o.markGone()
-	}
+	return hold, o.lose
 }
 
 // foreignBacking is a lock of a user's own type, which says by itself when it is lost.
@@ -79,7 +76,6 @@ func (f *foreignBacking) check() (HoldState, error) {
 }
 
 func (f *foreignBacking) give() error {
-	defer f.of.markGone()
 	if f.release == nil {
 		return nil
 	}
@@ -117,18 +113,6 @@ func (h *Hold) release() error {
 	_, _ = h.ownership.now() // a deadline may have passed unseen
 	h.endContexts()
 	return h.ownership.removeHold(h)
-}
-
-// Gone returns a channel that is closed when the client knows that the node is deleted or
-// its session over. It is also closed when the lock was handed over to another goroutine
-// of this client.
-func (h *Hold) Gone() <-chan struct{} {
-	if h.isNone() {
-		return over.Done()
-	}
-	h.ownership.mu.Lock()
-	defer h.ownership.mu.Unlock()
-	return h.ownership.gone.channel()
 }
 
 // State is the present state. It asks no server.

@@ -74,7 +74,6 @@ func TestHoldThatIsNone(t *testing.T) {
 	bound, cancel := h.Bind(t.Context())
 	defer cancel()
 	assert.ErrorIs(t, context.Cause(bound), locks.ErrReleased)
-	<-h.Gone()
 	assert.Equal(t, "RELEASED", h.State().String())
 	for state, text := range map[locks.HoldState]string{locks.Held: "HELD", locks.Uncertain: "UNCERTAIN", locks.Lost: "LOST", 0: "NONE"} {
 		assert.Equal(t, text, state.String())

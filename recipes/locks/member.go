@@ -38,8 +38,6 @@ type jointMember interface {
 	member() acquire.Member
 	// own is the ownership of its node.
 	own(node acquire.Node) *ownership
-	// leasesOf is the semaphore that it is, nil if it is none.
-	leasesOf() *InterProcessSemaphore
 }
 
 // isNil is also true for nil pointers of our own types in the interface.
@@ -79,13 +77,12 @@ func sessionOf(m jointMember) *session.Session {
 	return key.session
 }
 
-func (m *InterProcessMutex) isNil() bool                      { return m == nil }
-func (m *InterProcessMutex) fullPath() string                 { return m.path }
-func (m *InterProcessMutex) describe() monitor.Lock           { return lockOf(&m.queue.Queue) }
-func (m *InterProcessMutex) holders() *acquire.Queue          { return &m.queue.Queue }
-func (m *InterProcessMutex) identity() (lockKey, znode.Kind)  { return m.key, m.queue.Kind }
-func (m *InterProcessMutex) member() acquire.Member           { return acquire.Member{Queue: &m.queue.Queue} }
-func (m *InterProcessMutex) leasesOf() *InterProcessSemaphore { return nil }
+func (m *InterProcessMutex) isNil() bool                     { return m == nil }
+func (m *InterProcessMutex) fullPath() string                { return m.path }
+func (m *InterProcessMutex) describe() monitor.Lock          { return lockOf(&m.queue.Queue) }
+func (m *InterProcessMutex) holders() *acquire.Queue         { return &m.queue.Queue }
+func (m *InterProcessMutex) identity() (lockKey, znode.Kind) { return m.key, m.queue.Kind }
+func (m *InterProcessMutex) member() acquire.Member          { return acquire.Member{Queue: &m.queue.Queue} }
 
 // unmade is the fault of a zero lock.
 func unmade(constructor string) error {
@@ -152,8 +149,6 @@ func (m *InterProcessSemaphoreMutex) member() acquire.Member {
 func (m *InterProcessSemaphoreMutex) own(node acquire.Node) *ownership {
 	return m.semaphore.own(node)
 }
-
-func (m *InterProcessSemaphoreMutex) leasesOf() *InterProcessSemaphore { return m.semaphore }
 
 func (m *InterProcessSemaphoreMutex) beginMember(ctx context.Context) (hold *Hold, joint bool, err error) {
 	hold, _, err = m.semaphore.beginMember(ctx)

@@ -307,11 +307,6 @@ func (m *InterProcessMultiLock) takeJointly(ctx context.Context, lim limit, join
 	for n, i := range joint {
 		lockSet[n] = m.members[i].(jointMember) //nolint:forcetypeassert // joint has picked them
 	}
-	semaphores, err := useSemaphores(lockSet)
-	defer semaphores.done()
-	if err != nil {
-		return err
-	}
 	s, label := sessionOf(lockSet[0]), pathsOf(lockSet)
 	a, got := m.jointAttempt(ctx, lockSet)
 	got.multi = func() *multiWait {
@@ -332,7 +327,7 @@ func (m *InterProcessMultiLock) takeJointly(ctx context.Context, lim limit, join
 	if err := a.Run(limited, lim.once()); err != nil {
 		return opError("acquire", label, lim.verdict(ctx, limited, &a.Attempt, label, began, err))
 	}
-	return holdJointly(ctx, lockSet, got.owned, joint, holds)
+	return holdJointly(ctx, got.owned, joint, holds)
 }
 
 // jointAttempt sets out to get the nodes of locks in one step.
@@ -347,16 +342,13 @@ func (m *InterProcessMultiLock) jointAttempt(ctx context.Context, lockSet []join
 }
 
 // holdJointly makes a hold of each node that was won.
-func holdJointly(ctx context.Context, lockSet []jointMember, won []*ownership, joint []int, holds []*Hold) (err error) {
+func holdJointly(ctx context.Context, won []*ownership, joint []int, holds []*Hold) (err error) {
 	defer func() { unclaimAll(won) }()
-	for n, i := range joint {
+	for _, i := range joint {
 		if holds[i], err = newNodeHold(ctx, won[0]); err != nil {
 			return opError("acquire", won[0].queue.Path, err)
 		}
 		won = won[1:]
-		if s := lockSet[n].leasesOf(); s != nil {
-			s.inUse(holds[i].ownership)
-		}
 	}
 	return nil
 }
@@ -376,28 +368,4 @@ func brief(paths []string) string {
 		return fmt.Sprintf("%s and %d more", strings.Join(paths[:3], ", "), more)
 	}
 	return strings.Join(paths, ", ")
-}
-
-// usedSemaphores are semaphores that an acquisition uses.
-type usedSemaphores []*InterProcessSemaphore
-
-// useSemaphores begins the use of those among locks of one client.
-func useSemaphores(lockSet []jointMember) (used usedSemaphores, err error) {
-	for _, lock := range lockSet {
-		s := lock.leasesOf()
-		if s == nil {
-			continue
-		}
-		if err := sharedOf(s.turns.Core.Session()).leases.use(s.path, s.total, 1); err != nil {
-			return used, opError("acquire", s.path, err)
-		}
-		used = append(used, s)
-	}
-	return used, nil
-}
-
-func (used usedSemaphores) done() {
-	for _, s := range used {
-		sharedOf(s.turns.Core.Session()).leases.done(s.path)
-	}
 }

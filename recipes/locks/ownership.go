@@ -34,8 +34,6 @@ type ownership struct {
 	holds     []*Hold
 	groups    []*ownership              // that are lost with this one
 	hub       *listeners.Hub[HoldState] // made by the first Listen
-	gone      signal                    // the node is known to be deleted
-	then      []func()                  // to be called when it is
 	revoked   signal                    // somebody asks for the lock back
 	unobserve func()                    // ends waiting for that
 	hurried   bool                      // whoever gives it back will not wait: a wish, in any state
@@ -350,36 +348,11 @@ func (o *ownership) awaits(r *cleanup.Removal, limit time.Duration) time.Duratio
 	return limit
 }
 
-func (o *ownership) markGone() {
-	o.mu.Lock()
-	o.gone.send()
-	then := o.then
-	o.then = nil
-	o.mu.Unlock()
-	for _, fn := range then {
-		fn()
-	}
-}
-
 // markPassed says that the node has gone to another owner of this client.
 func (o *ownership) markPassed() {
 	o.mu.Lock()
+	defer o.mu.Unlock()
 	o.passed = true
-	o.mu.Unlock()
-	o.markGone()
-}
-
-// thenGone calls fn once the node is known to be gone.
-func (o *ownership) thenGone(fn func()) {
-	o.mu.Lock()
-	gone := o.gone.isSent()
-	if !gone {
-		o.then = append(o.then, fn)
-	}
-	o.mu.Unlock()
-	if gone {
-		fn()
-	}
 }
 
 // pin makes the release delete the node, and not hand it over to another owner. It fails
@@ -465,26 +438,11 @@ func (o *ownership) NodeChanged(node *session.TrackedNode, state session.Tracked
 			o.lose(framework.ErrNotConnected)
 			// Nobody believes in the node any more, so it has to go.
 			node.Untrack()
-			o.whenRemoved(cleanup.Remove(o.node.Session(), o.node.SessionID(), o.node.Path()))
+			cleanup.Remove(o.node.Session(), o.node.SessionID(), o.node.Path())
 			o.local.ownershipOver(o)
 		}
 	case session.NodeLost:
 		o.lose(reason)
-		o.nodeGone(reason)
 		o.local.ownershipOver(o)
-	}
-}
-
-// whenRemoved tells the ownership when its node is gone.
-func (o *ownership) whenRemoved(r *cleanup.Removal) { r.Then(o.nodeGone) }
-
-// nodeGone is called when the node is gone, or will be gone with the session.
-func (o *ownership) nodeGone(reason error) {
-	switch {
-	case reason == nil, session.IsGone(reason), errors.Is(reason, framework.ErrNoNode):
-		o.markGone()
-	case errors.Is(reason, framework.ErrSessionExpired), errors.Is(reason, framework.ErrNotConnected),
-		errors.Is(reason, session.ErrSessionOver), errors.Is(reason, session.ErrClosed):
-		session.WhenGone(o.node.Session(), o.node.SessionID(), o.markGone)
 	}
 }

@@ -114,7 +114,6 @@ func TestWhenItIsKnownWhyANodeIsGone(t *testing.T) {
 				srv.Stall(c.SessionID(), zktest.FromClient) // the event comes, and nobody can be asked
 				require.NoError(t, other.Delete(t.Context(), h.Path(), framework.AnyVersion))
 				<-h.Context().Done()
-				<-h.Gone()
 				require.EqualError(t, h.Err(), "lock lost: "+h.Path()+": node gone: deleted, or its session has expired")
 				if name != "closed" {
 					defer srv.Unstall(c.SessionID())

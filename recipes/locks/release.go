@@ -56,7 +56,6 @@ func (o *ownership) stopTracking() {
 // its node after that, in the same session, so that the servers see both in this order.
 func (o *ownership) deleteNode() error {
 	removal := o.node.Remove()
-	o.whenRemoved(removal)
 	o.local.ownershipOver(o)
 	return o.awaitRemoval(removal, o.queue.opts.ReleaseWait)
 }

@@ -18,10 +18,8 @@ import (
 // it at a time. Callers are served in the order in which their requests reach the
 // servers, so goroutines of one process may overtake each other.
 //
-// All processes must state the same number. If a client uses a semaphore with two numbers
-// at once, Acquire returns ErrInvalidLock. Nothing compares the numbers of two clients.
-// Each client goes by its own number, so as many leases can be held as the largest number
-// says.
+// All lock objects must state the same number, and nothing compares the numbers. Each goes
+// by its own, so as many leases can be held as the largest number says.
 //
 // Source: Curator's InterProcessSemaphoreV2.
 type InterProcessSemaphore struct {
@@ -146,11 +144,6 @@ func (s *InterProcessSemaphore) allowed(ctx context.Context, n int) error {
 
 func (s *InterProcessSemaphore) queueUp(ctx context.Context, n int, lim limit) (hold *Hold, err error) {
 	began := time.Now()
-	totals := &sharedOf(s.turns.Core.Session()).leases
-	if err := totals.use(s.path, s.total, 1); err != nil {
-		return nil, err
-	}
-	defer totals.done(s.path)
 	limited, cancel, err := lim.begin(ctx, s.turns.Core.Session())
 	if err != nil {
 		return nil, &WaitError{Lock: s.path, Err: err}
@@ -163,21 +156,7 @@ func (s *InterProcessSemaphore) queueUp(ctx context.Context, n int, lim limit) (
 	if err != nil {
 		return nil, lim.verdict(ctx, limited, &a.Attempt, s.path, began, err)
 	}
-	if hold, err = s.hold(ctx, got.owned); err == nil {
-		s.inUse(got.owned...)
-	}
-	return hold, err
-}
-
-// inUse counts leases as uses of the semaphore until they are gone. The caller is within
-// another use.
-func (s *InterProcessSemaphore) inUse(leases ...*ownership) {
-	totals := &sharedOf(s.turns.Core.Session()).leases
-	_ = totals.use(s.path, s.total, len(leases)) // as many as in the other use
-	done := func() { totals.done(s.path) }
-	for _, o := range leases {
-		o.thenGone(done)
-	}
+	return s.hold(ctx, got.owned)
 }
 
 // hold makes one hold of the leases: of the only one, or of an ownership over all. If

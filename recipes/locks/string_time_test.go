@@ -67,7 +67,6 @@ func TestNilHold(t *testing.T) {
 			assert.Error(t, bound.Err())
 			cancel()
 			hold.Listen(func(locks.HoldState) { t.Error("it has no states") })()
-			<-hold.Gone()
 			assert.Nil(t, hold.Revoked())
 			assert.Empty(t, hold.Path())
 			assert.Empty(t, hold.Members())

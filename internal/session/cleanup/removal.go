@@ -34,10 +34,7 @@ type Removal struct {
 
 	mu   sync.Mutex // guards the fields below
 	told bool       // answered is closed
-	over bool       // nothing more will be done
 	err  error
-	last error
-	then func(error)
 }
 
 func newRemoval(s *session.Session, path string) *Removal {
@@ -89,18 +86,6 @@ func (r *Removal) expect(limit time.Duration) {
 // GiveUp ends Wait, as its limit would.
 func (r *Removal) GiveUp() { r.tell(ErrLate) }
 
-// Then calls fn when it is over: with nil or ErrNoNode if the node is gone, else
-// ErrSessionOver or ErrClosed. It must not block.
-func (r *Removal) Then(fn func(error)) {
-	r.mu.Lock()
-	over, err := r.over, r.last
-	r.then = fn
-	r.mu.Unlock()
-	if over {
-		fn(err)
-	}
-}
-
 // tell answers, once.
 func (r *Removal) tell(err error) {
 	r.mu.Lock()
@@ -119,17 +104,6 @@ func (r *Removal) isTold() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.told
-}
-
-func (r *Removal) end(err error) {
-	r.mu.Lock()
-	r.over, r.last = true, err
-	then := r.then
-	r.mu.Unlock()
-	if then != nil {
-		then(err)
-	}
-	r.tell(err)
 }
 
 // Remove deletes a node that was created in the session given: at once, and in
@@ -175,7 +149,7 @@ func (r *Removal) ends(err error) bool {
 	if err != nil && !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, session.ErrSessionOver) && !errors.Is(err, session.ErrClosed) {
 		return false
 	}
-	r.end(err)
+	r.tell(err)
 	return true
 }
 
@@ -206,12 +180,12 @@ func removeLater(s *session.Session, id int64, left []*Removal) {
 			}
 		}
 		for _, r := range left {
-			r.end(session.ErrClosed)
+			r.tell(session.ErrClosed)
 		}
 	})
 	if !started {
 		for _, r := range left {
-			r.end(session.ErrClosed)
+			r.tell(session.ErrClosed)
 		}
 	}
 }
@@ -223,7 +197,7 @@ func removeEach(ctx context.Context, s *session.Session, id int64, all []*Remova
 	c, err := s.AwaitConnOf(ctx, id)
 	if err != nil {
 		for _, r := range all {
-			r.end(err)
+			r.tell(err)
 		}
 		return nil
 	}
@@ -297,7 +271,7 @@ func (b *removals) next() {
 		done, err := b.done(call, len(batch))
 		if done {
 			for _, r := range batch {
-				r.end(nil)
+				r.tell(nil)
 			}
 		} else {
 			for _, r := range batch {

@@ -149,7 +149,6 @@ func fenceRelease(e *env) {
 		require.Len(e, results, 1)
 		assert.Equal(e, locks.Released, h.State())
 		require.ErrorIs(e, context.Cause(h.Context()), locks.ErrReleased)
-		e.done(h.Gone(), "gone")
 		require.ErrorIs(e, h.Release(), locks.ErrReleased)
 		require.NoError(e, waiting.Soon().Release())
 		assert.Equal(e, "2", e.balance(c))
