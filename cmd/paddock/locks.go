@@ -27,7 +27,7 @@ func listLocks(ctx context.Context, inv *invocation) error {
 		return inv.watchLocks(ctx, path)
 	}
 	return inv.withClient(ctx, func(ctx context.Context, client *framework.Client) error {
-		survey, err := lockview.SurveyOf(ctx, client, path)
+		survey, err := lockview.SurveyOf(ctx, client, path, inv.older)
 		if err != nil {
 			return err
 		}
@@ -59,7 +59,7 @@ func (inv *invocation) watchLocks(ctx context.Context, path string) error {
 	}
 	defer func() { _ = client.Close() }()
 	for {
-		survey, err := lockview.SurveyOf(ctx, client, path)
+		survey, err := lockview.SurveyOf(ctx, client, path, inv.older)
 		if err != nil {
 			return err
 		}

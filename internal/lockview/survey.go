@@ -25,7 +25,7 @@ type Lock struct {
 	Age     float64   `json:"age_seconds"`
 	Holds   int       `json:"holds"`
 	Waits   int       `json:"waits"`
-	Waiter  Text      `json:"waiter,omitempty"` // who waits for longest
+	Waiter  Text      `json:"waiter,omitempty"` // who waits for longest, if that was read
 	Oldest  float64   `json:"oldest_wait_seconds,omitempty"`
 
 	waiter string // path of the node
@@ -38,10 +38,11 @@ type Survey struct {
 	Odd    []string // what is wrong with paths that look like locks
 }
 
-// SurveyOf finds the locks at and below a path. It takes a request for each 256 nodes: first
-// for names, from level to level, and then for who is first in each queue.
-func SurveyOf(ctx context.Context, client *framework.Client, path string) (*Survey, error) {
-	return survey(ctx, client, []place{{path: path}}, true)
+// SurveyOf finds the locks at and below a path. It reads many nodes with each request:
+// first names, from level to level, and then who is first in each queue. It says nothing of
+// those who wait for locks that are younger than older.
+func SurveyOf(ctx context.Context, client *framework.Client, path string, older time.Duration) (*Survey, error) {
+	return survey(ctx, client, []place{{path: path}}, true, older)
 }
 
 // LocksAt looks at the locks at some paths. Those that nobody has or waits for are left out.
@@ -50,24 +51,24 @@ func LocksAt(ctx context.Context, client *framework.Client, paths []string) (*Su
 	for i, path := range paths {
 		level[i].path = path
 	}
-	return survey(ctx, client, level, false)
+	return survey(ctx, client, level, false, 0)
 }
 
 // survey looks at places, and at what is below them if it is to go deep.
-func survey(ctx context.Context, client *framework.Client, level []place, deep bool) (*Survey, error) {
+func survey(ctx context.Context, client *framework.Client, level []place, deep bool, older time.Duration) (*Survey, error) {
 	s := new(Survey)
 	var found []*Lock
 	for first := true; len(level) > 0; first = false {
-		lists, err := readAll(ctx, client, len(level), func(i int) ask { return ask{level[i].path, false} })
+		lists, err := client.ReadAll(ctx, listsOf(level)...)
 		if err != nil {
 			return nil, err
 		}
-		if err := lists[0].err; deep && first && err != nil {
+		if err := lists[0].Err; deep && first && err != nil {
 			return nil, err
 		}
 		var below []place
 		for i, list := range lists {
-			names, err := s.listed(level[i].path, list)
+			names, err := s.listed(list)
 			if err != nil {
 				return nil, err
 			}
@@ -81,7 +82,7 @@ func survey(ctx context.Context, client *framework.Client, level []place, deep b
 		}
 	}
 	found = slices.DeleteFunc(found, func(l *Lock) bool { return l.Holds+l.Waits == 0 })
-	if err := readFirst(ctx, client, found); err != nil {
+	if err := readFirst(ctx, client, found, older); err != nil {
 		return nil, err
 	}
 	for _, l := range found {
@@ -97,22 +98,30 @@ type place struct {
 	of   *Lock // the semaphore whose queue it is, if that is one
 }
 
+func listsOf(level []place) []framework.Read {
+	lists := make([]framework.Read, len(level))
+	for i, p := range level {
+		lists[i] = framework.Read{Path: p.path, Children: true}
+	}
+	return lists
+}
+
 // listed are the names below a path. One that has gone or may not be read has none.
-func (s *Survey) listed(path string, list answer) ([]string, error) {
+func (s *Survey) listed(list framework.ReadResult) ([]string, error) {
 	switch {
-	case errors.Is(list.err, framework.ErrNoNode):
+	case errors.Is(list.Err, framework.ErrNoNode):
 		return nil, nil
-	case errors.Is(list.err, framework.ErrNoAuth):
+	case errors.Is(list.Err, framework.ErrNoAuth):
 		s.Hidden++
 		return nil, nil
-	case errors.Is(list.err, framework.ErrReplyTooLarge):
-		s.Odd = append(s.Odd, fmt.Sprintf("%s: %v", path, list.err))
+	case errors.Is(list.Err, framework.ErrReplyTooLarge):
+		s.Odd = append(s.Odd, fmt.Sprintf("%s: %v", list.Path, list.Err))
 		return nil, nil
-	case list.err != nil:
-		return nil, list.err
+	case list.Err != nil:
+		return nil, list.Err
 	}
-	slices.Sort(list.names)
-	return list.names, nil
+	slices.Sort(list.Names)
+	return list.Names, nil
 }
 
 // judge returns the lock that a path is by the names below, nil if it is none, and the places
@@ -188,35 +197,47 @@ func (l *Lock) enqueueAt(folder string, queue []string) {
 	}
 }
 
-// readFirst reads who has each lock for longest, and who waits for longest. Nodes that have
-// gone meanwhile leave their lock as it was listed.
-func readFirst(ctx context.Context, client *framework.Client, found []*Lock) error {
-	nodes := make([]string, 0, 2*len(found))
-	take := make([]func(answer, float64), 0, 2*len(found))
-	for _, l := range found {
-		if l.Node != "" {
-			nodes = append(nodes, l.Node)
-			take = append(take, func(a answer, age float64) {
-				l.Holder, l.Session, l.Since, l.Age = a.data, SessionID(a.stat.EphemeralOwner), time.UnixMilli(a.stat.Ctime).UTC(), age
-			})
+// readFirst reads who has each lock for longest, and who waits for longest for those that are
+// old enough. Only for a semaphore can somebody wait for longer than others have it.
+func readFirst(ctx context.Context, client *framework.Client, found []*Lock, older time.Duration) error {
+	read := func(l *Lock) string { return l.Node }
+	err := readEach(ctx, client, found, read, func(l *Lock, r framework.ReadResult, age float64) {
+		l.Holder, l.Session, l.Since, l.Age = r.Data, SessionID(r.Stat.EphemeralOwner), time.UnixMilli(r.Stat.Ctime).UTC(), age
+	})
+	if err != nil {
+		return err
+	}
+	read = func(l *Lock) string {
+		if l.Age < older.Seconds() && !l.Since.IsZero() && l.Kind != Semaphore {
+			return ""
 		}
-		if l.waiter != "" {
-			nodes = append(nodes, l.waiter)
-			take = append(take, func(a answer, age float64) { l.Waiter, l.Oldest = a.data, age })
+		return l.waiter
+	}
+	return readEach(ctx, client, found, read, func(l *Lock, r framework.ReadResult, age float64) { l.Waiter, l.Oldest = r.Data, age })
+}
+
+// readEach reads a node of each lock, unless that is "". Nodes that have gone meanwhile leave
+// their lock as it was listed.
+func readEach(ctx context.Context, client *framework.Client, found []*Lock, node func(*Lock) string, take func(*Lock, framework.ReadResult, float64)) error {
+	var of []*Lock
+	var reads []framework.Read
+	for _, l := range found {
+		if path := node(l); path != "" {
+			of, reads = append(of, l), append(reads, framework.Read{Path: path})
 		}
 	}
-	read, err := readAll(ctx, client, len(nodes), func(i int) ask { return ask{nodes[i], true} })
+	results, err := client.ReadAll(ctx, reads...)
 	if err != nil {
 		return err
 	}
 	now := time.Now()
-	for i, a := range read {
+	for i, r := range results {
 		switch {
-		case a.err == nil:
-			take[i](a, max(0, now.Sub(time.UnixMilli(a.stat.Ctime)).Seconds()))
-		case errors.Is(a.err, framework.ErrNoNode), errors.Is(a.err, framework.ErrNoAuth), errors.Is(a.err, framework.ErrReplyTooLarge):
+		case r.Err == nil:
+			take(of[i], r, max(0, now.Sub(time.UnixMilli(r.Stat.Ctime)).Seconds()))
+		case errors.Is(r.Err, framework.ErrNoNode), errors.Is(r.Err, framework.ErrNoAuth), errors.Is(r.Err, framework.ErrReplyTooLarge):
 		default:
-			return a.err
+			return r.Err
 		}
 	}
 	return nil

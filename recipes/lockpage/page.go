@@ -95,7 +95,7 @@ type page struct {
 //     page: holds=2 is the second page of holds, waiters=2 that of waiters. filter=orders shows
 //     those with this in their path, kind or participant, and sort=waiters or sort=path orders
 //     the holds. The page asks the servers who waits behind each, and who has what is waited
-//     for, with a request for each 256 locks; it waits two seconds for them at most.
+//     for, many with each request; it waits two seconds for them at most.
 //   - path=/locks/orders: the queue of the lock or the election there, a hundred on a page:
 //     places=2 is the second. leases=3 says that it is a semaphore with three leases, which
 //     the nodes do not show.
