@@ -150,8 +150,8 @@ func (o *op) missingOf(path string, asked map[string]error) (missing []string, e
 }
 
 // makeAll makes nodes, of which each stands behind its parent, in one go. raced says
-// that somebody else has made one of parents.Paths meanwhile, of whatever kind. If Check
-// refuses, those of parents.Paths that it has made go again.
+// that somebody else has made one of parents.Paths meanwhile, of whatever kind. Unless
+// Check has agreed, those of parents.Paths that it may have made go again.
 func (o *op) makeAll(ctx context.Context, c *transport.Conn, paths []string, parents session.Parents, asContainers bool) (raced bool, err error) {
 	request := func(i int) *transport.Call {
 		if i >= len(paths) {
@@ -160,19 +160,17 @@ func (o *op) makeAll(ctx context.Context, c *transport.Conn, paths []string, par
 		parent := o.makes(paths[i], asContainers)
 		return transport.NewCall(parent.Op, parent.Request)
 	}
-	var made []string
+	var made []string // or maybe
+	if len(parents.Of) > 0 {
+		made = slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return !slices.Contains(parents.Paths, p) })
+	}
 	err = o.session.Each(ctx, c, true, len(paths)+len(parents.Of), request, func(i int, call *transport.Call, err error) error {
 		switch {
 		case i >= len(paths):
-			err = parents.Look(parents.Of[i-len(paths)], call, err)
-			if err != nil {
-				o.unmake(ctx, c, made)
-			}
-			return err
-		case err == nil && slices.Contains(parents.Paths, paths[i]):
-			made = append(made, paths[i])
+			return parents.Look(parents.Of[i-len(paths)], call, err)
 		case errors.Is(err, ErrNodeExists):
 			raced = raced || slices.Contains(parents.Paths, paths[i])
+			made = slices.DeleteFunc(made, func(p string) bool { return p == paths[i] })
 			return nil
 		}
 		return err
@@ -180,16 +178,39 @@ func (o *op) makeAll(ctx context.Context, c *transport.Conn, paths []string, par
 	if asContainers && errors.Is(err, ErrUnsupported) {
 		return o.makeAll(ctx, c, paths, parents, false)
 	}
+	if err != nil {
+		o.unmake(ctx, c, made)
+	}
 	return raced, err
 }
 
-// unmake deletes nodes that nobody has used meanwhile. Others would take them for parts of
-// a lock that has the path.
+// unmake deletes nodes that nobody has used meanwhile, in the background if need be. Others
+// would take them for parts of a lock that has the path, and servers keep a container that
+// never had a child.
 func (o *op) unmake(ctx context.Context, c *transport.Conn, paths []string) {
 	request := func(i int) *transport.Call {
 		return transport.NewCall(wire.OpDelete, &wire.PathVersionRequest{Path: paths[i], Version: -1})
 	}
-	_ = o.session.Each(ctx, c, true, len(paths), request, func(int, *transport.Call, error) error { return nil })
+	attempt := func(ctx context.Context, c *transport.Conn) error {
+		return o.session.Each(ctx, c, true, len(paths), request, func(_ int, _ *transport.Call, err error) error {
+			if session.Passing(err) || ctx.Err() != nil {
+				return err
+			}
+			return nil // it is gone, or in use
+		})
+	}
+	if len(paths) == 0 || attempt(ctx, c) == nil {
+		return
+	}
+	o.session.Go(func(ctx context.Context) {
+		_ = session.RetryUntilDone(ctx, o.session, func(ctx context.Context) error {
+			c, err := o.session.AwaitConn(ctx, true)
+			if err != nil {
+				return err
+			}
+			return attempt(ctx, c)
+		})
+	})
 }
 
 // containers is whether parents are made as containers.

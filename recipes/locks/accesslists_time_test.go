@@ -218,3 +218,30 @@ func TestHoldThatNobodyMayRead(t *testing.T) {
 		require.NoError(t, b.Release())
 	})
 }
+
+// A semaphore looks at its own path for other kinds of locks, and does without where it may
+// not read that.
+func TestSemaphoreWhosePathMayNotBeRead(t *testing.T) {
+	for _, name := range []string{"semaphore", "semaphore mutex", "semaphore mutex in a MultiLock"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
+				c := kit.Connect(t, srv, func(cfg *framework.Config) {
+					cfg.ACL = func(path string) []framework.ACL {
+						if path == "/x/y" {
+							return zk.WorldACL(zk.PermAll &^ zk.PermRead)
+						}
+						return zk.WorldACL(zk.PermAll)
+					}
+				})
+				lock := kinds[name].lock(c)
+				require.NoError(t, kit.Hold(t, lock).Release())
+				h := kit.Hold(t, lock)
+				behind := kit.Acquire(t, kinds[name].lock(kit.Connect(t, srv)))
+				time.Sleep(time.Minute)
+				require.NoError(t, h.Release())
+				require.NoError(t, behind.Soon().Release())
+			})
+		})
+	}
+}

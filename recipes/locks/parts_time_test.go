@@ -173,3 +173,45 @@ func TestMutexBesideTheEmptyPartsOfASemaphore(t *testing.T) {
 		})
 	}
 }
+
+// Servers keep a container that never had a child. So parts that nobody has used must not
+// stay where they were made in vain: every other kind of lock would be refused for ever.
+func TestPartsThatWereMadeInVain(t *testing.T) {
+	for name, lose := range map[string]func(srv *zktest.Server, end context.CancelFunc){
+		"their deletion is lost": func(srv *zktest.Server, _ context.CancelFunc) {
+			srv.On(zktest.Match{Path: "/x/y/leases", Op: "delete", Nth: 1}, zktest.CutBefore())
+		},
+		"the look is lost, and the context ends": func(srv *zktest.Server, end context.CancelFunc) {
+			srv.On(zktest.Match{Path: "/x/y", Op: "getChildren", Nth: 3}, zktest.Call(func(zktest.Request) { end() }))
+			srv.On(zktest.Match{Path: "/x/y", Op: "getChildren", Nth: 3}, zktest.CutBefore())
+		},
+		"the context ends as they are made": func(srv *zktest.Server, end context.CancelFunc) {
+			srv.On(zktest.Match{Path: "/x/y/locks", Op: "createContainer"}, zktest.Call(func(zktest.Request) { end() }))
+			srv.On(zktest.Match{Path: "/x/y/leases", Op: "createContainer"}, zktest.Delay(d))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory())
+				a, b := kit.Connect(t, srv), kit.Connect(t, srv)
+				require.NoError(t, a.EnsurePath(t.Context(), "/x/y"))
+				var hold *locks.Hold
+				srv.On(zktest.Match{Path: "/x/y/locks", Op: "createContainer", Nth: 1}, zktest.Call(func(zktest.Request) {
+					var err error
+					hold, err = kinds["mutex"].lock(a).Acquire(context.WithoutCancel(t.Context()))
+					assert.NoError(t, err)
+				}))
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				lose(srv, cancel)
+				_, err := kinds["semaphore"].lock(b).Acquire(ctx)
+				require.Error(t, err)
+				time.Sleep(10 * time.Second)
+				there, _, err := a.Exists(t.Context(), "/x/y/leases")
+				require.NoError(t, err)
+				require.False(t, there)
+				require.NoError(t, hold.Release())
+			})
+		})
+	}
+}
