@@ -27,18 +27,20 @@ const (
 	// leave them breeds no circles in crowds. To keep them lets it be served beside few
 	// owners that take the locks in the reverse order over and over.
 	mostLeft = 20
-	// mostBehind is how many queues it watches for newcomers. It sees those in others when
-	// it looks.
-	mostBehind = 16
-	// While it sees nobody but its like, newcomers are most likely of its like as well. So it
-	// looks at them only after a time, which doubles: it makes nobody wait for longer than
-	// twice as long as it has been in the way.
+	// While it sees nobody but its like, newcomers are most likely of its like as well, unless
+	// its client has seen others lately. So it looks at them only after a time, which doubles:
+	// it makes nobody wait for longer than twice as long as it has been in the way.
 	firstCalm = 32 * time.Millisecond
 	mostCalm  = 256 * time.Millisecond
+	lately    = 10 * time.Second
 )
 
 // mostAsked is how many nodes of one queue it asks the servers about.
 const mostAsked = 8
+
+// sawOthers is when a client has last seen owners, in the queues of a MultiLock, for whom one
+// makes room.
+var sawOthers = session.Slot[atomic.Pointer[time.Time]]{New: func(*session.Session) *atomic.Pointer[time.Time] { return new(atomic.Pointer[time.Time]) }}
 
 // yieldState is what a MultiLock knows about whether it is in the way of others.
 type yieldState struct {
@@ -210,21 +212,29 @@ func (a *Multi) sleep(ctx context.Context, calm bool) error {
 func (a *Multi) calm() bool {
 	ours := nodename.Ways(0).With(a.likes())
 	waits, first := int64(math.MinInt64), int64(math.MaxInt64)
+	var others nodename.Ways
 	for i, m := range a.members {
+		if m.snapshot.Len() > 0 {
+			others |= m.snapshot.Ways(0) &^ ours
+		}
 		at := m.czxid
 		if a.ordered {
 			at = -int64(i)
 		}
 		switch {
-		case m.snapshot.Len() > 0 && m.snapshot.Ways(0)&^ours != 0, m.phase == queued && m.czxid == 0:
-			return false
+		case m.phase == queued && m.czxid == 0:
+			first = math.MinInt64 // it is not known
 		case m.inTheWay():
 			first = min(first, at)
 		case m.waits() && m.turn == nil:
 			waits = max(waits, at)
 		}
 	}
-	return waits <= first
+	if others&takesRoom != 0 {
+		now := time.Now()
+		sawOthers.Of(a.session).Store(&now)
+	}
+	return waits <= first && others == 0
 }
 
 // untilCheck is the time to the next check for a deadlock.
@@ -261,14 +271,10 @@ func (a *Multi) watch(ctx context.Context, c *transport.Conn, calm bool) (looked
 			}
 		}
 	}()
-	due := !calm || !a.calmUntil.IsZero() && !time.Now().Before(a.calmUntil)
-	watched := 0
+	now, saw := time.Now(), sawOthers.Of(a.session).Load()
+	due := !calm || saw != nil && now.Sub(*saw) < lately || !a.calmUntil.IsZero() && !now.Before(a.calmUntil)
 	for i, m := range a.members {
-		s := setting{member: m, at: i, list: due && m.gone()}
-		if a.makesRoom(m) != 0 && watched < mostBehind {
-			watched++
-			s.list = due && !m.hears()
-		}
+		s := setting{member: m, at: i, list: due && (m.gone() || m.inTheWay() && !m.hears())}
 		switch {
 		case s.list:
 			m.newcomer = new(atomic.Bool)

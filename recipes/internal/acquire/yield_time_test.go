@@ -2,6 +2,7 @@ package acquire_test
 
 import (
 	"context"
+	"fmt"
 	"path"
 	"slices"
 	"testing"
@@ -279,4 +280,29 @@ func TestMultiLockReadsWhyOthersWait(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A MultiLock among its like hears of an owner that takes another lock under its hold,
+// however many queues it is first in.
+func TestMultiLockOfManyMakesRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(kit.Near))
+		other, c := kit.Connect(t, srv), kit.Connect(t, srv)
+		lock := func(c *framework.Client, i int) locks.Lock {
+			return locks.NewInterProcessMutex(c, fmt.Sprintf("/m%02d", i))
+		}
+		outer := kit.Hold(t, locks.NewInterProcessMultiLock(lock(other, 50), lock(other, 51)))
+		var set []locks.Lock
+		for i := range 51 {
+			set = append(set, lock(c, i))
+		}
+		multi := kit.Acquire(t, locks.NewInterProcessMultiLock(set...))
+		require.NoError(t, srv.WaitChildren(t.Context(), "/m50", 2))
+		inner := kit.AcquireWith(outer.Context(), t, lock(other, 49))
+		time.Sleep(50 * time.Millisecond)
+		assert.False(t, inner.Pending())
+		require.NoError(t, inner.Soon().Release())
+		require.NoError(t, outer.Release())
+		require.NoError(t, multi.Soon().Release())
+	})
 }

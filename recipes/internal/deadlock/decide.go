@@ -150,7 +150,6 @@ func (h *History) stalled(v *View, patience time.Duration) bool {
 // a limit.
 func (h *History) Next(now time.Time, waits func(queue int) bool, below func(time.Duration) time.Duration) time.Duration {
 	next := h.checkIn/2 + below(h.checkIn)
-	stall := h.stall.time(now)
 	for i := range h.heads {
 		if !waits(i) {
 			continue
@@ -162,8 +161,10 @@ func (h *History) Next(now time.Time, waits func(queue int) bool, below func(tim
 				return left + below(patience/2)
 			}
 		}
-		if left := since.Add(stall).Sub(now); left > 0 {
-			next = min(next, left+below(stall/stallJitter))
+		for _, stall := range []time.Duration{h.stall.time(now), h.stall.beside(now)} {
+			if left := since.Add(stall).Sub(now); left > 0 {
+				next = min(next, left+below(stall/stallJitter))
+			}
 		}
 	}
 	h.checkIn = min(2*h.checkIn, mostCheck)
