@@ -77,12 +77,14 @@ func (a *mutexAttempt) Observe(e acquire.Event) {
 
 // nodesHost is the host of an attempt for several nodes.
 type nodesHost struct {
-	own   func(i int, node acquire.Node) *ownership
-	owned []*ownership
-	waits []*wait
-	multi func() *multiWait // is called once it waits; nil for locks that are no MultiLock
-	spare int               // leases of a semaphore that it does not need
-	trace *acquireTrace
+	own    func(i int, node acquire.Node) *ownership
+	owned  []*ownership
+	waits  []*wait
+	multi  func() *multiWait // is called once it waits; nil for locks that are no MultiLock
+	gave   int               // how often a MultiLock has let others pass
+	giving bool              // it has done so since it last waited
+	spare  int               // leases of a semaphore that it does not need
+	trace  *acquireTrace
 }
 
 // Own makes one of the ownerships.
@@ -108,6 +110,15 @@ func (n *nodesHost) Observe(e acquire.Event) {
 			n.waits = append(n.waits, sharedOf(e.Queue.Core.Session()).waitLog.begin(e.Queue, n.spare, n.multiWait()))
 		}
 		n.waits[i].note(&e)
+		n.giving = false
+	case acquire.Yield:
+		if e.Predecessor == "" || n.giving { // nobody was behind it there, or it gives up several places at once
+			break
+		}
+		n.giving = true
+		if n.gave++; n.gave == often && len(n.waits) > 0 {
+			n.waits[0].logYields(&e)
+		}
 	case acquire.End:
 		for _, w := range n.waits {
 			w.end()

@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/paddock-zk/paddock/framework/monitor"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/recipes/internal/acquire"
 )
@@ -68,6 +69,21 @@ func (m *multiWait) standing() (has, wants []string) {
 		}
 	}
 	return has, wants
+}
+
+// often is how many times a MultiLock lets others pass before the log says so, once. Where
+// all go in the order of paths, that does not happen.
+const often = 20
+
+// logYields logs that a MultiLock has given way often, and to whom the last time.
+func (w *wait) logYields(e *acquire.Event) {
+	w.log.mu.Lock()
+	has, wants := w.multi.standing()
+	since := w.since
+	w.log.mu.Unlock()
+	w.log.session.Log().Info("giving way over and over: others take these locks in another order, see docs/combining-locks.md",
+		zap.String("kind", monitor.MultiLock), zap.String("path", e.Queue.Lock), zap.Duration("waited", time.Since(since)), zap.Int("times", often),
+		zap.String("to", e.Queue.PathOf(e.Predecessor)), zap.Strings("has", has), zap.Strings("wants", wants))
 }
 
 // loggedWait is what was logged of a lock, until nobody waits for it any more.

@@ -119,3 +119,32 @@ func TestWaitingMultiLockShowsWhatItHas(t *testing.T) {
 		assert.Empty(t, c.Waiters())
 	})
 }
+
+// A MultiLock that gives way over and over says so once, and to whom.
+func TestGivingWayOverAndOverIsLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(kit.Near))
+		logged, logs := kit.Logged(zapcore.InfoLevel)
+		c := kit.Connect(t, srv, logged)
+		held := kit.Hold(t, kit.MutexAt("/b")(kit.Connect(t, srv)))
+		waits := kit.Acquire(t, locks.NewInterProcessMultiLock(kit.MutexAt("/a")(c), kit.MutexAt("/b")(c)))
+		time.Sleep(time.Second)
+		var to []string
+		for range 3 * 20 { // owners of /b in the eyes of the MultiLock
+			other := kit.Acquire(t, kit.MutexAt("/a")(kit.Connect(t, srv)))
+			hold := other.Soon()
+			to = append(to, hold.Path())
+			time.Sleep(10 * time.Millisecond)
+			require.NoError(t, hold.Release())
+		}
+		lines := logs.FilterMessageSnippet("giving way over and over").All()
+		require.Len(t, lines, 1)
+		fields := lines[0].ContextMap()
+		assert.Equal(t, "/a", fields["path"])
+		assert.EqualValues(t, 20, fields["times"])
+		assert.Contains(t, to, fields["to"])
+		assert.Contains(t, fields["wants"], "/b")
+		require.NoError(t, held.Release())
+		require.NoError(t, waits.Soon().Release())
+	})
+}
