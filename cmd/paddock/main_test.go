@@ -160,7 +160,16 @@ func TestWhoOfOtherKinds(t *testing.T) {
 	assert.True(t, a.Participants[0].Multilock)
 	assert.NotEmpty(t, a.Participants[0].Owner)
 	assert.Equal(t, a.Participants[0].Owner, b.Participants[0].Owner, "the members of one owner")
-	assert.Contains(t, s.ok(t, "who", "/a"), "of owner "+a.Participants[0].Owner)
+	assert.Contains(t, s.ok(t, "who", "/a"), "a MultiLock's member, of owner "+a.Participants[0].Owner)
+
+	outer := kit.Hold(t, locks.NewInterProcessMutex(client, "/nest/m"))
+	for path, says := range map[string]string{"/nest/z": "with other locks, of owner ", "/nest/a": "with a lock at a later path, of owner "} {
+		inner, err := locks.NewInterProcessMutex(client, path).Acquire(outer.Context())
+		require.NoError(t, err)
+		assert.Contains(t, s.ok(t, "who", path), says)
+		require.NoError(t, inner.Release())
+	}
+	assert.NotContains(t, s.ok(t, "who", "/nest/m"), "of owner")
 }
 
 func TestWhoOfWhatIsNoQueue(t *testing.T) {

@@ -67,8 +67,8 @@ func printQueue(q *lockview.Queue, inv *invocation) error {
 			fmt.Fprintf(&b, "   session %v, token %d\n", p.Session, p.Token)
 		}
 		fmt.Fprintf(&b, "   node %s\n", lockview.Printable(p.Node))
-		if p.Multi {
-			fmt.Fprintf(&b, "   a MultiLock's member, of owner %s\n", p.Owner)
+		if says := saysOfWay[p.Way]; says != "" {
+			fmt.Fprintf(&b, "   %s, of owner %s\n", says, p.Owner)
 		}
 	}
 	if q.Kind == lockview.Semaphore && inv.semaphore == 0 {
@@ -78,4 +78,12 @@ func printQueue(q *lockview.Queue, inv *invocation) error {
 		b.WriteString("Times are by the servers' clock, ages by the difference to the clock of this machine.\n")
 	}
 	return inv.print(b.String())
+}
+
+// saysOfWay is what the name of a node says of an owner that takes several locks.
+var saysOfWay = map[lockview.Way]string{
+	lockview.Joint:   "a MultiLock's member",
+	lockview.Ordered: "a MultiLock's member, taken in the order of the paths",
+	lockview.Nesting: "with other locks",
+	lockview.Reverse: "with a lock at a later path",
 }

@@ -82,7 +82,22 @@ type Participant struct {
 	Behind  string    `json:"behind,omitempty"` // the node that it waits for
 	Owner   string    `json:"owner,omitempty"`  // the same for all nodes of one owner, of a MultiLock's members too
 	Multi   bool      `json:"multilock,omitempty"`
+	Way     Way       `json:"way,omitempty"`
 }
+
+// Way is how the owner of a node takes its locks, as the name says. It is "" for plain users
+// and for nodes of other libraries.
+type Way string
+
+// What Paddock's names say beside that.
+const (
+	Joint   Way = "joint"   // a MultiLock, in one step
+	Ordered Way = "ordered" // a MultiLock, in the order of the paths
+	Nesting Way = "nesting" // has other locks, all at earlier paths
+	Reverse Way = "reverse" // has a lock at a later path
+)
+
+var ways = map[nodename.Way]Way{nodename.Joint: Joint, nodename.Ordered: Ordered, nodename.Nesting: Nesting, nodename.Reverse: Reverse}
 
 // Queue is a lock or an election as one Look at the servers shows it.
 type Queue struct {
@@ -155,7 +170,10 @@ func (q *Queue) add(p locks.Participant, now time.Time) {
 	} else {
 		one.Age = max(0, now.Sub(p.Since).Seconds())
 	}
-	one.Owner, one.Multi = ownerOf(p.Path)
+	if one.Owner, one.Multi = ownerOf(p.Path); one.Owner != "" {
+		_, name := framework.PathAndNode(p.Path)
+		one.Way = ways[nodename.WayOf(name)]
+	}
 	if q.Kind == ReadWrite {
 		one.Side = "read"
 		if p.Write {
