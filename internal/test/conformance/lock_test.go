@@ -334,11 +334,14 @@ func lockReplyLost(e *env) {
 func lockWaiterReplyLost(e *env) {
 	holder, c := e.client(), e.client()
 	each(e, func(k kind, path string) {
-		watching := wire.OpGetData // the node ahead
-		if k.name == "semaphore-mutex" {
+		listing, watching := wire.OpGetChildren, wire.OpGetData // the node ahead
+		switch k.name {
+		case "semaphore-mutex":
 			watching = wire.OpGetChildren2 // the leases
+		case "multi":
+			listing = wire.OpMultiRead // all queues
 		}
-		for _, op := range []wire.Op{k.creation().op, wire.OpGetChildren, watching} {
+		for _, op := range []wire.Op{k.creation().op, listing, watching} {
 			h, err := k.make(holder, path).Acquire(e.soon())
 			require.NoError(e, err)
 			ahead := e.taken(k, path)
