@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -338,6 +339,46 @@ func TestSlowReaders(t *testing.T) {
 			assert.Equal(t, "3", step.Changes[0].New.Value)
 			break
 		}
+	})
+}
+
+// Writes without end, half of them to one node, do not keep snapshots away.
+func TestEndlessWrites(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server, client, other *framework.Client) {
+		for i := range 50 {
+			made(t, other, fmt.Sprintf("/app/%d", i))
+		}
+		c := started(t, client, "/app", text)
+		ready(t, c)
+		ctx, stop := context.WithCancel(t.Context())
+		var writers sync.WaitGroup
+		for i := range 6 {
+			writer := kit.Connect(t, srv)
+			writers.Go(func() {
+				for n := 0; ctx.Err() == nil; n++ {
+					path := "/app/0"
+					if n%2 == 0 {
+						path = fmt.Sprintf("/app/%d", (7*i+13*n)%50)
+					}
+					_, _ = writer.Set(ctx, path, fmt.Append(nil, n), framework.AnyVersion)
+					time.Sleep(time.Duration((i*n)%7) * 100 * time.Microsecond)
+				}
+			})
+		}
+		snapshots, longest, last := 0, time.Duration(0), time.Now()
+		for began := time.Now(); time.Since(began) < 4*time.Second; {
+			c.mu.Lock()
+			changed := c.changed
+			c.mu.Unlock()
+			<-changed
+			snapshots++
+			longest, last = max(longest, time.Since(last)), time.Now()
+		}
+		stop()
+		writers.Wait()
+		t.Logf("%d snapshots, the longest time without one %v", snapshots, longest)
+		assert.LessOrEqual(t, longest, 60*time.Millisecond)
+		assert.Greater(t, snapshots, 1000)
 	})
 }
 

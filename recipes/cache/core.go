@@ -39,7 +39,8 @@ type core[T any] struct {
 	ahead      bool  // a node was taken out since the last answer
 	exactAt    int64 // the last state that the tree shows if there was an outage; 0 for none
 	candidates []*candidate[T]
-	marked     bool // a read is on its way to show a state
+	hot        map[string]int // nodes that have spoiled a candidate, and in how many batches they are read along
+	marked     bool           // a read is on its way to show a state
 
 	published *Snapshot[T]
 }
@@ -61,6 +62,8 @@ type candidate[T any] struct {
 const (
 	mostCandidates = 4
 	mostMissing    = 4096
+	mostHot        = 256
+	staysHot       = 16 // batches
 )
 
 func newCore[T any](top string, depth int, decode Decoder[T]) *core[T] {
@@ -73,7 +76,7 @@ func (c *core[T]) reset() {
 	c.tree, c.bytes = tree[T]{}, 0
 	c.dirty, c.lists = make(map[string]*read), make(map[string]struct{})
 	c.fresh, c.next, c.later, c.candidates, c.marked = 0, nil, nil, nil, false
-	c.ahead = false
+	c.ahead, c.hot = false, make(map[string]int)
 }
 
 // isKept is whether a node is part of the copy.
@@ -208,8 +211,15 @@ func (c *core[T]) put(e *Entry[T]) {
 	c.tree = c.tree.put(e)
 }
 
-// spoil gives up the candidates that wait for a node.
+// spoil gives up the candidates that wait for a node. It is read in each of the next batches
+// then, so that it is known at their zxids.
 func (c *core[T]) spoil(path string) {
+	before := len(c.candidates)
+	defer func() {
+		if len(c.candidates) < before && len(c.hot) < mostHot {
+			c.hot[path] = staysHot
+		}
+	}()
 	left := c.candidates[:0]
 	for _, can := range c.candidates {
 		if _, waits := can.missing[path]; !waits {
@@ -374,6 +384,18 @@ func (c *core[T]) asks() (reads []framework.Read) {
 	}
 	reads = append(reads, c.next...)
 	c.next = nil
+	for path, left := range c.hot {
+		switch {
+		case len(reads) == 0:
+		case left == 0:
+			delete(c.hot, path)
+		default:
+			c.hot[path]--
+			if c.dirty[path] == nil {
+				reads = append(reads, framework.Read{Path: path})
+			}
+		}
+	}
 	if len(reads) == 0 && c.ahead && !c.marked {
 		reads = append(reads, framework.Read{Path: c.top}) // for an answer that shows the state
 	}
