@@ -320,7 +320,7 @@ func merged[T any](steps []Step[T]) Step[T] {
 }
 
 // publish makes snapshots public, and steps of the ways between them.
-func (c *Cache[T]) publish(snapshots []*Snapshot[T], level bool) {
+func (c *Cache[T]) publish(snapshots []*Snapshot[T]) {
 	for _, next := range snapshots {
 		list := changes(c.now.tree, next.tree) // nobody else writes now
 		c.mu.Lock()
@@ -345,9 +345,6 @@ func (c *Cache[T]) publish(snapshots []*Snapshot[T], level bool) {
 		c.status.Complete, c.status.Zxid, c.status.Nodes, c.status.Holes = true, next.zxid, next.Len(), holes
 		c.tellLocked()
 		c.mu.Unlock()
-	}
-	if level {
-		c.set(true, nil)
 	}
 }
 
@@ -450,10 +447,15 @@ func (c *Cache[T]) follow(ctx context.Context, core *core[T]) error {
 		switch {
 		case err == nil:
 			snapshots := core.take(ev)
-			if ev.Type == framework.Gap {
+			c.publish(snapshots)
+			switch {
+			case ev.Type == framework.Gap:
 				c.set(false, ev.Err)
+			case core.why != nil:
+				c.set(false, core.why)
+			case core.level:
+				c.set(true, nil)
 			}
-			c.publish(snapshots, core.level)
 			if core.tree.len() > c.options.nodes || core.bytes > c.options.bytes {
 				core.reset()
 				return ErrLimit

@@ -31,6 +31,7 @@ type core[T any] struct {
 	fresh int                 // dirty nodes that may have children of which there is no event
 	next  []framework.Read    // lists to be asked for
 	later []framework.Read    // to be asked for again after a pause, see again
+	why   error               // the last answer has not answered all: why, else nil
 	bytes int                 // of paths and data in the tree
 
 	from       int64 // the state since which there are events; the highest number if it is not known
@@ -172,7 +173,7 @@ func (c *core[T]) gap(last int64) {
 	if c.up && c.exact() && !c.ahead && c.published.zxid > 0 {
 		c.exactAt = last
 	}
-	c.up, c.level = false, false
+	c.up, c.level, c.why = false, false, nil
 	c.candidates = nil
 }
 
@@ -232,12 +233,12 @@ func (c *core[T]) spoil(path string) {
 
 // answered takes in what was read.
 func (c *core[T]) answered(ev framework.Event) (snapshots []*Snapshot[T]) {
-	c.marked = false
+	c.marked, c.why = false, nil
 	for _, r := range ev.Results {
 		switch {
 		case !c.isKept(r.Path):
-		case r.Err != nil && framework.Retryable(r.Err):
-			c.later = append(c.later, r.Read)
+		case framework.Retryable(r.Err), errors.Is(r.Err, framework.ErrEndsConnection): // it says nothing of the node
+			c.later, c.why = append(c.later, r.Read), r.Err
 		case r.Children:
 			c.listed(r)
 		default:

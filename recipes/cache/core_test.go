@@ -87,6 +87,26 @@ func TestServerThatIsBehind(t *testing.T) {
 	assert.True(t, c.level)
 }
 
+// A read that the client or the server turns away says nothing of the node.
+func TestReadThatIsTurnedAway(t *testing.T) {
+	for _, reason := range []error{framework.ErrNotConnected, framework.ErrEndsConnection} {
+		c := loaded(t)
+		c.take(framework.Event{Type: framework.NodeDataChanged, Path: "/a/b"})
+		assert.Equal(t, []framework.Read{{Path: "/a/b"}}, c.asks())
+		refused := framework.ReadResult{Read: framework.Read{Path: "/a/b"}, Err: reason}
+		assert.Empty(t, c.take(answer(11, refused)), "it would have the old value")
+		require.ErrorIs(t, c.why, reason)
+		assert.Empty(t, c.asks(), "not at once")
+		c.again()
+		assert.Equal(t, []framework.Read{{Path: "/a/b"}}, c.asks())
+		snapshots := c.take(answer(12, nodeRead("/a/b", "3", 12, 0)))
+		require.Len(t, snapshots, 1)
+		e, _ := snapshots[0].Get("/a/b")
+		assert.Equal(t, "3", e.Value)
+		require.NoError(t, c.why)
+	}
+}
+
 // A tree is a map in an order, old trees stay, and a difference is what has changed.
 func TestTree(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test
