@@ -30,9 +30,11 @@ type core[T any] struct {
 	lists map[string]struct{} // nodes whose children were asked for
 	fresh int                 // dirty nodes that may have children of which there is no event
 	next  []framework.Read    // lists to be asked for
-	later []framework.Read    // to be asked for again after a pause, see again
-	why   error               // the last answer has not answered all: why, else nil
-	bytes int                 // of paths and data in the tree
+	// unasked has each dirty node whose read is not on its way, and maybe others.
+	unasked []string
+	later   []framework.Read // to be asked for again after a pause, see again
+	why     error            // the last answer has not answered all: why, else nil
+	bytes   int              // of paths and data in the tree
 
 	from       int64 // the state since which there are events; the highest number if it is not known
 	up         bool  // whether there are events now
@@ -76,7 +78,7 @@ func newCore[T any](top string, depth int, decode Decoder[T]) *core[T] {
 func (c *core[T]) reset() {
 	c.tree, c.bytes = tree[T]{}, 0
 	c.dirty, c.lists = make(map[string]*read), make(map[string]struct{})
-	c.fresh, c.next, c.later, c.candidates, c.marked = 0, nil, nil, nil, false
+	c.fresh, c.next, c.later, c.unasked, c.candidates, c.marked = 0, nil, nil, nil, nil, false
 	c.ahead, c.hot = false, make(map[string]int)
 }
 
@@ -108,6 +110,7 @@ func (c *core[T]) mark(path string, fresh bool) {
 	if r == nil {
 		r = &read{}
 		c.dirty[path] = r
+		c.unasked = append(c.unasked, path)
 	}
 	if fresh && !r.fresh {
 		r.fresh = true
@@ -377,12 +380,13 @@ func (c *core[T]) asks() (reads []framework.Read) {
 	if !c.up {
 		return nil
 	}
-	for path, r := range c.dirty {
-		if !r.asked {
+	for _, path := range c.unasked {
+		if r := c.dirty[path]; r != nil && !r.asked {
 			r.asked = true
 			reads = append(reads, framework.Read{Path: path})
 		}
 	}
+	c.unasked = nil
 	reads = append(reads, c.next...)
 	c.next = nil
 	for path, left := range c.hot {
