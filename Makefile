@@ -22,7 +22,7 @@ ZK_PACKAGES = $(sort $(dir $(shell grep -rlE '^//go:build .*\brealzk\b' --includ
 
 MODULES := . internal/test/simulation internal/test/browser tools tools/lint
 
-.PHONY: help demo check lint fmt vuln release-check release-prepare test test-full test-zk test-interop test-examples test-page test-secrets cover fuzz sim faults break bench
+.PHONY: help demo check lint fmt vuln release-check release-binaries release-prepare test test-full test-zk test-interop test-examples test-page test-secrets cover fuzz sim faults break bench
 
 help: ## list targets
 	@awk -F ':.*## ' '/^#: / {print "\n" substr($$0, 4)} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -107,6 +107,9 @@ vuln: ## known vulnerabilities (needs the network)
 # What docs/releasing.md tells.
 release-check: ## rehearse the release VERSION of all modules in a clone, with the oldest and the newest Go (fetches both, and modules)
 	@cd tools && go test ./release && go run ./release -version '$(VERSION)' $(ARGS)
+
+release-binaries: ## build the commands of VERSION, which is tagged, for the common systems into bin/VERSION, with checksums
+	@cd tools && go run ./release -version '$(VERSION)' -binaries '../bin/$(VERSION)'
 
 release-prepare: ## set the versions of all modules to VERSION, and the heading in CHANGELOG.md
 	@cd tools && go run ./release -version '$(VERSION)' -prepare

@@ -7,7 +7,10 @@
 // user does, in an empty folder, with the oldest and the newest Go that docs/versions.md
 // names.
 //
-// With -prepare it makes the changes of a release in the working tree, and stops.
+// It builds the commands for the common systems, with checksums.
+//
+// With -prepare it makes the changes of a release in the working tree, and stops. With
+// -binaries it builds the commands of a version that is tagged, and stops.
 package main
 
 import (
@@ -48,6 +51,7 @@ func run(ctx context.Context, args []string) (err error) {
 	version := f.String("version", "", "the `version` to release, such as v0.2.0")
 	root := f.String("root", "..", "the `folder` of the repository")
 	prepare := f.Bool("prepare", false, "change versions and CHANGELOG.md in the working tree, and stop")
+	binaries := f.String("binaries", "", "build the commands of the version, which is tagged, into this `folder`, and stop")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
@@ -64,6 +68,9 @@ func run(ctx context.Context, args []string) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
 	r := &release{version: *version, root: filepath.Join(scratch, "clone"), scratch: scratch}
+	if *binaries != "" {
+		return r.buildTagged(ctx, *root, *binaries)
+	}
 	return r.rehearse(ctx, *root)
 }
 
@@ -85,6 +92,7 @@ func (r *release) rehearse(ctx context.Context, repository string) error {
 		{"tags", r.tag},
 		{"proxy", r.publish},
 		{"users", r.use},
+		{"binaries", func(ctx context.Context) error { return r.binaries(ctx, filepath.Join(r.scratch, "binaries")) }},
 	}
 	for _, s := range steps {
 		fmt.Println("===", s.name)

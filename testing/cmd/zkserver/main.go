@@ -21,6 +21,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -61,6 +62,10 @@ func parse(args []string, errs io.Writer) (config, error) {
 	var c config
 	f := flag.NewFlagSet("zkserver", flag.ContinueOnError)
 	f.SetOutput(errs)
+	f.Usage = func() {
+		fmt.Fprintf(errs, "zkserver %s: a ZooKeeper server in memory, for tests. Flags:\n", builtFrom())
+		f.PrintDefaults()
+	}
 	f.StringVar(&c.listen, "listen", "127.0.0.1:2181", "serve clients on `host:port`; port 0 picks one. A cluster's further members get the ports that follow")
 	f.StringVar(&c.control, "control", "", "take commands over HTTP on `host:port`; none by default")
 	f.StringVar(&c.version, "version", zktest.Versions()[0], "answer as this ZooKeeper does: one of "+strings.Join(zktest.Versions(), ", ")+", or a `series` of them such as 3.9")
@@ -91,6 +96,14 @@ func parse(args []string, errs io.Writer) (config, error) {
 		return c, fmt.Errorf("unexpected %q", f.Arg(0))
 	}
 	return c, nil
+}
+
+// builtFrom is the version of this program, which is Paddock's.
+func builtFrom() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(unknown version)"
 }
 
 func (c config) options() ([]zktest.Option, error) {
