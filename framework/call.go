@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/paddock-zk/paddock/internal/session"
@@ -39,42 +38,6 @@ func (c *Client) begin(ctx context.Context, name, path string, write, sequential
 		return nil, o.fail(ErrNilContext)
 	}
 	return o, nil
-}
-
-// full puts chroot and namespace before a path.
-func (b *base) full(path string, sequential bool) (string, error) {
-	checked := path
-	if sequential {
-		checked += "0"
-	}
-	if err := ValidatePath(checked); err != nil {
-		return "", err
-	}
-	if b.namespace != "" {
-		if err := checkNamespace(b.namespace[1:]); err != nil {
-			return "", fmt.Errorf("namespace: %w", err)
-		}
-	}
-	switch {
-	case b.prefix == "":
-		return path, nil
-	case path == "/":
-		return b.prefix, nil
-	}
-	full := b.prefix + path
-	if len(full) >= MaxPathLength {
-		return "", ValidatePath(full)
-	}
-	return full, nil
-}
-
-// relative takes chroot and namespace off again.
-func (b *base) relative(full string) string {
-	rest := strings.TrimPrefix(full, b.prefix)
-	if rest == "" {
-		return "/"
-	}
-	return rest
 }
 
 func (o *op) fail(err error) error {

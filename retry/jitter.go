@@ -36,6 +36,7 @@ func (j Jitter) String() string {
 	return "curator"
 }
 
+// spread turns what a policy says into a delay. Curator's formula is in schedule.go.
 func (j Jitter) spread(own, bound time.Duration) time.Duration {
 	switch j {
 	case NoJitter:

@@ -15,8 +15,8 @@ import (
 // the connection. The last call gives the slots of all back.
 func (s *Session) admit(ctx context.Context, c *transport.Conn, calls ...*transport.Call) error {
 	for _, call := range calls {
-		if call.Size() > s.cfg.Transport.MaxRequest {
-			return fmt.Errorf("%w: %d bytes, %d are allowed", ErrTooLarge, call.Size(), s.cfg.Transport.MaxRequest)
+		if err := tooLarge(call, s.cfg.Transport.MaxRequest); err != nil {
+			return err
 		}
 	}
 	turn, err := s.vet(ctx, c, calls...)

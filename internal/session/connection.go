@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/go-zookeeper/zk"
 
@@ -54,24 +53,6 @@ func (s *Session) AwaitConnOf(ctx context.Context, session int64) (*transport.Co
 			return nil, s.contextEnd(ctx)
 		}
 	}
-}
-
-// NotConnected is ErrNotConnected with the reason, if there is one, or ErrClosed. The
-// text says for how long, after the words "not connected".
-func (s *Session) NotConnected(howLong string) error {
-	if s.life.Err() != nil {
-		return ErrClosed
-	}
-	s.mu.Lock()
-	c, failure := s.conn, s.failure
-	s.mu.Unlock()
-	switch {
-	case c == nil && failure != nil:
-		return fmt.Errorf("%w%s: %w", ErrNotConnected, howLong, failure)
-	case c != nil && c.ReadOnly(): // it is a write that has waited
-		return fmt.Errorf("%w%s to a server that takes writes: %s is read-only, as it sees no majority of the servers", ErrNotConnected, howLong, c.Addr())
-	}
-	return fmt.Errorf("%w%s", ErrNotConnected, howLong)
 }
 
 // Writable is whether a server with a majority is connected.

@@ -104,6 +104,32 @@ func Error(code wire.Code) error {
 	return &CodeError{Code: code}
 }
 
+// tooLarge refuses a request for which servers would cut the connection.
+func tooLarge(call *transport.Call, most int) error {
+	if call.Size() > most {
+		return fmt.Errorf("%w: %d bytes, %d are allowed", ErrTooLarge, call.Size(), most)
+	}
+	return nil
+}
+
+// NotConnected is ErrNotConnected with the reason, if there is one, or ErrClosed. The
+// text says for how long, after the words "not connected".
+func (s *Session) NotConnected(howLong string) error {
+	if s.life.Err() != nil {
+		return ErrClosed
+	}
+	s.mu.Lock()
+	c, failure := s.conn, s.failure
+	s.mu.Unlock()
+	switch {
+	case c == nil && failure != nil:
+		return fmt.Errorf("%w%s: %w", ErrNotConnected, howLong, failure)
+	case c != nil && c.ReadOnly(): // it is a write that has waited
+		return fmt.Errorf("%w%s to a server that takes writes: %s is read-only, as it sees no majority of the servers", ErrNotConnected, howLong, c.Addr())
+	}
+	return fmt.Errorf("%w%s", ErrNotConnected, howLong)
+}
+
 // contextEnd is the end of the context of a request. It is ErrClosed if that is the
 // session's own context, which work in the background uses.
 func (s *Session) contextEnd(ctx context.Context) error {
