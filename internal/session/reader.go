@@ -111,7 +111,7 @@ func (r *Reader) next() []ReadOp {
 	n := min(r.most, len(r.waiting))
 	switch expected := float64(r.most) * r.mean; {
 	case n == 0,
-		n < r.most && r.flying >= calmFlying,
+		(n < r.most || r.mean == 0) && r.flying >= calmFlying, // before the first reply nobody knows how long they are
 		r.flying >= mostFlying,
 		r.flying > 0 && float64(r.flying+1)*expected > bytesFlying:
 		return nil
