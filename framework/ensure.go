@@ -188,11 +188,12 @@ func (o *op) makeAll(ctx context.Context, c *transport.Conn, paths []string, par
 // would take them for parts of a lock that has the path, and servers keep a container that
 // never had a child.
 func (o *op) unmake(ctx context.Context, c *transport.Conn, paths []string) {
+	s := o.session
 	request := func(i int) *transport.Call {
 		return transport.NewCall(wire.OpDelete, &wire.PathVersionRequest{Path: paths[i], Version: -1})
 	}
 	attempt := func(ctx context.Context, c *transport.Conn) error {
-		return o.session.Each(ctx, c, true, len(paths), request, func(_ int, _ *transport.Call, err error) error {
+		return s.Each(ctx, c, true, len(paths), request, func(_ int, _ *transport.Call, err error) error {
 			if session.Passing(err) || ctx.Err() != nil {
 				return err
 			}
@@ -202,9 +203,9 @@ func (o *op) unmake(ctx context.Context, c *transport.Conn, paths []string) {
 	if len(paths) == 0 || attempt(ctx, c) == nil {
 		return
 	}
-	o.session.Go(func(ctx context.Context) {
-		_ = session.RetryUntilDone(ctx, o.session, func(ctx context.Context) error {
-			c, err := o.session.AwaitConn(ctx, true)
+	s.Go(func(ctx context.Context) {
+		_ = session.RetryUntilDone(ctx, s, func(ctx context.Context) error {
+			c, err := s.AwaitConn(ctx, true)
 			if err != nil {
 				return err
 			}
