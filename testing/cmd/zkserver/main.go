@@ -63,7 +63,7 @@ func parse(args []string, errs io.Writer) (config, error) {
 	f := flag.NewFlagSet("zkserver", flag.ContinueOnError)
 	f.SetOutput(errs)
 	f.Usage = func() {
-		fmt.Fprintf(errs, "zkserver %s: a ZooKeeper server in memory, for tests. Flags:\n", builtFrom())
+		_, _ = fmt.Fprintf(errs, "zkserver %s: a ZooKeeper server in memory, for tests. Flags:\n", builtFrom())
 		f.PrintDefaults()
 	}
 	f.StringVar(&c.listen, "listen", "127.0.0.1:2181", "serve clients on `host:port`; port 0 picks one. A cluster's further members get the ports that follow")
