@@ -217,17 +217,17 @@ func (a *Multi) calm() bool {
 		if m.snapshot.Len() > 0 {
 			others |= m.snapshot.Ways(0) &^ ours
 		}
-		at := m.czxid
+		at, known := m.czxid, m.czxid != 0
 		if a.ordered {
-			at = -int64(i)
+			at, known = -int64(i), true
 		}
 		switch {
-		case m.phase == queued && m.czxid == 0:
-			first = math.MinInt64 // it is not known
 		case m.inTheWay():
 			first = min(first, at)
-		case m.waits() && m.turn == nil:
+		case m.waits() && m.turn == nil && known:
 			waits = max(waits, at)
+		case m.waits() && m.turn == nil:
+			waits = math.MaxInt64 // its node may be newer than any
 		}
 	}
 	if others&takesRoom != 0 {
