@@ -47,7 +47,7 @@ func NewLists(s *Session, paths []string, apart bool) *Lists {
 		room := MostInTransaction(s) - transactionSize
 		n := from
 		for ; n < len(paths); n++ {
-			if room -= listingSize + len(paths[n]); room < 0 && n > from {
+			if room -= readSize + len(paths[n]); room < 0 && n > from {
 				break
 			}
 			req.Ops = append(req.Ops, wire.MultiOp{Op: wire.OpGetChildren, Request: &wire.PathWatchRequest{Path: paths[n]}})
@@ -58,8 +58,9 @@ func NewLists(s *Session, paths []string, apart bool) *Lists {
 	return l
 }
 
-// listingSize is what a list takes in a request for several, without its path.
-const listingSize = 9 + 4 + 1
+// readSize is what a list, or a read of data, takes in a request for several, without its
+// path.
+const readSize = 9 + 4 + 1
 
 // ErrApart says that lists must be asked for with one request each, as the one reply is
 // too large.

@@ -66,7 +66,6 @@ const (
 	mostFlying  = 32      // batches
 	bytesFlying = 2 << 20 // of replies
 	calmFlying  = 2       // batches, unless as much waits as fills one: so that reads gather
-	readSize    = 9 + 4 + 1
 )
 
 // NewReader makes one. answer runs in the goroutine that reads the connection, in the order

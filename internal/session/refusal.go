@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/paddock-zk/paddock/internal/session/watch"
 	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
@@ -51,9 +52,9 @@ func (e *accessError) Unwrap() error { return zk.ErrNoAuth }
 func need(op wire.Op, path string) (right, node string) {
 	switch op {
 	case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL:
-		return "CREATE", above(path)
+		return "CREATE", watch.Above(path)
 	case wire.OpDelete:
-		return "DELETE", above(path)
+		return "DELETE", watch.Above(path)
 	case wire.OpSetData:
 		return "WRITE", path
 	case wire.OpSetACL:
@@ -64,12 +65,4 @@ func need(op wire.Op, path string) (right, node string) {
 		return "READ", path
 	}
 	return "", ""
-}
-
-// above is the path of a node's parent.
-func above(path string) string {
-	if i := strings.LastIndexByte(path, '/'); i > 0 {
-		return path[:i]
-	}
-	return "/"
 }

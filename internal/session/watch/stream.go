@@ -312,7 +312,7 @@ func (w *Registry) pass(ev wire.WatcherEvent, zxid int64) {
 		return
 	}
 	var told, parents []*Stream
-	for path := ev.Path; ; path = above(path) {
+	for path := ev.Path; ; path = Above(path) {
 		if p := w.streams[path]; p != nil {
 			for _, st := range p.streams {
 				if st.phase == streamUp && (st.subtree && ev.Type != wire.EventNodeChildrenChanged || !st.subtree && path == ev.Path) {
@@ -324,7 +324,7 @@ func (w *Registry) pass(ev wire.WatcherEvent, zxid int64) {
 			break
 		}
 	}
-	parent := above(ev.Path)
+	parent := Above(ev.Path)
 	if p := w.streams[parent]; p != nil && p.asked == modeSubtree && (ev.Type == wire.EventNodeCreated || ev.Type == wire.EventNodeDeleted) && parent != ev.Path {
 		for _, st := range p.streams {
 			if st.phase == streamUp && !st.subtree {
@@ -341,8 +341,8 @@ func (w *Registry) pass(ev wire.WatcherEvent, zxid int64) {
 	}
 }
 
-// above is the path of a node's parent.
-func above(path string) string {
+// Above is the path of a node's parent.
+func Above(path string) string {
 	if i := strings.LastIndexByte(path, '/'); i > 0 {
 		return path[:i]
 	}
