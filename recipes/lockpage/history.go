@@ -32,15 +32,12 @@ type event struct {
 	Lasted  time.Duration
 	Lock    monitor.Lock
 	Outcome monitor.Outcome
-	Err     string
+	Err     error // tells more once the client knows more, so it stays an error until it is shown
 }
 
 // End implements monitor.Tracer.
 func (h *History) End(_ context.Context, op monitor.Operation, result monitor.Result) {
-	one := event{At: result.Ended, Lasted: result.Ended.Sub(op.Began), Lock: result.Lock, Outcome: result.Outcome}
-	if result.Err != nil {
-		one.Err = result.Err.Error()
-	}
+	one := event{result.Ended, result.Ended.Sub(op.Began), result.Lock, result.Outcome, result.Err}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {

@@ -69,7 +69,7 @@ func TestHistory(t *testing.T) {
 		}
 		page := shown(t, h, "")
 		assert.Contains(t, page, "Lost: the last 20")
-		assert.Contains(t, page, "node deleted")
+		assert.Equal(t, 20, strings.Count(page, "node deleted"), "as known now, though not when each was lost")
 		assert.Contains(t, page, "Waited for long: the last 1<")
 		assert.Contains(t, page, `data-is="Waited">12s<`)
 		assert.NotContains(t, shown(t, lockpage.Handler(client), ""), "Waited for long", "nothing remembers")
