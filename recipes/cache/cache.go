@@ -456,7 +456,7 @@ func (c *Cache[T]) follow(ctx context.Context, core *core[T]) error {
 			case core.level:
 				c.set(true, nil)
 			}
-			if core.tree.len() > c.options.nodes || core.bytes > c.options.bytes {
+			if core.size() > c.options.nodes || core.bytes > c.options.bytes {
 				core.reset()
 				return ErrLimit
 			}

@@ -32,6 +32,7 @@ type core[T any] struct {
 	next  []framework.Read    // lists to be asked for
 	// unasked has each dirty node whose read is not on its way, and maybe others.
 	unasked []string
+	asked   int              // reads that are not answered yet
 	later   []framework.Read // to be asked for again after a pause, see again
 	why     error            // the last answer has not answered all: why, else nil
 	bytes   int              // of paths and data in the tree
@@ -67,6 +68,7 @@ const (
 	mostMissing    = 4096
 	mostHot        = 256
 	staysHot       = 16 // batches
+	mostAsked      = 4096
 )
 
 func newCore[T any](top string, depth int, decode Decoder[T]) *core[T] {
@@ -79,8 +81,11 @@ func (c *core[T]) reset() {
 	c.tree, c.bytes = tree[T]{}, 0
 	c.dirty, c.lists = make(map[string]*read), make(map[string]struct{})
 	c.fresh, c.next, c.later, c.unasked, c.candidates, c.marked = 0, nil, nil, nil, nil, false
-	c.ahead, c.hot = false, make(map[string]int)
+	c.ahead, c.hot, c.asked = false, make(map[string]int), 0
 }
+
+// size is the number of nodes that are known of, at least.
+func (c *core[T]) size() int { return max(c.tree.len(), len(c.dirty)) }
 
 // isKept is whether a node is part of the copy.
 func (c *core[T]) isKept(path string) bool {
@@ -176,7 +181,7 @@ func (c *core[T]) gap(last int64) {
 	if c.up && c.exact() && !c.ahead && c.published.zxid > 0 {
 		c.exactAt = last
 	}
-	c.up, c.level, c.why = false, false, nil
+	c.up, c.level, c.why, c.asked = false, false, nil, 0
 	c.candidates = nil
 }
 
@@ -236,7 +241,7 @@ func (c *core[T]) spoil(path string) {
 
 // answered takes in what was read.
 func (c *core[T]) answered(ev framework.Event) (snapshots []*Snapshot[T]) {
-	c.marked, c.why = false, nil
+	c.marked, c.why, c.asked = false, nil, max(0, c.asked-len(ev.Results))
 	for _, r := range ev.Results {
 		switch {
 		case !c.isKept(r.Path):
@@ -375,18 +380,23 @@ func (c *core[T]) listed(r framework.ReadResult) {
 	}
 }
 
-// asks are what is to be read now.
+// asks are what is to be read now. Answers that a slow decoder keeps waiting take memory, so
+// there are not many of them.
 func (c *core[T]) asks() (reads []framework.Read) {
 	if !c.up {
 		return nil
 	}
-	for _, path := range c.unasked {
+	for len(c.unasked) > 0 && c.asked+len(reads) < mostAsked {
+		path := c.unasked[0]
+		c.unasked = c.unasked[1:]
 		if r := c.dirty[path]; r != nil && !r.asked {
 			r.asked = true
 			reads = append(reads, framework.Read{Path: path})
 		}
 	}
-	c.unasked = nil
+	if len(c.unasked) == 0 {
+		c.unasked = nil // it was long, maybe
+	}
 	reads = append(reads, c.next...)
 	c.next = nil
 	for path, left := range c.hot {
@@ -404,7 +414,7 @@ func (c *core[T]) asks() (reads []framework.Read) {
 	if len(reads) == 0 && c.ahead && !c.marked {
 		reads = append(reads, framework.Read{Path: c.top}) // for an answer that shows the state
 	}
-	c.marked = c.marked || len(reads) > 0
+	c.marked, c.asked = c.marked || len(reads) > 0, c.asked+len(reads)
 	return reads
 }
 
