@@ -5,7 +5,8 @@
 // It commits to the clone what a release changes, sets the tag of each module, and makes a
 // module proxy of files from the tags. From that proxy it gets and builds each module as a
 // user does, in an empty folder, with the oldest and the newest Go that docs/versions.md
-// names.
+// names. It compares the exported API with that of the last version, and wants each
+// difference that can break a user's code to be named in CHANGELOG.md.
 //
 // It builds the commands for the common systems, with checksums.
 //
@@ -42,6 +43,7 @@ type release struct {
 	version string
 	root    string // of the clone
 	scratch string // a folder that goes with the process
+	base    string // a revision to compare with, if not the last version
 	modules []*modFile
 	gos     []string // of docs/versions.md, the oldest first
 }
@@ -50,6 +52,7 @@ func run(ctx context.Context, args []string) (err error) {
 	f := flag.NewFlagSet("release", flag.ContinueOnError)
 	version := f.String("version", "", "the `version` to release, such as v0.2.0")
 	root := f.String("root", "..", "the `folder` of the repository")
+	base := f.String("base", "", "compare the exported API with this `revision`; by default the last version that is tagged")
 	prepare := f.Bool("prepare", false, "change versions and CHANGELOG.md in the working tree, and stop")
 	binaries := f.String("binaries", "", "build the commands of the version, which is tagged, into this `folder`, and stop")
 	if err := f.Parse(args); err != nil {
@@ -67,7 +70,7 @@ func run(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
-	r := &release{version: *version, root: filepath.Join(scratch, "clone"), scratch: scratch}
+	r := &release{version: *version, base: *base, root: filepath.Join(scratch, "clone"), scratch: scratch}
 	if *binaries != "" {
 		return r.buildTagged(ctx, *root, *binaries)
 	}
@@ -92,6 +95,7 @@ func (r *release) rehearse(ctx context.Context, repository string) error {
 		{"tags", r.tag},
 		{"proxy", r.publish},
 		{"users", r.use},
+		{"api", r.compare},
 		{"binaries", func(ctx context.Context) error { return r.binaries(ctx, filepath.Join(r.scratch, "binaries")) }},
 	}
 	for _, s := range steps {

@@ -15,6 +15,11 @@ import (
 // proxy is the folder of the module proxy.
 func (r *release) proxy() string { return filepath.Join(r.scratch, "proxy") }
 
+// versions is the folder of the proxy that has the versions of a module.
+func (r *release) versions(m *modFile) string {
+	return filepath.Join(r.proxy(), filepath.FromSlash(m.path()), "@v")
+}
+
 // publish puts the released modules into the proxy, as their tags have them.
 func (r *release) publish(ctx context.Context) error {
 	for _, m := range r.released() {
@@ -28,7 +33,7 @@ func (r *release) publish(ctx context.Context) error {
 // publishModule puts one version into the proxy, as a revision has it. The proxy speaks
 // the protocol of https://go.dev/ref/mod#goproxy-protocol.
 func (r *release) publishModule(ctx context.Context, m *modFile, version, revision string) error {
-	dir := filepath.Join(r.proxy(), filepath.FromSlash(m.path()), "@v")
+	dir := r.versions(m)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
