@@ -35,9 +35,9 @@ type ReadResult struct {
 // order. A node that cannot be read does not harm the others. Then Err is set in its result,
 // and the error of ReadAll is nil.
 //
-// One request has up to 128 reads, and fewer if the nodes are large, so that locks and other
-// requests of the client have their turn in between. Results of several requests can show
-// different states.
+// One request has up to 128 reads, and fewer if the nodes are large. Few are on their way if
+// the servers take long for them. So locks and other requests of the client have their turn
+// in between. Results of several requests can show different states.
 //
 // Errors: ErrNotConnected, ErrNoNode if the chroot does not exist. There are no results then.
 func (c *Client) ReadAll(ctx context.Context, reads ...Read) ([]ReadResult, error) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -187,4 +188,49 @@ func TestSubscriptionReads(t *testing.T) {
 		list := told(t, sub)
 		assert.Equal(t, []string{"Gap /a", "Established /a", "Answered /a"}, list[len(list)-3:])
 	})
+}
+
+// Where the servers take their time for each batch, requests of the same client do not wait
+// behind many of them. Where only the way is long, many are on their way.
+func TestReadAllLeavesTheConnectionToOthers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		latency, work time.Duration
+		others, all   time.Duration // at most
+	}{
+		"slow servers": {0, time.Millisecond, 6 * time.Millisecond, 200 * time.Millisecond},
+		"a long way":   {20 * time.Millisecond, 0, 41 * time.Millisecond, 800 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(tc.latency))
+				c := kit.Connect(t, srv)
+				_, err := c.Create(t.Context(), "/a", []byte("a"), framework.Persistent)
+				require.NoError(t, err)
+				srv.On(zktest.Match{Op: "multiRead"}, zktest.Delay(tc.work))
+				began := time.Now()
+				done := make(chan error)
+				go func() {
+					_, err := c.ReadAll(t.Context(), slices.Repeat([]framework.Read{{Path: "/a"}}, 20_000)...)
+					t.Logf("all took %v", time.Since(began))
+					assert.LessOrEqual(t, time.Since(began), tc.all)
+					done <- err
+				}()
+				var longest time.Duration
+				for {
+					asked := time.Now()
+					_, _, err := c.Get(t.Context(), "/a")
+					require.NoError(t, err)
+					longest = max(longest, time.Since(asked))
+					select {
+					case err := <-done:
+						require.NoError(t, err)
+						t.Logf("others waited for %v at most", longest)
+						assert.LessOrEqual(t, longest, tc.others)
+						return
+					case <-time.After(100 * time.Microsecond):
+					}
+				}
+			})
+		})
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
@@ -43,7 +44,9 @@ func (a *Answer) Free() {
 // A server does nothing else while it reads a batch, and builds the reply in its memory. The
 // requests of the same client wait behind it, those that renew a session lease too. So a
 // batch has few operations, and few where the nodes are large. Batches take their slots in
-// the window like all requests, so what waits there has its turn between them.
+// the window like all requests, so what waits there has its turn between them. What was sent
+// is not overtaken. So as many batches are on their way as the connection takes, and no more
+// once they wait for each other.
 type Reader struct {
 	session *Session
 	conn    *transport.Conn
@@ -53,26 +56,30 @@ type Reader struct {
 	waiting []ReadOp
 	flying  int // batches on their way
 	stopped bool
-	most    int     // operations in the next batch
-	mean    float64 // bytes that one takes in a reply
+	most    int           // operations in the next batch
+	mean    float64       // bytes that one takes in a reply
+	allowed int           // batches that may be on their way, up to mostFlying
+	fastest time.Duration // that a batch has taken
 }
 
 const (
-	mostReads   = 128       // in a batch
-	firstReads  = 64        // in batches before the first reply
-	fewReads    = 8         // in a batch after a reply that was too long
-	aimedReply  = 256 << 10 // bytes
-	longReply   = 1 << 20
-	mostFlying  = 32      // batches
-	bytesFlying = 2 << 20 // of replies
-	calmFlying  = 2       // batches, unless as much waits as fills one: so that reads gather
+	mostReads    = 128       // in a batch
+	firstReads   = 64        // in batches before the first reply
+	fewReads     = 8         // in a batch after a reply that was too long
+	aimedReply   = 256 << 10 // bytes
+	longReply    = 1 << 20
+	mostFlying   = 32                   // batches
+	fewestFlying = 4                    // that wait for each other for long
+	bytesFlying  = 2 << 20              // of replies
+	calmFlying   = 2                    // batches, unless as much waits as fills one: so that reads gather
+	mostDelay    = 2 * time.Millisecond // that batches may wait for each other
 )
 
 // NewReader makes one. answer runs in the goroutine that reads the connection, in the order
 // of the wire, or in one that ends the connection. It must not block. Each read is answered
 // once, unless the reader is stopped.
 func NewReader(s *Session, c *transport.Conn, answer func(*Answer)) *Reader {
-	return &Reader{session: s, conn: c, answer: answer, most: firstReads}
+	return &Reader{session: s, conn: c, answer: answer, most: firstReads, allowed: fewestFlying}
 }
 
 // Ask asks for nodes. It does not block.
@@ -111,7 +118,7 @@ func (r *Reader) next() []ReadOp {
 	switch expected := float64(r.most) * r.mean; {
 	case n == 0,
 		(n < r.most || r.mean == 0) && r.flying >= calmFlying, // before the first reply nobody knows how long they are
-		r.flying >= mostFlying,
+		r.flying >= r.allowed,
 		r.flying > 0 && float64(r.flying+1)*expected > bytesFlying:
 		return nil
 	}
@@ -137,7 +144,8 @@ func (r *Reader) send(ops []ReadOp) {
 		req.Ops[i] = wire.MultiOp{Op: op.op(), Request: &wire.PathWatchRequest{Path: op.Path}}
 	}
 	call := transport.NewCall(wire.OpMultiRead, req)
-	call.OnReply = func(call *transport.Call) { r.answered(&Answer{Ops: ops, call: call}) }
+	sent := s.clock.Now()
+	call.OnReply = func(call *transport.Call) { r.answered(&Answer{Ops: ops, call: call}, s.clock.Since(sent)) }
 	err := SendInTurn(s, r.conn, call)
 	var lost *transport.LostError
 	switch {
@@ -161,8 +169,8 @@ func (r *Reader) failed(ops []ReadOp, call *transport.Call, err error) {
 	r.answer(&Answer{Ops: ops, Err: err, call: call})
 }
 
-// answered takes in the end of a batch.
-func (r *Reader) answered(a *Answer) {
+// answered takes in the end of a batch, and how long it took.
+func (r *Reader) answered(a *Answer, took time.Duration) {
 	s, size := r.session, 0
 	a.Err = s.Ended(a.call, false)
 	if a.Err == nil {
@@ -179,7 +187,7 @@ func (r *Reader) answered(a *Answer) {
 	case size > longReply:
 		r.most, r.mean = min(r.most, fewReads), float64(size)/float64(len(a.Ops))
 	case size > 0:
-		r.paceLocked(float64(size) / float64(len(a.Ops)))
+		r.paceLocked(float64(size)/float64(len(a.Ops)), took)
 	}
 	r.mu.Unlock()
 	if !again {
@@ -188,8 +196,16 @@ func (r *Reader) answered(a *Answer) {
 	r.fill()
 }
 
-// paceLocked takes in how long replies are. Longer ones count at once.
-func (r *Reader) paceLocked(mean float64) {
+// paceLocked takes in how long replies are, and how long they took. Longer ones count at once.
+func (r *Reader) paceLocked(mean float64, took time.Duration) {
+	if r.fastest == 0 || took < r.fastest {
+		r.fastest = took
+	}
+	if took <= r.fastest+mostDelay {
+		r.allowed = min(mostFlying, r.allowed+1)
+	} else {
+		r.allowed = max(fewestFlying, r.allowed-1)
+	}
 	const slowly = 4
 	r.mean = max(mean, r.mean+(mean-r.mean)/slowly)
 	r.most = max(1, min(mostReads, 2*r.most, int(aimedReply/r.mean)))
