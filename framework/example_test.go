@@ -125,6 +125,39 @@ func ExampleClient_ReadAll() {
 	// /app/b: []  get /app/b: zk: node does not exist
 }
 
+func ExampleClient_Keep() {
+	zk, stop := server()
+	defer stop()
+	ctx := context.Background()
+	client, err := framework.Connect(ctx, framework.Config{ConnectString: zk})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+
+	node, err := client.Keep(ctx, "/workers/a", []byte("10.0.0.7:8080"), framework.Parents())
+	if err != nil {
+		log.Fatal(err)
+	}
+	// From here on the node is there, in each session of the client.
+	workers, _, err := client.Children(ctx, "/workers")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(workers, node.Err())
+	if err := node.Remove(ctx); err != nil {
+		log.Fatal(err)
+	}
+	workers, _, err = client.Children(ctx, "/workers")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(workers)
+	// Output:
+	// [a] <nil>
+	// []
+}
+
 func ExampleClient_Subscribe() {
 	zk, stop := server()
 	defer stop()

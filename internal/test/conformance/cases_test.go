@@ -47,6 +47,7 @@ var cases = []struct {
 	{"subscription/tree", subscriptionTree},
 	{"subscription/outages", subscriptionOutages},
 	{"subscription/beside-watches", subscriptionBesideWatches},
+	{"keep/outages", keepOutages},
 	{"read/all", readAll},
 	{"cache/follows", cacheFollows},
 	{"cache/outages", cacheOutages},

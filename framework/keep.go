@@ -1,0 +1,272 @@
+package framework
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/paddock-zk/paddock/internal/contextend"
+	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/transport"
+	"github.com/paddock-zk/paddock/internal/wire"
+)
+
+// KeptNode is an ephemeral node that a client keeps, across connections and sessions: if it
+// is gone, the client makes it again. Make it with Client.Keep, and end it with Remove. Its
+// methods are safe for use by many goroutines.
+type KeptNode struct {
+	client *Client
+	op     *op
+	path   string // as the caller knows it
+	data   []byte
+	opts   []CreateOption
+	stop   context.CancelFunc
+	ended  chan struct{} // closed behind the last request
+	left   error         // why the node could not be deleted; written before ended is closed
+
+	mu    sync.Mutex    // guards the fields below
+	first chan struct{} // closed once the node is there, nil then
+	err   error
+}
+
+// Keep makes an ephemeral node, and makes it again whenever it is gone: since a session has
+// ended, or somebody has deleted it. It returns once the node is there; ctx bounds the call
+// only. Keep a path once in a client.
+//
+// While the node of another session stands at path, Keep waits until that has gone. So it
+// waits for up to a session timeout after a program was killed and started again. Data that
+// others set stays, until the node is gone. The client must have the right to read the node.
+//
+// Keeping does not renew the session lease as holding a lock does. So others may see the
+// node gone, and one of theirs in its place, before Err says so. To exclude others, take a
+// lock.
+//
+// Errors: those of Create, of which ErrNoNode says that the parent is missing, unless
+// Parents is given; ErrUnsupported as of Subscribe; ctx.Err() together with the reason why
+// the node is not there. Nothing is kept then, and what may have been made is deleted in the
+// background. A Protected node cannot be kept.
+//
+// Source: Curator's PersistentNode.
+func (c *Client) Keep(ctx context.Context, path string, data []byte, opts ...CreateOption) (*KeptNode, error) {
+	o, err := c.begin(ctx, "keep", path, true, false)
+	if err != nil {
+		return nil, err
+	}
+	options, err := createOptionsOf(Ephemeral, opts)
+	if err == nil && options.protected {
+		err = fmt.Errorf("%w: Protected would give each node another path", ErrInvalidArgument)
+	}
+	if err != nil {
+		return nil, o.fail(err)
+	}
+	keeping, stop := context.WithCancel(context.WithoutCancel(ctx))
+	first := make(chan struct{})
+	k := &KeptNode{client: c, op: o, path: path, data: data, opts: opts, stop: stop, ended: make(chan struct{}), first: first, err: ErrNotConnected}
+	if !o.session.Go(func(life context.Context) { k.run(life, keeping) }) {
+		stop()
+		return nil, o.fail(ErrClosed)
+	}
+	select {
+	case <-first:
+		return k, nil
+	case <-k.ended:
+		return nil, k.Err()
+	case <-ctx.Done():
+		defer stop() // behind the reason
+		return nil, o.fail(fmt.Errorf("%w: %w", contextend.Of(ctx), k.reason()))
+	}
+}
+
+// Err is nil while the node is there, as far as the client knows. Otherwise it says why the
+// node is not there: ErrNotConnected, or ErrNoNode, which is about to be cured, or
+// ErrNodeExists, or a refusal. After Remove and Close it is ErrClosed.
+func (k *KeptNode) Err() error {
+	if k == nil || k.op == nil {
+		return &OpError{Op: "keep", Err: ErrClosed}
+	}
+	return k.op.fail(k.reason())
+}
+
+// Remove deletes the node, and keeps it no more. It also deletes what may come of a creation
+// that is on its way. If ctx ends first, that goes on in the background. A second call
+// returns the same as the first.
+//
+// Errors: ErrNoAuth, ErrClosed, since the node goes with the session, and ctx.Err().
+func (k *KeptNode) Remove(ctx context.Context) error {
+	if k == nil || k.op == nil {
+		return &OpError{Op: "keep", Err: ErrClosed}
+	}
+	if ctx == nil {
+		return k.op.fail(ErrNilContext)
+	}
+	k.stop()
+	select {
+	case <-k.ended:
+		return k.op.fail(k.left)
+	case <-ctx.Done():
+		return k.op.fail(contextend.Of(ctx))
+	}
+}
+
+func (k *KeptNode) reason() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.err
+}
+
+// never is whether the node has not been there yet.
+func (k *KeptNode) never() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.first != nil
+}
+
+// set takes in whether the node is there.
+func (k *KeptNode) set(err error) {
+	var op *OpError
+	if errors.As(err, &op) {
+		err = op.Err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err == nil && k.first != nil {
+		close(k.first)
+		k.first = nil
+	}
+	k.err = err
+}
+
+// run keeps the node until keeping ends, and then deletes it.
+func (k *KeptNode) run(life, keeping context.Context) {
+	defer close(k.ended)
+	defer context.AfterFunc(life, k.stop)()
+	k.set(k.keep(keeping))
+	k.stop()
+	err := session.RetryUntilDone(life, k.op.session, k.remove)
+	switch {
+	case err == nil:
+	case life.Err() != nil:
+		k.left = ErrClosed
+	default:
+		k.left = err
+		k.report(err)
+	}
+}
+
+func (k *KeptNode) report(err error) {
+	k.op.session.Report("the servers refuse to keep a node", k.op.fail(err))
+}
+
+// keep follows the node for as long as it may. What is refused before the node was there
+// once ends it.
+func (k *KeptNode) keep(ctx context.Context) error {
+	for pause := session.FirstPause; ; pause = min(2*pause, session.MostPause) {
+		began := time.Now()
+		err := k.follow(ctx)
+		if ctx.Err() != nil || errors.Is(err, ErrClosed) {
+			return ErrClosed
+		}
+		before := k.reason()
+		k.set(err)
+		if !session.Passing(err) && !errors.Is(err, ErrSessionExpired) {
+			if k.never() {
+				return err
+			}
+			if now := k.reason(); before == nil || before.Error() != now.Error() {
+				k.report(now)
+			}
+		}
+		if time.Since(began) > session.MostPause {
+			pause = session.FirstPause
+		}
+		if session.Pause(ctx, k.op.session, pause) != nil {
+			return ErrClosed
+		}
+	}
+}
+
+// follow makes the node whenever one subscription tells that it may be gone.
+func (k *KeptNode) follow(ctx context.Context) error {
+	sub, err := k.client.Subscribe(ctx, k.path)
+	if err != nil {
+		return err
+	}
+	defer sub.Stop()
+	for {
+		ev, err := sub.Next(ctx)
+		switch {
+		case err != nil:
+			return err
+		case ev.Type == Gap:
+			k.set(ev.Err)
+			continue
+		case ev.Type == NodeDeleted:
+			k.set(ErrNoNode)
+		case ev.Type != Established:
+			continue
+		}
+		if err := k.make(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// make makes the node, or sees whose is in its place. An error is one after which no event
+// need come.
+func (k *KeptNode) make(ctx context.Context) error {
+	for {
+		_, err := k.client.Create(ctx, k.path, k.data, Ephemeral, k.opts...)
+		if !errors.Is(err, ErrNodeExists) {
+			if err == nil {
+				k.set(nil)
+			}
+			return err
+		}
+		there, now, err := k.client.Exists(ctx, k.path)
+		switch {
+		case err != nil:
+			return err
+		case !there:
+			continue
+		}
+		err = otherOwner(wire.FlagEphemeral, k.client.SessionID(), now.EphemeralOwner)
+		if err != nil && now.EphemeralOwner == 0 {
+			return err
+		}
+		k.set(err) // nil for our own; a session's end deletes its node, which is told
+		return nil
+	}
+}
+
+// remove deletes the node if it is of this session. Another session's goes with that.
+func (k *KeptNode) remove(ctx context.Context) error {
+	s := k.op.session
+	c, err := s.AwaitConn(ctx, true)
+	if err != nil {
+		return err
+	}
+	// Behind a write, a creation whose reply was lost is not applied any more.
+	barrier, look := session.Barrier(k.op.path), transport.NewCall(wire.OpExists, &wire.PathWatchRequest{Path: k.op.path})
+	if err := s.Send(ctx, c, barrier, look); err != nil {
+		return err
+	}
+	if err := session.AwaitBarrier(ctx, s, c, barrier); err != nil {
+		return err
+	}
+	var now wire.StatResponse
+	err = s.Await(ctx, c, look, false)
+	if err == nil {
+		err = look.Decode(&now)
+	}
+	switch {
+	case errors.Is(err, ErrNoNode):
+		return nil
+	case err != nil:
+		return err
+	case now.Stat.EphemeralOwner != c.SessionID():
+		return nil
+	}
+	return k.op.deleteNow(ctx, c, k.op.path)
+}

@@ -1,0 +1,245 @@
+package framework_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
+	"github.com/paddock-zk/paddock/retry"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// owns checks that the node at /a is of a client's present session, and returns when it was made.
+func owns(t *testing.T, k *framework.KeptNode, c, other *framework.Client) (czxid int64) {
+	t.Helper()
+	require.NoError(t, k.Err())
+	there, now, err := other.Exists(t.Context(), "/a")
+	require.NoError(t, err)
+	require.True(t, there)
+	assert.Equal(t, c.SessionID(), now.EphemeralOwner)
+	return now.Czxid
+}
+
+func TestKeep(t *testing.T) {
+	onEach(t, func(t *testing.T, srv *zktest.Server) {
+		c, other := kit.Connect(t, srv), kit.Connect(t, srv)
+		k, err := c.Keep(t.Context(), "/a", []byte("x"))
+		require.NoError(t, err)
+		first := owns(t, k, c, other)
+		_, err = other.Set(t.Context(), "/a", []byte("y"), framework.AnyVersion)
+		require.NoError(t, err)
+
+		require.NoError(t, srv.Disconnect(c.SessionID()))
+		synctest.Wait()
+		require.ErrorIs(t, k.Err(), framework.ErrNotConnected)
+		time.Sleep(time.Second)
+		assert.Equal(t, first, owns(t, k, c, other), "the same node")
+		data, _, err := other.Get(t.Context(), "/a")
+		require.NoError(t, err)
+		assert.Equal(t, "y", string(data))
+
+		require.NoError(t, other.Delete(t.Context(), "/a", framework.AnyVersion))
+		time.Sleep(time.Second)
+		second := owns(t, k, c, other)
+		assert.Greater(t, second, first)
+		data, _, err = other.Get(t.Context(), "/a")
+		require.NoError(t, err)
+		assert.Equal(t, "x", string(data))
+
+		require.NoError(t, srv.ExpireSession(c.SessionID()))
+		time.Sleep(time.Second)
+		assert.Greater(t, owns(t, k, c, other), second)
+
+		require.NoError(t, k.Remove(t.Context()))
+		require.NoError(t, k.Remove(t.Context()))
+		require.ErrorIs(t, k.Err(), framework.ErrClosed)
+		kit.NothingLeft(t, srv)
+	})
+}
+
+// Whatever happens at a request, the node is there in the end, and is gone in the end.
+func TestEachRequestOfKeepFails(t *testing.T) {
+	tried := make(map[[2]string]int)
+	for name, happens := range kit.Failures() {
+		if !*everySweep && !picked(name, "once") {
+			continue
+		}
+		for nth := 1; ; nth++ {
+			hit := false
+			synctest.Test(t, func(t *testing.T) { hit = sweepKeep(t, nth, name, happens) })
+			require.False(t, t.Failed(), "%s, at request %d", name, nth)
+			require.Less(t, nth, 50)
+			if !hit {
+				break
+			}
+			tried[[2]string{name, "a request"}]++
+		}
+	}
+	kit.Tried(t, "kept nodes", tried)
+}
+
+func sweepKeep(t *testing.T, nth int, name string, happens kit.Failure) (hit bool) {
+	srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
+	c, other := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.Retry = retry.None() }), kit.Connect(t, srv)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	at := func(r zktest.Request) bool { // a watch that may not be removed stays, and so does a node that is said to be gone
+		return kit.At(name)(r) && (r.Op != "removeWatches" || !strings.HasPrefix(name, "code")) && (r.Op != "exists" || name != "code -101")
+	}
+	rule := srv.On(zktest.Match{Session: c.SessionID(), Nth: nth, Func: at}, happens(t, srv, c, cancel))
+	k, err := c.Keep(ctx, "/a", nil)
+	time.Sleep(time.Minute)
+	if err == nil && name != "closed" {
+		owns(t, k, c, other)
+		require.NoError(t, other.Delete(t.Context(), "/a", framework.AnyVersion))
+		time.Sleep(time.Minute)
+		owns(t, k, c, other)
+	}
+	if err == nil {
+		err = k.Remove(ctx)
+		time.Sleep(time.Minute)
+	}
+	hit = rule.Fired() > 0
+	refused := strings.HasPrefix(name, "code") && err != nil
+	if name != "cancelled" && name != "closed" && !refused {
+		require.NoError(t, err, "%s at %d", name, nth)
+	}
+	if refused && len(srv.Ephemerals(0)) > 0 { // a server that refuses to delete it
+		require.NoError(t, c.Delete(t.Context(), "/a", framework.AnyVersion))
+	}
+	kit.NothingLeft(t, srv, "%s at %d: %v", name, nth, err)
+	return hit
+}
+
+// A node of another session is left alone, and followed by ours once it has gone.
+func TestKeepBesideAnotherSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c, other := kit.Connect(t, srv), kit.Connect(t, srv)
+		before, err := other.Keep(t.Context(), "/a", nil)
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err = c.Keep(ctx, "/a", nil)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, framework.ErrNodeExists)
+		time.Sleep(time.Second)
+		owns(t, before, other, c)
+
+		time.AfterFunc(time.Minute, func() { assert.NoError(t, before.Remove(t.Context())) })
+		k, err := c.Keep(t.Context(), "/a", nil)
+		require.NoError(t, err)
+		owns(t, k, c, other)
+
+		// They are quicker, and theirs is not deleted in place of ours.
+		theirs := func(zktest.Request) {
+			_, err := other.Create(context.Background(), "/a", nil, framework.Ephemeral)
+			assert.NoError(t, err)
+		}
+		srv.On(zktest.Match{Op: "create", Session: c.SessionID(), Nth: 1}, zktest.Call(theirs))
+		require.NoError(t, other.Delete(t.Context(), "/a", framework.AnyVersion))
+		time.Sleep(time.Second)
+		require.ErrorIs(t, k.Err(), framework.ErrNodeExists)
+		require.NoError(t, k.Remove(t.Context()))
+		assert.Equal(t, []string{"/a"}, srv.Ephemerals(other.SessionID()))
+		require.NoError(t, other.Delete(t.Context(), "/a", framework.AnyVersion))
+
+		_, err = other.Create(t.Context(), "/a", nil, framework.Persistent)
+		require.NoError(t, err)
+		_, err = c.Keep(t.Context(), "/a", nil)
+		require.ErrorIs(t, err, framework.ErrNodeExists)
+		there, _, err := other.Exists(t.Context(), "/a")
+		require.NoError(t, err)
+		assert.True(t, there)
+	})
+}
+
+// What is refused at first is returned. Later it is told, and tried again.
+func TestKeepThatIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		logged, logs := kit.Logged(zapcore.WarnLevel)
+		c, other := kit.Connect(t, srv, logged), kit.Connect(t, srv)
+		for want, keep := range map[error]func() (*framework.KeptNode, error){
+			framework.ErrNoNode:          func() (*framework.KeptNode, error) { return c.Keep(t.Context(), "/p/a", nil) },
+			framework.ErrInvalidPath:     func() (*framework.KeptNode, error) { return c.Keep(t.Context(), "a", nil) },
+			framework.ErrInvalidArgument: func() (*framework.KeptNode, error) { return c.Keep(t.Context(), "/a", nil, framework.Protected()) },
+			framework.ErrInvalidACL:      func() (*framework.KeptNode, error) { return c.Keep(t.Context(), "/a", nil, framework.ACLs()) },
+			framework.ErrClosed:          func() (*framework.KeptNode, error) { return new(framework.Client).Keep(t.Context(), "/a", nil) },
+		} {
+			_, err := keep()
+			require.ErrorIs(t, err, want)
+		}
+		kit.NothingLeft(t, srv)
+		assert.Empty(t, logs.All())
+
+		require.NoError(t, other.EnsurePath(t.Context(), "/p/q"))
+		k, err := c.Keep(t.Context(), "/p/a", nil, framework.Parents())
+		require.NoError(t, err)
+		_, err = other.SetACL(t.Context(), "/p", zk.WorldACL(zk.PermRead|zk.PermDelete|zk.PermAdmin), framework.AnyVersion)
+		require.NoError(t, err)
+		require.NoError(t, other.Delete(t.Context(), "/p/a", framework.AnyVersion))
+		time.Sleep(time.Minute)
+		require.ErrorIs(t, k.Err(), framework.ErrNoAuth)
+		assert.Equal(t, 1, logs.Len())
+		_, err = other.SetACL(t.Context(), "/p", zk.WorldACL(zk.PermRead|zk.PermCreate), framework.AnyVersion)
+		require.NoError(t, err)
+		time.Sleep(10 * time.Second)
+		require.NoError(t, k.Err())
+		require.ErrorIs(t, k.Remove(t.Context()), framework.ErrNoAuth)
+		assert.Equal(t, 2, logs.Len())
+	})
+}
+
+// Whoever gives up while nobody knows what has become of the creation leaves nothing. The
+// client looks behind a write: before that, the servers may still apply the creation.
+func TestKeepThatIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := kit.Connect(t, srv)
+		ctx, cancel := context.WithCancel(t.Context())
+		srv.On(zktest.Match{Op: "create", Nth: 1}, zktest.CutAfter())
+		srv.On(zktest.Match{Op: "connect", Nth: 1}, zktest.Call(func(zktest.Request) { cancel() }))
+		var order []string
+		srv.On(zktest.Match{Path: "/a", Func: func(r zktest.Request) bool { return r.Op == "multi" || r.Op == "exists" }},
+			zktest.Call(func(r zktest.Request) { order = append(order, r.Op) }))
+		_, err := c.Keep(ctx, "/a", nil)
+		require.ErrorIs(t, err, context.Canceled)
+		time.Sleep(time.Minute)
+		kit.NothingLeft(t, srv)
+		assert.Equal(t, []string{"multi", "exists"}, order)
+	})
+}
+
+func TestCloseEndsKeptNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c, err := framework.Connect(t.Context(), kit.Config(srv))
+		require.NoError(t, err)
+		k, err := c.Keep(t.Context(), "/a", nil)
+		require.NoError(t, err)
+		srv.Freeze()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, k.Remove(ctx), context.DeadlineExceeded)
+		srv.Thaw()
+		require.NoError(t, c.Close())
+		require.ErrorIs(t, k.Err(), framework.ErrClosed)
+		_ = k.Remove(t.Context())
+		_, err = c.Keep(t.Context(), "/a", nil)
+		require.ErrorIs(t, err, framework.ErrClosed)
+		var none *framework.KeptNode
+		require.ErrorIs(t, none.Remove(t.Context()), framework.ErrClosed)
+		require.ErrorIs(t, none.Err(), framework.ErrClosed)
+		kit.NothingLeft(t, srv)
+	})
+}
