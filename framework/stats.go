@@ -1,6 +1,13 @@
 package framework
 
 import (
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	"go.uber.org/zap"
+
 	"github.com/paddock-zk/paddock/framework/monitor"
 	"github.com/paddock-zk/paddock/internal/session"
 )
@@ -35,3 +42,65 @@ func (c *Client) Waiters() []monitor.WaiterInfo {
 	}
 	return session.Inspected(c.session).Waiters()
 }
+
+// Caches are the caches of this client that are not closed, by their paths, which are in
+// full. It asks no server.
+func (c *Client) Caches() []monitor.CacheInfo {
+	if c.unusable() {
+		return nil
+	}
+	list := session.Caches(c.session)
+	slices.SortStableFunc(list, func(a, b monitor.CacheInfo) int { return strings.Compare(a.Path, b.Path) })
+	return list
+}
+
+// ShownCache is a cache that a client shows. Make it with Client.ShowCache.
+type ShownCache struct {
+	info   func() monitor.CacheInfo
+	log    *zap.Logger
+	remove func()
+
+	mu   sync.Mutex // guards told
+	told error      // the reason that was logged last; nil for none
+}
+
+// ShowCache has Caches, and with it metrics and the page, show a cache until Remove is called.
+// They call info, in any goroutine. It must not block, and the client sets its Path. It is for
+// recipes, such as recipes/cache.
+func (c *Client) ShowCache(path string, info func() monitor.CacheInfo) (*ShownCache, error) {
+	if c.unusable() {
+		return nil, &OpError{Op: "show cache", Path: path, Err: ErrClosed}
+	}
+	full, err := c.full(path, false)
+	if err != nil {
+		return nil, &OpError{Op: "show cache", Path: path, Err: err}
+	}
+	s := &ShownCache{log: c.session.Log(), info: func() monitor.CacheInfo {
+		now := info()
+		now.Path = full
+		return now
+	}}
+	s.remove = session.Show(c.session, s.info)
+	return s, nil
+}
+
+// Changed logs why a cache is not current, unless it is the connection, of which the client
+// has a line already. Later it logs that the cache is current again. Recipes call it after each
+// change of Current or Err.
+func (s *ShownCache) Changed() {
+	now := s.info()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case now.Current && s.told != nil:
+		s.told = nil
+		s.log.Info("cache is current again", zap.String("path", now.Path), zap.Int("nodes", now.Nodes), zap.Int64("zxid", now.Zxid))
+	case now.Current, now.Err == nil, errors.Is(now.Err, ErrNotConnected), errors.Is(now.Err, ErrClosed), s.told != nil && s.told.Error() == now.Err.Error():
+	default:
+		s.told = now.Err
+		s.log.Warn("cache is not current", zap.String("path", now.Path), zap.Error(now.Err))
+	}
+}
+
+// Remove ends that the cache is shown.
+func (s *ShownCache) Remove() { s.remove() }

@@ -71,3 +71,27 @@ type WaiterInfo struct {
 	// for a member that a MultiLock takes in a step of its own.
 	Has, Wants []string
 }
+
+// CacheInfo is how a cache of a client stands: see framework.Client.Caches.
+type CacheInfo struct {
+	// Path is that of the topmost node.
+	Path string
+	// Complete is whether it was loaded once. Current is whether the servers tell it of each
+	// change, and Since when that is as it is: while Current is false, the age of what it
+	// shows.
+	Complete, Current bool
+	Since             time.Time
+	// Err is why it is not current, nil if it is or begins.
+	Err error
+	// Zxid is the transaction whose state it shows. Nodes are those of that state, Bytes those
+	// of their paths and data, about, and Holes the nodes that cannot be read or decoded.
+	Zxid                int64
+	Nodes, Bytes, Holes int
+	// Gaps is how often it was current and was not any more, and LastGap when that was last;
+	// zero for never.
+	Gaps    int
+	LastGap time.Time
+	// Readers are those that follow its changes, and Behind those of them that have changes to
+	// read.
+	Readers, Behind int
+}

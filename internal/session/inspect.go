@@ -43,3 +43,18 @@ type noLocks struct{}
 
 func (noLocks) Holds() []monitor.HoldInfo     { return nil }
 func (noLocks) Waiters() []monitor.WaiterInfo { return nil }
+
+// Show lets a client show a cache until remove is called. info must not block.
+func Show(s *Session, info func() monitor.CacheInfo) (remove func()) {
+	s.caches.Store(&info, info)
+	return func() { s.caches.Delete(&info) }
+}
+
+// Caches are those that are shown, in no order.
+func Caches(s *Session) (list []monitor.CacheInfo) {
+	s.caches.Range(func(_, info any) bool {
+		list = append(list, info.(func() monitor.CacheInfo)())
+		return true
+	})
+	return list
+}

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/framework/monitor"
 )
 
 // Decoder makes a value of a node's data, which it may keep. It is called in the goroutine of
@@ -77,6 +78,7 @@ type Cache[T any] struct {
 	options options
 	stop    context.CancelFunc
 	done    chan struct{}
+	shown   *framework.ShownCache
 
 	mu      sync.Mutex // guards the fields below
 	now     *Snapshot[T]
@@ -87,6 +89,7 @@ type Cache[T any] struct {
 	kept    int           // changes in steps
 	changed chan struct{} // closed and replaced when any of the above changes
 	closed  bool
+	readers map[*int]struct{} // the numbers of the steps that they read next
 }
 
 // Status is how far a cache can be trusted.
@@ -100,9 +103,15 @@ type Status struct {
 	Since time.Time
 	// Err is why the cache is not current, nil if it is or begins.
 	Err error
-	// Zxid and Nodes are those of the present snapshot, and Holes its nodes with an Err.
+	// Gaps is how often it was current and was not any more, and LastGap when that was last;
+	// zero for never.
+	Gaps    int
+	LastGap time.Time
+	// Zxid and Nodes are those of the present snapshot, Bytes about those of its paths and
+	// data, and Holes its nodes with an Err.
 	Zxid  int64
 	Nodes int
+	Bytes int
 	Holes int
 }
 
@@ -133,10 +142,16 @@ func Start[T any](client *framework.Client, path string, decode Decoder[T], opts
 	life, stop := context.WithCancel(context.Background())
 	c := &Cache[T]{
 		client: client, path: path, options: o, stop: stop, done: make(chan struct{}),
-		now: &Snapshot[T]{top: path}, status: Status{Since: time.Now()}, changed: make(chan struct{}),
+		now: &Snapshot[T]{top: path}, status: Status{Since: time.Now()}, changed: make(chan struct{}), readers: make(map[*int]struct{}),
+	}
+	var err error
+	if c.shown, err = client.ShowCache(path, c.info); err != nil {
+		stop()
+		return nil, c.fail(err)
 	}
 	go func() {
 		defer close(c.done)
+		defer c.shown.Remove()
 		c.run(life, newCore(path, o.depth, decode))
 	}()
 	return c, nil
@@ -164,6 +179,23 @@ func (c *Cache[T]) Status() Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.status
+}
+
+// info is what the client shows.
+func (c *Cache[T]) info() monitor.CacheInfo {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.status
+	info := monitor.CacheInfo{
+		Complete: s.Complete, Current: s.Current, Since: s.Since, Err: s.Err, Zxid: s.Zxid, Nodes: s.Nodes, Bytes: s.Bytes, Holes: s.Holes,
+		Gaps: s.Gaps, LastGap: s.LastGap, Readers: len(c.readers),
+	}
+	for at := range c.readers {
+		if s.Complete && *at < c.first+len(c.steps) {
+			info.Behind++
+		}
+	}
+	return info
 }
 
 // Ready waits until the cache has loaded, and returns its snapshot.
@@ -228,9 +260,10 @@ func (c *Cache[T]) fail(err error) error { return fmt.Errorf("cache %s: %w", c.p
 // error: that of ctx, or ErrClosed.
 func (c *Cache[T]) Steps(ctx context.Context) iter.Seq2[Step[T], error] {
 	return func(yield func(Step[T], error) bool) {
-		at := -1
+		at := c.join()
+		defer c.leave(at)
 		for {
-			steps, next, err := c.await(ctx, at, 256)
+			steps, next, err := c.await(ctx, *at, 256)
 			if err != nil {
 				yield(Step[T]{}, err)
 				return
@@ -240,7 +273,7 @@ func (c *Cache[T]) Steps(ctx context.Context) iter.Seq2[Step[T], error] {
 					return
 				}
 			}
-			at = next
+			c.moved(at, next)
 		}
 	}
 }
@@ -249,18 +282,42 @@ func (c *Cache[T]) Steps(ctx context.Context) iter.Seq2[Step[T], error] {
 // not read come as one, with one change for each path.
 func (c *Cache[T]) Latest(ctx context.Context) iter.Seq2[Step[T], error] {
 	return func(yield func(Step[T], error) bool) {
-		at := -1
+		at := c.join()
+		defer c.leave(at)
 		for {
-			steps, next, err := c.await(ctx, at, math.MaxInt)
+			steps, next, err := c.await(ctx, *at, math.MaxInt)
 			if err != nil {
 				yield(Step[T]{}, err)
 				return
 			}
-			if at = next; !yield(merged(steps), nil) {
+			if !yield(merged(steps), nil) {
 				return
 			}
+			c.moved(at, next)
 		}
 	}
+}
+
+// join begins with the reader that it returns, which has read nothing.
+func (c *Cache[T]) join() *int {
+	at := -1
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.readers[&at] = struct{}{}
+	return &at
+}
+
+func (c *Cache[T]) leave(at *int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.readers, at)
+}
+
+// moved says that a reader has read all steps before a number.
+func (c *Cache[T]) moved(at *int, next int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	*at = next
 }
 
 // await waits for steps from a number on, and returns some and the number of the next one. It
@@ -320,7 +377,7 @@ func merged[T any](steps []Step[T]) Step[T] {
 }
 
 // publish makes snapshots public, and steps of the ways between them.
-func (c *Cache[T]) publish(snapshots []*Snapshot[T]) {
+func (c *Cache[T]) publish(snapshots []*Snapshot[T], bytes int) {
 	for _, next := range snapshots {
 		list := changes(c.now.tree, next.tree) // nobody else writes now
 		c.mu.Lock()
@@ -342,7 +399,7 @@ func (c *Cache[T]) publish(snapshots []*Snapshot[T]) {
 			}
 		}
 		c.now = next
-		c.status.Complete, c.status.Zxid, c.status.Nodes, c.status.Holes = true, next.zxid, next.Len(), holes
+		c.status.Complete, c.status.Zxid, c.status.Nodes, c.status.Bytes, c.status.Holes = true, next.zxid, next.Len(), bytes, holes
 		c.tellLocked()
 		c.mu.Unlock()
 	}
@@ -350,15 +407,27 @@ func (c *Cache[T]) publish(snapshots []*Snapshot[T]) {
 
 // set says whether the cache is current, and why it is not.
 func (c *Cache[T]) set(current bool, err error) {
+	if c.setStatus(current, err) {
+		c.shown.Changed()
+	}
+}
+
+// setStatus is set, and whether that was new.
+func (c *Cache[T]) setStatus(current bool, err error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.status.Current == current && (current || errors.Is(c.status.Err, err)) {
+		return false
+	}
 	if c.status.Current != current {
 		c.status.Current, c.status.Since = current, time.Now()
-	} else if current || errors.Is(c.status.Err, err) {
-		return
+		if !current {
+			c.status.Gaps, c.status.LastGap = c.status.Gaps+1, c.status.Since
+		}
 	}
 	c.status.Err = err
 	c.tellLocked()
+	return true
 }
 
 func (c *Cache[T]) tellLocked() {
@@ -447,7 +516,11 @@ func (c *Cache[T]) follow(ctx context.Context, core *core[T]) error {
 		switch {
 		case err == nil:
 			snapshots := core.take(ev)
-			c.publish(snapshots)
+			if core.size() > c.options.nodes || core.bytes > c.options.bytes {
+				core.reset()
+				return ErrLimit
+			}
+			c.publish(snapshots, core.bytes)
 			switch {
 			case ev.Type == framework.Gap:
 				c.set(false, ev.Err)
@@ -455,10 +528,6 @@ func (c *Cache[T]) follow(ctx context.Context, core *core[T]) error {
 				c.set(false, core.why)
 			case core.level:
 				c.set(true, nil)
-			}
-			if core.size() > c.options.nodes || core.bytes > c.options.bytes {
-				core.reset()
-				return ErrLimit
 			}
 		case ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded):
 			return err

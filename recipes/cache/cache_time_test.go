@@ -13,8 +13,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/framework/monitor"
 	"github.com/paddock-zk/paddock/internal/test/kit"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -285,7 +289,8 @@ func TestLimits(t *testing.T) {
 				time.Sleep(time.Second)
 				require.ErrorIs(t, c.Status().Err, ErrLimit)
 				assert.False(t, c.Status().Current)
-				assert.LessOrEqual(t, c.Snapshot().Len(), 6)
+				assert.LessOrEqual(t, c.Snapshot().Len(), 5)
+				assert.Equal(t, 1, c.Status().Gaps)
 				assert.Empty(t, srv.Watches())
 				for i := range 10 {
 					require.NoError(t, other.Delete(t.Context(), fmt.Sprintf("/app/n%d", i), 0))
@@ -489,5 +494,68 @@ func TestLoad(t *testing.T) {
 		assert.Equal(t, n+1, ready(t, c).Len())
 		t.Logf("%d nodes took %d requests and %v with a round trip of 2 ms", n, srv.Requests()["multiRead"], time.Since(began))
 		assert.LessOrEqual(t, srv.Requests()["multiRead"], n/100+10)
+	})
+}
+
+// A client shows its caches, and logs why one is not current.
+func TestCachesOfAClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		log, logs := observer.New(zapcore.InfoLevel)
+		client := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.Namespace, cfg.Logger = "ns", zap.New(log) })
+		other := kit.Connect(t, srv)
+		made(t, other, "/ns/app/a", "/ns/b")
+		assert.Empty(t, client.Caches())
+		c, b := started(t, client, "/app", text, MaxNodes(3)), started(t, client, "/b", text)
+		ready(t, c)
+		ready(t, b)
+		stuck, read := make(chan struct{}), 0
+		go func() {
+			for range c.Steps(t.Context()) {
+				read++
+				<-stuck
+			}
+		}()
+		go func() {
+			for range c.Latest(t.Context()) {
+			}
+		}()
+		require.NoError(t, srv.Disconnect(client.SessionID()))
+		gap := time.Now()
+		time.Sleep(time.Minute)
+		stat, err := other.Set(t.Context(), "/ns/app/a", []byte("1"), framework.AnyVersion)
+		require.NoError(t, err)
+		s, err := c.Await(t.Context(), stat.Mzxid)
+		require.NoError(t, err)
+		synctest.Wait()
+		list := client.Caches()
+		require.Len(t, list, 2)
+		assert.Equal(t, "/ns/b", list[1].Path)
+		one := list[0]
+		assert.Less(t, one.Since.Sub(gap), time.Second)
+		one.Since = time.Time{}
+		assert.Equal(t, monitor.CacheInfo{
+			Path: "/ns/app", Complete: true, Current: true, Zxid: s.Zxid(), Nodes: 2, Bytes: len("/app") + len("/app/a") + len("1"),
+			Gaps: 1, LastGap: gap, Readers: 2, Behind: 1,
+		}, one)
+		assert.Zero(t, logs.FilterMessageSnippet("cache").Len(), "the connection has lines of its own")
+		made(t, other, "/ns/app/b", "/ns/app/c")
+		time.Sleep(time.Second)
+		one = client.Caches()[0]
+		require.ErrorIs(t, one.Err, ErrLimit)
+		assert.Equal(t, 2, one.Gaps)
+		time.Sleep(5 * time.Minute)
+		require.Equal(t, 1, logs.FilterMessage("cache is not current").Len(), "%v", logs.All())
+		require.NoError(t, other.Delete(t.Context(), "/ns/app/c", 0))
+		time.Sleep(2 * time.Minute)
+		assert.Equal(t, 1, logs.FilterMessage("cache is current again").Len())
+		close(stuck)
+		synctest.Wait()
+		assert.Zero(t, client.Caches()[0].Behind)
+		assert.Greater(t, read, 1)
+		c.Close()
+		assert.Len(t, client.Caches(), 1)
+		b.Close()
+		assert.Empty(t, client.Caches())
 	})
 }

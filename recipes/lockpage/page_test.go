@@ -20,6 +20,7 @@ import (
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/test/kit"
+	"github.com/paddock-zk/paddock/recipes/cache"
 	"github.com/paddock-zk/paddock/recipes/lockpage"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
@@ -130,6 +131,36 @@ func TestPageOfAClient(t *testing.T) {
 	_, _, header := s.do(r)
 	assert.Contains(t, header.Get("Content-Security-Policy"), "default-src 'none'")
 	assert.Equal(t, "no-store", header.Get("Cache-Control"))
+}
+
+// A page shows the caches of its client.
+func TestPageOfCaches(t *testing.T) {
+	srv := zktest.Start(t)
+	c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.Namespace = "app" })
+	s := serve(t, lockpage.Handler(c))
+	_, body := s.get("")
+	assert.NotContains(t, body, "Caches")
+	require.NoError(t, c.EnsurePath(t.Context(), "/<b>/x"))
+	copied, err := cache.Start(c, "/<b>", cache.Bytes)
+	require.NoError(t, err)
+	defer copied.Close()
+	snapshot, err := copied.Ready(t.Context())
+	require.NoError(t, err)
+	_, body = s.get("")
+	for _, text := range []string{"Caches: 1", "/app/&lt;b&gt;", "current", fmt.Sprintf("%#x", snapshot.Zxid())} {
+		assert.True(t, strings.Contains(body, text), "%s in %s", text, body)
+	}
+	_, body = s.get("?filter=other")
+	assert.NotContains(t, body, "Caches")
+	status, _ := s.get("?caches=x")
+	assert.Equal(t, http.StatusBadRequest, status)
+	_, body = s.get("?format=json")
+	var all struct{ Caches []map[string]any }
+	require.NoError(t, json.Unmarshal([]byte(body), &all))
+	require.Len(t, all.Caches, 1)
+	assert.Equal(t, "/app/<b>", all.Caches[0]["path"])
+	assert.InDelta(t, 2, all.Caches[0]["nodes"], 0)
+	assert.NotContains(t, all.Caches[0], "last_gap")
 }
 
 // A MultiLock that waits shows what it has.

@@ -45,6 +45,7 @@ const (
 	eventKey   = attribute.Key("paddock.event")
 	messageKey = attribute.Key("paddock.error") // of a Retried, which is no exception
 	stateKey   = attribute.Key("paddock.state")
+	currentKey = attribute.Key("paddock.cache.current")
 
 	// Those of the semantic conventions.
 	operationKey = attribute.Key("db.operation.name")
@@ -149,12 +150,21 @@ func (t *Tracer) observe() error {
 	if err != nil {
 		return err
 	}
+	caches, err := t.meter.Int64ObservableUpDownCounter("paddock.caches", metric.WithUnit("{cache}"), metric.WithDescription("Caches that are not closed, by whether they show what the servers have."))
+	if err != nil {
+		return err
+	}
+	nodes, err := t.meter.Int64ObservableUpDownCounter("paddock.cache.nodes", metric.WithUnit("{node}"), metric.WithDescription("Nodes in caches, by whether they show what the servers have."))
+	if err != nil {
+		return err
+	}
 	_, err = t.meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		t.mu.Lock()
 		clients := slices.Clone(t.clients)
 		t.mu.Unlock()
 		left := make(map[string]time.Duration)
 		held, waiting := make(map[string]int64), make(map[string]int64)
+		cached := make(map[bool][2]int64) // caches and nodes
 		for _, w := range clients {
 			stats := w.client.Stats()
 			state := stats.State.String()
@@ -167,6 +177,10 @@ func (t *Tracer) observe() error {
 			for _, waiter := range w.client.Waiters() {
 				waiting[waiter.Lock.Kind]++
 			}
+			for _, one := range w.client.Caches() {
+				sum := cached[one.Current]
+				cached[one.Current] = [2]int64{sum[0] + 1, sum[1] + int64(one.Nodes)}
+			}
 		}
 		for state, least := range left {
 			o.ObserveFloat64(lease, least.Seconds(), metric.WithAttributes(stateKey.String(state)))
@@ -177,8 +191,12 @@ func (t *Tracer) observe() error {
 		for kind, n := range waiting {
 			o.ObserveInt64(waiters, n, metric.WithAttributes(KindKey.String(kind)))
 		}
+		for current, sum := range cached {
+			o.ObserveInt64(caches, sum[0], metric.WithAttributes(currentKey.Bool(current)))
+			o.ObserveInt64(nodes, sum[1], metric.WithAttributes(currentKey.Bool(current)))
+		}
 		return nil
-	}, lease, holds, waiters)
+	}, lease, holds, waiters, caches, nodes)
 	return err
 }
 

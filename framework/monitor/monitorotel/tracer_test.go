@@ -16,6 +16,7 @@ import (
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/framework/monitor/monitorotel"
+	"github.com/paddock-zk/paddock/recipes/cache"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -91,6 +92,36 @@ func tokenOf(s trace.ReadOnlySpan) int64 {
 }
 
 // Of two clients of one tracer the shorter lease is seen, and what both hold.
+func TestCaches(t *testing.T) {
+	srv := zktest.Start(t)
+	reader := metric.NewManualReader()
+	tracer, err := monitorotel.New(monitorotel.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))))
+	require.NoError(t, err)
+	c, err := framework.Connect(t.Context(), framework.Config{ConnectString: srv.ConnectString()})
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, c.Close()) }()
+	_, err = tracer.Watch(c)
+	require.NoError(t, err)
+	copied, err := cache.Start(c, "/", cache.Bytes)
+	require.NoError(t, err)
+	defer copied.Close()
+	_, err = copied.Ready(t.Context())
+	require.NoError(t, err)
+	var data metricdata.ResourceMetrics
+	require.NoError(t, reader.Collect(t.Context(), &data))
+	sums := make(map[string]int64)
+	for _, scope := range data.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			if sum, ok := m.Data.(metricdata.Sum[int64]); ok {
+				for _, point := range sum.DataPoints {
+					sums[m.Name] += point.Value
+				}
+			}
+		}
+	}
+	assert.Equal(t, map[string]int64{"paddock.caches": 1, "paddock.cache.nodes": 1}, sums)
+}
+
 func TestTwoClients(t *testing.T) {
 	srv := zktest.Start(t)
 	reader := metric.NewManualReader()

@@ -35,7 +35,8 @@ type Metrics struct {
 // Option changes Metrics.
 type Option func(*Metrics)
 
-// Label gives metrics of locks a label "lock", which fn makes of each lock. It must have
+// Label gives metrics of locks a label "lock", which fn makes of each lock. It does so for
+// caches, as a monitor.Lock of kind "cache" and with their path. The label must have
 // few values: a path with a number of an order in it makes series for each order. Bytes
 // that are not UTF-8 are replaced. By default it is empty.
 func Label(fn func(monitor.Lock) string) Option { return func(m *Metrics) { m.label = fn } }
@@ -54,6 +55,14 @@ const (
 	waiters
 	oldestHold
 	oldestWait
+	caches
+	cachesCurrent
+	cacheAge
+	cacheNodes
+	cacheBytes
+	cacheHoles
+	cacheGaps
+	cacheReaders
 )
 
 // New makes metrics. They are not registered yet.
@@ -80,6 +89,15 @@ func New(opts ...Option) *Metrics {
 			waiters:    gauge("waiters", "Goroutines that wait for a lock now.", "kind", "lock"),
 			oldestHold: gauge("oldest_hold_seconds", "How long the oldest of them is held.", "kind", "lock"),
 			oldestWait: gauge("oldest_wait_seconds", "How long the oldest of them has waited. Candidates of elections do not count.", "kind", "lock"),
+
+			caches:        gauge("caches", "Caches that are not closed.", "lock"),
+			cachesCurrent: gauge("caches_current", "Those of them that show what the servers have.", "lock"),
+			cacheAge:      gauge("cache_age_seconds", "For how long the oldest of those that are not current is not.", "lock"),
+			cacheNodes:    gauge("cache_nodes", "Nodes in caches.", "lock"),
+			cacheBytes:    gauge("cache_bytes", "Bytes of their paths and data, about.", "lock"),
+			cacheHoles:    gauge("cache_holes", "Nodes in caches that cannot be read or decoded.", "lock"),
+			cacheGaps:     gauge("cache_gaps", "How often the caches that are not closed were current and were not any more.", "lock"),
+			cacheReaders:  gauge("cache_readers_behind", "Readers of changes of caches that have some to read.", "lock"),
 		},
 	}
 	for _, opt := range opts {
@@ -93,7 +111,7 @@ func New(opts ...Option) *Metrics {
 	return m
 }
 
-// Watch adds gauges of a client: its connection, what it holds and who waits. They are
+// Watch adds gauges of a client: its connection, what it holds, who waits, and its caches. They are
 // taken when the metrics are collected, until stop is called. Stop before you close the
 // client, since a closed one counts as one without a connection.
 func (m *Metrics) Watch(c *framework.Client) (stop func()) {
@@ -212,6 +230,8 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	up := 0
 	least := monitor.Stats{LeaseLeft: 1 << 62, Timeout: 1 << 62}
 	held, waiting := make(map[series]*count), make(map[series]*count)
+	cached := make(map[string]*[cacheReaders - caches + 1]float64)
+	now := time.Now()
 	for _, c := range clients {
 		s := c.Stats()
 		if s.State == listeners.Connected || s.State == listeners.Reconnected {
@@ -224,6 +244,23 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 		for _, w := range c.Waiters() {
 			m.counted(waiting, w.Lock).add(w.Since)
 		}
+		for _, one := range c.Caches() {
+			label := m.label(monitor.Lock{Kind: "cache", Path: one.Path})
+			if cached[label] == nil {
+				cached[label] = new([cacheReaders - caches + 1]float64)
+			}
+			sum := cached[label]
+			if sum[0]++; one.Current {
+				sum[cachesCurrent-caches]++
+			} else {
+				sum[cacheAge-caches] = max(sum[cacheAge-caches], now.Sub(one.Since).Seconds())
+			}
+			sum[cacheNodes-caches] += float64(one.Nodes)
+			sum[cacheBytes-caches] += float64(one.Bytes)
+			sum[cacheHoles-caches] += float64(one.Holes)
+			sum[cacheGaps-caches] += float64(one.Gaps)
+			sum[cacheReaders-caches] += float64(one.Behind)
+		}
 	}
 	gauge := func(which int, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(m.gauges[which], prometheus.GaugeValue, v, labels...)
@@ -231,7 +268,11 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	gauge(connected, float64(up))
 	gauge(leaseLeft, least.LeaseLeft.Seconds())
 	gauge(timeout, least.Timeout.Seconds())
-	now := time.Now()
+	for label, sums := range cached {
+		for i, sum := range sums {
+			gauge(caches+i, sum, label)
+		}
+	}
 	for s, c := range held {
 		gauge(holds, float64(c.n), s.kind, s.lock)
 		gauge(oldestHold, now.Sub(c.since).Seconds(), s.kind, s.lock)

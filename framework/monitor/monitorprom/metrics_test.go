@@ -19,6 +19,7 @@ import (
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/framework/monitor"
 	"github.com/paddock-zk/paddock/framework/monitor/monitorprom"
+	"github.com/paddock-zk/paddock/recipes/cache"
 	"github.com/paddock-zk/paddock/recipes/leader"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
@@ -109,6 +110,33 @@ func TestMetrics(t *testing.T) {
 	assert.Empty(t, problems)
 	stop()
 	assert.Empty(t, values(t, registry, "paddock_connected"))
+}
+
+func TestCaches(t *testing.T) {
+	srv := zktest.Start(t)
+	m := monitorprom.New(monitorprom.Label(func(l monitor.Lock) string { return l.Kind + strings.Split(l.Path, "/")[1] }))
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(m)
+	c := connect(t, srv, m)
+	defer m.Watch(c)()
+	assert.Empty(t, values(t, registry, "paddock_caches"))
+	require.NoError(t, c.EnsurePath(t.Context(), "/app/a/b"))
+	for _, path := range []string{"/app", "/app/a"} {
+		copied, err := cache.Start(c, path, cache.Bytes)
+		require.NoError(t, err)
+		defer copied.Close()
+		_, err = copied.Ready(t.Context())
+		require.NoError(t, err)
+	}
+	for name, want := range map[string]float64{
+		"caches": 2, "caches_current": 2, "cache_age_seconds": 0, "cache_nodes": 5, "cache_holes": 0, "cache_gaps": 0, "cache_readers_behind": 0,
+	} {
+		assert.Equal(t, map[string]float64{"cacheapp": want}, values(t, registry, "paddock_"+name), name)
+	}
+	assert.Positive(t, values(t, registry, "paddock_cache_bytes")["cacheapp"])
+	problems, err := testutil.GatherAndLint(registry)
+	require.NoError(t, err)
+	assert.Empty(t, problems)
 }
 
 // Each query of the dashboard asks for metrics that there are, and each metric is shown.
