@@ -82,8 +82,9 @@ func printQueue(q *lockview.Queue, inv *invocation) error {
 
 // saysOfWay is what the name of a node says of an owner that takes several locks.
 var saysOfWay = map[lockview.Way]string{
-	lockview.Joint:   "a MultiLock's member",
-	lockview.Ordered: "a MultiLock's member, taken in the order of the paths",
-	lockview.Nesting: "with other locks",
-	lockview.Reverse: "with a lock at a later path",
+	lockview.Joint:    "a MultiLock's member",
+	lockview.Ordered:  "a MultiLock's member, taken in the order of the paths",
+	lockview.Backward: "a MultiLock's member, taken in the reverse order of the paths",
+	lockview.Nesting:  "with other locks",
+	lockview.Reverse:  "with a lock at a later path",
 }

@@ -91,13 +91,16 @@ type Way string
 
 // What Paddock's names say beside that.
 const (
-	Joint   Way = "joint"   // a MultiLock, in one step
-	Ordered Way = "ordered" // a MultiLock, in the order of the paths
-	Nesting Way = "nesting" // has other locks, all at earlier paths
-	Reverse Way = "reverse" // has a lock at a later path
+	Joint    Way = "joint"    // a MultiLock, in one step
+	Ordered  Way = "ordered"  // a MultiLock, in the order of the paths
+	Backward Way = "backward" // a MultiLock, in the reverse order of the paths
+	Nesting  Way = "nesting"  // has other locks, all at earlier paths
+	Reverse  Way = "reverse"  // has a lock at a later path
 )
 
-var ways = map[nodename.Way]Way{nodename.Joint: Joint, nodename.Ordered: Ordered, nodename.Nesting: Nesting, nodename.Reverse: Reverse}
+var ways = map[nodename.Way]Way{
+	nodename.Joint: Joint, nodename.Ordered: Ordered, nodename.Backward: Backward, nodename.Nesting: Nesting, nodename.Reverse: Reverse,
+}
 
 // Queue is a lock or an election as one Look at the servers shows it.
 type Queue struct {

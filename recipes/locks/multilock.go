@@ -122,7 +122,8 @@ func same(a, b Lock) bool {
 
 // Ordered returns a copy that takes its members one by one in the order of their paths.
 // Use it where many owners nest the same locks in that order: it then gets its turn
-// sooner. Otherwise it is slower.
+// sooner. Otherwise it is slower. If an owner with a lock at a later path waits behind it, it
+// goes on in the reverse order.
 func (m *InterProcessMultiLock) Ordered() *InterProcessMultiLock {
 	if m == nil {
 		return nil

@@ -72,6 +72,9 @@ const (
 	// Ordered is the way of a MultiLock that puts them there one by one, in the order of
 	// their paths.
 	Ordered
+	// Backward is the way of a MultiLock that puts them there one by one, from the last path
+	// to the first. Versions without it take it for Ordered.
+	Backward
 )
 
 // Yields is whether such an owner gives its place to others rather than be in their way.
@@ -135,7 +138,10 @@ func WayOf[N string | []byte](name N) Way {
 	if err != nil {
 		return Nesting
 	}
-	return min(Way(digit>>1), Ordered)
+	if way := Way(digit >> 1); way <= Backward {
+		return way
+	}
+	return Ordered
 }
 
 // Ways is a set of ways.

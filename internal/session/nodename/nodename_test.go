@@ -20,6 +20,7 @@ func TestNames(t *testing.T) {
 		{"reverse", Owned([10]byte{}, Owner{tag, Reverse}), "_c_40000000-0000-8000-8000-0102030405ab-", "0102030405ab", Reverse},
 		{"joint", Owned([10]byte{}, Owner{tag, Joint}), "_c_80000000-0000-8000-8000-0102030405ab-", "0102030405ab", Joint},
 		{"ordered", Owned([10]byte(full[:]), Owner{tag, Ordered}), "_c_bfffffff-ffff-8fff-bfff-0102030405ab-", "0102030405ab", Ordered},
+		{"backward", Owned([10]byte{}, Owner{tag, Backward}), "_c_c0000000-0000-8000-8000-0102030405ab-", "0102030405ab", Backward},
 		{"ordered, of a version that drew bits", "_c_f0000000-0000-8000-8000-0102030405ab-", "_c_f0000000-0000-8000-8000-0102030405ab-", "0102030405ab", Ordered},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

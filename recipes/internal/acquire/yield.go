@@ -45,7 +45,7 @@ var sawOthers = session.Slot[atomic.Pointer[time.Time]]{New: func(*session.Sessi
 // yieldState is what a MultiLock knows about whether it is in the way of others.
 type yieldState struct {
 	inOrder     bool           // it is an Ordered one
-	ordered     bool           // it makes its nodes one by one
+	way         nodename.Way   // Joint; else it makes its nodes one by one, in the order of members
 	owner       nodename.Owner // of its nodes at first
 	left        int            // how often it has left queues with all later ones
 	checking    bool           // the next round lists all queues, to see whether it is in the way
@@ -68,7 +68,7 @@ func (a *Multi) sawHead(i int, m *member, now time.Time) {
 
 // view is what the latest lists have shown.
 func (a *Multi) view(now time.Time) *deadlock.View {
-	v := &deadlock.View{Now: now, Ours: a.likes(), Queues: make([]deadlock.Queue, len(a.members))}
+	v := &deadlock.View{Now: now, Ours: a.way, Queues: make([]deadlock.Queue, len(a.members))}
 	for i, m := range a.members {
 		q := &v.Queues[i]
 		q.Listed, q.First, q.Lease = m.seen == a.rounds, m.isFirst(), m.turn != nil
@@ -82,15 +82,6 @@ func (a *Multi) view(now time.Time) *deadlock.View {
 		q.Has = func(name string) bool { return m.snapshot.Find(name) >= 0 }
 	}
 	return v
-}
-
-// likes is the way of those with whom it cannot be stuck while its own places are in
-// order.
-func (a *Multi) likes() nodename.Way {
-	if a.ordered {
-		return nodename.Ordered
-	}
-	return nodename.Joint
 }
 
 // nodes are entries with what is known of their owners.
@@ -111,13 +102,18 @@ func (a *Multi) begin() {
 	a.connectedOn = a.conn
 	a.sessions = nil
 	a.calmUntil, a.calmFor = time.Time{}, firstCalm
-	a.reach, a.ordered = len(a.members), a.inOrder
+	if a.way == nodename.Backward {
+		a.turnRound()
+	}
+	if a.reach, a.way = len(a.members), nodename.Joint; a.inOrder {
+		a.way = nodename.Ordered
+	}
 	for _, m := range a.members {
 		m.unwatch()
 		m.place, m.predecessor, m.owner.Way = 0, "", a.owner.Way
-		m.optimistic = m.turn != nil && !a.ordered && !m.contended.Load()
+		m.optimistic = m.turn != nil && a.way == nodename.Joint && !m.contended.Load()
 	}
-	if a.ordered {
+	if a.way != nodename.Joint {
 		a.reach = 0
 		a.extend()
 	}
@@ -210,7 +206,7 @@ func (a *Multi) sleep(ctx context.Context, calm bool) error {
 // calm is whether all that stand in our queues take their locks in our way, and our own
 // places are in order. Then we are stuck with nobody, see decision 23.
 func (a *Multi) calm() bool {
-	ours := nodename.Ways(0).With(a.likes())
+	ours := nodename.Ways(0).With(a.way)
 	waits, first := int64(math.MinInt64), int64(math.MaxInt64)
 	var others nodename.Ways
 	for i, m := range a.members {
@@ -218,7 +214,7 @@ func (a *Multi) calm() bool {
 			others |= m.snapshot.Ways(0) &^ ours
 		}
 		at, known := m.czxid, m.czxid != 0
-		if a.ordered {
+		if a.way != nodename.Joint {
 			at, known = -int64(i), true
 		}
 		switch {
@@ -355,40 +351,45 @@ func (a *Multi) wakes(fired *atomic.Bool) func(session.Event) {
 
 // takesRoom are the ways of owners for whom a joint MultiLock makes room at once, where it is
 // in the way: those that have other locks, or may have some soon.
-const takesRoom = nodename.Ways(1<<nodename.Nesting | 1<<nodename.Reverse | 1<<nodename.Ordered)
+const (
+	takesRoom = nodename.Ways(1<<nodename.Nesting|1<<nodename.Ordered) | backwards
+	backwards = nodename.Ways(1<<nodename.Reverse | 1<<nodename.Backward)
+)
 
-// makesRoom is to whom we make room in a queue at once. An owner that has a later lock, and
-// waits for us here, may be what we wait for there. Others that nest in the order of paths
-// are in nobody's way once we take our locks in that order as well.
-func (a *Multi) makesRoom(m *member) (ways nodename.Ways) {
-	switch {
-	case !m.inTheWay():
-		return ways
-	case a.ordered:
-		return ways.With(nodename.Reverse)
-	}
-	return takesRoom
+// makesRoom is to whom a MultiLock of a way makes room in a queue at once. They may have what
+// it waits for, and wait for it here. They are in nobody's way once it takes its locks in
+// their order as well. Of two that go in different orders, only the Ordered one changes.
+var makesRoom = [...]nodename.Ways{
+	nodename.Joint:    takesRoom,
+	nodename.Ordered:  backwards,
+	nodename.Backward: nodename.Ways(1 << nodename.Nesting),
 }
 
 // makeRoom makes room for owners that have come since the last round, if there are any.
 func (a *Multi) makeRoom(ctx context.Context, c *transport.Conn) (made bool, err error) {
-	var reverse []*member
-	must := false
+	var in []*member
+	to, way := nodename.Ways(0), nodename.Ordered
 	for _, m := range a.members {
-		if to := a.makesRoom(m); to != 0 {
-			behind := m.snapshot.Ways(m.place + 1)
-			if must = must || behind&to != 0; behind.Has(nodename.Reverse) {
-				reverse = append(reverse, m)
-			}
+		if !m.inTheWay() {
+			continue
+		}
+		if behind := m.snapshot.Ways(m.place+1) & makesRoom[a.way]; behind != 0 {
+			in, to = append(in, m), to|behind
 		}
 	}
-	switch {
-	case len(reverse) > 0:
-		return true, a.leaveOrMove(ctx, c, reverse)
-	case must:
-		return true, a.takeInOrder(ctx, c, len(a.members))
+	if to&backwards != 0 {
+		way = nodename.Backward
 	}
-	return false, nil
+	switch {
+	case len(in) == 0:
+		return false, nil
+	case way == nodename.Backward && (a.hasTurn() || a.owner.Way == nodename.Nesting), a.left >= mostLeft:
+		return true, a.yield(ctx, c, in, true, a.way)
+	}
+	if a.way != nodename.Joint {
+		a.left++
+	}
+	return true, a.takeInOrder(ctx, c, way, len(a.members))
 }
 
 func (a *Multi) unwatch() {
@@ -411,7 +412,7 @@ func (a *Multi) checkDeadlock(ctx context.Context, c *transport.Conn) (yielded b
 	case len(yield) == 0:
 		return false, nil
 	case matched:
-		return true, a.yield(ctx, c, yield, true)
+		return true, a.yield(ctx, c, yield, true, a.way)
 	}
 	return true, a.leaveOrMove(ctx, c, yield)
 }
@@ -474,19 +475,26 @@ func (a *Multi) askSessions(ctx context.Context, c *transport.Conn) error {
 
 // leaveOrMove leaves queues, with all later ones, or moves to their ends and keeps those.
 func (a *Multi) leaveOrMove(ctx context.Context, c *transport.Conn, yield []*member) error {
-	if a.inOrder || a.left >= mostLeft || a.hasTurn() {
-		return a.yield(ctx, c, yield, true)
+	if a.inOrder && a.way == nodename.Ordered || a.left >= mostLeft || a.hasTurn() {
+		return a.yield(ctx, c, yield, true, a.way)
 	}
 	a.left++
-	return a.takeInOrder(ctx, c, slices.Index(a.members, yield[0]))
+	return a.takeInOrder(ctx, c, max(a.way, nodename.Ordered), slices.Index(a.members, yield[0]))
 }
 
 // takeInOrder makes room for owners that take their locks one after another. From now on we
-// do so too, in the order of the paths, as if we were Ordered. We leave the queues from a
-// member on, or from an earlier one which is not ours, and keep what is before that.
-func (a *Multi) takeInOrder(ctx context.Context, c *transport.Conn, from int) error {
+// do so too, in the order of the paths, as if we were Ordered, or in the reverse order. In
+// that order we leave the queues from a member on, or from an earlier one which is not ours,
+// and keep what is before that.
+func (a *Multi) takeInOrder(ctx context.Context, c *transport.Conn, way nodename.Way, from int) error {
+	members := a.members
+	turns := way != a.way && (way == nodename.Backward || a.way == nodename.Backward)
+	if turns {
+		members = slices.Clone(members)
+		slices.Reverse(members)
+	}
 	var leaves []*member
-	for i, m := range a.members {
+	for i, m := range members {
 		if i < from && !m.isWhole() {
 			from = i
 		}
@@ -494,15 +502,24 @@ func (a *Multi) takeInOrder(ctx context.Context, c *transport.Conn, from int) er
 			leaves = append(leaves, m)
 		}
 	}
-	if err := a.yield(ctx, c, leaves, false); err != nil {
+	if err := a.yield(ctx, c, leaves, false, way); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(leaves, func(m *member) bool { return m.phase == queued }) {
 		return nil // it was refused, as one of the nodes has gone; the next round sees which
 	}
-	a.ordered, a.reach = true, from
+	if turns {
+		a.turnRound()
+	}
+	a.way, a.reach = way, from
 	a.extend()
 	return nil
+}
+
+// turnRound takes the locks in the reverse of the order so far.
+func (a *Multi) turnRound() {
+	slices.Reverse(a.members)
+	a.history.TurnRound()
 }
 
 // hasTurn is whether a member is a semaphore. Beside owners of its leases that did not pass
@@ -515,8 +532,9 @@ func (a *Multi) hasTurn() bool {
 func (m *member) isWhole() bool { return m.isFirst() && (m.lease == nil || m.lease.isFirst()) }
 
 // yield takes our nodes out of some queues, in one transaction, which may put new nodes at
-// the ends of these. The lease of a turn goes with it.
-func (a *Multi) yield(ctx context.Context, c *transport.Conn, members []*member, replace bool) error {
+// the ends of these. The lease of a turn goes with it. All nodes that it makes from now on
+// are of that way, unless we have other locks.
+func (a *Multi) yield(ctx context.Context, c *transport.Conn, members []*member, replace bool, way nodename.Way) error {
 	var gone, replaced []*contender
 	for _, m := range members {
 		if m.lease != nil && m.lease.phase == queued {
@@ -531,8 +549,8 @@ func (a *Multi) yield(ctx context.Context, c *transport.Conn, members []*member,
 	for _, k := range gone {
 		req.Ops = append(req.Ops, wire.MultiOp{Op: wire.OpDelete, Request: &wire.PathVersionRequest{Path: k.path, Version: -1}})
 		k.sweep(a.id)
-		if (a.ordered || !replace) && k.owner.Way == nodename.Joint {
-			k.owner.Way = nodename.Ordered
+		if k.owner.Way.Yields() {
+			k.owner.Way = way
 		}
 		k.prefix = session.Protection(a.session, k.owner)
 	}

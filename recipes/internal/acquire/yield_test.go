@@ -72,28 +72,28 @@ func TestMulti_CountsNoLostWatch(t *testing.T) {
 func TestMulti_IsCalmOnlyInOrder(t *testing.T) {
 	const unknown = 0
 	for name, tc := range map[string]struct {
-		ordered bool
-		waits   int      // in which queue; it is first in the others
-		made    [3]int64 // the transactions that made its nodes
-		calm    bool
+		way   nodename.Way
+		waits int      // in which queue; it is first in the others
+		made  [3]int64 // the transactions that made its nodes
+		calm  bool
 	}{
-		"made together":                     {false, 1, [3]int64{5, 5, 5}, true},
-		"waits with an older node":          {false, 1, [3]int64{6, 5, 7}, true},
-		"waits with a newer node":           {false, 1, [3]int64{5, 6, 7}, false},
-		"waits with one of unknown age":     {false, 1, [3]int64{5, unknown, 5}, false},
-		"is first with one of unknown age":  {false, 1, [3]int64{unknown, 5, 5}, false},
-		"Ordered, waits at the end":         {true, 2, [3]int64{5, 6, 7}, true},
-		"Ordered, waits earlier":            {true, 0, [3]int64{9, 6, 7}, false},
-		"the same, of unknown age":          {true, 0, [3]int64{unknown, 6, 7}, false},
-		"Ordered, in order, of unknown age": {true, 2, [3]int64{5, unknown, unknown}, true},
+		"made together":                     {nodename.Joint, 1, [3]int64{5, 5, 5}, true},
+		"waits with an older node":          {nodename.Joint, 1, [3]int64{6, 5, 7}, true},
+		"waits with a newer node":           {nodename.Joint, 1, [3]int64{5, 6, 7}, false},
+		"waits with one of unknown age":     {nodename.Joint, 1, [3]int64{5, unknown, 5}, false},
+		"is first with one of unknown age":  {nodename.Joint, 1, [3]int64{unknown, 5, 5}, false},
+		"Ordered, waits at the end":         {nodename.Ordered, 2, [3]int64{5, 6, 7}, true},
+		"Ordered, waits earlier":            {nodename.Ordered, 0, [3]int64{9, 6, 7}, false},
+		"the same, of unknown age":          {nodename.Ordered, 0, [3]int64{unknown, 6, 7}, false},
+		"Ordered, in order, of unknown age": {nodename.Ordered, 2, [3]int64{5, unknown, unknown}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var locks []Member
 			for i := range tc.made {
 				locks = append(locks, Member{Queue: &Queue{Core: bareCore{}, Path: fmt.Sprint("/l", i)}})
 			}
-			a := NewMulti(locks, tc.ordered, nodename.Owner{}, nil)
-			a.ordered = tc.ordered
+			a := NewMulti(locks, false, nodename.Owner{}, nil)
+			a.way = tc.way
 			for i, m := range a.members {
 				m.phase, m.snapshot, m.first, m.czxid = queued, new(znode.Snapshot), i != tc.waits, tc.made[i]
 			}

@@ -59,14 +59,18 @@ func (b *backoff) worth() {
 type stallTimeout struct {
 	waiting time.Time // since when, on this connection
 	soon    bool      // see Begin
+	told    bool      // see TurnRound
 }
 
 // beside is the backoff if all that wait behind us say that they have no other locks. They
 // would wait for nobody but us. But one of them may have locks of which its context does
-// not know.
+// not know. That is unlikely where others have said that they have locks.
 func (s *stallTimeout) beside(now time.Time) time.Duration {
-	if s.soon {
+	switch {
+	case s.soon:
 		return s.time(now)
+	case s.told:
+		return max(besideStall, s.time(now))
 	}
 	return besideStall
 }

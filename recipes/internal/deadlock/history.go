@@ -94,6 +94,14 @@ func (h *History) since(queue int) time.Time {
 	return h.heads[queue].since
 }
 
+// TurnRound says that the queues come in reverse from now on, as somebody behind us has said
+// which locks it has.
+func (h *History) TurnRound() {
+	h.stall.told = true
+	slices.Reverse(h.heads)
+	h.cycles = nil
+}
+
 // Suspects is whether there is something to learn from a view.
 func (h *History) Suspects() bool { return len(h.cycles) > 0 }
 

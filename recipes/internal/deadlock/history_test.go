@@ -87,3 +87,16 @@ func TestHolderThatWasNotSeen(t *testing.T) {
 	yield, _ := begun(2).Decide(blocked(0, of("a1", 1, "x"), of("a0", 1, "x")))
 	assert.Equal(t, []int{0}, yield)
 }
+
+// A MultiLock that goes on in the reverse order knows its holders as before.
+func TestHoldersAfterTurningRound(t *testing.T) {
+	var h History
+	h.Begin(3, false, start)
+	h.SawHolder(0, "first", start)
+	h.SawHolder(2, "last", start.Add(time.Second))
+	h.TurnRound()
+	for i, name := range []string{"last", "", "first"} {
+		h.SawHolder(i, name, start.Add(time.Minute))
+	}
+	assert.Equal(t, []time.Time{start.Add(time.Second), {}, start}, []time.Time{h.since(0), h.since(1), h.since(2)})
+}

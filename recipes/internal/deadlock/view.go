@@ -29,7 +29,7 @@ import (
 // order.
 type View struct {
 	Now    time.Time
-	Ours   nodename.Way // Joint, or Ordered
+	Ours   nodename.Way // Joint, Ordered or Backward
 	Queues []Queue
 }
 
