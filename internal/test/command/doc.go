@@ -1,0 +1,2 @@
+// Package command runs what docs/command.md shows, as scripts.
+package command

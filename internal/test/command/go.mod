@@ -1,0 +1,15 @@
+module github.com/paddock-zk/paddock/internal/test/command
+
+go 1.25.0
+
+require (
+	github.com/paddock-zk/paddock v0.0.0
+	github.com/rogpeppe/go-internal v1.16.0
+)
+
+require (
+	golang.org/x/sys v0.26.0 // indirect
+	golang.org/x/tools v0.26.0 // indirect
+)
+
+replace github.com/paddock-zk/paddock => ../../..
