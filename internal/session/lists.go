@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
@@ -26,7 +25,7 @@ func Names(list *transport.Call) (names wire.Names, err error) {
 // node has a request of its own.
 type Lists struct {
 	Calls   []*transport.Call
-	first   []int              // of each request for several nodes, the place of the first; nil with one for each
+	counts  []int              // how many nodes each request is for; nil with one for each
 	paths   []string           // of the requests for several
 	answers []wire.MultiResult // to these, as far as they were decoded
 	decoded int                // of the requests
@@ -34,33 +33,24 @@ type Lists struct {
 
 // NewLists makes the requests. With apart there is one for each node.
 func NewLists(s *Session, paths []string, apart bool) *Lists {
+	l := &Lists{paths: paths}
 	if apart || len(paths) < 2 {
-		l := &Lists{Calls: make([]*transport.Call, len(paths))}
-		for i, path := range paths {
-			l.Calls[i] = NewList(path)
+		for _, path := range paths {
+			l.Calls = append(l.Calls, NewList(path))
 		}
 		return l
 	}
-	l := &Lists{paths: paths}
-	for from := 0; from < len(paths); {
-		req := &wire.MultiRequest{}
-		room := MostInTransaction(s) - transactionSize
-		n := from
-		for ; n < len(paths); n++ {
-			if room -= readSize + len(paths[n]); room < 0 && n > from {
-				break
-			}
-			req.Ops = append(req.Ops, wire.MultiOp{Op: wire.OpGetChildren, Request: &wire.PathWatchRequest{Path: paths[n]}})
-		}
-		l.Calls, l.first = append(l.Calls, transport.NewCall(wire.OpMultiRead, req)), append(l.first, from)
-		from = n
+	ops := make([]ReadOp, len(paths))
+	for i, path := range paths {
+		ops[i] = ReadOp{path, true}
+	}
+	for len(ops) > 0 {
+		n := fitting(s, ops)
+		l.Calls, l.counts = append(l.Calls, newReads(ops[:n])), append(l.counts, n)
+		ops = ops[n:]
 	}
 	return l
 }
-
-// readSize is what a list, or a read of data, takes in a request for several, without its
-// path.
-const readSize = 9 + 4 + 1
 
 // ErrApart says that lists must be asked for with one request each, as the one reply is
 // too large.
@@ -70,44 +60,28 @@ var ErrApart = errors.New("not to be read together")
 // that is missing, or that may not be read, does not harm the others. After
 // ErrApart there is none.
 func Listed(ctx context.Context, s *Session, c *transport.Conn, l *Lists, i int) (none wire.Names, err error) {
-	if l.first == nil {
+	if l.counts == nil {
 		if err := s.Await(ctx, c, l.Calls[i], false); err != nil {
 			return none, err
 		}
 		return Names(l.Calls[i])
 	}
-	for l.decoded < len(l.first) && l.first[l.decoded] <= i {
-		if err := s.decodeLists(ctx, c, l); err != nil {
+	for i >= len(l.answers) {
+		call := l.Calls[l.decoded]
+		if err := s.Await(ctx, c, call, false); errors.Is(err, ErrReplyTooLarge) {
+			return none, ErrApart
+		} else if err != nil {
 			return none, err
 		}
-	}
-	if i >= len(l.answers) {
-		return none, fmt.Errorf("%w: %d lists instead of more", transport.ErrProtocol, len(l.answers))
+		answers, err := results(call, l.counts[l.decoded])
+		if err != nil {
+			return none, err
+		}
+		l.answers = append(l.answers, answers...)
+		l.decoded++
 	}
 	if a := l.answers[i]; a.Op == wire.OpError {
 		return none, s.Refusal(wire.OpGetChildren, l.paths[i], a.Code)
 	}
 	return l.answers[i].Children, nil
-}
-
-// decodeLists takes in the answer to the next request for several lists.
-func (s *Session) decodeLists(ctx context.Context, c *transport.Conn, l *Lists) error {
-	call := l.Calls[l.decoded]
-	err := s.Await(ctx, c, call, false)
-	if errors.Is(err, ErrReplyTooLarge) {
-		return ErrApart
-	}
-	var resp wire.MultiResponse
-	if err == nil {
-		err = call.Decode(&resp)
-	}
-	if err == nil && len(l.answers) != l.first[l.decoded] {
-		err = fmt.Errorf("%w: %d lists instead of %d", transport.ErrProtocol, len(l.answers), l.first[l.decoded])
-	}
-	if err != nil {
-		return err
-	}
-	l.answers = append(l.answers, resp.Results...)
-	l.decoded++
-	return nil
 }

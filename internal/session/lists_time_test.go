@@ -23,22 +23,22 @@ func TestNewLists_FitIntoRequests(t *testing.T) {
 			return all
 		}
 		for name, tc := range map[string]struct {
-			paths []string
-			apart bool
-			calls int
-			first []int
+			paths  []string
+			apart  bool
+			calls  int
+			counts []int
 		}{
 			"one":                    {paths(1, 10), false, 1, nil},
-			"two":                    {paths(2, 10), false, 1, []int{0}},
+			"two":                    {paths(2, 10), false, 1, []int{2}},
 			"two, apart":             {paths(2, 10), true, 2, nil},
-			"some":                   {paths(100, 10), false, 1, []int{0}},
-			"more than one can hold": {paths(250, 10), false, 2, []int{0, 169}},
-			"long paths":             {paths(5, 1500), false, 3, []int{0, 2, 4}},
-			"longer than a request":  {paths(2, 5000), false, 2, []int{0, 1}},
+			"some":                   {paths(100, 10), false, 1, []int{100}},
+			"more than one can hold": {paths(250, 10), false, 2, []int{169, 81}},
+			"long paths":             {paths(5, 1500), false, 3, []int{2, 2, 1}},
+			"longer than a request":  {paths(2, 5000), false, 2, []int{1, 1}},
 		} {
 			l := NewLists(s, tc.paths, tc.apart)
 			assert.Len(t, l.Calls, tc.calls, name)
-			assert.Equal(t, tc.first, l.first, name)
+			assert.Equal(t, tc.counts, l.counts, name)
 			for _, call := range l.Calls {
 				assert.True(t, call.Size() <= 4096 || strings.HasPrefix(name, "longer"), "%s: %d bytes", name, call.Size())
 			}

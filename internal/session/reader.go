@@ -122,13 +122,7 @@ func (r *Reader) next() []ReadOp {
 		r.flying > 0 && float64(r.flying+1)*expected > bytesFlying:
 		return nil
 	}
-	room := MostInTransaction(r.session) - transactionSize
-	for i, op := range r.waiting[:n] {
-		if room -= readSize + len(op.Path); room < 0 && i > 0 {
-			n = i
-			break
-		}
-	}
+	n = fitting(r.session, r.waiting[:n])
 	ops := r.waiting[:n:n]
 	if r.waiting = r.waiting[n:]; len(r.waiting) == 0 {
 		r.waiting = nil
@@ -139,11 +133,7 @@ func (r *Reader) next() []ReadOp {
 
 func (r *Reader) send(ops []ReadOp) {
 	s := r.session
-	req := &wire.MultiRequest{Ops: make([]wire.MultiOp, len(ops))}
-	for i, op := range ops {
-		req.Ops[i] = wire.MultiOp{Op: op.op(), Request: &wire.PathWatchRequest{Path: op.Path}}
-	}
-	call := transport.NewCall(wire.OpMultiRead, req)
+	call := newReads(ops)
 	sent := s.clock.Now()
 	call.OnReply = func(call *transport.Call) { r.answered(&Answer{Ops: ops, call: call}, s.clock.Since(sent)) }
 	err := SendInTurn(s, r.conn, call)
@@ -175,7 +165,7 @@ func (r *Reader) answered(a *Answer, took time.Duration) {
 	a.Err = s.Ended(a.call, false)
 	if a.Err == nil {
 		a.Zxid, size = a.call.Zxid(), a.call.ReplySize()
-		a.Results, a.Err = results(a)
+		a.Results, a.Err = results(a.call, len(a.Ops))
 	}
 	again := len(a.Ops) > 1 && errors.Is(a.Err, ErrReplyTooLarge)
 	r.mu.Lock()
@@ -211,14 +201,37 @@ func (r *Reader) paceLocked(mean float64, took time.Duration) {
 	r.most = max(1, min(mostReads, 2*r.most, int(aimedReply/r.mean)))
 }
 
-// results are those of a batch, in the order of its reads.
-func results(a *Answer) ([]wire.MultiResult, error) {
+// readSize is what one of several reads takes in their request, without its path.
+const readSize = 9 + 4 + 1
+
+// fitting is how many of the first reads fit into one request: one at least.
+func fitting(s *Session, ops []ReadOp) int {
+	room := MostInTransaction(s) - transactionSize
+	for i, op := range ops {
+		if room -= readSize + len(op.Path); room < 0 && i > 0 {
+			return i
+		}
+	}
+	return len(ops)
+}
+
+// newReads is the request for several nodes.
+func newReads(ops []ReadOp) *transport.Call {
+	req := &wire.MultiRequest{Ops: make([]wire.MultiOp, len(ops))}
+	for i, op := range ops {
+		req.Ops[i] = wire.MultiOp{Op: op.op(), Request: &wire.PathWatchRequest{Path: op.Path}}
+	}
+	return transport.NewCall(wire.OpMultiRead, req)
+}
+
+// results are those of n reads, in their order. They share the call's memory.
+func results(call *transport.Call, n int) ([]wire.MultiResult, error) {
 	var resp wire.MultiResponse
-	if err := a.call.Decode(&resp); err != nil {
+	if err := call.Decode(&resp); err != nil {
 		return nil, err
 	}
-	if len(resp.Results) != len(a.Ops) {
-		return nil, fmt.Errorf("%w: %d results instead of %d", transport.ErrProtocol, len(resp.Results), len(a.Ops))
+	if len(resp.Results) != n {
+		return nil, fmt.Errorf("%w: %d results instead of %d", transport.ErrProtocol, len(resp.Results), n)
 	}
 	return resp.Results, nil
 }
