@@ -258,8 +258,8 @@ func TestTreeLsGet(t *testing.T) {
 func TestTreeThatTakesTooLong(t *testing.T) {
 	s := newShell(t)
 	require.NoError(t, s.client(t).EnsurePath(t.Context(), "/app/one"))
-	s.On(zktest.Match{Op: "getChildren2", Path: "/app/one"}, zktest.Delay(time.Second))
-	code, out, errs := s.run(t, "tree", "--timeout", "300ms", "/app")
+	s.On(zktest.Match{Op: "getChildren2", Path: "/app/one"}, zktest.Delay(4*time.Second))
+	code, out, errs := s.run(t, "tree", "--timeout", "2s", "/app")
 	assert.Equal(t, exitUnreachable, code)
 	assert.Equal(t, "/app\n", out, "what was known by then")
 	assert.Contains(t, errs, "--timeout has passed")
