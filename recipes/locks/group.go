@@ -16,7 +16,7 @@ func newGroup(ctx context.Context, members []*Hold) (_ *Hold, err error) {
 	made := false
 	defer func() {
 		if !made {
-			err = errors.Join(err, refusals(releaseAll(members)))
+			err = errors.Join(err, refusals(releaseAll(members, ctx.Done())))
 		}
 	}()
 	o := newOwnership(lockKey{}, "")
@@ -50,7 +50,7 @@ func (g *groupBacking) give() error {
 	for _, m := range g.holds {
 		m.ownership.ungroup(g.group)
 	}
-	return releaseAll(g.holds)
+	return releaseAll(g.holds, nil)
 }
 
 // commonToken is the token that all members have, 0 if they differ.
@@ -80,9 +80,9 @@ func worst(members []*Hold) (HoldState, error) {
 }
 
 // releaseAll releases in reverse, but deletes the nodes of our locks together. A hold may
-// have been released before.
-func releaseAll(holds []*Hold) error {
-	var g givingBack
+// have been released before. Once giveUp is closed, it does not wait for the servers.
+func releaseAll(holds []*Hold, giveUp <-chan struct{}) error {
+	g := givingBack{giveUp: giveUp}
 	for _, h := range slices.Backward(holds) {
 		g.end(h)
 	}
@@ -92,7 +92,8 @@ func releaseAll(holds []*Hold) error {
 
 // givingBack gives several holds back together.
 type givingBack struct {
-	over    []*ownership // whose node has to go
+	giveUp  <-chan struct{} // ends the wait for the servers; nil for never
+	over    []*ownership    // whose node has to go
 	pending bool
 	errs    []error
 }
@@ -167,7 +168,7 @@ func (g *givingBack) deleteNodes() {
 			o.local.ownershipOver(o)
 		}
 		for i, o := range owns {
-			g.take(o.awaitRemoval(removals[i], time.Until(until)))
+			g.take(o.awaitRemoval(removals[i], time.Until(until), g.giveUp))
 		}
 	}
 }

@@ -99,7 +99,7 @@ func TestGroup_GivesBackInReverse(t *testing.T) {
 		})
 		return h
 	}
-	require.NoError(t, releaseAll([]*Hold{member("a"), member("b")}))
+	require.NoError(t, releaseAll([]*Hold{member("a"), member("b")}, nil))
 	assert.Equal(t, []string{"b", "a"}, given, "in reverse")
 
 	h, err := newGroup(t.Context(), []*Hold{member("c"), member("d")})

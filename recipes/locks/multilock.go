@@ -135,7 +135,7 @@ func (m *InterProcessMultiLock) Ordered() *InterProcessMultiLock {
 // InterProcessMutex.Acquire and of members of your own types. It returns
 // framework.ErrTooLarge if the nodes do not fit into one transaction of half a megabyte.
 // If it gives members back and the servers refuse to delete nodes, it joins these
-// errors.
+// errors. Once ctx has ended it does not wait for their answers.
 //
 // Cost: one round trip for any number of members of one client, if they are free and
 // the nodes at their paths exist, and one to release. One more if another owner was in
@@ -183,7 +183,7 @@ func (m *InterProcessMultiLock) takeAll(ctx context.Context, lim limit, holds []
 				told.Has, told.Wants = m.standing(told.Has, holds)
 			}
 			have := slices.DeleteFunc(holds, func(h *Hold) bool { return h == nil })
-			err = errors.Join(err, refusals(releaseAll(have)))
+			err = errors.Join(err, refusals(releaseAll(have, ctx.Done())))
 		}
 	}()
 	until := time.Now().Add(lim.wait)

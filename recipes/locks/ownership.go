@@ -36,9 +36,7 @@ type ownership struct {
 	hub       *listeners.Hub[HoldState] // made by the first Listen
 	revoked   signal                    // somebody asks for the lock back
 	unobserve func()                    // ends waiting for that
-	hurried   bool                      // whoever gives it back will not wait: a wish, in any state
 	passed    bool                      // the node went to another owner of this client: only the tracer goes by it
-	removal   *cleanup.Removal          // that a release waits for
 }
 
 // backing is what an ownership without a node of its own stands on: other holds, or a
@@ -112,9 +110,11 @@ func (s *signal) send() {
 	}
 }
 
-func (s *signal) isSent() bool {
+func (s *signal) isSent() bool { return isClosed(s.ch) }
+
+func isClosed(ch <-chan struct{}) bool {
 	select {
-	case <-s.ch:
+	case <-ch:
 		return true
 	default: // nil as well
 		return false
@@ -326,28 +326,6 @@ func (o *ownership) panicked(value any) {
 	}
 }
 
-// hurry makes the release not wait for the servers, or stop waiting.
-func (o *ownership) hurry() {
-	o.mu.Lock()
-	o.hurried = true
-	removal := o.removal
-	o.mu.Unlock()
-	if removal != nil {
-		removal.GiveUp()
-	}
-}
-
-// awaits notes which removal the release waits for, for so long at most, and returns how
-// long it may wait.
-func (o *ownership) awaits(r *cleanup.Removal, limit time.Duration) time.Duration {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.removal = r; o.hurried {
-		return 0
-	}
-	return limit
-}
-
 // markPassed says that the node has gone to another owner of this client.
 func (o *ownership) markPassed() {
 	o.mu.Lock()
@@ -397,9 +375,8 @@ func (o *ownership) wrote(doubt bool) {
 // decline gives back an ownership that no hold has joined, without waiting for the
 // servers.
 func (o *ownership) decline() {
-	if o.end() {
-		o.hurry()
-		_ = o.give() // goes on in the background
+	if o.end() && !o.local.pass(o) {
+		o.deleteNode() // goes on in the background
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 //  1. Hold.Release ends the contexts of the hold.
 //  2. ownership.removeHold takes the hold away. After the last one it ends the ownership, and give begins.
 //  3. localQueue.pass hands it to a goroutine of this client, with the node, or
-//  4. stopTracking stops watching the node, and deleteNode deletes it.
+//  4. deleteNode stops watching the node, and deletes it.
 //  5. awaitRemoval waits until the servers have confirmed that, for ReleaseWait at most.
 //
 // A node comes to its end in three more ways, with some of these steps:
@@ -36,8 +36,7 @@ func (o *ownership) give() error {
 	if o.local.pass(o) {
 		return nil
 	}
-	o.stopTracking()
-	return o.deleteNode()
+	return o.awaitRemoval(o.deleteNode(), o.queue.opts.ReleaseWait, nil)
 }
 
 // stopTracking stops watching the node of an ownership.
@@ -54,22 +53,22 @@ func (o *ownership) stopTracking() {
 
 // deleteNode deletes the node of an ownership that is over. The next in the local queue makes
 // its node after that, in the same session, so that the servers see both in this order.
-func (o *ownership) deleteNode() error {
+func (o *ownership) deleteNode() *cleanup.Removal {
+	o.stopTracking()
 	removal := o.node.Remove()
 	o.local.ownershipOver(o)
-	return o.awaitRemoval(removal, o.queue.opts.ReleaseWait)
+	return removal
 }
 
-// awaitRemoval waits until a node is deleted, for so long at most, and returns the result for
-// Release.
-func (o *ownership) awaitRemoval(removal *cleanup.Removal, limit time.Duration) error {
-	limit = o.awaits(removal, limit)
-	switch err := removal.Wait(limit); {
+// awaitRemoval waits until a node is deleted, for so long at most and until giveUp is closed,
+// and returns the result for Release.
+func (o *ownership) awaitRemoval(removal *cleanup.Removal, limit time.Duration, giveUp <-chan struct{}) error {
+	switch err := removal.Wait(limit, giveUp); {
 	case err == nil:
 		return nil
 	case errors.Is(err, framework.ErrNoNode):
 		return lostError(o.nodePath(), ErrNodeDeleted)
-	case errors.Is(err, cleanup.ErrLate) && limit > 0:
+	case errors.Is(err, cleanup.ErrLate) && limit > 0 && !isClosed(giveUp):
 		o.node.Session().Tracing().Pending(o.lock(), limit)
 		return ErrReleasePending
 	case errors.Is(err, cleanup.ErrLate), errors.Is(err, session.ErrSessionOver), errors.Is(err, session.ErrClosed):

@@ -166,7 +166,7 @@ func (s *InterProcessSemaphore) hold(ctx context.Context, owns []*ownership) (*H
 	defer func() {
 		if len(owns) > 0 {
 			unclaimAll(owns)
-			_ = releaseAll(members) // the error that there is tells why
+			_ = releaseAll(members, ctx.Done()) // the error that there is tells why
 		}
 	}()
 	for len(owns) > 0 {

@@ -108,13 +108,18 @@ func (t *Transaction) CommitAndRelease(ctx context.Context, opts ...framework.Co
 	if err == nil {
 		err = t.begin(leaves)
 	}
-	if err != nil {
-		return nil, givenBack(err, releaseUntil(ctx, leaves, t.hold.Release))
+	if t.hold.isNone() {
+		return nil, err
 	}
 	// The servers may give the lock away with the transaction, so the contexts end
 	// before it leaves.
-	var g givingBack
-	if !g.end(t.hold) {
+	g := givingBack{giveUp: doneOf(ctx)}
+	ended := g.end(t.hold)
+	switch {
+	case err != nil:
+		g.deleteNodes()
+		return nil, givenBack(err, g.err())
+	case !ended:
 		t.end(leaves, ErrReleased)
 		return nil, t.refused(ErrReleased)
 	}
@@ -124,10 +129,16 @@ func (t *Transaction) CommitAndRelease(ctx context.Context, opts ...framework.Co
 		g.deleted()
 		return results, nil
 	}
-	return results, givenBack(err, releaseUntil(ctx, leaves, func() error {
-		g.deleteNodes()
-		return g.err()
-	}))
+	g.deleteNodes()
+	return results, givenBack(err, g.err())
+}
+
+// doneOf is closed when ctx has ended; nil for the nil context, which Commit refuses.
+func doneOf(ctx context.Context) <-chan struct{} {
+	if ctx == nil {
+		return nil
+	}
+	return ctx.Done()
 }
 
 // givenBack is the error of a transaction whose hold was released after it.
@@ -139,18 +150,6 @@ func givenBack(err, released error) error {
 		return err
 	}
 	return fmt.Errorf("%w (the hold is released)", err)
-}
-
-// releaseUntil releases the holds of leaves, and waits for that until ctx ends. After that
-// the release goes on in the background.
-func releaseUntil(ctx context.Context, leaves []*Hold, release func() error) error {
-	stop := context.AfterFunc(ctx, func() {
-		for _, leaf := range leaves {
-			leaf.ownership.hurry()
-		}
-	})
-	defer stop()
-	return release()
 }
 
 // begin makes the nodes stay with their holds as long as the servers may apply the

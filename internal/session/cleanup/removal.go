@@ -42,16 +42,19 @@ func newRemoval(s *session.Session, path string) *Removal {
 }
 
 // Wait waits until the servers have confirmed or refused, or until no server can be asked
-// any more, for limit at most. It returns nil if the servers confirmed, and ErrNoNode if
-// the node had been gone before. It returns ErrSessionOver if the node went or will go
-// with the session, and ErrClosed if the session is being closed. Other errors are a
-// refusal and ErrLate; after these the removal goes on in the background. Call Wait once.
-func (r *Removal) Wait(limit time.Duration) error {
+// any more, for limit at most, and until giveUp is closed. It returns nil if the servers
+// confirmed, and ErrNoNode if the node had been gone before. It returns ErrSessionOver if
+// the node went or will go with the session, and ErrClosed if the session is being closed.
+// Other errors are a refusal and ErrLate; after these the removal goes on in the background.
+// Call Wait once.
+func (r *Removal) Wait(limit time.Duration, giveUp <-chan struct{}) error {
 	r.expect(limit)
 	select {
 	case <-r.answered:
+	case <-giveUp:
+		r.GiveUp()
 	case <-r.session.Done():
-		r.waitClosing(limit)
+		r.waitClosing(limit, giveUp)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -60,15 +63,15 @@ func (r *Removal) Wait(limit time.Duration) error {
 
 // waitClosing is Wait while the session is being closed, when the run loop has
 // ended. An answer on its way still comes.
-func (r *Removal) waitClosing(limit time.Duration) {
+func (r *Removal) waitClosing(limit time.Duration, giveUp <-chan struct{}) {
 	t := time.NewTimer(limit)
 	defer t.Stop()
 	select {
 	case <-r.answered:
+	case <-giveUp:
 	case <-t.C:
-		r.GiveUp()
-		<-r.answered
 	}
+	r.GiveUp()
 }
 
 // expect makes the removal end its wait after the limit.

@@ -61,10 +61,10 @@ func TestRemovalIsAnsweredOnce(t *testing.T) {
 		s, _ := open(t, zktest.Start(t, zktest.InMemory()))
 		require.NoError(t, create(t.Context(), s, "/a"))
 		r := Remove(s, s.ID(), "/a")
-		require.NoError(t, r.Wait(time.Second))
+		require.NoError(t, r.Wait(time.Second, nil))
 		r.GiveUp()
-		require.ErrorIs(t, Remove(s, s.ID(), "/a").Wait(time.Second), zk.ErrNoNode)
-		require.ErrorIs(t, Remove(s, s.ID()+1, "/a").Wait(time.Second), session.ErrSessionOver)
+		require.ErrorIs(t, Remove(s, s.ID(), "/a").Wait(time.Second, nil), zk.ErrNoNode)
+		require.ErrorIs(t, Remove(s, s.ID()+1, "/a").Wait(time.Second, nil), session.ErrSessionOver)
 	})
 }
 
@@ -76,9 +76,9 @@ func TestWaitForARemovalEndsAtItsLimit(t *testing.T) {
 		cut()
 		began := time.Now()
 		all := RemoveAll(s, s.ID(), []string{"/a", "/b"})
-		require.ErrorIs(t, all[0].Wait(time.Second), ErrLate)
-		require.ErrorIs(t, all[1].Wait(2*time.Second), ErrLate)
+		require.ErrorIs(t, all[0].Wait(time.Second, nil), ErrLate)
+		require.ErrorIs(t, all[1].Wait(2*time.Second, nil), ErrLate)
 		assert.Equal(t, 3*time.Second, time.Since(began))
-		require.ErrorIs(t, Remove(s, s.ID(), "/a").Wait(0), ErrLate)
+		require.ErrorIs(t, Remove(s, s.ID(), "/a").Wait(0, nil), ErrLate)
 	})
 }
