@@ -39,6 +39,7 @@ type Option interface{ apply(*options) }
 
 type options struct {
 	depth        int
+	keep         func(path string) bool
 	nodes, bytes int
 	holes        time.Duration
 	ring         int
@@ -55,6 +56,13 @@ func (f option) apply(o *options) { f(o) }
 // Depth keeps nodes down to n levels below the path: 0 for the node alone, 1 for its children
 // too. Defaults to all.
 func Depth(n int) Option { return option(func(o *options) { o.depth = n }) }
+
+// Select leaves out nodes below the path for which keep is false, with everything below them.
+// They are not read. For one path keep must always say the same. It is called in the goroutine
+// of the cache and must not block.
+func Select(keep func(path string) bool) Option {
+	return option(func(o *options) { o.keep = keep })
+}
 
 // MaxNodes and MaxBytes bound the cache. A larger subtree is ErrLimit. MaxNodes defaults to
 // 1,000,000.
@@ -152,7 +160,9 @@ func Start[T any](client *framework.Client, path string, decode Decoder[T], opts
 	go func() {
 		defer close(c.done)
 		defer c.shown.Remove()
-		c.run(life, newCore(path, o.depth, decode))
+		core := newCore(path, o.depth, decode)
+		core.keep = o.keep
+		c.run(life, core)
 	}()
 	return c, nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -76,6 +77,109 @@ func TestViews(t *testing.T) {
 		assert.Equal(t, []string{"/a", "/a/x", "/a/x/1"}, paths(ready(t, inside)))
 		below := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.ConnectString += "/app" })
 		assert.Equal(t, []string{"/", "/a", "/a/x", "/a/x/1", "/b"}, paths(ready(t, started(t, below, "/", Bytes))))
+	})
+}
+
+// Nodes that are not selected are not read, nor what is below them.
+func TestSelect(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server, client, other *framework.Client) {
+		made(t, other, "/app/a/secret/x", "/app/b", "/app/secret/y")
+		var read []string
+		srv.On(zktest.Match{Op: "multiRead"}, zktest.Call(func(r zktest.Request) { read = append(read, r.Paths...) }))
+		c := started(t, client, "/app", text, Select(func(path string) bool { return !strings.HasSuffix(path, "/secret") }))
+		assert.Equal(t, []string{"/app", "/app/a", "/app/b"}, paths(ready(t, c)))
+		made(t, other, "/app/b/secret/z", "/app/b/c")
+		_, err := other.Set(t.Context(), "/app/a/secret/x", nil, 0)
+		require.NoError(t, err)
+		s, err := c.Fresh(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, []string{"/app", "/app/a", "/app/b", "/app/b/c"}, paths(s))
+		assert.NotContains(t, strings.Join(read, " "), "secret")
+	})
+}
+
+// Steps tell what was made, changed, deleted, and made again.
+func TestChanges(t *testing.T) {
+	bubble(t, func(t *testing.T, _ *zktest.Server, client, other *framework.Client) {
+		for _, depth := range []int{0, 1, all} {
+			c := started(t, client, "/app", text, Depth(depth))
+			assert.Zero(t, ready(t, c).Len())
+			var told []string
+			go func() {
+				for step, err := range c.Steps(t.Context()) {
+					if err != nil {
+						return
+					}
+					for _, change := range step.Changes {
+						switch {
+						case change.Old == nil:
+							told = append(told, "made "+change.New.Value)
+						case change.New == nil:
+							told = append(told, "deleted "+change.Old.Value)
+						case change.Replaced():
+							told = append(told, "made again "+change.New.Value)
+						default:
+							told = append(told, "changed from "+change.Old.Value+" to "+change.New.Value)
+						}
+					}
+				}
+			}()
+			pause := func(err error) {
+				require.NoError(t, err)
+				time.Sleep(time.Second)
+			}
+			_, err := other.Create(t.Context(), "/app", []byte("1"), framework.Persistent)
+			pause(err)
+			_, err = other.Set(t.Context(), "/app", []byte("2"), 0)
+			pause(err)
+			tx := other.Transaction()
+			tx.Delete("/app", framework.AnyVersion)
+			tx.Create("/app", []byte("3"), framework.Persistent)
+			_, err = tx.Commit(t.Context())
+			pause(err)
+			pause(other.Delete(t.Context(), "/app", 0))
+			synctest.Wait()
+			assert.Equal(t, []string{"made 1", "changed from 1 to 2", "made again 3", "deleted 3"}, told)
+			c.Close()
+		}
+	})
+}
+
+// A decoder need not keep the data. Changes are told all the same.
+func TestDataLeftOut(t *testing.T) {
+	bubble(t, func(t *testing.T, _ *zktest.Server, client, other *framework.Client) {
+		made(t, other, "/app")
+		c := started(t, client, "/app", func(string, []byte) (struct{}, error) { return struct{}{}, nil })
+		ready(t, c)
+		first := true
+		for step, err := range c.Steps(t.Context()) {
+			require.NoError(t, err)
+			if first {
+				first = false
+				require.NotNil(t, step.Restart)
+				_, err = other.Set(t.Context(), "/app", []byte("new"), 0)
+				require.NoError(t, err)
+				continue
+			}
+			require.Len(t, step.Changes, 1)
+			assert.Equal(t, int32(1), step.Changes[0].New.Version)
+			break
+		}
+	})
+}
+
+// A Compression is a decoder. What is not compressed is a hole.
+func TestCompressedData(t *testing.T) {
+	bubble(t, func(t *testing.T, _ *zktest.Server, client, other *framework.Client) {
+		made(t, other, "/app")
+		_, err := other.Create(t.Context(), "/app/a", []byte("text"), framework.Persistent, framework.Compressed())
+		require.NoError(t, err)
+		c := started(t, client, "/app", framework.Gzip().Decompress)
+		e, _ := ready(t, c).Get("/app/a")
+		assert.Equal(t, "text", string(e.Value))
+		e, _ = c.Get("/app")
+		var undecodable *DecodeError
+		require.ErrorAs(t, e.Err, &undecodable)
 	})
 }
 
@@ -332,7 +436,7 @@ func many(t *testing.T, client *framework.Client, n int) {
 	for i := 0; i < n; i += 100 {
 		tx := client.Transaction()
 		for j := range 100 {
-			tx.Create(fmt.Sprintf("/app/%04d", i+j), make([]byte, 100), framework.Persistent)
+			tx.Create(fmt.Sprintf("/app/%05d", i+j), make([]byte, 100), framework.Persistent)
 		}
 		_, err := tx.Commit(t.Context())
 		require.NoError(t, err)
@@ -484,10 +588,10 @@ func TestStartRefuses(t *testing.T) {
 	}
 }
 
-// A large subtree takes few requests.
+// A large subtree takes few requests. CuratorCache 5.4 loads 65,535 nodes at most.
 func TestLoad(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server, client, other *framework.Client) {
-		const n = 5000
+		const n = 66_000
 		many(t, other, n)
 		c := started(t, client, "/app", Bytes)
 		began := time.Now()

@@ -22,7 +22,8 @@ import (
 // since each of its children has an event.
 type core[T any] struct {
 	top    string
-	depth  int // of nodes below top that are kept
+	depth  int                    // of nodes below top that are kept
+	keep   func(path string) bool // nil for all
 	decode Decoder[T]
 
 	tree  tree[T]
@@ -92,7 +93,16 @@ func (c *core[T]) isKept(path string) bool {
 	if !isUnder(path, c.top) || c.top == "/" && isUnder(path, system) {
 		return false
 	}
-	return c.depthOf(path) <= c.depth
+	if c.depthOf(path) > c.depth {
+		return false
+	}
+	for c.keep != nil && path != c.top {
+		if !c.keep(path) {
+			return false
+		}
+		path, _ = framework.PathAndNode(path)
+	}
+	return true
 }
 
 // depthOf is how far a node is below top.

@@ -54,7 +54,7 @@ func TestSubscribersThatNeverRead(t *testing.T) {
 		for n := range changes / batch {
 			tx := other.Transaction()
 			for i := range batch {
-				tx.Set(fmt.Sprintf("/app/%04d", i), fmt.Append(nil, n), framework.AnyVersion)
+				tx.Set(fmt.Sprintf("/app/%05d", i), fmt.Append(nil, n), framework.AnyVersion)
 			}
 			results, err := tx.Commit(t.Context())
 			require.NoError(t, err)
@@ -146,7 +146,7 @@ func TestManyClients(t *testing.T) {
 		before := srv.Requests()["multiRead"]
 		const writes = 100
 		for i := range writes {
-			_, err := other.Set(t.Context(), fmt.Sprintf("/app/%04d", i), []byte("1"), framework.AnyVersion)
+			_, err := other.Set(t.Context(), fmt.Sprintf("/app/%05d", i), []byte("1"), framework.AnyVersion)
 			require.NoError(t, err)
 			time.Sleep(10 * time.Millisecond)
 		}
@@ -160,7 +160,7 @@ func TestManyClients(t *testing.T) {
 		assert.LessOrEqual(t, again, clients*10)
 		for _, c := range caches {
 			require.True(t, c.Status().Current)
-			e, _ := c.Get("/app/0007")
+			e, _ := c.Get("/app/00007")
 			require.Equal(t, "1", e.Value)
 		}
 	})

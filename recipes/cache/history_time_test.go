@@ -246,6 +246,11 @@ func randomHistory(t *testing.T, srv *zktest.Server, more func(*rand.Rand) bool,
 	if r.IntN(3) == 0 { // it is too slow now and then
 		opts = append(opts, option(func(o *options) { o.buffer = 2 }), History(20))
 	}
+	judging := newCore[string]("/app", depth, nil)
+	if r.IntN(4) == 0 {
+		judging.keep = func(path string) bool { return !strings.HasSuffix(path, "/x") }
+		opts = append(opts, Select(judging.keep))
+	}
 	cached := kit.Connect(t, srv)
 	c, err := Start(cached, "/app", text, opts...)
 	require.NoError(t, err)
@@ -303,8 +308,8 @@ func randomHistory(t *testing.T, srv *zktest.Server, more func(*rand.Rand) bool,
 	assert.True(t, c.Status().Current, "%+v", c.Status())
 	c.Close()
 	done.Wait()
-	s.check(t, srv, newCore[string]("/app", depth, nil))
-	want := newJudge(srv, newCore[string]("/app", depth, nil)).upTo(1 << 62)
+	s.check(t, srv, judging)
+	want := newJudge(srv, judging).upTo(1 << 62)
 	require.Equal(t, want, contents(last), "the last state")
 	time.Sleep(time.Second)
 	assert.False(t, slices.ContainsFunc(srv.Watches(), func(w zktest.WatchInfo) bool { return strings.HasPrefix(w.Kind, "persistent") }), "%v", srv.Watches())

@@ -149,7 +149,7 @@ func (w world) takeCases(list ast.Expr) {
 
 var (
 	quoted   = regexp.MustCompile("`([^`]+)`")
-	ours     = regexp.MustCompile(`^(framework|locks|retry|listeners|zktest)\.[A-Z]`)
+	ours     = regexp.MustCompile(`^(cache|framework|locks|retry|listeners|zktest)\.[A-Z]`)
 	verdicts = []string{"same", "better", "different", "not there"}
 	open     = regexp.MustCompile(`(?i)\b(to do|todo|tbd|open|later|planned)\b`)
 )
