@@ -78,8 +78,8 @@ test-interop: ## in one queue with Curator, kazoo and zk.Lock (needs a JDK, libc
 	@.ci/gotest -tags interop $(RACE) -count=1 -timeout 10m -parallel 8 ./internal/test/interop $(if $(ARGS),-args $(ARGS))
 
 # Modules of their own, so that a database driver and a scheduler are no dependencies of ours.
-test-examples: ## modules of their own: fenced data, the jobs of a scheduler, a recipe, metrics and traces, scripts of the command (fetches modules)
-	@for module in examples/fencing examples/gocron examples/recipe framework/monitor/monitorprom framework/monitor/monitorotel internal/test/command; do \
+test-examples: ## modules of their own: fenced data, a scheduler's jobs, a recipe, metrics, scripts of the command, other retries (fetches modules)
+	@for module in examples/fencing examples/gocron examples/recipe framework/monitor/monitorprom framework/monitor/monitorotel internal/test/command internal/test/retries; do \
 		echo $$module; (cd $$module && go mod tidy -diff && $(LINT) run && go test $(RACE) -shuffle=on ./...); \
 	done
 
