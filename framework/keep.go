@@ -58,12 +58,15 @@ func (c *Client) Keep(ctx context.Context, path string, data []byte, opts ...Cre
 	if err == nil && options.protected {
 		err = fmt.Errorf("%w: Protected would give each node another path", ErrInvalidArgument)
 	}
+	if err == nil {
+		err = contextend.Of(ctx)
+	}
 	if err != nil {
 		return nil, o.fail(err)
 	}
 	keeping, stop := context.WithCancel(context.WithoutCancel(ctx))
 	first := make(chan struct{})
-	k := &KeptNode{client: c, op: o, path: path, data: data, opts: opts, stop: stop, ended: make(chan struct{}), first: first, err: ErrNotConnected}
+	k := &KeptNode{client: c, op: o, path: path, data: data, opts: opts, stop: stop, ended: make(chan struct{}), first: first}
 	if !o.session.Go(func(life context.Context) { k.run(life, keeping) }) {
 		stop()
 		return nil, o.fail(ErrClosed)
@@ -74,8 +77,12 @@ func (c *Client) Keep(ctx context.Context, path string, data []byte, opts ...Cre
 	case <-k.ended:
 		return nil, k.Err()
 	case <-ctx.Done():
-		defer stop() // behind the reason
-		return nil, o.fail(fmt.Errorf("%w: %w", contextend.Of(ctx), k.reason()))
+		err := contextend.Of(ctx)
+		if why := k.reason(); why != nil {
+			err = fmt.Errorf("%w: %w", err, why)
+		}
+		stop()
+		return nil, o.fail(err)
 	}
 }
 

@@ -115,8 +115,11 @@ var endables = map[string]endable{
 		return of2(s.c.ReadAll(ctx, framework.Read{Path: s.path}))
 	}},
 	"framework.Client.Subscribe": {call: func(ctx context.Context, s scene) error { return of2(s.c.Subscribe(ctx, s.path)) }},
-	"framework.Client.GetACL":    {call: func(ctx context.Context, s scene) error { return of3(s.c.GetACL(ctx, s.path)) }},
-	"framework.Client.Sync":      {call: func(ctx context.Context, s scene) error { return s.c.Sync(ctx, s.path) }},
+	"framework.Client.Keep": {writes: true, call: func(ctx context.Context, s scene) error {
+		return of2(s.c.Keep(ctx, s.path+"/kept", nil))
+	}},
+	"framework.Client.GetACL": {call: func(ctx context.Context, s scene) error { return of3(s.c.GetACL(ctx, s.path)) }},
+	"framework.Client.Sync":   {call: func(ctx context.Context, s scene) error { return s.c.Sync(ctx, s.path) }},
 	"framework.Client.EnsurePath": {writes: true, call: func(ctx context.Context, s scene) error {
 		return s.c.EnsurePath(ctx, s.path+"/new/er")
 	}},
@@ -199,7 +202,7 @@ var endables = map[string]endable{
 // endless take a context and tell of no end of it, or ask no server.
 var endless = []string{
 	"locks.NewHold", "locks.Hold.Bind", "locks.InterProcessMutex.HeldBy", "locks.InterProcessSemaphoreMutex.HeldBy", "retry.Detach",
-	"framework.Subscription.Next", "framework.Subscription.Events",
+	"framework.Subscription.Next", "framework.Subscription.Events", "framework.KeptNode.Remove",
 }
 
 func hangs(ctx context.Context, _, _ string) (net.Conn, error) {
