@@ -28,6 +28,7 @@ type core[T any] struct {
 
 	tree  tree[T]
 	dirty map[string]*read    // nodes whose value is not known
+	most  int                 // in dirty, since it was made
 	lists map[string]struct{} // nodes whose children were asked for
 	fresh int                 // dirty nodes that may have children of which there is no event
 	next  []framework.Read    // lists to be asked for
@@ -80,7 +81,7 @@ func newCore[T any](top string, depth int, decode Decoder[T]) *core[T] {
 
 func (c *core[T]) reset() {
 	c.tree, c.bytes = tree[T]{}, 0
-	c.dirty, c.lists = make(map[string]*read), make(map[string]struct{})
+	c.dirty, c.lists, c.most = make(map[string]*read), make(map[string]struct{}), 0
 	c.fresh, c.next, c.later, c.unasked, c.candidates, c.marked = 0, nil, nil, nil, nil, false
 	c.ahead, c.hot, c.asked = false, make(map[string]int), 0
 }
@@ -126,6 +127,7 @@ func (c *core[T]) mark(path string, fresh bool) {
 		r = &read{}
 		c.dirty[path] = r
 		c.unasked = append(c.unasked, path)
+		c.most = max(c.most, len(c.dirty))
 	}
 	if fresh && !r.fresh {
 		r.fresh = true
@@ -280,6 +282,9 @@ func (c *core[T]) answered(ev framework.Event) (snapshots []*Snapshot[T]) {
 	switch {
 	case c.exact():
 		c.candidates = nil
+		if c.most > mostMissing { // a map keeps the memory of what was in it
+			c.dirty, c.most = make(map[string]*read), 0
+		}
 		if ev.Zxid < c.published.zxid { // the server is behind what another one has shown
 			c.later = append(c.later, framework.Read{Path: c.top})
 		} else {

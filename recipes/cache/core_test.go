@@ -1,9 +1,12 @@
 package cache
 
 import (
+	"fmt"
 	"maps"
 	"math/rand/v2"
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -195,4 +198,37 @@ func TestTree(t *testing.T) {
 	}
 	assert.Negative(t, compare("/a/b", "/a-b"))
 	assert.True(t, isUnder("/a/b", "/") && !isUnder("/ab", "/a"))
+}
+
+// A node takes little memory besides its path and data, also after the load.
+func TestMemory(t *testing.T) {
+	const n, data, most = 50_000, 96, 140
+	c := newCore("/a", all, Bytes)
+	heap := func() uint64 {
+		var stats runtime.MemStats
+		runtime.GC()
+		runtime.GC() // what the first one has found is free now
+		runtime.ReadMemStats(&stats)
+		return stats.HeapAlloc
+	}
+	before := heap()
+	c.take(framework.Event{Type: framework.Established, Zxid: 10})
+	c.take(answer(10, nodeRead("/a", "", 1, n)))
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("node-%06d", i)
+	}
+	c.take(answer(10, framework.ReadResult{Read: framework.Read{Path: "/a", Children: true}, Names: names}))
+	for c.published.Len() == 0 {
+		ev := answer(10)
+		for _, read := range c.asks() {
+			ev.Results = append(ev.Results, nodeRead(read.Path, strings.Repeat("x", data), 1, 0))
+		}
+		c.take(ev)
+	}
+	assert.Equal(t, n+1, c.published.Len())
+	each := int(heap()-before)/n - data - len("/a/node-000000")
+	t.Logf("%d bytes a node", each)
+	assert.LessOrEqual(t, each, most)
+	runtime.KeepAlive(c)
 }

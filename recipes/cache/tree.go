@@ -15,9 +15,9 @@ type tree[T any] struct{ root *branch[T] }
 
 type branch[T any] struct {
 	entry       *Entry[T]
-	weight      uint64
 	left, right *branch[T]
-	size        int
+	weight      uint32 // those of two may be the same
+	size        int32
 }
 
 var seed = maphash.MakeSeed()
@@ -49,7 +49,12 @@ func (b *branch[T]) count() int {
 	if b == nil {
 		return 0
 	}
-	return b.size
+	return int(b.size)
+}
+
+// branchOf is an entry between two branches.
+func branchOf[T any](e *Entry[T], weight uint32, left, right *branch[T]) *branch[T] {
+	return &branch[T]{entry: e, left: left, right: right, weight: weight, size: int32(1 + left.count() + right.count())} //nolint:gosec // MaxNodes is far below
 }
 
 // with is b with other branches.
@@ -57,7 +62,7 @@ func (b *branch[T]) with(left, right *branch[T]) *branch[T] {
 	if b.left == left && b.right == right {
 		return b
 	}
-	return &branch[T]{b.entry, b.weight, left, right, 1 + left.count() + right.count()}
+	return branchOf(b.entry, b.weight, left, right)
 }
 
 func (t tree[T]) len() int { return t.root.count() }
@@ -78,23 +83,23 @@ func (t tree[T]) get(path string) *Entry[T] {
 
 // put is the tree with an entry in the place of the one with its path.
 func (t tree[T]) put(e *Entry[T]) tree[T] {
-	return tree[T]{put(t.root, e, maphash.String(seed, e.Path))}
+	return tree[T]{put(t.root, e, uint32(maphash.String(seed, e.Path)))} //nolint:gosec // half of it is enough
 }
 
-func put[T any](b *branch[T], e *Entry[T], weight uint64) *branch[T] {
+func put[T any](b *branch[T], e *Entry[T], weight uint32) *branch[T] {
 	if b == nil {
-		return &branch[T]{entry: e, weight: weight, size: 1}
+		return branchOf[T](e, weight, nil, nil)
 	}
 	order := compare(e.Path, b.entry.Path)
 	if order == 0 {
 		if b.entry == e {
 			return b
 		}
-		return &branch[T]{e, weight, b.left, b.right, b.size}
+		return branchOf(e, weight, b.left, b.right)
 	}
 	if weight > b.weight {
 		left, _, right := split(b, e.Path)
-		return &branch[T]{e, weight, left, right, 1 + left.count() + right.count()}
+		return branchOf(e, weight, left, right)
 	}
 	if order < 0 {
 		return b.with(put(b.left, e, weight), b.right)
