@@ -48,6 +48,7 @@ type yieldState struct {
 	way         nodename.Way   // Joint; else it makes its nodes one by one, in the order of members
 	owner       nodename.Owner // of its nodes at first
 	left        int            // how often it has left queues with all later ones
+	guessed     bool           // it has followed an owner by what the queues show; that was of no use, or it would not have to again
 	checking    bool           // the next round lists all queues, to see whether it is in the way
 	rounds      int            // of lists
 	history     deadlock.History
@@ -100,7 +101,7 @@ func (a *Multi) nodes(m *member, entries []znode.Entry) []deadlock.Node {
 func (a *Multi) begin() {
 	a.history.Begin(len(a.members), a.hasTurn(), time.Now())
 	a.connectedOn = a.conn
-	a.sessions = nil
+	a.sessions, a.guessed = nil, false
 	a.calmUntil, a.calmFor = time.Time{}, firstCalm
 	if a.way == nodename.Backward {
 		a.turnRound()
@@ -380,16 +381,22 @@ func (a *Multi) makeRoom(ctx context.Context, c *transport.Conn) (made bool, err
 	if to&backwards != 0 {
 		way = nodename.Backward
 	}
-	switch {
-	case len(in) == 0:
+	if len(in) == 0 {
 		return false, nil
-	case way == nodename.Backward && (a.hasTurn() || a.owner.Way == nodename.Nesting), a.left >= mostLeft:
-		return true, a.yield(ctx, c, in, true, a.way)
+	}
+	return true, a.follow(ctx, c, way, in)
+}
+
+// follow takes the locks from now on as owners do who wait behind us in some queues. If we
+// cannot, or have changed too often, we move there.
+func (a *Multi) follow(ctx context.Context, c *transport.Conn, way nodename.Way, in []*member) error {
+	if way == nodename.Backward && (a.hasTurn() || a.owner.Way == nodename.Nesting) || a.left >= mostLeft {
+		return a.yield(ctx, c, in, true, a.way)
 	}
 	if a.way != nodename.Joint {
 		a.left++
 	}
-	return true, a.takeInOrder(ctx, c, way, len(a.members))
+	return a.takeInOrder(ctx, c, way, len(a.members))
 }
 
 func (a *Multi) unwatch() {
@@ -404,17 +411,23 @@ func (a *Multi) checkDeadlock(ctx context.Context, c *transport.Conn) (yielded b
 		return false, err
 	}
 	var yield []*member
-	in, matched := a.history.Decide(a.view(time.Now()))
+	in, why := a.history.Decide(a.view(time.Now()))
 	for _, i := range in {
 		yield = append(yield, a.members[i])
 	}
 	switch {
 	case len(yield) == 0:
 		return false, nil
-	case matched:
+	case why == deadlock.Time:
+		return true, a.leaveOrMove(ctx, c, yield)
+	case a.guessed, why == deadlock.Matched && a.way != nodename.Joint:
 		return true, a.yield(ctx, c, yield, true, a.way)
 	}
-	return true, a.leaveOrMove(ctx, c, yield)
+	a.guessed = true
+	if why == deadlock.Against && a.way != nodename.Backward {
+		return true, a.follow(ctx, c, nodename.Backward, yield)
+	}
+	return true, a.follow(ctx, c, nodename.Ordered, yield)
 }
 
 // holders are the nodes that have the lock that a member waits for, or will wait for.

@@ -6,10 +6,19 @@ import (
 	"github.com/paddock-zk/paddock/internal/session/nodename"
 )
 
+// Reason is why to yield.
+type Reason int
+
+// The reasons to yield.
+const (
+	Time    Reason = iota // nothing has moved
+	Matched               // an owner waits for us there, or may
+	Against               // the same, and it has a later lock: it takes them in the reverse of our order
+)
+
 // Decide says in which queues to yield now. The view must have all owners that matter.
-// Decide counts the yield. matched is whether an owner waits for us there, or may: it did
-// not come of time alone.
-func (h *History) Decide(v *View) (yield []int, matched bool) {
+// Decide counts the yield.
+func (h *History) Decide(v *View) (yield []int, why Reason) {
 	held, crowds := v.held(), v.perSession()
 	var certain, uncertain, circled, beside []int
 	for i := range v.Queues {
@@ -23,7 +32,8 @@ func (h *History) Decide(v *View) (yield []int, matched bool) {
 		case q.Behind != nodename.Ways(0).With(v.Ours):
 			beside = append(beside, i)
 		}
-		switch h.suspect(v, i, held, crowds) {
+		due, against := h.suspect(v, i, held, crowds)
+		switch why = max(why, against); due {
 		case sure:
 			certain = append(certain, i)
 		case unsure:
@@ -33,19 +43,19 @@ func (h *History) Decide(v *View) (yield []int, matched bool) {
 	switch {
 	case len(certain) > 0:
 		h.sure.yielded()
-		yield = certain
+		yield, why = certain, max(why, Matched)
 	case len(uncertain) > 0:
 		h.unsure.yielded()
-		yield = uncertain
+		yield, why = uncertain, max(why, Matched)
 	case len(circled) > 0 && h.stalled(v, h.stall.time(v.Now)):
 		yield = circled
 	case len(beside) > 0 && h.stalled(v, h.stall.beside(v.Now)):
 		yield = beside
 	default:
-		return nil, false
+		return nil, Time
 	}
 	h.checkIn = firstCheck
-	return yield, len(certain)+len(uncertain) > 0
+	return yield, why
 }
 
 // holder is a node that has what we wait for in a queue.
@@ -82,9 +92,10 @@ func (v *View) perSession() map[int64]int {
 }
 
 // suspect looks for an owner behind us in a queue that has what we wait for. It returns
-// the grade whose backoff is over, if any. How many nodes without a tag wait in a session
-// says nothing: each may be of a thread that takes its locks like all others.
-func (h *History) suspect(v *View, at int, held []holder, crowds map[int64]int) (due grade) {
+// the grade whose backoff is over, if any, and whether that owner goes against our order. How many nodes without a tag wait in a session
+// says nothing: each may be of a thread that takes its locks like all others. So neither do
+// they say in which order their owners go.
+func (h *History) suspect(v *View, at int, held []holder, crowds map[int64]int) (due grade, why Reason) {
 	q := &v.Queues[at]
 	for i := range q.Followers {
 		waits := &q.Followers[i]
@@ -104,10 +115,13 @@ func (h *History) suspect(v *View, at int, held []holder, crowds map[int64]int) 
 			h.remember(suspectedCycle{grade: g, at: at, own: q.Own, waits: waits.Name, of: has.queue, has: has.Name}, waits.Way.Yields())
 			if v.Now.Sub(h.since(has.queue)) >= h.patience(g, waits, v.Now) {
 				due = max(due, g)
+				if has.queue > at && waits.Tag != "" && !waits.Way.Yields() {
+					why = Against
+				}
 			}
 		}
 	}
-	return due
+	return due, why
 }
 
 // isOutOfOrder is whether a circle of owners that wait for each other may lead through us

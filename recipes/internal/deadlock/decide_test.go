@@ -76,9 +76,42 @@ func TestDecide(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := begun(2)
 			h.SawHolder(1, c.has.Name, start)
-			yield, matched := h.Decide(blocked(c.after, c.has, c.wait...))
+			yield, why := h.Decide(blocked(c.after, c.has, c.wait...))
 			assert.Equal(t, c.want, yield)
-			assert.Equal(t, c.want != nil && c.after < later, matched)
+			assert.Equal(t, c.want != nil && c.after < later, why != Time)
+		})
+	}
+}
+
+// An owner that waits for us here, and has a later lock, takes the locks in the reverse of our
+// order. A MultiLock that waits here gives way, and says nothing of an order.
+func TestDecideSeesTheOrderOfOthers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		waits    Node
+		reversed bool // we have the later queue, and it has the earlier one
+		want     Reason
+	}{
+		"has the later one":            {of("a0", 1, "x"), false, Against},
+		"perhaps has the later one":    {of("b0", 1, "y"), false, Against},
+		"has the earlier one":          {of("a0", 1, "x"), true, Matched},
+		"perhaps has the earlier one":  {of("b0", 1, "y"), true, Matched},
+		"a MultiLock, with that tag":   {func() Node { n := of("a0", 1, "x"); n.Way = nodename.Joint; return n }(), false, Matched},
+		"of a session, without a tag":  {of("b0", 1, ""), false, Matched},
+		"of another session, in stall": {of("b0", 2, "y"), false, Time},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := begun(2)
+			v := blocked(besideStall, of("a1", 1, "x"), tc.waits)
+			v.Queues[0].OwnTag = "z" // younger than either
+			holds := 1
+			if tc.reversed {
+				slices.Reverse(v.Queues)
+				holds = 0
+			}
+			h.SawHolder(holds, "a1", start)
+			yield, why := h.Decide(v)
+			assert.Equal(t, []int{1 - holds}, yield)
+			assert.Equal(t, tc.want, why)
 		})
 	}
 }
@@ -135,9 +168,9 @@ func TestOrderOfOurPlaces(t *testing.T) {
 			if tc.want {
 				want = []int{tc.first}
 			}
-			yield, matched := h.Decide(v)
+			yield, why := h.Decide(v)
 			assert.Equal(t, want, yield)
-			assert.False(t, matched)
+			assert.Equal(t, Time, why)
 		})
 	}
 }
