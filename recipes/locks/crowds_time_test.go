@@ -193,7 +193,11 @@ func TestCrowdsBesideOthers(t *testing.T) {
 	if *wholeCrowds {
 		span, scale = 20*time.Second, 5
 	}
-	for nth, c := range []struct{ multi, inOrder, reverse, plain int }{{20, 0, 0, 20}, {20, 4, 0, 0}, {10, 10, 0, 0}, {10, 4, 0, 10}, {40, 0, 1, 0}, {20, 0, 4, 0}, {4, 0, 20, 0}} {
+	all := []struct{ multi, inOrder, reverse, plain int }{{20, 0, 0, 20}, {20, 4, 0, 0}, {4, 0, 20, 0}, {10, 10, 0, 0}, {10, 4, 0, 10}, {40, 0, 1, 0}, {20, 0, 4, 0}}
+	if !*wholeCrowds {
+		all = all[:3] // one of each sort
+	}
+	for nth, c := range all {
 		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
 			both := []int{1, 10}
 			if !*wholeCrowds { // the crowds share them out

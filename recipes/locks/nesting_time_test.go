@@ -227,7 +227,7 @@ func TestNesting(t *testing.T) {
 	}
 	for c, crowd := range slices.Concat(workload.Crowds, workload.MoreCrowds) {
 		for i, in := range settings(crowd.Name) {
-			if i%n != k-1 || *everyNesting == "" && (c+i)%2 != 0 { // the crowds share the settings out
+			if i%n != k-1 || *everyNesting == "" && (c+i)%4 != 0 { // the crowds share the settings out
 				continue
 			}
 			t.Run(fmt.Sprintf("%s/%v", crowd.Name, in), func(t *testing.T) {
