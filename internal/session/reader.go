@@ -166,6 +166,8 @@ func (r *Reader) answered(a *Answer, took time.Duration) {
 	if a.Err == nil {
 		a.Zxid, size = a.call.Zxid(), a.call.ReplySize()
 		a.Results, a.Err = results(a.call, len(a.Ops))
+	} else if errors.Is(a.Err, ErrReplyTooLarge) {
+		a.Zxid = a.call.Zxid() // that it is too long is what it shows
 	}
 	again := len(a.Ops) > 1 && errors.Is(a.Err, ErrReplyTooLarge)
 	r.mu.Lock()

@@ -42,6 +42,7 @@ type options struct {
 	keep         func(path string) bool
 	nodes, bytes int
 	holes        time.Duration
+	check        time.Duration // 0 for never
 	ring         int
 	buffer       int // of events that wait for the cache
 }
@@ -74,6 +75,17 @@ func MaxBytes(n int) Option { return option(func(o *options) { o.bytes = n }) }
 // RetryHoles sets how often nodes that cannot be read are tried again, since servers do not
 // tell when that changes. Defaults to 30 seconds.
 func RetryHoles(d time.Duration) Option { return option(func(o *options) { o.holes = d }) }
+
+// Recheck reads all nodes once more, each time that d has passed. No server tells that the
+// right to read a node was taken away: such a node is an entry with ErrNoAuth then. It costs
+// what a load costs, but for the lists, and snapshots go on meanwhile. Defaults to never.
+func Recheck(d time.Duration) Option {
+	return option(func(o *options) {
+		if o.check = d; d <= 0 {
+			o.check = -1
+		}
+	})
+}
 
 // History sets how many changes are kept for readers of Steps. A reader that is further behind
 // begins anew. Defaults to 16,384.
@@ -144,7 +156,7 @@ func Start[T any](client *framework.Client, path string, decode Decoder[T], opts
 	switch {
 	case client == nil:
 		return nil, fmt.Errorf("cache %s: %w", path, framework.ErrClosed)
-	case decode == nil, o.depth < 0, o.nodes < 1, o.bytes < 1, o.holes <= 0, o.ring < 1:
+	case decode == nil, o.depth < 0, o.check < 0, o.nodes < 1, o.bytes < 1, o.holes <= 0, o.ring < 1:
 		return nil, fmt.Errorf("cache %s: %w: no decoder, or an option that is not positive", path, framework.ErrInvalidArgument)
 	}
 	life, stop := context.WithCancel(context.Background())
@@ -514,9 +526,12 @@ func (c *Cache[T]) follow(ctx context.Context, core *core[T]) error {
 		defer c.mu.Unlock()
 		c.sub = nil
 	}()
-	holes := time.Now().Add(c.options.holes)
+	holes, check := time.Now().Add(c.options.holes), time.Now().Add(c.options.check)
 	for {
 		limit := time.Until(holes)
+		if c.options.check > 0 {
+			limit = min(limit, time.Until(check))
+		}
 		if len(core.later) > 0 {
 			limit = min(limit, readPause)
 		}
@@ -547,6 +562,10 @@ func (c *Cache[T]) follow(ctx context.Context, core *core[T]) error {
 				holes = time.Now().Add(c.options.holes)
 				core.retryHoles()
 			}
+		}
+		if c.options.check > 0 && !time.Now().Before(check) {
+			check = time.Now().Add(c.options.check)
+			core.check()
 		}
 		if reads := core.asks(); len(reads) > 0 {
 			if err := sub.Read(reads...); err != nil {

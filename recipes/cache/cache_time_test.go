@@ -379,6 +379,98 @@ func TestHoles(t *testing.T) {
 	})
 }
 
+// A node that may be read again is read, with its children, whatever asks for it.
+func TestHoleThatCloses(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server, client, _ *framework.Client) {
+		owner := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.Auth = []framework.Auth{{Scheme: "digest", Data: []byte("u:p")}} })
+		made(t, owner, "/app/a/b")
+		_, err := owner.SetACL(t.Context(), "/app/a", []framework.ACL{{Perms: 31, Scheme: "auth"}}, framework.AnyVersion)
+		require.NoError(t, err)
+		c := started(t, client, "/app", text)
+		assert.Equal(t, []string{"/app", "/app/a"}, paths(ready(t, c)))
+		_, err = owner.SetACL(t.Context(), "/app/a", []framework.ACL{{Perms: 31, Scheme: "world", ID: "anyone"}}, framework.AnyVersion)
+		require.NoError(t, err)
+		_, err = owner.Set(t.Context(), "/app/a", []byte("1"), framework.AnyVersion)
+		require.NoError(t, err)
+		s, err := c.Fresh(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, []string{"/app", "/app/a", "/app/a/b"}, paths(s))
+		assert.Zero(t, c.Status().Holes)
+	})
+}
+
+// A list that is too long is a hole. Readers are told of a hole once, however often it is tried
+// again.
+func TestListThatIsTooLong(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server, _, other *framework.Client) {
+		many(t, other, 6000)
+		c := started(t, kit.Connect(t, srv, func(cfg *framework.Config) { cfg.MaxReply = 40 << 10 }), "/app", Bytes)
+		e, _ := ready(t, c).Get("/app")
+		require.ErrorIs(t, e.Err, framework.ErrReplyTooLarge)
+		_, err := other.Set(t.Context(), "/app", []byte("1"), framework.AnyVersion)
+		require.NoError(t, err)
+		s, err := c.Fresh(t.Context())
+		require.NoError(t, err)
+		e, _ = s.Get("/app")
+		require.ErrorIs(t, e.Err, framework.ErrReplyTooLarge, "the children are not known by the data")
+		assert.Equal(t, "1", string(e.Value))
+		steps := 0
+		go func() {
+			for range c.Steps(t.Context()) {
+				steps++
+			}
+		}()
+		before := srv.Requests()["multiRead"]
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		assert.Equal(t, 1, steps)
+		assert.Greater(t, srv.Requests()["multiRead"], before+10, "it was tried again")
+		assert.Equal(t, 1, c.Status().Holes)
+		c.Close()
+	})
+}
+
+// A node whose right to be read was taken away stays as it was, without a sign. Reading all
+// nodes now and then finds it, and disturbs nothing.
+func TestRecheck(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server, client, _ *framework.Client) {
+		owner := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.Auth = []framework.Auth{{Scheme: "digest", Data: []byte("u:p")}} })
+		many(t, owner, 6000)
+		c := started(t, client, "/app", Bytes, Recheck(time.Hour))
+		plain := started(t, client, "/app", Bytes)
+		ready(t, c)
+		ready(t, plain)
+		_, err := owner.SetACL(t.Context(), "/app/05000", []framework.ACL{{Perms: 31, Scheme: "auth"}}, framework.AnyVersion)
+		require.NoError(t, err)
+		time.Sleep(59 * time.Minute)
+		assert.Zero(t, c.Status().Holes)
+		var changes []Change[[]byte]
+		go func() {
+			for step, err := range c.Steps(t.Context()) {
+				if err != nil {
+					return
+				}
+				changes = append(changes, step.Changes...)
+			}
+		}()
+		before := srv.Requests()["multiRead"]
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		assert.LessOrEqual(t, srv.Requests()["multiRead"]-before, 6000/64)
+		require.Len(t, changes, 1)
+		require.ErrorIs(t, changes[0].New.Err, framework.ErrNoAuth)
+		assert.Equal(t, "/app/05000", changes[0].Path)
+		assert.Equal(t, 1, c.Status().Holes)
+		assert.True(t, c.Status().Current)
+		assert.Zero(t, plain.Status().Holes)
+		_, err = owner.SetACL(t.Context(), "/app/05000", []framework.ACL{{Perms: 31, Scheme: "world", ID: "anyone"}}, framework.AnyVersion)
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
+		assert.Zero(t, c.Status().Holes)
+		c.Close()
+	})
+}
+
 // A subtree that is too large is an error, and no matter of memory.
 func TestLimits(t *testing.T) {
 	for name, limit := range map[string]Option{"nodes": MaxNodes(5), "bytes": MaxBytes(60)} {
@@ -581,6 +673,7 @@ func TestStartRefuses(t *testing.T) {
 		func() (*Cache[string], error) { return Start(new(framework.Client), "/a", text, nil) },
 		func() (*Cache[string], error) { return Start(new(framework.Client), "/a", text, Depth(-1)) },
 		func() (*Cache[string], error) { return Start(new(framework.Client), "/a", text, MaxNodes(0)) },
+		func() (*Cache[string], error) { return Start(new(framework.Client), "/a", text, Recheck(0)) },
 	} {
 		c, err := start()
 		assert.Nil(t, c)

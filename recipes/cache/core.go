@@ -48,6 +48,9 @@ type core[T any] struct {
 	hot        map[string]int // nodes that have spoiled a candidate, and in how many batches they are read along
 	marked     bool           // a read is on its way to show a state
 
+	checking bool   // all nodes are being read once more
+	checked  string // those up to here
+
 	published *Snapshot[T]
 }
 
@@ -83,7 +86,7 @@ func (c *core[T]) reset() {
 	c.tree, c.bytes = tree[T]{}, 0
 	c.dirty, c.lists, c.most = make(map[string]*read), make(map[string]struct{}), 0
 	c.fresh, c.next, c.later, c.unasked, c.candidates, c.marked = 0, nil, nil, nil, nil, false
-	c.ahead, c.hot, c.asked = false, make(map[string]int), 0
+	c.ahead, c.hot, c.asked, c.checking = false, make(map[string]int), 0, false
 }
 
 // size is the number of nodes that are known of, at least.
@@ -265,6 +268,9 @@ func (c *core[T]) answered(ev framework.Event) (snapshots []*Snapshot[T]) {
 			c.readNode(r)
 		}
 	}
+	if ev.Zxid == 0 {
+		return nil // it was turned away, and shows no state
+	}
 	c.ahead = false
 	for _, can := range c.candidates {
 		if len(can.missing) == 0 {
@@ -327,6 +333,15 @@ func (c *core[T]) readNode(r framework.ReadResult) {
 	}
 	known := c.tree.get(r.Path)
 	e := c.entry(r, known)
+	// Unlisted is a node that may have children of which nothing is known.
+	unlisted := was.fresh || known == nil && !was.asked || known != nil && known.unlisted
+	switch {
+	case !unlisted:
+	case r.Err != nil:
+		e = e.hole(r.Err, e)
+	case known != nil && !was.fresh && known.listFailed() && known.Created == e.Created:
+		e, unlisted = e.hole(known.Err, known), false // it may be long, and is tried again with the holes
+	}
 	c.put(e)
 	for _, can := range c.candidates {
 		if _, waits := can.missing[r.Path]; waits && r.Err == nil && e.Changed <= can.zxid {
@@ -335,8 +350,7 @@ func (c *core[T]) readNode(r framework.ReadResult) {
 		}
 	}
 	c.spoil(r.Path) // those for which it is too new
-	unknown := was.fresh || known == nil && !was.asked
-	if r.Err == nil && unknown && r.Stat.NumChildren > 0 && r.Stat.Czxid <= c.from && c.depthOf(r.Path) < c.depth {
+	if r.Err == nil && unlisted && r.Stat.NumChildren > 0 && r.Stat.Czxid <= c.from && c.depthOf(r.Path) < c.depth {
 		c.lists[r.Path] = struct{}{}
 		c.next = append(c.next, framework.Read{Path: r.Path, Children: true})
 	}
@@ -349,6 +363,9 @@ func (c *core[T]) entry(r framework.ReadResult, known *Entry[T]) *Entry[T] {
 		known = c.published.tree.get(r.Path)
 	}
 	if r.Err != nil {
+		if known.fails(r.Err) {
+			return known
+		}
 		e := &Entry[T]{Path: r.Path, Err: r.Err}
 		if known != nil {
 			*e = *known
@@ -359,7 +376,8 @@ func (c *core[T]) entry(r framework.ReadResult, known *Entry[T]) *Entry[T] {
 	e := &Entry[T]{
 		Path: r.Path, Created: r.Stat.Czxid, Changed: r.Stat.Mzxid, Version: r.Stat.Version, Owner: r.Stat.EphemeralOwner, size: len(r.Data),
 	}
-	if known != nil && known.same(e) {
+	var undecodable *DecodeError
+	if known != nil && known.same(e) && (known.Err == nil || errors.As(known.Err, &undecodable)) {
 		return known
 	}
 	value, err := c.decode(r.Path, r.Data)
@@ -381,9 +399,7 @@ func (c *core[T]) listed(r framework.ReadResult) {
 	delete(c.lists, r.Path)
 	if r.Err != nil {
 		if e := c.tree.get(r.Path); e != nil && !errors.Is(r.Err, framework.ErrNoNode) {
-			hole := *e
-			hole.Err = r.Err
-			c.put(&hole)
+			c.put(e.hole(r.Err, c.published.tree.get(r.Path)))
 		}
 		return
 	}
@@ -426,7 +442,17 @@ func (c *core[T]) asks() (reads []framework.Read) {
 			}
 		}
 	}
-	if len(reads) == 0 && c.ahead && !c.marked {
+	for c.checking && c.asked+len(reads) < mostAsked {
+		e := c.tree.first(func(path string) bool { return compare(path, c.checked) > 0 })
+		if e == nil {
+			c.checking = false
+			break
+		}
+		if c.checked = e.Path; c.dirty[e.Path] == nil {
+			reads = append(reads, framework.Read{Path: e.Path})
+		}
+	}
+	if len(reads) == 0 && len(c.later) == 0 && c.ahead && !c.marked {
 		reads = append(reads, framework.Read{Path: c.top}) // for an answer that shows the state
 	}
 	c.marked, c.asked = c.marked || len(reads) > 0, c.asked+len(reads)
@@ -436,12 +462,15 @@ func (c *core[T]) asks() (reads []framework.Read) {
 // again asks once more for what could not be answered.
 func (c *core[T]) again() { c.next, c.later = append(c.next, c.later...), nil }
 
+// check reads all nodes once more, without taking them for unknown.
+func (c *core[T]) check() { c.checking, c.checked = true, "" }
+
 // retryHoles asks again for what could not be read.
 func (c *core[T]) retryHoles() {
 	for e := range c.tree.under(c.top) {
 		var undecodable *DecodeError
 		if e.Err != nil && !errors.As(e.Err, &undecodable) {
-			c.mark(e.Path, true)
+			c.mark(e.Path, e.unlisted)
 		}
 	}
 }

@@ -246,6 +246,9 @@ func randomHistory(t *testing.T, srv *zktest.Server, more func(*rand.Rand) bool,
 	if r.IntN(3) == 0 { // it is too slow now and then
 		opts = append(opts, option(func(o *options) { o.buffer = 2 }), History(20))
 	}
+	if r.IntN(3) == 0 {
+		opts = append(opts, Recheck(20*time.Millisecond))
+	}
 	judging := newCore[string]("/app", depth, nil)
 	if r.IntN(4) == 0 {
 		judging.keep = func(path string) bool { return !strings.HasSuffix(path, "/x") }

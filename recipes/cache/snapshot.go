@@ -1,6 +1,11 @@
 package cache
 
-import "iter"
+import (
+	"errors"
+	"iter"
+
+	"github.com/paddock-zk/paddock/framework"
+)
 
 // Entry is what a cache knows of a node. It is not changed any more.
 type Entry[T any] struct {
@@ -8,9 +13,10 @@ type Entry[T any] struct {
 	Value T // what the Decoder has made of the node's data. Do not change what it points to
 	// Created and Changed are the transactions that have made the node and set its data last,
 	// and Version counts how often it was set.
-	Created int64
-	Changed int64
-	Version int32
+	Created  int64
+	Changed  int64
+	Version  int32
+	unlisted bool // Err is set, and there may be children that are not known
 	// Owner is the session of an ephemeral node, else 0.
 	Owner int64
 	// Err is set if Value is not that of the node. An error of framework says that the node,
@@ -34,9 +40,31 @@ func (e *DecodeError) Error() string { return "decode " + e.Path + ": " + e.Err.
 // Unwrap gives the Decoder's error.
 func (e *DecodeError) Unwrap() error { return e.Err }
 
-// same is whether two entries say the same of a node.
+// same is whether two entries have the same data.
 func (e *Entry[T]) same(other *Entry[T]) bool {
-	return e.Created == other.Created && e.Changed == other.Changed && e.Version == other.Version && e.Err == nil && other.Err == nil
+	return e.Created == other.Created && e.Changed == other.Changed && e.Version == other.Version
+}
+
+// fails is whether it says that this has failed.
+func (e *Entry[T]) fails(err error) bool {
+	return e != nil && e.Err != nil && e.Err.Error() == err.Error()
+}
+
+// hole is the entry with an error, and with children that are not known. It is the one that
+// is known if that says the same, so that readers are told of it once.
+func (e *Entry[T]) hole(err error, known *Entry[T]) *Entry[T] {
+	if known.fails(err) && known.unlisted && known.same(e) {
+		return known
+	}
+	h := *e
+	h.Err, h.unlisted = err, true
+	return &h
+}
+
+// listFailed is whether Err is of the list of the children.
+func (e *Entry[T]) listFailed() bool {
+	var op *framework.OpError
+	return errors.As(e.Err, &op) && op.Op == "children"
 }
 
 // Snapshot is the state of the subtree after one transaction. It does not change, whatever
@@ -116,7 +144,7 @@ type Step[T any] struct {
 // changes are the differences between two trees.
 func changes[T any](before, after tree[T]) (list []Change[T]) {
 	diff(before.root, after.root, func(old, now *Entry[T]) {
-		if old != nil && now != nil && old.same(now) {
+		if old != nil && now != nil && old.same(now) && old.Err == nil && now.Err == nil {
 			return
 		}
 		if old != nil {
