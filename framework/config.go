@@ -36,7 +36,7 @@ type Config struct {
 	// SessionTimeout is requested from the servers, which clamp it; see
 	// Client.SessionTimeout for the result. The client refuses a server that grants
 	// more than an hour when less was requested. At least a second; if a server
-	// grants less than that, locks return ErrTimeoutTooShort. docs/locks.md says
+	// grants less than that, locks return ErrTimeoutTooShort. docs/lock-cost.md says
 	// which to choose for a network. Defaults to 15 seconds.
 	SessionTimeout time.Duration
 
@@ -184,7 +184,7 @@ func (a Auth) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, a.String())
 func (a Auth) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
 // SessionLease says how a client knows that the servers have not ended its
-// session, and so that no other client can have its locks. docs/locks.md
+// session, and so that no other client can have its locks. docs/lock-promises.md
 // explains it.
 type SessionLease int
 

@@ -361,7 +361,7 @@ func clockOf(ctx context.Context, client *framework.Client, path string) (*serve
 	return &serversClock{Ahead: seconds(time.UnixMilli(stat.Ctime).Sub(middle)), Precision: seconds(took/2 + time.Millisecond)}, nil
 }
 
-// How a session timeout is chosen: docs/locks.md has the figures.
+// How a session timeout is chosen: docs/lock-cost.md has the figures.
 const (
 	roundTripsOfT = 20
 	leastAdvised  = 2 * time.Second

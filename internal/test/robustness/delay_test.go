@@ -43,7 +43,7 @@ func part(timeout time.Duration, of float64) time.Duration {
 }
 
 // Holds of quiet clients go on for ten session timeouts, with many trials at the
-// distances that docs/locks.md gives as the limit. A busy machine adds to them, so
+// distances that docs/lock-cost.md gives as the limit. A busy machine adds to them, so
 // that with one trial servers are nearer.
 func TestHoldsAtADistance(t *testing.T) {
 	const clients = 5
