@@ -8,6 +8,9 @@ require (
 )
 
 require (
+	github.com/go-zookeeper/zk v1.0.4 // indirect
+	go.uber.org/multierr v1.10.0 // indirect
+	go.uber.org/zap v1.28.0 // indirect
 	golang.org/x/sys v0.26.0 // indirect
 	golang.org/x/tools v0.26.0 // indirect
 )
