@@ -110,9 +110,9 @@ func TestWaitingMultiLockShowsWhatItHas(t *testing.T) {
 		assert.Equal(t, []any{"/a", "/b", "/c"}, lines[0]["has"])
 		assert.Equal(t, []any{"/d"}, lines[0]["wants"])
 
-		// An owner that takes the locks in the reverse order comes behind it.
+		// An owner that takes the locks in the reverse order comes behind it. It does so, too.
 		theirs := kit.AcquireWith(d.Context(), t, kit.MutexAt("/c")(other))
-		shown([]string{"/c"}, []string{"/a", "/b"}, []string{"/c", "/d"})
+		shown([]string{"/d"}, nil, []string{"/a", "/b", "/c", "/d"})
 		require.NoError(t, theirs.Soon().Release())
 		require.NoError(t, d.Release())
 		require.NoError(t, waits.Soon().Release())
