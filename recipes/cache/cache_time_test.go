@@ -210,6 +210,28 @@ func TestColdStart(t *testing.T) {
 	})
 }
 
+// Servers without persistent watches are told of. A client asks once, since servers end the
+// connection at what they do not know.
+func TestServersWithoutPersistentWatches(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server, client, other *framework.Client) {
+		made(t, other, "/app")
+		lacks := srv.On(zktest.Match{Op: "addWatch"}, zktest.Fail(-6))
+		c := started(t, client, "/app", text)
+		time.Sleep(10 * time.Minute)
+		status := c.Status()
+		require.ErrorIs(t, status.Err, framework.ErrUnsupported)
+		assert.False(t, status.Complete || status.Current)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := c.Ready(ctx)
+		require.ErrorIs(t, err, framework.ErrUnsupported, "the reason")
+		assert.Equal(t, 1, lacks.Fired(), "learned once")
+		lacks.Remove() // a server that is updated
+		_, err = started(t, kit.Connect(t, srv), "/app", text).Ready(t.Context())
+		require.NoError(t, err)
+	})
+}
+
 // Whoever has written something can wait until the cache shows it.
 func TestAwaitAndFresh(t *testing.T) {
 	bubble(t, func(t *testing.T, _ *zktest.Server, client, other *framework.Client) {

@@ -196,7 +196,7 @@ func (c *core[T]) gap(last int64) {
 	if c.up && c.exact() && !c.ahead && c.published.zxid > 0 {
 		c.exactAt = last
 	}
-	c.up, c.level, c.why, c.asked = false, false, nil, 0
+	c.up, c.level, c.marked, c.why, c.asked = false, false, false, nil, 0
 	c.candidates = nil
 }
 

@@ -75,6 +75,18 @@ func TestOutageWithoutATransaction(t *testing.T) {
 	}
 }
 
+// A read that was under way before an outage is not waited for: a deletion alone shows.
+func TestReadThatAnOutageEnds(t *testing.T) {
+	c := loaded(t)
+	c.check()
+	assert.Len(t, c.asks(), 2)
+	c.take(framework.Event{Type: framework.Gap, Zxid: 10})
+	c.take(framework.Event{Type: framework.Established, Zxid: 10})
+	assert.True(t, c.level, "nothing has changed")
+	c.take(framework.Event{Type: framework.NodeDeleted, Path: "/a/b"})
+	assert.Equal(t, []framework.Read{{Path: "/a"}}, c.asks())
+}
+
 // A server that is behind what another one has shown brings no snapshot, and is asked again.
 func TestServerThatIsBehind(t *testing.T) {
 	c := loaded(t)
