@@ -76,9 +76,10 @@ func MaxBytes(n int) Option { return option(func(o *options) { o.bytes = n }) }
 // tell when that changes. Defaults to 30 seconds.
 func RetryHoles(d time.Duration) Option { return option(func(o *options) { o.holes = d }) }
 
-// Recheck reads all nodes once more, each time that d has passed. No server tells that the
-// right to read a node was taken away: such a node is an entry with ErrNoAuth then. It costs
-// what a load costs, but for the lists, and snapshots go on meanwhile. Defaults to never.
+// Recheck reads and lists all nodes once more, each time that d has passed. No server tells
+// that the right to read a node was taken away, or given: a node that has lost it is an entry
+// with ErrNoAuth then, and one that could not be read when it was made is found. It costs what
+// a load costs, and snapshots go on meanwhile. Defaults to never.
 func Recheck(d time.Duration) Option {
 	return option(func(o *options) {
 		if o.check = d; d <= 0 {

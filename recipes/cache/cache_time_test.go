@@ -452,8 +452,9 @@ func TestListThatIsTooLong(t *testing.T) {
 	})
 }
 
-// A node whose right to be read was taken away stays as it was, without a sign. Reading all
-// nodes now and then finds it, and disturbs nothing.
+// A node whose right to be read was taken away stays as it was, without a sign, and one that
+// could not be read when it was made is missing. Reading all nodes now and then finds both, and
+// disturbs nothing.
 func TestRecheck(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zktest.Server, client, _ *framework.Client) {
 		owner := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.Auth = []framework.Auth{{Scheme: "digest", Data: []byte("u:p")}} })
@@ -464,24 +465,33 @@ func TestRecheck(t *testing.T) {
 		ready(t, plain)
 		_, err := owner.SetACL(t.Context(), "/app/05000", []framework.ACL{{Perms: 31, Scheme: "auth"}}, framework.AnyVersion)
 		require.NoError(t, err)
+		for _, path := range []string{"/app/new", "/app/05999/new"} { // nobody hears of them
+			_, err = owner.Create(t.Context(), path, nil, framework.Persistent, framework.ACLs(framework.ACL{Perms: 31, Scheme: "auth"}))
+			require.NoError(t, err)
+			_, err = owner.SetACL(t.Context(), path, []framework.ACL{{Perms: 31, Scheme: "world", ID: "anyone"}}, framework.AnyVersion)
+			require.NoError(t, err)
+		}
 		time.Sleep(59 * time.Minute)
 		assert.Zero(t, c.Status().Holes)
-		var changes []Change[[]byte]
+		assert.Equal(t, 6001, c.Snapshot().Len())
+		var changed []string
 		go func() {
 			for step, err := range c.Steps(t.Context()) {
 				if err != nil {
 					return
 				}
-				changes = append(changes, step.Changes...)
+				for _, change := range step.Changes {
+					changed = append(changed, change.Path)
+				}
 			}
 		}()
 		before := srv.Requests()["multiRead"]
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		assert.LessOrEqual(t, srv.Requests()["multiRead"]-before, 6000/64)
-		require.Len(t, changes, 1)
-		require.ErrorIs(t, changes[0].New.Err, framework.ErrNoAuth)
-		assert.Equal(t, "/app/05000", changes[0].Path)
+		assert.ElementsMatch(t, []string{"/app/05999/new", "/app/05000", "/app/new"}, changed)
+		e, _ := c.Get("/app/05000")
+		require.ErrorIs(t, e.Err, framework.ErrNoAuth)
 		assert.Equal(t, 1, c.Status().Holes)
 		assert.True(t, c.Status().Current)
 		assert.Zero(t, plain.Status().Holes)

@@ -350,8 +350,12 @@ func (c *core[T]) readNode(r framework.ReadResult) {
 		}
 	}
 	c.spoil(r.Path) // those for which it is too new
-	if r.Err == nil && unlisted && r.Stat.NumChildren > 0 && r.Stat.Czxid <= c.from && c.depthOf(r.Path) < c.depth {
+	switch {
+	case r.Err != nil || r.Stat.NumChildren == 0 || c.depthOf(r.Path) == c.depth:
+	case unlisted && r.Stat.Czxid <= c.from:
 		c.lists[r.Path] = struct{}{}
+		c.next = append(c.next, framework.Read{Path: r.Path, Children: true})
+	case c.checking && !c.hasChild(r.Path):
 		c.next = append(c.next, framework.Read{Path: r.Path, Children: true})
 	}
 }
@@ -393,12 +397,10 @@ func (c *core[T]) entry(r framework.ReadResult, known *Entry[T]) *Entry[T] {
 
 // listed takes in the names of a node's children.
 func (c *core[T]) listed(r framework.ReadResult) {
-	if _, asked := c.lists[r.Path]; !asked {
-		return
-	}
+	_, asked := c.lists[r.Path]
 	delete(c.lists, r.Path)
 	if r.Err != nil {
-		if e := c.tree.get(r.Path); e != nil && !errors.Is(r.Err, framework.ErrNoNode) {
+		if e := c.tree.get(r.Path); asked && e != nil && !errors.Is(r.Err, framework.ErrNoNode) {
 			c.put(e.hole(r.Err, c.published.tree.get(r.Path)))
 		}
 		return
@@ -445,11 +447,14 @@ func (c *core[T]) asks() (reads []framework.Read) {
 	for c.checking && c.asked+len(reads) < mostAsked {
 		e := c.tree.first(func(path string) bool { return compare(path, c.checked) > 0 })
 		if e == nil {
-			c.checking = false
+			c.checking = c.asked+len(reads) > 0 // until the last answer
 			break
 		}
 		if c.checked = e.Path; c.dirty[e.Path] == nil {
 			reads = append(reads, framework.Read{Path: e.Path})
+		}
+		if c.hasChild(e.Path) && c.depthOf(e.Path) < c.depth {
+			reads = append(reads, framework.Read{Path: e.Path, Children: true})
 		}
 	}
 	if len(reads) == 0 && len(c.later) == 0 && c.ahead && !c.marked {
@@ -462,8 +467,15 @@ func (c *core[T]) asks() (reads []framework.Read) {
 // again asks once more for what could not be answered.
 func (c *core[T]) again() { c.next, c.later = append(c.next, c.later...), nil }
 
-// check reads all nodes once more, without taking them for unknown.
+// check reads and lists all nodes once more, without taking them for unknown. So it finds
+// nodes that could not be read when they were made, and those that cannot be read any more.
 func (c *core[T]) check() { c.checking, c.checked = true, "" }
+
+// hasChild is whether a child of a node is in the tree.
+func (c *core[T]) hasChild(path string) bool {
+	e := c.tree.first(func(other string) bool { return compare(other, path) > 0 })
+	return e != nil && isUnder(e.Path, path)
+}
 
 // retryHoles asks again for what could not be read.
 func (c *core[T]) retryHoles() {

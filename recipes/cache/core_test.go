@@ -79,7 +79,7 @@ func TestOutageWithoutATransaction(t *testing.T) {
 func TestReadThatAnOutageEnds(t *testing.T) {
 	c := loaded(t)
 	c.check()
-	assert.Len(t, c.asks(), 2)
+	assert.Len(t, c.asks(), 3)
 	c.take(framework.Event{Type: framework.Gap, Zxid: 10})
 	c.take(framework.Event{Type: framework.Established, Zxid: 10})
 	assert.True(t, c.level, "nothing has changed")

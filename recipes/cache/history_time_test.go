@@ -318,3 +318,51 @@ func randomHistory(t *testing.T, srv *zktest.Server, more func(*rand.Rand) bool,
 	assert.False(t, slices.ContainsFunc(srv.Watches(), func(w zktest.WatchInfo) bool { return strings.HasPrefix(w.Kind, "persistent") }), "%v", srv.Watches())
 	return s
 }
+
+// Rights to read come and go, of which servers do not tell. In the end all may be read, and
+// the cache is the tree, without a hole.
+func TestRightsThatComeAndGo(t *testing.T) {
+	for _, version := range zktest.Versions() {
+		for seed := range uint64(10) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Version(version), zktest.TransactionLog(), zktest.Seed(seed), zktest.Latency(time.Millisecond))
+				r := rand.New(rand.NewPCG(seed, 4)) //nolint:gosec // a test
+				owner := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.Auth = []framework.Auth{{Scheme: "digest", Data: []byte("u:p")}} })
+				mine, all := framework.ACL{Perms: 31, Scheme: "auth"}, framework.ACL{Perms: 31, Scheme: "world", ID: "anyone"}
+				var paths []string
+				for i := range 30 {
+					paths = append(paths, fmt.Sprintf("/app/%d", i%3), fmt.Sprintf("/app/%d/%d", i%3, i), fmt.Sprintf("/app/%d/%d/x", i%3, i))
+				}
+				client := kit.Connect(t, srv)
+				c := started(t, client, "/app", text, Recheck(time.Minute), RetryHoles(10*time.Second))
+				ctx := t.Context()
+				for i := range 400 {
+					path, data := paths[r.IntN(len(paths))], fmt.Append(nil, i)
+					switch r.IntN(8) {
+					case 0, 1, 2:
+						_, _ = owner.Create(ctx, path, data, framework.Persistent, framework.Parents(), framework.ACLs([]framework.ACL{mine, all}[r.IntN(2)]))
+					case 3:
+						_, _ = owner.Set(ctx, path, data, framework.AnyVersion)
+					case 4:
+						_ = owner.Delete(ctx, path, framework.AnyVersion, framework.Recursive())
+					case 5, 6:
+						_, _ = owner.SetACL(ctx, path, []framework.ACL{[]framework.ACL{mine, all}[r.IntN(2)]}, framework.AnyVersion)
+					default:
+						if time.Sleep(time.Duration(r.IntN(3000)) * time.Millisecond); r.IntN(4) == 0 {
+							_ = srv.Disconnect(client.SessionID())
+						}
+					}
+				}
+				for _, path := range append(paths, "/app") {
+					_, _ = owner.SetACL(ctx, path, []framework.ACL{all}, framework.AnyVersion)
+				}
+				time.Sleep(5 * time.Minute)
+				judging := newCore[string]("/app", 100, nil)
+				require.Equal(t, newJudge(srv, judging).upTo(1<<62), contents(c.Snapshot()), "version %s, seed %d", version, seed)
+				assert.Zero(t, c.Status().Holes)
+				assert.True(t, c.Status().Current)
+				c.Close()
+			})
+		}
+	}
+}
