@@ -64,7 +64,8 @@ type Reader struct {
 
 const (
 	mostReads    = 128       // in a batch
-	firstReads   = 64        // in batches before the first reply
+	firstReads   = 64        // in batches before the first reply, at most
+	largestNode  = 1 << 20   // bytes, as servers bound them by default
 	fewReads     = 8         // in a batch after a reply that was too long
 	aimedReply   = 256 << 10 // bytes
 	longReply    = 1 << 20
@@ -79,7 +80,15 @@ const (
 // of the wire, or in one that ends the connection. It must not block. Each read is answered
 // once, unless the reader is stopped.
 func NewReader(s *Session, c *transport.Conn, answer func(*Answer)) *Reader {
-	return &Reader{session: s, conn: c, answer: answer, most: firstReads, allowed: fewestFlying}
+	return &Reader{session: s, conn: c, answer: answer, most: first(c.Timeout()), allowed: fewestFlying}
+}
+
+// first is how many operations a batch has before the first reply. All nodes may be as
+// large as nodes can be: the replies then take a link of a hundred megabits per second a
+// quarter of the session timeout.
+func first(timeout time.Duration) int {
+	const link = 100e6 / 8 // bytes a second
+	return max(1, min(firstReads, int(timeout.Seconds()/4*link/(calmFlying*largestNode))))
 }
 
 // Ask asks for nodes. It does not block.
@@ -177,7 +186,8 @@ func (r *Reader) answered(a *Answer, took time.Duration) {
 		r.most = max(1, len(a.Ops)/2)
 		r.waiting = append(a.Ops, r.waiting...)
 	case size > longReply:
-		r.most, r.mean = min(r.most, fewReads), float64(size)/float64(len(a.Ops))
+		r.mean = float64(size) / float64(len(a.Ops))
+		r.most = max(1, min(r.most, fewReads, int(aimedReply/r.mean)))
 	case size > 0:
 		r.paceLocked(float64(size)/float64(len(a.Ops)), took)
 	}

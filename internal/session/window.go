@@ -24,7 +24,8 @@ import (
 // The bytes of replies are bounded likewise, as a few hundred nodes of a megabyte each
 // take a link for as long as thousands of requests take the servers. How long a reply will
 // be is not known before it comes. So the window expects what the same operation has had
-// lately. From an operation that reads data, it expects much until it knows better.
+// lately. From the operations with which users read data and lists, it expects much until
+// it knows better.
 type window struct {
 	mu       sync.Mutex // guards the fields below
 	timeout  time.Duration
@@ -52,8 +53,8 @@ const (
 	mostBytes        = 64 << 20 // of replies
 	leastBytes       = 64 << 10
 	firstBytes       = 4 << 20   // a second that any link carries
-	expectedData     = 128 << 10 // before any data was read
-	expectedList     = 1 << 10   // before any list
+	expectedData     = 128 << 10 // before any data was read, and any list with a Stat
+	expectedList     = 1 << 10   // before any other list
 )
 
 // Parts of the session timeout.
@@ -69,7 +70,7 @@ func newWindow() *window {
 		requests: bound{size: mostOutstanding, least: leastOutstanding, most: mostOutstanding},
 		bytes:    bound{size: mostBytes, least: leastBytes, most: mostBytes},
 		expected: map[wire.Op]int{
-			wire.OpGetData: expectedData, wire.OpGetChildren: expectedList, wire.OpGetChildren2: expectedList, wire.OpMultiRead: expectedList,
+			wire.OpGetData: expectedData, wire.OpGetChildren2: expectedData, wire.OpGetChildren: expectedList, wire.OpMultiRead: expectedList,
 		},
 	}
 }
