@@ -98,9 +98,10 @@ func parts(c *framework.Client, path string, opts []Option) (session.Core, strin
 // among themselves a number of times, see LocalHandovers.
 //
 // Cost: one round trip if the lock is free and the node at its path exists. Behind
-// others, one more to watch the node ahead, and one to list the queue again after its
-// event. A contender that came second in a mutex's queue need not list again. If another
-// goroutine of this client hands the lock over, there is no round trip.
+// others, one more to watch a node ahead. A mutex then has the lock with the event of the
+// release, unless the waiter ahead of it gave up; a side of a read/write lock lists the
+// queue once more. If another goroutine of this client hands the lock over, there is no
+// round trip.
 func (m *InterProcessMutex) Acquire(ctx context.Context) (*Hold, error) {
 	if t := tracingOf(m); t != nil {
 		return m.traced(ctx, t, m.acquire)

@@ -71,13 +71,3 @@ func Revocable() Option { return lockopt.Set(func(o *lockopt.Options) { o.Revoca
 func LocalHandovers(most int) Option {
 	return lockopt.Set(func(o *lockopt.Options) { o.Handovers, o.Burst = most, 0 })
 }
-
-// LookAhead makes hand-offs faster if the servers are far away. A waiter gets the lock
-// with the event of its predecessor's release, without listing the queue first. That is
-// half a round trip after the servers have applied the release. The second in the queue
-// always gets the lock in this way; with LookAhead, every waiter does.
-//
-// Each hand-off costs the servers two watches and an event more, at a time when no
-// caller waits for them, and each release wakes two waiters instead of one. The option
-// is for mutexes, and has no effect on other locks.
-func LookAhead() Option { return lockopt.Set(func(o *lockopt.Options) { o.LookAhead = true }) }

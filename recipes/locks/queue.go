@@ -23,7 +23,7 @@ type queue struct {
 // newQueue completes a queue: its nodes have the data of the options.
 func newQueue(client *framework.Client, q acquire.Queue, opts lockopt.Options, exclusive bool) queue {
 	core := q.Core
-	q.LookAhead, q.FailOnLoss = opts.LookAhead, opts.FailOnLoss
+	q.FailOnLoss = opts.FailOnLoss
 	if q.Recipe == "" {
 		q.Recipe = cmp.Or(opts.Recipe, recipeOf(q.Kind))
 	}

@@ -100,7 +100,7 @@ func TestWhoWasInTheWay(t *testing.T) {
 					assert.Equal(t, other.SessionID(), told.HolderSession)
 					assert.ErrorContains(t, err, fmt.Sprintf("of session %#x", other.SessionID()))
 				}
-				if strings.Contains("mutex, look-ahead, revocable, write, read, no local queue", name) {
+				if strings.Contains("mutex, revocable, write, read, no local queue", name) {
 					assert.NotZero(t, told.HolderSession, "it was read with the watch")
 				}
 
@@ -138,29 +138,25 @@ func TestWhoWasInTheWay(t *testing.T) {
 
 // Behind several, the first is told, and how many there are.
 func TestPlaceInTheQueueIsTold(t *testing.T) {
-	for name, opts := range map[string][]locks.Option{"mutex": nil, "look-ahead": {locks.LookAhead()}} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				srv := zktest.Start(t, zktest.InMemory())
-				holder, err := locks.NewInterProcessMutex(kit.Connect(t, srv), "/l", opts...).Acquire(t.Context())
-				require.NoError(t, err)
-				gone, goAway := context.WithCancel(t.Context())
-				for range 3 {
-					lock := locks.NewInterProcessMutex(kit.Connect(t, srv), "/l", opts...)
-					go func() { _, _ = lock.Acquire(gone) }()
-					synctest.Wait()
-				}
-				err = acquireWithin(t.Context(), locks.NewInterProcessMutex(kit.Connect(t, srv), "/l", opts...), 1500*time.Millisecond)
-				told := waitErrorOf(t, err)
-				assert.Equal(t, 4, told.Ahead)
-				assert.Equal(t, holder.Path(), told.Holder)
-				assert.Zero(t, told.HolderSession, "not known without asking")
-				require.EqualError(t, err, "acquire /l: context deadline exceeded (waited 1.5s behind "+holder.Path()+", 4 ahead)")
-				goAway()
-				require.NoError(t, holder.Release())
-			})
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		holder, err := locks.NewInterProcessMutex(kit.Connect(t, srv), "/l").Acquire(t.Context())
+		require.NoError(t, err)
+		gone, goAway := context.WithCancel(t.Context())
+		for range 3 {
+			lock := locks.NewInterProcessMutex(kit.Connect(t, srv), "/l")
+			go func() { _, _ = lock.Acquire(gone) }()
+			synctest.Wait()
+		}
+		err = acquireWithin(t.Context(), locks.NewInterProcessMutex(kit.Connect(t, srv), "/l"), 1500*time.Millisecond)
+		told := waitErrorOf(t, err)
+		assert.Equal(t, 4, told.Ahead)
+		assert.Equal(t, holder.Path(), told.Holder)
+		assert.Zero(t, told.HolderSession, "not known without asking")
+		require.EqualError(t, err, "acquire /l: context deadline exceeded (waited 1.5s behind "+holder.Path()+", 4 ahead)")
+		goAway()
+		require.NoError(t, holder.Release())
+	})
 }
 
 // A goroutine of the same client has it: those in the local queue have no node of their own.

@@ -60,7 +60,6 @@ func BenchmarkHandOff(b *testing.B) {
 		{"zk.Lock, 8 clients", zkLock, 8, false},
 		{"mutex, 2 clients", mutex, 2, false},
 		{"mutex, 8 clients", mutex, 8, false},
-		{"mutex, look-ahead, 8 clients", lookAhead, 8, false},
 		{"mutex, 8 goroutines", mutex, 8, true},
 		{"semaphore mutex, 8 clients", semaphoreMutex, 8, false},
 		{"MultiLock of 3, 4 clients", multiLock(3), 4, false},

@@ -167,9 +167,6 @@ var (
 	unbatched = oursWith(framework.Config{NoBatches: true}, "mutex, no batches", func(c *framework.Client, path string) locks.Lock {
 		return locks.NewInterProcessMutex(c, path, patient)
 	})
-	lookAhead = ours("mutex, look-ahead", func(c *framework.Client, path string) locks.Lock {
-		return locks.NewInterProcessMutex(c, path, patient, locks.LookAhead())
-	})
 	readSide = ours("read side", func(c *framework.Client, path string) locks.Lock {
 		return locks.NewInterProcessReadWriteLock(c, path, patient).ReadLock()
 	})

@@ -22,8 +22,7 @@ func contendedAll(ctx context.Context, p plan, s server) (steps []step) {
 	return append(steps, step{"hand-offs, far", func() ([]result, error) { return farContended(ctx, p, s) }})
 }
 
-// farContended is what look-ahead is for. A lock goes round among clients 3 ms away, each
-// way. They do nothing while they hold it, or work for 10 ms.
+// farContended lets a lock go round among clients 3 ms away, each way. They do nothing while they hold it, or work for 10 ms.
 func farContended(ctx context.Context, p plan, s server) (_ []result, err error) {
 	far, err := startProxy(ctx, s.addr, 3*time.Millisecond)
 	if err != nil {
@@ -33,7 +32,7 @@ func farContended(ctx context.Context, p plan, s server) (_ []result, err error)
 	var all []result
 	for _, work := range []time.Duration{0, 10 * time.Millisecond} {
 		results, err := contend(ctx, p, server{name: s.name, addr: far.addr()}, contest{
-			cands: []candidate{zkLock, mutex, lookAhead}, n: 8, turn: p.contend, work: work,
+			cands: []candidate{zkLock, mutex}, n: 8, turn: p.contend, work: work,
 			where: fmt.Sprintf("3 ms each way, held for %d ms", work.Milliseconds()),
 		})
 		if err != nil {
@@ -70,7 +69,6 @@ const (
 func contended(ctx context.Context, p plan, s server, n int, sessions string) ([]result, error) {
 	with := contest{cands: []candidate{zkLock, mutex}, n: n, shared: sessions == oneSession, turn: p.contend, where: sessions}
 	if !with.shared {
-		with.cands = append(with.cands, lookAhead)
 		p.rounds = p.ownSessions
 		with.turn = min(p.contend, max(leastTurn, time.Duration(n)*turnOfOne))
 	}

@@ -21,13 +21,12 @@ type LockOf = func(c *framework.Client) locks.Lock
 
 // Locks are all ways to take a lock, over nodes below /l.
 var Locks = map[string]LockOf{
-	"mutex":      MutexAt("/l/m"),
-	"look-ahead": func(c *framework.Client) locks.Lock { return locks.NewInterProcessMutex(c, "/l/m", locks.LookAhead()) },
-	"revocable":  func(c *framework.Client) locks.Lock { return locks.NewInterProcessMutex(c, "/l/m", locks.Revocable()) },
-	"write":      WriteAt("/l/rw"),
-	"read":       ReadAt("/l/rw"),
-	"downgrade":  func(c *framework.Client) locks.Lock { return downgrade{locks.NewInterProcessReadWriteLock(c, "/l/rw")} },
-	"semaphore":  func(c *framework.Client) locks.Lock { return Leases(locks.NewInterProcessSemaphore(c, "/l/s", 3), 3) },
+	"mutex":     MutexAt("/l/m"),
+	"revocable": func(c *framework.Client) locks.Lock { return locks.NewInterProcessMutex(c, "/l/m", locks.Revocable()) },
+	"write":     WriteAt("/l/rw"),
+	"read":      ReadAt("/l/rw"),
+	"downgrade": func(c *framework.Client) locks.Lock { return downgrade{locks.NewInterProcessReadWriteLock(c, "/l/rw")} },
+	"semaphore": func(c *framework.Client) locks.Lock { return Leases(locks.NewInterProcessSemaphore(c, "/l/s", 3), 3) },
 	"semaphore mutex": func(c *framework.Client) locks.Lock {
 		return locks.NewInterProcessSemaphoreMutex(c, "/l/s")
 	},

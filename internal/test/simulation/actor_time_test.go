@@ -102,7 +102,7 @@ func (l several) TryAcquire(ctx context.Context, wait time.Duration) (*locks.Hol
 // options draws how a lock is to be taken.
 func (a *actor) options() (some []locks.Option) {
 	for _, o := range []locks.Option{
-		locks.LookAhead(), locks.EndOnSuspended(), locks.FailOnSessionLoss(), locks.Revocable(), locks.ReleaseWait(0),
+		locks.EndOnSuspended(), locks.FailOnSessionLoss(), locks.Revocable(), locks.ReleaseWait(0),
 	} {
 		if a.r.IntN(4) == 0 {
 			some = append(some, o)

@@ -32,9 +32,6 @@ var (
 	mutex = kind{"mutex", []string{"/l"}, "create2", "delete", true, func(c *client) locks.Lock {
 		return locks.NewInterProcessMutex(c.Client, "/l")
 	}}
-	lookAhead = kind{"mutex-look-ahead", mutex.parents, mutex.create, mutex.remove, true, func(c *client) locks.Lock {
-		return locks.NewInterProcessMutex(c.Client, "/l", locks.LookAhead())
-	}}
 	semaphoreMutex = kind{"semaphore-mutex", []string{"/l/locks", "/l/leases"}, "multi", "delete", false, func(c *client) locks.Lock {
 		return locks.NewInterProcessSemaphoreMutex(c.Client, "/l")
 	}}
@@ -61,7 +58,7 @@ func situations() (all []situation) {
 	}
 	each("free", free, mutex, semaphoreMutex, multiLock, mixedMultiLock)
 	each("second", second, mutex, semaphoreMutex)
-	each("behind-five", behindFive, mutex, lookAhead, semaphoreMutex)
+	each("behind-five", behindFive, mutex, semaphoreMutex)
 	add("readers-and-writers", readersAndWriters)
 	add("downgrade", downgrade)
 	add("semaphore-free", semaphoreFree)

@@ -3,7 +3,6 @@ package acquire
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 
 	"github.com/go-zookeeper/zk"
@@ -14,11 +13,10 @@ import (
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
-// A contender that is next watches the node ahead and its own. With LookAhead every
-// contender does so, and also watches the node two ahead. When the node two ahead has
-// gone, a list shows whether ours is next. At that time the node between them has the
-// lock or is about to get it. If ours is next, the event that the head has gone is enough
-// to have the lock, provided that
+// A contender in the queue of a mutex watches the node that stands two ahead of it. When
+// that one has gone, it watches the node ahead and its own, and lists: the node ahead has
+// the lock by then or is about to get it, unless others are ahead. If ours is next, the
+// event that the head has gone is enough to have the lock, provided that
 //
 //   - the list showed the head and then our node, and no node can get between them.
 //     Behind a write node one can: its owner may take the read side, whose node then
@@ -37,11 +35,12 @@ import (
 // predecessorWatch has the watches that a contender has prepared for its turn. The zero
 // value has none.
 type predecessorWatch struct {
-	s        *session.Session
 	events   *predecessorEvents
 	granting *predecessorEvents // that made us first, if they did
-	// On the node ahead and on ours, nil if they are not wanted any more.
+	// On the node ahead and on ours, nil if they are not wanted any more, and the reads
+	// that set them, nil once they were answered.
 	watches [2]*session.Watch
+	reads   [2]*transport.Call
 }
 
 // predecessorEvents notes what happened to the node ahead and to ours. The callbacks run
@@ -49,10 +48,9 @@ type predecessorWatch struct {
 type predecessorEvents struct {
 	s           *session.Session
 	c           *transport.Conn
-	queue       string // the parent of both
 	predecessor string
 	own         string        // in full
-	sessionID   int64         // the session of the node ahead
+	sessionID   int64         // of the node ahead, once that was read
 	woken       chan struct{} // closed when something has happened to the node ahead
 
 	mu        sync.Mutex           // guards the fields below
@@ -102,10 +100,10 @@ func (e *predecessorEvents) aheadEvent(ev session.Event) {
 func (pw *predecessorWatch) stop() {
 	for _, w := range pw.watches {
 		if w != nil {
-			session.StopWatch(pw.s, w)
+			session.StopWatch(pw.events.s, w)
 		}
 	}
-	pw.watches, pw.events, pw.granting = [2]*session.Watch{}, nil, nil
+	*pw = predecessorWatch{}
 }
 
 // granted ends the preparations of a contender that is first. It leaves the watch on our
@@ -115,131 +113,114 @@ func (pw *predecessorWatch) granted() {
 	pw.stop()
 }
 
-// wait waits for a change that brings us nearer to the lock, by the latest list, and
-// reports whether we have the lock.
+// prepare sets the watches when the node two ahead has gone, before the list that shows
+// whether ours is next. If that fails, wait does it again.
+func (pw *predecessorWatch) prepare(ctx context.Context, s *session.Session, c *transport.Conn, k *contender, p *Position) {
+	if !pw.serves(c, k, p) {
+		_ = pw.begin(ctx, s, c, k, p)
+	}
+}
+
+// wait waits for a change to the node ahead, which the latest list has shown at the head of
+// the queue, and reports whether we have the lock.
 func (pw *predecessorWatch) wait(ctx context.Context, a *Attempt, c *transport.Conn, k *contender, p *Position) (first bool, err error) {
-	over := pw.events != nil && pw.events.over() // asked once, as the event may come now
-	if over && pw.events.c == c && pw.events.predecessor == p.Predecessor {
-		// The list shows it, so its event has come after that.
-		if first, err := pw.events.grants(p.Place); first || err != nil {
-			return pw.grantByEvent(first), err
-		}
+	if !pw.serves(c, k, p) {
+		err = pw.begin(ctx, a.session, c, k, p)
 	}
-	if over || !pw.serves(c, k) {
-		pw.begin(a.session, c, k, p)
+	if err == nil {
+		first, err = pw.await(ctx, a.session, p)
 	}
-	e := pw.events
-	var two chan error // tells of the node two ahead
-	var calls []*transport.Call
-	if p.next != "" {
-		two = make(chan error, 1)
-		call, watch, err := session.WatchData(ctx, a.session, c, session.Join(k.queue.Path, p.next), func(ev session.Event) { two <- ev.Err })
-		if err != nil {
-			return false, err
-		}
-		defer session.StopWatch(a.session, watch)
-		calls = append(calls, call)
-	}
-	if err := pw.awaitReplies(ctx, calls); err != nil {
+	if err != nil {
 		pw.stop()
-		switch {
-		case errors.Is(err, zk.ErrNoNode):
-			return false, nil // somebody has gone by now, perhaps we
-		case errors.Is(err, zk.ErrNoAuth): // to read one of the nodes
-			return false, a.waitFor(ctx, c, k, p)
-		}
-		return false, err
 	}
-	select {
-	case <-e.woken:
-		first, err := e.grants(p.Place)
-		return pw.grantByEvent(first), err
-	case err = <-two:
-	case <-ctx.Done():
-		if p.Head.n == 0 {
-			p.sessionID = e.sessionID
-		}
-		return false, contextend.Of(ctx)
+	switch {
+	case errors.Is(err, zk.ErrNoNode): // one of the nodes has gone by now, perhaps ours
+		return false, nil
+	case errors.Is(err, zk.ErrNoAuth): // to read one of them
+		return false, a.waitFor(ctx, c, k, p.Predecessor, p)
 	}
-	return false, ofSession(err)
+	return first, err
 }
 
-// serves is whether the watches are on our node and the node ahead of it. A different node
-// ahead implies that the former one is gone, and then its watch is over.
-func (pw *predecessorWatch) serves(c *transport.Conn, k *contender) bool {
-	return pw.events != nil && pw.events.c == c && pw.events.own == k.path
-}
-
-// begin forgets what was prepared. The watches are still to be set.
-func (pw *predecessorWatch) begin(s *session.Session, c *transport.Conn, k *contender, p *Position) {
+// begin forgets what was prepared, and watches the node ahead and ours.
+func (pw *predecessorWatch) begin(ctx context.Context, s *session.Session, c *transport.Conn, k *contender, p *Position) error {
 	pw.stop()
-	pw.s = s
-	pw.events = &predecessorEvents{s: s, c: c, queue: k.queue.Path, predecessor: p.Predecessor, own: k.path, woken: make(chan struct{})}
-}
-
-// grantByEvent ends the preparations if we are first.
-func (pw *predecessorWatch) grantByEvent(first bool) bool {
-	if first {
-		events := pw.events
-		pw.granted()
-		pw.granting = events
-	}
-	return first
-}
-
-// awaitReplies waits until the watches are set, and for the other requests that were sent
-// together with them.
-func (pw *predecessorWatch) awaitReplies(ctx context.Context, others []*transport.Call) error {
-	s, e := pw.s, pw.events
-	var calls []*transport.Call
-	if pw.watches[0] == nil {
-		for i, set := range []struct {
-			path string
-			fn   func(session.Event)
-		}{{session.Join(e.queue, e.predecessor), e.aheadEvent}, {e.own, e.ownEvent}} {
-			call, watch, err := session.WatchData(ctx, s, e.c, set.path, set.fn)
-			if err != nil {
-				return err
-			}
-			pw.watches[i] = watch
-			calls = append(calls, call)
-		}
-	}
-	all := append(slices.Clone(others), calls...)
-	if len(all) > 0 {
-		s.AwaitLast(ctx, all[len(all)-1])
-	}
-	for _, call := range all {
-		if err := s.Await(ctx, e.c, call, false); err != nil {
+	e := &predecessorEvents{s: s, c: c, predecessor: p.Predecessor, own: k.path, woken: make(chan struct{})}
+	pw.events = e
+	for i, set := range []struct {
+		path string
+		fn   func(session.Event)
+	}{{session.Join(k.queue.Path, p.Predecessor), e.aheadEvent}, {e.own, e.ownEvent}} {
+		var err error
+		if pw.reads[i], pw.watches[i], err = session.WatchData(ctx, s, c, set.path, set.fn); err != nil {
+			pw.stop()
 			return err
 		}
 	}
-	if len(calls) == 0 {
-		return nil
-	}
-	var resp wire.GetDataResponse
-	err := calls[0].Decode(&resp)
-	e.sessionID = resp.Stat.EphemeralOwner
-	return err
+	return nil
 }
 
-// over is whether the watch on the node ahead has ended.
-func (e *predecessorEvents) over() bool {
+// serves is whether the node ahead is watched for our node. A watch that a write to the
+// node ahead has ended serves no more.
+func (pw *predecessorWatch) serves(c *transport.Conn, k *contender, p *Position) bool {
+	e := pw.events
+	return e != nil && e.c == c && e.own == k.path && e.predecessor == p.Predecessor && !e.spent()
+}
+
+// await waits for the event of the node ahead. It also returns the refusal of a request
+// that sets a watch.
+func (pw *predecessorWatch) await(ctx context.Context, s *session.Session, p *Position) (first bool, err error) {
+	e := pw.events
+	if pw.reads[0] != nil {
+		s.AwaitLast(ctx, pw.reads[1])
+		for _, read := range pw.reads {
+			if err := s.Await(ctx, e.c, read, false); err != nil {
+				return false, err
+			}
+		}
+		var ahead wire.GetDataResponse
+		if err := pw.reads[0].Decode(&ahead); err != nil {
+			return false, err
+		}
+		e.sessionID, pw.reads = ahead.Stat.EphemeralOwner, [2]*transport.Call{}
+	}
 	select {
 	case <-e.woken:
-		return true
+		return pw.grants()
+	case <-ctx.Done():
+		p.sessionID = e.sessionID
+		return false, contextend.Of(ctx)
+	}
+}
+
+// grants ends the preparations if the event of the node ahead has made us first.
+func (pw *predecessorWatch) grants() (first bool, err error) {
+	events := pw.events
+	if first, err = events.grants(); first {
+		pw.granted()
+		pw.granting = events
+	}
+	return first, err
+}
+
+// spent is whether the watch on the node ahead has ended, and that node is not gone.
+func (e *predecessorEvents) spent() bool {
+	select {
+	case <-e.woken:
 	default:
 		return false
 	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return !e.deleted
 }
 
-// grants is whether the lock is ours now that something has happened to the node
-// ahead, when the list had shown us at a position.
-func (e *predecessorEvents) grants(at int) (bool, error) {
+// grants is whether the lock is ours now that something has happened to the node ahead.
+func (e *predecessorEvents) grants() (bool, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if errors.Is(e.err, zk.ErrSessionExpired) {
 		return false, session.ErrSessionOver
 	}
-	return at == 1 && e.deleted && !e.disturbed && e.sessionID != e.c.SessionID(), e.err
+	return e.deleted && !e.disturbed && e.sessionID != e.c.SessionID(), e.err
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -19,7 +20,7 @@ import (
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
-// With look-ahead everybody in a full queue has the lock half a round trip after
+// Everybody in a full queue has the lock half a round trip after
 // the servers have applied the release before, however short it was held.
 func TestLookAheadHandsOffInHalfARoundTrip(t *testing.T) {
 	for _, held := range []time.Duration{0, 1, d / 2, d, 2 * d, 5 * d, time.Second} {
@@ -31,7 +32,7 @@ func TestLookAheadHandsOffInHalfARoundTrip(t *testing.T) {
 				var waits []time.Duration
 				done := make(chan bool)
 				for i := range clients {
-					m := locks.NewInterProcessMutex(kit.Connect(t, srv), "/l", locks.LookAhead())
+					m := locks.NewInterProcessMutex(kit.Connect(t, srv), "/l")
 					go func() {
 						h, err := m.Acquire(t.Context())
 						assert.NoError(t, err)
@@ -66,7 +67,7 @@ func TestLookAheadBehindADowngrade(t *testing.T) {
 		first := locks.NewInterProcessReadWriteLock(kit.Connect(t, srv), "/l")
 		write, err := first.WriteLock().Acquire(t.Context())
 		require.NoError(t, err)
-		got := kit.Acquire(t, locks.NewInterProcessReadWriteLock(kit.Connect(t, srv), "/l", locks.LookAhead()).WriteLock())
+		got := kit.Acquire(t, locks.NewInterProcessReadWriteLock(kit.Connect(t, srv), "/l").WriteLock())
 		time.Sleep(time.Second)
 		read, err := first.ReadLock().Acquire(write.Context())
 		require.NoError(t, err)
@@ -78,7 +79,7 @@ func TestLookAheadBehindADowngrade(t *testing.T) {
 	})
 }
 
-// nextOwner waits with look-ahead behind a holder, at the second place.
+// nextOwner waits behind a holder, at the second place.
 type nextOwner struct {
 	srv    *zktest.Server
 	holder *locks.Hold
@@ -135,7 +136,7 @@ func TestNextOwnerLooksWhenInDoubt(t *testing.T) {
 				var err error
 				h.holder, err = locks.NewInterProcessMutex(by, "/l", locks.ReleaseWait(time.Minute)).Acquire(t.Context())
 				require.NoError(t, err)
-				got := kit.Acquire(t, locks.NewInterProcessMutex(h.client, "/l", locks.LookAhead()))
+				got := kit.Acquire(t, locks.NewInterProcessMutex(h.client, "/l"))
 				time.Sleep(time.Second)
 				for _, name := range kit.Children(t, h.other, "/l") {
 					if !strings.HasSuffix(h.holder.Path(), name) {
@@ -156,8 +157,7 @@ func TestNextOwnerLooksWhenInDoubt(t *testing.T) {
 	}
 }
 
-// Waiters that give up, and holders of any length, whatever they have asked for:
-// nobody is forgotten, and there are never two.
+// Waiters that give up, and holders of any length: nobody is forgotten, and there are never two.
 func TestLookAheadWithWaitersThatGiveUp(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -167,11 +167,7 @@ func TestLookAheadWithWaitersThatGiveUp(t *testing.T) {
 				var inside atomic.Int32
 				done := make(chan bool)
 				for i := range clients {
-					var opts []locks.Option
-					if i%3 != 0 {
-						opts = append(opts, locks.LookAhead())
-					}
-					m := locks.NewInterProcessMutex(kit.Connect(t, srv), "/l", opts...)
+					m := locks.NewInterProcessMutex(kit.Connect(t, srv), "/l")
 					go func() {
 						defer func() { done <- true }()
 						for n := range each {
@@ -251,6 +247,8 @@ func TestRoundTripsOfHandOff(t *testing.T) {
 	}
 }
 
+// A release wakes two at most: who is next has the lock by the event alone, and who is
+// next then lists.
 func TestWakeUps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const waiters = 40
@@ -270,17 +268,82 @@ func TestWakeUps(t *testing.T) {
 		}
 		assert.Len(t, srv.Watches(), waiters+1, "one each, and the next one on its own node")
 		for i := range waiters {
-			before := srv.Requests()
+			before, told := srv.Requests(), srv.Counters().Notifications
 			require.NoError(t, h.Release())
 			h = <-got
 			synctest.Wait()
-			// The second in the queue knows that it is first now. The others look, each
-			// in turn.
-			assert.Equal(t, min(i, 1), srv.Requests()["getChildren"]-before["getChildren"], "nobody else wakes up")
+			looks := min(waiters-1-i, 1)
+			assert.Equal(t, looks, srv.Requests()["getChildren"]-before["getChildren"], "lists")
+			assert.EqualValues(t, 1+looks+min(i, 1), srv.Counters().Notifications-told, "events, one of them of its own node")
 		}
 		require.NoError(t, h.Release())
 		assert.Empty(t, srv.Watches())
 	})
+}
+
+// What a lock costs the servers that goes round among clients which always want it.
+func TestRequestsOfAHandOff(t *testing.T) {
+	for clients, want := range map[int]struct{ requests, events int64 }{
+		2: {5, 2}, // create, list, watch two nodes, delete; the next one and the former owner hear of that
+		3: {7, 3}, // and watch once more, and list; the one behind hears too
+		8: {7, 3},
+	} {
+		t.Run(fmt.Sprint(clients), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
+				var over atomic.Bool
+				var handOffs atomic.Int64
+				var wg sync.WaitGroup
+				for range clients {
+					m := locks.NewInterProcessMutex(kit.Connect(t, srv), "/l")
+					wg.Go(func() {
+						for !over.Load() {
+							h, err := m.Acquire(t.Context())
+							if !assert.NoError(t, err) {
+								return
+							}
+							time.Sleep(5 * d) // so that the others have queued
+							assert.NoError(t, h.Release())
+							handOffs.Add(1)
+						}
+					})
+				}
+				time.Sleep(time.Second)
+				before, from := srv.Counters(), handOffs.Load()
+				time.Sleep(10 * time.Second)
+				after, n := srv.Counters(), handOffs.Load()-from
+				over.Store(true)
+				wg.Wait()
+				others := int64(clients * 10) // renewals of the lease
+				assert.Greater(t, n, int64(100))
+				assert.InDelta(t, want.requests*n, after.Received-before.Received, float64(others))
+				assert.InDelta(t, want.events*n, after.Notifications-before.Notifications, 3)
+			})
+		})
+	}
+}
+
+// Who is next hears when its own node is deleted, however short before its turn.
+func TestNodeDeletedBeforeItsTurn(t *testing.T) {
+	for _, next := range []time.Duration{0, d, 13 * d, time.Hour} {
+		t.Run(next.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
+				c, other := kit.Connect(t, srv), kit.Connect(t, srv)
+				first := kit.Hold(t, mutexOf(other))
+				a := kit.Acquire(t, mutexOf(c))
+				time.Sleep(4*d + next)
+				require.NoError(t, other.Delete(t.Context(), srv.Ephemerals(c.SessionID())[0], framework.AnyVersion))
+				require.NoError(t, first.Release())
+				h := a.Soon()
+				time.Sleep(time.Second)
+				assert.Equal(t, locks.Held, h.State(), "it has queued again")
+				require.NoError(t, h.Release())
+				time.Sleep(time.Second)
+				kit.NothingLeft(t, srv)
+			})
+		})
+	}
 }
 
 // next is one who waits second in a queue.

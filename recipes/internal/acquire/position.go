@@ -11,7 +11,7 @@ type Position struct {
 	Place       int      // the place in the queue
 	Predecessor string   // the node that it waits for, "" for none
 	Head        NodeName // the first of the queue, if that is not the one that it waits for
-	next        string   // the node before the one that it waits for, with LookAhead
+	next        string   // the node before the one that it waits for, "" for none or if no event grants the lock
 	sessionID   int64    // the session of the first one, if it is known
 }
 
@@ -114,7 +114,7 @@ func (p *Position) set(k *contender, at, ahead int) {
 		return
 	}
 	p.Head.set(k.snapshot.Bytes(0))
-	if k.queue.LookAhead {
+	if k.queue.EventGrants {
 		p.next = k.snapshot.Name(ahead - 1)
 	}
 }

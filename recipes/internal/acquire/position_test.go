@@ -27,19 +27,20 @@ func TestPosition(t *testing.T) {
 	q := &Queue{Lock: "/l", Path: "/l", Kinds: []znode.Kind{znode.Lock}}
 	for name, tc := range map[string]struct {
 		at, ahead         int
-		lookAhead         bool
+		grants            bool // by an event
 		only, front, next string
 		inTheWay          string
 	}{
-		"second":                  {1, 0, false, node("0"), "", "", "/l/" + node("0")},
-		"third":                   {2, 1, false, "", node("0"), "", "/l/" + node("0")},
-		"third, with look-ahead":  {2, 1, true, "", node("0"), node("0"), "/l/" + node("0")},
-		"fourth, with look-ahead": {3, 2, true, "", node("0"), node("1"), "/l/" + node("0")},
+		"second":             {1, 0, false, node("0"), "", "", "/l/" + node("0")},
+		"third":              {2, 1, false, "", node("0"), "", "/l/" + node("0")},
+		"second, of a mutex": {1, 0, true, node("0"), "", "", "/l/" + node("0")},
+		"third, of a mutex":  {2, 1, true, "", node("0"), node("0"), "/l/" + node("0")},
+		"fourth, of a mutex": {3, 2, true, "", node("0"), node("1"), "/l/" + node("0")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			snap, err := q.Parse(wire.NamesOf([]string{node("0"), node("1"), node("2"), node("3")}))
 			require.NoError(t, err)
-			q.LookAhead = tc.lookAhead
+			q.EventGrants = tc.grants
 			p := Position{sessionID: 7}
 			p.set(&contender{queue: q, snapshot: snap}, tc.at, tc.ahead)
 			assert.Equal(t, tc.at, p.Place)

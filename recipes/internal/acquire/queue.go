@@ -38,10 +38,9 @@ type Queue struct {
 	Rule   znode.Rule
 	// Data is what a node of ours is made with.
 	Data func(*transport.Conn) []byte
-	// EventGrants is whether the event of the node ahead alone can grant the lock.
-	// LookAhead lets every waiter prepare for that event, and watch the node two ahead.
+	// EventGrants is whether the event of the node ahead alone can grant the lock, see
+	// lookahead.go.
 	EventGrants bool
-	LookAhead   bool
 	// FailOnLoss ends an attempt whose session ends with an error, instead of
 	// beginning again in the next session.
 	FailOnLoss bool

@@ -229,7 +229,7 @@ func (a *Semaphore) dropLeases() {
 func (a *Semaphore) wait(ctx context.Context, c *transport.Conn) (bool, error) {
 	if a.stage != leasing {
 		a.tellWaitAt(a.turn, &a.turnPosition, false)
-		return false, a.waitFor(ctx, c, a.turn, &a.turnPosition)
+		return false, a.waitFor(ctx, c, a.turn, a.turnPosition.Predecessor, &a.turnPosition)
 	}
 	a.tellWaitAt(a.turn, &a.leasePosition, true)
 	late, stop := a.stalled()

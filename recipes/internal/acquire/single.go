@@ -74,10 +74,18 @@ func (a *Single) judge() (step, error) {
 func (a *Single) wait(ctx context.Context, c *transport.Conn) (bool, error) {
 	k := a.wanted[0]
 	a.tellWaitAt(k, &a.position, false)
-	if q := k.queue; q.EventGrants && (q.LookAhead || a.position.Place == 1) && !k.behindOther {
-		return a.predecessor.wait(ctx, &a.Attempt, c, k, &a.position)
+	p := &a.position
+	switch {
+	case !k.queue.EventGrants || k.behindOther:
+		return false, a.waitFor(ctx, c, k, p.Predecessor, p)
+	case p.next == "":
+		return a.predecessor.wait(ctx, &a.Attempt, c, k, p)
 	}
-	return false, a.waitFor(ctx, c, k, &a.position)
+	if err := a.waitFor(ctx, c, k, p.next, p); err != nil {
+		return false, err
+	}
+	a.predecessor.prepare(ctx, a.session, c, k, p)
+	return false, nil
 }
 
 func (a *Single) wantedNodes() []*contender { return a.wanted[:] }

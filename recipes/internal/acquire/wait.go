@@ -13,9 +13,9 @@ import (
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
-// waitFor returns when something has happened to the node ahead. The watch
+// waitFor returns when something has happened to a node ahead. The watch
 // survives a reconnect within the session, so the contender is kept through it.
-func (a *Attempt) waitFor(ctx context.Context, c *transport.Conn, k *contender, p *Position) error {
+func (a *Attempt) waitFor(ctx context.Context, c *transport.Conn, k *contender, name string, p *Position) error {
 	woken := make(chan error, 1)
 	fn := func(ev session.Event) {
 		select {
@@ -23,7 +23,7 @@ func (a *Attempt) waitFor(ctx context.Context, c *transport.Conn, k *contender, 
 		default:
 		}
 	}
-	watch, read, err := watchNode(ctx, c, k.queue, p.Predecessor, fn)
+	watch, read, err := watchNode(ctx, c, k.queue, name, fn)
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (a *Attempt) waitFor(ctx context.Context, c *transport.Conn, k *contender, 
 	case err := <-woken:
 		return ofSession(err)
 	case <-ctx.Done():
-		if p.Head.n == 0 {
+		if name == p.Only() {
 			p.sessionID = sessionOfRead(read)
 		}
 		return contextend.Of(ctx)

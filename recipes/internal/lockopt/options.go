@@ -17,7 +17,6 @@ type Options struct {
 	EndOnSuspended bool
 	FailOnLoss     bool // of the session, instead of queueing again
 	Revocable      bool
-	LookAhead      bool
 	ReleaseWait    time.Duration
 	Handovers      int           // of one node among goroutines, in a row
 	Burst          time.Duration // for which the lock is handed over however often that is
