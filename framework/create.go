@@ -98,7 +98,7 @@ func (cr *creation) attempt(ctx context.Context) (string, error) {
 		made, err = cr.send(ctx, c)
 		again := false
 		switch {
-		case errors.Is(err, ErrNoNode) && (cr.opts.parents || cr.prefix != ""):
+		case errors.Is(err, ErrNoNode) && (cr.opts.parents || cr.namespace != ""):
 			again, err = cr.makeParents(ctx, c, err)
 		case errors.Is(err, ErrNodeExists) && cr.opts.orSet:
 			again, err = cr.setInstead(ctx, c)
