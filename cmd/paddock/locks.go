@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -147,6 +148,10 @@ const long = time.Minute
 // table are locks for people.
 func table(locks []lockview.Lock, look look) string {
 	rows := [][]string{{"AGE", "KIND", "PATH", "HOLDER", "WAIT", "OLDEST WAIT"}}
+	combined := slices.ContainsFunc(locks, func(l lockview.Lock) bool { return len(l.Has) > 0 })
+	if combined {
+		rows[0] = append(rows[0], "WHICH HAS")
+	}
 	for _, l := range locks {
 		age, oldest := "?", ""
 		if !l.Since.IsZero() {
@@ -159,7 +164,11 @@ func table(locks []lockview.Lock, look look) string {
 		if l.Holds > 1 {
 			holder += fmt.Sprintf(" and %d more", l.Holds-1)
 		}
-		rows = append(rows, []string{age, string(l.Kind), lockview.Printable(l.Path), holder, strconv.Itoa(l.Waits), oldest})
+		row := []string{age, string(l.Kind), lockview.Printable(l.Path), holder, strconv.Itoa(l.Waits), oldest}
+		if combined {
+			row = append(row, lockview.Printable(strings.Join(l.Has, " ")))
+		}
+		rows = append(rows, row)
 	}
 	widths := widthsOf(rows, look.width)
 	var b strings.Builder

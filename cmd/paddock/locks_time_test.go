@@ -77,6 +77,31 @@ func TestLocksByAge(t *testing.T) {
 	})
 }
 
+// Who waits for one of several locks is shown with those that it has.
+func TestLocksShowWhatAWaiterHas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		client, other := kit.Connect(t, srv), kit.Connect(t, srv)
+		both := locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(other, "/a"), locks.NewInterProcessSemaphoreMutex(other, "/b"), locks.NewInterProcessMutex(other, "/c"))
+		kit.Hold(t, locks.NewInterProcessSemaphoreMutex(client, "/b"))
+		kit.Queue(t, both)
+		kit.Queue(t, locks.NewInterProcessMutex(client, "/a"))
+		synctest.Wait()
+		survey, err := lockview.SurveyOf(t.Context(), client, "/", 0)
+		require.NoError(t, err)
+		found := make(map[string]lockview.Lock)
+		for _, l := range survey.Locks {
+			found[l.Path] = l
+		}
+		assert.Equal(t, []string{"/a", "/c"}, found["/b"].Has)
+		assert.Equal(t, []string{"/b"}, found["/b"].Wants)
+		assert.Empty(t, found["/a"].Has, "who waits there has nothing")
+		shown := table(survey.Locks, look{})
+		assert.Regexp(t, `^AGE .*OLDEST WAIT +WHICH HAS\n`, shown)
+		assert.Regexp(t, `(?m)^\d+s +semaphore +/b .* /a /c$`, shown)
+	})
+}
+
 // Many nodes are read with each request, so thousands of locks take few requests and round trips.
 func TestManyLocksTakeFewRequests(t *testing.T) {
 	const many, trip = 3000, 10 * time.Millisecond

@@ -28,6 +28,11 @@ type Lock struct {
 	Waiter  Text      `json:"waiter,omitempty"` // who waits for longest, if that was read
 	Oldest  float64   `json:"oldest_wait_seconds,omitempty"`
 
+	// Has are the locks, of those in the survey, that the owner who waits for longest has, and
+	// Wants those that it waits for. Only nodes of Paddock's say so.
+	Has   []string `json:"waiter_has,omitempty"`
+	Wants []string `json:"waiter_wants,omitempty"`
+
 	waiter string // path of the node
 }
 
@@ -36,7 +41,12 @@ type Survey struct {
 	Locks  []Lock
 	Hidden int      // paths that we may not list
 	Odd    []string // what is wrong with paths that look like locks
+
+	owners map[string]*owner // by tag
 }
+
+// owner is who has several nodes, by the paths of their locks.
+type owner struct{ has, wants []string }
 
 // SurveyOf finds the locks at and below a path. It reads many nodes with each request:
 // first names, from level to level, and then who is first in each queue. It says nothing of
@@ -56,7 +66,7 @@ func LocksAt(ctx context.Context, client *framework.Client, paths []string) (*Su
 
 // survey looks at places, and at what is below them if it is to go deep.
 func survey(ctx context.Context, client *framework.Client, level []place, deep bool, older time.Duration) (*Survey, error) {
-	s := new(Survey)
+	s := &Survey{owners: make(map[string]*owner)}
 	var found []*Lock
 	for first := true; len(level) > 0; first = false {
 		lists, err := client.ReadAll(ctx, listsOf(level)...)
@@ -86,6 +96,10 @@ func survey(ctx context.Context, client *framework.Client, level []place, deep b
 		return nil, err
 	}
 	for _, l := range found {
+		_, name := framework.PathAndNode(l.waiter)
+		if o := s.owners[nodename.TagOf(name)]; o != nil {
+			l.Has, l.Wants = o.standing()
+		}
 		s.Locks = append(s.Locks, *l)
 	}
 	slices.SortStableFunc(s.Locks, func(a, b Lock) int { return cmp.Or(cmp.Compare(b.Age, a.Age), strings.Compare(a.Path, b.Path)) })
@@ -137,7 +151,7 @@ func (s *Survey) judge(at place, names []string) (lock *Lock, folders []place) {
 	}
 	inOrder(queue)
 	if at.of != nil {
-		at.of.enqueueAt(at.path, queue)
+		s.own(at.of.Path, queue, at.of.enqueueAt(at.path, queue))
 		return nil, folders
 	}
 	is, err := KindOf(names)
@@ -149,6 +163,7 @@ func (s *Survey) judge(at place, names []string) (lock *Lock, folders []place) {
 	switch {
 	case len(queue) > 0:
 		lock.enqueue(queue)
+		s.own(lock.Path, queue, lock.Holds)
 	case slices.Contains(names, Leases):
 		lock.Kind = Semaphore
 		for i := range folders {
@@ -186,15 +201,47 @@ func (l *Lock) enqueue(queue []string) {
 }
 
 // enqueueAt counts a semaphore's leases, each of which is held as far as its name says, or
-// those who wait for one.
-func (l *Lock) enqueueAt(folder string, queue []string) {
+// those who wait for one. It returns how many of these nodes are held.
+func (l *Lock) enqueueAt(folder string, queue []string) (held int) {
 	switch _, name := framework.PathAndNode(folder); {
 	case len(queue) == 0:
 	case name == Leases:
 		l.Holds, l.Node = len(queue), framework.MakePath(folder, queue[0])
+		return l.Holds
 	default:
 		l.Waits, l.waiter = len(queue), framework.MakePath(folder, queue[0])
 	}
+	return 0
+}
+
+// own notes whose nodes are in a queue, of which the first ones hold the lock.
+func (s *Survey) own(path string, queue []string, held int) {
+	for i, name := range queue {
+		tag := nodename.TagOf(name)
+		if tag == "" {
+			continue
+		}
+		if s.owners[tag] == nil {
+			s.owners[tag] = new(owner)
+		}
+		if o := s.owners[tag]; i < held {
+			o.has = append(o.has, path)
+		} else {
+			o.wants = append(o.wants, path)
+		}
+	}
+}
+
+// standing is what an owner has and waits for, in order. Who waits for a semaphore may have
+// made its lease already.
+func (o *owner) standing() (has, wants []string) {
+	wants = slices.Compact(slices.Sorted(slices.Values(o.wants)))
+	for _, path := range slices.Sorted(slices.Values(o.has)) {
+		if !slices.Contains(wants, path) && !slices.Contains(has, path) {
+			has = append(has, path)
+		}
+	}
+	return has, wants
 }
 
 // readFirst reads who has each lock for longest, and who waits for longest for those that are
