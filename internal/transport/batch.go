@@ -189,6 +189,7 @@ func (c *Conn) takeJoint(buf []byte, now time.Time) ([]byte, time.Duration) {
 	var gone []*Joint
 	var again time.Duration
 	if b := &c.batch; c.err == nil {
+		buf, c.out = c.takeLocked(buf, c.out, now) // a joint request does not overtake what its sender has sent before
 		b.waiting, gone = withoutGone(b.waiting)
 		var ready bool
 		if ready, again = b.ready(time.Now()); ready {

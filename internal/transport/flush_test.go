@@ -1,8 +1,10 @@
 package transport
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -119,4 +121,18 @@ func TestFlush_Answered(t *testing.T) {
 		assert.True(t, lost.Sent, "nobody knows what has happened")
 		assert.ErrorIs(t, lost, ErrProtocol)
 	}
+}
+
+// The writer first takes what was sent, and then lets others join. What is sent meanwhile
+// still leaves before a joint request that its sender has joined after it.
+func TestJointRequestsDoNotOvertake(t *testing.T) {
+	c := &Conn{transport: &Transport{cfg: Config{Now: time.Now}}, wake: make(chan struct{}, 1)}
+	buf := c.takeOut(nil)
+	before, after := NewCall(wire.OpRemoveWatches, &wire.WatchesRequest{Path: "/l"}), creationIn("/l", 0)
+	require.NoError(t, c.Send(before))
+	require.NoError(t, c.Join(after))
+	buf, _ = c.takeJoint(buf, time.Now())
+	assert.Equal(t, sent, before.phase)
+	assert.Equal(t, sent, after.Write.phase)
+	assert.Less(t, bytes.Index(buf, before.frame), bytes.Index(buf, after.Write.frame))
 }
