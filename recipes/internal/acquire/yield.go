@@ -42,6 +42,10 @@ const mostAsked = 8
 // makes room.
 var sawOthers = session.Slot[atomic.Pointer[time.Time]]{New: func(*session.Session) *atomic.Pointer[time.Time] { return new(atomic.Pointer[time.Time]) }}
 
+// sawNesting is when a client has last seen owners, in the queues of a MultiLock, that say
+// that they have other locks. Where some say so, all that have others do.
+var sawNesting = session.Slot[atomic.Pointer[time.Time]]{New: func(*session.Session) *atomic.Pointer[time.Time] { return new(atomic.Pointer[time.Time]) }}
+
 // yieldState is what a MultiLock knows about whether it is in the way of others.
 type yieldState struct {
 	inOrder     bool           // it is an Ordered one
@@ -227,11 +231,19 @@ func (a *Multi) calm() bool {
 			waits = math.MaxInt64 // its node may be newer than any
 		}
 	}
+	now := time.Now()
 	if others&takesRoom != 0 {
-		now := time.Now()
 		sawOthers.Of(a.session).Store(&now)
 	}
+	if others&(1<<nodename.Nesting|1<<nodename.Reverse) != 0 {
+		sawNesting.Of(a.session).Store(&now)
+	}
 	return waits <= first && others == 0
+}
+
+func seenLately(at *atomic.Pointer[time.Time]) bool {
+	seen := at.Load()
+	return seen != nil && time.Since(*seen) < lately
 }
 
 // untilCheck is the time to the next check for a deadlock.
@@ -268,8 +280,8 @@ func (a *Multi) watch(ctx context.Context, c *transport.Conn, calm bool) (looked
 			}
 		}
 	}()
-	now, saw := time.Now(), sawOthers.Of(a.session).Load()
-	due := !calm || saw != nil && now.Sub(*saw) < lately || !a.calmUntil.IsZero() && !now.Before(a.calmUntil)
+	now := time.Now()
+	due := !calm || seenLately(sawOthers.Of(a.session)) || !a.calmUntil.IsZero() && !now.Before(a.calmUntil)
 	for i, m := range a.members {
 		s := setting{member: m, at: i, list: due && (m.gone() || m.inTheWay() && !m.hears())}
 		switch {
@@ -420,7 +432,7 @@ func (a *Multi) checkDeadlock(ctx context.Context, c *transport.Conn) (yielded b
 		return false, nil
 	case why == deadlock.Time:
 		return true, a.leaveOrMove(ctx, c, yield)
-	case a.guessed, why == deadlock.Matched && a.way != nodename.Joint:
+	case a.guessed, why == deadlock.Matched && a.way != nodename.Joint, seenLately(sawNesting.Of(a.session)):
 		return true, a.yield(ctx, c, yield, true, a.way)
 	}
 	a.guessed = true
