@@ -24,7 +24,7 @@ import (
 var wholeCrowds = flag.Bool("crowds", false, "try large crowds of MultiLocks, and thousands of small ones")
 
 // mixtures is how many small ones. A thousand take half a minute.
-var mixtures = flag.Int("mixtures", 20_000, "with -crowds: try so many random mixtures of MultiLocks and others")
+var mixtures = flag.Int("mixtures", 2_000, "with -crowds: try so many random mixtures of MultiLocks and others")
 
 // crowdSize is who is in a crowd, and what they take.
 type crowdSize struct {
