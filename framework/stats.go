@@ -89,17 +89,28 @@ func (c *Client) ShowCache(path string, info func() monitor.CacheInfo) (*ShownCa
 // change of Current or Err.
 func (s *ShownCache) Changed() {
 	now := s.info()
+	switch told, news := s.tell(now); {
+	case !news:
+	case told == nil:
+		s.log.Info("cache is current again", zap.String("path", now.Path), zap.Int("nodes", now.Nodes), zap.Int64("zxid", now.Zxid))
+	default:
+		s.log.Warn("cache is not current", zap.String("path", now.Path), zap.Error(told))
+	}
+}
+
+// tell returns what there is to log, if there is news: why the cache is not current, nil if
+// it is again.
+func (s *ShownCache) tell(now monitor.CacheInfo) (told error, news bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case now.Current && s.told != nil:
-		s.told = nil
-		s.log.Info("cache is current again", zap.String("path", now.Path), zap.Int("nodes", now.Nodes), zap.Int64("zxid", now.Zxid))
-	case now.Current, now.Err == nil, errors.Is(now.Err, ErrNotConnected), errors.Is(now.Err, ErrClosed), s.told != nil && s.told.Error() == now.Err.Error():
-	default:
-		s.told = now.Err
-		s.log.Warn("cache is not current", zap.String("path", now.Path), zap.Error(now.Err))
+	case now.Current:
+		news, s.told = s.told != nil, nil
+	case now.Err == nil, errors.Is(now.Err, ErrNotConnected), errors.Is(now.Err, ErrClosed):
+	case s.told == nil || s.told.Error() != now.Err.Error():
+		news, s.told = true, now.Err
 	}
+	return s.told, news
 }
 
 // Remove ends that the cache is shown.

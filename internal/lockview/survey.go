@@ -28,8 +28,8 @@ type Lock struct {
 	Waiter  Text      `json:"waiter,omitempty"` // who waits for longest, if that was read
 	Oldest  float64   `json:"oldest_wait_seconds,omitempty"`
 
-	// Has are the locks, of those in the survey, that the owner who waits for longest has, and
-	// Wants those that it waits for. Only nodes of Paddock's say so.
+	// Has are the locks below the path of SurveyOf that the owner who waits for longest has,
+	// and Wants those that it waits for. Only nodes of Paddock's say so.
 	Has   []string `json:"waiter_has,omitempty"`
 	Wants []string `json:"waiter_wants,omitempty"`
 
@@ -42,7 +42,7 @@ type Survey struct {
 	Hidden int      // paths that we may not list
 	Odd    []string // what is wrong with paths that look like locks
 
-	owners map[string]*owner // by tag
+	owners map[string]*owner // by tag; nil if it is not to say what they have
 }
 
 // owner is who has several nodes, by the paths of their locks.
@@ -66,7 +66,10 @@ func LocksAt(ctx context.Context, client *framework.Client, paths []string) (*Su
 
 // survey looks at places, and at what is below them if it is to go deep.
 func survey(ctx context.Context, client *framework.Client, level []place, deep bool, older time.Duration) (*Survey, error) {
-	s := &Survey{owners: make(map[string]*owner)}
+	s := new(Survey)
+	if deep {
+		s.owners = make(map[string]*owner)
+	}
 	var found []*Lock
 	for first := true; len(level) > 0; first = false {
 		lists, err := client.ReadAll(ctx, listsOf(level)...)
@@ -218,7 +221,7 @@ func (l *Lock) enqueueAt(folder string, queue []string) (held int) {
 func (s *Survey) own(path string, queue []string, held int) {
 	for i, name := range queue {
 		tag := nodename.TagOf(name)
-		if tag == "" {
+		if tag == "" || s.owners == nil {
 			continue
 		}
 		if s.owners[tag] == nil {
@@ -236,11 +239,8 @@ func (s *Survey) own(path string, queue []string, held int) {
 // made its lease already.
 func (o *owner) standing() (has, wants []string) {
 	wants = slices.Compact(slices.Sorted(slices.Values(o.wants)))
-	for _, path := range slices.Sorted(slices.Values(o.has)) {
-		if !slices.Contains(wants, path) && !slices.Contains(has, path) {
-			has = append(has, path)
-		}
-	}
+	has = slices.Compact(slices.Sorted(slices.Values(o.has)))
+	has = slices.DeleteFunc(has, func(path string) bool { return slices.Contains(wants, path) })
 	return has, wants
 }
 

@@ -38,13 +38,24 @@ const (
 // mostAsked is how many nodes of one queue it asks the servers about.
 const mostAsked = 8
 
-// sawOthers is when a client has last seen owners, in the queues of a MultiLock, for whom one
-// makes room.
-var sawOthers = session.Slot[atomic.Pointer[time.Time]]{New: func(*session.Session) *atomic.Pointer[time.Time] { return new(atomic.Pointer[time.Time]) }}
+// seen is when a client has last seen something.
+type seen struct{ at atomic.Pointer[time.Time] }
 
-// sawNesting is when a client has last seen owners, in the queues of a MultiLock, that say
-// that they have other locks. Where some say so, all that have others do.
-var sawNesting = session.Slot[atomic.Pointer[time.Time]]{New: func(*session.Session) *atomic.Pointer[time.Time] { return new(atomic.Pointer[time.Time]) }}
+func newSeen(*session.Session) *seen { return new(seen) }
+
+func (s *seen) now() {
+	now := time.Now()
+	s.at.Store(&now)
+}
+
+func (s *seen) lately() bool {
+	at := s.at.Load()
+	return at != nil && time.Since(*at) < lately
+}
+
+// What a client has seen in the queues of a MultiLock: owners for whom one makes room, and
+// owners that say that they have other locks. Where some say so, all that have others do.
+var sawOthers, sawNesting = session.Slot[seen]{New: newSeen}, session.Slot[seen]{New: newSeen}
 
 // yieldState is what a MultiLock knows about whether it is in the way of others.
 type yieldState struct {
@@ -231,19 +242,13 @@ func (a *Multi) calm() bool {
 			waits = math.MaxInt64 // its node may be newer than any
 		}
 	}
-	now := time.Now()
 	if others&takesRoom != 0 {
-		sawOthers.Of(a.session).Store(&now)
+		sawOthers.Of(a.session).now()
 	}
 	if others&(1<<nodename.Nesting|1<<nodename.Reverse) != 0 {
-		sawNesting.Of(a.session).Store(&now)
+		sawNesting.Of(a.session).now()
 	}
 	return waits <= first && others == 0
-}
-
-func seenLately(at *atomic.Pointer[time.Time]) bool {
-	seen := at.Load()
-	return seen != nil && time.Since(*seen) < lately
 }
 
 // untilCheck is the time to the next check for a deadlock.
@@ -281,7 +286,7 @@ func (a *Multi) watch(ctx context.Context, c *transport.Conn, calm bool) (looked
 		}
 	}()
 	now := time.Now()
-	due := !calm || seenLately(sawOthers.Of(a.session)) || !a.calmUntil.IsZero() && !now.Before(a.calmUntil)
+	due := !calm || sawOthers.Of(a.session).lately() || !a.calmUntil.IsZero() && !now.Before(a.calmUntil)
 	for i, m := range a.members {
 		s := setting{member: m, at: i, list: due && (m.gone() || m.inTheWay() && !m.hears())}
 		switch {
@@ -432,7 +437,7 @@ func (a *Multi) checkDeadlock(ctx context.Context, c *transport.Conn) (yielded b
 		return false, nil
 	case why == deadlock.Time:
 		return true, a.leaveOrMove(ctx, c, yield)
-	case a.guessed, why == deadlock.Matched && a.way != nodename.Joint, seenLately(sawNesting.Of(a.session)):
+	case a.guessed, why == deadlock.Matched && a.way != nodename.Joint, sawNesting.Of(a.session).lately():
 		return true, a.yield(ctx, c, yield, true, a.way)
 	}
 	a.guessed = true
