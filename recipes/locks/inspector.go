@@ -40,47 +40,18 @@ func (in inspector) Holds() []monitor.HoldInfo {
 func (in inspector) Waiters() []monitor.WaiterInfo {
 	var queues []*acquire.Queue
 	var waiters []monitor.WaiterInfo
-	note := func(q *acquire.Queue, w monitor.WaiterInfo) {
-		queues, waiters = append(queues, q), append(waiters, w)
-	}
-	in.shared.waitLog.each(note)
-	in.shared.localQueues.each(note)
+	in.shared.waitLog.each(func(of *acquisition, w *wait) {
+		info := monitor.WaiterInfo{Lock: monitor.Lock{Node: w.node}, Since: w.since, Local: w.local}
+		info.Ahead, info.Behind = w.at.Ahead(w.queue)
+		info.Has, info.Wants = of.standing()
+		queues, waiters = append(queues, w.queue), append(waiters, info)
+	})
 	participants := make(participants)
 	for i, q := range queues {
 		w := &waiters[i]
 		w.Lock.Kind, w.Lock.Path, w.Lock.Participant = q.Recipe, q.Lock, participants.of(q)
 	}
 	return waiters
-}
-
-// each reports the acquisitions that wait on the servers, by the queue they wait in.
-func (wl *waitLog) each(note func(*acquire.Queue, monitor.WaiterInfo)) {
-	wl.mu.Lock()
-	defer wl.mu.Unlock()
-	for w := wl.first; w != nil; w = w.next {
-		if w.stands != acquire.Wait {
-			continue
-		}
-		info := monitor.WaiterInfo{Lock: monitor.Lock{Node: w.node}, Since: w.since, Ahead: w.ahead}
-		if w.predecessor != "" {
-			info.Behind = w.queue.PathOf(w.predecessor)
-		}
-		info.Has, info.Wants = w.multi.standing()
-		note(w.queue, info)
-	}
-}
-
-// each reports the goroutines that wait in local queues.
-func (lqs *localQueues) each(note func(*acquire.Queue, monitor.WaiterInfo)) {
-	lqs.mu.Lock()
-	defer lqs.mu.Unlock()
-	for _, lq := range lqs.all {
-		for ; lq != nil; lq = lq.other {
-			for w := lq.first; w != nil; w = w.next {
-				note(&lq.q.Queue, monitor.WaiterInfo{Since: lqs.made.Add(w.since), Local: true})
-			}
-		}
-	}
 }
 
 // participants is the text that each queue's nodes have: all nodes of a queue have the

@@ -130,19 +130,14 @@ func (lqs *localQueues) findLocked(key localQueueKey, q *queue) *localQueue {
 	return nil
 }
 
-// eachWait reports of each local queue since when its first waiter has waited, and how
-// many wait.
-func (lqs *localQueues) eachWait(note func(longestWait)) {
+// each reports of all that wait in local queues for which queue they wait, and since when.
+func (lqs *localQueues) each(note func(q *acquire.Queue, since time.Time)) {
 	lqs.mu.Lock()
 	defer lqs.mu.Unlock()
 	for _, lq := range lqs.all {
 		for ; lq != nil; lq = lq.other {
-			n := 0
 			for w := lq.first; w != nil; w = w.next {
-				n++
-			}
-			if n > 0 {
-				note(longestWait{queue: &lq.q.Queue, since: lqs.made.Add(lq.first.since), waiters: n})
+				note(&lq.q.Queue, lqs.made.Add(w.since))
 			}
 		}
 	}
@@ -291,7 +286,7 @@ func (lq *localQueue) acquire(ctx context.Context, m *InterProcessMutex, a *mute
 		a = m.newAttempt(ownerOf(ctx, s, m.path), acquireTraceOf(ctx, s), lq)
 	}
 	if ctx.Err() != nil { // nothing is sent for a caller that has gone
-		return nil, obstacleOf(&a.Attempt, m.queue.Lock), contextend.Of(ctx)
+		return nil, a.Obstacle(), contextend.Of(ctx)
 	}
 	return a.result(a.Run(ctx, once))
 }

@@ -1,14 +1,13 @@
 package locks
 
 import (
-	"slices"
+	"container/list"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
 
-	"github.com/paddock-zk/paddock/framework/monitor"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/recipes/internal/acquire"
 )
@@ -21,136 +20,18 @@ const longWait = 10 * time.Second
 // them.
 type waitLog struct {
 	session     *session.Session
-	localQueues *localQueues // which know the waits in local queues
+	localQueues *localQueues
+	armed       atomic.Bool // the timer is set, or look is running
 
-	armed atomic.Bool // the timer is set, or look is running
-
-	mu          sync.Mutex // guards the fields below
-	first, last *wait
-	logged      map[string]loggedWait // by the path of the lock
-}
-
-// wait is an acquisition that waits on the servers. A MultiLock has one for each queue.
-type wait struct {
-	log        *waitLog
-	queue      *acquire.Queue
-	spare      int
-	multi      *multiWait // nil for other locks
-	prev, next *wait
-
-	// Where it stands, guarded by the log's mu.
-	since       time.Time         // it waits
-	stands      acquire.EventKind // Wait; of a MultiLock also First or Away, and then it does not wait there
-	node        string            // ours, in full
-	ahead       int               // how many are before it
-	predecessor string            // the name of the one that it waits for
-	front       acquire.NodeName  // the first of the queue, if it is known
-}
-
-// multiWait is a MultiLock that waits.
-type multiWait struct {
-	members []string // the paths of all its members
-	later   []string // of those that are taken by later steps
-	waits   []*wait  // where it has waited in this step; guarded by the log's mu
-}
-
-// standing are the paths of the members that a MultiLock has, and of the others. The caller
-// holds the log's mu.
-func (m *multiWait) standing() (has, wants []string) {
-	if m == nil {
-		return nil, nil
-	}
-	for _, path := range m.members {
-		lacks := func(w *wait) bool { return w.queue.Lock == path && w.stands != acquire.First }
-		if slices.Contains(m.later, path) || slices.ContainsFunc(m.waits, lacks) {
-			wants = append(wants, path)
-		} else {
-			has = append(has, path)
-		}
-	}
-	return has, wants
-}
-
-// often is how many times a MultiLock lets others pass before the log says so, once. Where
-// all go in the order of paths, that does not happen.
-const often = 20
-
-// logYields logs that a MultiLock has given way often, and to whom the last time.
-func (w *wait) logYields(e *acquire.Event) {
-	w.log.mu.Lock()
-	has, wants := w.multi.standing()
-	since := w.since
-	w.log.mu.Unlock()
-	w.log.session.Log().Info("giving way over and over: others take these locks in another order, see docs/combining-locks.md",
-		zap.String("kind", monitor.MultiLock), zap.String("path", e.Queue.Lock), zap.Duration("waited", time.Since(since)), zap.Int("times", often),
-		zap.String("to", e.Queue.PathOf(e.Predecessor)), zap.Strings("has", has), zap.Strings("wants", wants))
+	mu           sync.Mutex            // guards the fields below
+	acquisitions list.List             // of *acquisition: those that wait on the servers
+	logged       map[string]loggedWait // by the path of the lock
 }
 
 // loggedWait is what was logged of a lock, until nobody waits for it any more.
 type loggedWait struct {
 	long bool          // that the wait is long
 	own  time.Duration // how long it was when the log said that this client holds the lock
-}
-
-// begin notes an acquisition that begins to wait; spare is how many leases of a semaphore it does not need. multi is
-// the MultiLock that it is of, nil for none.
-func (wl *waitLog) begin(q *acquire.Queue, spare int, multi *multiWait) *wait {
-	w := &wait{log: wl, queue: q, spare: spare, multi: multi, since: time.Now(), stands: acquire.Wait}
-	wl.mu.Lock()
-	if multi != nil {
-		multi.waits = append(multi.waits, w)
-	}
-	w.prev = wl.last
-	if wl.last == nil {
-		wl.first = w
-	} else {
-		wl.last.next = w
-	}
-	wl.last = w
-	wl.mu.Unlock()
-	wl.arm()
-	return w
-}
-
-// note notes where the wait stands.
-func (w *wait) note(e *acquire.Event) {
-	w.log.mu.Lock()
-	defer w.log.mu.Unlock()
-	if w.stands == acquire.First && e.Kind == acquire.Wait { // it has given way
-		w.since = time.Now()
-	}
-	if w.stands = e.Kind; e.Kind != acquire.Wait {
-		return
-	}
-	w.node, w.ahead, w.predecessor = e.Node, e.Ahead, e.Predecessor
-	switch {
-	case e.Position != nil:
-		w.front = e.Position.Front()
-	case e.Ahead == 1:
-		w.front.Set(e.Predecessor)
-	default:
-		w.front.Set("")
-	}
-}
-
-// end ends a wait; of none, nothing.
-func (w *wait) end() {
-	if w == nil {
-		return
-	}
-	wl := w.log
-	wl.mu.Lock()
-	defer wl.mu.Unlock()
-	if w.prev == nil {
-		wl.first = w.next
-	} else {
-		w.prev.next = w.next
-	}
-	if w.next == nil {
-		wl.last = w.prev
-	} else {
-		w.next.prev = w.prev
-	}
 }
 
 // arm sets the timer for a wait that has just been noted, unless it is set.
@@ -162,12 +43,12 @@ func (wl *waitLog) arm() {
 
 // longestWait is the wait for one lock that has lasted for longest.
 type longestWait struct {
-	queue   *acquire.Queue
-	spare   int
-	since   time.Time
-	waiters int
-	front   acquire.NodeName // of the queue, if it is known
-	multi   *multiWait       // whose wait it is, nil if it is no MultiLock's
+	queue      *acquire.Queue
+	spare      int
+	since      time.Time
+	waiters    int
+	front      acquire.NodeName // of the queue, if it is known
+	has, wants []string         // of a MultiLock
 }
 
 // look logs the long waits that are due, and sets the timer for the next ones.
@@ -223,32 +104,29 @@ func (wl *waitLog) disarm() map[string]*longestWait {
 // to wait is what they are for.
 func (wl *waitLog) longest() map[string]*longestWait {
 	waits := make(map[string]*longestWait)
-	note := func(w longestWait) {
+	wl.each(func(of *acquisition, w *wait) {
 		if session.IsElection(w.queue.Recipe) {
 			return
 		}
+		spare := 0
+		if of != nil {
+			spare = of.spare
+		}
 		have := waits[w.queue.Lock]
 		if have == nil {
-			waits[w.queue.Lock] = &w
-			return
+			have = &longestWait{spare: spare}
+			waits[w.queue.Lock] = have
 		}
-		have.waiters += w.waiters
-		have.spare = min(have.spare, w.spare)
+		have.waiters++
+		have.spare = min(have.spare, spare)
 		if have.front.String() == "" {
-			have.queue, have.front = w.queue, w.front
+			have.queue, have.front = w.queue, w.at.Front()
 		}
-		if w.since.Before(have.since) {
-			have.since, have.multi = w.since, w.multi
+		if have.waiters == 1 || w.since.Before(have.since) {
+			have.since = w.since
+			have.has, have.wants = of.standing()
 		}
-	}
-	wl.mu.Lock()
-	for w := wl.first; w != nil; w = w.next {
-		if w.stands == acquire.Wait {
-			note(longestWait{w.queue, w.spare, w.since, 1, w.front, w.multi})
-		}
-	}
-	wl.mu.Unlock()
-	wl.localQueues.eachWait(note)
+	})
 	return waits
 }
 
@@ -283,8 +161,8 @@ func (wl *waitLog) judge(w *longestWait, logged loggedWait, held []time.Time, no
 	}
 	log := wl.session.Log()
 	fields := []zap.Field{zap.String("kind", w.queue.Recipe), zap.String("path", w.queue.Lock), zap.Duration("waited", waited), zap.Int("waiters", w.waiters)}
-	if has, wants := w.multi.standing(); len(wants) > 0 {
-		fields = append(fields, zap.Strings("has", has), zap.Strings("wants", wants))
+	if len(w.wants) > 0 {
+		fields = append(fields, zap.Strings("has", w.has), zap.Strings("wants", w.wants))
 	}
 	switch {
 	case own > w.spare && waited >= 2*logged.own:

@@ -12,10 +12,11 @@ import (
 func TestWaitThatFindsTheTimerSet(t *testing.T) {
 	wl := &waitLog{localQueues: new(localQueues)}
 	wl.armed.Store(true)
-	w := wl.begin(&acquire.Queue{Lock: "/l"}, 0, nil)
+	a := &acquisition{waits: []wait{{queue: &acquire.Queue{Lock: "/l"}, stands: acquire.Wait}}}
+	a.entry = wl.acquisitions.PushBack(a)
 	assert.Len(t, wl.disarm(), 1)
 	assert.True(t, wl.armed.Load(), "look sets the timer")
-	w.end()
+	wl.remove(a)
 	assert.Empty(t, wl.disarm())
 	assert.False(t, wl.armed.Load())
 }

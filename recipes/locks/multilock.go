@@ -24,6 +24,7 @@ import (
 type InterProcessMultiLock struct {
 	_       noCopy
 	members []Lock
+	paths   []string // of the members, "" for those of other packages
 	ordered bool
 	err     error
 }
@@ -69,6 +70,9 @@ func NewInterProcessMultiLock(lockSet ...Lock) *InterProcessMultiLock {
 		}
 		return cmp.Compare(pa, pb)
 	})
+	for _, member := range m.members {
+		m.paths = append(m.paths, pathOf(member))
+	}
 	return m
 }
 
@@ -128,7 +132,7 @@ func (m *InterProcessMultiLock) Ordered() *InterProcessMultiLock {
 	if m == nil {
 		return nil
 	}
-	return &InterProcessMultiLock{members: m.members, ordered: true, err: m.err}
+	return &InterProcessMultiLock{members: m.members, paths: m.paths, ordered: true, err: m.err}
 }
 
 // Acquire waits until the caller has all members or ctx ends. Errors are those of
@@ -222,8 +226,8 @@ func (m *InterProcessMultiLock) takeAll(ctx context.Context, lim limit, holds []
 // standing are the paths of the members that it has, and of the others. It has those that a
 // step had by then, and those that it holds.
 func (m *InterProcessMultiLock) standing(step []string, holds []*Hold) (has, wants []string) {
-	for i, member := range m.members {
-		if path := pathOf(member); holds[i] != nil || slices.Contains(step, path) {
+	for i, path := range m.paths {
+		if holds[i] != nil || slices.Contains(step, path) {
 			has = append(has, path)
 		} else {
 			wants = append(wants, path)
@@ -310,14 +314,11 @@ func (m *InterProcessMultiLock) takeJointly(ctx context.Context, lim limit, join
 	}
 	s, label := sessionOf(lockSet[0]), pathsOf(lockSet)
 	a, got := m.jointAttempt(ctx, lockSet)
-	got.multi = func() *multiWait {
-		w := &multiWait{members: make([]string, len(m.members))}
-		for i, member := range m.members {
-			if w.members[i] = pathOf(member); holds[i] == nil && !slices.Contains(joint, i) {
-				w.later = append(w.later, w.members[i])
-			}
+	got.multi = &multiWait{members: m.paths}
+	for i, path := range m.paths {
+		if holds[i] == nil && !slices.Contains(joint, i) {
+			got.multi.later = append(got.multi.later, path)
 		}
-		return w
 	}
 	began := time.Now()
 	limited, cancel, err := lim.begin(ctx, s)
@@ -338,7 +339,8 @@ func (m *InterProcessMultiLock) jointAttempt(ctx context.Context, lockSet []join
 		members[i] = lock.member()
 	}
 	s := sessionOf(lockSet[0])
-	got := &nodesHost{own: func(i int, node acquire.Node) *ownership { return lockSet[i].own(node) }, trace: acquireTraceOf(ctx, s)}
+	got := &nodesHost{own: func(i int, node acquire.Node) *ownership { return lockSet[i].own(node) }}
+	got.trace = acquireTraceOf(ctx, s)
 	return acquire.NewMulti(members, m.ordered, ownerOf(ctx, s, lockSet[0].fullPath()), got), got
 }
 

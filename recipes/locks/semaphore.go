@@ -149,7 +149,8 @@ func (s *InterProcessSemaphore) queueUp(ctx context.Context, n int, lim limit) (
 		return nil, &WaitError{Lock: s.path, Err: err}
 	}
 	defer cancel()
-	got := &nodesHost{own: func(_ int, node acquire.Node) *ownership { return s.own(node) }, spare: s.total - n, trace: acquireTraceOf(ctx, s.turns.Core.Session())}
+	got := &nodesHost{own: func(_ int, node acquire.Node) *ownership { return s.own(node) }}
+	got.spare, got.trace = s.total-n, acquireTraceOf(ctx, s.turns.Core.Session())
 	a := acquire.NewSemaphore(&s.turns.Queue, &s.leases.Queue, n, s.total, ownerOf(ctx, s.turns.Core.Session(), s.path), &s.contended, got)
 	err = a.Run(limited, lim.once())
 	s.contended.Store(a.SawAhead())

@@ -60,8 +60,8 @@ func (m *InterProcessMultiLock) String() string {
 		return label(monitor.MultiLock, "", true)
 	}
 	var paths []string
-	for _, member := range m.members {
-		if path := pathOf(member); path != "" {
+	for _, path := range m.paths {
+		if path != "" {
 			paths = append(paths, path)
 		}
 	}

@@ -31,10 +31,7 @@ func tracingOf(lock ownLock) *tracing {
 }
 
 func (m *InterProcessMultiLock) describe() monitor.Lock {
-	l := monitor.Lock{Kind: monitor.MultiLock, Members: make([]string, len(m.members))}
-	for i, member := range m.members {
-		l.Members[i] = pathOf(member)
-	}
+	l := monitor.Lock{Kind: monitor.MultiLock, Members: m.paths}
 	if q := m.holders(); q.Core != nil {
 		l.Participant = participantOf(q)
 	}
@@ -120,12 +117,10 @@ func (a *acquireTrace) observe(e *acquire.Event) {
 	told := monitor.Event{At: time.Now(), Operation: a.op, Err: e.Err}
 	switch e.Kind {
 	case acquire.Wait:
+		told.Kind = monitor.Waiting
+		told.Ahead, told.Behind = e.Position.Ahead(e.Queue)
 		if !a.waited {
-			a.waited, a.ahead = true, e.Ahead
-		}
-		told.Kind, told.Ahead = monitor.Waiting, e.Ahead
-		if e.Predecessor != "" {
-			told.Behind = e.Queue.PathOf(e.Predecessor)
+			a.waited, a.ahead = true, told.Ahead
 		}
 	case acquire.Yield:
 		told.Kind = monitor.Yielded

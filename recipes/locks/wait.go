@@ -130,14 +130,6 @@ func (e *ending) verdict(s *session.Session, err error) error {
 
 // verdict says why an attempt for a lock has failed.
 func (l limit) verdict(ctx, limited context.Context, a *acquire.Attempt, lock string, began time.Time, err error) error {
-	e := &ending{ctx: ctx, limited: limited, tries: l.bounded, lock: lock, waited: time.Since(began), obstacle: obstacleOf(a, lock)}
+	e := &ending{ctx: ctx, limited: limited, tries: l.bounded, lock: lock, waited: time.Since(began), obstacle: a.Obstacle()}
 	return e.verdict(a.Session(), err)
-}
-
-// obstacleOf is the obstacle that an attempt for a lock met, nil if it saw none.
-func obstacleOf(a *acquire.Attempt, lock string) *acquire.Obstacle {
-	if in := a.Obstacle(); in != nil || !a.SawAhead() {
-		return in
-	}
-	return &acquire.Obstacle{Lock: lock}
 }

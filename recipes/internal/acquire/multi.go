@@ -33,6 +33,7 @@ type Multi struct {
 	woken     chan struct{} // something has happened to a node ahead
 	refusedBy Position      // who was ahead of the first node that was looked for
 	refusedIn *Queue        // there
+	told      Position      // the latest that the observer was told
 	yieldState
 }
 
@@ -105,10 +106,9 @@ func (a *Multi) obstacle() *Obstacle {
 	}
 	for _, m := range a.members {
 		if m.waits() && m.snapshot.Len() > 0 { // the latest list may be empty, and not have been looked at yet
-			v := Position{Place: m.place, Predecessor: m.snapshot.Name(0)}
-			v.sessionID = a.sessions[session.Join(m.queue.Path, v.Predecessor)]
-			in := v.obstacle(m.queue)
-			in.Has = a.has()
+			m.position(&a.told)
+			in := a.told.obstacle(m.queue)
+			in.Session, in.Has = a.sessions[in.Node], a.has()
 			return in
 		}
 	}
@@ -300,7 +300,8 @@ func (a *Multi) tellStandings() {
 		}
 		switch {
 		case m.waits():
-			a.tellWait(q, m.path, m.place, m.predecessor)
+			m.position(&a.told)
+			a.tellWait(q, m.path, &a.told)
 		case m.lease == nil && m.isFirst():
 			a.tell(Event{Kind: First, Queue: q})
 		case m.turn == nil && m.phase != queued:
@@ -316,6 +317,12 @@ func (m *member) follower() string {
 		return m.snapshot.Name(behind)
 	}
 	return ""
+}
+
+// position notes where our node waits.
+func (m *member) position(p *Position) {
+	p.Place, p.Predecessor = m.place, m.predecessor
+	p.Head.set(m.snapshot.Bytes(0))
 }
 
 // isFirst is whether we were seen to have a node with nobody ahead.

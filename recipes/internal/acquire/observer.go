@@ -9,10 +9,9 @@ type Event struct {
 	Kind        EventKind
 	Session     int64     // Begin: in which
 	Queue       *Queue    // Blocked, Wait, First, Away, Granted, Yield: in which
-	Position    *Position // Blocked, Wait: what it waits for, nil if it is not known; it must not be kept
+	Position    *Position // Blocked, Wait: where ours stands there; it must not be kept
 	Node        string    // Wait: ours in the queue, in full
-	Ahead       int       // Wait: how many nodes are before ours
-	Predecessor string    // Wait: the name of the one that it waits for; Yield: of the one that passes us; "" if it is not known
+	Predecessor string    // Yield: the name of the node that passes us, "" if it is not known
 	Owner       Owner     // Granted: of the node
 	Err         error     // Retry: what has failed; End: why the attempt ended, nil with all nodes
 }
@@ -33,25 +32,12 @@ const (
 	End                          // Run returns
 )
 
-// tellWait says that a contender of a queue waits, with its node in full, how many nodes
-// are before that, and the name of the one that it waits for. It is a separate function,
+// tellWait says that an attempt waits with a node in a queue. It is a separate function,
 // since every waiter pays for what is on the stack while an attempt waits.
 //
 //go:noinline
-func (a *Attempt) tellWait(q *Queue, node string, ahead int, predecessor string) {
-	a.tell(Event{Kind: Wait, Queue: q, Node: node, Ahead: ahead, Predecessor: predecessor})
-}
-
-// tellWaitAt is tellWait for a contender that waits at a position in its queue. With
-// leases that is a position among them, which the contender has its turn to wait for.
-//
-//go:noinline
-func (a *Attempt) tellWaitAt(k *contender, p *Position, leases bool) {
-	e := Event{Kind: Wait, Queue: k.queue, Node: k.path, Position: p}
-	if !leases {
-		e.Ahead, e.Predecessor = p.Place, p.Predecessor
-	}
-	a.tell(e)
+func (a *Attempt) tellWait(q *Queue, node string, p *Position) {
+	a.tell(Event{Kind: Wait, Queue: q, Node: node, Position: p})
 }
 
 func (a *Attempt) tell(e Event) {

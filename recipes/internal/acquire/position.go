@@ -24,6 +24,15 @@ func (p *Position) Only() string {
 	return p.Predecessor
 }
 
+// Ahead is how many nodes stand before ours, and the path of the one that it waits for, in
+// full. They are 0 and "" for leases: any of those before them may become free.
+func (p *Position) Ahead(q *Queue) (n int, behind string) {
+	if p.Predecessor == "" {
+		return 0, ""
+	}
+	return p.Place, q.PathOf(p.Predecessor)
+}
+
 // Front is the name of the first node of the queue.
 func (p *Position) Front() NodeName {
 	front := p.Head

@@ -228,10 +228,10 @@ func (a *Semaphore) dropLeases() {
 
 func (a *Semaphore) wait(ctx context.Context, c *transport.Conn) (bool, error) {
 	if a.stage != leasing {
-		a.tellWaitAt(a.turn, &a.turnPosition, false)
+		a.tellWait(a.turn.queue, a.turn.path, &a.turnPosition)
 		return false, a.waitFor(ctx, c, a.turn, a.turnPosition.Predecessor, &a.turnPosition)
 	}
-	a.tellWaitAt(a.turn, &a.leasePosition, true)
+	a.tellWait(a.turn.queue, a.turn.path, &a.leasePosition)
 	late, stop := a.stalled()
 	defer stop()
 	select {

@@ -73,7 +73,7 @@ func (a *Single) judge() (step, error) {
 
 func (a *Single) wait(ctx context.Context, c *transport.Conn) (bool, error) {
 	k := a.wanted[0]
-	a.tellWaitAt(k, &a.position, false)
+	a.tellWait(k.queue, k.path, &a.position)
 	p := &a.position
 	switch {
 	case !k.queue.EventGrants || k.behindOther:
