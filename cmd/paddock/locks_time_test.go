@@ -77,6 +77,31 @@ func TestLocksByAge(t *testing.T) {
 	})
 }
 
+// A lock that is given back while locks are listed is not shown as one of unknown age.
+func TestLocksGivenBackMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		client, leaves, waits := kit.Connect(t, srv), kit.Connect(t, srv), kit.Connect(t, srv)
+		named := func(text string) locks.Option { return locks.NodeData([]byte(text)) }
+		for _, path := range []string{"/l/free", "/l/next"} {
+			_, err := locks.NewInterProcessMutex(leaves, path, named("leaves")).Acquire(t.Context())
+			require.NoError(t, err)
+		}
+		kit.Queue(t, locks.NewInterProcessMutex(waits, "/l/next", named("waits")))
+		_, err := locks.NewInterProcessSemaphore(leaves, "/l/s", 2).Acquire(t.Context())
+		require.NoError(t, err)
+		kit.Hold(t, locks.NewInterProcessSemaphore(waits, "/l/s", 2))
+		time.Sleep(time.Minute)
+		srv.On(zktest.Match{Op: "multiRead", Nth: 4}, zktest.Call(func(zktest.Request) { // lists of /l, the locks and the semaphore's folders come before
+			assert.NoError(t, srv.ExpireSession(leaves.SessionID()))
+		}))
+		assert.Equal(t, []string{
+			"60	mutex	/l/next	waits	0	0",
+			"-	semaphore	/l/s		0	0", // the names do not say which lease is the oldest now
+		}, shownLocks(t, client, "/l", 0))
+	})
+}
+
 // Who waits for one of several locks is shown with those that it has.
 func TestLocksShowWhatAWaiterHas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -94,10 +94,11 @@ func survey(ctx context.Context, client *framework.Client, level []place, deep b
 			level = slices.DeleteFunc(level, func(p place) bool { return p.of == nil })
 		}
 	}
-	found = slices.DeleteFunc(found, func(l *Lock) bool { return l.Holds+l.Waits == 0 })
+	found = slices.DeleteFunc(found, (*Lock).free)
 	if err := readFirst(ctx, client, found, older); err != nil {
 		return nil, err
 	}
+	found = slices.DeleteFunc(found, (*Lock).free)
 	for _, l := range found {
 		_, name := framework.PathAndNode(l.waiter)
 		if o := s.owners[nodename.TagOf(name)]; o != nil {
@@ -248,11 +249,19 @@ func (o *owner) standing() (has, wants []string) {
 // old enough. Only for a semaphore can somebody wait for longer than others have it.
 func readFirst(ctx context.Context, client *framework.Client, found []*Lock, older time.Duration) error {
 	read := func(l *Lock) string { return l.Node }
-	err := readEach(ctx, client, found, read, func(l *Lock, r framework.ReadResult, age float64) {
+	take := func(l *Lock, r framework.ReadResult, age float64) {
 		l.Holder, l.Session, l.Since, l.Age = r.Data, SessionID(r.Stat.EphemeralOwner), time.UnixMilli(r.Stat.Ctime).UTC(), age
-	})
+	}
+	gone, err := readEach(ctx, client, found, read, take)
 	if err != nil {
 		return err
+	}
+	gone, err = readEach(ctx, client, slices.DeleteFunc(gone, func(l *Lock) bool { return !l.handOn() }), read, take)
+	if err != nil {
+		return err
+	}
+	for _, l := range gone {
+		l.handOn()
 	}
 	read = func(l *Lock) string {
 		if l.Age < older.Seconds() && !l.Since.IsZero() && l.Kind != Semaphore {
@@ -260,12 +269,27 @@ func readFirst(ctx context.Context, client *framework.Client, found []*Lock, old
 		}
 		return l.waiter
 	}
-	return readEach(ctx, client, found, read, func(l *Lock, r framework.ReadResult, age float64) { l.Waiter, l.Oldest = r.Data, age })
+	_, err = readEach(ctx, client, found, read, func(l *Lock, r framework.ReadResult, age float64) { l.Waiter, l.Oldest = r.Data, age })
+	return err
 }
 
-// readEach reads a node of each lock, unless that is "". Nodes that have gone meanwhile leave
-// their lock as it was listed.
-func readEach(ctx context.Context, client *framework.Client, found []*Lock, node func(*Lock) string, take func(*Lock, framework.ReadResult, float64)) error {
+// free is whether nobody has the lock or waits for it.
+func (l *Lock) free() bool { return l.Holds+l.Waits == 0 }
+
+// handOn counts whoever had the lock for longest out, since that node has gone. It is true if
+// whoever waited for longest has the lock now.
+func (l *Lock) handOn() bool {
+	l.Holds, l.Node = max(0, l.Holds-1), ""
+	if l.Holds > 0 || l.waiter == "" || l.Kind == Semaphore {
+		return false
+	}
+	l.Holds, l.Waits, l.Node, l.waiter = 1, l.Waits-1, l.waiter, ""
+	return true
+}
+
+// readEach reads a node of each lock, unless that is "", and returns the locks whose node has
+// gone meanwhile.
+func readEach(ctx context.Context, client *framework.Client, found []*Lock, node func(*Lock) string, take func(*Lock, framework.ReadResult, float64)) (gone []*Lock, err error) {
 	var of []*Lock
 	var reads []framework.Read
 	for _, l := range found {
@@ -275,17 +299,19 @@ func readEach(ctx context.Context, client *framework.Client, found []*Lock, node
 	}
 	results, err := client.ReadAll(ctx, reads...)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	now := time.Now()
 	for i, r := range results {
 		switch {
 		case r.Err == nil:
 			take(of[i], r, max(0, now.Sub(time.UnixMilli(r.Stat.Ctime)).Seconds()))
-		case errors.Is(r.Err, framework.ErrNoNode), errors.Is(r.Err, framework.ErrNoAuth), errors.Is(r.Err, framework.ErrReplyTooLarge):
+		case errors.Is(r.Err, framework.ErrNoNode):
+			gone = append(gone, of[i])
+		case errors.Is(r.Err, framework.ErrNoAuth), errors.Is(r.Err, framework.ErrReplyTooLarge):
 		default:
-			return r.Err
+			return nil, r.Err
 		}
 	}
-	return nil
+	return gone, nil
 }
