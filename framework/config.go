@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-zookeeper/zk"
 	"go.uber.org/zap"
 
 	"github.com/paddock-zk/paddock/framework/monitor"
@@ -270,7 +269,7 @@ func (cfg Config) withDefaults() (*plan, error) {
 		}
 	}
 	if p.ACL == nil {
-		p.ACL = func(string) []ACL { return zk.WorldACL(zk.PermAll) }
+		p.ACL = func(string) []ACL { return []ACL{WorldACL(PermAll)} }
 	}
 	if p.Compression == nil {
 		p.Compression = Gzip()

@@ -41,6 +41,12 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, mode Mode
 		cr.parent, cr.protection = parent, session.NewProtection(o.session)
 		cr.target = session.Join(parent, cr.protection+node)
 	}
+	if !options.hasACL {
+		cr.opts.acl = o.defaultACL(cr.target)
+	}
+	if err := checkACL(cr.opts.acl); err != nil {
+		return "", o.fail(err)
+	}
 	o.idempotent = cr.opts.protected || cr.opts.idempotent
 	var made string
 	var before ambiguity
@@ -151,7 +157,7 @@ func (cr *creation) send(ctx context.Context, c *transport.Conn) (string, error)
 
 // request is what makes the node.
 func (cr *creation) request(c *transport.Conn) *transport.Call {
-	req := wire.CreateRequest{Path: cr.target, Data: cr.content(c), ACL: wireACL(cr.accessList()), Flags: modeFlags[cr.mode]}
+	req := wire.CreateRequest{Path: cr.target, Data: cr.content(c), ACL: wireACL(cr.opts.acl), Flags: modeFlags[cr.mode]}
 	switch {
 	case cr.opts.hasTTL:
 		ttl := &wire.CreateTTLRequest{CreateRequest: req, TTL: cr.opts.ttl.Milliseconds()}
@@ -164,13 +170,6 @@ func (cr *creation) request(c *transport.Conn) *transport.Call {
 		return transport.NewCall(wire.OpCreateContainer, &req)
 	}
 	return transport.NewCall(wire.OpCreate, &req)
-}
-
-func (cr *creation) accessList() []ACL {
-	if cr.opts.hasACL {
-		return cr.opts.acl
-	}
-	return cr.defaultACL(cr.target)
 }
 
 // defaultACL is what the configuration gives a node: it knows paths without the chroot.

@@ -71,9 +71,9 @@ func TestRefusedAccessSaysWhatIsMissing(t *testing.T) {
 			}, "commit /root: operation 0 on /root: zk: not authenticated: READ on /root is needed"},
 		} {
 			for given, auth := range map[string][]framework.Auth{
-				"none":           nil,
-				"digest":         {{Scheme: "digest", Data: []byte("owner:wrong")}},
-				"digest, digest": {{Scheme: "digest", Data: []byte("a:b")}, {Scheme: "digest", Data: []byte("c:d")}},
+				"none":               nil,
+				"digest:owner":       {framework.DigestAuth("owner", "wrong")},
+				"digest:a, digest:c": {framework.DigestAuth("a", "b"), framework.DigestAuth("c", "d")},
 			} {
 				c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.ConnectString, cfg.Auth = cfg.ConnectString+"/root", auth })
 				err := tc.call(t.Context(), c)

@@ -13,8 +13,6 @@ import (
 	"net"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/paddock-zk/paddock/framework"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -29,11 +27,12 @@ func ExampleConfig_security() {
 	defer srv.Close()
 
 	ctx := context.Background()
+	mine := []framework.ACL{framework.AuthACL(framework.PermAll)} // for the identities of Auth
 	cfg := framework.Config{
 		ConnectString: srv.ConnectString(),
 		TLS:           &tls.Config{RootCAs: pool}, // host names are verified as written in ConnectString
-		Auth:          []framework.Auth{{Scheme: "digest", Data: []byte("orders:secret")}},
-		ACL:           func(string) []framework.ACL { return zk.AuthACL(zk.PermAll) }, // for the identities of Auth
+		Auth:          []framework.Auth{framework.DigestAuth("orders", "secret")},
+		ACL:           func(string) []framework.ACL { return mine },
 	}
 	ours, err := framework.Connect(ctx, cfg)
 	if err != nil {

@@ -11,9 +11,6 @@ import (
 // Stat is a node's metadata, as in go-zookeeper.
 type Stat = zk.Stat
 
-// ACL is one entry of an access list, as in go-zookeeper.
-type ACL = zk.ACL
-
 // AnyVersion matches every version.
 const AnyVersion int32 = -1
 

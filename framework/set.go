@@ -96,6 +96,9 @@ func (c *Client) SetACL(ctx context.Context, path string, acl []ACL, version int
 	if err != nil {
 		return nil, err
 	}
+	if err := checkACL(acl); err != nil {
+		return nil, o.fail(err)
+	}
 	list := wireACL(acl)
 	var resp wire.StatResponse
 	var before ambiguity

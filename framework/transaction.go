@@ -44,6 +44,10 @@ func (t *Ops) Create(path string, data []byte, mode Mode, acl ...ACL) {
 	if len(acl) == 0 {
 		acl = t.base.defaultACL(full)
 	}
+	if err := checkACL(acl); err != nil {
+		t.reject("create", full, err)
+		return
+	}
 	op := wire.OpCreate
 	if mode == Container {
 		op = wire.OpCreateContainer

@@ -12,7 +12,7 @@ import (
 )
 
 // Refusal is Error for one operation on a path: of a refused access it says which
-// right on which node was needed, and which credentials were given.
+// right on which node was needed, and whose credentials were given.
 func (s *Session) Refusal(op wire.Op, path string, code wire.Code) error {
 	if code != wire.CodeNoAuth {
 		return Error(code)
@@ -34,11 +34,11 @@ type accessError struct {
 func (e *accessError) Error() string {
 	given := "none"
 	if len(e.auth) > 0 {
-		var schemes []string
+		var identities []string
 		for _, a := range e.auth {
-			schemes = append(schemes, a.Scheme)
+			identities = append(identities, a.Identity())
 		}
-		given = strings.Join(schemes, ", ")
+		given = strings.Join(identities, ", ")
 	}
 	return fmt.Sprintf("%v: %s on %s is needed (credentials given: %s)", zk.ErrNoAuth, e.right, e.node, given)
 }

@@ -30,8 +30,12 @@ func TestRefusal(t *testing.T) {
 		err := s.Refusal(tc.op, tc.path, wire.CodeNoAuth)
 		assert.ErrorIs(t, err, zk.ErrNoAuth)
 		assert.ErrorContains(t, err, tc.want+" (credentials given: none)")
-		s.cfg.Transport.Auth = []transport.Auth{{Scheme: "digest"}, {Scheme: "sasl"}}
-		assert.ErrorContains(t, s.Refusal(tc.op, tc.path, wire.CodeNoAuth), tc.want+" (credentials given: digest, sasl)")
+		s.cfg.Transport.Auth = []transport.Auth{
+			{Scheme: "digest", Data: func() []byte { return []byte("bob:secret:x") }},
+			{Scheme: "digest", Data: func() []byte { return []byte("secret") }},
+			{Scheme: "other", Data: func() []byte { return []byte("secret:y") }},
+		}
+		assert.ErrorContains(t, s.Refusal(tc.op, tc.path, wire.CodeNoAuth), tc.want+" (credentials given: digest:bob, digest, other)")
 	}
 }
 

@@ -13,6 +13,7 @@
 package transport
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -41,6 +42,17 @@ type Auth struct {
 	// fit, such as %s, fmt prints also what stands behind unexported fields and pointers,
 	// without asking their types.
 	Data func() []byte
+}
+
+// Identity is who an access list would name, or the scheme alone if the credential is
+// not of a known form: it is for errors, and must not show a password.
+func (a Auth) Identity() string {
+	if a.Scheme == "digest" {
+		if user, _, ok := bytes.Cut(a.Data(), []byte(":")); ok {
+			return fmt.Sprintf("digest:%s", user)
+		}
+	}
+	return a.Scheme
 }
 
 // Config says how to connect. All fields are needed, save LookupHost, Auth, TLS,

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/listeners"
 	"github.com/paddock-zk/paddock/recipes/locks"
@@ -33,14 +31,14 @@ func connect(ctx context.Context, servers string) (*framework.Client, error) {
 
 func options(ctx context.Context, servers string) (*framework.Client, error) {
 	// snippet: options
-	creator := zk.AuthACL(zk.PermAll)
+	creator := []framework.ACL{framework.AuthACL(framework.PermAll)}
 	client, err := framework.Connect(ctx, framework.Config{
 		ConnectString: servers,
 		Namespace:     "shop",
-		Auth:          []framework.Auth{{Scheme: "digest", Data: []byte("shop:secret")}},
+		Auth:          []framework.Auth{framework.DigestAuth("shop", "secret")},
 		ACL: func(path string) []framework.ACL {
 			if strings.HasPrefix(path, "/shop/public") {
-				return zk.WorldACL(zk.PermAll)
+				return []framework.ACL{framework.WorldACL(framework.PermAll)}
 			}
 			return creator
 		},
