@@ -6,17 +6,10 @@ import (
 	"github.com/paddock-zk/paddock/recipes/internal/acquire"
 )
 
-// inspector shows what the locks of one client hold and wait for.
-type inspector struct {
-	session *session.Session
-	shared  *shared
-}
-
 // Holds implements session.Inspector.
-func (in inspector) Holds() []monitor.HoldInfo {
-	owners := session.Owners(in.session)
+func (sh *shared) Holds() []monitor.HoldInfo {
+	owners := session.Owners(sh.waitLog.session)
 	holds := make([]monitor.HoldInfo, 0, len(owners))
-	participants := make(participants)
 	for _, owner := range owners {
 		o, ours := owner.(*ownership)
 		if !ours || o.queue == nil {
@@ -30,39 +23,26 @@ func (in inspector) Holds() []monitor.HoldInfo {
 		if over || info.Holds == 0 {
 			continue
 		}
-		info.Lock = monitor.Lock{Kind: o.queue.Recipe, Path: o.queue.Lock, Node: o.node.Path(), Token: o.node.Token(), Participant: participants.of(&o.queue.Queue)}
+		info.Lock = o.lock()
 		holds = append(holds, info)
 	}
 	return holds
 }
 
 // Waiters implements session.Inspector.
-func (in inspector) Waiters() []monitor.WaiterInfo {
+func (sh *shared) Waiters() []monitor.WaiterInfo {
 	var queues []*acquire.Queue
 	var waiters []monitor.WaiterInfo
-	in.shared.waitLog.each(func(of *acquisition, w *wait) {
+	sh.waitLog.each(func(of *acquisition, w *wait) {
 		info := monitor.WaiterInfo{Lock: monitor.Lock{Node: w.node}, Since: w.since, Local: w.local}
 		info.Ahead, info.Behind = w.at.Ahead(w.queue)
 		info.Has, info.Wants = of.standing()
 		queues, waiters = append(queues, w.queue), append(waiters, info)
 	})
-	participants := make(participants)
-	for i, q := range queues {
-		w := &waiters[i]
-		w.Lock.Kind, w.Lock.Path, w.Lock.Participant = q.Recipe, q.Lock, participants.of(q)
+	for i, q := range queues { // under no mutex, as it asks the session
+		node := waiters[i].Lock.Node
+		waiters[i].Lock = lockOf(q)
+		waiters[i].Lock.Node = node
 	}
 	return waiters
-}
-
-// participants is the text that each queue's nodes have: all nodes of a queue have the
-// same.
-type participants map[*acquire.Queue]string
-
-func (ps participants) of(q *acquire.Queue) string {
-	participant, known := ps[q]
-	if !known {
-		participant = participantOf(q)
-		ps[q] = participant
-	}
-	return participant
 }

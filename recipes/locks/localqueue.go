@@ -1,6 +1,7 @@
 package locks
 
 import (
+	"container/list"
 	"context"
 	"sync"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/session/nodename"
 	"github.com/paddock-zk/paddock/recipes/internal/acquire"
+	"github.com/paddock-zk/paddock/recipes/internal/znode"
 )
 
 // In a local queue wait the goroutines of one client that want the same lock and would
@@ -22,27 +24,30 @@ import (
 // with its node, or deletes the node. In the latter case the next in the local queue is
 // the front waiter, with a new node. pass says when a node is handed over.
 type localQueue struct {
-	q   *queue       // of the first front waiter: all others make the same node
-	tag nodename.Tag // of its key
+	q   *queue // of the first front waiter: all others make the same node
+	key localQueueKey
 
 	// The fields below are guarded by the local queues' mu.
-	hasAhead    bool          // others were seen ahead
-	ahead       int           // how many nodes, when somebody last looked
-	head        string        // the first of them, if it is the only one
-	holder      *ownership    // who has the lock, nil while a front waiter asks for it
-	firstSince  time.Duration // when its node became first in its queue, since the local queues were made
-	passed      int           // how often the lock was handed over since
-	first, last *waiter
-	other       *localQueue // with the same key, of others who would make other nodes
+	hasAhead   bool          // others were seen ahead
+	ahead      int           // how many nodes, when somebody last looked
+	head       string        // the first of them, if it is the only one
+	holder     *ownership    // who has the lock, nil while a front waiter asks for it
+	firstSince time.Duration // when its node became first in its queue, since the local queues were made
+	passed     int           // how often the lock was handed over since
+	waiters    list.List     // of *waiter
 }
 
-// localQueueKey is the key of a local queue: the path of the lock and, for callers that
-// want it under another hold, the tag of that hold's owner. Callers with different tags
+// localQueueKey is the key of a local queue: what the node is made from and, for callers that
+// want the lock under another hold, the tag of that hold's owner. Callers with different tags
 // do not wait in one local queue. A MultiLock has to see each of them, since each may
 // hold what it waits for.
 type localQueueKey struct {
-	path string
-	tag  nodename.Tag
+	path               string
+	tag                nodename.Tag
+	core               session.Core // it has its own defaults
+	kind               znode.Kind
+	revocable, hasData bool
+	data               string
 }
 
 // waiter is a goroutine in a local queue. It is small, as there may be thousands.
@@ -54,11 +59,10 @@ type waiter struct {
 	answered sync.WaitGroup  // of one, which takes less than a channel
 
 	// The fields below are guarded by the local queues' mu.
-	since      time.Duration // the local queues were made
-	session    int64         // that it waits in, with FailOnLoss; else 0
-	prev, next *waiter
-	queued     bool
-	timeUp     bool // its time was up when it had just been taken out
+	since   time.Duration // the local queues were made
+	session int64         // that it waits in, with FailOnLoss; else 0
+	entry   *list.Element // in the local queue, nil once it was taken out
+	timeUp  bool          // its time was up when it had just been taken out
 
 	// What it was told. Without any of these its time is up.
 	isFront, expired bool
@@ -96,13 +100,13 @@ func (lqs *localQueues) join(ctx context.Context, m *InterProcessMutex, once boo
 	if q.opts.FailOnLoss {
 		id = q.Core.Session().ID()
 	}
-	key, done := localQueueKey{q.Path, inherited(ctx)}, ctx.Done()
+	key, done := localQueueKey{q.Path, inherited(ctx), q.Core, q.Kind, q.opts.Revocable, q.opts.HasData, string(q.opts.Data)}, ctx.Done()
 	lqs.mu.Lock()
 	defer lqs.mu.Unlock()
-	lq := lqs.findLocked(key, q)
+	lq := lqs.all[key]
 	switch {
 	case lq == nil:
-		lq = &localQueue{q: q, tag: key.tag, other: lqs.all[key]}
+		lq = &localQueue{q: q, key: key}
 		lqs.all[key] = lq
 		return lq, nil, nil
 	case once && lq.holder != nil:
@@ -110,24 +114,10 @@ func (lqs *localQueues) join(ctx context.Context, m *InterProcessMutex, once boo
 	case once:
 		return nil, nil, nil
 	}
-	w := &waiter{mutex: m, queue: lq, ctx: ctx, done: done, since: lqs.now(), session: id, queued: true, prev: lq.last}
+	w := &waiter{mutex: m, queue: lq, ctx: ctx, done: done, since: lqs.now(), session: id}
 	w.answered.Add(1)
-	if lq.last == nil {
-		lq.first = w
-	} else {
-		lq.last.next = w
-	}
-	lq.last = w
+	w.entry = lq.waiters.PushBack(w)
 	return lq, w, nil
-}
-
-func (lqs *localQueues) findLocked(key localQueueKey, q *queue) *localQueue {
-	for lq := lqs.all[key]; lq != nil; lq = lq.other {
-		if lq.q.alike(q) {
-			return lq
-		}
-	}
-	return nil
 }
 
 // each reports of all that wait in local queues for which queue they wait, and since when.
@@ -135,54 +125,27 @@ func (lqs *localQueues) each(note func(q *acquire.Queue, since time.Time)) {
 	lqs.mu.Lock()
 	defer lqs.mu.Unlock()
 	for _, lq := range lqs.all {
-		for ; lq != nil; lq = lq.other {
-			for w := lq.first; w != nil; w = w.next {
-				note(&lq.q.Queue, lqs.made.Add(w.since))
-			}
+		for e := lq.waiters.Front(); e != nil; e = e.Next() {
+			note(&lq.q.Queue, lqs.made.Add(waiterAt(e).since))
 		}
 	}
 }
 
-// dropLocked removes a local queue that nobody is in.
-func (lqs *localQueues) dropLocked(lq *localQueue) {
-	key := localQueueKey{lq.q.Path, lq.tag}
-	first := lqs.all[key]
-	switch {
-	case first != lq:
-		for first.other != lq {
-			first = first.other
-		}
-		first.other = lq.other
-	case lq.other != nil:
-		lqs.all[key] = lq.other
-	default:
-		delete(lqs.all, key)
-	}
-}
+func waiterAt(e *list.Element) *waiter { return e.Value.(*waiter) } //nolint:forcetypeassert // nothing else is in it
 
 func (lq *localQueue) takeOutLocked(w *waiter) {
-	if w.prev == nil {
-		lq.first = w.next
-	} else {
-		w.prev.next = w.next
-	}
-	if w.next == nil {
-		lq.last = w.prev
-	} else {
-		w.next.prev = w.prev
-	}
-	w.queued, w.prev, w.next = false, nil, nil
+	lq.waiters.Remove(w.entry)
+	w.entry = nil
 }
 
-// putBackLocked undoes taking out the first one.
-func (lq *localQueue) putBackLocked(w *waiter) {
-	w.queued, w.next = true, lq.first
-	if lq.first == nil {
-		lq.last = w
-	} else {
-		lq.first.prev = w
+// takeFirstLocked takes out the first one, nil if nobody waits.
+func (lq *localQueue) takeFirstLocked() *waiter {
+	if lq.waiters.Len() == 0 {
+		return nil
 	}
-	lq.first = w
+	w := waiterAt(lq.waiters.Front())
+	lq.takeOutLocked(w)
+	return w
 }
 
 // await waits in the local queue until another goroutine tells the waiter something, or
@@ -202,7 +165,7 @@ func (w *waiter) await() {
 func (w *waiter) withdraw() {
 	lqs := localQueuesOf(w.mutex.queue.Core.Session())
 	lqs.mu.Lock()
-	left := w.queued
+	left := w.entry != nil
 	if left {
 		w.queue.takeOutLocked(w)
 	}
@@ -305,16 +268,15 @@ func (lq *localQueue) leaveFront(a *mutexAttempt) {
 func (lq *localQueue) passFront(a *mutexAttempt) {
 	lqs := lq.queues()
 	lqs.mu.Lock()
-	w := lq.first
+	w := lq.takeFirstLocked()
 	if w == nil {
-		lqs.dropLocked(lq)
+		delete(lqs.all, lq.key)
 		lqs.mu.Unlock()
 		if a != nil {
 			a.Leave()
 		}
 		return
 	}
-	lq.takeOutLocked(w)
 	lqs.mu.Unlock()
 	// Its context may have ended. The waiter finds that out itself, since the methods of
 	// a context are the caller's code.
@@ -380,8 +342,9 @@ func (lq *localQueue) moved(to int64) {
 	var lost []*waiter
 	lqs := lq.queues()
 	lqs.mu.Lock()
-	for w := lq.first; w != nil; {
-		next := w.next
+	for e := lq.waiters.Front(); e != nil; {
+		w := waiterAt(e)
+		e = e.Next()
 		switch {
 		case !w.mutex.queue.opts.FailOnLoss:
 		case w.session == 0:
@@ -390,7 +353,6 @@ func (lq *localQueue) moved(to int64) {
 			lq.takeOutLocked(w)
 			lost = append(lost, w)
 		}
-		w = next
 	}
 	lqs.mu.Unlock()
 	for _, w := range lost {
@@ -450,13 +412,12 @@ func (lq *localQueue) pass(o *ownership) bool {
 	lqs := lq.queues()
 	now := lqs.now()
 	lqs.mu.Lock()
-	w := lq.first
-	if w == nil || lq.holder != o || // nobody waits, or the node is gone
+	if lq.waiters.Len() == 0 || lq.holder != o || // nobody waits, or the node is gone
 		lq.passed >= opts.Handovers && now-lq.firstSince >= opts.Burst || now-lq.firstSince >= mostRun {
 		lqs.mu.Unlock()
 		return false
 	}
-	lq.takeOutLocked(w)
+	w := lq.takeFirstLocked()
 	lqs.mu.Unlock()
 	if !lq.passTo(o, w) {
 		return false
@@ -490,7 +451,7 @@ func (lq *localQueue) passTo(o *ownership, w *waiter) bool {
 		lqs.mu.Lock()
 		timeUp := w.timeUp
 		if !timeUp {
-			lq.putBackLocked(w)
+			w.entry = lq.waiters.PushFront(w)
 		}
 		lqs.mu.Unlock()
 		if timeUp { // its time was up while it could not leave

@@ -146,7 +146,7 @@ func (m *InterProcessMultiLock) Ordered() *InterProcessMultiLock {
 // the way of a semaphore mutex the last time.
 func (m *InterProcessMultiLock) Acquire(ctx context.Context) (*Hold, error) {
 	if t := tracingOf(m); t != nil {
-		return m.traced(ctx, t, noLimit)
+		return t.acquire(ctx, m, func(ctx context.Context) (*Hold, error) { return m.take(ctx, noLimit) })
 	}
 	return m.take(ctx, noLimit)
 }
@@ -154,7 +154,7 @@ func (m *InterProcessMultiLock) Acquire(ctx context.Context) (*Hold, error) {
 // TryAcquire waits for wait at most, for all members together; see Lock.
 func (m *InterProcessMultiLock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
 	if t := tracingOf(m); t != nil {
-		return m.traced(ctx, t, limit{bounded: true, wait: wait})
+		return t.acquire(ctx, m, func(ctx context.Context) (*Hold, error) { return m.take(ctx, limit{bounded: true, wait: wait}) })
 	}
 	return m.take(ctx, limit{bounded: true, wait: wait})
 }

@@ -104,7 +104,7 @@ func parts(c *framework.Client, path string, opts []Option) (session.Core, strin
 // round trip.
 func (m *InterProcessMutex) Acquire(ctx context.Context) (*Hold, error) {
 	if t := tracingOf(m); t != nil {
-		return m.traced(ctx, t, m.acquire)
+		return t.acquire(ctx, m, m.acquire)
 	}
 	return m.acquire(ctx)
 }
@@ -124,7 +124,7 @@ func (m *InterProcessMutex) acquire(ctx context.Context) (*Hold, error) {
 // goroutine of this client, two if nobody has it.
 func (m *InterProcessMutex) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
 	if t := tracingOf(m); t != nil {
-		return m.traced(ctx, t, func(ctx context.Context) (*Hold, error) { return m.tryAcquire(ctx, wait) })
+		return t.acquire(ctx, m, func(ctx context.Context) (*Hold, error) { return m.tryAcquire(ctx, wait) })
 	}
 	return m.tryAcquire(ctx, wait)
 }

@@ -266,8 +266,8 @@ func (o *ownership) takeOutLocked(h *Hold) {
 	o.holds = slices.DeleteFunc(o.holds, func(other *Hold) bool { return other == h })
 }
 
-// leave takes a hold away. It reports whether that was the last one. The error is that the
-// lock was lost before.
+// leave takes a hold away, nil for none. It reports whether no other is left. The error is
+// that the lock was lost before.
 func (o *ownership) leave(h *Hold) (last bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -375,21 +375,9 @@ func (o *ownership) wrote(doubt bool) {
 // decline gives back an ownership that no hold has joined, without waiting for the
 // servers.
 func (o *ownership) decline() {
-	if o.end() && !o.local.pass(o) {
+	if _, lost := o.leave(nil); lost == nil && !o.local.pass(o) {
 		o.deleteNode() // goes on in the background
 	}
-}
-
-// end makes Released of the state of an ownership without a hold. It fails if that was
-// lost.
-func (o *ownership) end() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	released := o.state.release()
-	if released {
-		o.endLocked()
-	}
-	return released
 }
 
 // nodeState is how sure the client is of the node of an ownership.

@@ -1,7 +1,6 @@
 package locks
 
 import (
-	"bytes"
 	"cmp"
 
 	"github.com/paddock-zk/paddock/framework"
@@ -37,10 +36,4 @@ func newQueue(client *framework.Client, q acquire.Queue, opts lockopt.Options, e
 		return core.Data(c)
 	}
 	return queue{Queue: q, client: client, opts: opts, exclusive: exclusive}
-}
-
-// alike is whether two lock objects would make the same node.
-func (q *queue) alike(other *queue) bool {
-	return q.Core == other.Core && q.Kind == other.Kind && q.opts.Revocable == other.opts.Revocable &&
-		q.opts.HasData == other.opts.HasData && bytes.Equal(q.opts.Data, other.opts.Data)
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/session/cleanup"
-	"github.com/paddock-zk/paddock/recipes/internal/acquire"
 )
 
 // A release takes these steps, in this order:
@@ -88,12 +87,11 @@ func unclaimed(hold **Hold, t **ownership) {
 
 // unclaimAll gives back the nodes of ownerships without a hold.
 func unclaimAll(owns []*ownership) {
-	all := make([]*acquire.Node, 0, len(owns))
+	g := givingBack{giveUp: sent} // it waits for nothing
 	for _, o := range owns {
-		if o.end() {
-			all = append(all, o.Node())
-			o.node.Untrack()
+		if _, lost := o.leave(nil); lost == nil {
+			g.over = append(g.over, o)
 		}
 	}
-	acquire.RemoveAll(all)
+	g.deleteNodes()
 }

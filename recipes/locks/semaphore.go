@@ -66,7 +66,7 @@ func NewInterProcessSemaphore(c *framework.Client, path string, leases int, opts
 // object the last time.
 func (s *InterProcessSemaphore) Acquire(ctx context.Context) (*Hold, error) {
 	if t := tracingOf(s); t != nil {
-		return s.traced(ctx, t, 1, noLimit)
+		return t.acquire(ctx, s, func(ctx context.Context) (*Hold, error) { return s.take(ctx, 1, noLimit) })
 	}
 	return s.take(ctx, 1, noLimit)
 }
@@ -75,7 +75,7 @@ func (s *InterProcessSemaphore) Acquire(ctx context.Context) (*Hold, error) {
 // lease to be returned. It does wait for callers ahead that are just getting theirs.
 func (s *InterProcessSemaphore) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
 	if t := tracingOf(s); t != nil {
-		return s.traced(ctx, t, 1, limit{bounded: true, wait: wait})
+		return t.acquire(ctx, s, func(ctx context.Context) (*Hold, error) { return s.take(ctx, 1, limit{bounded: true, wait: wait}) })
 	}
 	return s.take(ctx, 1, limit{bounded: true, wait: wait})
 }
@@ -90,7 +90,7 @@ func (s *InterProcessSemaphore) TryAcquire(ctx context.Context, wait time.Durati
 // gives up its turn and queues again at the end.
 func (s *InterProcessSemaphore) AcquireN(ctx context.Context, n int) (*Hold, error) {
 	if t := tracingOf(s); t != nil {
-		return s.traced(ctx, t, n, noLimit)
+		return t.acquire(ctx, s, func(ctx context.Context) (*Hold, error) { return s.take(ctx, n, noLimit) })
 	}
 	return s.take(ctx, n, noLimit)
 }
@@ -98,7 +98,7 @@ func (s *InterProcessSemaphore) AcquireN(ctx context.Context, n int) (*Hold, err
 // TryAcquireN is AcquireN with the limits of TryAcquire.
 func (s *InterProcessSemaphore) TryAcquireN(ctx context.Context, n int, wait time.Duration) (*Hold, error) {
 	if t := tracingOf(s); t != nil {
-		return s.traced(ctx, t, n, limit{bounded: true, wait: wait})
+		return t.acquire(ctx, s, func(ctx context.Context) (*Hold, error) { return s.take(ctx, n, limit{bounded: true, wait: wait}) })
 	}
 	return s.take(ctx, n, limit{bounded: true, wait: wait})
 }

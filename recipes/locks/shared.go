@@ -18,7 +18,7 @@ var sharedSlot = session.Slot[shared]{New: func(s *session.Session) *shared {
 		localQueues: localQueues{made: time.Now(), all: make(map[localQueueKey]*localQueue)},
 	}
 	sh.waitLog.session, sh.waitLog.localQueues = s, &sh.localQueues
-	session.Inspect(s, inspector{s, sh})
+	session.Inspect(s, sh)
 	return sh
 }}
 

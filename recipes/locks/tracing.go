@@ -79,11 +79,13 @@ type acquireTrace struct {
 	local  bool // it was handed the node of another owner
 }
 
-// acquire tells of an acquisition.
-func (t *tracing) acquire(ctx context.Context, lock monitor.Lock, take func(context.Context) (*Hold, error)) (*Hold, error) {
+// acquire tells of an acquisition. It is a separate function, since every waiter pays for
+// what is on its stack, also without a tracer.
+func (t *tracing) acquire(ctx context.Context, of ownLock, take func(context.Context) (*Hold, error)) (*Hold, error) {
 	if ctx == nil {
 		return take(ctx) // which refuses it
 	}
+	lock := of.describe()
 	a := &acquireTrace{Tracing: t.Tracing, op: monitor.Operation{Kind: monitor.Acquire, Began: time.Now(), Lock: lock}}
 	a.ctx = t.begin(ctx, a.op)
 	hold, err := take(context.WithValue(a.ctx, acquireTraceKey{}, a)) //nolint:contextcheck // it is ctx, with the values of the tracer
@@ -156,22 +158,6 @@ func (a *acquireTrace) end(hold *Hold, err error) {
 		r.Outcome = monitor.Failed
 	}
 	a.End(a.ctx, a.op, r)
-}
-
-// The acquisitions of each kind of lock, with their reports to the tracer. They are
-// separate functions, since every waiter pays for what is on its stack, also without a
-// tracer.
-
-func (m *InterProcessMutex) traced(ctx context.Context, t *tracing, take func(context.Context) (*Hold, error)) (*Hold, error) {
-	return t.acquire(ctx, m.describe(), take)
-}
-
-func (s *InterProcessSemaphore) traced(ctx context.Context, t *tracing, n int, lim limit) (*Hold, error) {
-	return t.acquire(ctx, s.describe(), func(ctx context.Context) (*Hold, error) { return s.take(ctx, n, lim) })
-}
-
-func (m *InterProcessMultiLock) traced(ctx context.Context, t *tracing, lim limit) (*Hold, error) {
-	return t.acquire(ctx, m.describe(), func(ctx context.Context) (*Hold, error) { return m.take(ctx, lim) })
 }
 
 // lockOf is a lock with the node of a hold.

@@ -65,9 +65,6 @@ func (n *Node) SawMulti() bool { return n.sawMulti }
 // ended.
 func (n *Node) State() (session.TrackedState, error) { return n.tracked.State() }
 
-// IsTracked is whether the session tracks the node.
-func (n *Node) IsTracked() bool { return n.tracked != nil }
-
 // Untrack ends the tracking. The caller has to remove the node then.
 func (n *Node) Untrack() { n.tracked.Untrack() }
 
@@ -126,24 +123,4 @@ func (n *Node) Pass(to Owner) error {
 // or the session is over.
 func (n *Node) Observe(fn func(data []byte)) (stop func()) {
 	return session.Observe(n.Session(), n.id, n.path, fn)
-}
-
-// RemoveAll deletes the nodes of owners of one client together.
-func RemoveAll(nodes []*Node) {
-	var id int64
-	var paths []string
-	flush := func() {
-		if len(paths) > 0 {
-			cleanup.RemoveAll(nodes[0].Session(), id, paths)
-		}
-	}
-	for _, n := range nodes {
-		if n.id != id {
-			flush()
-			id, paths = n.id, nil
-		}
-		paths = append(paths, n.path)
-		n.Sweep()
-	}
-	flush()
 }
