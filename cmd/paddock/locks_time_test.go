@@ -87,18 +87,19 @@ func TestLocksGivenBackMeanwhile(t *testing.T) {
 			_, err := locks.NewInterProcessMutex(leaves, path, named("leaves")).Acquire(t.Context())
 			require.NoError(t, err)
 		}
-		kit.Queue(t, locks.NewInterProcessMutex(waits, "/l/next", named("waits")))
+		next := kit.Acquire(t, locks.NewInterProcessMutex(waits, "/l/next", named("waits")))
 		_, err := locks.NewInterProcessSemaphore(leaves, "/l/s", 2).Acquire(t.Context())
 		require.NoError(t, err)
 		kit.Hold(t, locks.NewInterProcessSemaphore(waits, "/l/s", 2))
 		time.Sleep(time.Minute)
-		srv.On(zktest.Match{Op: "multiRead", Nth: 4}, zktest.Call(func(zktest.Request) { // lists of /l, the locks and the semaphore's folders come before
+		srv.On(zktest.Match{Op: "multiRead", Session: client.SessionID(), Nth: 4}, zktest.Call(func(zktest.Request) { // lists of /l, the locks and the semaphore's folders come before
 			assert.NoError(t, srv.ExpireSession(leaves.SessionID()))
 		}))
 		assert.Equal(t, []string{
 			"60	mutex	/l/next	waits	0	0",
 			"-	semaphore	/l/s		0	0", // the names do not say which lease is the oldest now
 		}, shownLocks(t, client, "/l", 0))
+		assert.NoError(t, next.Soon().Release())
 	})
 }
 
