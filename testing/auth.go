@@ -50,19 +50,6 @@ func (c *conn) authLocked(xid int32, req wire.Record) error {
 	return nil
 }
 
-// saslLocked answers like a server that has no SASL configured: with no token,
-// which ends the exchange for clients.
-//
-// Source: ZooKeeper ZooKeeperServer.processSasl.
-func (c *conn) saslLocked(xid int32, req wire.Record) error {
-	sasl, ok := req.(*wire.SASLRequest)
-	if !ok || sasl.Token == nil {
-		return wire.ErrMalformed
-	}
-	c.replyAtLocked(xid, 0, wire.CodeOK, &wire.SASLResponse{})
-	return nil
-}
-
 func (c *conn) addIDLocked(id tree.ID) {
 	if !slices.Contains(c.ids, id) {
 		c.ids = append(c.ids, id)

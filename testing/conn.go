@@ -32,6 +32,7 @@ type conn struct {
 	session      *session // nil before the handshake
 	readOnlyByte bool     // the client knows the last byte of the connect response
 	ids          []tree.ID
+	sasl         saslExchange
 	over         chan struct{} // closed when the connection is over
 	mute         bool          // the answer being made is not sent: a fault wants the connection cut instead
 	dropped      []int32       // the requests whose replies are left out

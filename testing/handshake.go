@@ -31,6 +31,7 @@ func (c *conn) handshake(frame []byte) error {
 	c.receivedLocked(4+len(frame), "SESS")
 	c.sayLocked("> connect", &req)
 	c.readOnlyByte = req.HasReadOnly
+	c.addCertificateLocked()
 	c.mute = v.cut || v.drop
 	if v.fail {
 		c.turnAwayLocked()

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"strconv"
@@ -33,6 +34,8 @@ type config struct {
 	minTimeout    time.Duration
 	maxTimeout    time.Duration
 	super         string
+	saslUsers     map[string]string
+	requireSASL   bool
 	maxFrame      int
 	sweepInterval time.Duration
 	syncLimit     int
@@ -107,6 +110,8 @@ func newConfig(opts []Option) (config, error) {
 		return c, fmt.Errorf("zktest: sweep interval of %v", c.sweepInterval)
 	case c.super != "" && !isDigest(c.super):
 		return c, errors.New("zktest: Superuser: want a digest, name:base64(sha1(name:password))")
+	case c.requireSASL && len(c.saslUsers) == 0:
+		return c, errors.New("zktest: RequireSASL needs SASLUsers")
 	case c.watchdog < 0:
 		return c, fmt.Errorf("zktest: watchdog of %v", c.watchdog)
 	case c.latency < 0:
@@ -139,7 +144,10 @@ func InMemory() Option { return optionFunc(func(c *config) { c.memory = true }) 
 // only this machine reaches.
 func Listen(addr string) Option { return optionFunc(func(c *config) { c.listen = addr }) }
 
-// TLS makes the server speak TLS with cfg, over TCP as well as in memory.
+// TLS makes the server speak TLS with cfg, over TCP as well as in memory. With
+// cfg.ClientAuth it verifies clients' certificates, or requires them. Access lists know a
+// client by the subject of its verified certificate, in the scheme x509: as Java prints it,
+// "CN=orders,O=Example\, Inc.,C=DE".
 func TLS(cfg *tls.Config) Option { return optionFunc(func(c *config) { c.tls = cfg }) }
 
 // Latency is the time that bytes take each way between a client and a server in
@@ -183,6 +191,18 @@ func SessionTimeouts(least, most time.Duration) Option {
 // "super:base64(sha1(super:password))". Clients present "super:password" in the
 // scheme digest. Defaults to none.
 func Superuser(digest string) Option { return optionFunc(func(c *config) { c.super = digest }) }
+
+// SASLUsers makes the server take DIGEST-MD5 in SASL, from users by name with their
+// passwords. Access lists know them in the scheme sasl. A client that proves nothing is let
+// in all the same, and one whose proof fails is not. Defaults to none: then the server
+// answers as one without SASL.
+func SASLUsers(users map[string]string) Option {
+	return optionFunc(func(c *config) { c.saslUsers = maps.Clone(users) })
+}
+
+// RequireSASL makes the server refuse every request of a client that is none of
+// SASLUsers. ZooKeeper calls it sessionRequireClientSASLAuth.
+func RequireSASL() Option { return optionFunc(func(c *config) { c.requireSASL = true }) }
 
 // MaxFrame bounds the size of a request in bytes; a larger one ends its
 // connection. ZooKeeper calls it jute.maxbuffer. Defaults to 1,048,575.

@@ -146,7 +146,7 @@ func (c *conn) handle(frame []byte) error {
 	}
 	if v.fail {
 		c.replyLocked(h.Xid, v.code, wire.Empty{})
-		if h.Op == wire.OpAuth {
+		if h.Op == wire.OpAuth || h.Op == wire.OpSASL {
 			return errOver // as after every failed auth
 		}
 		return nil
@@ -175,6 +175,9 @@ func (c *conn) handle(frame []byte) error {
 // stands for one that could not be read.
 func (c *conn) processLocked(h wire.RequestHeader, k kind, req wire.Record, early bool) error {
 	switch {
+	case c.needsSASLLocked(h.Op):
+		c.replyAtLocked(h.Xid, 0, wire.CodeSessionClosedNeedsSASL, wire.Empty{})
+		return errOver
 	case h.Op == wire.OpPing:
 		c.replyLocked(wire.XidPing, wire.CodeOK, wire.Empty{})
 	case h.Op == wire.OpCloseSession:

@@ -18,7 +18,7 @@ type Match struct {
 	// "delete", "exists", "getData", "setData", "getACL", "setACL",
 	// "getChildren", "getChildren2", "getEphemerals", "getAllChildrenNumber",
 	// "sync", "check", "multi", "multiRead", "setWatches", "setWatches2",
-	// "addWatch", "checkWatches", "removeWatches", "auth", "whoAmI",
+	// "addWatch", "checkWatches", "removeWatches", "auth", "sasl", "whoAmI",
 	// "reconfig", "deleteContainer", "ping", "closeSession", "connect" or
 	// "unknown". A "connect" opens a session or takes one up again.
 	Op string

@@ -88,7 +88,7 @@ func matches(id ID, entry string) bool {
 	switch id.Scheme {
 	case "ip":
 		return ipMatches(id.ID, entry)
-	case "digest":
+	case "digest", "sasl", "x509":
 		return id.ID == entry
 	}
 	return false
@@ -98,7 +98,7 @@ func matches(id ID, entry string) bool {
 // caller's identities in place of the scheme auth.
 //
 // Source: ZooKeeper PrepRequestProcessor.fixupACL.
-func fixACL(acl []wire.ACL, ids []ID, release Release) ([]wire.ACL, wire.Code) {
+func (t *Tree) fixACL(acl []wire.ACL, ids []ID) ([]wire.ACL, wire.Code) {
 	var fixed []wire.ACL
 	for i, a := range acl {
 		if slices.Contains(acl[:i], a) {
@@ -110,14 +110,16 @@ func fixACL(acl []wire.ACL, ids []ID, release Release) ([]wire.ACL, wire.Code) {
 		case a.Scheme == "auth":
 			before := len(fixed)
 			for _, id := range HashOrder(ids) {
-				if id.Scheme == "digest" {
+				switch id.Scheme {
+				case "digest", "sasl", "x509": // those that are proven
 					fixed = append(fixed, wire.ACL{Perms: a.Perms, Scheme: id.Scheme, ID: id.ID})
 				}
 			}
 			if len(fixed) == before {
 				return nil, wire.CodeInvalidACL
 			}
-		case a.Scheme == "digest" && validDigest(a.ID), a.Scheme == "ip" && validIP(a.ID, release):
+		case a.Scheme == "digest" && validDigest(a.ID), a.Scheme == "ip" && validIP(a.ID, t.Release),
+			a.Scheme == "sasl" && t.SASL && a.ID != "", a.Scheme == "x509" && t.X509 && strings.Contains(a.ID, "="):
 			fixed = append(fixed, a)
 		default:
 			return nil, wire.CodeInvalidACL
@@ -208,7 +210,7 @@ func (p *prep) setACL(req *wire.SetACLRequest) (change, wire.Code) {
 	if !validPath(req.Path) {
 		return nil, wire.CodeBadArguments
 	}
-	acl, code := fixACL(req.ACL, p.who.IDs, p.tree.Release)
+	acl, code := p.tree.fixACL(req.ACL, p.who.IDs)
 	if code != wire.CodeOK {
 		return nil, code
 	}

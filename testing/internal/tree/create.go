@@ -28,7 +28,7 @@ func (p *prep) create(op wire.Op, req *wire.CreateRequest, ttl int64) (change, w
 	if slash < 0 || strings.IndexByte(req.Path, 0) >= 0 {
 		return nil, wire.CodeBadArguments
 	}
-	acl, code := fixACL(req.ACL, p.who.IDs, p.tree.Release)
+	acl, code := p.tree.fixACL(req.ACL, p.who.IDs)
 	if code != wire.CodeOK {
 		return nil, code
 	}

@@ -23,6 +23,8 @@ type Tree struct {
 	Reconfig bool
 	// NoTTL is whether nodes with a time to live are refused.
 	NoTTL bool
+	// SASL and X509 are whether access lists may have these schemes.
+	SASL, X509 bool
 	// Release is the ZooKeeper that the tree is like.
 	Release Release
 }
