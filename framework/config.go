@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/paddock-zk/paddock/framework/monitor"
+	"github.com/paddock-zk/paddock/framework/sasl"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/session/lease"
 	"github.com/paddock-zk/paddock/internal/transport"
@@ -65,9 +66,14 @@ type Config struct {
 	// makes the namespace's node when it creates something in it. Defaults to none.
 	Namespace string
 
-	// Auth is presented on each new connection, before anything else. It is never
+	// Auth is presented on each new connection, before anything else but SASL. It is never
 	// logged.
 	Auth []Auth
+
+	// SASL proves the client to each server, on each connection, before anything else. If the
+	// proof fails, or the server has no SASL, calls return ErrAuthFailed: the client never
+	// goes on as nobody. Defaults to none.
+	SASL sasl.Mechanism
 
 	// ACL chooses the access list of a node created without one. path has the
 	// namespace and not the chroot. Defaults to world:anyone, all rights.
@@ -405,8 +411,26 @@ func (p *plan) session() session.Config {
 		Logger:       p.Logger,
 		Tracer:       p.Tracer,
 	}
+	cfg.Transport.SASL = p.transportSASL()
 	for _, a := range p.Auth {
 		cfg.Transport.Auth = append(cfg.Transport.Auth, transport.Auth{Scheme: a.Scheme, Data: func() []byte { return a.Data }})
 	}
 	return cfg
+}
+
+func (p *plan) transportSASL() *transport.SASL {
+	m := p.SASL
+	if m == nil {
+		return nil
+	}
+	return &transport.SASL{Mechanism: m.Name(), User: m.User, Begin: func(ctx context.Context, host, addr string) (transport.Step, error) {
+		e, err := m.Begin(ctx, sasl.Server{Host: host, Addr: addr})
+		switch {
+		case err != nil:
+			return nil, err
+		case e == nil:
+			return nil, errors.New("neither an exchange nor an error")
+		}
+		return e.Step, nil
+	}}
 }

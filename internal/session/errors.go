@@ -89,6 +89,7 @@ var codeErrors = map[wire.Code]error{
 	wire.CodeSessionExpired:          zk.ErrSessionExpired,
 	wire.CodeInvalidACL:              zk.ErrInvalidACL,
 	wire.CodeAuthFailed:              zk.ErrAuthFailed,
+	wire.CodeSessionClosedNeedsSASL:  fmt.Errorf("%w: %w", zk.ErrAuthFailed, transport.ErrNeedsIdentity),
 	wire.CodeSessionMoved:            zk.ErrSessionMoved,
 	wire.CodeReconfigDisabled:        zk.ErrReconfigDisabled,
 }

@@ -128,7 +128,12 @@ func (s events) Down(c *transport.Conn, err error) {
 		s.mu.Unlock()
 		return
 	}
-	s.conn, s.failure, s.lastFailure, s.downAt = nil, err, err, s.clock.Now()
+	refused := errors.Is(err, transport.ErrAuthFailed)
+	failure := err
+	if refused {
+		failure = fmt.Errorf("%w: %s: %w", zk.ErrAuthFailed, c.Addr(), err)
+	}
+	s.conn, s.failure, s.lastFailure, s.downAt = nil, failure, failure, s.clock.Now()
 	s.outage.since = s.downAt
 	var changes []change
 	if !s.closed && s.id != 0 {
@@ -144,6 +149,9 @@ func (s events) Down(c *transport.Conn, err error) {
 		return
 	}
 	s.log.Info("connection lost", zap.String("server", c.Addr()), zap.Error(err))
+	if refused {
+		s.errors.Publish(failure)
+	}
 }
 
 // Failed remembers why there is no connection.

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -21,25 +22,18 @@ func (s *Session) Refusal(op wire.Op, path string, code wire.Code) error {
 	if right == "" || node == "" {
 		return zk.ErrNoAuth
 	}
-	return &accessError{right: right, node: node, auth: s.cfg.Transport.Auth}
+	return &accessError{right: right, node: node, cfg: &s.cfg.Transport}
 }
 
 // accessError is a refused access.
 type accessError struct {
 	right, node string
-	auth        []transport.Auth
+	cfg         *transport.Config
 }
 
 // Error implements error.
 func (e *accessError) Error() string {
-	given := "none"
-	if len(e.auth) > 0 {
-		var identities []string
-		for _, a := range e.auth {
-			identities = append(identities, a.Identity())
-		}
-		given = strings.Join(identities, ", ")
-	}
+	given := cmp.Or(strings.Join(e.cfg.Identities(), ", "), "none")
 	return fmt.Sprintf("%v: %s on %s is needed (credentials given: %s)", zk.ErrNoAuth, e.right, e.node, given)
 }
 

@@ -30,12 +30,13 @@ func TestRefusal(t *testing.T) {
 		err := s.Refusal(tc.op, tc.path, wire.CodeNoAuth)
 		assert.ErrorIs(t, err, zk.ErrNoAuth)
 		assert.ErrorContains(t, err, tc.want+" (credentials given: none)")
+		s.cfg.Transport.SASL = &transport.SASL{User: func() string { return "eve" }}
 		s.cfg.Transport.Auth = []transport.Auth{
 			{Scheme: "digest", Data: func() []byte { return []byte("bob:secret:x") }},
 			{Scheme: "digest", Data: func() []byte { return []byte("secret") }},
 			{Scheme: "other", Data: func() []byte { return []byte("secret:y") }},
 		}
-		assert.ErrorContains(t, s.Refusal(tc.op, tc.path, wire.CodeNoAuth), tc.want+" (credentials given: digest:bob, digest, other)")
+		assert.ErrorContains(t, s.Refusal(tc.op, tc.path, wire.CodeNoAuth), tc.want+" (credentials given: sasl:eve, digest:bob, digest, other)")
 	}
 }
 

@@ -46,6 +46,7 @@ type Conn struct {
 
 	// The fields below are used by the reading goroutine, and after it.
 	shake handshake
+	step  Step   // of the exchange of SASL that is to come, nil for none
 	libIn []byte // what go-zookeeper has still to read
 
 	silence atomic.Int64  // how long the server may say nothing, in nanoseconds
@@ -479,6 +480,9 @@ func (c *Conn) dispatch(frame []byte, in *[]byte, now time.Time) ([]byte, error)
 		}
 	case h.Xid == wire.XidPing:
 		r, ok, err := c.take(h)
+		if err == nil && h.Code == wire.CodeSessionClosedNeedsSASL {
+			return nil, ErrNeedsIdentity
+		}
 		if ok && err == nil {
 			c.transport.handler.Acked(c, Ack{Sent: r.sentAt, Replied: now, Op: wire.OpPing})
 		}
@@ -525,6 +529,9 @@ func (c *Conn) reply(h wire.ReplyHeader, body []byte, size int, in *[]byte, fail
 	write := committed(call.op, h)
 	c.transport.handler.Acked(c, Ack{Sent: call.sentAt, Replied: now, Led: write || call.op == wire.OpSync && h.Code == wire.CodeOK, Write: write, Op: call.op, Size: size})
 	call.end()
+	if h.Code == wire.CodeSessionClosedNeedsSASL { // the server ends the connection, which says less
+		return ErrNeedsIdentity
+	}
 	return nil
 }
 

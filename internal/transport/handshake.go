@@ -116,7 +116,9 @@ func (c *Conn) shakeHands() ([]byte, error) {
 	// As in every client: two thirds, so that a third is left to find another server.
 	c.silence.Store(int64(c.timeout * 2 / 3))
 	c.transport.sessionBegun(r.SessionID)
-	err = c.authenticate()
+	if err = c.prove(); err == nil {
+		err = c.authenticate()
+	}
 	c.shake.done = true
 	if err != nil {
 		c.fail(err)
@@ -207,6 +209,9 @@ func (c *Conn) authenticate() error {
 // closeSession ends the session that this connection has just renewed.
 func (c *Conn) closeSession() error {
 	const xid = ownXid
+	if err := c.prove(); err != nil {
+		return err
+	}
 	c.post(&wire.RequestHeader{Xid: xid, Op: wire.OpCloseSession}, wire.Empty{})
 	h, err := c.answer(xid)
 	if err == nil && !isClosed(h.Code) {
@@ -226,15 +231,20 @@ func (c *Conn) post(records ...wire.Record) {
 // answer reads frames until the one with xid. What comes before it belongs to
 // nobody, as nothing else was asked.
 func (c *Conn) answer(xid int32) (wire.ReplyHeader, error) {
+	h, _, err := c.answerBody(xid)
+	return h, err
+}
+
+// answerBody is answer with what follows the header.
+func (c *Conn) answerBody(xid int32) (h wire.ReplyHeader, body []byte, err error) {
 	for {
 		frame, err := c.readFrame(wire.ReplyHeaderLen, c.transport.cfg.MaxReply)
 		if err != nil {
-			return wire.ReplyHeader{}, err
+			return wire.ReplyHeader{}, nil, err
 		}
-		var h wire.ReplyHeader
 		h.Decode(wire.NewDecoder(frame))
 		if h.Xid == xid {
-			return h, nil
+			return h, frame[wire.ReplyHeaderLen:], nil
 		}
 	}
 }

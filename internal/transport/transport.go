@@ -44,9 +44,9 @@ type Auth struct {
 	Data func() []byte
 }
 
-// Identity is who an access list would name, or the scheme alone if the credential is
+// identity is who an access list would name, or the scheme alone if the credential is
 // not of a known form: it is for errors, and must not show a password.
-func (a Auth) Identity() string {
+func (a Auth) identity() string {
 	if a.Scheme == "digest" {
 		if user, _, ok := bytes.Cut(a.Data(), []byte(":")); ok {
 			return fmt.Sprintf("digest:%s", user)
@@ -55,7 +55,20 @@ func (a Auth) Identity() string {
 	return a.Scheme
 }
 
-// Config says how to connect. All fields are needed, save LookupHost, Auth, TLS,
+// Identities are whose credentials the configuration has, for errors. The servers may
+// know more: an address, a certificate.
+func (cfg Config) Identities() []string {
+	var all []string
+	if cfg.SASL != nil {
+		all = append(all, cfg.SASL.identity())
+	}
+	for _, a := range cfg.Auth {
+		all = append(all, a.identity())
+	}
+	return all
+}
+
+// Config says how to connect. All fields are needed, save LookupHost, Auth, SASL, TLS,
 // ReadOnly and Now.
 type Config struct {
 	Servers        []string // host:port
@@ -64,6 +77,7 @@ type Config struct {
 	Dial           func(ctx context.Context, network, addr string) (net.Conn, error)
 	LookupHost     func(ctx context.Context, host string) ([]string, error) // nil to dial names as they are
 	TLS            *tls.Config
+	SASL           *SASL // nil for none
 	Auth           []Auth
 	ReadOnly       bool // accept a server without majority
 	MaxReply       int  // bytes
@@ -225,10 +239,14 @@ func (l *Transport) dial(_, _ string, _ time.Duration) (net.Conn, error) {
 
 // connect makes a connection to a server.
 func (l *Transport) connect(t target) (net.Conn, error) {
+	step, err := l.beginSASL(t)
 	// One limit for dialing and handshake, as a server that is slow in both is slow.
 	ctx, cancel := context.WithTimeout(l.life, l.cfg.ConnectTimeout)
 	defer cancel()
-	nc, err := l.open(ctx, t)
+	var nc net.Conn
+	if err == nil {
+		nc, err = l.open(ctx, t)
+	}
 	if err != nil {
 		l.hosts.failed(t, err)
 		l.handler.Failed(t.String(), err)
@@ -236,6 +254,7 @@ func (l *Transport) connect(t target) (net.Conn, error) {
 	}
 	deadline, _ := ctx.Deadline()
 	c := newConn(l, nc, t, deadline)
+	c.step = step
 	l.mu.Lock()
 	l.conn = c
 	l.mu.Unlock()
@@ -288,7 +307,7 @@ func (c *tlsConn) Close() error {
 
 // networkError is what the dialer, the look-up of names or a connection failed with. These
 // are the user's, so that may be any error, also one that means something here: one of
-// another client's, say. It matches error numbers and types of the standard library alone,
+// another client's, say. The same is true of a mechanism of SASL. It matches error numbers and types of the standard library alone,
 // and so is never taken for an answer of a server.
 type networkError struct{ err error }
 
@@ -501,8 +520,8 @@ func (l *Transport) partFromLib() {
 }
 
 // endSession closes the session on the connection there is, or lets the next one close it
-// instead of going up. That one needs no credentials, which may be what keeps it from going
-// up.
+// instead of going up. That one needs no credentials of Config.Auth, which may be what keeps
+// it from going up.
 func (l *Transport) endSession(limit time.Duration) error {
 	l.mu.Lock()
 	l.closing = true
