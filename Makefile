@@ -22,7 +22,7 @@ ZK_PACKAGES = $(sort $(dir $(shell grep -rlE '^//go:build .*\brealzk\b' --includ
 
 MODULES := . internal/test/simulation internal/test/browser tools tools/lint
 
-.PHONY: help demo check lint fmt vuln release-check release-binaries release-prepare test test-full test-zk test-interop test-examples test-page test-secrets cover fuzz sim faults break bench
+.PHONY: help demo check lint fmt vuln release-check release-binaries release-prepare test test-full test-zk test-interop test-examples test-page test-secrets cover fuzz sim faults break break-caches bench
 
 help: ## list targets
 	@awk -F ':.*## ' '/^#: / {print "\n" substr($$0, 4)} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -130,6 +130,9 @@ break: ## break real ensembles under processes for TIME (1m), every second one o
 	@go test -tags realzk $(if $(OLD),,$(RACE)) -count=1 -timeout 0 $(if $(OLD),,-parallel 8) -v \
 		-run '$(if $(OLD),^(TestManyProcesses|TestOppositeMultiLocks|TestNestingProcesses|TestBreak)$$,$(BREAKING))' ./internal/test/robustness \
 		-args -break $(TIME) $(if $(OLD),-old $(CURDIR)/bin/old.test) $(ARGS)
+
+break-caches: ## break a real ensemble under caches for TIME (1m), and judge each snapshot by the servers' logs (needs Java)
+	@go test -tags realzk $(RACE) -count=1 -timeout 0 -v -run '^TestCachesByTheLogs$$' ./internal/test/robustness -args -caches $(TIME) $(ARGS)
 
 #: Speed
 
