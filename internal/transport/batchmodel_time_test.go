@@ -29,6 +29,8 @@ var everyPair = flag.Bool("pairs", false, "try all pairs of events of a batch, a
 //   - A reply without an error: it was applied once. A refusal, a call that was taken back,
 //     a LostError of a request that was not sent: never. Any other: once at most.
 //   - What a barrier behind Cancel does not show is not applied later either.
+//   - Its node may be deleted meanwhile by who has it, with a request of its own. That one
+//     ends truly, too, and only one of two that delete a node is told that it did.
 //   - Afterwards the connection counts no write as under way.
 //
 // The test takes the request through all moments of its life, and has something happen at
@@ -65,6 +67,8 @@ var happenings = map[string]func(*batchRun) zktest.Fault{
 	"cut":      func(b *batchRun) zktest.Fault { return b.ifAlive(b.srv.Disconnect) },
 	"expired":  func(b *batchRun) zktest.Fault { return b.ifAlive(b.srv.ExpireSession) },
 	"closed":   func(b *batchRun) zktest.Fault { b.closing(); return zktest.Fault{} },
+	"released": func(b *batchRun) zktest.Fault { b.release(); return zktest.Fault{} },
+	"shrinks":  func(b *batchRun) zktest.Fault { b.shrink(); return zktest.Fault{} },
 	"parent removed": func(b *batchRun) zktest.Fault {
 		b.operator(wire.OpDelete, &wire.PathVersionRequest{Path: b.request.Parent, Version: -1})
 		return zktest.Fault{}
@@ -84,6 +88,8 @@ type batchRun struct {
 	conn    *Conn
 	admin   *record
 	request *Joint
+	node    string            // that it makes or deletes
+	above   *Joint            // deletes the node as well
 	plan    map[string]string // moment to happening
 
 	mu    sync.Mutex // guards seen: moments come from several goroutines
@@ -131,6 +137,26 @@ func (b *batchRun) giveUp() {
 	_ = b.conn.Send(barrier) // on another connection nothing of this one comes later
 }
 
+// release is what the owner of the node does that has it, or will have it.
+func (b *batchRun) release() {
+	if b.above != nil {
+		return
+	}
+	j := &Joint{Write: NewCall(wire.OpDelete, &wire.PathVersionRequest{Path: b.node, Version: -1}), Parent: b.request.Parent}
+	if err := b.conn.Join(j); err == nil {
+		b.above = j
+	}
+}
+
+// shrink has the client learn that servers take no transaction of the size of two requests.
+func (b *batchRun) shrink() {
+	s := b.link.Suspects
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.of[wire.OpMulti] = &suspicion{ends: mostEnds, limit: b.request.size() * 3 / 2, last: time.Now()}
+	s.lookLocked()
+}
+
 func (b *batchRun) closing() {
 	if b.closed == nil {
 		b.closed = make(chan struct{})
@@ -158,11 +184,19 @@ func (b *batchRun) operator(op wire.Op, req wire.Record) {
 	<-call.Done()
 }
 
-// applied is how often the request was, up to a transaction.
-func (b *batchRun) applied(upto int64) (n int) {
+// applied is how often the request was, up to a transaction, or another that does the same.
+func (b *batchRun) applied(upto int64) int {
+	kind := zktest.Deleted
+	if b.request.creates() {
+		kind = zktest.Created
+	}
+	return b.changes(kind, upto)
+}
+
+func (b *batchRun) changes(kind zktest.ChangeKind, upto int64) (n int) {
 	for _, txn := range b.srv.Transactions() {
 		for _, change := range txn.Changes {
-			if txn.Zxid <= upto && txn.Session == b.conn.session && strings.HasPrefix(change.Path, below+"/n") {
+			if change.Kind == kind && txn.Zxid <= upto && txn.Session == b.conn.session && strings.HasPrefix(change.Path, below+"/n") {
 				n++
 			}
 		}
@@ -223,6 +257,13 @@ func (way life) run(t *testing.T, plan map[string]string) (moments []string) {
 			}
 		}
 		time.Sleep(time.Minute)
+		if b.above != nil {
+			select {
+			case <-b.above.Write.Done():
+			default:
+				require.FailNow(t, "a release never ends", "plan %v, moments %v", plan, b.seen)
+			}
+		}
 		b.judge(plan)
 		moments = b.seen
 	})
@@ -240,13 +281,14 @@ func (b *batchRun) joints(way life) (all []*Joint) {
 		if i == 2 {
 			parent = below
 		}
-		name, flags := parent+"/n", wire.Flags(0)
+		name, flags, others := parent+"/n", wire.Flags(0), 0
 		if i != way.refused || way.refused == 0 {
 			flags = wire.FlagSequence
 		}
 		if i != 2 || !way.missing {
 			b.operator(wire.OpCreate, container(parent))
-			for k := range 8 * (way.most % 3) { // names that make a list long
+			others = 8 * (way.most % 3)
+			for k := range others { // names that make a list long
 				b.operator(wire.OpCreate, container(fmt.Sprint(parent, "/other", k)))
 			}
 		}
@@ -267,7 +309,10 @@ func (b *batchRun) joints(way life) (all []*Joint) {
 			}
 		}
 		if i == 2 {
-			b.request = j
+			b.request, b.node = j, name
+			if !way.deletes {
+				b.node = fmt.Sprintf("%s%010d", name, others)
+			}
 			j.undone = way.undone
 		}
 		j.Write.OnReply = func(*Call) { b.at(fmt.Sprint("reply ", i)) }
@@ -293,28 +338,66 @@ func (b *batchRun) send(all []*Joint) {
 	b.srv.Unstall(b.conn.session)
 }
 
+// What a call says of its request.
+const (
+	notDone = iota
+	done
+	mayBeDone
+)
+
+func result(call *Call) int {
+	var lost *LostError
+	switch {
+	case errors.As(call.Err(), &lost) && !lost.Sent, call.Err() == nil && call.Code() != wire.CodeOK:
+		return notDone
+	case call.Err() == nil:
+		return done
+	}
+	return mayBeDone
+}
+
 // judge compares what the request was told with what was done.
 func (b *batchRun) judge(plan map[string]string) {
 	applied, call := b.applied(math.MaxInt64), b.request.Write
-	var lost *LostError
 	told := fmt.Sprintf("plan %v, moments %v, cancelled %v, error %v, code %v", plan, b.seen, b.unsent, call.Err(), call.Code())
-	switch {
-	case b.unsent, errors.As(call.Err(), &lost) && !lost.Sent, call.Err() == nil && call.Code() != wire.CodeOK:
-		assert.Zero(b.t, applied, told)
-	case call.Err() == nil:
-		assert.Equal(b.t, 1, applied, told)
-	default:
-		assert.LessOrEqual(b.t, applied, 1, told)
+	if b.above != nil {
+		b.judgeDeletions(told)
 	}
-	select {
-	case then := <-b.barrier:
-		assert.Equal(b.t, then, applied, "sent after it was given up: %s", told)
-	default:
+	if b.above == nil || b.request.creates() { // else it does not matter which of the two has deleted the node
+		switch was := result(call); {
+		case b.unsent, was == notDone:
+			assert.Zero(b.t, applied, told)
+		case was == done:
+			assert.Equal(b.t, 1, applied, told)
+		default:
+			assert.LessOrEqual(b.t, applied, 1, told)
+		}
+		select {
+		case then := <-b.barrier:
+			assert.Equal(b.t, then, applied, "sent after it was given up: %s", told)
+		default:
+		}
 	}
 	b.conn.mu.Lock()
 	defer b.conn.mu.Unlock()
 	assert.Zero(b.t, b.conn.batch.flights, told)
 	assert.Empty(b.t, b.conn.batch.waiting, told)
+}
+
+// judgeDeletions compares what those were told who deleted the node with what was done.
+func (b *batchRun) judgeDeletions(told string) {
+	calls := []*Call{b.above.Write}
+	if !b.request.creates() {
+		calls = append(calls, b.request.Write)
+	}
+	var of [mayBeDone + 1]int
+	for _, call := range calls {
+		of[result(call)]++
+	}
+	deleted := b.changes(zktest.Deleted, math.MaxInt64)
+	assert.LessOrEqual(b.t, deleted, 1, told)
+	assert.GreaterOrEqual(b.t, deleted, of[done], told)
+	assert.LessOrEqual(b.t, deleted, of[done]+of[mayBeDone], told)
 }
 
 // fits is whether something can happen at a moment.
