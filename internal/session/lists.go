@@ -73,7 +73,7 @@ func Listed(ctx context.Context, s *Session, c *transport.Conn, l *Lists, i int)
 		} else if err != nil {
 			return none, err
 		}
-		answers, err := results(call, l.counts[l.decoded])
+		answers, err := Results(call, l.counts[l.decoded])
 		if err != nil {
 			return none, err
 		}

@@ -174,7 +174,7 @@ func (r *Reader) answered(a *Answer, took time.Duration) {
 	a.Err = s.Ended(a.call, false)
 	if a.Err == nil {
 		a.Zxid, size = a.call.Zxid(), a.call.ReplySize()
-		a.Results, a.Err = results(a.call, len(a.Ops))
+		a.Results, a.Err = Results(a.call, len(a.Ops))
 	} else if errors.Is(a.Err, ErrReplyTooLarge) {
 		a.Zxid = a.call.Zxid() // that it is too long is what it shows
 	}
@@ -236,8 +236,9 @@ func newReads(ops []ReadOp) *transport.Call {
 	return transport.NewCall(wire.OpMultiRead, req)
 }
 
-// results are those of n reads, in their order. They share the call's memory.
-func results(call *transport.Call, n int) ([]wire.MultiResult, error) {
+// Results are those of a request of n operations, in their order. They share the call's
+// memory.
+func Results(call *transport.Call, n int) ([]wire.MultiResult, error) {
 	var resp wire.MultiResponse
 	if err := call.Decode(&resp); err != nil {
 		return nil, err

@@ -176,20 +176,20 @@ func refused(s *session.Session, all []*Removal) {
 // removeLater deletes nodes in the background, until all are known to be gone or
 // their session is over.
 func removeLater(s *session.Session, id int64, left []*Removal) {
-	started := s.Go(func(ctx context.Context) {
+	closed := func() {
+		for _, r := range left {
+			r.tell(session.ErrClosed)
+		}
+	}
+	if !s.Go(func(ctx context.Context) {
 		for pause := session.FirstPause; ; pause = min(2*pause, session.MostPause) {
 			if left = removeEach(ctx, s, id, left); len(left) == 0 || session.Pause(ctx, s, pause) != nil {
 				break
 			}
 		}
-		for _, r := range left {
-			r.tell(session.ErrClosed)
-		}
-	})
-	if !started {
-		for _, r := range left {
-			r.tell(session.ErrClosed)
-		}
+		closed()
+	}) {
+		closed()
 	}
 }
 
@@ -295,12 +295,8 @@ func (b *removals) done(call *transport.Call, n int) (bool, error) {
 	if err := b.session.Ended(call, true); err != nil {
 		return false, err
 	}
-	var resp wire.MultiResponse
-	err := call.Decode(&resp)
-	if err == nil && len(resp.Results) != n {
-		err = fmt.Errorf("%d results for %d deletions", len(resp.Results), n)
-	}
-	return err == nil && resp.Results[0].Op != wire.OpError, session.Unreadable(true, err)
+	results, err := session.Results(call, n)
+	return err == nil && results[0].Op != wire.OpError, session.Unreadable(true, err)
 }
 
 // take takes out what fits into one transaction.
@@ -327,26 +323,23 @@ func (b *removals) takeAll() []*Removal {
 // RemoveDoubtful deletes a protected ephemeral node whose creation has no known outcome.
 // It waits for the call to end, and then looks for the node.
 func RemoveDoubtful(s *session.Session, id int64, call *transport.Call, parent, protection string) {
-	doubtful := func() bool {
+	ended := func() {
 		var lost *transport.LostError
 		refused := call.Replied() && call.Code() != wire.CodeOK
-		return !refused && (!errors.As(call.Err(), &lost) || lost.Sent)
+		if !refused && (!errors.As(call.Err(), &lost) || lost.Sent) {
+			Sweep(s, id, parent, protection)
+		}
 	}
 	select {
 	case <-call.Done():
-		if doubtful() {
-			Sweep(s, id, parent, protection)
-		}
-		return
+		ended()
 	default:
-	}
-	s.Go(func(ctx context.Context) {
-		select {
-		case <-call.Done():
-			if doubtful() {
-				Sweep(s, id, parent, protection)
+		s.Go(func(ctx context.Context) {
+			select {
+			case <-call.Done():
+				ended()
+			case <-ctx.Done(): // the session is being closed
 			}
-		case <-ctx.Done(): // the session is being closed
-		}
-	})
+		})
+	}
 }

@@ -31,7 +31,6 @@ type Watch struct {
 	// seen is the state that the read has shown. Since then there was no event, and so no
 	// change: the watch can be set again relative to it.
 	seen int64
-	next *Watch // on the same node
 	// shared is whether a persistent watch of the same path takes the place of this one on
 	// the server, and changes how often that had been asked for.
 	shared  bool
@@ -75,9 +74,9 @@ type watched struct {
 type Registry struct {
 	mostBytes int // in a request that sets several
 
-	mu      sync.Mutex         // guards the fields below
-	conn    *transport.Conn    // nil while not connected
-	subs    map[watched]*Watch // the latest on each node, the others behind it
+	mu      sync.Mutex           // guards the fields below
+	conn    *transport.Conn      // nil while not connected
+	subs    map[watched][]*Watch // the first to ask comes first
 	setters map[watched]int
 	owed    map[standing]bool // to be removed once no setter is on its way, or it is their turn
 	late    []standing        // owed, or no more, because too many removals are on their way
@@ -108,7 +107,7 @@ func (st standing) kinds() []Kind {
 func New(mostBytes int) *Registry {
 	return &Registry{
 		mostBytes: min(mostBytes, setWatchesSize),
-		subs:      make(map[watched]*Watch), setters: make(map[watched]int), owed: make(map[standing]bool),
+		subs:      make(map[watched][]*Watch), setters: make(map[watched]int), owed: make(map[standing]bool),
 		streams: make(map[string]*persistent),
 	}
 }
@@ -176,8 +175,7 @@ func (w *Registry) settle(sub *Watch, call *transport.Call) error {
 		return w.ended
 	case sub.phase == phaseSetting && isSet:
 		sub.phase = phaseSet
-		sub.next = w.subs[sub.key]
-		w.subs[sub.key] = sub
+		w.subs[sub.key] = append(w.subs[sub.key], sub)
 		if w.displacedLocked(sub) {
 			w.setAgainLocked(sub.key)
 		}
@@ -199,26 +197,11 @@ func (w *Registry) Stop(sub *Watch) {
 	if was != phaseSet {
 		return
 	}
-	w.takeOutLocked(sub)
+	left := slices.DeleteFunc(w.subs[sub.key], func(other *Watch) bool { return other == sub })
+	if w.subs[sub.key] = left; len(left) == 0 {
+		delete(w.subs, sub.key)
+	}
 	w.releaseLocked(sub.key.standing())
-}
-
-func (w *Registry) takeOutLocked(sub *Watch) {
-	first := w.subs[sub.key]
-	if first == sub {
-		if sub.next == nil {
-			delete(w.subs, sub.key)
-		} else {
-			w.subs[sub.key] = sub.next
-		}
-		return
-	}
-	for at := first; at != nil; at = at.next {
-		if at.next == sub {
-			at.next = sub.next
-			return
-		}
-	}
 }
 
 // releaseLocked removes a watch from the server if no subscription waits for it. While a
@@ -303,13 +286,11 @@ func (w *Registry) fireOnce(ev wire.WatcherEvent) {
 	w.mu.Lock()
 	for _, kind := range kinds {
 		key := watched{ev.Path, kind}
-		from := len(fired)
-		for sub := w.subs[key]; sub != nil; sub = sub.next {
-			sub.phase = phaseOver
-			fired = append(fired, sub)
-		}
-		slices.Reverse(fired[from:]) // the first to ask is told first
+		fired = append(fired, w.subs[key]...)
 		delete(w.subs, key)
+	}
+	for _, sub := range fired {
+		sub.phase = phaseOver
 	}
 	w.mu.Unlock()
 	for _, sub := range fired {
@@ -401,20 +382,20 @@ func (w *Registry) Down(err error, last int64) {
 func (w *Registry) End(err error, last bool) {
 	w.mu.Lock()
 	all := w.subs
-	w.subs = make(map[watched]*Watch)
+	w.subs = make(map[watched][]*Watch)
 	var streams map[string]*persistent
 	if last {
 		w.ended = err
 		streams, w.streams = w.streams, nil
 	}
-	for _, first := range all {
-		for sub := first; sub != nil; sub = sub.next {
+	for _, subs := range all {
+		for _, sub := range subs {
 			sub.phase = phaseOver
 		}
 	}
 	w.mu.Unlock()
-	for key, first := range all {
-		for sub := first; sub != nil; sub = sub.next {
+	for key, subs := range all {
+		for _, sub := range subs {
 			sub.fn(Event{Path: key.path, Err: err})
 		}
 	}

@@ -97,8 +97,8 @@ func (w *Registry) sharedLocked(key watched) bool {
 // setAgainLocked sets the watch for one event that a persistent one has stood for. The
 // server compares with what was read, so nothing is missed.
 func (w *Registry) setAgainLocked(key watched) {
-	if sub := w.subs[key]; sub != nil && w.conn != nil {
-		w.setWatchesLocked(w.conn, sub.seen, []watched{key})
+	if subs := w.subs[key]; len(subs) > 0 && w.conn != nil {
+		w.setWatchesLocked(w.conn, subs[len(subs)-1].seen, []watched{key})
 	}
 }
 

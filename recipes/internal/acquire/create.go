@@ -123,7 +123,7 @@ func (a *Attempt) answered(ctx context.Context, c *transport.Conn, m creation) (
 	}
 	var resp wire.Create2Response
 	if err := m.call.Decode(&resp); err != nil {
-		return 0, fmt.Errorf("%w: %w", session.ErrOutcomeUnknown, err)
+		return 0, session.Unreadable(true, err)
 	}
 	return 0, m.of[0].made(resp.Path, resp.Stat.Czxid)
 }
@@ -170,15 +170,8 @@ func results(ctx context.Context, s *session.Session, c *transport.Conn, call *t
 	if err := s.Await(ctx, c, call, true); err != nil {
 		return nil, err
 	}
-	var resp wire.MultiResponse
-	err := call.Decode(&resp)
-	if err == nil && len(resp.Results) != n {
-		err = fmt.Errorf("%d results for %d operations", len(resp.Results), n)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", session.ErrOutcomeUnknown, err)
-	}
-	return resp.Results, nil
+	all, err := session.Results(call, n)
+	return all, session.Unreadable(true, err)
 }
 
 // refusal is the operation that stopped a transaction, and why.
