@@ -41,11 +41,11 @@ lint: ## tidy modules, format, vet and .golangci.yml
 	@$(LINT) config verify
 	@$(LINT) fmt --diff
 	@$(LINT) run
-	@for dir in internal/test/simulation internal/test/browser tools/release; do (cd $$dir && $(LINT) fmt --diff . && $(LINT) run .); done
+	@for dir in internal/test/simulation internal/test/browser tools/release tools/plots; do (cd $$dir && $(LINT) fmt --diff . && $(LINT) run .); done
 
 fmt: ## format all files
 	@$(LINT) fmt
-	@for dir in internal/test/simulation internal/test/browser tools/release; do (cd $$dir && $(LINT) fmt .); done
+	@for dir in internal/test/simulation internal/test/browser tools/release tools/plots; do (cd $$dir && $(LINT) fmt .); done
 
 test: ## everything that needs only Go, on the in-process server
 	@echo "running the tests; this takes 3 to 10 minutes, a package at a time"
@@ -136,9 +136,10 @@ break-caches: ## break a real ensemble under caches for TIME (1m), and judge eac
 
 #: Speed
 
-bench: ## locks next to zk.Lock and raw create+delete, ONLY some (needs Java); or, in turns, the benchmarks of the commit OLD and ours
+bench: ## locks next to zk.Lock and raw create+delete, ONLY some, or all for docs/bench.md (needs Java); or, in turns, the benchmarks of the commit OLD and ours
 ifndef OLD
 	@mkdir -p bin && go run ./internal/test/bench $(if $(ONLY),-only '$(ONLY)') $(ARGS) >bin/bench.txt
+	@$(if $(ONLY)$(ARGS),:,cd tools && go test ./plots && go run ./plots -page ../docs/bench.md ../bin/bench.txt)
 	@$(TOOL) benchstat -table server,group -row /clients -col /of bin/bench.txt
 else # in process, or ZK_CONNECT=host:port; the server's allocations are among them
 	@rm -f bin/old.txt bin/new.txt
