@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/internal/test/realzk"
+	zktest "github.com/paddock-zk/paddock/testing"
 )
 
 // Clients in other languages, without special settings on their side, take a
@@ -34,14 +35,35 @@ func TestForeignClients(t *testing.T) {
 	}
 }
 
+// Clients in other languages prove themselves by DIGEST-MD5. kazoo does so if pure-sasl is there.
+func TestForeignClientsBySASL(t *testing.T) {
+	install, err := realzk.Find("")
+	require.NoError(t, err)
+	jars, err := install.With("slf4j-nop.jar", "zookeeper.jar")
+	require.NoError(t, err)
+	srv := zktest.Start(t, zktest.SASLUsers(map[string]string{"bob": `se,cr"et`, "eve": "other"}))
+	for name, cmd := range map[string][]string{
+		"kazoo":     {"/usr/bin/python3", "testdata/sasl.py"},
+		"zookeeper": {install.Java, "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", jars, "testdata/Sasl.java"},
+	} {
+		t.Run(name, func(t *testing.T) { script(t, cmd, srv.ConnectString()) })
+	}
+}
+
 // smoke runs a client's script against a cluster of n.
 func smoke(t *testing.T, cmd []string, n string) {
 	t.Helper()
 	connect, control := start(t, "-members", n)
+	script(t, cmd, connect, control)
+}
+
+// script runs a client's script, which says ok at its end.
+func script(t *testing.T, cmd []string, args ...string) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	var out bytes.Buffer
-	c := exec.CommandContext(ctx, cmd[0], append(cmd[1:len(cmd):len(cmd)], connect, control)...)
+	c := exec.CommandContext(ctx, cmd[0], append(cmd[1:len(cmd):len(cmd)], args...)...)
 	c.Stdout, c.Stderr = &out, &out
 	err := c.Run()
 	t.Logf("%s", &out)
