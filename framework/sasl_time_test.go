@@ -252,7 +252,9 @@ func TestSASLOfASessionThatIsToBeClosed(t *testing.T) {
 			time.Sleep(6 * time.Second) // LostAfter
 			require.Equal(t, listeners.Lost, c.State())
 			srv.Accept()
-			require.NoError(t, c.BlockUntilConnected(t.Context()))
+			soon, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			require.NoError(t, c.BlockUntilConnected(soon))
 		},
 		"closed": func(t *testing.T, c *framework.Client, srv *zktest.Server) {
 			closed := make(chan error, 1)
