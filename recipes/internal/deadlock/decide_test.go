@@ -68,6 +68,7 @@ func TestDecide(t *testing.T) {
 		"another tag of the session":             {firstUnsure, of("a1", 1, "x"), []Node{of("b0", 1, "y")}, []int{0}},
 		"the same, too soon":                     {firstUnsure - 1, of("a1", 1, "x"), []Node{of("b0", 1, "y")}, nil},
 		"two of the session wait":                {later - 1, of("a1", 1, "x"), []Node{of("b0", 1, "y"), of("c0", 1, "z")}, nil},
+		"one of the session, and MultiLocks":     {firstUnsure, of("a1", 1, "x"), []Node{of("b0", 1, "y"), of("c0", 1, "My"), of("d0", 1, "Mz")}, []int{0}},
 		"another tag, but a MultiLock":           {later - 1, of("a1", 1, "x"), []Node{of("b0", 1, "My")}, nil},
 		"a MultiLock with a lesser tag":          {soon, of("a1", 1, "Ma"), []Node{of("a0", 1, "Ma")}, []int{0}},
 		"a MultiLock with a greater tag":         {later - 1, of("a1", 1, "Mz"), []Node{of("a0", 1, "Mz")}, nil},
