@@ -39,7 +39,7 @@ var (
 // A hold's context is what a context of package context would be in its place. This is so
 // in any order of events, and whenever the test looks.
 func TestContextIsAsThatOfPackageContext(t *testing.T) {
-	for range 5_000 {
+	for range 1_000 {
 		if t.Failed() {
 			return
 		}
@@ -256,7 +256,7 @@ func TestContextAskedFromManySides(t *testing.T) {
 func TestContextShownWhileTheHoldEnds(t *testing.T) {
 	began := time.Now()
 	for range 10 {
-		showWhileEnding(t, make([]*locks.Hold, 10_000))
+		showWhileEnding(t, make([]*locks.Hold, 1_000))
 		if t.Failed() || time.Since(began) > 5*time.Second { // two processors that are really one
 			return
 		}

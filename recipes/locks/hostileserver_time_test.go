@@ -350,7 +350,7 @@ func TestNodesOfOtherNames(t *testing.T) {
 // work again once they are as they should be.
 func FuzzHostileServer(f *testing.F) {
 	f.Add([]byte{})
-	for at := range 12 {
+	for at := 0; at < 12; at += 3 {
 		for what := byte(tamperDrop); what <= tamperEvent; what++ {
 			f.Add(append(make([]byte, at), what, 0xff, 0xff, 0xff, 0xff, what, 0x40, 0, 0, 1))
 		}

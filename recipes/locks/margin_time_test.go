@@ -113,7 +113,7 @@ var marginFaults = []struct {
 }
 
 // tolerated is by how much later than its answers a leader's ping may be that is
-// overdue. Later ones are tried as well, and what comes of it is shown.
+// overdue. With several trials later ones are tried as well, and what comes of it is shown.
 const tolerated = 200 * time.Millisecond
 
 // A hold ends before the lock is granted to another owner, whatever happens in an
@@ -130,6 +130,9 @@ func TestMargins(t *testing.T) {
 		{"the control: by server", kit.ByServer, []time.Duration{0}, false},
 	} {
 		for _, late := range rule.late {
+			if late > tolerated && *marginTrials == 1 { // nothing is promised
+				continue
+			}
 			for _, fault := range marginFaults {
 				t.Run(fmt.Sprintf("%s, pings late by %v, %s", rule.name, late, fault.name), func(t *testing.T) {
 					var margins []time.Duration

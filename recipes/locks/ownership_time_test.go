@@ -279,7 +279,7 @@ func TestContextsEndedByTwoAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			deadline := endsAfter(t, 0, func(*locks.Hold) {})
-			for range 10 {
+			for range 3 {
 				assert.Equal(t, deadline, endsAfter(t, deadline, look))
 			}
 		})
@@ -294,7 +294,7 @@ func endsAfter(t *testing.T, at time.Duration, look func(h *locks.Hold)) (took t
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(2*time.Millisecond))
 		var last context.Context // to be ended
-		all := make([]context.Context, 20_000)
+		all := make([]context.Context, 5_000)
 		c := kit.Connect(t, srv, func(cfg *framework.Config) {
 			cfg.SessionTimeout = 4 * time.Second
 			cfg.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {

@@ -229,7 +229,7 @@ func TestTwoKindsOfLockAtOnce(t *testing.T) {
 	pairs := [][2]string{{"mutex", "semaphore"}, {"write", "semaphore mutex"}, {"mutex", "write"}, {"latch", "mutex"}, {"selector", "latch"}, {"latch", "semaphore"}, {"read", "latch"}, {"mutex in a MultiLock", "semaphore mutex in a MultiLock"}}
 	for _, pair := range pairs {
 		t.Run(fmt.Sprint(pair), func(t *testing.T) {
-			for moment := range 40 {
+			for moment := range kit.Moments(t, 40, *everySweep) {
 				synctest.Test(t, func(t *testing.T) {
 					srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
 					one, two := kit.Connect(t, srv), kit.Connect(t, srv)

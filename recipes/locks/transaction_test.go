@@ -14,7 +14,7 @@ import (
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
-var staleWrites = flag.Int("stale", 20_000, "how many writes TestStaleWrites tries")
+var staleWrites = flag.Int("stale", 2_000, "how many writes TestStaleWrites tries")
 
 // The lock has gone to another owner, and the former one does not believe it: it
 // goes on sending its writes. Another writer, the control, writes without a fence.
