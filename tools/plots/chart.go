@@ -129,7 +129,7 @@ func (g *group) drawIn(t theme, path string) (err error) {
 		return err
 	}
 	withFonts := bytes.ReplaceAll(svg.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;"))
-	return os.WriteFile(path, withFonts, 0o644) //nolint:gosec // everybody may read it
+	return os.WriteFile(path, withFonts, 0o644)
 }
 
 // sans has the measures of Arial and Helvetica, which a reader may have in its place.
