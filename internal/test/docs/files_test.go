@@ -32,7 +32,7 @@ func TestFilesThatPagesNameAreThere(t *testing.T) {
 					continue
 				}
 				where = nil
-				for _, name := range regexp.MustCompile("`([a-z/]+)`").FindAllStringSubmatch(cells[1], -1) {
+				for _, name := range regexp.MustCompile("`([a-z0-9/]+)`").FindAllStringSubmatch(cells[1], -1) {
 					where = append(where, name[1]+"/")
 				}
 			}
