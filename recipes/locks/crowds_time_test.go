@@ -23,8 +23,11 @@ import (
 // wholeCrowds has the crowds take as long, and as many seeds, as it needs to judge them.
 var wholeCrowds = flag.Bool("crowds", false, "try large crowds of MultiLocks, and thousands of small ones")
 
-// mixtures is how many small ones. A thousand take half a minute.
-var mixtures = flag.Int("mixtures", 2_000, "with -crowds: try so many random mixtures of MultiLocks and others")
+// mixtures is how many small ones, and which. A thousand take half a minute.
+var (
+	mixtures     = flag.Int("mixtures", 2_000, "with -crowds: try so many random mixtures of MultiLocks and others")
+	firstMixture = flag.Int("first", 0, "the seed of the first mixture")
+)
 
 // crowdSize is who is in a crowd, and what they take.
 type crowdSize struct {
@@ -266,7 +269,7 @@ func TestNobodyIsStuck(t *testing.T) {
 		seeds = *mixtures
 	}
 	var worst [2]time.Duration // without faults, and with them
-	for seed := range seeds {
+	for seed := *firstMixture; seed < *firstMixture+seeds; seed++ {
 		m := mixtureOf(uint64(seed))
 		stall := m.run(t, uint64(seed))
 		worst[seed%2] = max(worst[seed%2], stall)
@@ -274,7 +277,7 @@ func TestNobodyIsStuck(t *testing.T) {
 			t.Fatalf("seed %d: %v", seed, m)
 		}
 	}
-	_, _ = fmt.Fprintf(t.Output(), "crowds: %d random mixtures, nobody stuck, longest time without a grant %v, with faults %v\n", seeds, worst[0], worst[1])
+	_, _ = fmt.Fprintf(t.Output(), "crowds: %d random mixtures from seed %d, nobody stuck, longest time without a grant %v, with faults %v\n", seeds, *firstMixture, worst[0], worst[1])
 }
 
 // mixture is locks of all kinds, and owners that take some of them.

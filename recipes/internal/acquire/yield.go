@@ -27,6 +27,9 @@ const (
 	// leave them breeds no circles in crowds. To keep them lets it be served beside few
 	// owners that take the locks in the reverse order over and over.
 	mostLeft = 20
+	// mostMoved is how often it moves before it leaves once. One that moves in several queues
+	// at a time may be at odds with owners who take their locks in its own order, for ever.
+	mostMoved = 20
 	// While it sees nobody but its like, newcomers are most likely of its like as well, unless
 	// its client has seen others lately. So it looks at them only after a time, which doubles:
 	// it makes nobody wait for longer than twice as long as it has been in the way.
@@ -63,6 +66,7 @@ type yieldState struct {
 	way         nodename.Way   // Joint; else it makes its nodes one by one, in the order of members
 	owner       nodename.Owner // of its nodes at first
 	left        int            // how often it has left queues with all later ones
+	moved       int            // how often it has moved since then
 	guessed     bool           // it has followed an owner by what the queues show; that was of no use, or it would not have to again
 	checking    bool           // the next round lists all queues, to see whether it is in the way
 	rounds      int            // of lists
@@ -435,10 +439,8 @@ func (a *Multi) checkDeadlock(ctx context.Context, c *transport.Conn) (yielded b
 	switch {
 	case len(yield) == 0:
 		return false, nil
-	case why == deadlock.Time:
-		return true, a.leaveOrMove(ctx, c, yield)
-	case a.guessed, why == deadlock.Matched && a.way != nodename.Joint, sawNesting.Of(a.session).lately():
-		return true, a.yield(ctx, c, yield, true, a.way)
+	case why == deadlock.Time, a.guessed, why == deadlock.Matched && a.way != nodename.Joint, sawNesting.Of(a.session).lately():
+		return true, a.leaveOrMove(ctx, c, yield, why)
 	}
 	a.guessed = true
 	if why == deadlock.Against && a.way != nodename.Backward {
@@ -503,12 +505,24 @@ func (a *Multi) askSessions(ctx context.Context, c *transport.Conn) error {
 	})
 }
 
-// leaveOrMove leaves queues, with all later ones, or moves to their ends and keeps those.
-func (a *Multi) leaveOrMove(ctx context.Context, c *transport.Conn, yield []*member) error {
-	if a.inOrder && a.way == nodename.Ordered || a.left >= mostLeft || a.hasTurn() {
+// leaves is whether it leaves queues now, with all later ones, or else moves to their ends and
+// keeps those. It counts both.
+func (a *Multi) leaves(why deadlock.Reason) bool {
+	moves := why != deadlock.Time || a.inOrder && a.way == nodename.Ordered || a.left >= mostLeft || a.hasTurn()
+	if moves && a.moved < mostMoved {
+		a.moved++
+		return false
+	}
+	a.moved = 0
+	a.left++
+	return true
+}
+
+// leaveOrMove makes room in queues.
+func (a *Multi) leaveOrMove(ctx context.Context, c *transport.Conn, yield []*member, why deadlock.Reason) error {
+	if !a.leaves(why) {
 		return a.yield(ctx, c, yield, true, a.way)
 	}
-	a.left++
 	return a.takeInOrder(ctx, c, max(a.way, nodename.Ordered), slices.Index(a.members, yield[0]))
 }
 

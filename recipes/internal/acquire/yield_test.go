@@ -13,6 +13,7 @@ import (
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/session/nodename"
 	"github.com/paddock-zk/paddock/internal/transport"
+	"github.com/paddock-zk/paddock/recipes/internal/deadlock"
 	"github.com/paddock-zk/paddock/recipes/internal/znode"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -98,6 +99,34 @@ func TestMulti_IsCalmOnlyInOrder(t *testing.T) {
 				m.phase, m.snapshot, m.first, m.czxid = queued, new(znode.Snapshot), i != tc.waits, tc.made[i]
 			}
 			assert.Equal(t, tc.calm, a.calm())
+		})
+	}
+}
+
+// One that has left queues over and over moves, and one that has moved over and over leaves
+// once.
+func TestMulti_LeavesAfterManyMoves(t *testing.T) {
+	plain := Member{Queue: &Queue{Core: bareCore{}}}
+	semaphore := Member{Queue: plain.Queue, Turns: plain.Queue}
+	for name, tc := range map[string]struct {
+		member  Member
+		ordered bool
+		why     deadlock.Reason
+		first   int // so often it leaves at first
+	}{
+		"nothing shows":                  {plain, false, deadlock.Time, mostLeft},
+		"an owner waits":                 {plain, false, deadlock.Matched, 0},
+		"Ordered, and nothing shows":     {plain, true, deadlock.Time, 0},
+		"Ordered, and an owner waits":    {plain, true, deadlock.Against, 0},
+		"a semaphore, and nothing shows": {semaphore, false, deadlock.Time, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := NewMulti([]Member{tc.member, plain}, tc.ordered, nodename.Owner{}, nil)
+			a.way = a.owner.Way
+			for i := range tc.first + 3*(mostMoved+1) {
+				want := i < tc.first || (i-tc.first)%(mostMoved+1) == mostMoved
+				assert.Equal(t, want, a.leaves(tc.why), "after %d times", i)
+			}
 		})
 	}
 }

@@ -1,0 +1,168 @@
+package locks_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
+	"github.com/paddock-zk/paddock/internal/test/workload"
+	"github.com/paddock-zk/paddock/recipes/locks"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// schedules is how many the search tries. A thousand take a quarter of a minute.
+var schedules = flag.Int("schedules", 2_000, "with -crowds: try so many random schedules of few owners of few locks")
+
+// Two to four owners of two or three locks get through, in whatever order their requests,
+// replies and events arrive. Each of these is late by a random time, which may be longer than
+// what a MultiLock waits before it yields. Owners that nest take their locks in one order,
+// which may be any, and in half of the schedules they do not pass their contexts on. Everybody
+// goes on until all have had their locks three times, so this finds who is passed over, too.
+func TestSearchSchedules(t *testing.T) {
+	t.Parallel()
+	seeds := 20
+	if *wholeCrowds {
+		seeds = *schedules
+	}
+	var worst schedule
+	for seed := *firstMixture; seed < *firstMixture+seeds; seed++ {
+		s := scheduleOf(uint64(seed))
+		s.run(t)
+		if t.Failed() {
+			t.Fatalf("seed %d: %+v", seed, s.mixture)
+		}
+		worst.stall, worst.longest, worst.passed = max(worst.stall, s.stall), max(worst.longest, s.longest), max(worst.passed, s.passed)
+	}
+	_, _ = fmt.Fprintf(t.Output(), "crowds: %d random schedules from seed %d, nobody stuck, longest time without a grant %v, longest wait %v, others were served %d times meanwhile\n",
+		seeds, *firstMixture, worst.stall, worst.longest, worst.passed)
+}
+
+// Two schedules that the search has found. In the first an Ordered MultiLock was passed over
+// for ever in two runs of three, although all take their locks in its order: it moved to the
+// ends of both queues over and over. In the second somebody waited for ten seconds and more,
+// as the MultiLock took others of its client for owners that might have what it waits for.
+func TestSchedulesThatWereFound(t *testing.T) {
+	for seed, times := range map[uint64]int{1765: 3, 374: 1} {
+		for range times {
+			s := scheduleOf(seed)
+			s.run(t)
+			assert.Less(t, s.longest, 5*time.Second, "seed %d", seed)
+		}
+	}
+}
+
+// schedule is a small mixture, and how late whatever is sent arrives.
+type schedule struct {
+	mixture
+	seed   uint64
+	late   zktest.Distribution
+	faulty bool // every third one
+	hidden bool // contexts are not passed on
+
+	stall, longest time.Duration // without a grant to anybody; that somebody waited
+	passed         int           // how often others were served while somebody waited
+}
+
+func scheduleOf(seed uint64) *schedule {
+	rnd := rand.New(rand.NewPCG(79, seed))
+	s := &schedule{seed: seed, faulty: rnd.IntN(3) == 0, hidden: rnd.IntN(2) == 0}
+	s.late = []zktest.Distribution{
+		zktest.Uniform(0, time.Millisecond),
+		zktest.Exponential(time.Millisecond, 20*time.Millisecond),
+		zktest.Sometimes(0.2, zktest.Uniform(0, 20*time.Millisecond)),
+		zktest.Sometimes(0.05, zktest.Uniform(0, 100*time.Millisecond)),
+	}[rnd.IntN(4)]
+	s.hold = []time.Duration{0, time.Millisecond, 5 * time.Millisecond}[rnd.IntN(3)]
+	s.kinds, s.clients = make([]int, 2+rnd.IntN(2)), 1+rnd.IntN(3)
+	most := 1 + 4*rnd.IntN(2)
+	for i := range s.kinds {
+		s.kinds[i] = rnd.IntN(most)
+	}
+	order := rnd.Perm(len(s.kinds))
+	if slices.Max(s.kinds) > 2 { // MultiLocks take several steps
+		slices.Sort(order)
+	}
+	for range 2 + rnd.IntN(3) {
+		o := mixedOwner{way: []workload.Way{workload.Multi, workload.Multi, workload.Ordered, workload.Nested, workload.Nested}[rnd.IntN(5)], members: rnd.Perm(len(s.kinds))}
+		o.members = o.members[:min(len(o.members), 2+rnd.IntN(2))]
+		if o.way == workload.Nested {
+			slices.SortFunc(o.members, func(a, b int) int { return slices.Index(order, a) - slices.Index(order, b) })
+			o.members = o.members[:len(o.members)-rnd.IntN(2)]
+		}
+		client := rnd.IntN(s.clients)
+		for range o.members {
+			o.reads, o.clients = append(o.reads, rnd.IntN(2) == 0), append(o.clients, client)
+		}
+		s.owners = append(s.owners, o)
+	}
+	return s
+}
+
+func (s *schedule) run(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(100*time.Microsecond), zktest.LatencyBy(s.late), zktest.Seed(s.seed))
+		var clients []*framework.Client
+		for i := range s.clients {
+			clients = append(clients, kit.Connect(t, srv, func(cfg *framework.Config) { cfg.DialContext = srv.Dialer(fmt.Sprint(i)) }))
+		}
+		var mu sync.Mutex
+		last, grants, left := time.Now(), 0, 3*len(s.owners)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var wg sync.WaitGroup
+		if s.faulty {
+			wg.Go(func() { fail(srv, rand.New(rand.NewPCG(78, s.seed))) })
+		}
+		for i, o := range s.owners {
+			rnd := rand.New(rand.NewPCG(s.seed, uint64(i)))
+			wg.Go(func() {
+				for mine := 0; ctx.Err() == nil; {
+					var set []locks.Lock
+					for n, member := range o.members {
+						set = append(set, s.lock(clients[o.clients[n]], member, o.reads[n]))
+					}
+					mu.Lock()
+					began, before := time.Now(), grants
+					mu.Unlock()
+					how := workload.How{Chained: !s.hidden, Inside: func(workload.Held) error {
+						mu.Lock()
+						s.stall, s.longest, s.passed = max(s.stall, time.Since(last)), max(s.longest, time.Since(began)), max(s.passed, grants-before)
+						if grants, mine = grants+1, mine+1; mine <= 3 {
+							left--
+						}
+						if left == 0 {
+							cancel()
+						}
+						mu.Unlock()
+						time.Sleep(s.hold/2 + time.Duration(rnd.Int64N(int64(s.hold)+1)))
+						mu.Lock()
+						last = time.Now()
+						mu.Unlock()
+						return nil
+					}}
+					limited, stop := context.WithTimeout(ctx, mostWait)
+					_, err := how.Once(limited, o.way, set...)
+					stop()
+					if ctx.Err() == nil && !s.faulty && !assert.NoError(t, err, "owner %d", i) || time.Since(began) > mostWait && !assert.Fail(t, "stuck", "owner %d: %v", i, err) {
+						cancel()
+					}
+					time.Sleep(time.Duration(rnd.Int64N(int64(time.Millisecond))))
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+// mostWait is how long somebody may wait, of a time in which others are served without end.
+const mostWait = time.Minute
