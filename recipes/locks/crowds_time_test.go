@@ -219,13 +219,13 @@ func TestCrowdsBesideOthers(t *testing.T) {
 						if i >= multi {
 							way = workload.Nested
 						}
+						if i >= multi+inOrder+reverse {
+							members = members[:1]
+						}
 						if way == workload.Nested {
 							slices.Sort(members)
 						}
-						switch {
-						case i >= multi+inOrder+reverse:
-							members = members[:1]
-						case i >= multi+inOrder && !together:
+						if i >= multi+inOrder && !together {
 							slices.Reverse(members)
 						}
 						var set []locks.Lock

@@ -98,13 +98,13 @@ func TestCrowdsBesideAnotherLibrary(t *testing.T) {
 					if i < c.multi {
 						way = ours
 					}
+					if i >= c.multi+c.inOrder+c.reverse {
+						members = members[:1]
+					}
 					if way == workload.Nested {
 						slices.Sort(members)
 					}
-					switch {
-					case i >= c.multi+c.inOrder+c.reverse:
-						members = members[:1]
-					case i >= c.multi+c.inOrder:
+					if i >= c.multi+c.inOrder {
 						slices.Reverse(members)
 					}
 					at := 2 * (i % clients)

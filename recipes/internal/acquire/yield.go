@@ -27,8 +27,9 @@ const (
 	// leave them breeds no circles in crowds. To keep them lets it be served beside few
 	// owners that take the locks in the reverse order over and over.
 	mostLeft = 20
-	// mostMoved is how often it moves before it leaves once. One that moves in several queues
-	// at a time may be at odds with owners who take their locks in its own order, for ever.
+	// mostMoved is how often one with a semaphore moves before it leaves once. It may move in
+	// several queues at a time, and so be at odds for ever with owners who take their locks in
+	// its own order.
 	mostMoved = 20
 	// While it sees nobody but its like, newcomers are most likely of its like as well, unless
 	// its client has seen others lately. So it looks at them only after a time, which doubles:
@@ -509,7 +510,7 @@ func (a *Multi) askSessions(ctx context.Context, c *transport.Conn) error {
 // keeps those. It counts both.
 func (a *Multi) leaves(why deadlock.Reason) bool {
 	moves := why != deadlock.Time || a.inOrder && a.way == nodename.Ordered || a.left >= mostLeft || a.hasTurn()
-	if moves && a.moved < mostMoved {
+	if moves && (a.moved < mostMoved || !a.hasTurn()) {
 		a.moved++
 		return false
 	}
