@@ -142,7 +142,7 @@ type Status struct {
 //
 // A cache of "/" leaves out "/zookeeper".
 //
-// The errors are framework.ErrInvalidPath, ErrInvalidArgument and ErrClosed.
+// The errors are framework.ErrInvalidPath, ErrInvalidArgument, and ErrClosed if the client is.
 func Start[T any](client *framework.Client, path string, decode Decoder[T], opts ...Option) (*Cache[T], error) {
 	o := options{depth: all, nodes: 1_000_000, bytes: 1 << 30, holes: 30 * time.Second, ring: 16_384, buffer: 1 << 16}
 	for _, opt := range opts {
@@ -154,11 +154,19 @@ func Start[T any](client *framework.Client, path string, decode Decoder[T], opts
 	if err := framework.ValidatePath(path); err != nil {
 		return nil, fmt.Errorf("cache: %w", err)
 	}
+	wrong := ""
 	switch {
 	case client == nil:
-		return nil, fmt.Errorf("cache %s: %w", path, framework.ErrClosed)
-	case decode == nil, o.depth < 0, o.check < 0, o.nodes < 1, o.bytes < 1, o.holes <= 0, o.ring < 1:
-		return nil, fmt.Errorf("cache %s: %w: no decoder, or an option that is not positive", path, framework.ErrInvalidArgument)
+		wrong = "no client"
+	case decode == nil:
+		wrong = "no decoder"
+	case o.depth < 0:
+		wrong = "a Depth that is negative"
+	case o.check < 0, o.nodes < 1, o.bytes < 1, o.holes <= 0, o.ring < 1:
+		wrong = "MaxNodes, MaxBytes, RetryHoles, Recheck or History is not positive"
+	}
+	if wrong != "" {
+		return nil, fmt.Errorf("cache %s: %w: %s", path, framework.ErrInvalidArgument, wrong)
 	}
 	life, stop := context.WithCancel(context.Background())
 	c := &Cache[T]{
@@ -202,6 +210,27 @@ func (c *Cache[T]) Status() Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.status
+}
+
+// String says for people which cache it is, and how far it can be trusted.
+func (c *Cache[T]) String() string { return "cache " + c.path + ": " + c.Status().String() }
+
+// String says for people how far the cache can be trusted.
+func (s Status) String() string {
+	shows := fmt.Sprintf("at zxid 0x%x, %d nodes", s.Zxid, s.Nodes)
+	if s.Holes > 0 {
+		shows += fmt.Sprintf(", %d of them cannot be read", s.Holes)
+	}
+	switch {
+	case s.Current:
+		return "current " + shows
+	case !s.Complete && s.Err == nil:
+		return "loads"
+	case !s.Complete:
+		return fmt.Sprintf("not loaded: %v", s.Err)
+	default:
+		return fmt.Sprintf("not current since %s: %v; %s", s.Since.Format(time.RFC3339), s.Err, shows)
+	}
 }
 
 // info is what the client shows.

@@ -788,3 +788,44 @@ func TestCachesOfAClient(t *testing.T) {
 		assert.Empty(t, client.Caches())
 	})
 }
+
+// Wrong arguments are refused with what is wrong.
+func TestWrongArguments(t *testing.T) {
+	srv := zktest.Start(t)
+	client := kit.Connect(t, srv)
+	for says, start := range map[string]func() (*Cache[[]byte], error){
+		"no client":                       func() (*Cache[[]byte], error) { return Start(nil, "/v", Bytes) },
+		"no decoder":                      func() (*Cache[[]byte], error) { return Start[[]byte](client, "/v", nil) },
+		"option is nil":                   func() (*Cache[[]byte], error) { return Start(client, "/v", Bytes, nil) },
+		"a Depth that is negative":        func() (*Cache[[]byte], error) { return Start(client, "/v", Bytes, Depth(-1)) },
+		"MaxNodes, MaxBytes, RetryHoles,": func() (*Cache[[]byte], error) { return Start(client, "/v", Bytes, History(0)) },
+	} {
+		_, err := start()
+		require.ErrorIs(t, err, framework.ErrInvalidArgument)
+		require.ErrorContains(t, err, "cache /v: ")
+		assert.ErrorContains(t, err, says)
+	}
+}
+
+// A cache prints for people, in whatever state it is.
+func TestCachePrints(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		client := kit.Connect(t, srv)
+		srv.Freeze()
+		c, err := Start(client, "/v", Bytes)
+		require.NoError(t, err)
+		defer c.Close()
+		assert.Equal(t, "cache /v: loads", c.String())
+		srv.Thaw()
+		stat, err := client.Set(t.Context(), "/", []byte("x"), framework.AnyVersion)
+		require.NoError(t, err)
+		_, err = c.Fresh(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, fmt.Sprintf("cache /v: current at zxid 0x%x, 0 nodes", stat.Mzxid), c.String())
+		srv.Stop()
+		time.Sleep(time.Minute)
+		assert.Regexp(t, `^cache /v: not current since 2000-01-01T\S+: .+; at zxid 0x\w+, 0 nodes$`, fmt.Sprint(c))
+		srv.Restart()
+	})
+}
