@@ -36,7 +36,8 @@ type Server struct {
 type Exchange interface {
 	// Step takes what the server has said and returns what to answer. The first challenge is
 	// nil. A nil answer is not sent, and an empty one is. The exchange is over once done is
-	// true, and the server has accepted the answer, if there is one. It may take ten steps at most.
+	// true, and the server has accepted the answer, if there is one. It takes two to ten steps: no
+	// challenge after the first answer means that the server has no SASL.
 	// An error is framework.ErrAuthFailed for the calls of the client.
 	Step(challenge []byte) (answer []byte, done bool, err error)
 }

@@ -67,9 +67,8 @@ func (l *Transport) beginSASL(t target) (Step, error) {
 }
 
 // prove is the exchange of SASL, before anything else is said in the session. A session
-// that is only to be closed needs it, too. On the wire nothing tells a server without SASL
-// from one that takes the first answer for the last, so every mechanism that waits for a
-// second challenge finds that out.
+// that is only to be closed needs it, too. A server without SASL answers the first token
+// with none. The mechanisms that ZooKeeper has take two at least, so that tells it.
 func (c *Conn) prove() error {
 	step, s := c.step, c.transport.cfg.SASL
 	if step == nil {
