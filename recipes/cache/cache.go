@@ -431,7 +431,17 @@ func merged[T any](steps []Step[T]) Step[T] {
 // publish makes snapshots public, and steps of the ways between them.
 func (c *Cache[T]) publish(snapshots []*Snapshot[T], bytes int) {
 	for _, next := range snapshots {
-		list := changes(c.now.tree, next.tree) // nobody else writes now
+		var list []Change[T]
+		holes := 0
+		if c.Status().Complete { // nobody else writes now
+			list = changes(c.now.tree, next.tree)
+		} else {
+			for e := range next.tree.under(next.top) {
+				if e.Err != nil {
+					holes++
+				}
+			}
+		}
 		c.mu.Lock()
 		if c.status.Complete && len(list) > 0 {
 			c.steps, c.kept = append(c.steps, Step[T]{Zxid: next.zxid, Changes: list}), c.kept+len(list)
@@ -441,7 +451,7 @@ func (c *Cache[T]) publish(snapshots []*Snapshot[T], bytes int) {
 				c.steps, c.first = c.steps[1:], c.first+1
 			}
 		}
-		holes := c.status.Holes
+		holes += c.status.Holes
 		for _, change := range list {
 			if change.Old != nil && change.Old.Err != nil {
 				holes--

@@ -122,6 +122,34 @@ func TestReadThatIsTurnedAway(t *testing.T) {
 	}
 }
 
+// A tree that was made at once is the one that was made by one entry after another, and other
+// trees stay as they are.
+func TestTreeMadeAtOnce(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 3)) //nolint:gosec // a test
+	for range 200 {
+		var first, second []*Entry[int]
+		var before, want tree[int]
+		for i := range r.IntN(300) {
+			e := &Entry[int]{Path: fmt.Sprintf("/%d/%c%d", i%7, "-/."[r.IntN(3)], i)}
+			if want = want.put(e); r.IntN(3) == 0 {
+				before, first = before.put(e), append(first, e)
+			} else {
+				second = append(second, e)
+			}
+		}
+		now := before.putAll(second)
+		assert.Equal(t, want.len(), now.len())
+		assert.Equal(t, slices.Collect(want.under("/")), slices.Collect(now.under("/")))
+		assert.Equal(t, len(first), before.len())
+		assert.Len(t, slices.Collect(before.under("/")), len(first))
+		diff(want.root, now.root, func(a, b *Entry[int]) { t.Errorf("%v and %v", a, b) })
+		for _, e := range second {
+			now = now.without(e.Path)
+		}
+		diff(before.root, now.root, func(a, b *Entry[int]) { t.Errorf("%v and %v", a, b) })
+	}
+}
+
 // A tree is a map in an order, old trees stay, and a difference is what has changed.
 func TestTree(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test

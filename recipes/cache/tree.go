@@ -3,6 +3,7 @@ package cache
 import (
 	"hash/maphash"
 	"iter"
+	"slices"
 	"strings"
 )
 
@@ -105,6 +106,51 @@ func put[T any](b *branch[T], e *Entry[T], weight uint32) *branch[T] {
 		return b.with(put(b.left, e, weight), b.right)
 	}
 	return b.with(b.left, put(b.right, e, weight))
+}
+
+// putAll is the tree with entries of paths that it does not have. It sorts them.
+func (t tree[T]) putAll(entries []*Entry[T]) tree[T] {
+	slices.SortFunc(entries, func(a, b *Entry[T]) int { return compare(a.Path, b.Path) })
+	// The right edge of a tree of those so far, from the root. Who comes next belongs there.
+	var edge []*branch[T]
+	for _, e := range entries {
+		b := branchOf[T](e, uint32(maphash.String(seed, e.Path)), nil, nil) //nolint:gosec // half of it is enough
+		for len(edge) > 0 && edge[len(edge)-1].weight < b.weight {
+			b.left, edge = edge[len(edge)-1], edge[:len(edge)-1]
+		}
+		if len(edge) > 0 {
+			edge[len(edge)-1].right = b
+		}
+		edge = append(edge, b)
+	}
+	if len(edge) == 0 {
+		return t
+	}
+	edge[0].measure()
+	return tree[T]{union(t.root, edge[0])}
+}
+
+// measure sets the sizes of a branch and those below it.
+func (b *branch[T]) measure() int32 {
+	if b == nil {
+		return 0
+	}
+	b.size = 1 + b.left.measure() + b.right.measure()
+	return b.size
+}
+
+// union is one branch of two that have no path in common.
+func union[T any](a, b *branch[T]) *branch[T] {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	case a.weight < b.weight:
+		a, b = b, a
+	}
+	left, _, right := split(b, a.entry.Path)
+	return a.with(union(a.left, left), union(a.right, right))
 }
 
 // split is what stands before a path, at it, and behind it.
