@@ -22,7 +22,7 @@ ZK_PACKAGES = $(sort $(dir $(shell grep -rlE '^//go:build .*\brealzk\b' --includ
 
 MODULES := . internal/test/simulation internal/test/browser tools tools/lint
 
-.PHONY: help demo check lint fmt vuln release-check release-binaries release-prepare test test-full test-zk test-interop test-examples test-page test-secrets cover fuzz sim faults break break-caches bench
+.PHONY: help demo check lint fmt vuln release-check release-binaries release-prepare test test-full test-zk test-interop test-examples test-page test-secrets cover fuzz sim faults break break-caches bench compare-caches
 
 help: ## list targets
 	@awk -F ':.*## ' '/^#: / {print "\n" substr($$0, 4)} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -150,3 +150,6 @@ else # in process, or ZK_CONNECT=host:port; the server's allocations are among t
 	done
 	@$(TOOL) benchstat bin/old.txt bin/new.txt
 endif
+
+compare-caches: ## our cache beside Curator's and kazoo's on a real server (what test-interop needs); ARGS='-do load -nodes 100000 -shape deep -delay 1ms'
+	@go run ./internal/test/bench/caches $(ARGS)
