@@ -271,13 +271,19 @@ func TestNobodyIsStuck(t *testing.T) {
 	var worst [2]time.Duration // without faults, and with them
 	for seed := *firstMixture; seed < *firstMixture+seeds; seed++ {
 		m := mixtureOf(uint64(seed))
-		stall := m.run(t, uint64(seed))
-		worst[seed%2] = max(worst[seed%2], stall)
-		if t.Failed() {
-			t.Fatalf("seed %d: %v", seed, m)
-		}
+		naming(t, seed, m, func() { worst[seed%2] = max(worst[seed%2], m.run(t, uint64(seed))) })
 	}
 	_, _ = fmt.Fprintf(t.Output(), "crowds: %d random mixtures from seed %d, nobody stuck, longest time without a grant %v, with faults %v\n", seeds, *firstMixture, worst[0], worst[1])
+}
+
+// naming runs one of many bubbles, and says which one has failed. That ends the test.
+func naming(t *testing.T, seed int, m mixture, run func()) {
+	defer func() {
+		if t.Failed() {
+			t.Fatalf("seed %d: %+v", seed, m)
+		}
+	}()
+	run()
 }
 
 // mixture is locks of all kinds, and owners that take some of them.
