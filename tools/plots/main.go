@@ -154,7 +154,7 @@ func (r *row) ratios() (ratios []float64) {
 	return ratios
 }
 
-// median, and the lowest and the highest.
+// spread is the median of values, the lowest and the highest.
 func spread(values []float64) (mid, low, high float64) {
 	sorted := slices.Sorted(slices.Values(values))
 	n := len(sorted)
