@@ -195,12 +195,11 @@ func (c *comparison) start(p *peer, path string) ([]int, error) {
 
 // result is what one round has measured. What is not measured is 0.
 type result struct {
-	took, since      time.Duration
-	requests, up     int
-	down, nodes      int
-	processor        time.Duration
-	heap             int
-	cycles, othersIn string
+	took, since  time.Duration
+	requests, up int
+	down, nodes  int
+	processor    time.Duration
+	heap         int
 }
 
 // each lets all peers take turns, and prints the median of each.

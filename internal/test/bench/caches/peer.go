@@ -164,14 +164,15 @@ type ours struct {
 
 func beOurs(ctx context.Context, in io.Reader) error {
 	o := new(ours)
-	for lines := bufio.NewScanner(in); lines.Scan(); {
+	lines := bufio.NewScanner(in)
+	for lines.Scan() {
 		answer, err := o.command(ctx, strings.Fields(lines.Text()))
 		if err != nil {
 			answer = "failed: " + strings.ReplaceAll(err.Error(), "\n", " ")
 		}
 		fmt.Println(answer)
 	}
-	return nil
+	return lines.Err()
 }
 
 func (o *ours) command(ctx context.Context, c []string) (string, error) {
@@ -250,7 +251,10 @@ func (o *ours) start(ctx context.Context, path string) (string, error) {
 		return "", err
 	}
 	o.ends.Go(func() {
-		for step := range o.cache.Steps(ctx) {
+		for step, err := range o.cache.Steps(ctx) {
+			if err != nil {
+				return // it was closed
+			}
 			o.mu.Lock()
 			for _, change := range step.Changes {
 				switch {
