@@ -89,7 +89,7 @@ func (a *Multi) sawHead(i int, m *member, now time.Time) {
 
 // view is what the latest lists have shown.
 func (a *Multi) view(now time.Time) *deadlock.View {
-	v := &deadlock.View{Now: now, Ours: a.way, Queues: make([]deadlock.Queue, len(a.members))}
+	v := &deadlock.View{Now: now, Ours: a.way, Told: sawNesting.Of(a.session).lately(), Queues: make([]deadlock.Queue, len(a.members))}
 	for i, m := range a.members {
 		q := &v.Queues[i]
 		q.Listed, q.First, q.Lease = m.seen == a.rounds, m.isFirst(), m.turn != nil

@@ -78,12 +78,13 @@ func (v *View) held() (all []holder) {
 // perSession is how many nodes of each session wait for us that may be of an owner which has
 // locks under other names. Such an owner waits at one place at a time, so two nodes are of
 // different owners. A MultiLock is none, and one that says that it has others shows its tag.
+// Where owners say what they have, hardly anybody hides it, so a crowd of any kind is none.
 func (v *View) perSession() map[int64]int {
 	waiting := make(map[int64]int)
 	for i := range v.Queues {
 		if q := &v.Queues[i]; q.inTheWay() {
 			for _, n := range q.Followers {
-				if n.Known && (n.Tag == "" || n.Way == nodename.Plain) {
+				if n.Known && (v.Told || n.Tag == "" || n.Way == nodename.Plain) {
 					waiting[n.Session]++
 				}
 			}

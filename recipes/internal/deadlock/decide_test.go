@@ -117,6 +117,18 @@ func TestDecideSeesTheOrderOfOthers(t *testing.T) {
 	}
 }
 
+// Where owners say what they have, MultiLocks of a session count as a crowd of it.
+func TestWhereOwnersSayWhatTheyHave(t *testing.T) {
+	for told, want := range map[bool][]int{false: {0}, true: nil} {
+		v := blocked(firstUnsure, of("a1", 1, "x"), of("b0", 1, "y"), of("c0", 1, "My"))
+		v.Told = told
+		h := begun(2)
+		h.SawHolder(1, "a1", start)
+		yield, _ := h.Decide(v)
+		assert.Equal(t, want, yield, "told %v", told)
+	}
+}
+
 // One that has waited for long is more patient with owners of which only the session shows.
 func TestPatienceWithOwnersWithoutATag(t *testing.T) {
 	h := begun(2)

@@ -30,6 +30,7 @@ import (
 type View struct {
 	Now    time.Time
 	Ours   nodename.Way // Joint, Ordered or Backward
+	Told   bool         // owners have lately said that they have other locks
 	Queues []Queue
 }
 
