@@ -94,7 +94,7 @@ func TestDigestMD5DoesNotPrint(t *testing.T) {
 		text := fmt.Sprintf(verb, within)
 		assert.NotContains(t, text, "hunter2")
 		assert.NotContains(t, text, fmt.Sprintf("%x", "hunter2"))
-		assert.NotContains(t, text, fmt.Sprint([]byte("hunter2")))
+		assert.NotContains(t, text, "104 117 110 116 101 114 50") // its bytes
 	}
 	text, err := json.Marshal(within)
 	require.NoError(t, err)
