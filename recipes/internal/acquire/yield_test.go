@@ -13,6 +13,7 @@ import (
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/session/nodename"
 	"github.com/paddock-zk/paddock/internal/transport"
+	"github.com/paddock-zk/paddock/internal/wire"
 	"github.com/paddock-zk/paddock/recipes/internal/deadlock"
 	"github.com/paddock-zk/paddock/recipes/internal/znode"
 	zktest "github.com/paddock-zk/paddock/testing"
@@ -101,6 +102,28 @@ func TestMulti_IsCalmOnlyInOrder(t *testing.T) {
 			assert.Equal(t, tc.calm, a.calm())
 		})
 	}
+}
+
+// A MultiLock that makes room by moving does so for everybody who waits for it, not only for
+// those whose order it cannot follow.
+func TestMulti_MakesRoomForEverybody(t *testing.T) {
+	name := func(sequence int, way nodename.Way) string {
+		return fmt.Sprintf("%slock-%010d", nodename.Owned([10]byte{}, nodename.Owner{Tag: nodename.NewTag(1, [3]byte{}), Way: way}), sequence)
+	}
+	behind := [][]string{{name(1, nodename.Backward)}, {name(1, nodename.Plain)}, {name(1, nodename.Nesting)}, {}, {name(1, nodename.Nesting)}}
+	var locks []Member
+	for i := range behind {
+		locks = append(locks, Member{Queue: &Queue{Core: bareCore{}, Path: fmt.Sprint("/l", i), Kind: znode.Lock, Kinds: []znode.Kind{znode.Lock}, Rule: znode.Exclusive}})
+	}
+	a := NewMulti(locks, true, nodename.Owner{}, nil)
+	for i, m := range a.members {
+		snapshot, err := m.queue.Parse(wire.NamesOf(append(behind[i], name(0, nodename.Ordered))))
+		require.NoError(t, err)
+		m.phase, m.snapshot, m.first = queued, snapshot, i < 4 // the last waits
+	}
+	in, ways := a.waitsForUs()
+	assert.Equal(t, a.members[:3], in)
+	assert.Equal(t, nodename.Ways(0).With(nodename.Backward).With(nodename.Plain).With(nodename.Nesting), ways)
 }
 
 // One that has left queues over and over moves. One with a semaphore that has moved over and
