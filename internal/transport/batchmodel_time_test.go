@@ -88,6 +88,7 @@ type batchRun struct {
 	conn    *Conn
 	admin   *record
 	request *Joint
+	size    int               // of the request
 	node    string            // that it makes or deletes
 	above   *Joint            // deletes the node as well
 	plan    map[string]string // moment to happening
@@ -153,7 +154,7 @@ func (b *batchRun) shrink() {
 	s := b.link.Suspects
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.of[wire.OpMulti] = &suspicion{ends: mostEnds, limit: b.request.size() * 3 / 2, last: time.Now()}
+	s.of[wire.OpMulti] = &suspicion{ends: mostEnds, limit: b.size * 3 / 2, last: time.Now()}
 	s.lookLocked()
 }
 
@@ -242,6 +243,7 @@ func (way life) run(t *testing.T, plan map[string]string) (moments []string) {
 		r.await(t, "up", 1)
 		b.link, b.conn = link, r.current()
 		all := b.joints(way)
+		b.size = b.request.size()
 		srv.On(zktest.Match{Session: b.conn.session}, zktest.Choose(b.rule))
 		b.send(all)
 

@@ -75,7 +75,7 @@ func (g *group) drawIn(t theme, path string) (err error) {
 		}
 		return ticks
 	})
-	p.Y.LineStyle.Width, p.Y.Tick.LineStyle.Width, p.Y.Tick.Label.Color = 0, 0, t.ink
+	p.Y.Width, p.Y.Tick.Width, p.Y.Tick.Label.Color = 0, 0, t.ink
 	var names plot.ConstantTicks
 	var ends plotter.XYLabels
 	var ranges bars
@@ -112,7 +112,7 @@ func (g *group) drawIn(t theme, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	whiskers.LineStyle.Color, whiskers.CapWidth = t.line, 5
+	whiskers.Color, whiskers.CapWidth = t.line, 5
 	labels, err := plotter.NewLabels(ends)
 	if err != nil {
 		return err

@@ -193,8 +193,8 @@ func (g *group) table(b *strings.Builder) {
 
 // show writes a value with three digits and its unit.
 func show(v float64, unit string) string {
-	switch {
-	case unit == "sec/op":
+	switch unit {
+	case "sec/op":
 		d := time.Duration(v * 1e9)
 		for _, u := range []struct {
 			of   time.Duration
@@ -205,7 +205,7 @@ func show(v float64, unit string) string {
 			}
 		}
 		return digits(v*1e9, 3) + " ns"
-	case unit == "B":
+	case "B":
 		return digits(v, 4) + " bytes"
 	default:
 		return digits(v, 3) + " /s"
