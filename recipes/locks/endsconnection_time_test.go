@@ -217,7 +217,9 @@ func TestRemovalOfAWatchAtWhichTheServersEndTheConnection(t *testing.T) {
 		before := srv.Requests()["connect"]
 		try := func() {
 			_, err := locks.NewInterProcessMutex(c, "/l").TryAcquire(t.Context(), 100*time.Millisecond)
-			require.ErrorIs(t, err, locks.ErrNotAcquired)
+			if !errors.Is(err, framework.ErrNotConnected) { // the removal may end the connection before the answer
+				require.ErrorIs(t, err, locks.ErrNotAcquired)
+			}
 			time.Sleep(time.Second)
 		}
 		for range 100 {
