@@ -390,36 +390,39 @@ var makesRoom = [...]nodename.Ways{
 
 // makeRoom makes room for owners that have come since the last round, if there are any.
 func (a *Multi) makeRoom(ctx context.Context, c *transport.Conn) (made bool, err error) {
-	in, to := a.waitsForUs()
-	way := nodename.Ordered
-	if to &= makesRoom[a.way]; to&backwards != 0 {
-		way = nodename.Backward
-	}
-	if to == 0 {
-		return false, nil
-	}
-	return true, a.follow(ctx, c, way, in)
-}
-
-// waitsForUs is where anybody waits behind us, and how they all take their locks. Where we
-// make room for some by moving, we do so for everybody: two that move for each other over and
-// over come to no check, which would show who else waits for them.
-func (a *Multi) waitsForUs() (in []*member, ways nodename.Ways) {
+	var in []*member
+	to, way := nodename.Ways(0), nodename.Ordered
 	for _, m := range a.members {
 		if !m.inTheWay() {
 			continue
 		}
-		if behind := m.snapshot.Ways(m.place + 1); behind != 0 {
-			in, ways = append(in, m), ways|behind
+		if behind := m.snapshot.Ways(m.place+1) & makesRoom[a.way]; behind != 0 {
+			in, to = append(in, m), to|behind
 		}
 	}
-	return in, ways
+	if to&backwards != 0 {
+		way = nodename.Backward
+	}
+	if len(in) == 0 {
+		return false, nil
+	}
+	if !a.follows(way) { // two that move for each other over and over would not see who else waits for them
+		if yielded, err := a.checkDeadlock(ctx, c); yielded || err != nil {
+			return yielded, err
+		}
+	}
+	return true, a.follow(ctx, c, way, in)
+}
+
+// follows is whether it can take its locks in another way now, and has not changed too often.
+func (a *Multi) follows(way nodename.Way) bool {
+	return (way != nodename.Backward || !a.hasTurn() && a.owner.Way != nodename.Nesting) && a.left < mostLeft
 }
 
 // follow takes the locks from now on as owners do who wait behind us in some queues. If we
 // cannot, or have changed too often, we move there.
 func (a *Multi) follow(ctx context.Context, c *transport.Conn, way nodename.Way, in []*member) error {
-	if way == nodename.Backward && (a.hasTurn() || a.owner.Way == nodename.Nesting) || a.left >= mostLeft {
+	if !a.follows(way) {
 		return a.yield(ctx, c, in, true, a.way)
 	}
 	if a.way != nodename.Joint {

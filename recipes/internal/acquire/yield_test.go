@@ -27,6 +27,22 @@ type bareCore struct {
 
 func (c bareCore) Session() *session.Session { return c.session }
 
+func (bareCore) ACL(string) []wire.ACL { return nil }
+
+func openSession(t *testing.T, srv *zktest.Server) *session.Session {
+	t.Helper()
+	s, err := session.Open(session.Config{
+		Transport: transport.Config{
+			Servers: []string{srv.ConnectString()}, SessionTimeout: 10 * time.Second, ConnectTimeout: time.Second,
+			MaxReply: 1 << 20, MaxRequest: 1 << 20, Dial: srv.DialContext,
+		},
+		CloseTimeout: time.Second, Logger: zap.NewNop(),
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, s.Close()) })
+	return s
+}
+
 // A MultiLock sets its watches, and the connection is lost before that or meanwhile. None
 // may count as set: a queue whose watch is not set again is waited for without end.
 func TestMulti_CountsNoLostWatch(t *testing.T) {
@@ -34,15 +50,7 @@ func TestMulti_CountsNoLostWatch(t *testing.T) {
 	for lost := range members + 1 { // at which request; 0 is before the first
 		t.Run(fmt.Sprint(lost), func(t *testing.T) {
 			srv := zktest.Start(t)
-			s, err := session.Open(session.Config{
-				Transport: transport.Config{
-					Servers: []string{srv.ConnectString()}, SessionTimeout: 10 * time.Second, ConnectTimeout: time.Second,
-					MaxReply: 1 << 20, MaxRequest: 1 << 20, Dial: srv.DialContext,
-				},
-				CloseTimeout: time.Second, Logger: zap.NewNop(),
-			})
-			require.NoError(t, err)
-			t.Cleanup(func() { assert.NoError(t, s.Close()) })
+			s := openSession(t, srv)
 			c, err := s.AwaitConn(t.Context(), true)
 			require.NoError(t, err)
 
@@ -104,26 +112,59 @@ func TestMulti_IsCalmOnlyInOrder(t *testing.T) {
 	}
 }
 
-// A MultiLock that makes room by moving does so for everybody who waits for it, not only for
-// those whose order it cannot follow.
-func TestMulti_MakesRoomForEverybody(t *testing.T) {
-	name := func(sequence int, way nodename.Way) string {
-		return fmt.Sprintf("%slock-%010d", nodename.Owned([10]byte{}, nodename.Owner{Tag: nodename.NewTag(1, [3]byte{}), Way: way}), sequence)
+// yields notes in which queue a MultiLock yields first.
+type yields struct{ in *Queue }
+
+func (y *yields) Observe(e Event) {
+	if e.Kind == Yield && y.in == nil {
+		y.in = e.Queue
 	}
-	behind := [][]string{{name(1, nodename.Backward)}, {name(1, nodename.Plain)}, {name(1, nodename.Nesting)}, {}, {name(1, nodename.Nesting)}}
+}
+
+// A MultiLock that has changed its order too often moves where somebody waits whose order it
+// cannot follow. It looks before whether an owner waits elsewhere that has what it wants.
+// Otherwise two that move for each other over and over would not see that owner.
+func TestMulti_LooksWhoWaitsBeforeItMoves(t *testing.T) {
+	srv := zktest.Start(t)
+	s := openSession(t, srv)
+	c, err := s.AwaitConn(t.Context(), true)
+	require.NoError(t, err)
+	name := func(tag byte, way nodename.Way, sequence int) string {
+		owner := nodename.Owner{Tag: nodename.NewTag(1, [3]byte{tag}), Way: way}
+		return fmt.Sprintf("%slock-%010d", nodename.Owned([10]byte{tag}, owner), sequence)
+	}
+	ours := name(1, nodename.Ordered, 1)
+	nests := func(sequence int) string { return name(2, nodename.Nesting, sequence) }
+	queues := [][]string{
+		{ours, name(3, nodename.Backward, 2)},
+		{ours, nests(2)},
+		{nests(0), ours}, // for which we wait
+	}
 	var locks []Member
-	for i := range behind {
-		locks = append(locks, Member{Queue: &Queue{Core: bareCore{}, Path: fmt.Sprint("/l", i), Kind: znode.Lock, Kinds: []znode.Kind{znode.Lock}, Rule: znode.Exclusive}})
+	for i := range queues {
+		locks = append(locks, Member{Queue: &Queue{
+			Core: bareCore{session: s}, Path: fmt.Sprint("/l", i), Kind: znode.Lock, Kinds: []znode.Kind{znode.Lock},
+			Rule: znode.Exclusive, Data: func(*transport.Conn) []byte { return nil },
+		}})
 	}
-	a := NewMulti(locks, true, nodename.Owner{}, nil)
-	for i, m := range a.members {
-		snapshot, err := m.queue.Parse(wire.NamesOf(append(behind[i], name(0, nodename.Ordered))))
-		require.NoError(t, err)
-		m.phase, m.snapshot, m.first = queued, snapshot, i < 4 // the last waits
+	for first, left := range map[int]int{2: mostLeft - 1, 1: mostLeft} { // it turns round, or makes room
+
+		a := NewMulti(locks, true, nodename.Owner{Tag: nodename.NewTag(1, [3]byte{1})}, nil)
+		seen := new(yields)
+		a.observer, a.session, a.way, a.left, a.sessions = seen, s, nodename.Ordered, left, make(map[string]int64)
+		a.history.Begin(len(queues), false, time.Now())
+		a.history.SawHolder(2, nests(0), time.Now().Add(-time.Minute))
+		for i, m := range a.members {
+			for _, n := range queues[i] {
+				a.sessions[m.queue.Path+"/"+n] = 7
+			}
+			m.snapshot, err = m.queue.Parse(wire.NamesOf(queues[i]))
+			require.NoError(t, err)
+			m.phase, m.path, m.first, m.place = queued, m.queue.Path+"/"+ours, i < 2, i/2
+		}
+		_, _ = a.makeRoom(t.Context(), c) // our nodes are not there, which the servers refuse
+		assert.Same(t, locks[first].Queue, seen.in, "after it has left %d times", left)
 	}
-	in, ways := a.waitsForUs()
-	assert.Equal(t, a.members[:3], in)
-	assert.Equal(t, nodename.Ways(0).With(nodename.Backward).With(nodename.Plain).With(nodename.Nesting), ways)
 }
 
 // One that has left queues over and over moves. One with a semaphore that has moved over and
