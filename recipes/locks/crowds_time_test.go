@@ -249,6 +249,8 @@ func TestCrowdsBesideOthers(t *testing.T) {
 					assert.Positive(t, slices.Min(got.each), "somebody got nothing")
 				}
 				switch {
+				case inOrder > 0 && plain > 0: // plain users gain most where all nest
+					assert.GreaterOrEqual(t, 9*got.rounds(), 4*crowd(workload.Nested, n).rounds(), "beside owners that nest, and plain users")
 				case inOrder+reverse > 0:
 					assert.GreaterOrEqual(t, 2*got.rounds(), crowd(workload.Nested, n).rounds(), "beside owners that nest")
 				default:

@@ -127,6 +127,7 @@ func TestCaches(t *testing.T) {
 		defer copied.Close()
 		_, err = copied.Ready(t.Context())
 		require.NoError(t, err)
+		require.Eventually(t, func() bool { return copied.Status().Current }, 5*time.Second, time.Millisecond)
 	}
 	for name, want := range map[string]float64{
 		"caches": 2, "caches_current": 2, "cache_age_seconds": 0, "cache_nodes": 5, "cache_holes": 0, "cache_gaps": 0, "cache_readers_behind": 0,
