@@ -39,10 +39,13 @@ func (sh *shared) Waiters() []monitor.WaiterInfo {
 		info.Has, info.Wants = of.standing()
 		queues, waiters = append(queues, w.queue), append(waiters, info)
 	})
-	for i, q := range queues { // under no mutex, as it asks the session
-		node := waiters[i].Lock.Node
-		waiters[i].Lock = lockOf(q)
-		waiters[i].Lock.Node = node
+	var lock monitor.Lock
+	for i, q := range queues {
+		if i == 0 || q != queues[i-1] { // those in a local queue have one
+			lock = lockOf(q) // under no mutex, as it asks the session
+		}
+		lock.Node = waiters[i].Lock.Node
+		waiters[i].Lock = lock
 	}
 	return waiters
 }

@@ -443,14 +443,15 @@ func (a *Multi) checkDeadlock(ctx context.Context, c *transport.Conn) (yielded b
 		return false, err
 	}
 	var yield []*member
-	in, why := a.history.Decide(a.view(time.Now()))
+	seen := a.view(time.Now())
+	in, why := a.history.Decide(seen)
 	for _, i := range in {
 		yield = append(yield, a.members[i])
 	}
 	switch {
 	case len(yield) == 0:
 		return false, nil
-	case why == deadlock.Time, a.guessed, why == deadlock.Matched && a.way != nodename.Joint, sawNesting.Of(a.session).lately():
+	case why == deadlock.Time, a.guessed, why == deadlock.Matched && a.way != nodename.Joint, seen.Told:
 		return true, a.leaveOrMove(ctx, c, yield, why)
 	}
 	a.guessed = true
