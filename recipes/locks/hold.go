@@ -2,6 +2,7 @@ package locks
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 )
@@ -41,6 +42,31 @@ func newNodeHold(ctx context.Context, o *ownership) (*Hold, error) {
 	}
 	o.observeRevocation() //nolint:contextcheck // it observes for as long as the hold lasts
 	return hold, nil
+}
+
+// mayGetAnother is whether an acquisition begins again, of which the node was lost before
+// anybody had the lock. It does as a waiter whose node is lost.
+func (o *ownership) mayGetAnother(lost error) bool {
+	return !o.queue.opts.FailOnLoss || errors.Is(lost, ErrNodeDeleted)
+}
+
+// holdAll makes holds of the ownerships of nodes that were won together. If one was lost
+// meanwhile, it gives all nodes back. Then it returns an error, or no holds to a caller that
+// acquires them once more.
+func holdAll(ctx context.Context, won []*ownership) (holds []*Hold, err error) {
+	for i, o := range won {
+		hold, err := newNodeHold(ctx, o)
+		if err != nil {
+			unclaimAll(won[i:])
+			_ = releaseAll(holds, ctx.Done()) // what the servers refuse is reported, and tried again
+			if o.mayGetAnother(err) {
+				err = nil
+			}
+			return nil, err
+		}
+		holds = append(holds, hold)
+	}
+	return holds, nil
 }
 
 // NewHold makes the hold of a Lock of your own type. ctx is the one that Acquire was

@@ -313,11 +313,10 @@ func (m *InterProcessMultiLock) takeJointly(ctx context.Context, lim limit, join
 		lockSet[n] = m.members[i].(jointMember) //nolint:forcetypeassert // joint has picked them
 	}
 	s, label := sessionOf(lockSet[0]), pathsOf(lockSet)
-	a, got := m.jointAttempt(ctx, lockSet)
-	got.multi = &multiWait{members: m.paths}
+	wait := &multiWait{members: m.paths}
 	for i, path := range m.paths {
 		if holds[i] == nil && !slices.Contains(joint, i) {
-			got.multi.later = append(got.multi.later, path)
+			wait.later = append(wait.later, path)
 		}
 	}
 	began := time.Now()
@@ -326,10 +325,23 @@ func (m *InterProcessMultiLock) takeJointly(ctx context.Context, lim limit, join
 		return opError("acquire", label, &WaitError{Lock: label, Err: err})
 	}
 	defer cancel()
-	if err := a.Run(limited, lim.once()); err != nil {
-		return opError("acquire", label, lim.verdict(ctx, limited, &a.Attempt, label, began, err))
+	for {
+		a, got := m.jointAttempt(ctx, lockSet)
+		got.multi = wait
+		if err := a.Run(limited, lim.once()); err != nil {
+			return opError("acquire", label, lim.verdict(ctx, limited, &a.Attempt, label, began, err))
+		}
+		won, err := holdAll(ctx, got.owned)
+		if err != nil {
+			return opError("acquire", label, err)
+		}
+		for n, hold := range won {
+			holds[joint[n]] = hold
+		}
+		if won != nil {
+			return nil
+		}
 	}
-	return holdJointly(ctx, got.owned, joint, holds)
 }
 
 // jointAttempt sets out to get the nodes of locks in one step.
@@ -342,18 +354,6 @@ func (m *InterProcessMultiLock) jointAttempt(ctx context.Context, lockSet []join
 	got := &nodesHost{own: func(i int, node acquire.Node) *ownership { return lockSet[i].own(node) }}
 	got.trace = acquireTraceOf(ctx, s)
 	return acquire.NewMulti(members, m.ordered, ownerOf(ctx, s, lockSet[0].fullPath()), got), got
-}
-
-// holdJointly makes a hold of each node that was won.
-func holdJointly(ctx context.Context, won []*ownership, joint []int, holds []*Hold) (err error) {
-	defer func() { unclaimAll(won) }()
-	for _, i := range joint {
-		if holds[i], err = newNodeHold(ctx, won[0]); err != nil {
-			return opError("acquire", won[0].queue.Path, err)
-		}
-		won = won[1:]
-	}
-	return nil
 }
 
 // pathsOf is what errors call a MultiLock.

@@ -3,7 +3,6 @@ package locks
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -222,12 +221,11 @@ func (m *InterProcessMutex) refused(ctx, limited context.Context, tries bool, in
 }
 
 // conclude makes a hold of the ownership. It returns neither hold nor error if the node
-// was deleted meanwhile. Nobody has had the lock then, so the caller acquires it once
-// more.
+// was lost meanwhile. Nobody has had the lock then, so the caller acquires it once more.
 func (m *InterProcessMutex) conclude(ctx context.Context, o *ownership) (*Hold, error) {
 	hold, err := newNodeHold(ctx, o)
 	switch {
-	case errors.Is(err, ErrNodeDeleted):
+	case err != nil && o.mayGetAnother(err):
 		return nil, nil
 	case err != nil:
 		return nil, opError("acquire", m.path, err)

@@ -149,38 +149,24 @@ func (s *InterProcessSemaphore) queueUp(ctx context.Context, n int, lim limit) (
 		return nil, &WaitError{Lock: s.path, Err: err}
 	}
 	defer cancel()
-	got := &nodesHost{own: func(_ int, node acquire.Node) *ownership { return s.own(node) }}
-	got.spare, got.trace = s.total-n, acquireTraceOf(ctx, s.turns.Core.Session())
-	a := acquire.NewSemaphore(&s.turns.Queue, &s.leases.Queue, n, s.total, ownerOf(ctx, s.turns.Core.Session(), s.path), &s.contended, got)
-	err = a.Run(limited, lim.once())
-	s.contended.Store(a.SawAhead())
-	if err != nil {
-		return nil, lim.verdict(ctx, limited, &a.Attempt, s.path, began, err)
-	}
-	return s.hold(ctx, got.owned)
-}
-
-// hold makes one hold of the leases: of the only one, or of an ownership over all. If
-// that fails, it gives all leases back.
-func (s *InterProcessSemaphore) hold(ctx context.Context, owns []*ownership) (*Hold, error) {
-	var members []*Hold
-	defer func() {
-		if len(owns) > 0 {
-			unclaimAll(owns)
-			_ = releaseAll(members, ctx.Done()) // the error that there is tells why
-		}
-	}()
-	for len(owns) > 0 {
-		m, err := newNodeHold(ctx, owns[0])
+	for {
+		got := &nodesHost{own: func(_ int, node acquire.Node) *ownership { return s.own(node) }}
+		got.spare, got.trace = s.total-n, acquireTraceOf(ctx, s.turns.Core.Session())
+		a := acquire.NewSemaphore(&s.turns.Queue, &s.leases.Queue, n, s.total, ownerOf(ctx, s.turns.Core.Session(), s.path), &s.contended, got)
+		err = a.Run(limited, lim.once())
+		s.contended.Store(a.SawAhead())
 		if err != nil {
-			return nil, err
+			return nil, lim.verdict(ctx, limited, &a.Attempt, s.path, began, err)
 		}
-		members, owns = append(members, m), owns[1:]
+		switch leases, err := holdAll(ctx, got.owned); {
+		case err != nil:
+			return nil, err
+		case len(leases) == 1:
+			return leases[0], nil
+		case len(leases) > 1:
+			return newGroup(ctx, leases)
+		}
 	}
-	if len(members) == 1 {
-		return members[0], nil
-	}
-	return newGroup(ctx, members)
 }
 
 // own is the ownership of a lease.

@@ -1,0 +1,108 @@
+package locks_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
+	"github.com/paddock-zk/paddock/recipes/locks"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// slowContext calls a function when a value is asked for, until the function says that it
+// has done its work.
+type slowContext struct {
+	context.Context
+	do func() (done bool)
+}
+
+func (c *slowContext) Value(key any) any {
+	if do := c.do; do != nil {
+		c.do = nil // it may ask for values itself
+		if !do() {
+			c.do = do
+		}
+	}
+	return c.Context.Value(key)
+}
+
+// An acquisition whose nodes are lost between the grant and its return begins again, as one
+// does that waits. Nobody has had the lock.
+func TestLockThatIsLostAtItsGrant(t *testing.T) {
+	losses := map[string]func(t *testing.T, srv *zktest.Server, session int64){
+		"node deleted": func(t *testing.T, srv *zktest.Server, session int64) {
+			other := kit.Connect(t, srv)
+			require.NoError(t, other.Delete(t.Context(), srv.Ephemerals(session)[0], framework.AnyVersion))
+		},
+		"session expired": func(t *testing.T, srv *zktest.Server, session int64) {
+			require.NoError(t, srv.ExpireSession(session))
+		},
+		"not connected": func(t *testing.T, srv *zktest.Server, session int64) {
+			srv.Refuse()
+			require.NoError(t, srv.Disconnect(session))
+			time.Sleep(time.Minute)
+			srv.Accept()
+		},
+	}
+	for name, lose := range losses {
+		t.Run(name, func(t *testing.T) {
+			kit.EachLock(t, func(t *testing.T, lock kit.LockOf) {
+				srv := zktest.Start(t, zktest.InMemory())
+				c := kit.Connect(t, srv)
+				lost := false
+				ctx := &slowContext{t.Context(), func() bool {
+					if session := c.SessionID(); len(srv.Ephemerals(session)) > 0 {
+						lost = true
+						lose(t, srv, session)
+						time.Sleep(time.Second)
+					}
+					return lost
+				}}
+				h, err := lock(c).Acquire(ctx)
+				require.NoError(t, err)
+				assert.True(t, lost)
+				require.NoError(t, h.Err())
+				require.NoError(t, h.Release())
+				kit.NothingLeft(t, srv)
+			})
+		})
+	}
+}
+
+// With FailOnSessionLoss it ends with its session.
+func TestLockThatIsLostAtItsGrantWithItsSession(t *testing.T) {
+	fails := locks.FailOnSessionLoss()
+	for name, lock := range map[string]kit.LockOf{
+		"mutex": func(c *framework.Client) locks.Lock { return locks.NewInterProcessMutex(c, "/l", fails) },
+		"semaphore": func(c *framework.Client) locks.Lock {
+			return kit.Leases(locks.NewInterProcessSemaphore(c, "/l", 3, fails), 2)
+		},
+		"multi": func(c *framework.Client) locks.Lock {
+			return locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, "/l", fails), locks.NewInterProcessMutex(c, "/m", fails))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory())
+				c := kit.Connect(t, srv)
+				_, err := lock(c).Acquire(&slowContext{t.Context(), func() bool {
+					session := c.SessionID()
+					if len(srv.Ephemerals(session)) == 0 {
+						return false
+					}
+					require.NoError(t, srv.ExpireSession(session))
+					time.Sleep(time.Second)
+					return true
+				}})
+				require.ErrorIs(t, err, framework.ErrSessionExpired)
+				kit.NothingLeft(t, srv)
+			})
+		})
+	}
+}
