@@ -484,7 +484,7 @@ func (c *comparison) wrong(ctx context.Context) error {
 			}
 			return fmt.Sprintf("%s: has %s, told %s", verdict, data, cmp.Or(strings.Join(told, ", "), "nothing")), nil
 		}
-		secret := framework.ACLs(framework.ACL{Perms: 31, Scheme: "digest", ID: "u:none"})
+		secret := framework.ACLs(framework.DigestACL(framework.PermAll, framework.Digest("nobody", "here")))
 		err := errors.Join(create("/again", "old"), create("/parent/c0", ""), create("/parent/c1", ""), create("/hidden", "", secret))
 		if err != nil {
 			return err
