@@ -58,7 +58,7 @@ func run(ctx context.Context, args []string) (err error) {
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	if semver.Canonical(*version) != *version || semver.Build(*version) != "" {
+	if !semver.IsValid(*version) || semver.Canonical(*version) != *version {
 		return fmt.Errorf("-version %q: not of the form v1.2.3", *version)
 	}
 	if *prepare {
