@@ -81,6 +81,11 @@ func newMultiRequest(op Op) Record {
 
 // MultiResult is the outcome of one operation of a multi. An operation that
 // was refused has Op OpError and its Code; what is set otherwise follows from Op.
+//
+// On the wire, ClickHouse Keeper leaves a refused operation of OpMultiRead its own Op, with
+// no more than the Code. Encode writes a result with both so, and Decode makes it OpError.
+//
+// Source: ClickHouse ZooKeeperMultiResponse.writeImpl.
 type MultiResult struct {
 	Op       Op
 	Code     Code
@@ -105,6 +110,9 @@ func (r *MultiResponse) Encode(e *Encoder) {
 		res := &r.Results[i]
 		h := multiHeader{op: res.Op, code: res.Code}
 		h.encode(e)
+		if res.Code != CodeOK && res.Op != OpError {
+			continue
+		}
 		switch res.Op {
 		case OpCreate:
 			e.String(res.Path)
@@ -135,6 +143,10 @@ func (r *MultiResponse) Decode(d *Decoder) {
 			return
 		}
 		res := MultiResult{Op: h.op, Code: h.code}
+		if h.code != CodeOK && h.op != OpError {
+			r.Results = append(r.Results, MultiResult{Op: OpError, Code: h.code})
+			continue
+		}
 		switch h.op {
 		case OpCreate:
 			res.Path = d.String()

@@ -31,7 +31,11 @@ func (s *Stat) Encode(e *Encoder) {
 	e.Int64(s.Pzxid)
 }
 
-// Decode implements Record.
+// keeperContainer is the owner of a container at a ClickHouse Keeper. ZooKeeper says 0 of a
+// container, as of any node that goes with no session.
+const keeperContainer = -1 << 63
+
+// Decode implements Record. A container has the owner 0, whoever says it.
 func (s *Stat) Decode(d *Decoder) {
 	s.Czxid = d.Int64()
 	s.Mzxid = d.Int64()
@@ -40,7 +44,9 @@ func (s *Stat) Decode(d *Decoder) {
 	s.Version = d.Int32()
 	s.Cversion = d.Int32()
 	s.Aversion = d.Int32()
-	s.EphemeralOwner = d.Int64()
+	if s.EphemeralOwner = d.Int64(); s.EphemeralOwner == keeperContainer {
+		s.EphemeralOwner = 0
+	}
 	s.DataLength = d.Int32()
 	s.NumChildren = d.Int32()
 	s.Pzxid = d.Int64()
