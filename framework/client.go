@@ -94,7 +94,10 @@ func (b *base) inNamespace(namespace string) *base {
 // In every state, nil means that the session is over on the servers. Even after LOST
 // they may still have the session, so Close tells them. If it reaches none within
 // CloseTimeout, or they refuse, the error says that they keep the session's ephemeral
-// nodes for up to a session timeout. Close waits for code of yours that is running:
+// nodes for up to a session timeout. ClickHouse Keeper has no other answer than the end of
+// the connection, so there nil can also mean that it failed at that moment.
+//
+// Close waits for code of yours that is running:
 // functions of Config, and methods of a context given to Acquire or Bind.
 //
 // A server may just have been asked for a first session, which has no nodes yet. Close

@@ -42,6 +42,7 @@ type Conn struct {
 	session   int64
 	timeout   time.Duration
 	readOnly  bool
+	forgets   bool      // the server takes no session up again, so it gives no password
 	createdAt time.Time // when the connect request was about to be written
 
 	// The fields below are used by the reading goroutine, and after it.

@@ -113,6 +113,7 @@ func (c *Conn) shakeHands() ([]byte, error) {
 	}
 	c.session, c.timeout = r.SessionID, timeout
 	c.readOnly = r.ReadOnly
+	c.forgets = len(bytes.Trim(r.Password, "\x00")) == 0
 	// As in every client: two thirds, so that a third is left to find another server.
 	c.silence.Store(int64(c.timeout * 2 / 3))
 	c.transport.sessionBegun(r.SessionID)

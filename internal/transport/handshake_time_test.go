@@ -145,6 +145,33 @@ func TestSessionIsReplacedDuringClose(t *testing.T) {
 	})
 }
 
+// ClickHouse Keeper, which gives no password, ends the connection when it has ended the
+// session. ZooKeeper answers, so that there the session may go on.
+func TestSessionThatEndsWithoutAnAnswer(t *testing.T) {
+	for name, tc := range map[string]struct {
+		password []byte
+		want     error
+	}{
+		"ZooKeeper": {bytes.Repeat([]byte{7}, 16), ErrNotTold},
+		"Keeper":    {make([]byte, 16), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				granted := wire.ConnectResponse{Timeout: 9000, SessionID: session1, Password: tc.password}
+				s := newScript(t,
+					func(p *peer) { p.asked(); p.send(&granted); p.next() },
+					func(p *peer) { p.welcome(session1+1, 9*time.Second); p.answer(1) })
+				l, r := open(t, s)
+				r.await(t, "up", 1)
+				began := time.Now()
+				require.ErrorIs(t, l.Close(time.Minute), tc.want)
+				assert.Less(t, time.Since(began), 5*time.Second)
+				s.stop()
+			})
+		})
+	}
+}
+
 // A ClickHouse Keeper without a leader answers so.
 func TestServerThatIsNotActive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -125,7 +126,8 @@ func (p *peer) raw(length int32, body ...byte) {
 // welcome answers the connect request, which it returns.
 func (p *peer) welcome(session int64, timeout time.Duration) *wire.ConnectRequest {
 	req := p.asked()
-	p.send(&wire.ConnectResponse{Timeout: int32(timeout.Milliseconds()), SessionID: session, Password: make([]byte, 16), HasReadOnly: true})
+	password := bytes.Repeat([]byte{7}, 16)
+	p.send(&wire.ConnectResponse{Timeout: int32(timeout.Milliseconds()), SessionID: session, Password: password, HasReadOnly: true})
 	return req
 }
 

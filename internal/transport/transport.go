@@ -547,27 +547,26 @@ func (l *Transport) endSession(limit time.Duration) error {
 			}
 			continue
 		}
-		var answered <-chan struct{}
 		call := NewCall(wire.OpCloseSession, wire.Empty{})
-		if c != nil && c.Send(call) == nil {
-			answered = call.Done()
+		over := changed
+		sent := c != nil && c.Send(call) == nil
+		if sent {
+			over = call.Done() // which follows the end of the connection
 		}
 		select {
-		case <-answered:
-			switch {
-			case call.Replied() && isClosed(call.Code()):
-				l.sessionClosed(session)
-				return nil
-			case call.Replied(): // refused, and maybe only for now
-				refusal = fmt.Errorf("the server refused: %v", call.Code())
-				waitUntil(l.life, time.Now().Add(refusedPause), changed)
-				continue
-			}
-			// After a lost reply the next connection tells: renewed or gone.
-			<-changed
-		case <-changed:
+		case <-over:
 		case <-late.C:
 			return errNotTold(limit, refusal)
+		}
+		switch {
+		case !sent:
+		case call.Replied() && isClosed(call.Code()), c.forgets && endedWithoutAnswer(call):
+			l.sessionClosed(session)
+			return nil
+		case call.Replied(): // refused, and maybe only for now
+			refusal = fmt.Errorf("the server refused: %v", call.Code())
+			waitUntil(l.life, time.Now().Add(refusedPause), changed)
+		default: // after a lost reply the next connection tells: renewed or gone
 		}
 	}
 }
@@ -580,6 +579,16 @@ const refusedPause = 100 * time.Millisecond
 
 // isClosed is whether an answer says that the session is over.
 func isClosed(code wire.Code) bool { return code == wire.CodeOK || code == wire.CodeSessionExpired }
+
+// endedWithoutAnswer is whether a server has ended the connection at a request, or after it.
+// A ClickHouse Keeper ends a session so. It can also have failed at that moment, which nobody
+// can tell apart: then the session ends after its timeout.
+//
+// Source: ClickHouse KeeperTCPHandler.runImpl.
+func endedWithoutAnswer(call *Call) bool {
+	var lost *LostError
+	return errors.As(call.Err(), &lost) && lost.Sent && endedByServer(lost.Cause)
+}
 
 // errNotTold is ErrNotTold with what is known of the reason.
 func errNotTold(limit time.Duration, refusal error) error {
