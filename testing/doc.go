@@ -7,7 +7,7 @@
 // The server speaks ZooKeeper's protocol over TCP on loopback. With InMemory it
 // uses connections that work inside a testing/synctest bubble, where a session
 // of thirty seconds expires at once. It answers as ZooKeeper 3.8 does, or with
-// Version as 3.9. docs/testing.md lists what is missing or different.
+// Version as 3.9, or with Keeper as ClickHouse Keeper. docs/testing.md lists what is missing or different.
 //
 // A verb is a method that does something to the server: it expires a session,
 // breaks a connection, freezes the server, or lets time pass. Rules apply

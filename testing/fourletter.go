@@ -25,7 +25,20 @@ var versions = map[tree.Release]string{
 	tree.Release396: "3.9.6-zktest, built on 2026-10-16 16:58 UTC",
 }
 
-func (m *member) version() string { return versions[m.e.cfg.release] }
+func (m *member) version() string {
+	if k := m.e.cfg.keeper; k != nil {
+		return "v" + k.version + "-zktest"
+	}
+	return versions[m.e.cfg.release]
+}
+
+// product is how srvr and stat call the server.
+func (m *member) product() string {
+	if m.e.cfg.keeper != nil {
+		return "ClickHouse Keeper"
+	}
+	return "Zookeeper"
+}
 
 // words are the commands that take the place of a first frame. They need no
 // session, and the connection ends with the answer.
@@ -71,6 +84,7 @@ func (c *conn) command(r *bufio.Reader) bool {
 	c.receivedLocked(len(word), "command")
 	var b strings.Builder
 	switch m := c.m; {
+	case !slices.Contains(m.e.cfg.words, word) && m.e.cfg.keeper != nil: // it hangs up
 	case !slices.Contains(m.e.cfg.words, word):
 		fmt.Fprintf(&b, "%s is not executed because it is not in the whitelist.\n", word)
 	case !m.servesLocked() && word != "ruok" && word != "envi" && word != "conf":
@@ -121,7 +135,7 @@ func (m *member) confLocked(b *strings.Builder) {
 }
 
 func (m *member) srvrLocked(b *strings.Builder) {
-	fmt.Fprintf(b, "Zookeeper version: %s\n", m.version())
+	fmt.Fprintf(b, "%s version: %s\n", m.product(), m.version())
 	m.summaryLocked(b)
 }
 
@@ -140,7 +154,7 @@ func (m *member) summaryLocked(b *strings.Builder) {
 func (m *member) nodeCount() int { return m.data.Len() + 1 }
 
 func (m *member) statLocked(b *strings.Builder) {
-	fmt.Fprintf(b, "Zookeeper version: %s\nClients:\n", m.version())
+	fmt.Fprintf(b, "%s version: %s\nClients:\n", m.product(), m.version())
 	for _, c := range m.sortedConnsLocked() {
 		c.lineLocked(b, false)
 	}
@@ -217,8 +231,12 @@ func (m *member) dumpLocked(b *strings.Builder) {
 
 func (m *member) enviLocked(b *strings.Builder) {
 	name, _ := os.Hostname()
-	fmt.Fprintf(b, "Environment:\nzookeeper.version=%s\nhost.name=%s\nos.name=%s\nos.arch=%s\ngo.version=%s\n",
-		m.version(), name, runtime.GOOS, runtime.GOARCH, runtime.Version())
+	product := "zookeeper"
+	if m.e.cfg.keeper != nil {
+		product = "clickhouse.keeper"
+	}
+	fmt.Fprintf(b, "Environment:\n%s.version=%s\nhost.name=%s\nos.name=%s\nos.arch=%s\ngo.version=%s\n",
+		product, m.version(), name, runtime.GOOS, runtime.GOARCH, runtime.Version())
 }
 
 func (m *member) isroLocked(b *strings.Builder) {

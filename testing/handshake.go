@@ -30,7 +30,8 @@ func (c *conn) handshake(frame []byte) error {
 	c.m.e.requests[opConnect]++
 	c.receivedLocked(4+len(frame), "SESS")
 	c.sayLocked("> connect", &req)
-	c.readOnlyByte = req.HasReadOnly
+	keeper := c.m.e.cfg.keeper != nil
+	c.readOnlyByte = req.HasReadOnly && !keeper
 	c.addCertificateLocked()
 	c.mute = v.cut || v.drop
 	if v.fail {
@@ -38,9 +39,12 @@ func (c *conn) handshake(frame []byte) error {
 		return errOver
 	}
 	if !c.m.servesLocked() {
+		if keeper {
+			c.rejectLocked()
+		}
 		return errOver
 	}
-	if req.LastZxidSeen > c.m.applied {
+	if req.LastZxidSeen > c.m.applied && !keeper {
 		// The client has seen a later state than this server has; another may do.
 		return errOver
 	}
@@ -48,7 +52,7 @@ func (c *conn) handshake(frame []byte) error {
 	switch {
 	case c.m.role == roleReadOnly:
 		return c.readOnlyLocked(&req, timeout)
-	case req.SessionID == 0:
+	case req.SessionID == 0, keeper: // which takes up none again
 		c.m.e.openSessionLocked(c, timeout)
 	case !c.resumeLocked(req.SessionID, req.Password, timeout):
 		c.turnAwayLocked()

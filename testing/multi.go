@@ -22,6 +22,9 @@ func (c *conn) multiReadLocked(req *wire.MultiRequest) (wire.Record, wire.Code) 
 		}
 		if code != wire.CodeOK {
 			out = wire.MultiResult{Op: wire.OpError, Code: code}
+			if c.m.e.cfg.keeper != nil {
+				out.Op = op.Op
+			}
 		}
 		res.Results[i] = out
 	}

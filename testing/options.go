@@ -50,6 +50,8 @@ type config struct {
 	seed          uint64
 	release       tree.Release
 	badRelease    string
+	keeper        *keeper // nil for ZooKeeper
+	badKeeper     string
 	latencyBy     Distribution
 	watchdog      time.Duration
 }
@@ -76,12 +78,18 @@ const (
 
 func newConfig(opts []Option) (config, error) {
 	c := config{listen: "127.0.0.1:0", tick: defaultTick, maxFrame: defaultMaxFrame, sweepInterval: defaultSweepInterval,
-		syncLimit: defaultSyncLimit, electionTime: defaultElectionTime, words: Words(), watchdog: defaultWatchdog}
+		syncLimit: defaultSyncLimit, electionTime: defaultElectionTime, watchdog: defaultWatchdog}
 	for _, o := range opts {
 		o.apply(&c)
 	}
+	if c.keeper != nil {
+		c.keeper.setDefaults(&c)
+	}
 	if c.expiry == 0 {
 		c.expiry = c.tick
+	}
+	if c.words == nil {
+		c.words = Words()
 	}
 	if c.expiry < 0 || c.latePing < 0 {
 		return c, fmt.Errorf("zktest: sessions that expire every %v, pings that are %v late", c.expiry, c.latePing)
@@ -98,6 +106,8 @@ func newConfig(opts []Option) (config, error) {
 		return c, errors.New("zktest: a server over TCP stops the clock of a synctest bubble: add InMemory")
 	case c.badRelease != "":
 		return c, fmt.Errorf("zktest: version %q, want one of %q or a series of them", c.badRelease, Versions())
+	case c.badKeeper != "":
+		return c, fmt.Errorf("zktest: Keeper %q, want one of %q", c.badKeeper, KeeperVersions())
 	case c.minTimeout <= 0 || c.minTimeout > c.maxTimeout:
 		return c, fmt.Errorf("zktest: session timeouts from %v to %v", c.minTimeout, c.maxTimeout)
 	case c.maxFrame <= 0:
@@ -118,6 +128,8 @@ func newConfig(opts []Option) (config, error) {
 		return c, fmt.Errorf("zktest: latency of %v", c.latency)
 	case (c.latency > 0 || c.latencyBy != nil) && !c.memory:
 		return c, errors.New("zktest: latency needs InMemory")
+	case c.keeper != nil:
+		return c, c.keeper.check(&c)
 	}
 	return c, nil
 }
@@ -228,7 +240,7 @@ func ReadOnlyMode() Option { return optionFunc(func(c *config) { c.readOnly = tr
 // server answers only srvr by default.
 func FourLetterWords(words ...string) Option {
 	return optionFunc(func(c *config) {
-		c.words = words
+		c.words = append([]string{}, words...) // not nil, if it is none
 		if slices.Contains(words, "*") {
 			c.words = Words()
 		}

@@ -114,8 +114,9 @@ func (c *conn) handle(frame []byte) error {
 		req = k.body()
 		req.Decode(d)
 	}
-	early := c.refusedEarly(h.Op, req, d.Err() != nil)
-	if d.Err() != nil {
+	broken := d.Err() != nil
+	early := c.refusedEarly(h.Op, req, broken)
+	if broken {
 		req = nil
 	}
 	v, err := c.judge(name, req, 0)
@@ -150,6 +151,9 @@ func (c *conn) handle(frame []byte) error {
 			return errOver // as after every failed auth
 		}
 		return nil
+	}
+	if k := c.m.e.cfg.keeper; k != nil && (!known || broken || !k.knows(h.Op, req)) {
+		return errOver
 	}
 	if !known || h.Op == wire.OpCheck && c.m.e.cfg.release >= tree.Release393 { // which has it inside multis only
 		c.replyAtLocked(h.Xid, -1, wire.CodeUnimplemented, wire.Empty{})
@@ -322,7 +326,13 @@ func (c *conn) answerLocked(xid int32, txn *tree.Txn, out tree.Outcome) {
 		c.welcomeLocked(false)
 		return
 	case wire.OpCheck:
-		return // ZooKeeper has no answer to a check that holds, outside a multi
+		if c.m.e.cfg.keeper == nil {
+			return // ZooKeeper has no answer to a check that holds, outside a multi
+		}
+	case wire.OpCloseSession:
+		if c.m.e.cfg.keeper != nil {
+			return // the end of the connection says it
+		}
 	}
 	c.replyLocked(xid, wire.CodeOK, body)
 }

@@ -256,7 +256,7 @@ func newEnsemble(cfg config, n int) *ensemble {
 func (e *ensemble) newTree() *tree.Tree {
 	t := tree.New()
 	t.Limit, t.Reconfig, t.NoTTL, t.Release = e.cfg.limits.Data, e.cfg.reconfig, e.cfg.noTTL, e.cfg.release
-	t.SASL, t.X509 = e.cfg.saslUsers != nil, e.cfg.tls != nil
+	t.SASL, t.X509, t.Containers = e.cfg.saslUsers != nil, e.cfg.tls != nil, e.cfg.keeper != nil
 	if len(e.members) > 1 {
 		t.SetConfig(e.membership())
 	}

@@ -231,7 +231,7 @@ func (p *prep) setACL(req *wire.SetACLRequest) (change, wire.Code) {
 func (c *aclSet) apply(t *Tree, _ *Txn, out *Outcome) {
 	n := t.node(c.path)
 	n.acl, n.aversion = c.acl, c.version
-	out.Result = wire.MultiResult{Op: wire.OpSetACL, Stat: n.stat()}
+	out.Result = wire.MultiResult{Op: wire.OpSetACL, Stat: t.stat(n)}
 }
 
 // ACL returns a node's access list and metadata. It hides digests from a caller
@@ -245,7 +245,7 @@ func (t *Tree) ACL(who Caller, path string) ([]wire.ACL, wire.Stat, wire.Code) {
 		return nil, wire.Stat{}, wire.CodeNoAuth
 	}
 	if Allowed(n.acl, wire.PermAdmin, who.IDs) {
-		return n.acl, n.stat(), wire.CodeOK
+		return n.acl, t.stat(n), wire.CodeOK
 	}
 	hidden := slices.Clone(n.acl)
 	for i := range hidden {
@@ -253,5 +253,5 @@ func (t *Tree) ACL(who Caller, path string) ([]wire.ACL, wire.Stat, wire.Code) {
 			hidden[i].ID = user + ":x"
 		}
 	}
-	return hidden, n.stat(), wire.CodeOK
+	return hidden, t.stat(n), wire.CodeOK
 }

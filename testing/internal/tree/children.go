@@ -13,7 +13,7 @@ func (t *Tree) Children(who Caller, path string) ([]string, wire.Stat, wire.Code
 	if code != wire.CodeOK {
 		return nil, wire.Stat{}, code
 	}
-	return n.children, n.stat(), wire.CodeOK
+	return n.children, t.stat(n), wire.CodeOK
 }
 
 // CountBelow returns how many nodes stand below a node, at any depth.

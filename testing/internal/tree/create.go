@@ -118,7 +118,7 @@ func (c *created) apply(t *Tree, txn *Txn, out *Outcome) {
 		parent.pzxid = txn.Zxid
 	}
 	out.Events = append(out.Events, Event{wire.EventNodeCreated, c.path, c.acl, parent.acl})
-	out.Result = wire.MultiResult{Op: c.op, Path: c.path, Stat: n.stat()}
+	out.Result = wire.MultiResult{Op: c.op, Path: c.path, Stat: t.stat(n)}
 }
 
 // OpSetSequence is the type of a SetSequenceRequest.

@@ -41,7 +41,7 @@ func (c *dataSet) apply(t *Tree, txn *Txn, out *Outcome) {
 	t.size += int64(len(c.data) - len(n.data))
 	n.data, n.version, n.mzxid, n.mtime = c.data, c.version, txn.Zxid, txn.Time
 	out.Events = append(out.Events, Event{Type: wire.EventNodeDataChanged, Path: c.path, ACL: n.acl})
-	out.Result = wire.MultiResult{Op: wire.OpSetData, Stat: n.stat()}
+	out.Result = wire.MultiResult{Op: wire.OpSetData, Stat: t.stat(n)}
 }
 
 // check compares a node's version.
@@ -75,7 +75,7 @@ func (t *Tree) Exists(path string) (wire.Stat, wire.Code) {
 	if n == nil {
 		return wire.Stat{}, wire.CodeNoNode
 	}
-	return n.stat(), wire.CodeOK
+	return t.stat(n), wire.CodeOK
 }
 
 // ExistsFor is Exists for a client, which from ZooKeeper 3.9 on needs the right
@@ -94,7 +94,7 @@ func (t *Tree) Get(who Caller, path string) ([]byte, wire.Stat, wire.Code) {
 	if code != wire.CodeOK {
 		return nil, wire.Stat{}, code
 	}
-	return n.data, n.stat(), wire.CodeOK
+	return n.data, t.stat(n), wire.CodeOK
 }
 
 // readable returns the node at path if the caller may read it.

@@ -25,6 +25,8 @@ type Tree struct {
 	NoTTL bool
 	// SASL and X509 are whether access lists may have these schemes.
 	SASL, X509 bool
+	// Containers is whether clients see of a container that it is one.
+	Containers bool
 	// Release is the ZooKeeper that the tree is like.
 	Release Release
 }
@@ -76,12 +78,12 @@ func (t *Tree) node(path string) *node {
 	return t.nodes[path]
 }
 
-// stat returns the node's metadata as clients see it. That a node is a
-// container or has a time to live they do not see.
-func (n *node) stat() wire.Stat {
+// stat returns a node's metadata as clients see it. That a node has a time to live they do
+// not see, nor, unless Containers is set, that it is a container.
+func (t *Tree) stat(n *node) wire.Stat {
 	children := int32(len(n.children))
 	owner := n.owner
-	if !isSession(owner) {
+	if !isSession(owner) && !(t.Containers && owner == OwnerContainer) {
 		owner = 0
 	}
 	return wire.Stat{
@@ -166,7 +168,7 @@ func (t *Tree) Walk(fn func(path string, data []byte, stat wire.Stat, owner int6
 	var walk func(path string)
 	walk = func(path string) {
 		n := t.nodes[path]
-		fn(path, n.data, n.stat(), n.owner)
+		fn(path, n.data, t.stat(n), n.owner)
 		for _, name := range n.children {
 			walk(join(path, name))
 		}
