@@ -250,15 +250,18 @@ func (r *result) passed(t traffic) { r.requests, r.up, r.down = t.requests, t.up
 // load measures from the start of a cache until it says that it has loaded.
 func (c *comparison) load(ctx context.Context) error {
 	return c.each("load", func(p *peer, i int) (r result, err error) {
+		c.proxy.traffic()
+		if _, err := p.ask("connect %s", c.proxy.l.Addr()); err != nil {
+			return r, err
+		}
 		before := []int{0}
 		if i == 0 {
 			if before, err = p.numbers("heap"); err != nil {
 				return r, err
 			}
 		}
-		c.proxy.traffic()
 		began := processorTime(c.processes)
-		started, err := c.start(p, top)
+		started, err := p.numbers("start %s %s", p.kind, top)
 		if err != nil {
 			return r, err
 		}
