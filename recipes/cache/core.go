@@ -29,8 +29,9 @@ type core[T any] struct {
 	decode Decoder[T]
 
 	tree tree[T]
-	// loaded are nodes that are not in the tree yet. A load puts them there at once, in order,
-	// when it is whole, which takes a fraction of the time and of the garbage.
+	// loaded are nodes that are not in the tree yet, or as they were. An answer puts them there
+	// at once, in order, and a load when it is whole, which takes a fraction of the time and of
+	// the garbage.
 	loaded map[string]*Entry[T]
 
 	dirty map[string]*read    // nodes whose value is not known
@@ -43,7 +44,9 @@ type core[T any] struct {
 	asked   int              // reads that are not answered yet
 	later   []framework.Read // to be asked for again after a pause, see again
 	why     error            // the last answer has not answered all: why, else nil
-	bytes   int              // of paths and data in the tree
+	carried int              // nodes of the last snapshot that were not read again yet
+	nodes   int              // in the tree and in loaded, besides those that are carried over
+	bytes   int              // of the paths and data of these
 
 	from       int64 // the state since which there are events; the highest number if it is not known
 	up         bool  // whether there are events now
@@ -62,16 +65,18 @@ type core[T any] struct {
 
 // read is a dirty node.
 type read struct {
-	fresh bool
-	asked bool // its read is on its way
+	fresh   bool
+	asked   bool // its read is on its way
+	carried bool // it is in the tree as it was in the last snapshot, before an outage
 }
 
 // candidate is a snapshot in which some nodes are missing. It can be completed later by a
 // value that has not changed since. So endless writes do not keep snapshots away.
 type candidate[T any] struct {
 	zxid    int64
-	tree    tree[T]
+	tree    tree[T] // with older values of those that are missing, and were
 	missing map[string]struct{}
+	found   []*Entry[T] // that were missing
 }
 
 const (
@@ -89,14 +94,14 @@ func newCore[T any](top string, depth int, decode Decoder[T]) *core[T] {
 }
 
 func (c *core[T]) reset() {
-	c.tree, c.loaded, c.bytes = tree[T]{}, make(map[string]*Entry[T]), 0
+	c.tree, c.loaded, c.carried, c.nodes, c.bytes = tree[T]{}, make(map[string]*Entry[T]), 0, 0, 0
 	c.dirty, c.lists, c.most = make(map[string]*read), make(map[string]struct{}), 0
 	c.fresh, c.next, c.later, c.unasked, c.candidates, c.marked = 0, nil, nil, nil, nil, false
 	c.ahead, c.hot, c.asked, c.checking = false, make(map[string]int), 0, false
 }
 
 // size is the number of nodes that are known of, at least.
-func (c *core[T]) size() int { return max(c.tree.len()+len(c.loaded), len(c.dirty)) }
+func (c *core[T]) size() int { return max(c.nodes, len(c.dirty)-c.carried) }
 
 // isKept is whether a node is part of the copy.
 func (c *core[T]) isKept(path string) bool {
@@ -152,8 +157,18 @@ func (c *core[T]) clean(path string) (was read) {
 		if r.fresh {
 			c.fresh--
 		}
+		if r.carried {
+			c.carried--
+			c.count(c.get(path), 1)
+		}
 	}
 	return was
+}
+
+// count takes an entry into the size of the copy, or out of it.
+func (c *core[T]) count(e *Entry[T], sign int) {
+	c.nodes += sign
+	c.bytes += sign * (len(e.Path) + e.size)
 }
 
 // take takes in an event. It returns the snapshots that it has brought, oldest first.
@@ -190,9 +205,14 @@ func (c *core[T]) established(zxid int64) []*Snapshot[T] {
 		return c.publish(nil, zxid, c.tree) // nothing has changed anywhere
 	}
 	// What was known before is read again: nothing tells what has changed. Until that is done
-	// the last snapshot stays.
+	// the last snapshot stays. New nodes are in the lists that have changed since then.
 	c.reset()
 	c.mark(c.top, true)
+	c.tree, c.carried = c.published.tree, c.published.tree.len()
+	for e := range c.tree.under(c.top) {
+		c.mark(e.Path, true)
+		c.dirty[e.Path].carried = true
+	}
 	return nil
 }
 
@@ -213,18 +233,18 @@ func (c *core[T]) exact() bool { return c.whole() && len(c.dirty) == 0 }
 func (c *core[T]) whole() bool { return c.fresh == 0 && len(c.lists) == 0 }
 
 func (c *core[T]) deleted(path string) {
-	c.clean(path)
-	delete(c.lists, path)
 	c.settle()
-	var gone []string // also those below of whose end we were not told, since we may not read them
+	gone := []string{path} // also those below of whose end we were not told, since we may not read them
 	for e := range c.tree.under(path) {
 		gone = append(gone, e.Path)
 	}
 	for _, path := range gone {
+		c.clean(path)
+		delete(c.lists, path)
 		c.remove(path)
+		c.spoil(path)
 	}
 	c.ahead = true
-	c.spoil(path)
 }
 
 // get is what is known of a node.
@@ -239,30 +259,26 @@ func (c *core[T]) remove(path string) {
 	if e := c.get(path); e != nil {
 		delete(c.loaded, path)
 		c.tree = c.tree.without(path)
-		c.bytes -= len(path) + e.size
+		c.count(e, -1)
 	}
 }
 
 func (c *core[T]) put(e *Entry[T]) {
-	old := c.tree.get(e.Path)
-	if old == nil {
-		if old = c.loaded[e.Path]; old != nil || !c.whole() {
-			c.loaded[e.Path] = e
-		}
+	old := c.get(e.Path)
+	if old == e {
+		return
 	}
 	if old != nil {
-		c.bytes -= len(e.Path) + old.size
+		c.count(old, -1)
 	}
-	c.bytes += len(e.Path) + e.size
-	if c.loaded[e.Path] == nil {
-		c.tree = c.tree.put(e)
-	}
+	c.count(e, 1)
+	c.loaded[e.Path] = e
 }
 
 // settle puts what was loaded into the tree.
 func (c *core[T]) settle() {
 	if len(c.loaded) > 0 {
-		c.tree = c.tree.putAll(slices.Collect(maps.Values(c.loaded)))
+		c.tree = c.tree.put(slices.Collect(maps.Values(c.loaded))...)
 		c.loaded = make(map[string]*Entry[T])
 	}
 }
@@ -271,6 +287,9 @@ func (c *core[T]) settle() {
 // then, so that it is known at their zxids.
 func (c *core[T]) spoil(path string) {
 	before := len(c.candidates)
+	if before == 0 {
+		return
+	}
 	defer func() {
 		if len(c.candidates) < before && len(c.hot) < mostHot {
 			c.hot[path] = staysHot
@@ -309,7 +328,7 @@ func (c *core[T]) answered(ev framework.Event) (snapshots []*Snapshot[T]) {
 	}
 	for _, can := range c.candidates {
 		if len(can.missing) == 0 {
-			snapshots = c.publish(snapshots, can.zxid, can.tree)
+			snapshots = c.publish(snapshots, can.zxid, can.tree.put(can.found...))
 		}
 	}
 	left := c.candidates[:0]
@@ -343,7 +362,6 @@ func (c *core[T]) answered(ev framework.Event) (snapshots []*Snapshot[T]) {
 func (c *core[T]) propose(zxid int64) {
 	can := &candidate[T]{zxid: zxid, tree: c.tree, missing: make(map[string]struct{}, len(c.dirty))}
 	for path := range c.dirty {
-		can.tree = can.tree.without(path)
 		can.missing[path] = struct{}{}
 	}
 	c.candidates = append(c.candidates, can)
@@ -380,13 +398,14 @@ func (c *core[T]) readNode(r framework.ReadResult) {
 	c.put(e)
 	for _, can := range c.candidates {
 		if _, waits := can.missing[r.Path]; waits && r.Err == nil && e.Changed <= can.zxid {
-			can.tree = can.tree.put(e)
+			can.found = append(can.found, e)
 			delete(can.missing, r.Path)
 		}
 	}
 	c.spoil(r.Path) // those for which it is too new
 	switch {
 	case r.Err != nil || r.Stat.NumChildren == 0 || c.depthOf(r.Path) == c.depth:
+	case was.carried && !known.unlisted && r.Stat.Pzxid <= c.published.zxid: // it has the children of the last snapshot
 	case unlisted && r.Stat.Czxid <= c.from:
 		c.lists[r.Path] = struct{}{}
 		c.next = append(c.next, framework.Read{Path: r.Path, Children: true})
@@ -412,12 +431,11 @@ func (c *core[T]) entry(r framework.ReadResult, known *Entry[T]) *Entry[T] {
 		}
 		return e
 	}
+	if known.reads(r.Stat) {
+		return known
+	}
 	e := &Entry[T]{
 		Path: r.Path, Created: r.Stat.Czxid, Changed: r.Stat.Mzxid, Version: r.Stat.Version, Owner: r.Stat.EphemeralOwner, size: len(r.Data),
-	}
-	var undecodable *DecodeError
-	if known != nil && known.same(e) && (known.Err == nil || errors.As(known.Err, &undecodable)) {
-		return known
 	}
 	value, err := c.decode(r.Path, r.Data)
 	e.Value = value

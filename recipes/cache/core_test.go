@@ -22,6 +22,10 @@ func nodeRead(path, data string, changed int64, children int32) framework.ReadRe
 	}
 }
 
+func noNode(path string) framework.ReadResult {
+	return framework.ReadResult{Read: framework.Read{Path: path}, Err: framework.ErrNoNode}
+}
+
 func answer(zxid int64, results ...framework.ReadResult) framework.Event {
 	return framework.Event{Type: framework.Answered, Zxid: zxid, Results: results}
 }
@@ -68,11 +72,68 @@ func TestOutageWithoutATransaction(t *testing.T) {
 			if tc.keeps {
 				assert.Empty(t, c.asks())
 			} else {
-				assert.Equal(t, []framework.Read{{Path: "/a"}}, c.asks())
+				assert.Equal(t, framework.Read{Path: "/a"}, c.asks()[0])
 			}
 			assert.Equal(t, tc.keeps, c.level)
 		})
 	}
+}
+
+// After an outage the nodes of the last snapshot are read at once. The lists are read of nodes
+// that were made again, or have had children made or deleted, and of no others.
+func TestWhatIsListedAfterAnOutage(t *testing.T) {
+	inner := func(path string, czxid, pzxid int64) framework.ReadResult {
+		r := nodeRead(path, "", czxid, 1)
+		r.Stat.Czxid, r.Stat.Pzxid = czxid, pzxid
+		return r
+	}
+	for name, tc := range map[string]struct {
+		again framework.ReadResult
+		lists []framework.Read
+	}{
+		"the same children": {inner("/a", 1, 10), nil},
+		"a child was made":  {inner("/a", 1, 11), []framework.Read{{Path: "/a", Children: true}}},
+		"it was made again": {inner("/a", 11, 11), []framework.Read{{Path: "/a", Children: true}}},
+		"it has none":       {nodeRead("/a", "", 1, 0), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := loaded(t)
+			c.take(framework.Event{Type: framework.Gap})
+			c.take(framework.Event{Type: framework.Established, Zxid: 12})
+			assert.Equal(t, []framework.Read{{Path: "/a"}, {Path: "/a/b"}}, c.asks())
+			snapshots := c.take(answer(12, tc.again, nodeRead("/a/b", "3", 11, 0)))
+			assert.Equal(t, tc.lists, c.asks())
+			if tc.lists != nil {
+				assert.Empty(t, snapshots)
+				c.take(answer(12, framework.ReadResult{Read: tc.lists[0], Names: []string{"b", "c"}}))
+				assert.Equal(t, []framework.Read{{Path: "/a/c"}}, c.asks())
+				snapshots = c.take(answer(12, nodeRead("/a/c", "4", 11, 0)))
+			}
+			require.Len(t, snapshots, 1)
+			e, _ := snapshots[0].Get("/a/b")
+			assert.Equal(t, "3", e.Value)
+			assert.Equal(t, 2+len(tc.lists), snapshots[0].Len())
+			assert.Equal(t, c.published.Len(), c.size())
+			assert.Zero(t, c.carried)
+		})
+	}
+}
+
+// Nodes that are gone since the last snapshot do not count as part of a subtree that may be
+// too large.
+func TestSizeAfterAnOutage(t *testing.T) {
+	c := loaded(t)
+	c.take(framework.Event{Type: framework.Gap})
+	c.take(framework.Event{Type: framework.Established, Zxid: 12})
+	assert.Zero(t, c.size())
+	assert.Zero(t, c.bytes)
+	c.take(framework.Event{Type: framework.NodeDeleted, Path: "/a/b"})
+	assert.Zero(t, c.size())
+	assert.Zero(t, c.bytes)
+	require.Len(t, c.take(answer(13, nodeRead("/a", "345", 11, 0))), 1)
+	assert.Equal(t, 1, c.size())
+	assert.Equal(t, len("/a")+len("345"), c.bytes)
+	assert.Empty(t, c.loaded)
 }
 
 // A read that was under way before an outage is not waited for: a deletion alone shows.
@@ -93,7 +154,7 @@ func TestServerThatIsBehind(t *testing.T) {
 	c.take(framework.Event{Type: framework.Gap})
 	c.take(framework.Event{Type: framework.Established, Zxid: 8})
 	c.asks()
-	assert.Empty(t, c.take(answer(8, nodeRead("/a", "0", 1, 0))))
+	assert.Empty(t, c.take(answer(8, nodeRead("/a", "0", 1, 0), noNode("/a/b"))))
 	assert.False(t, c.level)
 	c.again()
 	assert.Equal(t, []framework.Read{{Path: "/a"}}, c.asks())
@@ -126,27 +187,35 @@ func TestReadThatIsTurnedAway(t *testing.T) {
 // trees stay as they are.
 func TestTreeMadeAtOnce(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 3)) //nolint:gosec // a test
-	for range 200 {
-		var first, second []*Entry[int]
-		var before, want tree[int]
-		for i := range r.IntN(300) {
+	for n := range 200 {
+		var first, second, renewed []*Entry[int]
+		var before, stale, want tree[int]
+		for i := range r.IntN(max(300, 20*n)) {
 			e := &Entry[int]{Path: fmt.Sprintf("/%d/%c%d", i%7, "-/."[r.IntN(3)], i)}
 			if want = want.put(e); r.IntN(3) == 0 {
 				before, first = before.put(e), append(first, e)
+				if r.IntN(3) == 0 {
+					old := *e
+					old.Value = -1
+					stale, renewed = stale.put(&old), append(renewed, e)
+				} else {
+					stale = stale.put(e)
+				}
 			} else {
 				second = append(second, e)
 			}
 		}
-		now := before.putAll(second)
+		now := before.put(second...)
 		assert.Equal(t, want.len(), now.len())
 		assert.Equal(t, slices.Collect(want.under("/")), slices.Collect(now.under("/")))
 		assert.Equal(t, len(first), before.len())
 		assert.Len(t, slices.Collect(before.under("/")), len(first))
-		diff(want.root, now.root, func(a, b *Entry[int]) { t.Errorf("%v and %v", a, b) })
+		diff(want, now, func(a, b *Entry[int]) { t.Errorf("%v and %v", a, b) })
+		diff(now, stale.put(slices.Concat(second, renewed)...), func(a, b *Entry[int]) { t.Errorf("%v and %v", a, b) })
 		for _, e := range second {
 			now = now.without(e.Path)
 		}
-		diff(before.root, now.root, func(a, b *Entry[int]) { t.Errorf("%v and %v", a, b) })
+		diff(before, now, func(a, b *Entry[int]) { t.Errorf("%v and %v", a, b) })
 	}
 }
 
@@ -242,7 +311,7 @@ func TestTree(t *testing.T) {
 
 // A node takes little memory besides its path and data, also after the load.
 func TestMemory(t *testing.T) {
-	const n, data, most = 50_000, 96, 140
+	const n, data, most = 50_000, 96, 120
 	c := newCore("/a", all, Bytes)
 	heap := func() uint64 {
 		var stats runtime.MemStats

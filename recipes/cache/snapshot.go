@@ -45,6 +45,13 @@ func (e *Entry[T]) same(other *Entry[T]) bool {
 	return e.Created == other.Created && e.Changed == other.Changed && e.Version == other.Version
 }
 
+// reads is whether an entry is what is read of a node with that Stat.
+func (e *Entry[T]) reads(stat *framework.Stat) bool {
+	var undecodable *DecodeError
+	return e != nil && e.Created == stat.Czxid && e.Changed == stat.Mzxid && e.Version == stat.Version &&
+		(e.Err == nil || errors.As(e.Err, &undecodable))
+}
+
 // fails is whether it says that this has failed.
 func (e *Entry[T]) fails(err error) bool {
 	return e != nil && e.Err != nil && e.Err.Error() == err.Error()
@@ -143,7 +150,7 @@ type Step[T any] struct {
 
 // changes are the differences between two trees.
 func changes[T any](before, after tree[T]) (list []Change[T]) {
-	diff(before.root, after.root, func(old, now *Entry[T]) {
+	diff(before, after, func(old, now *Entry[T]) {
 		if old != nil && now != nil && old.same(now) && old.Err == nil && now.Err == nil {
 			return
 		}

@@ -1,32 +1,36 @@
 package cache
 
 import (
-	"hash/maphash"
 	"iter"
 	"slices"
+	"sort"
 	"strings"
 )
 
 // tree is an immutable map from paths to entries, in the order of compare. Changes copy the
 // way from the root and share the rest, so that old trees stay as they are.
 //
-// It is a treap: a search tree by path, and a heap by a hash of the path. So its shape follows
-// from what is in it, and two trees that have much in common share that.
-type tree[T any] struct{ root *branch[T] }
+// It is a B+ tree: pages of entries in order, and pages of such pages above them.
+type tree[T any] struct{ root *page[T] }
 
-type branch[T any] struct {
-	entry       *Entry[T]
-	left, right *branch[T]
-	weight      uint32 // those of two may be the same
-	size        int32
+// page has entries, or pages of the same height. It has one at least.
+type page[T any] struct {
+	entries []*Entry[T]
+	pages   []*page[T]
+	first   *Entry[T] // of all below
+	size    int32     // entries below
+	height  int32     // 0 for a page of entries
 }
 
-var seed = maphash.MakeSeed()
+const mostInPage = 32
 
 // compare orders paths so that a node stands before all nodes below it, and those before any
 // other node: a slash comes before all other characters.
 func compare(a, b string) int {
 	i := 0
+	for i+8 <= len(a) && i+8 <= len(b) && word(a[i:]) == word(b[i:]) {
+		i += 8
+	}
 	for i < len(a) && i < len(b) && a[i] == b[i] {
 		i++
 	}
@@ -41,133 +45,125 @@ func compare(a, b string) int {
 	return int(a[i]) - int(b[i])
 }
 
+// word is the first eight bytes, which one instruction loads.
+func word(s string) uint64 {
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+}
+
 // isUnder is whether path is top or below it.
 func isUnder(path, top string) bool {
 	return top == "/" || strings.HasPrefix(path, top) && (len(path) == len(top) || path[len(top)] == '/')
 }
 
-func (b *branch[T]) count() int {
-	if b == nil {
+// leafOf and innerOf are pages that keep what they are given.
+func leafOf[T any](entries []*Entry[T]) *page[T] {
+	return &page[T]{entries: entries, first: entries[0], size: int32(len(entries))} //nolint:gosec // at most mostInPage
+}
+
+func innerOf[T any](pages []*page[T]) *page[T] {
+	p := &page[T]{pages: pages, first: pages[0].first, height: pages[0].height + 1}
+	for _, q := range pages {
+		p.size += q.size
+	}
+	return p
+}
+
+// paged is a list in as few pieces as fit into pages, all about as long.
+func paged[E any, P any](list []E, of func([]E) P) (pages []P) {
+	for n := (len(list) + mostInPage - 1) / mostInPage; n > 0; n-- {
+		some := len(list) / n
+		pages = append(pages, of(slices.Clone(list[:some])))
+		list = list[some:]
+	}
+	return pages
+}
+
+func (t tree[T]) len() int {
+	if t.root == nil {
 		return 0
 	}
-	return int(b.size)
+	return int(t.root.size)
 }
 
-// branchOf is an entry between two branches.
-func branchOf[T any](e *Entry[T], weight uint32, left, right *branch[T]) *branch[T] {
-	return &branch[T]{entry: e, left: left, right: right, weight: weight, size: int32(1 + left.count() + right.count())} //nolint:gosec // MaxNodes is far below
+// within is the page that has path if any has.
+func (p *page[T]) within(path string) int {
+	return max(0, sort.Search(len(p.pages), func(i int) bool { return compare(p.pages[i].first.Path, path) > 0 })-1)
 }
 
-// with is b with other branches.
-func (b *branch[T]) with(left, right *branch[T]) *branch[T] {
-	if b.left == left && b.right == right {
-		return b
-	}
-	return branchOf(b.entry, b.weight, left, right)
+// from is the first entry that does not stand before path.
+func (p *page[T]) from(path string) int {
+	return sort.Search(len(p.entries), func(i int) bool { return compare(p.entries[i].Path, path) >= 0 })
 }
-
-func (t tree[T]) len() int { return t.root.count() }
 
 func (t tree[T]) get(path string) *Entry[T] {
-	for b := t.root; b != nil; {
-		switch order := compare(path, b.entry.Path); {
-		case order == 0:
-			return b.entry
-		case order < 0:
-			b = b.left
-		default:
-			b = b.right
+	p := t.root
+	for p != nil && p.pages != nil {
+		p = p.pages[p.within(path)]
+	}
+	if p != nil {
+		if i := p.from(path); i < len(p.entries) && p.entries[i].Path == path {
+			return p.entries[i]
 		}
 	}
 	return nil
 }
 
-// put is the tree with an entry in the place of the one with its path.
-func (t tree[T]) put(e *Entry[T]) tree[T] {
-	return tree[T]{put(t.root, e, uint32(maphash.String(seed, e.Path)))} //nolint:gosec // half of it is enough
-}
-
-func put[T any](b *branch[T], e *Entry[T], weight uint32) *branch[T] {
-	if b == nil {
-		return branchOf[T](e, weight, nil, nil)
-	}
-	order := compare(e.Path, b.entry.Path)
-	if order == 0 {
-		if b.entry == e {
-			return b
-		}
-		return branchOf(e, weight, b.left, b.right)
-	}
-	if weight > b.weight {
-		left, _, right := split(b, e.Path)
-		return branchOf(e, weight, left, right)
-	}
-	if order < 0 {
-		return b.with(put(b.left, e, weight), b.right)
-	}
-	return b.with(b.left, put(b.right, e, weight))
-}
-
-// putAll is the tree with entries of paths that it does not have. It sorts them.
-func (t tree[T]) putAll(entries []*Entry[T]) tree[T] {
+// put is the tree with entries in the place of those with their paths, which differ. It sorts
+// them.
+func (t tree[T]) put(entries ...*Entry[T]) tree[T] {
 	slices.SortFunc(entries, func(a, b *Entry[T]) int { return compare(a.Path, b.Path) })
-	// The right edge of a tree of those so far, from the root. Who comes next belongs there.
-	var edge []*branch[T]
-	for _, e := range entries {
-		b := branchOf[T](e, uint32(maphash.String(seed, e.Path)), nil, nil) //nolint:gosec // half of it is enough
-		for len(edge) > 0 && edge[len(edge)-1].weight < b.weight {
-			b.left, edge = edge[len(edge)-1], edge[:len(edge)-1]
-		}
-		if len(edge) > 0 {
-			edge[len(edge)-1].right = b
-		}
-		edge = append(edge, b)
+	var pages []*page[T]
+	if t.root == nil {
+		pages = paged(entries, leafOf[T])
+	} else {
+		pages = t.root.put(entries)
 	}
-	if len(edge) == 0 {
+	for len(pages) > 1 {
+		pages = paged(pages, innerOf[T])
+	}
+	if len(pages) == 0 {
 		return t
 	}
-	edge[0].measure()
-	return tree[T]{union(t.root, edge[0])}
+	return tree[T]{pages[0]}
 }
 
-// measure sets the sizes of a branch and those below it.
-func (b *branch[T]) measure() int32 {
-	if b == nil {
-		return 0
-	}
-	b.size = 1 + b.left.measure() + b.right.measure()
-	return b.size
-}
-
-// union is one branch of two that have no path in common.
-func union[T any](a, b *branch[T]) *branch[T] {
+// put is what a page becomes with entries in order.
+func (p *page[T]) put(entries []*Entry[T]) []*page[T] {
 	switch {
-	case a == nil:
-		return b
-	case b == nil:
-		return a
-	case a.weight < b.weight:
-		a, b = b, a
+	case len(entries) == 0:
+		return []*page[T]{p}
+	case p.pages == nil:
+		return paged(merge(p.entries, entries), leafOf[T])
 	}
-	left, _, right := split(b, a.entry.Path)
-	return a.with(union(a.left, left), union(a.right, right))
+	pages := make([]*page[T], 0, len(p.pages)+1)
+	for i, q := range p.pages {
+		n := len(entries)
+		if i+1 < len(p.pages) {
+			end := p.pages[i+1].first.Path
+			n = sort.Search(n, func(i int) bool { return compare(entries[i].Path, end) >= 0 })
+		}
+		pages = append(pages, q.put(entries[:n])...)
+		entries = entries[n:]
+	}
+	return paged(pages, innerOf[T])
 }
 
-// split is what stands before a path, at it, and behind it.
-func split[T any](b *branch[T], path string) (left *branch[T], at *Entry[T], right *branch[T]) {
-	if b == nil {
-		return nil, nil, nil
+// merge is one list of two, with the second one's entries for paths that both have.
+func merge[T any](a, b []*Entry[T]) []*Entry[T] {
+	all := make([]*Entry[T], 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		order := compare(a[0].Path, b[0].Path)
+		if order < 0 {
+			all = append(all, a[0])
+		} else {
+			all, b = append(all, b[0]), b[1:]
+		}
+		if order <= 0 {
+			a = a[1:]
+		}
 	}
-	switch order := compare(path, b.entry.Path); {
-	case order == 0:
-		return b.left, b.entry, b.right
-	case order < 0:
-		left, at, right = split(b.left, path)
-		return left, at, b.with(right, b.right)
-	default:
-		left, at, right = split(b.right, path)
-		return b.with(b.left, left), at, right
-	}
+	return append(append(all, a...), b...)
 }
 
 // without is the tree without the entry of a path.
@@ -175,42 +171,43 @@ func (t tree[T]) without(path string) tree[T] {
 	if t.get(path) == nil {
 		return t
 	}
-	return tree[T]{without(t.root, path)}
-}
-
-func without[T any](b *branch[T], path string) *branch[T] {
-	switch order := compare(path, b.entry.Path); {
-	case order == 0:
-		return join(b.left, b.right)
-	case order < 0:
-		return b.with(without(b.left, path), b.right)
-	default:
-		return b.with(b.left, without(b.right, path))
+	root := t.root.without(path)
+	for root != nil && len(root.pages) == 1 {
+		root = root.pages[0]
 	}
+	return tree[T]{root}
 }
 
-// join is one branch of two, the first of which stands before the other.
-func join[T any](left, right *branch[T]) *branch[T] {
+// without is a page without an entry that it has, nil if that was the last one.
+func (p *page[T]) without(path string) *page[T] {
 	switch {
-	case left == nil:
-		return right
-	case right == nil:
-		return left
-	case left.weight > right.weight:
-		return left.with(left.left, join(left.right, right))
+	case p.size == 1:
+		return nil
+	case p.pages == nil:
+		i := p.from(path)
+		return leafOf(slices.Concat(p.entries[:i], p.entries[i+1:]))
 	}
-	return right.with(join(left, right.left), right.right)
+	i := p.within(path)
+	if q := p.pages[i].without(path); q != nil {
+		return innerOf(slices.Concat(p.pages[:i], []*page[T]{q}, p.pages[i+1:]))
+	}
+	return innerOf(slices.Concat(p.pages[:i], p.pages[i+1:]))
 }
 
 // first is the first entry of which from is true. It is false of those before, and true of all
 // that follow.
-func (t tree[T]) first(from func(path string) bool) *Entry[T] {
-	var found *Entry[T]
-	for b := t.root; b != nil; {
-		if from(b.entry.Path) {
-			found, b = b.entry, b.left
-		} else {
-			b = b.right
+func (t tree[T]) first(from func(path string) bool) (found *Entry[T]) {
+	p := t.root
+	for p != nil && p.pages != nil {
+		i := sort.Search(len(p.pages), func(i int) bool { return from(p.pages[i].first.Path) })
+		if i < len(p.pages) {
+			found = p.pages[i].first
+		}
+		p = p.pages[max(0, i-1)]
+	}
+	if p != nil {
+		if i := sort.Search(len(p.entries), func(i int) bool { return from(p.entries[i].Path) }); i < len(p.entries) {
+			found = p.entries[i]
 		}
 	}
 	return found
@@ -218,43 +215,107 @@ func (t tree[T]) first(from func(path string) bool) *Entry[T] {
 
 // under are the entries at top and below it, in order.
 func (t tree[T]) under(top string) iter.Seq[*Entry[T]] {
-	return func(yield func(*Entry[T]) bool) { under(t.root, top, yield) }
+	return func(yield func(*Entry[T]) bool) {
+		if t.root != nil {
+			t.root.under(top, yield)
+		}
+	}
 }
 
-func under[T any](b *branch[T], top string, yield func(*Entry[T]) bool) bool {
-	if b == nil {
+// under is whether there may be more behind the page.
+func (p *page[T]) under(top string, yield func(*Entry[T]) bool) bool {
+	if p.pages != nil {
+		for _, q := range p.pages[p.within(top):] {
+			if !q.under(top, yield) {
+				return false
+			}
+		}
 		return true
 	}
-	within, order := isUnder(b.entry.Path, top), compare(b.entry.Path, top)
-	if order >= 0 && !under(b.left, top, yield) {
-		return false
+	for _, e := range p.entries[p.from(top):] {
+		if !isUnder(e.Path, top) || !yield(e) {
+			return false
+		}
 	}
-	if within && !yield(b.entry) {
-		return false
+	return true
+}
+
+// place is one in a tree, on the way from the first entry to the last.
+type place[T any] struct{ above []step[T] }
+
+type step[T any] struct {
+	page *page[T]
+	next int
+}
+
+// next is the entry there, or a page from which that comes, or nothing at the end. Either is
+// a path that stands there.
+func (p *place[T]) next() (e *Entry[T], q *page[T]) {
+	for n := len(p.above); n > 0; n = len(p.above) {
+		switch s := p.above[n-1]; {
+		case s.next < len(s.page.entries):
+			return s.page.entries[s.next], nil
+		case s.next < len(s.page.pages):
+			return s.page.pages[s.next].first, s.page.pages[s.next]
+		}
+		p.above = p.above[:n-1]
 	}
-	return order >= 0 && !within || under(b.right, top, yield)
+	return nil, nil
+}
+
+// pass goes on behind what is there.
+func (p *place[T]) pass() { p.above[len(p.above)-1].next++ }
+
+// enter goes on with the first in a page that is there.
+func (p *place[T]) enter(q *page[T]) {
+	p.pass()
+	p.above = append(p.above, step[T]{page: q})
 }
 
 // diff calls fn for each path whose entries are not the same in two trees, in order. It takes
-// no longer than there are differences.
-func diff[T any](a, b *branch[T], fn func(before, after *Entry[T])) {
-	switch {
-	case a == b:
-	case b == nil || a != nil && a.weight > b.weight:
-		left, at, right := split(b, a.entry.Path)
-		diff(a.left, left, fn)
-		fn(a.entry, at)
-		diff(a.right, right, fn)
-	case a == nil || b.weight > a.weight || a.entry.Path != b.entry.Path:
-		left, at, right := split(a, b.entry.Path)
-		diff(left, b.left, fn)
-		fn(at, b.entry)
-		diff(right, b.right, fn)
-	default:
-		diff(a.left, b.left, fn)
-		if a.entry != b.entry {
-			fn(a.entry, b.entry)
+// no longer than there are differences, since it passes over pages that both trees have.
+func diff[T any](a, b tree[T], fn func(before, after *Entry[T])) {
+	begin := func(t tree[T]) (p place[T]) {
+		if t.root != nil {
+			p.above = []step[T]{{page: &page[T]{pages: []*page[T]{t.root}}}}
 		}
-		diff(a.right, b.right, fn)
+		return p
+	}
+	left, right := begin(a), begin(b)
+	for {
+		before, in := left.next()
+		after, out := right.next()
+		order := 0
+		switch {
+		case before == nil && after == nil:
+			return
+		case before == nil:
+			order = 1
+		case after == nil:
+			order = -1
+		default:
+			order = compare(before.Path, after.Path)
+		}
+		switch {
+		case in != nil && in == out:
+			left.pass()
+			right.pass()
+		case in != nil && order <= 0 && (out == nil || order < 0 || in.height >= out.height):
+			left.enter(in)
+		case out != nil && order >= 0:
+			right.enter(out)
+		case order < 0:
+			fn(before, nil)
+			left.pass()
+		case order > 0:
+			fn(nil, after)
+			right.pass()
+		default:
+			if before != after {
+				fn(before, after)
+			}
+			left.pass()
+			right.pass()
+		}
 	}
 }
