@@ -57,7 +57,9 @@ type Reader struct {
 	flying  int // batches on their way
 	stopped bool
 	most    int           // operations in the next batch
-	mean    float64       // bytes that one takes in a reply
+	first   int           // and in the first ones
+	data    sizes         // of data in replies
+	lists   sizes         // of lists of children
 	allowed int           // batches that may be on their way, up to mostFlying
 	fastest time.Duration // that a batch has taken
 }
@@ -80,7 +82,9 @@ const (
 // of the wire, or in one that ends the connection. It must not block. Each read is answered
 // once, unless the reader is stopped.
 func NewReader(s *Session, c *transport.Conn, answer func(*Answer)) *Reader {
-	return &Reader{session: s, conn: c, answer: answer, most: first(c.Timeout()), allowed: fewestFlying}
+	r := &Reader{session: s, conn: c, answer: answer, first: first(c.Timeout()), allowed: fewestFlying}
+	r.most = r.first
+	return r
 }
 
 // first is how many operations a batch has before the first reply. All nodes may be as
@@ -123,12 +127,13 @@ func (r *Reader) fill() {
 func (r *Reader) next() []ReadOp {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	n := min(r.most, len(r.waiting))
-	switch expected := float64(r.most) * r.mean; {
+	n := r.fittingLocked()
+	bytes, known := r.expectedLocked(r.waiting[:n])
+	switch {
 	case n == 0,
-		(n < r.most || r.mean == 0) && r.flying >= calmFlying, // before the first reply nobody knows how long they are
+		(n == len(r.waiting) && n < r.most || !known) && r.flying >= calmFlying,
 		r.flying >= r.allowed,
-		r.flying > 0 && float64(r.flying+1)*expected > bytesFlying:
+		r.flying > 0 && r.data.flying()+r.lists.flying()+bytes > bytesFlying:
 		return nil
 	}
 	n = fitting(r.session, r.waiting[:n])
@@ -136,8 +141,65 @@ func (r *Reader) next() []ReadOp {
 	if r.waiting = r.waiting[n:]; len(r.waiting) == 0 {
 		r.waiting = nil
 	}
-	r.flying++
+	r.tellLocked(ops, 1)
 	return ops
+}
+
+// fittingLocked is how many of the reads that wait go into one batch, by the bytes of the reply.
+func (r *Reader) fittingLocked() int {
+	most := min(r.most, len(r.waiting))
+	for n, bytes := 0, 0.0; n < most; n++ {
+		if bytes += r.sizesLocked(r.waiting[n]).mean; n > 0 && bytes > aimedReply {
+			return n
+		}
+	}
+	return most
+}
+
+// expectedLocked is how long the reply to some reads will be, and whether that is known. The
+// size of one node says nothing of the others.
+func (r *Reader) expectedLocked(ops []ReadOp) (bytes float64, known bool) {
+	known = true
+	for _, op := range ops {
+		s := r.sizesLocked(op)
+		bytes += s.mean
+		known = known && (s.seen >= r.first || op.Children && s.seen > 0)
+	}
+	return bytes, known
+}
+
+func (r *Reader) sizesLocked(op ReadOp) *sizes {
+	if op.Children {
+		return &r.lists
+	}
+	return &r.data
+}
+
+// tellLocked says that a batch leaves, or that one is back.
+func (r *Reader) tellLocked(ops []ReadOp, sign int) {
+	r.flying += sign
+	for _, op := range ops {
+		r.sizesLocked(op).asked += sign
+	}
+}
+
+// sizes are those of one kind of results.
+type sizes struct {
+	seen  int     // results
+	asked int     // results that are on their way
+	mean  float64 // bytes
+}
+
+// flying is how many bytes are on their way.
+func (s *sizes) flying() float64 { return float64(s.asked) * s.mean }
+
+// note takes in some more results. Longer ones count at once.
+func (s *sizes) note(results, bytes int) {
+	if results > 0 {
+		const slowly = 4
+		mean := float64(bytes) / float64(results)
+		s.seen, s.mean = s.seen+results, max(mean, s.mean+(mean-s.mean)/slowly)
+	}
 }
 
 func (r *Reader) send(ops []ReadOp) {
@@ -163,7 +225,7 @@ func (r *Reader) send(ops []ReadOp) {
 // failed is answered for a batch that was not sent.
 func (r *Reader) failed(ops []ReadOp, call *transport.Call, err error) {
 	r.mu.Lock()
-	r.flying--
+	r.tellLocked(ops, -1)
 	r.mu.Unlock()
 	r.answer(&Answer{Ops: ops, Err: err, call: call})
 }
@@ -180,16 +242,13 @@ func (r *Reader) answered(a *Answer, took time.Duration) {
 	}
 	again := len(a.Ops) > 1 && errors.Is(a.Err, ErrReplyTooLarge)
 	r.mu.Lock()
-	r.flying--
+	r.tellLocked(a.Ops, -1)
 	switch {
 	case again && !r.stopped:
 		r.most = max(1, len(a.Ops)/2)
 		r.waiting = append(a.Ops, r.waiting...)
-	case size > longReply:
-		r.mean = float64(size) / float64(len(a.Ops))
-		r.most = max(1, min(r.most, fewReads, int(aimedReply/r.mean)))
-	case size > 0:
-		r.paceLocked(float64(size)/float64(len(a.Ops)), took)
+	case a.Results != nil:
+		r.paceLocked(a, size, took)
 	}
 	r.mu.Unlock()
 	if !again {
@@ -198,8 +257,26 @@ func (r *Reader) answered(a *Answer, took time.Duration) {
 	r.fill()
 }
 
-// paceLocked takes in how long replies are, and how long they took. Longer ones count at once.
-func (r *Reader) paceLocked(mean float64, took time.Duration) {
+// paceLocked takes in how long a reply is, and how long it took.
+func (r *Reader) paceLocked(a *Answer, size int, took time.Duration) {
+	lists, names := 0, 0
+	for i := range a.Results {
+		if a.Ops[i].Children {
+			lists, names = lists+1, names+a.Results[i].Children.Size()
+		}
+	}
+	r.lists.note(lists, names)
+	r.data.note(len(a.Ops)-lists, size-names)
+	if size-names > longReply {
+		r.most = min(r.most, fewReads)
+		return
+	}
+	if len(a.Ops) >= r.most {
+		r.most = min(mostReads, 2*r.most)
+	}
+	if size > longReply {
+		return
+	}
 	if r.fastest == 0 || took < r.fastest {
 		r.fastest = took
 	}
@@ -208,9 +285,6 @@ func (r *Reader) paceLocked(mean float64, took time.Duration) {
 	} else {
 		r.allowed = max(fewestFlying, r.allowed-1)
 	}
-	const slowly = 4
-	r.mean = max(mean, r.mean+(mean-r.mean)/slowly)
-	r.most = max(1, min(mostReads, 2*r.most, int(aimedReply/r.mean)))
 }
 
 // readSize is what one of several reads takes in their request, without its path.
@@ -229,9 +303,10 @@ func fitting(s *Session, ops []ReadOp) int {
 
 // newReads is the request for several nodes.
 func newReads(ops []ReadOp) *transport.Call {
-	req := &wire.MultiRequest{Ops: make([]wire.MultiOp, len(ops))}
+	req, paths := &wire.MultiRequest{Ops: make([]wire.MultiOp, len(ops))}, make([]wire.PathWatchRequest, len(ops))
 	for i, op := range ops {
-		req.Ops[i] = wire.MultiOp{Op: op.op(), Request: &wire.PathWatchRequest{Path: op.Path}}
+		paths[i].Path = op.Path
+		req.Ops[i] = wire.MultiOp{Op: op.op(), Request: &paths[i]}
 	}
 	return transport.NewCall(wire.OpMultiRead, req)
 }
@@ -239,7 +314,7 @@ func newReads(ops []ReadOp) *transport.Call {
 // Results are those of a request of n operations, in their order. They share the call's
 // memory.
 func Results(call *transport.Call, n int) ([]wire.MultiResult, error) {
-	var resp wire.MultiResponse
+	resp := wire.MultiResponse{Results: make([]wire.MultiResult, 0, n)}
 	if err := call.Decode(&resp); err != nil {
 		return nil, err
 	}

@@ -133,9 +133,9 @@ func (r *MultiResponse) Encode(e *Encoder) {
 	multiEnd.encode(e)
 }
 
-// Decode implements Record.
+// Decode implements Record. It uses the memory of Results.
 func (r *MultiResponse) Decode(d *Decoder) {
-	r.Results = nil
+	r.Results = r.Results[:0]
 	for {
 		var h multiHeader
 		h.decode(d)

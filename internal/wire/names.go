@@ -40,6 +40,9 @@ func (ns *Names) Decode(d *Decoder) {
 	}
 }
 
+// Size is how many bytes they take in a reply.
+func (ns Names) Size() int { return 4 + len(ns.raw) }
+
 // All are the names, each after where it begins, which At takes.
 func (ns Names) All() iter.Seq2[int, []byte] {
 	return func(yield func(int, []byte) bool) {

@@ -567,6 +567,34 @@ func many(t *testing.T, client *framework.Client, n int) {
 	}
 }
 
+// A long list of children says nothing of how large the nodes are, so it makes no request
+// smaller. After an outage it is not read again, since it has not changed.
+func TestRequestsOfALoad(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server, client, other *framework.Client) {
+		const n, batch = 4000, 128
+		many(t, other, n)
+		lists := 0
+		srv.On(zktest.Match{Op: "multiRead"}, zktest.Call(func(r zktest.Request) {
+			if len(r.Paths) == 1 && r.Paths[0] == "/app" {
+				lists++
+			}
+		}))
+		c := started(t, client, "/app", text)
+		ready(t, c)
+		assert.LessOrEqual(t, srv.Requests()["multiRead"], n/batch+9)
+		assert.Equal(t, 2, lists, "its data and its list")
+		require.NoError(t, srv.Disconnect(client.SessionID()))
+		stat, err := other.Set(t.Context(), "/app/00007", []byte("1"), framework.AnyVersion)
+		require.NoError(t, err)
+		_, err = c.Await(t.Context(), stat.Mzxid)
+		require.NoError(t, err)
+		e, _ := c.Get("/app/00007")
+		assert.Equal(t, "1", e.Value)
+		assert.LessOrEqual(t, srv.Requests()["multiRead"], 2*(n/batch+9))
+		assert.Equal(t, 2, lists)
+	})
+}
+
 // A reader that is too slow begins anew. One of Latest reads what has happened meanwhile as one.
 func TestSlowReaders(t *testing.T) {
 	bubble(t, func(t *testing.T, _ *zktest.Server, client, other *framework.Client) {
