@@ -18,11 +18,11 @@ SEEDS ?= 1000
 RACE ?= $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
 # Packages of this module with tests that carry the build tag realzk.
-ZK_PACKAGES = $(sort $(dir $(shell grep -rlE '^//go:build .*\brealzk\b' --include='*_test.go' --exclude-dir=oncall .)))
+ZK_PACKAGES = $(sort $(dir $(shell grep -rlE '^//go:build .*\brealzk\b' --include='*_test.go' --exclude-dir=oncall --exclude-dir=kerberos .)))
 
 MODULES := . internal/test/simulation internal/test/browser tools tools/lint
 
-.PHONY: help demo check lint fmt vuln release-check release-binaries release-prepare test test-full test-zk test-interop test-examples test-page test-secrets cover fuzz sim faults break break-caches bench compare-caches
+.PHONY: help demo check lint fmt vuln release-check release-binaries release-prepare test test-full test-zk test-interop test-examples test-kerberos test-page test-secrets cover fuzz sim faults break break-caches bench compare-caches
 
 help: ## list targets
 	@awk -F ':.*## ' '/^#: / {print "\n" substr($$0, 4)} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,9 +77,12 @@ test-zk: ## on real ZooKeepers, one and three, which the tests start (needs Java
 test-interop: ## in one queue with Curator, kazoo and zk.Lock (needs a JDK, libcurator-recipes-java, python3-kazoo); ARGS=-crowds lets crowds beside Java go on for longer
 	@.ci/gotest -tags interop $(RACE) -count=1 -timeout 10m -parallel 8 ./internal/test/interop $(if $(ARGS),-args $(ARGS))
 
+test-kerberos: ## Kerberos: a KDC, a real ZooKeeper and Java's Curator (needs what test-interop needs, krb5-kdc, krb5-admin-server, krb5-user)
+	@cd framework/sasl/kerberos && $(LINT) run --build-tags realzk && go test -tags realzk $(RACE) -count=1 -timeout 5m . $(if $(ARGS),-args $(ARGS))
+
 # Modules of their own, so that a database driver and a scheduler are no dependencies of ours.
 test-examples: ## modules of their own: fenced data, a scheduler's jobs, a recipe, metrics, scripts of the command, other retries (fetches modules)
-	@for module in examples/fencing examples/gocron examples/recipe framework/monitor/monitorprom framework/monitor/monitorotel internal/test/command internal/test/retries; do \
+	@for module in examples/fencing examples/gocron examples/recipe framework/monitor/monitorprom framework/monitor/monitorotel framework/sasl/kerberos internal/test/command internal/test/retries; do \
 		echo $$module; (cd $$module && go mod tidy -diff && $(LINT) run && go test $(RACE) -shuffle=on ./...); \
 	done
 

@@ -14,9 +14,9 @@ var (
 	ofOurs = regexp.MustCompile(`(?m)^\s*(?:require )?github\.com/paddock-zk/paddock (v\S+)`)
 )
 
-// A user has the monitors from a proxy, where replace directives count for nothing. So each requires a
+// A user has modules of their own from a proxy, where replace directives count for nothing. So each requires a
 // release of ours, the same one, and works with the Go that README names.
-func TestMonitorsCanBeHad(t *testing.T) {
+func TestModulesCanBeHad(t *testing.T) {
 	const root = "../../../"
 	mod, err := os.ReadFile(root + "go.mod")
 	require.NoError(t, err)
@@ -26,7 +26,7 @@ func TestMonitorsCanBeHad(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, string(readme), "Go "+regexp.MustCompile(`^1\.\d+`).FindString(string(least[1]))+" or newer")
 	versions := make(map[string]bool)
-	for _, name := range []string{"framework/monitor/monitorprom", "framework/monitor/monitorotel"} {
+	for _, name := range []string{"framework/monitor/monitorprom", "framework/monitor/monitorotel", "framework/sasl/kerberos"} {
 		mod, err := os.ReadFile(root + name + "/go.mod")
 		require.NoError(t, err)
 		needs, version := goLine.FindSubmatch(mod), ofOurs.FindSubmatch(mod)
