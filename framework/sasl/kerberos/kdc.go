@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jcmturner/gokrb5/v8/config"
 	"github.com/jcmturner/gokrb5/v8/credentials"
 	"github.com/jcmturner/gokrb5/v8/crypto"
 	"github.com/jcmturner/gokrb5/v8/iana/errorcode"
@@ -63,7 +62,7 @@ func newSession(client principal, tgt *ticket) *session {
 }
 
 // ticketFor is a ticket for a server, the one of before as long as it is fresh.
-func (s *session) ticketFor(ctx context.Context, conf *config.Config, server principal) (*ticket, error) {
+func (s *session) ticketFor(ctx context.Context, conf realms, server principal) (*ticket, error) {
 	s.mu.Lock()
 	t := s.services[server.String()]
 	s.mu.Unlock()
@@ -98,7 +97,7 @@ func (s *session) shown(server principal, t *ticket, accepted bool) {
 }
 
 // renew is the session with a ticket that lasts longer.
-func (s *session) renew(ctx context.Context, conf *config.Config) (*session, error) {
+func (s *session) renew(ctx context.Context, conf realms) (*session, error) {
 	tgt, err := s.ask(ctx, conf, s.tgt, s.client.realm, krbtgt(s.client.realm), true)
 	if err != nil {
 		return nil, err
@@ -109,9 +108,9 @@ func (s *session) renew(ctx context.Context, conf *config.Config) (*session, err
 }
 
 // ask asks the KDC of a realm for a ticket.
-func (s *session) ask(ctx context.Context, conf *config.Config, tgt *ticket, realm string, name types.PrincipalName, renewal bool) (*ticket, error) {
+func (s *session) ask(ctx context.Context, conf realms, tgt *ticket, realm string, name types.PrincipalName, renewal bool) (*ticket, error) {
 	about := question{realm: realm, client: s.client, server: principal{name, realm}}
-	request, err := messages.NewTGSReq(s.client.PrincipalName, realm, conf, tgt.Ticket, tgt.key, name, renewal)
+	request, err := messages.NewTGSReq(s.client.PrincipalName, realm, conf.Config, tgt.Ticket, tgt.key, name, renewal)
 	if err != nil {
 		return nil, about.failed(err)
 	}
@@ -131,7 +130,7 @@ func (s *session) ask(ctx context.Context, conf *config.Config, tgt *ticket, rea
 		if err := r.DecryptEncPart(tgt.key); err != nil {
 			return err
 		}
-		_, err := r.Verify(conf, request)
+		_, err := r.Verify(conf.Config, request)
 		return err
 	})
 	if err != nil {
@@ -141,9 +140,9 @@ func (s *session) ask(ctx context.Context, conf *config.Config, tgt *ticket, rea
 }
 
 // firstTicket is a ticket for tickets, by the client's own key.
-func firstTicket(ctx context.Context, conf *config.Config, client principal, creds *credentials.Credentials, file string) (*ticket, error) {
+func firstTicket(ctx context.Context, conf realms, client principal, creds *credentials.Credentials, file string) (*ticket, error) {
 	about := question{realm: client.realm, client: client, server: principal{krbtgt(client.realm), client.realm}, keytab: file}
-	request, err := messages.NewASReqForTGT(client.realm, conf, client.PrincipalName)
+	request, err := messages.NewASReqForTGT(client.realm, conf.Config, client.PrincipalName)
 	if err != nil {
 		return nil, about.failed(err)
 	}
@@ -176,7 +175,7 @@ func firstTicket(ctx context.Context, conf *config.Config, client principal, cre
 	if guard(func() error { _, err := r.DecryptEncPart(creds); return err }) != nil {
 		return nil, about.staleKey()
 	}
-	if err := guard(func() error { _, err := r.Verify(conf, creds, request); return err }); err != nil {
+	if err := guard(func() error { _, err := r.Verify(conf.Config, creds, request); return err }); err != nil {
 		return nil, about.failed(err)
 	}
 	return newTicket(r.Ticket, r.DecryptedEncPart), nil
@@ -271,14 +270,14 @@ func (q question) proof(creds *credentials.Credentials, offers []byte) (types.PA
 
 // send asks the KDCs of the realm, one after the other, until one answers. That none does is
 // a net.Error.
-func (q question) send(ctx context.Context, conf *config.Config, request []byte) ([]byte, error) {
-	kdcs, err := kdcsOf(ctx, conf, q.realm)
+func (q question) send(ctx context.Context, conf realms, request []byte) ([]byte, error) {
+	kdcs, err := conf.kdcs(ctx, q.realm)
 	if err != nil {
 		return nil, err
 	}
 	var all []error
 	for i, addr := range kdcs {
-		reply, err := sendTo(ctx, addr, request, len(kdcs)-i)
+		reply, err := conf.sendTo(ctx, addr, request, len(kdcs)-i)
 		if err != nil {
 			all = append(all, err)
 			continue
@@ -292,11 +291,11 @@ func (q question) send(ctx context.Context, conf *config.Config, request []byte)
 	return nil, fmt.Errorf("the KDC of %s: %w", q.realm, errors.Join(all...))
 }
 
-// kdcsOf are the addresses of a realm's KDCs.
-func kdcsOf(ctx context.Context, conf *config.Config, realm string) ([]string, error) {
-	for _, r := range conf.Realms {
-		if r.Realm == realm && len(r.KDC) > 0 {
-			return r.KDC, nil
+// kdcs are the addresses of a realm's KDCs.
+func (r realms) kdcs(ctx context.Context, realm string) ([]string, error) {
+	for _, known := range r.Realms {
+		if known.Realm == realm && len(known.KDC) > 0 {
+			return known.KDC, nil
 		}
 	}
 	_, found, err := net.DefaultResolver.LookupSRV(ctx, "kerberos", "tcp", realm)
@@ -317,14 +316,14 @@ const (
 
 // sendTo sends a request to one KDC, over TCP. others is how many are left, this one
 // included: they share the time that is left.
-func sendTo(ctx context.Context, addr string, request []byte, others int) (_ []byte, err error) {
+func (r realms) sendTo(ctx context.Context, addr string, request []byte, others int) (_ []byte, err error) {
 	wait := patience
 	if end, ok := ctx.Deadline(); ok {
 		wait = time.Until(end) / time.Duration(others)
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	conn, err := r.dial(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}

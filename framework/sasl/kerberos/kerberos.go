@@ -31,6 +31,7 @@ type options struct {
 	server  string // of all servers, "" for one each
 	written bool   // hosts keep the names in the connection string
 
+	dial       func(ctx context.Context, network, addr string) (net.Conn, error) // to KDCs
 	lookupAddr func(ctx context.Context, addr string) ([]string, error)
 	lookupHost func(ctx context.Context, host string) ([]string, error)
 }
@@ -94,17 +95,23 @@ type mechanism struct {
 	session *session // nil for none
 }
 
+// realms are krb5.conf, and how its KDCs are reached.
+type realms struct {
+	*config.Config
+	dial func(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
 // source is where the client's own credentials come from.
 type source interface {
 	// client is who the credentials are of.
-	client(conf *config.Config) (principal, error)
+	client(conf realms) (principal, error)
 	// login is a session of that client. old is the last one, or nil.
-	login(ctx context.Context, conf *config.Config, old *session) (*session, error)
+	login(ctx context.Context, conf realms, old *session) (*session, error)
 }
 
 func newMechanism(s source, opts []Option) *mechanism {
 	m := &mechanism{source: s, opts: options{
-		service: "zookeeper", lookupAddr: net.DefaultResolver.LookupAddr, lookupHost: net.DefaultResolver.LookupHost,
+		service: "zookeeper", dial: new(net.Dialer).DialContext, lookupAddr: net.DefaultResolver.LookupAddr, lookupHost: net.DefaultResolver.LookupHost,
 	}}
 	for _, option := range opts {
 		option(&m.opts)
@@ -173,7 +180,7 @@ func (m *mechanism) Begin(ctx context.Context, server sasl.Server) (sasl.Exchang
 }
 
 // load reads krb5.conf.
-func (o *options) load() (*config.Config, error) {
+func (o *options) load() (realms, error) {
 	file := o.file
 	if file == "" {
 		file = os.Getenv("KRB5_CONFIG")
@@ -183,7 +190,7 @@ func (o *options) load() (*config.Config, error) {
 	}
 	data, err := read(file)
 	if err != nil {
-		return nil, err
+		return realms{}, err
 	}
 	var conf *config.Config
 	err = guard(func() error {
@@ -195,13 +202,13 @@ func (o *options) load() (*config.Config, error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+		return realms{}, fmt.Errorf("%s: %w", file, err)
 	}
-	return conf, nil
+	return realms{conf, o.dial}, nil
 }
 
 // principalOf is the principal of a server.
-func (o *options) principalOf(ctx context.Context, conf *config.Config, server sasl.Server, realm string) principal {
+func (o *options) principalOf(ctx context.Context, conf realms, server sasl.Server, realm string) principal {
 	name := o.server
 	if name == "" {
 		name = o.service + "/" + strings.ToLower(o.hostOf(ctx, server))

@@ -13,7 +13,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/framework/sasl"
@@ -25,8 +24,6 @@ import (
 	"github.com/paddock-zk/paddock/recipes/leader"
 	"github.com/paddock-zk/paddock/recipes/locks"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const zookeeper = "zookeeper/localhost"
 

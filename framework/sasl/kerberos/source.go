@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jcmturner/gokrb5/v8/config"
 	"github.com/jcmturner/gokrb5/v8/credentials"
 	"github.com/jcmturner/gokrb5/v8/iana/flags"
 	"github.com/jcmturner/gokrb5/v8/keytab"
@@ -20,7 +19,7 @@ import (
 // keytabFile has the client's own key.
 type keytabFile struct{ file, principal string }
 
-func (k *keytabFile) client(conf *config.Config) (principal, error) {
+func (k *keytabFile) client(conf realms) (principal, error) {
 	p := parsePrincipal(k.principal)
 	if p.realm == "" {
 		p.realm = conf.LibDefaults.DefaultRealm
@@ -34,7 +33,7 @@ func (k *keytabFile) client(conf *config.Config) (principal, error) {
 	return p, nil
 }
 
-func (k *keytabFile) login(ctx context.Context, conf *config.Config, old *session) (*session, error) {
+func (k *keytabFile) login(ctx context.Context, conf realms, old *session) (*session, error) {
 	if old != nil && old.tgt.fresh(time.Now()) {
 		return old, nil
 	}
@@ -62,7 +61,7 @@ func (k *keytabFile) login(ctx context.Context, conf *config.Config, old *sessio
 // cacheFile has a ticket that somebody else has asked for.
 type cacheFile struct{ file string }
 
-func (c *cacheFile) client(*config.Config) (principal, error) {
+func (c *cacheFile) client(realms) (principal, error) {
 	cache, _, err := c.load()
 	if err != nil {
 		return principal{}, err
@@ -93,7 +92,7 @@ func (c *cacheFile) load() (cache *credentials.CCache, file string, err error) {
 	return cache, file, nil
 }
 
-func (c *cacheFile) login(ctx context.Context, conf *config.Config, old *session) (*session, error) {
+func (c *cacheFile) login(ctx context.Context, conf realms, old *session) (*session, error) {
 	cache, file, err := c.load()
 	if err != nil {
 		return nil, err

@@ -141,6 +141,14 @@ func (t *trial) try(ctx context.Context, n int, m *fault) (string, error) {
 
 // build makes a package's test binary, with files replaced.
 func (t *trial) build(ctx context.Context, pkg, binary string, replace map[string]string) error {
+	module, err := findRoot(filepath.Join(t.root, pkg)) // its own, or that of the sources
+	if err != nil {
+		return err
+	}
+	dir, err := filepath.Rel(module, filepath.Join(t.root, pkg))
+	if err != nil {
+		return err
+	}
 	args := []string{"test", "-c", "-vet=off", "-o", binary}
 	if replace != nil {
 		overlay := binary + ".json"
@@ -153,8 +161,8 @@ func (t *trial) build(ctx context.Context, pkg, binary string, replace map[strin
 		}
 		args = append(args, "-overlay", overlay)
 	}
-	cmd := exec.CommandContext(ctx, "go", append(args, "./"+pkg)...)
-	cmd.Dir = t.root
+	cmd := exec.CommandContext(ctx, "go", append(args, "./"+dir)...)
+	cmd.Dir = module
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("it does not compile: %w\n%s", err, out)
 	}
