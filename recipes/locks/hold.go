@@ -54,6 +54,7 @@ func (o *ownership) mayGetAnother(lost error) bool {
 // meanwhile, it gives all nodes back. Then it returns an error, or no holds to a caller that
 // acquires them once more.
 func holdAll(ctx context.Context, won []*ownership) (holds []*Hold, err error) {
+	holds = make([]*Hold, 0, len(won))
 	for i, o := range won {
 		hold, err := newNodeHold(ctx, o)
 		if err != nil {
