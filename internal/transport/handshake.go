@@ -92,6 +92,7 @@ func (c *Conn) shakeHands() ([]byte, error) {
 	if r.Decode(d); d.Err() != nil {
 		return nil, fmt.Errorf("%w: connect response: %w", ErrProtocol, d.Err())
 	}
+	c.forgets = len(bytes.Trim(r.Password, "\x00")) == 0
 	switch {
 	case r.SessionID == refusedSession:
 		return nil, errNotActive
@@ -113,7 +114,6 @@ func (c *Conn) shakeHands() ([]byte, error) {
 	}
 	c.session, c.timeout = r.SessionID, timeout
 	c.readOnly = r.ReadOnly
-	c.forgets = len(bytes.Trim(r.Password, "\x00")) == 0
 	// As in every client: two thirds, so that a third is left to find another server.
 	c.silence.Store(int64(c.timeout * 2 / 3))
 	c.transport.sessionBegun(r.SessionID)
@@ -215,7 +215,10 @@ func (c *Conn) closeSession() error {
 	}
 	c.post(&wire.RequestHeader{Xid: xid, Op: wire.OpCloseSession}, wire.Empty{})
 	h, err := c.answer(xid)
-	if err == nil && !isClosed(h.Code) {
+	switch {
+	case err != nil && c.forgets && endedByServer(err):
+		return nil // see endedWithoutAnswer
+	case err == nil && !isClosed(h.Code):
 		err = fmt.Errorf("the server refused: %v", h.Code)
 	}
 	return err

@@ -172,6 +172,28 @@ func TestSessionThatEndsWithoutAnAnswer(t *testing.T) {
 	}
 }
 
+// Close finds a handshake on its way. The session that it brings is ended, and that a Keeper
+// does not answer is not taken for a session that is left.
+func TestCloseDuringAHandshakeWithAKeeper(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := make(chan wire.Op, 100)
+		s := newScript(t, func(p *peer) {
+			p.asked()
+			time.Sleep(100 * time.Millisecond)
+			p.send(&wire.ConnectResponse{Timeout: 9000, SessionID: session1, Password: make([]byte, 16)})
+			h, _ := p.next()
+			ended <- h.Op
+		})
+		l, _ := open(t, s)
+		time.Sleep(50 * time.Millisecond)
+		began := time.Now()
+		require.NoError(t, l.Close(5*time.Second))
+		assert.Less(t, time.Since(began), time.Second)
+		assert.Equal(t, wire.OpCloseSession, <-ended)
+		s.stop()
+	})
+}
+
 // A ClickHouse Keeper without a leader answers so.
 func TestServerThatIsNotActive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
