@@ -216,7 +216,7 @@ func (c *Conn) closeSession() error {
 	c.post(&wire.RequestHeader{Xid: xid, Op: wire.OpCloseSession}, wire.Empty{})
 	h, err := c.answer(xid)
 	switch {
-	case err != nil && c.forgets && endedByServer(err):
+	case err != nil && c.forgets && endedAt(err):
 		return nil // see endedWithoutAnswer
 	case err == nil && !isClosed(h.Code):
 		err = fmt.Errorf("the server refused: %v", h.Code)

@@ -3,11 +3,9 @@ package transport
 import (
 	"cmp"
 	"errors"
-	"io"
 	"slices"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"go.uber.org/zap"
@@ -181,7 +179,7 @@ func (s *Suspects) Limit(op wire.Op, most int) int {
 // ended takes in that a connection has ended which was up, and the calls that ended with
 // it. Those that were sent by themselves are behind a request that was answered.
 func (s *Suspects) ended(calls []*Call, err error) {
-	if !endedByServer(err) && !errors.Is(err, syscall.EPIPE) && !errors.Is(err, io.ErrClosedPipe) {
+	if !endedAt(err) {
 		return // a silence, say, or we ourselves
 	}
 	s.mu.Lock()

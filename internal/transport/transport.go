@@ -353,6 +353,12 @@ func endedByServer(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET)
 }
 
+// endedAt is whether an error is what a connection that the server ends at a request fails
+// with: endedByServer, or that of a write.
+func endedAt(err error) bool {
+	return endedByServer(err) || errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe)
+}
+
 // tlsFor names the host that the certificate must be for, as it is written in
 // the connection string.
 func tlsFor(cfg *tls.Config, server string) *tls.Config {
@@ -587,7 +593,7 @@ func isClosed(code wire.Code) bool { return code == wire.CodeOK || code == wire.
 // Source: ClickHouse KeeperTCPHandler.runImpl.
 func endedWithoutAnswer(call *Call) bool {
 	var lost *LostError
-	return errors.As(call.Err(), &lost) && lost.Sent && endedByServer(lost.Cause)
+	return errors.As(call.Err(), &lost) && lost.Sent && endedAt(lost.Cause)
 }
 
 // errNotTold is ErrNotTold with what is known of the reason.
