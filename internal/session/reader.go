@@ -46,7 +46,7 @@ func (a *Answer) Free() {
 // batch has few operations, and few where the nodes are large. Batches take their slots in
 // the window like all requests, so what waits there has its turn between them. What was sent
 // is not overtaken. So as many batches are on their way as the connection takes, and no more
-// once they wait for each other.
+// once they wait for each other. There are fewest while there are other requests.
 type Reader struct {
 	session *Session
 	conn    *transport.Conn
@@ -60,6 +60,8 @@ type Reader struct {
 	first   int           // and in the first ones
 	data    sizes         // of data in replies
 	lists   sizes         // of lists of children
+	last    int32         // the number of the last batch that was answered
+	alone   int           // batches since there was another request
 	allowed int           // batches that may be on their way, up to mostFlying
 	fastest time.Duration // that a batch has taken
 }
@@ -72,7 +74,9 @@ const (
 	aimedReply   = 256 << 10 // bytes
 	longReply    = 1 << 20
 	mostFlying   = 32                   // batches
-	fewestFlying = 4                    // that wait for each other for long
+	fewestFlying = 2                    // that wait for each other for long, while there are other requests
+	staysShared  = 32                   // batches for which that is remembered
+	fewestAlone  = 4                    // the same, while there are none
 	bytesFlying  = 2 << 20              // of replies
 	calmFlying   = 2                    // batches, unless as much waits as fills one: so that reads gather
 	mostDelay    = 2 * time.Millisecond // that batches may wait for each other
@@ -82,7 +86,7 @@ const (
 // of the wire, or in one that ends the connection. It must not block. Each read is answered
 // once, unless the reader is stopped.
 func NewReader(s *Session, c *transport.Conn, answer func(*Answer)) *Reader {
-	r := &Reader{session: s, conn: c, answer: answer, first: first(c.Timeout()), allowed: fewestFlying}
+	r := &Reader{session: s, conn: c, answer: answer, first: first(c.Timeout()), allowed: fewestAlone}
 	r.most = r.first
 	return r
 }
@@ -280,10 +284,18 @@ func (r *Reader) paceLocked(a *Answer, size int, took time.Duration) {
 	if r.fastest == 0 || took < r.fastest {
 		r.fastest = took
 	}
+	if r.alone++; a.call.Order() != r.last+1 {
+		r.alone = 0
+	}
+	r.last = a.call.Order()
+	fewest := fewestFlying
+	if r.alone > staysShared {
+		fewest = fewestAlone
+	}
 	if took <= r.fastest+mostDelay {
 		r.allowed = min(mostFlying, r.allowed+1)
 	} else {
-		r.allowed = max(fewestFlying, r.allowed-1)
+		r.allowed = max(fewest, r.allowed-1)
 	}
 }
 

@@ -118,6 +118,9 @@ func (c *Call) Refused() (op wire.Op, path string) { return c.op, c.path }
 // ReplySize is the length of the reply's body.
 func (c *Call) ReplySize() int { return len(c.body) }
 
+// Order is the number of a call that was sent, among those of its connection.
+func (c *Call) Order() int32 { return c.xid &^ ownXid }
+
 // Zxid is the reply's.
 func (c *Call) Zxid() int64 { return c.header.Zxid }
 

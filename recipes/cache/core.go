@@ -2,7 +2,6 @@ package cache
 
 import (
 	"errors"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -33,6 +32,7 @@ type core[T any] struct {
 	// at once, in order, and a load when it is whole, which takes a fraction of the time and of
 	// the garbage.
 	loaded map[string]*Entry[T]
+	order  []*Entry[T] // those of loaded as they came, and others
 
 	dirty map[string]*read    // nodes whose value is not known
 	most  int                 // in dirty, since it was made
@@ -94,6 +94,7 @@ func newCore[T any](top string, depth int, decode Decoder[T]) *core[T] {
 }
 
 func (c *core[T]) reset() {
+	c.order = nil
 	c.tree, c.loaded, c.carried, c.nodes, c.bytes = tree[T]{}, make(map[string]*Entry[T]), 0, 0, 0
 	c.dirty, c.lists, c.most = make(map[string]*read), make(map[string]struct{}), 0
 	c.fresh, c.next, c.later, c.unasked, c.candidates, c.marked = 0, nil, nil, nil, nil, false
@@ -272,14 +273,20 @@ func (c *core[T]) put(e *Entry[T]) {
 		c.count(old, -1)
 	}
 	c.count(e, 1)
-	c.loaded[e.Path] = e
+	c.loaded[e.Path], c.order = e, append(c.order, e)
 }
 
 // settle puts what was loaded into the tree.
 func (c *core[T]) settle() {
 	if len(c.loaded) > 0 {
-		c.tree = c.tree.put(slices.Collect(maps.Values(c.loaded))...)
-		c.loaded = make(map[string]*Entry[T])
+		c.tree = c.tree.put(slices.DeleteFunc(c.order, func(e *Entry[T]) bool {
+			if c.loaded[e.Path] != e {
+				return true
+			}
+			delete(c.loaded, e.Path) // it may come twice
+			return false
+		})...)
+		c.loaded, c.order = make(map[string]*Entry[T]), nil
 	}
 }
 
@@ -458,6 +465,7 @@ func (c *core[T]) listed(r framework.ReadResult) {
 		}
 		return
 	}
+	slices.Sort(r.Names) // so that they are read in the order of the tree
 	for _, name := range r.Names {
 		path := framework.MakePath(r.Path, name)
 		if c.isKept(path) && c.dirty[path] == nil && c.get(path) == nil {
