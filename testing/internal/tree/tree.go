@@ -83,7 +83,7 @@ func (t *Tree) node(path string) *node {
 func (t *Tree) stat(n *node) wire.Stat {
 	children := int32(len(n.children))
 	owner := n.owner
-	if !isSession(owner) && !(t.Containers && owner == OwnerContainer) {
+	if !isSession(owner) && (!t.Containers || owner != OwnerContainer) {
 		owner = 0
 	}
 	return wire.Stat{
