@@ -22,7 +22,7 @@ ZK_PACKAGES = $(sort $(dir $(shell grep -rlE '^//go:build .*\brealzk\b' --includ
 
 MODULES := . internal/test/simulation internal/test/browser tools tools/lint
 
-.PHONY: help demo check lint fmt vuln release-check release-binaries release-prepare test test-full test-zk test-interop test-examples test-kerberos test-page test-secrets cover fuzz sim faults break break-caches bench compare-caches
+.PHONY: help demo check lint fmt vuln release-check release-binaries release-prepare test test-full test-zk test-interop test-examples test-sasl test-kerberos test-page test-secrets cover fuzz sim faults break break-caches bench compare-caches
 
 help: ## list targets
 	@awk -F ':.*## ' '/^#: / {print "\n" substr($$0, 4)} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,8 +77,11 @@ test-zk: ## on real ZooKeepers, one and three, which the tests start (needs Java
 test-interop: ## in one queue with Curator, kazoo and zk.Lock (needs a JDK, libcurator-recipes-java, python3-kazoo); ARGS=-crowds lets crowds beside Java go on for longer
 	@.ci/gotest -tags interop $(RACE) -count=1 -timeout 10m -parallel 8 ./internal/test/interop $(if $(ARGS),-args $(ARGS))
 
+test-sasl: ## the cases on one real ZooKeeper, as a user of SASL's DIGEST-MD5 (needs Java)
+	@SUITES=TestStandalone .ci/gotest -tags realzk $(RACE) -run '^TestStandalone$$' -count=1 -timeout 10m ./internal/test/conformance -args -sasl
+
 test-kerberos: ## Kerberos: a KDC, a real ZooKeeper and Java's Curator (needs what test-interop needs, krb5-kdc, krb5-admin-server, krb5-user)
-	@cd framework/sasl/kerberos && $(LINT) run --build-tags realzk && go test -tags realzk $(RACE) -count=1 -timeout 5m . $(if $(ARGS),-args $(ARGS))
+	@cd framework/sasl/kerberos && $(LINT) run --build-tags realzk && go test -tags realzk $(RACE) -count=1 -timeout 10m . $(if $(ARGS),-args $(ARGS))
 
 # Modules of their own, so that a database driver and a scheduler are no dependencies of ours.
 test-examples: ## modules of their own: fenced data, a scheduler's jobs, a recipe, metrics, scripts of the command, other retries (fetches modules)

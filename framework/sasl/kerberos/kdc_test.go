@@ -14,6 +14,7 @@ import (
 	"github.com/jcmturner/gokrb5/v8/config"
 	"github.com/jcmturner/gokrb5/v8/iana/errorcode"
 	"github.com/jcmturner/gokrb5/v8/messages"
+	"github.com/jcmturner/gokrb5/v8/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -142,6 +143,35 @@ func TestRefusalsOfAKDC(t *testing.T) {
 			require.ErrorContains(t, err, want)
 			var network net.Error
 			assert.False(t, errors.As(err, &network), "%v", err)
+		}
+	})
+}
+
+// loggedIn is a source whose ticket for tickets was got before.
+type loggedIn struct{ *session }
+
+func (l loggedIn) client(realms) (principal, error) { return l.session.client, nil }
+
+func (l loggedIn) login(context.Context, realms, *session) (*session, error) { return l.session, nil }
+
+// One bad name among several is no refusal: the client goes on to the next server.
+func TestServerWhoseNameIsUnknown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		keys := keysOf(t, principal{krbtgt(alice.realm), alice.realm}, "secret", 18)
+		now := time.Now()
+		tgt, key, err := messages.NewTicket(alice.PrincipalName, alice.realm, krbtgt(alice.realm), alice.realm, types.NewKrbFlags(), keys, 18, 1, now, now, now.Add(time.Hour), now)
+		require.NoError(t, err)
+		s := newSession(alice, &ticket{Ticket: tgt, key: key, from: now, till: now.Add(time.Hour)})
+		answers := map[string][]byte{"kdc:88": refusal(t, errorcode.KDC_ERR_S_PRINCIPAL_UNKNOWN, 0)}
+		conf := ConfigFile(file(t, "krb5.conf", "[realms]\n  EXAMPLE.ORG = {\n    kdc = kdc:88\n  }\n"))
+		for addr, refused := range map[string]bool{"bad:2181": false, "zk:2181": true, "10.0.0.3:2181": true} {
+			for _, opts := range [][]Option{nil, {HostsAsWritten()}} {
+				m := newMechanism(loggedIn{s}, append(opts, conf, names(nil, map[string]string{"zk": "10.0.0.1"}), func(o *options) { o.dial = fakeKDCs(t, answers) }))
+				_, err := m.Begin(t.Context(), sasl.Server{Host: "name", Addr: addr})
+				require.ErrorContains(t, err, "the KDC of EXAMPLE.ORG does not know the server zookeeper/name@EXAMPLE.ORG")
+				var network net.Error
+				assert.Equal(t, refused, !errors.As(err, &network), "%v", err)
+			}
 		}
 	})
 }

@@ -174,7 +174,7 @@ func (m *mechanism) Begin(ctx context.Context, server sasl.Server) (sasl.Exchang
 			m.session = nil
 		}
 		m.mu.Unlock()
-		return nil, err
+		return nil, m.opts.orUnknown(ctx, server, err)
 	}
 	return newExchange(s.client, t, func(accepted bool) { s.shown(target, t, accepted) })
 }
@@ -251,6 +251,19 @@ func (o *options) hostOf(ctx context.Context, server sasl.Server) string {
 		}
 	}
 	return server.Host
+}
+
+// orUnknown is why there is no ticket for a server. If DNS does not know the server either,
+// that counts: there is nobody to refuse, and another server may be there.
+func (o *options) orUnknown(ctx context.Context, server sasl.Server, err error) error {
+	host, _, split := net.SplitHostPort(server.Addr)
+	if split != nil || net.ParseIP(host) != nil {
+		return err
+	}
+	if _, unknown := o.lookupHost(ctx, host); unknown != nil {
+		return fmt.Errorf("%w: %w", err, unknown)
+	}
+	return err
 }
 
 // principal is a name and its realm.

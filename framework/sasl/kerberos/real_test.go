@@ -5,7 +5,10 @@ package kerberos_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strconv"
 	"sync"
 	"testing"
@@ -27,20 +30,25 @@ import (
 
 const zookeeper = "zookeeper/localhost"
 
-// servers are ZooKeepers with a principal of the realm.
-func (k *kdc) servers(t *testing.T, opts realzk.Options) *realzk.Ensemble {
+// serversJAAS is the file that gives ZooKeepers a principal of the realm.
+func (k *kdc) serversJAAS(t *testing.T) string {
 	t.Helper()
 	keytab := k.principal(t, zookeeper, "")
-	jaas := k.write(t, "server.jaas", `Server {
+	return k.write(t, "server.jaas", `Server {
   com.sun.security.auth.module.Krb5LoginModule required
   useKeyTab=true keyTab="%s" storeKey=true useTicketCache=false principal="%s@%s";
 };
 `, keytab, zookeeper, realm)
+}
+
+// servers are ZooKeepers that require SASL.
+func (k *kdc) servers(t *testing.T, opts realzk.Options) *realzk.Ensemble {
+	t.Helper()
 	opts.Properties = map[string]string{
 		"authProvider.sasl":            "org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
 		"sessionRequireClientSASLAuth": "true",
 	}
-	opts.JVMProperties = map[string]string{"java.security.auth.login.config": jaas, "java.security.krb5.conf": k.conf}
+	opts.JVMProperties = map[string]string{"java.security.auth.login.config": k.serversJAAS(t), "java.security.krb5.conf": k.conf}
 	return realzk.StartT(t, opts)
 }
 
@@ -249,4 +257,27 @@ func TestKerberos(t *testing.T) {
 			return err == nil && k.issued(t, "TGS_REQ", "moth", "krbtgt/"+realm) >= 2
 		})
 	})
+}
+
+var conformance = flag.Bool("conformance", false, "also run the conformance cases, which take minutes")
+
+// All cases of the conformance suite as a user of Kerberos, if that is asked for.
+func TestConformance(t *testing.T) {
+	if !*conformance {
+		return
+	}
+	k := startKDC(t)
+	root, err := filepath.Abs("../../..")
+	require.NoError(t, err)
+	added, err := filepath.Abs("testdata/conformance.go")
+	require.NoError(t, err)
+	overlay := k.write(t, "overlay.json", `{"Replace": {%q: %q}}`, filepath.Join(root, "internal/test/conformance/kerberos_test.go"), added)
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-tags", "realzk", "-count", "1", "-timeout", "10m", "-run", "^TestKerberos$", "-v", "-overlay", overlay,
+		"github.com/paddock-zk/paddock/internal/test/conformance")
+	cmd.Env = append(k.env, "TEST_JAAS="+k.serversJAAS(t), "TEST_KEYTAB="+k.principal(t, "alice", ""))
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out[max(0, len(out)-20_000):])
+	cases := regexp.MustCompile(`\d+ cases passed on .*`).Find(out)
+	require.NotNil(t, cases)
+	t.Logf("%s", cases)
 }

@@ -71,7 +71,7 @@ func lockNamespace(e *env) {
 
 func lockAccessLists(e *env) {
 	// Parents and nodes get different lists by their paths.
-	c := e.client(func(cfg *framework.Config) {
+	c := e.client(withoutSASL, func(cfg *framework.Config) {
 		cfg.Auth = []framework.Auth{{Scheme: "digest", Data: []byte("user:secret")}}
 		cfg.ACL = func(path string) []framework.ACL {
 			if strings.Contains(path, "lock-") {

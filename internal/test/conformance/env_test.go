@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/framework/sasl"
 	"github.com/paddock-zk/paddock/internal/test/faultnet"
 	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/listeners"
@@ -33,10 +34,16 @@ type backend interface {
 	watches(t testing.TB, below string) []string
 }
 
+// mechanism is how all clients prove themselves, nil for not at all.
+var mechanism sasl.Mechanism
+
+// withoutSASL is for a case that is about other identities.
+func withoutSASL(cfg *framework.Config) { cfg.SASL = nil }
+
 // run runs every case, each below a node of its own, and prints how many passed
 // on the server. The gates of CI look for that line.
 func run(t *testing.T, server string, b backend) {
-	admin, err := framework.Connect(t.Context(), framework.Config{ConnectString: b.hosts(), DialContext: b.dial})
+	admin, err := framework.Connect(t.Context(), framework.Config{ConnectString: b.hosts(), DialContext: b.dial, SASL: mechanism})
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, admin.Close()) }()
 	passed := 0
@@ -103,7 +110,7 @@ func (e *env) client(change ...func(*framework.Config)) *client {
 func (e *env) start(change ...func(*framework.Config)) *client {
 	e.Helper()
 	n := faultnet.New(e.b.dial)
-	cfg := framework.Config{ConnectString: e.b.hosts() + e.chroot, SessionTimeout: sessionTimeout, DialContext: n.DialContext}
+	cfg := framework.Config{ConnectString: e.b.hosts() + e.chroot, SessionTimeout: sessionTimeout, DialContext: n.DialContext, SASL: mechanism}
 	for _, fn := range change {
 		fn(&cfg)
 	}

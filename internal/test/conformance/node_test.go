@@ -244,7 +244,7 @@ func setACL(e *env) {
 }
 
 func digestAuth(e *env) {
-	c := e.client(func(cfg *framework.Config) {
+	c := e.client(withoutSASL, func(cfg *framework.Config) {
 		cfg.Auth = []framework.Auth{{Scheme: "digest", Data: []byte("user:secret")}}
 	})
 	_, err := c.Create(e.soon(), "/a", []byte("x"), framework.Persistent, framework.ACLs(zk.AuthACL(zk.PermAll)...))
@@ -261,14 +261,14 @@ func digestAuth(e *env) {
 
 	_, _, err = e.client().current().Get(e.soon(), "/a")
 	require.ErrorIs(e, err, framework.ErrNoAuth)
-	nobody := e.client(func(cfg *framework.Config) { cfg.Auth = []framework.Auth{} })
+	nobody := e.client(withoutSASL, func(cfg *framework.Config) { cfg.Auth = []framework.Auth{} })
 	_, err = nobody.Create(e.soon(), "/b", nil, framework.Persistent, framework.ACLs(zk.AuthACL(zk.PermAll)...))
 	require.ErrorIs(e, err, framework.ErrInvalidACL, "nobody to give the rights to")
 	require.NoError(e, c.Delete(e.soon(), "/a", 0))
 }
 
 func wrongPassword(e *env) {
-	owner := e.client(func(cfg *framework.Config) {
+	owner := e.client(withoutSASL, func(cfg *framework.Config) {
 		cfg.Auth = []framework.Auth{{Scheme: "digest", Data: []byte("user:secret")}}
 	})
 	_, err := owner.Create(e.soon(), "/a", nil, framework.Persistent, framework.ACLs(zk.AuthACL(zk.PermAll)...))

@@ -4,13 +4,17 @@ package conformance
 
 import (
 	"context"
+	"flag"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/paddock-zk/paddock/framework/sasl"
 	"github.com/paddock-zk/paddock/internal/test/realzk"
 )
 
@@ -43,8 +47,20 @@ func (b realZooKeeper) watches(t testing.TB, below string) []string {
 	return paths
 }
 
+var bySASL = flag.Bool("sasl", false, "prove all clients of TestStandalone by DIGEST-MD5")
+
 func TestStandalone(t *testing.T) {
-	run(t, "one real ZooKeeper", realZooKeeper{realzk.StartT(t, realzk.Options{Tick: 200 * time.Millisecond, SuperPassword: superPassword})})
+	server, opts := "one real ZooKeeper", realzk.Options{Tick: 200 * time.Millisecond, SuperPassword: superPassword}
+	if *bySASL {
+		server += ", as a user of DIGEST-MD5"
+		jaas := filepath.Join(t.TempDir(), "jaas.conf")
+		require.NoError(t, os.WriteFile(jaas, []byte("Server { org.apache.zookeeper.server.auth.DigestLoginModule required user_bob=\"secret\"; };\n"), 0o600))
+		opts.Properties = map[string]string{"authProvider.sasl": "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"}
+		opts.JVMProperties = map[string]string{"java.security.auth.login.config": jaas}
+		mechanism = sasl.DigestMD5("bob", "secret")
+		defer func() { mechanism = nil }()
+	}
+	run(t, server, realZooKeeper{realzk.StartT(t, opts)})
 }
 
 func TestEnsemble(t *testing.T) {
