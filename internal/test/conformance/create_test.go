@@ -189,7 +189,7 @@ func createProtectedSessionOver(e *env) {
 		made <- err
 	}()
 	e.fired(lost)
-	require.NoError(e, c.net.Expire(e.soon(), old))
+	c.end(old)
 	c.net.Accept()
 	c.awaitState(sub, listeners.Lost)
 	require.NoError(e, <-made)

@@ -207,7 +207,7 @@ func lockFormerNode(e *env) {
 	}
 	old := c.SessionID()
 	c.net.Refuse()
-	require.NoError(e, c.net.Expire(e.soon(), old))
+	c.end(old)
 	e.queued("/l", 1)
 	_, err = ghost.Create(e.soon(), "/l/"+former, nil, framework.Ephemeral)
 	require.NoError(e, err)

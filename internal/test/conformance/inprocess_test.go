@@ -5,8 +5,13 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/framework"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
@@ -29,6 +34,12 @@ func (b inProcess) watches(_ testing.TB, below string) []string {
 	return paths
 }
 
+// inKeeper is that server as ClickHouse Keeper. It takes up no session again.
+type inKeeper struct{ inProcess }
+
+// expire ends a session, which no client can do there.
+func (b inKeeper) expire(id int64) error { return b.srv.ExpireSession(id) }
+
 func TestInProcess(t *testing.T) {
 	srv := zktest.Start(t, zktest.Tick(200*time.Millisecond), zktest.Superuser(superDigest))
 	run(t, "the in-process server", inProcess{srv})
@@ -45,6 +56,33 @@ func TestInProcessCluster(t *testing.T) {
 	cluster := zktest.StartCluster(t, 3, zktest.Tick(200*time.Millisecond), zktest.SyncLimit(100), zktest.Superuser(superDigest))
 	run(t, "an in-process cluster of three", inProcess{&cluster.Server})
 	tell(&cluster.Server)
+}
+
+// outliving are the cases in which a session has to outlive its connection.
+var outliving = []string{
+	"client/follows-ensemble", "client/secrets", "client/states", "create/equal-nodes-of-others", "fence/reply-lost", "leader/reply-lost",
+	"lock/holder-cut", "lock/reply-lost", "lock/revocation", "lock/waiter-cut", "transaction/idempotent", "watch/missed", "watch/reconnect",
+}
+
+// On a stand-in for ClickHouse Keeper sessions end with their connections, so that many cases
+// wait for a timeout. So each runs in virtual time, on a server of its own.
+func TestInProcessAsKeeper(t *testing.T) {
+	for _, version := range []string{"26.7"} {
+		t.Run(version, func(t *testing.T) {
+			every(t, "the in-process server as ClickHouse Keeper "+version, outliving, func(t *testing.T, name string, fn func(*env)) {
+				synctest.Test(t, func(t *testing.T) {
+					srv := zktest.Start(t, zktest.InMemory(), zktest.Keeper(version), zktest.SessionTimeouts(time.Second, time.Second),
+						zktest.Superuser(superDigest))
+					b := inKeeper{inProcess{srv}}
+					admin, err := framework.Connect(t.Context(), framework.Config{ConnectString: b.hosts(), DialContext: b.dial})
+					require.NoError(t, err)
+					defer func() { assert.NoError(t, admin.Close()) }()
+					conduct(t, b, admin, name, fn)
+					tell(srv)
+				})
+			})
+		})
+	}
 }
 
 // tell has a server tell all it can.
