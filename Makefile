@@ -57,7 +57,7 @@ test: ## everything that needs only Go, on the in-process server
 #: More tests
 
 # What these tests print is their result.
-SHOW := grep -E '^ *(sweep|nesting|crowds): |^(ok|FAIL|panic)|--- FAIL|Error:|Messages:'
+SHOW := grep -E '^ *(sweep|nesting|crowds|restarts): |^(ok|FAIL|panic)|--- FAIL|Error:|Messages:'
 
 test-full: ## what test runs a part of: every failure at every request of every call and at every moment, elections and mixtures of MultiLocks (PART of these)
 	@go test -count=1 -timeout 20m -run '^(TestEachRequest.*Fails.*|Test.*AtAnyMoment|TestHostileServer|TestTwoKindsOfLockAtOnce)$$' -v ./framework ./recipes/locks -sweeps | $(SHOW)
@@ -65,6 +65,7 @@ test-full: ## what test runs a part of: every failure at every request of every 
 	@go test -count=1 -timeout 30m -run '^TestNesting$$' -v ./recipes/locks -nesting $(PART) | $(SHOW)
 	@go test -count=1 -timeout 30m -run '^(TestCrowdsOfMultiLocks|TestCrowdsBesideOthers|TestCrowdsBesideAnotherLibrary|TestNobodyIsStuck|TestSearchSchedules|TestWorkForAGrant)$$' -v ./recipes/locks -crowds | $(SHOW)
 	@go test -count=1 -timeout 20m -run '^TestSubscribersThatNeverRead$$' -v ./recipes/cache -crowds | $(SHOW)
+	@go test -count=1 -timeout 20m -run '^TestRestartsOfAKeeper$$' -v ./internal/test/conformance -restarts 1000 | $(SHOW)
 
 # They print what they measured, and take as long as one likes.
 BREAKING := ^(TestMargin|TestHoldsAtADistance|TestNestingProcesses|TestBreak)$$
