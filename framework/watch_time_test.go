@@ -2,6 +2,7 @@ package framework_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,6 +42,35 @@ func TestWatchGivenUpWhileASetterFails(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A connection ends before all watches were set again on it. Another reply on it has shown a
+// later state than that of the last event. The next connection still has to ask for what has
+// happened since all watches stood.
+func TestWatchesAreNotAllSetAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
+		c, other := kit.Connect(t, srv), kit.Connect(t, srv)
+		require.NoError(t, c.EnsurePath(t.Context(), "/z"))
+		_, _, last, err := c.GetW(t.Context(), "/z")
+		require.NoError(t, err)
+		for i := range 800 { // more than one request can set
+			_, _, _, err := c.ExistsW(t.Context(), fmt.Sprintf("/%0200d", i))
+			require.NoError(t, err)
+		}
+		require.NoError(t, srv.Disconnect(c.SessionID()))
+		_, err = other.Set(t.Context(), "/z", []byte("changed"), framework.AnyVersion)
+		require.NoError(t, err)
+		rule := srv.On(zktest.Match{Op: "setWatches", Nth: 2}, zktest.CutBefore())
+		time.Sleep(5 * time.Second)
+		require.Equal(t, 1, rule.Fired())
+		select {
+		case ev := <-last.C:
+			assert.NoError(t, ev.Err)
+		default:
+			assert.Fail(t, "the event is lost")
+		}
+	})
 }
 
 func TestWatchesStopConcurrently(t *testing.T) {

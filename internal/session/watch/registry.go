@@ -81,6 +81,8 @@ type Registry struct {
 	owed    map[standing]bool // to be removed once no setter is on its way, or it is their turn
 	late    []standing        // owed, or no more, because too many removals are on their way
 	removes int               // removals on their way
+	from    int64             // the state up to which all watches for one event have stood on servers
+	again   int               // requests that set them again, and were not answered
 	ended   error             // set at close
 	streams map[string]*persistent
 	unknown bool // the servers do not know persistent watches
@@ -307,11 +309,24 @@ const (
 
 // Begin sets every watch again on a new connection of the same session. The
 // server answers with the events that were missed since it had the state seen.
+//
+// Other replies may come before all watches stand, and show later states. If the connection
+// ends then, the next one begins at the same state as this one. So a watch that was set
+// meanwhile may tell of a change that its reader has seen.
 func (w *Registry) Begin(c *transport.Conn, seen int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.conn = c
-	w.setWatchesLocked(c, seen, slices.Collect(maps.Keys(w.subs)))
+	if w.again == 0 {
+		w.from = seen
+	}
+	w.again = w.setWatchesLocked(c, w.from, slices.Collect(maps.Keys(w.subs)), func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.conn == c {
+			w.again--
+		}
+	})
 	for path, p := range w.streams {
 		if len(p.streams) == 0 {
 			delete(w.streams, path) // its removal was on the way
@@ -323,8 +338,8 @@ func (w *Registry) Begin(c *transport.Conn, seen int64) {
 }
 
 // setWatchesLocked sets watches for one event each, unless there was one since the state
-// seen.
-func (w *Registry) setWatchesLocked(c *transport.Conn, seen int64, keys []watched) {
+// seen. It calls set for each request that has done so, and returns how many there are.
+func (w *Registry) setWatchesLocked(c *transport.Conn, seen int64, keys []watched, set func()) (requests int) {
 	most := min(w.mostBytes, c.Limit(wire.OpSetWatches, w.mostBytes))
 	req := &wire.SetWatchesRequest{RelativeZxid: seen}
 	size := 0
@@ -334,13 +349,18 @@ func (w *Registry) setWatchesLocked(c *transport.Conn, seen int64, keys []watche
 		}
 		call := transport.NewCall(wire.OpSetWatches, req)
 		call.OnReply = func(call *transport.Call) {
-			if call.Replied() && call.Code() != wire.CodeOK {
+			switch {
+			case !call.Replied():
+			case call.Code() == wire.CodeOK:
+				set()
+			default:
 				// Without this the watches would be waited for and never fire.
 				// Told, and not to be matched: it answers none of the requests that end
 				// with the connection.
 				c.Kill(fmt.Errorf("watches are not set again: %s", call.Code()))
 			}
 		}
+		requests++
 		_ = c.Send(call) // if the connection is gone, the next one does it
 		req, size = &wire.SetWatchesRequest{RelativeZxid: seen}, 0
 	}
@@ -363,6 +383,7 @@ func (w *Registry) setWatchesLocked(c *transport.Conn, seen int64, keys []watche
 		}
 	}
 	flush()
+	return requests
 }
 
 // Down says that the connection has ended, why, and which state it has shown last.
@@ -382,7 +403,7 @@ func (w *Registry) Down(err error, last int64) {
 func (w *Registry) End(err error, last bool) {
 	w.mu.Lock()
 	all := w.subs
-	w.subs = make(map[watched][]*Watch)
+	w.subs, w.again = make(map[watched][]*Watch), 0
 	var streams map[string]*persistent
 	if last {
 		w.ended = err

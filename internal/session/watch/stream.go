@@ -98,7 +98,7 @@ func (w *Registry) sharedLocked(key watched) bool {
 // server compares with what was read, so nothing is missed.
 func (w *Registry) setAgainLocked(key watched) {
 	if subs := w.subs[key]; len(subs) > 0 && w.conn != nil {
-		w.setWatchesLocked(w.conn, subs[len(subs)-1].seen, []watched{key})
+		w.setWatchesLocked(w.conn, subs[len(subs)-1].seen, []watched{key}, func() {})
 	}
 }
 
