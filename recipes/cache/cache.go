@@ -567,13 +567,17 @@ func (c *Cache[T]) follow(ctx context.Context, core *core[T]) error {
 		c.sub = nil
 	}()
 	holes, check := time.Now().Add(c.options.holes), time.Now().Add(c.options.check)
+	var again time.Time // of what was turned away, zero while there is nothing
 	for {
 		limit := time.Until(holes)
 		if c.options.check > 0 {
 			limit = min(limit, time.Until(check))
 		}
 		if len(core.later) > 0 {
-			limit = min(limit, readPause)
+			if again.IsZero() {
+				again = time.Now().Add(readPause)
+			}
+			limit = min(limit, time.Until(again))
 		}
 		limited, cancel := context.WithTimeout(ctx, limit)
 		ev, err := sub.Next(limited)
@@ -596,12 +600,15 @@ func (c *Cache[T]) follow(ctx context.Context, core *core[T]) error {
 			}
 		case ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded):
 			return err
-		default:
+		}
+		// Events may come all the time, so all that is due is looked at after each.
+		if !again.IsZero() && !time.Now().Before(again) {
+			again = time.Time{}
 			core.again()
-			if !time.Now().Before(holes) {
-				holes = time.Now().Add(c.options.holes)
-				core.retryHoles()
-			}
+		}
+		if !time.Now().Before(holes) {
+			holes = time.Now().Add(c.options.holes)
+			core.retryHoles()
 		}
 		if c.options.check > 0 && !time.Now().Before(check) {
 			check = time.Now().Add(c.options.check)

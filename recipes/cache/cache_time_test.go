@@ -857,3 +857,26 @@ func TestCachePrints(t *testing.T) {
 		srv.Restart()
 	})
 }
+
+// What the servers turn away is read again, also while something changes all the time.
+func TestReadsThatAreTurnedAwayBesideAWriter(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server, client, other *framework.Client) {
+		made(t, other, "/app/a", "/app/b")
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				_, _ = other.Set(ctx, "/app/b", nil, framework.AnyVersion)
+				time.Sleep(50 * time.Millisecond)
+			}
+		})
+		rule := srv.On(zktest.Match{Op: "multiRead", Session: client.SessionID(), Nth: 2}, zktest.Fail(-127))
+		c := started(t, client, "/app", text)
+		time.Sleep(2 * time.Second)
+		assert.Equal(t, 1, rule.Fired())
+		assert.True(t, c.Status().Current)
+		assert.Len(t, paths(c.Snapshot()), 3)
+		cancel()
+		wg.Wait()
+	})
+}
