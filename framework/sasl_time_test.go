@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -150,6 +151,10 @@ func TestSASLRefused(t *testing.T) {
 		"no ticket": {required, &mechanism{begin: func(context.Context, sasl.Server) (sasl.Exchange, error) {
 			return nil, fmt.Errorf("no ticket: %w", framework.ErrNoNode)
 		}}, "no ticket: zk: node does not exist"},
+		"no keytab": {required, &mechanism{begin: func(context.Context, sasl.Server) (sasl.Exchange, error) {
+			_, err := os.ReadFile("/none/keytab")
+			return nil, err
+		}}, "open /none/keytab: no such file"},
 		"no exchange": {required, &mechanism{begin: func(context.Context, sasl.Server) (sasl.Exchange, error) {
 			return nil, nil
 		}}, "neither an exchange nor an error"},

@@ -21,7 +21,7 @@ type Mechanism interface {
 	// Begin is called before each dialing, so that it may take its time, up to
 	// Config.ConnectTimeout: for a ticket, say. It must return when ctx ends. After an error
 	// the server is not dialed. The error counts as a refusal, which is
-	// framework.ErrAuthFailed, unless ctx has ended or it is a net.Error.
+	// framework.ErrAuthFailed, unless ctx has ended or it is a net.Error that is of no file.
 	Begin(ctx context.Context, server Server) (Exchange, error)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 
 	"github.com/paddock-zk/paddock/internal/wire"
@@ -57,10 +58,11 @@ func (l *Transport) beginSASL(t target) (Step, error) {
 	}
 	step, err := s.Begin(ctx, host, t.addr)
 	var network net.Error
+	var file *fs.PathError // whose error number is a net.Error, too
 	switch {
 	case err == nil:
 		return step, nil
-	case ctx.Err() != nil, errors.As(err, &network):
+	case ctx.Err() != nil, errors.As(err, &network) && !errors.As(err, &file):
 		return nil, fmt.Errorf("SASL: %w", networkError{inTime(ctx, err)})
 	}
 	return nil, s.refused("%w", networkError{err})
