@@ -602,6 +602,17 @@ func lockReleaseRefused(e *env) {
 	require.NoError(e, err)
 	_, err = c.SetACL(e.soon(), "/l", zk.WorldACL(zk.PermAll&^zk.PermDelete), 0)
 	require.NoError(e, err)
+	// A follower may answer before the leader has taken the list in, by which it judges.
+	_, err = c.Create(e.soon(), "/l/probe", nil, framework.Persistent)
+	require.NoError(e, err)
+	kit.Until(e, "the leader refuses deletions", func() bool {
+		err := c.Delete(e.soon(), "/l/probe", framework.AnyVersion)
+		if err == nil {
+			_, err = c.Create(e.soon(), "/l/probe", nil, framework.Persistent)
+			require.NoError(e, err)
+		}
+		return errors.Is(err, framework.ErrNoAuth)
+	})
 	told := c.Errors().Subscribe()
 	defer told.Stop()
 	err = h.Release()
