@@ -162,5 +162,9 @@ func ExampleWatchInfo() {
 	for _, watch := range srv.Watches() {
 		fmt.Println(watch.Path, watch.Kind, watch.Session == conn.SessionID())
 	}
-	// Output: / data true
+	_, err := conn.Set("/", nil, -1) // the watch fires
+	fmt.Println(err, len(srv.Watches()))
+	// Output:
+	// / data true
+	// <nil> 0
 }

@@ -69,7 +69,11 @@ func ExampleLimits() {
 	_, _, _, first := conn.GetW("/")
 	_, _, _, second := conn.ChildrenW("/")
 	fmt.Println(first, second, srv.Counters().Watches)
-	// Output: <nil> unknown error: -125 1
+	_, err := conn.Set("/", nil, -1) // the watch fires
+	fmt.Println(err, srv.Counters().Watches)
+	// Output:
+	// <nil> unknown error: -125 1
+	// <nil> 0
 }
 
 func serverAndConn(opts ...zktest.Option) (srv *zktest.Server, conn *zk.Conn, stop func()) {
