@@ -134,8 +134,7 @@ func (c *cacheFile) login(ctx context.Context, conf realms, old *session) (*sess
 	return renewed, nil
 }
 
-// read reads a file. Its error is text: an error number of the system's would count as the
-// network's, and be tried again.
+// read reads a file. Its error is text: an error number of the system's is a net.Error, too.
 func read(file string) ([]byte, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
