@@ -91,6 +91,8 @@ func TestSASL(t *testing.T) {
 			// The session proves itself again, and goes on with its hold.
 			id := bob.SessionID()
 			network.CutAll()
+			_, _, err = bob.Get(ctx, "/app/lock")
+			require.NoError(t, err)
 			_, err = bob.Set(ctx, "/app/lock", []byte("x"), framework.AnyVersion)
 			require.NoError(t, err)
 			assert.Equal(t, id, bob.SessionID())
