@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/paddock-zk/paddock/framework"
@@ -37,6 +39,9 @@ func lock(ctx context.Context, inv *invocation) error {
 	if err != nil {
 		return err
 	}
+	// A write to a pipe that nobody reads is an error then, and not the end of this process,
+	// which would leave the lock to its session timeout.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	began := time.Now()
 	connecting, cancel := context.WithTimeoutCause(ctx, inv.timeout, errTimeout)
 	client, err := inv.connect(connecting)

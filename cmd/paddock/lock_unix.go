@@ -203,9 +203,7 @@ func (w *supervisor) watch(signals <-chan os.Signal, states <-chan locks.HoldSta
 		case <-timer.C:
 		case <-states:
 		case s := <-signals:
-			if s, is := s.(syscall.Signal); is {
-				w.command.signal(s)
-			}
+			w.pass(s)
 		case status := <-w.command.waits:
 			if !status.Stopped() {
 				return status
@@ -213,6 +211,12 @@ func (w *supervisor) watch(signals <-chan os.Signal, states <-chan locks.HoldSta
 			w.stopped(signals)
 		}
 		timer.Reset(w.look())
+	}
+}
+
+func (w *supervisor) pass(s os.Signal) {
+	if s, is := s.(syscall.Signal); is {
+		w.command.signal(s)
 	}
 }
 
@@ -269,6 +273,7 @@ func (w *supervisor) stopped(signals <-chan os.Signal) {
 		if s == syscall.SIGCONT {
 			break
 		}
+		w.pass(s) // as of kill %1, which sends SIGCONT behind it
 	}
 	t.move(t.own, pid)
 	if w.look(); w.lost == nil {

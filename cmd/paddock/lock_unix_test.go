@@ -40,13 +40,24 @@ type running struct {
 // start runs the command as a process of its own.
 func (s *shell) start(t *testing.T, args ...string) *running {
 	t.Helper()
+	return s.startProgram(t, append([]string{s.self(t)}, args...)...)
+}
+
+func (*shell) self(t *testing.T) string {
+	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
-	return s.startProgram(t, append([]string{self}, args...)...)
+	return self
 }
 
 // startProgram runs a program that runs the command.
 func (s *shell) startProgram(t *testing.T, args ...string) *running {
+	t.Helper()
+	return s.startWith(t, func(*exec.Cmd) {}, args...)
+}
+
+// startWith runs a program with something changed.
+func (s *shell) startWith(t *testing.T, change func(*exec.Cmd), args ...string) *running {
 	t.Helper()
 	p := &running{Cmd: exec.Command(args[0], args[1:]...), t: t} //nolint:noctx // it is killed below
 	p.Env = append(os.Environ(), asCommand+"=1", "PADDOCK_SERVERS="+s.ConnectString())
@@ -57,6 +68,7 @@ func (s *shell) startProgram(t *testing.T, args ...string) *running {
 	out, err := p.StdoutPipe()
 	require.NoError(t, err)
 	p.out = bufio.NewScanner(out)
+	change(p.Cmd)
 	require.NoError(t, p.Start())
 	t.Cleanup(func() { _ = p.Process.Kill() })
 	return p
@@ -267,13 +279,11 @@ func TestLockSignalsWhileTheCommandRuns(t *testing.T) {
 // What was ignored when paddock was started, as by nohup and for the background jobs of
 // scripts, is ignored by paddock and by its command.
 func TestLockUnderNohup(t *testing.T) {
-	self, err := os.Executable()
-	require.NoError(t, err)
 	for name, sig := range map[string]syscall.Signal{"HUP": syscall.SIGHUP, "INT": syscall.SIGINT} {
 		t.Run(name, func(t *testing.T) {
 			s := newShell(t)
 			h := kit.Hold(t, locks.NewInterProcessMutex(s.client(t), "/l"))
-			p := s.startProgram(t, "sh", "-c", `trap '' `+name+`; exec "$0" lock /l -- sh -c 'echo ready; read line; echo $line'`, self)
+			p := s.startProgram(t, "sh", "-c", `trap '' `+name+`; exec "$0" lock /l -- sh -c 'echo ready; read line; echo $line'`, s.self(t))
 			require.NoError(t, s.WaitChildren(t.Context(), "/l", 2))
 			require.NoError(t, p.Process.Signal(sig), "while it waits")
 			require.NoError(t, h.Release())
@@ -370,6 +380,36 @@ func TestLockPassesSignalsOn(t *testing.T) {
 	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
 	code, rest := p.ends()
 	assert.Equal(t, 3, code)
+	assert.Equal(t, []string{"term"}, rest)
+}
+
+// Who reads what --json prints may have gone. The lock is given back at once, and a command
+// whose lock is lost has its grace.
+func TestLockThatNobodyHears(t *testing.T) {
+	s := newShell(t)
+	start := func(command string) (*running, *os.File) {
+		events, w, err := os.Pipe()
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = events.Close() })
+		p := s.startWith(t, func(c *exec.Cmd) { c.Stderr = w }, s.self(t), "lock", "--json", "--grace", "2s", "/l", "--", "sh", "-c", command)
+		require.NoError(t, w.Close())
+		return p, events
+	}
+	hold := kit.Hold(t, locks.NewInterProcessMutex(s.client(t), "/l"))
+	p, events := start(`echo ran`)
+	require.NoError(t, s.WaitChildren(t.Context(), "/l", 2))
+	require.NoError(t, errors.Join(events.Close(), hold.Release()))
+	code, rest := p.ends()
+	assert.Equal(t, exitFailed, code)
+	assert.Empty(t, rest)
+	assert.Empty(t, kit.Children(t, s.client(t), "/l"))
+
+	p, events = start(`trap 'sleep 0.1; echo term; exit 0' TERM; echo ready; while :; do sleep 0.01; done`)
+	assert.Equal(t, "ready", p.line())
+	require.NoError(t, events.Close())
+	s.ok(t, "break", "--yes", "/l")
+	code, rest = p.ends()
+	assert.Equal(t, exitLost, code)
 	assert.Equal(t, []string{"term"}, rest)
 }
 
