@@ -1,9 +1,11 @@
 package framework
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,7 +39,9 @@ type KeptNode struct {
 //
 // While the node of another session stands at path, Keep waits until that has gone. So it
 // waits for up to a session timeout after a program was killed and started again. Data that
-// others set stays, until the node is gone. The client must have the right to read the node.
+// others set stays, until the node is gone. data is copied. The client must have the right to
+// read the node. Of another session's node that it may not read, it sees the end within half
+// a minute; ZooKeeper 3.9 refuses with ErrNoAuth.
 //
 // Keeping does not renew the session lease as holding a lock does. So others may see the
 // node gone, and one of theirs in its place, before Err says so. To exclude others, take a
@@ -66,7 +70,7 @@ func (c *Client) Keep(ctx context.Context, path string, data []byte, opts ...Cre
 	}
 	keeping, stop := context.WithCancel(context.WithoutCancel(ctx))
 	first := make(chan struct{})
-	k := &KeptNode{client: c, op: o, path: path, data: data, opts: opts, stop: stop, ended: make(chan struct{}), first: first}
+	k := &KeptNode{client: c, op: o, path: path, data: bytes.Clone(data), opts: slices.Clone(opts), stop: stop, ended: make(chan struct{}), first: first}
 	if !o.session.Go(func(life context.Context) { k.run(life, keeping) }) {
 		stop()
 		return nil, o.fail(ErrClosed)
@@ -202,7 +206,7 @@ func (k *KeptNode) follow(ctx context.Context) error {
 	}
 	defer sub.Stop()
 	for {
-		ev, err := sub.Next(ctx)
+		ev, err := k.next(ctx, sub)
 		switch {
 		case err != nil:
 			return err
@@ -218,6 +222,24 @@ func (k *KeptNode) follow(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// lookAgain is how often a node that is in the way is looked at.
+const lookAgain = 30 * time.Second
+
+// next is the next event, and Established now and then while a node of another session is in
+// the way: servers do not tell a client of the end of a node that it may not read.
+func (k *KeptNode) next(ctx context.Context, sub *Subscription) (Event, error) {
+	if !errors.Is(k.reason(), ErrNodeExists) {
+		return sub.Next(ctx)
+	}
+	limited, cancel := context.WithTimeout(ctx, lookAgain)
+	defer cancel()
+	ev, err := sub.Next(limited)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		return Event{Type: Established}, nil
+	}
+	return ev, err
 }
 
 // make makes the node, or sees whose is in its place. An error is one after which no event

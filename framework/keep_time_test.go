@@ -120,6 +120,41 @@ func sweepKeep(t *testing.T, nth int, name string, happens kit.Failure) (hit boo
 	return hit
 }
 
+// The end of another session's node is not told if the node may not be read.
+func TestKeepBesideAnUnreadableNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c, other := kit.Connect(t, srv), kit.Connect(t, srv)
+		_, err := other.Create(t.Context(), "/a", nil, framework.Ephemeral, framework.ACLs(framework.WorldACL(framework.PermAll&^framework.PermRead)))
+		require.NoError(t, err)
+		time.AfterFunc(time.Minute, func() { assert.NoError(t, other.Close()) })
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		k, err := c.Keep(ctx, "/a", nil)
+		require.NoError(t, err)
+		owns(t, k, c, c)
+	})
+}
+
+// What the caller does to its slices later is not written.
+func TestKeepCopies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := kit.Connect(t, srv)
+		data, acl := []byte("x"), []framework.ACL{framework.WorldACL(framework.PermAll)}
+		opts := []framework.CreateOption{framework.ACLs(acl...)}
+		k, err := c.Keep(t.Context(), "/a", data, opts...)
+		require.NoError(t, err)
+		data[0], acl[0], opts[0] = 'y', framework.WorldACL(framework.PermDelete), framework.ACLs()
+		require.NoError(t, c.Delete(t.Context(), "/a", framework.AnyVersion))
+		time.Sleep(time.Second)
+		require.NoError(t, k.Err())
+		now, _, err := c.Get(t.Context(), "/a")
+		require.NoError(t, err)
+		assert.Equal(t, "x", string(now))
+	})
+}
+
 // A node of another session is left alone, and followed by ours once it has gone.
 func TestKeepBesideAnotherSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -2,6 +2,7 @@ package framework
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -71,6 +72,7 @@ func Protected() CreateOption { return createOption(func(o *createOptions) { o.p
 // ACLs overrides Config.ACL for the node, not for its parents. An empty list is
 // refused by the server with ErrInvalidACL.
 func ACLs(acl ...ACL) CreateOption {
+	acl = slices.Clone(acl) // a kept node is made with it again
 	return createOption(func(o *createOptions) { o.acl, o.hasACL = acl, true })
 }
 
