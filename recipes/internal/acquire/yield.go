@@ -25,8 +25,9 @@ import (
 const (
 	// mostLeft is how often it leaves a queue with all later ones, before it keeps those. To
 	// leave them breeds no circles in crowds. To keep them lets it be served beside few
-	// owners that take the locks in the reverse order over and over.
-	mostLeft = 20
+	// owners that take the locks over and over, in an order that is not its own. It meets them
+	// in the same way each time that it begins anew.
+	mostLeft = 5
 	// mostMoved is how often one with a semaphore moves before it leaves once. It may move in
 	// several queues at a time, and so be at odds for ever with owners who take their locks in
 	// its own order.
