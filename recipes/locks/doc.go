@@ -24,9 +24,11 @@
 // At any point of the ensemble's history at most one owner's node is first in the queue.
 // The hold's context ends before the servers can give the lock to another owner. This is
 // true if the rates of clocks differ by 1 % at most, and nobody deletes the node or ends
-// the session by force. There is one exception. A hold may be released while another
-// hold, which was acquired under it, is still held. It then keeps its context until the
-// other one is released. So release the latest hold first.
+// the session by force.
+//
+// A release ends the hold's contexts first, and so those of holds that were acquired under
+// it. Their locks stay held until they are released themselves. Hold.Bind makes a context
+// that goes on.
 //
 // Nothing here stops a write that is already on its way to another system. FencingToken
 // lets that system refuse the write.

@@ -11,7 +11,8 @@ import (
 )
 
 // newGroup makes one hold of several. It is lost as soon as one of them is, and its
-// release releases all of them. If newGroup fails, none of them is held any more.
+// release releases all of them. If newGroup fails, as one is lost already, none of them is
+// held any more.
 func newGroup(ctx context.Context, members []*Hold) (_ *Hold, err error) {
 	made := false
 	defer func() {
@@ -19,6 +20,9 @@ func newGroup(ctx context.Context, members []*Hold) (_ *Hold, err error) {
 			err = errors.Join(err, refusals(releaseAll(members, ctx.Done())))
 		}
 	}()
+	if _, err := worst(members); err != nil {
+		return nil, err
+	}
 	o := newOwnership(lockKey{}, "")
 	for _, m := range members {
 		_ = m.ownership.pin() // as the group shows its token; why it cannot is found below

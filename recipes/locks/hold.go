@@ -3,6 +3,7 @@ package locks
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -48,6 +49,16 @@ func newNodeHold(ctx context.Context, o *ownership) (*Hold, error) {
 // anybody had the lock. It does as a waiter whose node is lost.
 func (o *ownership) mayGetAnother(lost error) bool {
 	return !o.queue.opts.FailOnLoss || errors.Is(lost, ErrNodeDeleted)
+}
+
+// mayGetOthers is mayGetAnother for several holds, of which some were lost before all were
+// there. A lock of somebody else's says by itself when it is lost, and why is the caller's.
+func mayGetOthers(holds []*Hold) bool {
+	lost := func(h *Hold) bool { state, _ := h.status(); return state == Lost }
+	final := func(h *Hold) bool {
+		return lost(h) && (h.ownership.queue == nil || !h.ownership.mayGetAnother(h.Err()))
+	}
+	return slices.ContainsFunc(holds, lost) && !slices.ContainsFunc(holds, final)
 }
 
 // holdAll makes holds of the ownerships of nodes that were won together. If one was lost

@@ -106,3 +106,61 @@ func TestLockThatIsLostAtItsGrantWithItsSession(t *testing.T) {
 		})
 	}
 }
+
+// A MultiLock that takes several steps waits in a later one for as long as others have that
+// lock. What it has taken before can be lost meanwhile, and is acquired again as well.
+func TestMultiLockThatLosesAMemberWhileItWaits(t *testing.T) {
+	for name, lose := range map[string]func(t *testing.T, srv *zktest.Server, c, other *framework.Client){
+		"node deleted": func(t *testing.T, _ *zktest.Server, _, other *framework.Client) {
+			node := kit.Children(t, other, "/a")[0]
+			require.NoError(t, other.Delete(t.Context(), "/a/"+node, framework.AnyVersion))
+		},
+		"session expired": func(t *testing.T, srv *zktest.Server, c, _ *framework.Client) {
+			require.NoError(t, srv.ExpireSession(c.SessionID()))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory())
+				c, other := kit.Connect(t, srv), kit.Connect(t, srv)
+				inTheWay := kit.Hold(t, locks.NewInterProcessSemaphore(other, "/s", 1))
+				time.AfterFunc(time.Second, func() { lose(t, srv, c, other) })
+				time.AfterFunc(time.Minute, func() { assert.NoError(t, inTheWay.Release()) })
+				lock := locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, "/a"), locks.NewInterProcessSemaphore(c, "/s", 1))
+				h, err := lock.Acquire(t.Context())
+				require.NoError(t, err)
+				require.NoError(t, h.Err())
+				require.NoError(t, h.Release())
+				kit.NothingLeft(t, srv)
+			})
+		})
+	}
+}
+
+// A wait that is limited is so in all, and a member with FailOnSessionLoss ends it.
+func TestMultiLockThatLosesAMemberAndWaitsNoMore(t *testing.T) {
+	for name, opts := range map[string][]locks.Option{"limited": nil, "fails": {locks.FailOnSessionLoss()}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory())
+				c, other := kit.Connect(t, srv), kit.Connect(t, srv)
+				inTheWay := kit.Hold(t, locks.NewInterProcessSemaphore(other, "/s", 1))
+				time.AfterFunc(time.Second, func() { assert.NoError(t, srv.ExpireSession(c.SessionID())) })
+				time.AfterFunc(10*time.Second, func() {
+					assert.NoError(t, inTheWay.Release())
+					kit.Queue(t, locks.NewInterProcessMutex(other, "/a"))
+				})
+				lock := locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, "/a", opts...), locks.NewInterProcessSemaphore(c, "/s", 1))
+				began := time.Now()
+				h, err := lock.TryAcquire(t.Context(), 20*time.Second)
+				assert.LessOrEqual(t, time.Since(began), 20*time.Second)
+				if opts != nil {
+					require.ErrorIs(t, err, framework.ErrSessionExpired)
+					return
+				}
+				require.NoError(t, err)
+				require.NoError(t, h.Release())
+			})
+		})
+	}
+}

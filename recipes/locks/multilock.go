@@ -166,15 +166,19 @@ func (m *InterProcessMultiLock) take(ctx context.Context, lim limit) (*Hold, err
 	if err := usable(ctx, m.err); err != nil {
 		return nil, opError("acquire", "multi-lock", err)
 	}
-	holds := make([]*Hold, len(m.members))
-	if err := m.takeAll(ctx, lim, holds); err != nil {
-		return nil, err
+	for until := time.Now().Add(lim.wait); ; {
+		holds := make([]*Hold, len(m.members))
+		if err := m.takeAll(ctx, lim.rest(until), holds); err != nil {
+			return nil, err
+		}
+		hold, err := newGroup(ctx, holds)
+		switch {
+		case err == nil:
+			return hold, nil
+		case !mayGetOthers(holds):
+			return nil, opError("acquire", "multi-lock", err)
+		}
 	}
-	hold, err := newGroup(ctx, holds)
-	if err != nil {
-		return nil, opError("acquire", "multi-lock", err)
-	}
-	return hold, nil
 }
 
 // takeAll takes every member, or none. After an error, or if a function of the caller

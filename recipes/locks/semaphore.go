@@ -164,7 +164,9 @@ func (s *InterProcessSemaphore) queueUp(ctx context.Context, n int, lim limit) (
 		case len(leases) == 1:
 			return leases[0], nil
 		case len(leases) > 1:
-			return newGroup(ctx, leases)
+			if hold, err := newGroup(ctx, leases); err == nil || !mayGetOthers(leases) {
+				return hold, err
+			}
 		}
 	}
 }
