@@ -87,6 +87,7 @@ func TestNodeThatIsTooLargeForTheServers(t *testing.T) {
 
 // Others that ask meanwhile are not blamed, however often their requests are lost.
 func TestOthersAreNotBlamedForALargeNode(t *testing.T) {
+	t.Parallel()
 	for _, batches := range []bool{true, false} {
 		t.Run(fmt.Sprintf("batches %v", batches), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -167,6 +168,7 @@ func TestUnknownOperationOnPathsOfAllLengths(t *testing.T) {
 // Requests of several kinds and sizes that are too large take turns. Each is told after some
 // ends, although between two of them connections end at another one.
 func TestSeveralKindsOfRequestsThatAreTooLarge(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.MaxFrame(10_000), zktest.Latency(5*time.Millisecond))
 		c := kit.Connect(t, srv)
@@ -242,6 +244,7 @@ func TestRemovalOfAWatchAtWhichTheServersEndTheConnection(t *testing.T) {
 
 // A network that often ends connections is not taken for a server that does.
 func TestConnectionsThatEndOftenBlameNobody(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(10*time.Millisecond))
 		c := kit.Connect(t, srv)
@@ -345,6 +348,7 @@ func TestServersThatTakeLessThanBefore(t *testing.T) {
 // Batches and releases of many nodes become smaller where servers end the connection at
 // them. They are tried larger from time to time, in case the servers take more by now.
 func TestTransactionsGrowAgain(t *testing.T) {
+	t.Parallel()
 	const most = 20
 	for name, once := range map[string]func(t *testing.T, c *framework.Client){
 		"batches": func(t *testing.T, c *framework.Client) {
@@ -374,7 +378,7 @@ func TestTransactionsGrowAgain(t *testing.T) {
 				small := srv.On(zktest.Match{Op: "multi", Func: func(r zktest.Request) bool { return len(r.Paths) > most }}, zktest.CutBefore())
 				largest := 0
 				srv.On(zktest.Match{Op: "multi"}, zktest.Call(func(r zktest.Request) { largest = max(largest, len(r.Paths)) }))
-				for range 20 {
+				for range 8 {
 					once(t, c)
 				}
 				before := srv.Requests()["connect"]

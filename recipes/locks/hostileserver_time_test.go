@@ -297,7 +297,7 @@ func TestHostileServer(t *testing.T) {
 	}
 	for name, answer := range answers {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
-			for at := range kit.Requests(t, 24, *everySweep) {
+			for at := range kit.Moments(t, 24, *everySweep) {
 				withHostile(t, append(make([]byte, at), answer...))
 				if t.Failed() {
 					t.Fatalf("at frame %d", at)

@@ -36,6 +36,7 @@ func eachExclusive(t *testing.T, fn func(t *testing.T, lock func(c *framework.Cl
 }
 
 func TestTenThousandInALocalQueue(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const n, bound = 10_000, 16
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))

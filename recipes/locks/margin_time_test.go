@@ -119,6 +119,8 @@ const tolerated = 200 * time.Millisecond
 // A hold ends before the lock is granted to another owner, whatever happens in an
 // ensemble. A leader that has stood still may also be late with its pings.
 func TestMargins(t *testing.T) {
+	t.Parallel()
+	row := 0
 	for _, rule := range []struct {
 		name   string
 		change func(*framework.Config)
@@ -133,7 +135,11 @@ func TestMargins(t *testing.T) {
 			if late > tolerated && *marginTrials == 1 { // nothing is promised
 				continue
 			}
-			for _, fault := range marginFaults {
+			row++
+			for i, fault := range marginFaults {
+				if !*everySweep && *marginTrials == 1 && (i+row)%3 != 0 {
+					continue
+				}
 				t.Run(fmt.Sprintf("%s, pings late by %v, %s", rule.name, late, fault.name), func(t *testing.T) {
 					var margins []time.Duration
 					violations, void := 0, 0

@@ -265,6 +265,7 @@ func (s score) check(t *testing.T, actors []workload.Actor, in setting) {
 // MultiLocks go on in the order of owners that wait for them, also where these do not pass on
 // their contexts. Before, they moved to the end of a queue each time, and one was served once.
 func TestMultiLocksFollowOwnersThatHideTheirLocks(t *testing.T) {
+	t.Parallel()
 	at := slices.IndexFunc(workload.Crowds, func(c workload.Crowd) bool { return c.Name == "three sets" })
 	s := runCrowd(t, workload.Crowds[at].Actors, setting{hold: 2 * time.Millisecond, clients: ownClients})
 	assert.GreaterOrEqual(t, slices.Min(s.rounds), 10, "%v", s.rounds)

@@ -62,6 +62,7 @@ func TestMutexThatComesWhileASemaphoreMakesItsParts(t *testing.T) {
 // the servers in any order. No two kinds are held at the same time, whoever makes the
 // semaphore's parts.
 func TestKindsNeverMeet(t *testing.T) {
+	t.Parallel()
 	from, to := uint64(26), uint64(30) // 27 and 29 have let two kinds meet
 	if *everySweep {
 		from, to = 0, 400
