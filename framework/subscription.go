@@ -30,11 +30,18 @@ type Subscription struct {
 	wake   chan struct{}   // holds a token while there may be something to read
 
 	mu     sync.Mutex // guards the fields below
-	queue  []Event
+	queue  []queued
 	events int             // in queue, besides marks and answers
 	conn   *transport.Conn // the last one that has told
 	reader *session.Reader // on conn; nil without a connection
 	err    error           // why nothing follows, once queue is read
+}
+
+// queued is an event. What was read is decoded by who takes it out, since a list may be long
+// and all else that the client is told waits behind the goroutine that reads the connection.
+type queued struct {
+	Event
+	answer *session.Answer // of an event of type Answered
 }
 
 // ErrBehind is the reason of a Gap: the subscriber has read too slowly, and the events that
@@ -127,8 +134,11 @@ func (s *Subscription) Next(ctx context.Context) (Event, error) {
 		return Event{}, s.op.fail(ErrNilContext)
 	}
 	for {
-		if ev, ok, err := s.take(); ok || err != nil {
-			return ev, s.op.fail(err)
+		if next, ok, err := s.take(); ok || err != nil {
+			if next.answer != nil {
+				next.Results = s.op.readResults(next.answer)
+			}
+			return next.Event, s.op.fail(err)
 		}
 		select {
 		case <-s.wake:
@@ -138,24 +148,24 @@ func (s *Subscription) Next(ctx context.Context) (Event, error) {
 	}
 }
 
-func (s *Subscription) take() (ev Event, ok bool, err error) {
+func (s *Subscription) take() (next queued, ok bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.queue) == 0 {
 		if s.err != nil {
 			s.tell() // others who wait
 		}
-		return Event{}, false, s.err
+		return queued{}, false, s.err
 	}
-	ev, s.queue = s.queue[0], s.queue[1:]
-	s.events -= ev.one()
+	next, s.queue = s.queue[0], s.queue[1:]
+	s.events -= next.one()
 	if len(s.queue) == 0 {
 		s.queue = nil // events are few, and then many
 	}
 	if s.queue != nil || s.err != nil {
 		s.tell()
 	}
-	return ev, true, nil
+	return next, true, nil
 }
 
 // Read asks for nodes, and does not wait. What they are comes as an event of type Answered,
@@ -190,11 +200,10 @@ func (s *Subscription) answered(from *session.Reader, a *session.Answer) {
 	if errors.Is(a.Err, ErrNotConnected) || errors.Is(a.Err, ErrClosed) {
 		return // Gap says it, or the end
 	}
-	results := s.op.readResults(a)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err == nil && s.reader == from {
-		s.queue = append(s.queue, Event{Type: Answered, Path: s.op.relative(s.op.path), Zxid: a.Zxid, Results: results})
+		s.queue = append(s.queue, queued{Event{Type: Answered, Path: s.op.relative(s.op.path), Zxid: a.Zxid}, a})
 		s.tell()
 	}
 }
@@ -260,24 +269,28 @@ func (s *Subscription) notice(n session.Notice) {
 		s.forgetGap()
 		s.conn = n.Conn
 		s.readOn(s.conn)
-		s.queue = append(s.queue, Event{Type: Established, Path: s.op.relative(s.op.path), Zxid: n.Zxid})
+		s.queueLocked(Event{Type: Established, Path: s.op.relative(s.op.path), Zxid: n.Zxid})
 	case session.Gap:
 		s.readOn(nil)
 		if !s.forgetGap() {
-			s.queue = append(s.queue, s.gap(n.Zxid, session.NoticeError(n)))
+			s.queueLocked(s.gap(n.Zxid, session.NoticeError(n)))
 		}
 	case session.Ended:
 		s.err = session.NoticeError(n)
 	case session.Changed:
 		if s.events++; s.events > s.most {
 			s.events = 1
-			s.queue = []Event{s.gap(0, ErrBehind), {Type: Established, Path: s.op.relative(s.op.path)}}
+			s.queue = nil
+			s.queueLocked(s.gap(0, ErrBehind))
+			s.queueLocked(Event{Type: Established, Path: s.op.relative(s.op.path)})
 			s.readOn(s.conn)
 		}
-		s.queue = append(s.queue, Event{Type: eventTypes[n.Type], Path: s.op.relative(n.Path), Zxid: n.Zxid})
+		s.queueLocked(Event{Type: eventTypes[n.Type], Path: s.op.relative(n.Path), Zxid: n.Zxid})
 	}
 	s.tell()
 }
+
+func (s *Subscription) queueLocked(ev Event) { s.queue = append(s.queue, queued{Event: ev}) }
 
 // one is 1 for what Buffer counts.
 func (ev Event) one() int {
