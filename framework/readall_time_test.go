@@ -198,7 +198,8 @@ func TestReadAllLeavesTheConnectionToOthers(t *testing.T) {
 		others, later time.Duration // at most, and once it is known that there are others
 		all           time.Duration
 	}{
-		"slow servers": {0, time.Millisecond, 6 * time.Millisecond, 6 * time.Millisecond, 200 * time.Millisecond},
+		"fast servers": {0, 200 * time.Microsecond, 1500 * time.Microsecond, 1500 * time.Microsecond, 40 * time.Millisecond},
+		"slow servers": {0, time.Millisecond, 4 * time.Millisecond, 3 * time.Millisecond, 200 * time.Millisecond},
 		"slower ones":  {0, 5 * time.Millisecond, 30 * time.Millisecond, 11 * time.Millisecond, time.Second},
 		"a long way":   {20 * time.Millisecond, 0, 41 * time.Millisecond, 41 * time.Millisecond, 800 * time.Millisecond},
 	} {

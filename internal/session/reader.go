@@ -63,6 +63,7 @@ type Reader struct {
 	last    int32         // the number of the last batch that was answered
 	alone   int           // batches since there was another request
 	allowed int           // batches that may be on their way, up to mostFlying
+	quick   int           // batches that have not waited, since that was enlarged last
 	fastest time.Duration // that a batch has taken
 }
 
@@ -80,6 +81,7 @@ const (
 	bytesFlying  = 2 << 20              // of replies
 	calmFlying   = 2                    // batches, unless as much waits as fills one: so that reads gather
 	mostDelay    = 2 * time.Millisecond // that batches may wait for each other
+	sharedDelay  = mostDelay / 2        // the same, while there are other requests
 )
 
 // NewReader makes one. answer runs in the goroutine that reads the connection, in the order
@@ -288,14 +290,18 @@ func (r *Reader) paceLocked(a *Answer, size int, took time.Duration) {
 		r.alone = 0
 	}
 	r.last = a.call.Order()
-	fewest := fewestFlying
-	if r.alone > staysShared {
-		fewest = fewestAlone
+	fewest, delay, shared := fewestAlone, mostDelay, r.alone <= staysShared
+	if shared {
+		fewest, delay = fewestFlying, sharedDelay
 	}
-	if took <= r.fastest+mostDelay {
-		r.allowed = min(mostFlying, r.allowed+1)
-	} else {
+	if took > r.fastest+delay {
 		r.allowed = max(fewest, r.allowed-1)
+		return
+	}
+	// Whether one more has to wait shows after a round trip. Meanwhile others would wait behind
+	// all that are added.
+	if r.quick++; !shared || r.quick >= r.allowed {
+		r.allowed, r.quick = min(mostFlying, r.allowed+1), 0
 	}
 }
 
