@@ -39,6 +39,7 @@ type core[T any] struct {
 	lists map[string]struct{} // nodes whose children were asked for
 	fresh int                 // dirty nodes that may have children of which there is no event
 	next  []framework.Read    // lists to be asked for
+	names []listing           // that were not looked at yet
 	// unasked has each dirty node whose read is not on its way, and maybe others.
 	unasked []string
 	asked   int              // reads that are not answered yet
@@ -70,6 +71,13 @@ type read struct {
 	carried bool // it is in the tree as it was in the last snapshot, before an outage
 }
 
+// listing is the rest of a list of children, in order. A list may have a hundred thousand: to
+// make all of them dirty at once takes time that others need, and memory.
+type listing struct {
+	parent string
+	names  []string
+}
+
 // candidate is a snapshot in which some nodes are missing. It can be completed later by a
 // value that has not changed since. So endless writes do not keep snapshots away.
 type candidate[T any] struct {
@@ -85,6 +93,7 @@ const (
 	mostHot        = 256
 	staysHot       = 16 // batches
 	mostAsked      = 4096
+	mostLooked     = 1024 // names in a row
 )
 
 func newCore[T any](top string, depth int, decode Decoder[T]) *core[T] {
@@ -98,11 +107,18 @@ func (c *core[T]) reset() {
 	c.tree, c.loaded, c.carried, c.nodes, c.bytes = tree[T]{}, make(map[string]*Entry[T]), 0, 0, 0
 	c.dirty, c.lists, c.most = make(map[string]*read), make(map[string]struct{}), 0
 	c.fresh, c.next, c.later, c.unasked, c.candidates, c.marked = 0, nil, nil, nil, nil, false
+	c.names = nil
 	c.ahead, c.hot, c.asked, c.checking = false, make(map[string]int), 0, false
 }
 
 // size is the number of nodes that are known of, at least.
-func (c *core[T]) size() int { return max(c.nodes, len(c.dirty)-c.carried) }
+func (c *core[T]) size() int {
+	found := len(c.dirty) - c.carried
+	for _, l := range c.names {
+		found += len(l.names)
+	}
+	return max(c.nodes, found)
+}
 
 // isKept is whether a node is part of the copy.
 func (c *core[T]) isKept(path string) bool {
@@ -231,7 +247,7 @@ func (c *core[T]) gap(last int64) {
 func (c *core[T]) exact() bool { return c.whole() && len(c.dirty) == 0 }
 
 // whole is whether every node is in the tree or dirty.
-func (c *core[T]) whole() bool { return c.fresh == 0 && len(c.lists) == 0 }
+func (c *core[T]) whole() bool { return c.fresh == 0 && len(c.lists) == 0 && len(c.names) == 0 }
 
 func (c *core[T]) deleted(path string) {
 	c.settle()
@@ -279,13 +295,16 @@ func (c *core[T]) put(e *Entry[T]) {
 // settle puts what was loaded into the tree.
 func (c *core[T]) settle() {
 	if len(c.loaded) > 0 {
-		c.tree = c.tree.put(slices.DeleteFunc(c.order, func(e *Entry[T]) bool {
-			if c.loaded[e.Path] != e {
-				return true
-			}
-			delete(c.loaded, e.Path) // it may come twice
-			return false
-		})...)
+		if len(c.order) > len(c.loaded) { // it has others too
+			c.order = slices.DeleteFunc(c.order, func(e *Entry[T]) bool {
+				if c.loaded[e.Path] != e {
+					return true
+				}
+				delete(c.loaded, e.Path) // it may come twice
+				return false
+			})
+		}
+		c.tree = c.tree.put(c.order...)
 		c.loaded, c.order = make(map[string]*Entry[T]), nil
 	}
 }
@@ -466,10 +485,27 @@ func (c *core[T]) listed(r framework.ReadResult) {
 		return
 	}
 	slices.Sort(r.Names) // so that they are read in the order of the tree
-	for _, name := range r.Names {
-		path := framework.MakePath(r.Path, name)
-		if c.isKept(path) && c.dirty[path] == nil && c.get(path) == nil {
-			c.mark(path, true)
+	c.names = append(c.names, listing{r.Path, r.Names})
+	c.look()
+}
+
+// look makes dirty what is not known of the next names. A node that was deleted since is read
+// in vain. One that was made again has events of its own.
+func (c *core[T]) look() {
+	for left := mostLooked; left > 0 && len(c.names) > 0; {
+		l := &c.names[0]
+		some := min(left, len(l.names))
+		for _, name := range l.names[:some] {
+			path := framework.MakePath(l.parent, name)
+			if c.isKept(path) && c.dirty[path] == nil && c.get(path) == nil {
+				c.mark(path, true)
+			}
+		}
+		left -= some
+		if l.names = l.names[some:]; len(l.names) == 0 {
+			*l = listing{} // it keeps the memory of all
+			c.names = c.names[1:]
+			c.ahead = true // the tree may be whole now, and no answer has shown it
 		}
 	}
 }
@@ -480,7 +516,11 @@ func (c *core[T]) asks() (reads []framework.Read) {
 	if !c.up {
 		return nil
 	}
-	for len(c.unasked) > 0 && c.asked+len(reads) < mostAsked {
+	for len(c.unasked)+len(c.names) > 0 && c.asked+len(reads) < mostAsked {
+		if len(c.unasked) == 0 {
+			c.look()
+			continue
+		}
 		path := c.unasked[0]
 		c.unasked = c.unasked[1:]
 		if r := c.dirty[path]; r != nil && !r.asked {

@@ -341,3 +341,66 @@ func TestMemory(t *testing.T) {
 	assert.LessOrEqual(t, each, most)
 	runtime.KeepAlive(c)
 }
+
+// The names of a long list are looked at in pieces. There is no snapshot before the last one,
+// and one is asked for if nothing is left to be read. What happens to the nodes in the meantime
+// is as if they had been looked at.
+func TestLongListIsLookedAtInPieces(t *testing.T) {
+	const n = 5*mostLooked + 7
+	var names []string
+	for i := range n {
+		names = append(names, fmt.Sprintf("%05d", i))
+	}
+	list := framework.ReadResult{Read: framework.Read{Path: "/a", Children: true}, Names: slices.Clone(names)}
+	newest, top := "/a/"+names[n-1], []framework.Read{{Path: "/a"}}
+
+	c := newCore("/a", all, text)
+	c.take(framework.Event{Type: framework.Established, Zxid: 10})
+	c.asks()
+	c.take(answer(10, nodeRead("/a", "1", 1, n)))
+	c.asks()
+	c.take(answer(10, list))
+	assert.LessOrEqual(t, len(c.dirty), mostLooked)
+	assert.Equal(t, n, c.size(), "the limit of nodes counts all")
+	c.take(framework.Event{Type: framework.NodeDataChanged, Path: newest})
+	c.take(framework.Event{Type: framework.NodeDeleted, Path: "/a/" + names[n-2]})
+	c.take(framework.Event{Type: framework.NodeCreated, Path: newest + "/x"})
+	read := make(map[string]bool)
+	var snapshots []*Snapshot[string]
+	for reads := c.asks(); len(reads) > 0; reads = c.asks() {
+		require.Empty(t, snapshots)
+		var results []framework.ReadResult
+		for _, r := range reads {
+			require.False(t, read[r.Path], "%s is read twice", r.Path)
+			read[r.Path] = true
+			if r.Path == "/a/"+names[n-2] {
+				results = append(results, noNode(r.Path))
+			} else {
+				results = append(results, nodeRead(r.Path, "2", 2, 0))
+			}
+		}
+		snapshots = c.take(answer(12, results...))
+	}
+	require.Len(t, snapshots, 1)
+	assert.Equal(t, n+1, snapshots[0].Len())
+	assert.Empty(t, c.names)
+
+	// All names are known.
+	c.check()
+	for reads := c.asks(); len(reads) > 0; reads = c.asks() {
+		var results []framework.ReadResult
+		for _, r := range reads {
+			if !r.Children {
+				results = append(results, nodeRead(r.Path, "2", 2, 0))
+			}
+		}
+		c.take(answer(12, results...))
+	}
+	list.Names = append(slices.Clone(names[:n-2]), names[n-1])
+	c.take(answer(13, list))
+	assert.False(t, c.exact())
+	assert.Equal(t, top, c.asks())
+	snapshots = c.take(answer(14, nodeRead("/a", "1", 1, n-1)))
+	require.Len(t, snapshots, 1)
+	assert.Equal(t, int64(14), snapshots[0].Zxid())
+}
