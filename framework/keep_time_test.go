@@ -41,6 +41,7 @@ func TestKeep(t *testing.T) {
 		require.NoError(t, srv.Disconnect(c.SessionID()))
 		synctest.Wait()
 		require.ErrorIs(t, k.Err(), framework.ErrNotConnected)
+		require.NoError(t, c.BlockUntilConnected(t.Context()))
 		time.Sleep(time.Second)
 		assert.Equal(t, first, owns(t, k, c, other), "the same node")
 		data, _, err := other.Get(t.Context(), "/a")
@@ -56,7 +57,7 @@ func TestKeep(t *testing.T) {
 		assert.Equal(t, "x", string(data))
 
 		require.NoError(t, srv.ExpireSession(c.SessionID()))
-		time.Sleep(time.Second)
+		time.Sleep(3 * time.Second)
 		assert.Greater(t, owns(t, k, c, other), second)
 
 		require.NoError(t, k.Remove(t.Context()))

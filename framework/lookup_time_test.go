@@ -56,7 +56,7 @@ func TestEnsembleBehindOneName(t *testing.T) {
 			began := time.Now()
 			require.NoError(t, cl.Disconnect(id))
 			next(listeners.Suspended, listeners.Reconnected)
-			assert.Zero(t, time.Since(began), "another member, at once")
+			assert.LessOrEqual(t, time.Since(began), 10*time.Second/15, "another member")
 
 			time.Sleep(time.Minute)
 			if cl.MemberOf(id) == cl.Leader() {

@@ -26,7 +26,7 @@ func TestLogOfAnOutage(t *testing.T) {
 		"no server": {func(srv *zktest.Server, _ *framework.Config) func() {
 			_ = srv.Stop()
 			return func() { _ = srv.Restart() }
-		}, 1500 * time.Millisecond, "connection refused"},
+		}, 2500 * time.Millisecond, "connection refused"},
 		"credentials refused": {func(srv *zktest.Server, cfg *framework.Config) func() {
 			cfg.Auth = []framework.Auth{{Scheme: "digest", Data: []byte("nobody:hush")}}
 			rule := srv.On(zktest.Match{Op: "auth"}, zktest.Fail(-115))
@@ -78,7 +78,7 @@ func TestLogOfAnOutage(t *testing.T) {
 				}
 
 				end()
-				time.Sleep(time.Second)
+				time.Sleep(kit.SessionTimeout / 4)
 				require.NoError(t, c.BlockUntilConnected(t.Context()))
 				synctest.Wait()
 				last := logs.FilterLevelExact(zapcore.WarnLevel).All()[len(warned):]

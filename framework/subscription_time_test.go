@@ -130,6 +130,7 @@ func TestSubscriptionOutlivesConnectionsAndSessions(t *testing.T) {
 			assert.Equal(t, framework.Gap, ev.Type)
 			require.ErrorIs(t, ev.Err, framework.ErrNotConnected)
 			assert.NotZero(t, ev.Zxid)
+			require.NoError(t, c.BlockUntilConnected(t.Context()))
 			assert.Equal(t, "Established /a", told(t, tree)[0], "the new node is told of if the client was back first")
 			assert.Equal(t, []string{"Gap /a/x", "Established /a/x"}, told(t, node))
 			_, err = other.Create(t.Context(), "/a/x", nil, framework.Persistent)

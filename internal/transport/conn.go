@@ -672,12 +672,10 @@ func (c *Conn) finish() {
 	wasUp, err := c.up, c.err
 	c.mu.Unlock()
 
-	if wasUp {
-		c.transport.Suspects.ended(lost, err)
-	}
+	ours := wasUp && c.transport.Suspects.ended(lost, err)
 	// The end of the connection is told before the ends of its calls, so that
 	// who hears of the one does not take the other for a live connection.
-	c.transport.connDown(c, wasUp, err)
+	c.transport.connDown(c, wasUp, ours, err)
 	for _, call := range lost {
 		call.end()
 	}

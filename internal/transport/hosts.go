@@ -16,8 +16,9 @@ import (
 //
 // Servers are tried in cycles. Each cycle looks up all names anew (lookup.go)
 // and tries every address once. Within a cycle there are no pauses. Before the
-// second cycle and all further ones there is a pause, which doubles each time.
-// The loss of a connection that has lasted begins anew with a first cycle.
+// second cycle and all further ones there is a pause, which doubles each time (pause.go).
+// The loss of a connection that has lasted begins anew with a first cycle: after a
+// pause if the other side has ended it, as it may have ended many, and else at once.
 //
 // Servers that were learned may have moved. So all cycles but the first also try those that
 // the client began with.
@@ -32,7 +33,9 @@ type hosts struct {
 	byName  bool                            // one address under two names is tried under both, as TLS verifies names
 	rawUsed func() bool
 
-	mu        sync.Mutex // guards the fields below
+	mu        sync.Mutex    // guards the fields below
+	timeout   time.Duration // of the session, or a shorter time after which it is given up
+	most      time.Duration // of timeout
 	servers   []string
 	first     []string               // what there was before others were learned: names that may lead to servers again
 	lookups   map[string]*lookup     // those that have not ended, by server
@@ -68,17 +71,20 @@ type miss struct {
 }
 
 const (
-	firstPause = 50 * time.Millisecond
-	mostPause  = 500 * time.Millisecond
 	// lasting is how long a connection must have been up to be replaced at once:
 	// a server that accepts and drops everybody must not be asked in a tight loop.
 	lasting = time.Second
+	// cyclesOfShort bounds the pauses between connections that do not last.
+	cyclesOfShort = 3
 	// mostGathering is how long addresses that are known wait for names that are
 	// still being looked up.
 	mostGathering = 100 * time.Millisecond
 	// flushEvery is how often at most go-zookeeper may pause, for a second, to
-	// fail requests on the raw connection.
-	flushEvery = 5 * time.Second
+	// fail requests on the raw connection. cyclesToFlush is how many cycles it does not.
+	flushEvery    = 5 * time.Second
+	cyclesToFlush = 4
+	// mostHastened makes the longest pause half a second.
+	mostHastened = 2500 * time.Millisecond
 )
 
 func newHosts(servers []string, by *random.Source) *hosts {
@@ -116,7 +122,7 @@ func (h *hosts) Next() (string, bool) {
 		return h.chosen.addr, false
 	}
 	now := time.Now()
-	if !used || h.done || h.pauseLocked() < mostPause || now.Sub(h.flushedAt) < flushEvery {
+	if !used || h.done || h.cycle < cyclesToFlush || now.Sub(h.flushedAt) < flushEvery {
 		return placeholder, false
 	}
 	h.flushedAt = now
@@ -176,7 +182,7 @@ func (h *hosts) stepLocked(now time.Time) (until time.Time) {
 		case h.going && asked && !h.tried:
 			return now.Add(h.limit) // a look-up ends before, which is a change
 		case h.going:
-			h.going, h.due = false, now.Add(h.jitter(h.pauseLocked()))
+			h.going, h.due = false, now.Add(h.pauseLocked())
 		case now.Before(h.due):
 			return h.due
 		default:
@@ -255,24 +261,17 @@ func (h *hosts) chooseLocked(t target) {
 	}
 }
 
-// pauseLocked is the pause before the next cycle.
+// pauseLocked draws the pause before the next cycle.
 func (h *hosts) pauseLocked() time.Duration {
-	if h.cycle == 0 {
-		return 0
-	}
-	return min(mostPause, firstPause<<min(h.cycle-1, 10))
+	least, most := Pause(h.cycle, h.timeout)
+	return least + h.random.UpTo(most-least+1)
 }
 
-// jitter takes up to half of a pause off.
-func (h *hosts) jitter(pause time.Duration) time.Duration {
-	return pause/2 + h.random.UpTo(pause/2+1)
-}
-
-// up is told of a connection that can be used.
-func (h *hosts) up(t target) {
+// up is told of a connection that can be used, and of its session's timeout.
+func (h *hosts) up(t target, timeout time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.preferred, h.misses = target{}, nil
+	h.timeout, h.preferred, h.misses = min(timeout, h.most), target{}, nil
 	if x := h.history[t]; x != nil {
 		x.silent = false
 	}
@@ -288,15 +287,21 @@ func (h *hosts) failed(t target, err error) {
 }
 
 // ended is told that a connection which was up has ended, and for how long it
-// was. One that has lasted is replaced at once.
-func (h *hosts) ended(t target, upFor time.Duration, err error) {
+// was. One that has lasted is replaced at once, unless it has ended with others: as the
+// other side has ended it, and no request of ours is the reason. Clients that a server keeps
+// waiting give it up one by one.
+func (h *hosts) ended(t target, upFor time.Duration, withOthers bool, err error) {
 	h.failed(t, err)
-	if upFor < lasting {
-		return
-	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if upFor < lasting {
+		h.cycle = min(h.cycle, cyclesOfShort) // it grants sessions, so there is room
+		return
+	}
 	h.resetLocked()
+	if withOthers {
+		h.due = time.Now().Add(h.pauseLocked())
+	}
 }
 
 // resetLocked makes the next cycle a first one.
@@ -320,6 +325,19 @@ func (h *hosts) prefer(t target) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.preferred = t
+}
+
+// hasten makes pauses short, for a session that is to be closed: its nodes stay until a
+// server is told, and nobody waits for long.
+func (h *hosts) hasten() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.most = mostHastened
+	h.timeout = min(h.timeout, h.most)
+	if soon := time.Now().Add(h.pauseLocked()); soon.Before(h.due) {
+		h.due = soon
+		h.signalLocked()
+	}
 }
 
 // stop ends the pauses of go-zookeeper.

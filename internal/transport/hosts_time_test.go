@@ -15,6 +15,9 @@ import (
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
+// longestPause is that of the session timeout that tests ask for.
+const longestPause = 9 * time.Second / 5
+
 func TestReconnectPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScript(t)
@@ -23,13 +26,12 @@ func TestReconnectPauses(t *testing.T) {
 		synctest.Wait()
 		dials := s.dials()
 		assert.Equal(t, dials[0], dials[1], "each server is tried at once")
-		want := firstPause
 		for i := 2; i+1 < len(dials); i += 2 {
 			pause := dials[i].Sub(dials[i-1])
-			assert.LessOrEqual(t, pause, want, "then there is a pause before each cycle")
-			assert.GreaterOrEqual(t, pause, want/2)
+			least, most := Pause(i/2, 9*time.Second)
+			assert.LessOrEqual(t, pause, most, "then there is a pause before each cycle")
+			assert.GreaterOrEqual(t, pause, least)
 			assert.Zero(t, dials[i+1].Sub(dials[i]), "and none within it")
-			want = min(2*want, mostPause)
 		}
 		assert.ErrorContains(t, r.failures()[0], errNobody.Error())
 		shut(t, l, s)
@@ -139,12 +141,12 @@ func TestRequestsOnTheRawConnectionFailWithoutAServer(t *testing.T) {
 			began := time.Now()
 			_, _, err := raw.Get("/")
 			require.ErrorIs(t, err, zk.ErrNoServer)
-			assert.LessOrEqual(t, time.Since(began), flushEvery+time.Second+mostPause)
+			assert.LessOrEqual(t, time.Since(began), flushEvery+time.Second+longestPause)
 		}
 		s.serving("server:2181", well)
 		began := time.Now()
 		r.await(t, "up", 1)
-		assert.LessOrEqual(t, time.Since(began), time.Second+mostPause)
+		assert.LessOrEqual(t, time.Since(began), time.Second+longestPause)
 		assert.Equal(t, "server:2181", raw.Server())
 		shut(t, l, s)
 	})
@@ -233,5 +235,76 @@ func TestLearnedServersThatHaveMovedBehindAName(t *testing.T) {
 		r.await(t, "up", 3)
 		assert.Equal(t, "first:2181 (10.0.0.3:2181)", r.current().Addr())
 		shut(t, l, s)
+	})
+}
+
+// Connections that the other side ends are replaced over a fifteenth of the session timeout:
+// of that which the servers have granted, or of LostAfter. Those that end for another reason
+// are replaced at once.
+func TestPauseAfterALoss(t *testing.T) {
+	const asked, granted = 9 * time.Second, 6 * time.Second
+	for name, tc := range map[string]struct {
+		change func(*Config)
+		end    func(c *Conn, p *peer)
+		most   time.Duration
+	}{
+		"ended by the server": {end: func(_ *Conn, p *peer) { _ = p.Close() }, most: granted / 15},
+		"given up soon":       {change: func(cfg *Config) { cfg.LostAfter = 3 * time.Second }, end: func(_ *Conn, p *peer) { _ = p.Close() }, most: time.Second / 5},
+		"ended by us":         {end: func(c *Conn, _ *peer) { c.Kill(errors.New("test")) }},
+		"ended at a large request": {end: func(c *Conn, p *peer) {
+			_ = c.Send(NewCall(wire.OpSetData, &wire.SetDataRequest{Path: "/", Data: make([]byte, 5000)}))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var longest time.Duration
+			for range 50 {
+				synctest.Test(t, func(t *testing.T) {
+					peers := make(chan *peer, 2)
+					s := newScript(t, func(p *peer) {
+						p.welcome(session1, granted)
+						peers <- p
+						for h, body := p.next(); h.Op != 0 && len(body) < 4000; h, body = p.next() {
+							p.send(&wire.ReplyHeader{Xid: h.Xid, Zxid: 1})
+						}
+					})
+					l, r := open(t, s, func(cfg *Config) {
+						cfg.SessionTimeout = asked
+						if tc.change != nil {
+							tc.change(cfg)
+						}
+					})
+					r.await(t, "up", 1)
+					time.Sleep(time.Minute)
+					began := time.Now()
+					tc.end(r.current(), <-peers)
+					r.await(t, "up", 2)
+					longest = max(longest, time.Since(began))
+					shut(t, l, s)
+				})
+			}
+			assert.LessOrEqual(t, longest, tc.most)
+			assert.GreaterOrEqual(t, longest, tc.most/2, "by chance less: once in 2^50")
+		})
+	}
+}
+
+// Nobody who closes a client waits for a long pause.
+func TestCloseDoesNotWaitForAPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript(t)
+		s.serving("server:2181", well)
+		l, r := open(t, s, func(cfg *Config) { cfg.SessionTimeout = 40 * time.Second })
+		r.await(t, "up", 1)
+		time.Sleep(time.Minute)
+		s.serving("server:2181", nil)
+		s.mu.Lock()
+		_ = s.conns[0].Close()
+		s.mu.Unlock()
+		time.Sleep(10 * time.Minute)
+		s.serving("server:2181", well)
+		began := time.Now()
+		require.NoError(t, l.Close(5*time.Second))
+		assert.LessOrEqual(t, time.Since(began), time.Second/2)
+		s.stop()
 	})
 }

@@ -177,10 +177,12 @@ func (s *Suspects) Limit(op wire.Op, most int) int {
 }
 
 // ended takes in that a connection has ended which was up, and the calls that ended with
-// it. Those that were sent by themselves are behind a request that was answered.
-func (s *Suspects) ended(calls []*Call, err error) {
+// it. Those that were sent by themselves are behind a request that was answered. It returns
+// whether one of them may be the reason that is known of no request of other clients: it is
+// large, or connections have ended at such requests before.
+func (s *Suspects) ended(calls []*Call, err error) (ours bool) {
 	if !endedAt(err) {
-		return // a silence, say, or we ourselves
+		return false // a silence, say, or we ourselves
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -213,6 +215,7 @@ func (s *Suspects) ended(calls []*Call, err error) {
 			s.of[op] = x
 		}
 		x.ends++
+		ours = ours || size >= surelyTaken || x.ends >= mostEnds
 		x.last = time.Now()
 		x.worst, x.limit = max(x.worst, size), min(x.limit, size/2)
 	}
@@ -225,7 +228,7 @@ func (s *Suspects) ended(calls []*Call, err error) {
 			s.log.Warn("the servers end the connection at a request, which is not sent again for a while",
 				zap.Stringer("request", blamed.op), zap.Int("bytes", blamed.Size()), zap.Error(err))
 		}
-		return
+		return ours
 	}
 	for op, x := range s.of {
 		if x.alone < mostAlone {
@@ -235,6 +238,7 @@ func (s *Suspects) ended(calls []*Call, err error) {
 			x.fine = size / 2 // these servers may take less
 		}
 	}
+	return ours
 }
 
 // blame takes in that a connection ended at a request that was sent by itself, and returns

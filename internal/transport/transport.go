@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"reflect"
 	"slices"
@@ -68,12 +69,13 @@ func (cfg Config) Identities() []string {
 	return all
 }
 
-// Config says how to connect. All fields are needed, save LookupHost, Auth, SASL, TLS,
+// Config says how to connect. All fields are needed, save LostAfter, LookupHost, Auth, SASL, TLS,
 // ReadOnly and Now.
 type Config struct {
 	Servers        []string // host:port
 	SessionTimeout time.Duration
 	ConnectTimeout time.Duration // for dialing and handshake with one server
+	LostAfter      time.Duration // how long the handler keeps a session without a connection, if less than its timeout
 	Dial           func(ctx context.Context, network, addr string) (net.Conn, error)
 	LookupHost     func(ctx context.Context, host string) ([]string, error) // nil to dial names as they are
 	TLS            *tls.Config
@@ -170,6 +172,11 @@ func New(cfg Config, h Handler) *Transport {
 		cfg.Now = time.Now
 	}
 	l := &Transport{Suspects: newSuspects(cfg.Logger), cfg: cfg, handler: h, hosts: newHosts(cfg.Servers, cfg.Random), closeStub: make(chan struct{}), changed: make(chan struct{})}
+	l.hosts.most = math.MaxInt64
+	if cfg.LostAfter > 0 {
+		l.hosts.most = cfg.LostAfter
+	}
+	l.hosts.timeout = min(cfg.SessionTimeout, l.hosts.most)
 	l.hosts.limit, l.hosts.byName, l.hosts.rawUsed = cfg.ConnectTimeout, cfg.TLS != nil, l.rawUsed.Load
 	if cfg.LookupHost != nil {
 		l.hosts.lookUp = l.lookUp
@@ -377,15 +384,16 @@ func (l *Transport) connUp(c *Conn) {
 	l.up, l.upAt = true, time.Now()
 	l.tellLocked()
 	l.mu.Unlock()
-	l.hosts.up(c.target)
+	l.hosts.up(c.target, c.timeout)
 	l.handler.Up(c)
 	if c.readOnly {
 		l.wg.Go(func() { l.seekWriter(c) })
 	}
 }
 
-// connDown is called once for each connection, at its end.
-func (l *Transport) connDown(c *Conn, wasUp bool, err error) {
+// connDown is called once for each connection, at its end. A request of ours may be the
+// reason.
+func (l *Transport) connDown(c *Conn, wasUp, ours bool, err error) {
 	l.mu.Lock()
 	l.conn, l.up, l.asking = nil, false, false
 	upFor := time.Since(l.upAt)
@@ -393,7 +401,7 @@ func (l *Transport) connDown(c *Conn, wasUp bool, err error) {
 	l.mu.Unlock()
 	switch {
 	case wasUp:
-		l.hosts.ended(c.target, upFor, err)
+		l.hosts.ended(c.target, upFor, endedAt(err) && !ours, err)
 		l.handler.Down(c, err)
 	case errors.Is(err, errExpired):
 		if c.shake.session != 0 {
@@ -532,6 +540,7 @@ func (l *Transport) endSession(limit time.Duration) error {
 	l.mu.Lock()
 	l.closing = true
 	l.mu.Unlock()
+	l.hosts.hasten()
 	late := time.NewTimer(limit)
 	defer late.Stop()
 	ends, asked := time.Now().Add(limit), time.Now().Add(min(limit, mostAsking))

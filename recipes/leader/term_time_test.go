@@ -44,7 +44,7 @@ func TestALockUnderATerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
 		c := kit.Connect(t, srv)
-		term, err := leader.NewLatch(c, "/e").Await(t.Context())
+		term, err := leader.NewLatch(c, "/e", leader.ReleaseWait(kit.SessionTimeout)).Await(t.Context())
 		require.NoError(t, err)
 		hold, err := locks.NewInterProcessMutex(c, "/l").Acquire(term.Context())
 		require.NoError(t, err)

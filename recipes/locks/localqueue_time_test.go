@@ -413,11 +413,15 @@ func TestNodeThatIsNotHandedOver(t *testing.T) {
 		"connected again, not verified": {mutex, func(s scene) {
 			s.srv.On(zktest.Match{Op: "multi"}, zktest.Delay(100*time.Millisecond))
 			require.NoError(s.t, s.srv.Disconnect(s.c.SessionID()))
+			synctest.Wait()
+			require.NoError(s.t, s.c.BlockUntilConnected(s.t.Context()))
 			time.Sleep(50 * time.Millisecond)
 			assert.Equal(s.t, locks.Uncertain, s.first.State())
 		}, false},
 		"verified again": {mutex, func(s scene) {
 			require.NoError(s.t, s.srv.Disconnect(s.c.SessionID()))
+			synctest.Wait()
+			require.NoError(s.t, s.c.BlockUntilConnected(s.t.Context()))
 			time.Sleep(100 * time.Millisecond)
 			assert.Equal(s.t, locks.Held, s.first.State())
 		}, true},

@@ -60,7 +60,7 @@ func TestLocalQueueOutlivesItsSession(t *testing.T) {
 						srv.Thaw()
 						time.Sleep(10 * time.Second)
 					}
-					time.Sleep(time.Second)
+					time.Sleep(kit.SessionTimeout / 10)
 					assert.Equal(t, int32(5), failed.Load(), "at once, not when it is their turn")
 					_ = h.Release()
 					wg.Wait()

@@ -231,9 +231,10 @@ func TestTracerHearsOfLosses(t *testing.T) {
 		hold, err := kit.MutexAt("/l")(c).Acquire(t.Context())
 		require.NoError(t, err)
 		srv.Disconnect(c.SessionID())
-		time.Sleep(time.Second)
+		time.Sleep(kit.SessionTimeout / 10)
 		srv.ExpireSession(c.SessionID())
 		<-hold.Context().Done()
+		require.NoError(t, c.BlockUntilConnected(t.Context()))
 		synctest.Wait()
 		assert.Equal(t, []string{"hold: lost", "hold: lost", "hold, uncertain, confirmed: lost"}, told(r.of(monitor.Hold)))
 		for _, s := range r.of(monitor.Hold) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -262,6 +263,10 @@ func lockWithoutServer(e *env) {
 	c.net.Refuse()
 	c.net.CutAll()
 	c.awaitState(sub, listeners.Suspended)
+	kit.Until(e, "the first dial after the loss, which may wait", func() bool {
+		err := c.Stats().LastError
+		return err != nil && strings.Contains(err.Error(), "refused by faultnet")
+	})
 	for _, k := range exclusive {
 		lock := k.make(c, "/"+k.name)
 		began := time.Now()

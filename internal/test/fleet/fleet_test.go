@@ -1,0 +1,93 @@
+// Package fleet is a model of ten thousand clients that lose their connections in one
+// moment, and of the servers that they come back to.
+package fleet
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/paddock-zk/paddock/internal/transport"
+)
+
+// ours is the rule of this client.
+var ours = rule{
+	first: func(timeout time.Duration) span { return drawn(0, timeout) },
+	round: drawn,
+}
+
+func drawn(round int, timeout time.Duration) span {
+	least, most := transport.Pause(round, timeout)
+	return span{least, most}
+}
+
+// atOnce is the rule of clients that dial as soon as they have lost a connection.
+var atOnce = rule{
+	first: func(time.Duration) span { return span{} },
+	round: func(n int, _ time.Duration) span {
+		most := min(500*time.Millisecond, 50*time.Millisecond<<min(n-1, 10))
+		return span{most / 2, most}
+	},
+}
+
+// java is that of Java's client.
+//
+// Source: ZooKeeper ClientCnxn.SendThread.run, StaticHostProvider.next.
+var java = rule{
+	first: func(time.Duration) span { return span{} },
+	round: func(int, time.Duration) span { return span{time.Second, time.Second} },
+	each:  span{0, time.Second},
+}
+
+var (
+	oneDies    = outage{dead: 1, cut: 1}
+	leaderDies = outage{dead: 1, closed: 2, until: 500 * time.Millisecond, cut: 3}
+	allDie     = outage{dead: 3, until: 10 * time.Second, cut: 3}
+	plain      = costs{50 * time.Microsecond, 200 * time.Microsecond}
+	tls        = costs{50 * time.Microsecond, time.Millisecond}
+)
+
+func run(t *testing.T, name string, clients int, by rule, o outage, c costs, timeout time.Duration) result {
+	t.Helper()
+	m := &model{rule: by, outage: o, costs: c, timeout: timeout, clients: clients, random: rand.New(rand.NewPCG(1, 1))}
+	r := m.run()
+	t.Logf("%-7s half back after %5.1f s, 99 %% after %5.1f s, %4d sessions lost, %6.0f dials a second", name, r.half.Seconds(), r.most.Seconds(), r.lost, r.dials)
+	return r
+}
+
+const many = 10_000
+
+func TestFleetComesBack(t *testing.T) {
+	for _, timeout := range []time.Duration{6 * time.Second, 15 * time.Second} {
+		for name, tc := range map[string]struct {
+			outage outage
+			costs  costs
+			within time.Duration
+		}{
+			"one of three dies":                {oneDies, plain, timeout / 4},
+			"one of three dies, TLS and SASL":  {oneDies, tls, 1750 * time.Millisecond}, // all that the two others can do
+			"the leader dies":                  {leaderDies, plain, timeout / 4},
+			"all are down for 10 s":            {allDie, plain, timeout / 4},
+			"all are down for 10 s, TLS, SASL": {allDie, tls, 4 * time.Second},
+		} {
+			t.Run(fmt.Sprintf("%s, %v", name, timeout), func(t *testing.T) {
+				now := run(t, "ours", many, ours, tc.outage, tc.costs, timeout)
+				assert.Zero(t, now.lost)
+				assert.LessOrEqual(t, now.most, tc.within)
+				if tc.outage != allDie {
+					run(t, "Java's", many, java, tc.outage, tc.costs, timeout)
+					before := run(t, "at once", many, atOnce, tc.outage, tc.costs, timeout)
+					assert.NotZero(t, before.lost, "else the rule is not needed")
+					return
+				}
+				before := run(t, "at once, a hundredth of them", many/100, atOnce, tc.outage, tc.costs, timeout)
+				before.dials *= 100
+				// With a short session timeout the pauses are short: all have to be back within a quarter.
+				assert.LessOrEqual(t, now.dials, before.dials*max(1.0/3, 3/timeout.Seconds()))
+			})
+		}
+	}
+}

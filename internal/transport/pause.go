@@ -1,0 +1,30 @@
+package transport
+
+import "time"
+
+// Pause is how long a client waits at least and at most before it tries all servers, as a
+// part of its session timeout. Between the two it draws at random.
+//
+// Round 0 follows the end of a connection by the other side. A server that ends ends the
+// connections of all its clients in one moment. If all of them dialed in the next one, the
+// other servers could not take them: their queues for new connections are short, and each
+// client that finds one full waits for a second or more. So these clients come back over a
+// fifteenth of the session timeout. Later rounds follow rounds in which no server took the
+// client. They begin with short pauses, for a lone server that restarts, and end with a
+// fifth of the session timeout.
+//
+// docs/decisions/026-fleets.md has the figures.
+func Pause(round int, timeout time.Duration) (least, most time.Duration) {
+	timeout = min(timeout, mostCounted)
+	if round == 0 {
+		return 0, timeout / 15
+	}
+	most = min(timeout/5, firstPause<<min(round-1, 10))
+	return most / 2, most
+}
+
+const (
+	firstPause = 100 * time.Millisecond
+	// mostCounted is the session timeout from which on pauses do not grow.
+	mostCounted = 50 * time.Second
+)
