@@ -138,9 +138,6 @@ func TestOwnLoadLosesNoHold(t *testing.T) {
 	for _, crowd := range crowds {
 		for _, takes := range []time.Duration{300 * time.Microsecond, time.Millisecond} {
 			for _, trip := range []time.Duration{time.Millisecond, 50 * time.Millisecond} {
-				if !*everySweep && (takes == time.Millisecond) != (trip == time.Millisecond) {
-					continue
-				}
 				t.Run(fmt.Sprintf("%d goroutines, writes of %v, round trips of %v", crowd, takes, trip), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(timeout/10), zktest.Latency(trip/2))
@@ -182,11 +179,7 @@ func TestOwnLoadLosesNoHold(t *testing.T) {
 // are, so a hold beside them stays.
 func TestManyReleasesLoseNoHold(t *testing.T) {
 	t.Parallel()
-	const timeout = 2 * time.Second
-	n, takes := 1000, 3*time.Millisecond // the servers need longer than the session lasts
-	if *everySweep {
-		n, takes = 3000, time.Millisecond
-	}
+	const timeout, n, takes = 2 * time.Second, 3000, time.Millisecond
 	for name, lock := range map[string]func(c *framework.Client, i int) locks.Lock{
 		"locks": func(c *framework.Client, i int) locks.Lock {
 			return locks.NewInterProcessMutex(c, fmt.Sprint("/h/", i))

@@ -38,10 +38,7 @@ func TestHoldStandsLongRoundTrips(t *testing.T) {
 		{4 * time.Second, 400 * time.Millisecond, []float64{20, 10, 7, 6, 5.5, 5}},
 		{15 * time.Second, 1500 * time.Millisecond, []float64{20, 10, 7, 6, 5}},
 	} {
-		for i, part := range tc.parts {
-			if !*everySweep && i%3 != 0 && i < len(tc.parts)-1 {
-				continue
-			}
+		for _, part := range tc.parts {
 			t.Run(fmt.Sprintf("T=%v tick=%v round trip of 1 in %v", tc.timeout, tc.tick, part), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					trip := time.Duration(float64(tc.timeout) / part)
@@ -137,11 +134,7 @@ func TestSlowWritesGrantAFreeLock(t *testing.T) {
 // The servers stand still once, at any moment.
 func TestHoldStandsAPause(t *testing.T) {
 	t.Parallel()
-	const timeout = 15 * time.Second
-	phases := 20
-	if *everySweep {
-		phases = 60
-	}
+	const timeout, phases = 15 * time.Second, 60
 	for pause, stands := range map[float64]bool{0.2: true, 0.3: true, 0.35: true, 0.4: false} {
 		lost := 0
 		for phase := range phases {
