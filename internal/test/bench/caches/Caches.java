@@ -22,7 +22,8 @@ public final class Caches {
     private TreeCache treeCache;
     private CountDownLatch initialized;
     private final AtomicInteger created = new AtomicInteger();
-    private final AtomicInteger changed = new AtomicInteger();
+    private AtomicInteger changed = new AtomicInteger();
+    private final List<Caches> crowd = new ArrayList<>();
     private final AtomicInteger deleted = new AtomicInteger();
     private final AtomicInteger errors = new AtomicInteger();
     private Thread cycles;
@@ -54,6 +55,15 @@ public final class Caches {
                 return "ok";
             case "start":
                 return start(c[1], c[2]);
+            case "crowd":
+                for (int i = 0; i < Integer.parseInt(c[1]); i++) {
+                    Caches one = new Caches();
+                    crowd.add(one);
+                    one.command(new String[] {"connect", c[2]});
+                    one.changed = changed;
+                    one.start(c[3], c[4]);
+                }
+                return "ok";
             case "forget":
                 changed.set(0);
                 return "ok";
@@ -83,6 +93,13 @@ public final class Caches {
             case "cycles":
                 return cycles();
             case "close":
+                for (Caches one : crowd) {
+                    one.command(c);
+                }
+                if (!crowd.isEmpty()) {
+                    crowd.clear();
+                    return "ok";
+                }
                 if (curatorCache != null) {
                     curatorCache.close();
                 }

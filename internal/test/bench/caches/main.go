@@ -42,7 +42,7 @@ type comparison struct {
 func main() {
 	var c comparison
 	asPeer := flag.Bool("peer", false, "be our cache, under the command of the comparison")
-	do := flag.String("do", "load,reconnect,burst,beside,wrong", "what to compare")
+	do := flag.String("do", "load,reconnect,burst,beside,wrong", "what to compare; crowd too")
 	who := flag.String("who", ".", "only caches whose name matches this `expression`, such as 'ours|CuratorCache'")
 	flag.IntVar(&c.nodes, "nodes", 10_000, "the number of nodes; 0 is enough for what the caches get wrong")
 	flag.StringVar(&c.shape, "shape", "flat", "flat: all below one node; deep: each has ten children")
@@ -107,7 +107,7 @@ func (c *comparison) run(ctx context.Context, do []string, who string) (err erro
 	}
 	for _, what := range do {
 		measure := map[string]func(context.Context) error{
-			"load": c.load, "reconnect": c.reconnect, "burst": c.burst, "beside": c.beside, "wrong": c.wrong,
+			"load": c.load, "reconnect": c.reconnect, "burst": c.burst, "beside": c.beside, "wrong": c.wrong, "crowd": c.crowd,
 		}[what]
 		if measure == nil {
 			return fmt.Errorf("%q is nothing to compare", what)

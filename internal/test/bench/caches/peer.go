@@ -29,6 +29,7 @@ import (
 //
 //	connect ADDR     connects
 //	start KIND PATH  starts a cache and waits until it has loaded: microseconds, nodes
+//	crowd N ADDR KIND PATH  starts N clients with a cache each, and waits until all have loaded
 //	forget           begins to count changed nodes anew
 //	await N          waits until so many were told
 //	events           the numbers of nodes created, changed, deleted, replaced, and of errors
@@ -153,6 +154,7 @@ func startPeers(ctx context.Context, dir string, wanted func(name string) bool) 
 type ours struct {
 	client *framework.Client
 	cache  *cache.Cache[[]byte]
+	crowd  []*ours
 	ends   sync.WaitGroup
 
 	mu                                  sync.Mutex // guards the fields below
@@ -183,10 +185,22 @@ func (o *ours) command(ctx context.Context, c []string) (string, error) {
 		return "ok", err
 	case "start":
 		return o.start(ctx, c[2])
+	case "crowd":
+		n, err := strconv.Atoi(c[1])
+		for ; err == nil && n > 0; n-- {
+			one := new(ours)
+			o.crowd = append(o.crowd, one)
+			if _, err = one.command(ctx, []string{"connect", c[2]}); err == nil {
+				_, err = one.start(ctx, c[4])
+			}
+		}
+		return "ok", err
 	case "forget":
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		o.changed = 0
+		for _, one := range append(o.crowd, o) {
+			one.mu.Lock()
+			one.changed = 0
+			one.mu.Unlock()
+		}
 	case "await":
 		n, err := strconv.Atoi(c[1])
 		for err == nil && o.have() < n {
@@ -225,6 +239,14 @@ func (o *ours) command(ctx context.Context, c []string) (string, error) {
 		o.took = nil
 		return answer, nil
 	case "close":
+		if crowd := o.crowd; crowd != nil {
+			var err error
+			for o.crowd = nil; len(crowd) > 0; crowd = crowd[1:] {
+				_, closed := crowd[0].command(ctx, c)
+				err = errors.Join(err, closed)
+			}
+			return "ok", err
+		}
 		o.cache.Close()
 		o.ends.Wait()
 		return "ok", o.client.Close()
@@ -232,10 +254,13 @@ func (o *ours) command(ctx context.Context, c []string) (string, error) {
 	return "ok", nil
 }
 
-func (o *ours) have() int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.changed
+func (o *ours) have() (changed int) {
+	for _, one := range append(o.crowd, o) {
+		one.mu.Lock()
+		changed += one.changed
+		one.mu.Unlock()
+	}
+	return changed
 }
 
 func (o *ours) start(ctx context.Context, path string) (string, error) {
