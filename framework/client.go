@@ -70,6 +70,9 @@ func Start(cfg Config) (*Client, error) {
 	}
 	c := &Client{base: &base{plan: p, session: s, chrootThere: new(atomic.Bool)}, owner: true}
 	c.base = c.inNamespace(p.Namespace)
+	if p.files != nil && p.files.names.Certificate != "" {
+		s.Go(p.files.warn)
+	}
 	if p.FollowEnsemble {
 		c.followEnsemble()
 	}

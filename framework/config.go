@@ -100,6 +100,11 @@ type Config struct {
 	// otherwise. Nil means plain TCP.
 	TLS *tls.Config
 
+	// TLSFiles turns on encryption as TLS does, with what stands in files. The client reads
+	// them again when they change, for its next connection. It logs at warn that its
+	// certificate ends within two weeks, or in the last fifth of its life.
+	TLSFiles TLSFiles
+
 	// DialContext opens a connection to host:port. It must return when its
 	// context ends, and must not panic: the client waits for it. Defaults to
 	// that of a net.Dialer. Errors of calls tell by text what it returned, and match error
@@ -227,6 +232,7 @@ type plan struct {
 	Config
 	servers []string
 	chroot  string
+	files   *tlsFiles // nil for none
 }
 
 const (
@@ -282,6 +288,9 @@ func (cfg Config) withDefaults() (*plan, error) {
 	}
 	if p.Logger == nil {
 		p.Logger = zap.NewNop()
+	}
+	if err := p.fillTLSFiles(); err != nil {
+		return nil, &ConfigError{Field: "TLSFiles", Err: err}
 	}
 	return p, nil
 }
@@ -410,6 +419,9 @@ func (p *plan) session() session.Config {
 		LostAfter:    p.LostAfter,
 		Logger:       p.Logger,
 		Tracer:       p.Tracer,
+	}
+	if p.files != nil {
+		cfg.Transport.FreshTLS = p.files.into
 	}
 	cfg.Transport.SASL = p.transportSASL()
 	for _, a := range p.Auth {

@@ -54,6 +54,24 @@ func ExampleConfig_security() {
 	// Output: true get /orders: zk: not authenticated: READ on /orders is needed (credentials given: none)
 }
 
+// Certificates that change are read again. A client that runs for months needs no restart.
+func ExampleTLSFiles() {
+	client, err := framework.Start(framework.Config{
+		ConnectString: "zk1:2281,zk2:2281,zk3:2281",
+		TLSFiles: framework.TLSFiles{
+			CA:          "/etc/orders/tls/ca.crt",
+			Certificate: "/etc/orders/tls/tls.crt",
+			Key:         "/etc/orders/tls/tls.key",
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+	// Output: config: TLSFiles cannot be read: stat /etc/orders/tls/ca.crt: no such file or directory
+}
+
 // selfSigned is a certificate for this machine, and who vouches for it.
 func selfSigned() (tls.Certificate, *x509.CertPool) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -19,7 +19,11 @@ func (c *Client) Stats() monitor.Stats {
 	if c.unusable() {
 		return monitor.Stats{}
 	}
-	return session.Stats(c.session)
+	stats := session.Stats(c.session)
+	if c.plan.files != nil {
+		stats.Certificate = c.plan.files.info()
+	}
+	return stats
 }
 
 // Holds are the nodes that locks and elections of this client hold now, in no order. Paths

@@ -34,6 +34,16 @@ type Stats struct {
 	// Unsupported are the operations that the servers were found not to know, by the names
 	// that ZooKeeper has for them, such as createContainer and createTTL. Nil for none.
 	Unsupported []string
+	// Certificate is the one of framework.Config.TLSFiles that the client has shown to the
+	// servers last. Nil for none.
+	Certificate *CertificateInfo
+}
+
+// CertificateInfo is the certificate of a client.
+type CertificateInfo struct {
+	Subject string
+	// Until is when it ends. The connection that there is outlives it.
+	Until time.Time
 }
 
 // HoldInfo is a node that a lock or an election holds. A hold of several nodes, such as

@@ -69,7 +69,7 @@ func (cfg Config) Identities() []string {
 	return all
 }
 
-// Config says how to connect. All fields are needed, save LostAfter, LookupHost, Auth, SASL, TLS,
+// Config says how to connect. All fields are needed, save LostAfter, LookupHost, Auth, SASL, TLS, FreshTLS,
 // ReadOnly and Now.
 type Config struct {
 	Servers        []string // host:port
@@ -79,7 +79,8 @@ type Config struct {
 	Dial           func(ctx context.Context, network, addr string) (net.Conn, error)
 	LookupHost     func(ctx context.Context, host string) ([]string, error) // nil to dial names as they are
 	TLS            *tls.Config
-	SASL           *SASL // nil for none
+	FreshTLS       func(*tls.Config) // completes that of a new connection; nil if it is complete
+	SASL           *SASL             // nil for none
 	Auth           []Auth
 	ReadOnly       bool // accept a server without majority
 	MaxReply       int  // bytes
@@ -284,7 +285,11 @@ func (l *Transport) open(ctx context.Context, t target) (net.Conn, error) {
 	if l.cfg.TLS == nil {
 		return nc, nil
 	}
-	tc := tls.Client(nc, tlsFor(l.cfg.TLS, t.server))
+	cfg := tlsFor(l.cfg.TLS, t.server)
+	if l.cfg.FreshTLS != nil {
+		l.cfg.FreshTLS(cfg)
+	}
+	tc := tls.Client(nc, cfg)
 	err = tc.HandshakeContext(ctx)
 	if err == nil {
 		return &tlsConn{tc, nc}, nil

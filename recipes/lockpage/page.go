@@ -262,9 +262,15 @@ type clientJSON struct {
 	Timeout     float64            `json:"timeout_seconds"`
 	LeaseLeft   float64            `json:"lease_left_seconds"`
 	LastError   string             `json:"last_error,omitempty"`
+	Certificate *certificateJSON   `json:"certificate,omitempty"`
 	HoldsList   []heldJSON         `json:"holds"`
 	WaitersList []waiterJSON       `json:"waiters"`
 	CachesList  []cacheJSON        `json:"caches"`
+}
+
+type certificateJSON struct {
+	Subject string    `json:"subject"`
+	Until   time.Time `json:"until"`
 }
 
 type cacheJSON struct {
@@ -358,6 +364,9 @@ func (p *page) serveClient(w http.ResponseWriter, r *http.Request) {
 			Timeout: stats.Timeout.Seconds(), LeaseLeft: stats.LeaseLeft.Seconds(), LastError: lastError,
 			HoldsList: make([]heldJSON, 0, len(holds)), WaitersList: make([]waiterJSON, 0, len(waiters)),
 			CachesList: make([]cacheJSON, 0, len(caches)),
+		}
+		if own := stats.Certificate; own != nil {
+			out.Certificate = &certificateJSON{own.Subject, own.Until.UTC()}
 		}
 		for _, h := range holds {
 			out.HoldsList = append(out.HoldsList, heldJSON{lockOf(h.Lock, h.Since), lockview.SessionID(h.Session), h.Holds, h.Uncertain, h.MultiLock})

@@ -63,6 +63,7 @@ const (
 	cacheHoles
 	cacheGaps
 	cacheReaders
+	certificateLeft
 )
 
 // New makes metrics. They are not registered yet.
@@ -98,6 +99,8 @@ func New(opts ...Option) *Metrics {
 			cacheHoles:    gauge("cache_holes", "Nodes in caches that cannot be read or decoded.", "lock"),
 			cacheGaps:     gauge("cache_gaps", "How often the caches that are not closed were current and were not any more.", "lock"),
 			cacheReaders:  gauge("cache_readers_behind", "Readers of changes of caches that have some to read.", "lock"),
+
+			certificateLeft: gauge("certificate_left_seconds", "How long the certificate that clients show lasts still; of several clients the least."),
 		},
 	}
 	for _, opt := range opts {
@@ -228,6 +231,7 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 		return
 	}
 	up := 0
+	var ending time.Time
 	least := monitor.Stats{LeaseLeft: 1 << 62, Timeout: 1 << 62}
 	held, waiting := make(map[series]*count), make(map[series]*count)
 	cached := make(map[string]*[cacheReaders - caches + 1]float64)
@@ -238,6 +242,9 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 			up++
 		}
 		least.LeaseLeft, least.Timeout = min(least.LeaseLeft, s.LeaseLeft), min(least.Timeout, s.Timeout)
+		if own := s.Certificate; own != nil && (ending.IsZero() || own.Until.Before(ending)) {
+			ending = own.Until
+		}
 		for _, h := range c.Holds() {
 			m.counted(held, h.Lock).add(h.Since)
 		}
@@ -268,6 +275,9 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	gauge(connected, float64(up))
 	gauge(leaseLeft, least.LeaseLeft.Seconds())
 	gauge(timeout, least.Timeout.Seconds())
+	if !ending.IsZero() {
+		gauge(certificateLeft, ending.Sub(now).Seconds())
+	}
 	for label, sums := range cached {
 		for i, sum := range sums {
 			gauge(caches+i, sum, label)

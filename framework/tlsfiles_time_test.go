@@ -1,0 +1,137 @@
+package framework_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
+	"github.com/paddock-zk/paddock/listeners"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// filesIn writes the files of a client into a directory, as files that take the place of others.
+func filesIn(t *testing.T, dir string, ca *authority, cert tls.Certificate) framework.TLSFiles {
+	t.Helper()
+	key, err := x509.MarshalECPrivateKey(cert.PrivateKey.(*ecdsa.PrivateKey))
+	require.NoError(t, err)
+	files := framework.TLSFiles{CA: filepath.Join(dir, "ca"), Certificate: filepath.Join(dir, "cert"), Key: filepath.Join(dir, "key")}
+	for name, block := range map[string]*pem.Block{
+		files.CA:          {Type: "CERTIFICATE", Bytes: ca.cert.Raw},
+		files.Certificate: {Type: "CERTIFICATE", Bytes: cert.Certificate[0]},
+		files.Key:         {Type: "EC PRIVATE KEY", Bytes: key},
+	} {
+		require.NoError(t, os.WriteFile(name+".new", pem.EncodeToMemory(block), 0o600))
+		require.NoError(t, os.Rename(name+".new", name))
+	}
+	return files
+}
+
+// shows keeps whose certificates a server was shown.
+type shows struct {
+	mu    sync.Mutex
+	names map[string]int
+}
+
+func (s *shows) verify(cs tls.ConnectionState) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.names[cs.PeerCertificates[0].Subject.CommonName]++
+	return nil
+}
+
+func TestCertificateExchanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const clients = 100
+		ca, dir := newAuthority(t), t.TempDir()
+		seen := &shows{names: make(map[string]int)}
+		server := serving(ca.issue("zk.test", 24*time.Hour))
+		server.ClientAuth, server.ClientCAs, server.VerifyConnection = tls.RequireAndVerifyClientCert, ca.pool(), seen.verify
+		srv := zktest.Start(t, zktest.InMemory(), zktest.TLS(server))
+		logged, logs := kit.Logged(zapcore.InfoLevel)
+		cfg := named(nil, map[string]*zktest.Server{"zk.test:2281": srv})
+		cfg.TLS, cfg.TLSFiles = nil, filesIn(t, dir, ca, ca.issue("first", 2*time.Hour))
+		logged(&cfg)
+		var all []*framework.Client
+		var mu sync.Mutex
+		lost := 0
+		for range clients {
+			c := kit.Dial(t, cfg)
+			c.States().Listen(func(s listeners.State) {
+				mu.Lock()
+				defer mu.Unlock()
+				if s == listeners.Suspended {
+					lost++
+				}
+			})
+			all = append(all, c)
+		}
+		assert.Equal(t, map[string]int{"first": clients}, seen.names)
+		assert.Equal(t, "CN=first,O=Example\\, Inc.", all[0].Stats().Certificate.Subject)
+
+		// A certificate without its key is half of an exchange.
+		next := filesIn(t, t.TempDir(), ca, ca.issue("second", 12*time.Hour))
+		require.NoError(t, os.Rename(next.Certificate, cfg.TLSFiles.Certificate))
+		require.NoError(t, srv.Disconnect(all[0].SessionID()))
+		synctest.Wait()
+		require.NoError(t, all[0].BlockUntilConnected(t.Context()))
+		assert.Equal(t, map[string]int{"first": clients + 1}, seen.names)
+		assert.Equal(t, 1, logs.FilterMessageSnippet("not read again").Len())
+
+		require.NoError(t, os.Rename(next.Key, cfg.TLSFiles.Key))
+		time.Sleep(90 * time.Minute)
+		for _, c := range all {
+			require.NoError(t, c.Sync(t.Context(), "/"))
+		}
+		mu.Lock()
+		assert.Equal(t, 1, lost, "the one that was disconnected")
+		mu.Unlock()
+		assert.Equal(t, map[string]int{"first": clients + 1}, seen.names)
+		assert.Zero(t, logs.FilterMessageSnippet("ends soon").Len(), "the new one does not")
+
+		time.Sleep(time.Hour) // the first one has ended
+		srv.DisconnectAll()
+		synctest.Wait()
+		for _, c := range all {
+			require.NoError(t, c.BlockUntilConnected(t.Context()))
+			assert.Equal(t, "CN=second,O=Example\\, Inc.", c.Stats().Certificate.Subject)
+		}
+		assert.Equal(t, map[string]int{"first": clients + 1, "second": clients}, seen.names)
+
+		time.Sleep(10 * time.Hour)
+		assert.Equal(t, clients, logs.FilterMessageSnippet("ends soon").Len(), "each client says so")
+	})
+}
+
+func TestTLSFilesThatAreWrong(t *testing.T) {
+	ca, dir := newAuthority(t), t.TempDir()
+	files := filesIn(t, dir, ca, ca.issue("a", time.Hour))
+	for name, tc := range map[string]struct {
+		files framework.TLSFiles
+		want  string
+	}{
+		"no key":             {framework.TLSFiles{Certificate: files.Certificate}, "without a key"},
+		"no file":            {framework.TLSFiles{CA: filepath.Join(dir, "none")}, "no such file"},
+		"no authority":       {framework.TLSFiles{CA: files.Key}, "no certificate"},
+		"no certificate":     {framework.TLSFiles{Certificate: files.Key, Key: files.Key}, "failed to find"},
+		"a key of something": {framework.TLSFiles{Certificate: files.CA, Key: files.Key}, "does not match"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := framework.Start(framework.Config{ConnectString: "a", TLSFiles: tc.files})
+			require.ErrorContains(t, err, tc.want)
+			assert.ErrorContains(t, err, "config: TLSFiles ")
+		})
+	}
+}
