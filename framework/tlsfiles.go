@@ -168,7 +168,7 @@ func (f *tlsFiles) warn(ctx context.Context) {
 
 // fillTLSFiles reads the files for the first time.
 func (p *plan) fillTLSFiles() error {
-	names := p.Config.TLSFiles
+	names := p.TLSFiles
 	switch {
 	case names == (TLSFiles{}):
 		return nil

@@ -135,6 +135,9 @@ func (s events) Down(c *transport.Conn, err error) {
 	}
 	s.conn, s.failure, s.lastFailure, s.downAt = nil, failure, failure, s.clock.Now()
 	s.outage.since = s.downAt
+	if s.tracked.granted() > 0 {
+		s.transport.Holds(s.lease.Deadline().Sub(s.downAt))
+	}
 	var changes []change
 	if !s.closed && s.id != 0 {
 		changes = s.makeUncertainLocked()

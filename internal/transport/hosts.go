@@ -36,6 +36,7 @@ type hosts struct {
 	mu        sync.Mutex    // guards the fields below
 	timeout   time.Duration // of the session, or a shorter time after which it is given up
 	most      time.Duration // of timeout
+	holdsEnd  time.Time     // when what the session holds is lost; zero for nothing, and while there is a connection
 	servers   []string
 	first     []string               // what there was before others were learned: names that may lead to servers again
 	lookups   map[string]*lookup     // those that have not ended, by server
@@ -263,7 +264,11 @@ func (h *hosts) chooseLocked(t target) {
 
 // pauseLocked draws the pause before the next cycle.
 func (h *hosts) pauseLocked() time.Duration {
-	least, most := Pause(h.cycle, h.timeout)
+	var left time.Duration
+	if !h.holdsEnd.IsZero() {
+		left = time.Until(h.holdsEnd)
+	}
+	least, most := Pause(h.cycle, h.timeout, left)
 	return least + h.random.UpTo(most-least+1)
 }
 
@@ -271,7 +276,7 @@ func (h *hosts) pauseLocked() time.Duration {
 func (h *hosts) up(t target, timeout time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.timeout, h.preferred, h.misses = min(timeout, h.most), target{}, nil
+	h.timeout, h.holdsEnd, h.preferred, h.misses = min(timeout, h.most), time.Time{}, target{}, nil
 	if x := h.history[t]; x != nil {
 		x.silent = false
 	}
@@ -325,6 +330,14 @@ func (h *hosts) prefer(t target) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.preferred = t
+}
+
+// holds is told that the session holds something, and for how long after the end of its
+// connection.
+func (h *hosts) holds(left time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.holdsEnd = time.Now().Add(left)
 }
 
 // hasten makes pauses short, for a session that is to be closed: its nodes stay until a

@@ -5,7 +5,7 @@ import "time"
 // Pause is how long a client waits at least and at most before it tries all servers, as a
 // part of its session timeout. Between the two it draws at random.
 //
-// Round 0 follows the end of a connection by the other side. A server that ends ends the
+// Round 0 follows the end of a connection by the other side. With a server go the
 // connections of all its clients in one moment. If all of them dialed in the next one, the
 // other servers could not take them: their queues for new connections are short, and each
 // client that finds one full waits for a second or more. So these clients come back over a
@@ -13,13 +13,19 @@ import "time"
 // client. They begin with short pauses, for a lone server that restarts, and end with a
 // fifth of the session timeout.
 //
+// left is what is left of that for which the client has to be back in time, its holds, or
+// 0. Later pauses are a quarter of it at most.
+//
 // docs/decisions/026-fleets.md has the figures.
-func Pause(round int, timeout time.Duration) (least, most time.Duration) {
+func Pause(round int, timeout, left time.Duration) (least, most time.Duration) {
 	timeout = min(timeout, mostCounted)
 	if round == 0 {
 		return 0, timeout / 15
 	}
 	most = min(timeout/5, firstPause<<min(round-1, 10))
+	if left > 0 {
+		most = min(most, max(firstPause, left/4))
+	}
 	return most / 2, most
 }
 

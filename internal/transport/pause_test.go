@@ -10,22 +10,27 @@ import (
 func TestPause(t *testing.T) {
 	const ms = time.Millisecond
 	for _, tc := range []struct {
-		round       int
-		timeout     time.Duration
-		least, most time.Duration
+		round         int
+		timeout, left time.Duration
+		least, most   time.Duration
 	}{
-		{0, 15 * time.Second, 0, time.Second},
-		{1, 15 * time.Second, 50 * ms, 100 * ms},
-		{2, 15 * time.Second, 100 * ms, 200 * ms},
-		{5, 15 * time.Second, 800 * ms, 1600 * ms},
-		{6, 15 * time.Second, 1500 * ms, 3000 * ms},
-		{1 << 40, 15 * time.Second, 1500 * ms, 3000 * ms},
-		{0, 6 * time.Second, 0, 400 * ms},
-		{9, 6 * time.Second, 600 * ms, 1200 * ms},
-		{1, 300 * ms, 30 * ms, 60 * ms},
-		{9, time.Hour, 5 * time.Second, 10 * time.Second},
+		{0, 15 * time.Second, 0, 0, time.Second},
+		{1, 15 * time.Second, 0, 50 * ms, 100 * ms},
+		{2, 15 * time.Second, 0, 100 * ms, 200 * ms},
+		{5, 15 * time.Second, 0, 800 * ms, 1600 * ms},
+		{6, 15 * time.Second, 0, 1500 * ms, 3000 * ms},
+		{1 << 40, 15 * time.Second, 0, 1500 * ms, 3000 * ms},
+		{0, 6 * time.Second, 0, 0, 400 * ms},
+		{9, 6 * time.Second, 0, 600 * ms, 1200 * ms},
+		{1, 300 * ms, 0, 30 * ms, 60 * ms},
+		{9, time.Hour, 0, 5 * time.Second, 10 * time.Second},
+		{0, 15 * time.Second, ms, 0, time.Second},
+		{2, 15 * time.Second, 8 * time.Second, 100 * ms, 200 * ms},
+		{9, 15 * time.Second, 8 * time.Second, 1000 * ms, 2000 * ms},
+		{9, 15 * time.Second, ms, 50 * ms, 100 * ms},
+		{9, 15 * time.Second, -time.Second, 1500 * ms, 3000 * ms},
 	} {
-		least, most := Pause(tc.round, tc.timeout)
+		least, most := Pause(tc.round, tc.timeout, tc.left)
 		assert.Equal(t, tc.least, least, "%+v", tc)
 		assert.Equal(t, tc.most, most, "%+v", tc)
 	}

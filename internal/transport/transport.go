@@ -396,6 +396,10 @@ func (l *Transport) connUp(c *Conn) {
 	}
 }
 
+// Holds says, after the end of a connection, that something is lost if there is none again
+// in time. Pauses between rounds of servers are shorter then.
+func (l *Transport) Holds(left time.Duration) { l.hosts.holds(left) }
+
 // connDown is called once for each connection, at its end. A request of ours may be the
 // reason.
 func (l *Transport) connDown(c *Conn, wasUp, ours bool, err error) {

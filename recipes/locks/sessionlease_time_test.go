@@ -525,3 +525,23 @@ func errorsOf(err error) error {
 		}
 	}
 }
+
+// A client that has holds is back before the session lease ends, however long its pauses
+// between rounds of servers are otherwise.
+func TestHoldOutlivesALongOutage(t *testing.T) {
+	for range 20 { // pauses are random
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
+			c := kit.Connect(t, srv)
+			h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
+			require.NoError(t, err)
+			srv.Refuse()
+			require.NoError(t, srv.Disconnect(c.SessionID()))
+			time.Sleep(c.Stats().LeaseLeft - time.Second)
+			srv.Accept()
+			time.Sleep(time.Second)
+			require.NoError(t, h.Err())
+			require.NoError(t, h.Release())
+		})
+	}
+}

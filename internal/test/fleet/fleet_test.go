@@ -20,7 +20,7 @@ var ours = rule{
 }
 
 func drawn(round int, timeout time.Duration) span {
-	least, most := transport.Pause(round, timeout)
+	least, most := transport.Pause(round, timeout, 0)
 	return span{least, most}
 }
 

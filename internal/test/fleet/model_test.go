@@ -9,7 +9,6 @@ import (
 
 // rule is how a client comes back after the end of its connection.
 type rule struct {
-	name string
 	// first is the pause after the end, round the one before each further round of all
 	// servers, from 1 on, and each the one before each dial.
 	first func(timeout time.Duration) span
