@@ -404,7 +404,7 @@ func TestLockThatNobodyHears(t *testing.T) {
 	assert.Empty(t, rest)
 	assert.Empty(t, kit.Children(t, s.client(t), "/l"))
 
-	p, events = start(`trap 'sleep 0.1; echo term; exit 0' TERM; echo ready; while :; do sleep 0.01; done`)
+	p, events = start(`exec 2>/dev/null; trap 'sleep 0.1; echo term; exit 0' TERM; echo ready; while :; do sleep 0.01; done`)
 	assert.Equal(t, "ready", p.line())
 	require.NoError(t, events.Close())
 	s.ok(t, "break", "--yes", "/l")
