@@ -140,7 +140,7 @@ func TestSessionIsReplacedDuringClose(t *testing.T) {
 		require.ErrorIs(t, err, ErrNotTold)
 		assert.ErrorContains(t, err, "the servers do not take the session up again")
 		assert.Less(t, time.Since(began), 5*time.Second)
-		assert.Equal(t, []string{"up", "down", "expired"}, r.trace())
+		assert.Equal(t, []string{"up", "down", "expired"}, r.trace()[:3], "a dial may have failed behind it, as the script has ended")
 		s.stop()
 	})
 }
