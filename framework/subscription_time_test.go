@@ -261,7 +261,11 @@ func TestSubscribeLearnsThatServersCannot(t *testing.T) {
 func TestWatchesBesideSubscriptions(t *testing.T) {
 	for _, version := range zktest.Versions() {
 		t.Run(version, func(t *testing.T) {
-			for seed := range uint64(150) {
+			seeds := uint64(50)
+			if *everySweep {
+				seeds = 150
+			}
+			for seed := range seeds {
 				synctest.Test(t, func(t *testing.T) { watchesBesideSubscriptions(t, version, seed) })
 				if t.Failed() {
 					t.Fatalf("seed %d", seed)
@@ -275,7 +279,7 @@ func watchesBesideSubscriptions(t *testing.T, version string, seed uint64) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a test
 	srv := zktest.Start(t, zktest.InMemory(), zktest.Version(version), zktest.Latency(time.Millisecond))
-	c, other := kit.Connect(t, srv), kit.Connect(t, srv)
+	c, other := kit.Connect(t, srv, smallBuffers), kit.Connect(t, srv, smallBuffers)
 	paths := []string{"/a", "/a/b", "/a/c"}
 	type subscribed struct {
 		*framework.Subscription

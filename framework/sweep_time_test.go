@@ -185,7 +185,7 @@ func sweepFailures() map[string]kit.Failure {
 	return all
 }
 
-// everySweep has TestEachRequestOfEachCallFails try every failure.
+// everySweep has tests try every failure and every seed.
 var everySweep = flag.Bool("sweeps", false, "sweep all calls for all failures, and not only what is picked")
 
 // picked is what is swept each time.
@@ -238,14 +238,18 @@ func TestEachRequestOfEachCallFails(t *testing.T) {
 	kit.Tried(t, "calls, failed", tried)
 }
 
+// smallBuffers is for clients that are made by the thousand: each connection has buffers
+// for the largest reply and the largest request.
+func smallBuffers(cfg *framework.Config) { cfg.MaxReply, cfg.MaxRequest = 128<<10, 128<<10 }
+
 func sweepCall(t *testing.T, s swept, policy retry.Policy, nth int, kind string, happens kit.Failure, once bool) (hit bool) {
 	srv := zktest.Start(t, zktest.InMemory())
-	admin := kit.Connect(t, srv)
+	admin := kit.Connect(t, srv, smallBuffers)
 	for _, path := range []string{"/s", "/s/old", "/s/old/a", "/s/old/a/c", "/s/old/b"} {
 		_, err := admin.Create(t.Context(), path, []byte("old"), framework.Persistent)
 		require.NoError(t, err)
 	}
-	c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.Retry = policy })
+	c := kit.Connect(t, srv, smallBuffers, func(cfg *framework.Config) { cfg.Retry = policy })
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
 	// What begins the next connection is not part of the call.
