@@ -37,7 +37,7 @@ func TestTimeToReconnect(t *testing.T) {
 				for i := 0; i < 100; i += 3 {
 					synctest.Test(t, func(t *testing.T) {
 						srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(timeout/4))
-						c := kit.Connect(t, srv, smallBuffers, func(cfg *framework.Config) {
+						c := kit.Connect(t, srv, kit.SmallBuffers, func(cfg *framework.Config) {
 							cfg.SessionTimeout, cfg.Retry = timeout, retry.None()
 						})
 						time.Sleep(time.Minute + time.Duration(i)*7*time.Millisecond)

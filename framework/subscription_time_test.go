@@ -279,7 +279,7 @@ func watchesBesideSubscriptions(t *testing.T, version string, seed uint64) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a test
 	srv := zktest.Start(t, zktest.InMemory(), zktest.Version(version), zktest.Latency(time.Millisecond))
-	c, other := kit.Connect(t, srv, smallBuffers), kit.Connect(t, srv, smallBuffers)
+	c, other := kit.Connect(t, srv, kit.SmallBuffers), kit.Connect(t, srv, kit.SmallBuffers)
 	paths := []string{"/a", "/a/b", "/a/c"}
 	type subscribed struct {
 		*framework.Subscription

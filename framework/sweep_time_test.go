@@ -238,18 +238,14 @@ func TestEachRequestOfEachCallFails(t *testing.T) {
 	kit.Tried(t, "calls, failed", tried)
 }
 
-// smallBuffers is for clients that are made by the thousand: each connection has buffers
-// for the largest reply and the largest request.
-func smallBuffers(cfg *framework.Config) { cfg.MaxReply, cfg.MaxRequest = 128<<10, 128<<10 }
-
 func sweepCall(t *testing.T, s swept, policy retry.Policy, nth int, kind string, happens kit.Failure, once bool) (hit bool) {
 	srv := zktest.Start(t, zktest.InMemory())
-	admin := kit.Connect(t, srv, smallBuffers)
+	admin := kit.Connect(t, srv, kit.SmallBuffers)
 	for _, path := range []string{"/s", "/s/old", "/s/old/a", "/s/old/a/c", "/s/old/b"} {
 		_, err := admin.Create(t.Context(), path, []byte("old"), framework.Persistent)
 		require.NoError(t, err)
 	}
-	c := kit.Connect(t, srv, smallBuffers, func(cfg *framework.Config) { cfg.Retry = policy })
+	c := kit.Connect(t, srv, kit.SmallBuffers, func(cfg *framework.Config) { cfg.Retry = policy })
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
 	// What begins the next connection is not part of the call.

@@ -43,10 +43,6 @@ func sweepOnce(t *testing.T, moment int, taken bool, lock func(*framework.Client
 	sweepCall(t, taken, lock, acquires, func(srv *zktest.Server, c *framework.Client) context.Context { return meddle(t, moment, srv, c) })
 }
 
-// smallBuffers is for clients that are made by the thousand: each connection has buffers
-// for the largest reply and the largest request.
-func smallBuffers(cfg *framework.Config) { cfg.MaxReply, cfg.MaxRequest = 128<<10, 128<<10 }
-
 // callOfALock uses a lock, and returns what it has not given back.
 type callOfALock func(ctx context.Context, lock locks.Lock) (*locks.Hold, error)
 
@@ -58,7 +54,7 @@ func acquires(ctx context.Context, lock locks.Lock) (*locks.Hold, error) {
 func sweepCall(t *testing.T, taken bool, lock func(*framework.Client) locks.Lock, call callOfALock,
 	meddle func(*zktest.Server, *framework.Client) context.Context) {
 	srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-	c, other := kit.Connect(t, srv, smallBuffers), kit.Connect(t, srv, smallBuffers)
+	c, other := kit.Connect(t, srv, kit.SmallBuffers), kit.Connect(t, srv, kit.SmallBuffers)
 	require.NoError(t, c.EnsurePath(t.Context(), "/l"))
 	if taken {
 		h, err := lock(other).Acquire(t.Context())
@@ -305,7 +301,7 @@ type yieldState struct {
 func sweepYielding(t *testing.T, y yieldState, nth int, tries func(zktest.Request) bool, happens kit.Failure) bool {
 	t.Helper()
 	srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-	c, other := kit.Connect(t, srv, smallBuffers), kit.Connect(t, srv, smallBuffers)
+	c, other := kit.Connect(t, srv, kit.SmallBuffers), kit.Connect(t, srv, kit.SmallBuffers)
 	require.NoError(t, c.EnsurePath(t.Context(), "/l"))
 	first, err := y.first(other).Acquire(t.Context())
 	require.NoError(t, err)
@@ -365,7 +361,7 @@ func TestQueueDeletedAtAnyMoment(t *testing.T) {
 									}
 									return h, err
 								}, func(srv *zktest.Server, _ *framework.Client) context.Context {
-									operator := kit.Connect(t, srv, smallBuffers)
+									operator := kit.Connect(t, srv, kit.SmallBuffers)
 									time.AfterFunc(time.Duration(moment)*time.Millisecond/2, func() { _ = destroy(context.Background(), operator, "/l") })
 									return t.Context()
 								})

@@ -89,3 +89,7 @@ func NothingLeft(t testing.TB, srv *zktest.Server, msgAndArgs ...any) {
 	assert.Empty(t, srv.Ephemerals(0), msgAndArgs...)
 	assert.Empty(t, srv.Watches(), msgAndArgs...)
 }
+
+// SmallBuffers is the change for clients that are made by the thousand: each connection has
+// buffers for the largest reply and the largest request.
+func SmallBuffers(cfg *framework.Config) { cfg.MaxReply, cfg.MaxRequest = 128<<10, 128<<10 }
