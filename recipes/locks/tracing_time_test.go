@@ -234,6 +234,7 @@ func TestTracerHearsOfLosses(t *testing.T) {
 		time.Sleep(kit.SessionTimeout / 10)
 		srv.ExpireSession(c.SessionID())
 		<-hold.Context().Done()
+		time.Sleep(kit.SessionTimeout) // the event of the node may be read before the connection ends
 		require.NoError(t, c.BlockUntilConnected(t.Context()))
 		synctest.Wait()
 		assert.Equal(t, []string{"hold: lost", "hold: lost", "hold, uncertain, confirmed: lost"}, told(r.of(monitor.Hold)))
