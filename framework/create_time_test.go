@@ -115,6 +115,6 @@ func TestCreateBelowAMissingChroot(t *testing.T) {
 		require.NoError(t, err)
 		c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.ConnectString += "/app" })
 		_, err = c.Create(t.Context(), "/none/a", nil, framework.Persistent)
-		require.EqualError(t, err, "create /app/none/a: zk: node does not exist", "the chroot is there")
+		require.EqualError(t, err, "create /app/none/a: zk: node does not exist: /app/none, the parent, is missing", "the chroot is there")
 	})
 }

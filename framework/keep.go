@@ -121,6 +121,17 @@ func (k *KeptNode) Remove(ctx context.Context) error {
 	}
 }
 
+// String is the path and how the node is, for logs.
+func (k *KeptNode) String() string {
+	if k == nil || k.op == nil {
+		return "kept node without a client"
+	}
+	if err := k.reason(); err != nil {
+		return "kept node " + k.path + ": " + err.Error()
+	}
+	return "kept node " + k.path
+}
+
 func (k *KeptNode) reason() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

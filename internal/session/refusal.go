@@ -13,17 +13,30 @@ import (
 )
 
 // Refusal is Error for one operation on a path: of a refused access it says which
-// right on which node was needed, and whose credentials were given.
+// right on which node was needed, and whose credentials were given. Of a node that cannot be
+// made it names the parent that is missing.
 func (s *Session) Refusal(op wire.Op, path string, code wire.Code) error {
-	if code != wire.CodeNoAuth {
-		return Error(code)
-	}
 	right, node := need(op, path)
-	if right == "" || node == "" {
-		return zk.ErrNoAuth
+	switch {
+	case right == "" || node == "":
+	case code == wire.CodeNoAuth:
+		return &accessError{right: right, node: node, cfg: &s.cfg.Transport}
+	case code == wire.CodeNoNode && right == "CREATE":
+		return &parentError{node}
 	}
-	return &accessError{right: right, node: node, cfg: &s.cfg.Transport}
+	return Error(code)
 }
+
+// parentError is a node that could not be made.
+type parentError struct{ parent string }
+
+// Error implements error.
+func (e *parentError) Error() string {
+	return fmt.Sprintf("%v: %s, the parent, is missing", zk.ErrNoNode, e.parent)
+}
+
+// Unwrap gives zk.ErrNoNode.
+func (e *parentError) Unwrap() error { return zk.ErrNoNode }
 
 // accessError is a refused access.
 type accessError struct {

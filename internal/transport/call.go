@@ -111,8 +111,8 @@ func (c *Call) Replied() bool { return c.err == nil || errors.Is(c.err, ErrTooLo
 // Code is the reply's.
 func (c *Call) Code() wire.Code { return c.header.Code }
 
-// Refused is which operation on which path was refused access. It is for calls
-// whose code says so.
+// Refused is which operation on which path was refused. It is for calls that were
+// refused access, or found no node, and not for an exists.
 func (c *Call) Refused() (op wire.Op, path string) { return c.op, c.path }
 
 // ReplySize is the length of the reply's body.
@@ -198,7 +198,7 @@ func pathOf(frame []byte) string {
 
 // end closes the call; the caller has seen to it that nobody else does.
 func (c *Call) end() {
-	if c.header.Code == wire.CodeNoAuth { // first, as OnReply may tell of it
+	if code := c.header.Code; code == wire.CodeNoAuth || code == wire.CodeNoNode && c.op != wire.OpExists { // first, as OnReply may tell of it
 		c.path = pathOf(c.frame)
 	}
 	if c.OnReply != nil {

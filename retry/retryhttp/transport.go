@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/paddock-zk/paddock/retry"
@@ -22,8 +23,9 @@ import (
 // Failures are judged by the classifiers of Policy, and then by these rules. The status
 // 429 is retry.Again, and so is a connection that could not be made. The status 408, 500,
 // 502, 503 and 504 and all other errors of Base are retry.Unsure. Any other status from
-// 400 on, and a certificate that is not trusted, is retry.Stop. A status below 400 is a
-// success. For classifiers and hooks a status is a *StatusError.
+// 400 on, a certificate that is not trusted, and a URL without a host or of a scheme that
+// Base does not know, is retry.Stop. A status below 400 is a success. For classifiers and
+// hooks a status is a *StatusError.
 //
 // What is Unsure is sent again only if the request is idempotent: GET, HEAD, OPTIONS,
 // TRACE, PUT, DELETE, and any with a header Idempotency-Key or X-Idempotency-Key. One
@@ -150,6 +152,11 @@ func judge(err error) retry.Decision {
 	var untrusted *tls.CertificateVerificationError
 	if errors.As(err, &untrusted) {
 		return retry.Stop
+	}
+	for _, mistake := range []string{"unsupported protocol scheme", "no Host in request URL"} { // net/http has no values for them
+		if strings.Contains(err.Error(), mistake) {
+			return retry.Stop
+		}
 	}
 	var op *net.OpError
 	if errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect") { // nothing was sent

@@ -87,6 +87,22 @@ func TestServerThatHangsUp(t *testing.T) {
 	assert.EqualValues(t, 3, requests.Load())
 }
 
+// A URL that no server can be found by is a mistake, which time does not cure.
+func TestURLThatLeadsNowhere(t *testing.T) {
+	client := &http.Client{Transport: &retryhttp.Transport{Base: new(http.Transport), Policy: retry.NTimes(5, time.Hour)}}
+	for url, what := range map[string]string{
+		"shop/orders":     `unsupported protocol scheme ""`,
+		"ftp://shop/a":    `unsupported protocol scheme "ftp"`,
+		"http:///orders":  "no Host in request URL",
+		"https:///orders": "no Host in request URL",
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+		require.NoError(t, err)
+		_, err = client.Do(req) //nolint:bodyclose // there is none
+		require.ErrorContains(t, err, what)
+	}
+}
+
 func TestCancelledWhileTheBodyIsRead(t *testing.T) {
 	url, client, _ := listening(t, retry.NTimes(5, 0).WithAttemptTimeout(time.Minute), func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "begun")
