@@ -103,9 +103,10 @@ func fenceStale(e *env) {
 			}
 			_, stat, err := other.current().Get(e.soon(), "/account")
 			require.NoError(e, err)
-			require.NoError(e, other.Delete(e.soon(), node, framework.AnyVersion))
 			tx := h.Transaction()
 			tx.Set("/account", []byte("stale"), stat.Version)
+			// The node of a hold that has lasted is watched, so it goes while the transaction is on its way.
+			c.net.BeforeTransaction(wire.OpSetData, func() { assert.NoError(e, other.Delete(e.soon(), node, framework.AnyVersion)) })
 			_, err = commit(tx)
 			require.ErrorIs(e, err, locks.ErrFenced, k.name)
 			require.ErrorIs(e, err, locks.ErrLockLost)

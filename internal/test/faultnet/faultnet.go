@@ -247,7 +247,11 @@ func (f *flow) request(frame []byte) bool {
 	} else {
 		var h wire.RequestHeader
 		h.Decode(wire.NewDecoder(frame[4:]))
-		switch f.net.judge(h.Op, frame[12:]) {
+		what, do := f.net.judge(h.Op, frame[12:])
+		if do != nil {
+			do()
+		}
+		switch what {
 		case before:
 			return false
 		case after:
@@ -332,6 +336,7 @@ type Rule struct {
 	with wire.Op // a transaction must have such an operation; 0 for any
 	nth  int
 	what verdict
+	do   func() // before the request passes, nil for nothing
 	// Fired is closed when it has happened.
 	Fired chan struct{}
 }
@@ -360,6 +365,12 @@ func (n *Net) LoseReplyOfTransaction(with wire.Op) *Rule {
 	return n.add(&Rule{op: wire.OpMulti, with: with, nth: 1, what: after})
 }
 
+// BeforeTransaction calls do before the next transaction with such an operation goes on to
+// the server.
+func (n *Net) BeforeTransaction(with wire.Op, do func()) *Rule {
+	return n.add(&Rule{op: wire.OpMulti, with: with, nth: 1, do: do})
+}
+
 func (n *Net) add(r *Rule) *Rule {
 	r.net, r.Fired = n, make(chan struct{})
 	n.mu.Lock()
@@ -375,7 +386,8 @@ func (r *Rule) Remove() {
 	r.nth = -1
 }
 
-func (n *Net) judge(op wire.Op, body []byte) verdict {
+// judge says what becomes of a request, and what is done first.
+func (n *Net) judge(op wire.Op, body []byte) (what verdict, do func()) {
 	var parts wire.MultiRequest
 	if op == wire.OpMultiRead || op == wire.OpMulti {
 		parts.Decode(wire.NewDecoder(body))
@@ -389,7 +401,7 @@ func (n *Net) judge(op wire.Op, body []byte) verdict {
 		}
 	}
 	if op == wire.OpPing {
-		return pass
+		return pass, nil
 	}
 	for _, r := range n.rules {
 		if r.nth <= 0 || r.op != 0 && r.op != op {
@@ -400,10 +412,10 @@ func (n *Net) judge(op wire.Op, body []byte) verdict {
 		}
 		if r.nth--; r.nth == 0 {
 			close(r.Fired)
-			return r.what
+			return r.what, r.do
 		}
 	}
-	return pass
+	return pass, nil
 }
 
 // Requests counts what has been sent, by kind, and what has been read together
