@@ -251,6 +251,7 @@ func TestKeepThatIsGivenUp(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		srv.On(zktest.Match{Op: "create", Nth: 1}, zktest.CutAfter())
 		srv.On(zktest.Match{Op: "connect", Nth: 1}, zktest.Call(func(zktest.Request) { cancel() }))
+		srv.On(zktest.Match{Op: "connect", Nth: 1}, zktest.Delay(time.Millisecond)) // the keeper has heard of that when it is connected
 		var order []string
 		srv.On(zktest.Match{Path: "/a", Func: func(r zktest.Request) bool { return r.Op == "multi" || r.Op == "exists" }},
 			zktest.Call(func(r zktest.Request) { order = append(order, r.Op) }))
