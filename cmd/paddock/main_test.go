@@ -70,7 +70,7 @@ func (s *shell) client(t *testing.T) *framework.Client {
 func (s *shell) wait(t *testing.T, lock locks.Lock, path string, n int) {
 	t.Helper()
 	kit.Queue(t, lock)
-	limited, stop := context.WithTimeout(t.Context(), 10*time.Second)
+	limited, stop := context.WithTimeout(t.Context(), kit.Patience)
 	defer stop()
 	require.NoError(t, s.WaitChildren(limited, path, n))
 }
