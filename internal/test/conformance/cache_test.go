@@ -110,6 +110,7 @@ func cacheOutages(e *env) {
 	a, stop := e.cached(c)
 	defer stop()
 	old, before := a.Snapshot(), time.Now()
+	<-time.After(time.Millisecond) // in virtual time an outage may take none
 	for i, outage := range []func(){c.net.CutAll, c.expire, c.net.CutAll} {
 		outage()
 		path := fmt.Sprintf("/a/%04d", i)

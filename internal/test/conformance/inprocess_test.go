@@ -46,16 +46,21 @@ func TestInProcess(t *testing.T) {
 	tell(srv)
 }
 
+// Sockets and real time are those of TestInProcess. The others run in virtual time, as most
+// of what cases take is waiting.
+
 func TestInProcessAs39(t *testing.T) {
-	srv := zktest.Start(t, zktest.Version("3.9"), zktest.Tick(200*time.Millisecond), zktest.Superuser(superDigest))
-	run(t, "the in-process server as ZooKeeper 3.9", inProcess{srv})
-	tell(srv)
+	inVirtualTime(t, "the in-process server as ZooKeeper 3.9", nil, func(t *testing.T) (backend, *zktest.Server) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Version("3.9"), zktest.Tick(200*time.Millisecond), zktest.Superuser(superDigest))
+		return inProcess{srv}, srv
+	})
 }
 
 func TestInProcessCluster(t *testing.T) {
-	cluster := zktest.StartCluster(t, 3, zktest.Tick(200*time.Millisecond), zktest.SyncLimit(100), zktest.Superuser(superDigest))
-	run(t, "an in-process cluster of three", inProcess{&cluster.Server})
-	tell(&cluster.Server)
+	inVirtualTime(t, "an in-process cluster of three", nil, func(t *testing.T) (backend, *zktest.Server) {
+		cluster := zktest.StartCluster(t, 3, zktest.InMemory(), zktest.Tick(200*time.Millisecond), zktest.SyncLimit(100), zktest.Superuser(superDigest))
+		return inProcess{&cluster.Server}, &cluster.Server
+	})
 }
 
 // outliving are the cases in which a session has to outlive its connection.
@@ -64,25 +69,29 @@ var outliving = []string{
 	"lock/holder-cut", "lock/reply-lost", "lock/revocation", "lock/waiter-cut", "transaction/idempotent", "watch/missed", "watch/reconnect",
 }
 
-// On a stand-in for ClickHouse Keeper sessions end with their connections, so that many cases
-// wait for a timeout. So each runs in virtual time, on a server of its own.
 func TestInProcessAsKeeper(t *testing.T) {
 	for _, version := range []string{"26.7"} {
 		t.Run(version, func(t *testing.T) {
-			every(t, "the in-process server as ClickHouse Keeper "+version, outliving, func(t *testing.T, name string, fn func(*env)) {
-				synctest.Test(t, func(t *testing.T) {
-					srv := zktest.Start(t, zktest.InMemory(), zktest.Keeper(version), zktest.SessionTimeouts(time.Second, time.Second),
-						zktest.Superuser(superDigest))
-					b := inKeeper{inProcess{srv}}
-					admin, err := framework.Connect(t.Context(), framework.Config{ConnectString: b.hosts(), DialContext: b.dial})
-					require.NoError(t, err)
-					defer func() { assert.NoError(t, admin.Close()) }()
-					conduct(t, b, admin, name, fn)
-					tell(srv)
-				})
+			inVirtualTime(t, "the in-process server as ClickHouse Keeper "+version, outliving, func(t *testing.T) (backend, *zktest.Server) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Keeper(version), zktest.SessionTimeouts(time.Second, time.Second), zktest.Superuser(superDigest))
+				return inKeeper{inProcess{srv}}, srv
 			})
 		})
 	}
+}
+
+// inVirtualTime runs every case but some, each in virtual time and on a server of its own.
+func inVirtualTime(t *testing.T, server string, but []string, start func(t *testing.T) (backend, *zktest.Server)) {
+	every(t, server, but, func(t *testing.T, name string, fn func(*env)) {
+		synctest.Test(t, func(t *testing.T) {
+			b, srv := start(t)
+			admin, err := framework.Connect(t.Context(), framework.Config{ConnectString: b.hosts(), DialContext: b.dial})
+			require.NoError(t, err)
+			defer func() { assert.NoError(t, admin.Close()) }()
+			conduct(t, b, admin, name, fn)
+			tell(srv)
+		})
+	})
 }
 
 // tell has a server tell all it can.

@@ -76,13 +76,14 @@ func (w *transcript) saw(values ...any) {
 // told lists in which form what was seen holds a secret.
 func (w *transcript) told(secret string) (forms []string) {
 	seen := w.text()
+	lower := strings.ToLower(seen)
 	for form, text := range map[string]string{
 		"as it is":    secret,
 		"hexadecimal": hex.EncodeToString([]byte(secret)),
 		"numbers":     strings.Trim(fmt.Sprintf("%d", []byte(secret)), "[]"),
 		"Go syntax":   strings.Trim(fmt.Sprintf("%#v", []byte(secret))[len("[]byte"):], "{}"),
 	} {
-		if strings.Contains(strings.ToLower(seen), strings.ToLower(text)) {
+		if strings.Contains(lower, strings.ToLower(text)) {
 			forms = append(forms, form)
 		}
 	}
