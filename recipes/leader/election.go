@@ -10,7 +10,6 @@ import (
 	"github.com/paddock-zk/paddock/framework/monitor"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/recipes/internal/acquire"
-	"github.com/paddock-zk/paddock/recipes/internal/lockopt"
 	"github.com/paddock-zk/paddock/recipes/internal/znode"
 	"github.com/paddock-zk/paddock/recipes/locks"
 )
@@ -81,10 +80,10 @@ func (e *election) init(c *framework.Client, path string, kind znode.Kind, opts 
 	}
 	e.session, e.relative = core.Session(), core.Relative(full)
 	e.queue = acquire.Queue{Core: core, Lock: full, Path: full, Recipe: recipes[kind], Kind: kind, Kinds: []znode.Kind{kind}}
-	e.lock = locks.NewInterProcessMutex(c, path, lockopt.Set(func(o *lockopt.Options) {
-		o.Kind, o.Recipe, o.Data, o.HasData = kind, recipes[kind], []byte(e.opts.id), true
+	e.lock = locks.NewInterProcessMutex(c, path, acquire.Option(func(q *acquire.Queue) {
+		q.Kind, q.Recipe, q.Data = kind, recipes[kind], []byte(e.opts.id)
 		// Each candidate has a node of its own: a term is never handed over with its node.
-		o.Handovers, o.ReleaseWait = 0, e.opts.releaseWait
+		q.Handovers, q.ReleaseWait = 0, e.opts.releaseWait
 	}))
 }
 

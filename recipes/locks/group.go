@@ -162,7 +162,7 @@ func (g *givingBack) deleteNodes() {
 		from := source{o.node.Session(), o.node.SessionID()}
 		paths[from] = append(paths[from], o.nodePath())
 		of[from] = append(of[from], o)
-		longest = max(longest, o.queue.opts.ReleaseWait)
+		longest = max(longest, o.queue.ReleaseWait)
 	}
 	until := time.Now().Add(longest)
 	for from, owns := range of {

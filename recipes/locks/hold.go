@@ -48,7 +48,7 @@ func newNodeHold(ctx context.Context, o *ownership) (*Hold, error) {
 // mayGetAnother is whether an acquisition begins again, of which the node was lost before
 // anybody had the lock. It does as a waiter whose node is lost.
 func (o *ownership) mayGetAnother(lost error) bool {
-	return !o.queue.opts.FailOnLoss || errors.Is(lost, ErrNodeDeleted)
+	return !o.queue.FailOnLoss || errors.Is(lost, ErrNodeDeleted)
 }
 
 // mayGetOthers is mayGetAnother for several holds, of which some were lost before all were

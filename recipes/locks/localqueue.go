@@ -97,10 +97,10 @@ func (lq *localQueue) queues() *localQueues { return localQueuesOf(lq.q.Core.Ses
 func (lqs *localQueues) join(ctx context.Context, m *InterProcessMutex, once bool) (*localQueue, *waiter, error) {
 	q := &m.queue
 	var id int64
-	if q.opts.FailOnLoss {
+	if q.FailOnLoss {
 		id = q.Core.Session().ID()
 	}
-	key, done := localQueueKey{q.Path, inherited(ctx), q.Core, q.Kind, q.opts.Revocable, q.opts.HasData, string(q.opts.Data)}, ctx.Done()
+	key, done := localQueueKey{q.Path, inherited(ctx), q.Core, q.Kind, q.Revocable, q.Data != nil, string(q.Data)}, ctx.Done()
 	lqs.mu.Lock()
 	defer lqs.mu.Unlock()
 	lq := lqs.all[key]
@@ -346,7 +346,7 @@ func (lq *localQueue) moved(to int64) {
 		w := waiterAt(e)
 		e = e.Next()
 		switch {
-		case !w.mutex.queue.opts.FailOnLoss:
+		case !w.mutex.queue.FailOnLoss:
 		case w.session == 0:
 			w.session = to
 		case w.session != to:
@@ -405,15 +405,15 @@ func (lq *localQueue) pass(o *ownership) bool {
 	if lq == nil {
 		return false
 	}
-	opts := &o.queue.opts
-	if opts.Revocable || o.node.SawMulti() || o.isPinned() {
+	q := o.queue
+	if q.Revocable || o.node.SawMulti() || o.isPinned() {
 		return false
 	}
 	lqs := lq.queues()
 	now := lqs.now()
 	lqs.mu.Lock()
 	if lq.waiters.Len() == 0 || lq.holder != o || // nobody waits, or the node is gone
-		lq.passed >= opts.Handovers && now-lq.firstSince >= opts.Burst || now-lq.firstSince >= mostRun {
+		lq.passed >= q.Handovers && now-lq.firstSince >= q.Burst || now-lq.firstSince >= mostRun {
 		lqs.mu.Unlock()
 		return false
 	}

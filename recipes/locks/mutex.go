@@ -3,15 +3,12 @@ package locks
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/framework/monitor"
 	"github.com/paddock-zk/paddock/internal/contextend"
-	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/recipes/internal/acquire"
-	"github.com/paddock-zk/paddock/recipes/internal/lockopt"
 	"github.com/paddock-zk/paddock/recipes/internal/znode"
 )
 
@@ -41,38 +38,19 @@ func NewInterProcessMutex(c *framework.Client, path string, opts ...Option) *Int
 // it is that of the options, alone.
 func newMutex(c *framework.Client, path string, opts []Option, kind znode.Kind, kinds []znode.Kind, rule znode.Rule) *InterProcessMutex {
 	m := &InterProcessMutex{path: path}
-	core, full, o, err := parts(c, path, opts)
-	m.queue.Recipe = cmp.Or(o.Recipe, recipeOf(kind))
-	if m.err = err; err != nil {
+	q := &m.queue
+	m.err = q.init(c, path, opts)
+	q.Kind = cmp.Or(kind, q.Kind)
+	q.Recipe = cmp.Or(q.Recipe, recipeOf(q.Kind))
+	if m.err != nil {
 		return m
 	}
-	if kind == "" {
-		kind, kinds = o.Kind, []znode.Kind{o.Kind}
+	if kinds == nil {
+		kinds = []znode.Kind{q.Kind}
 	}
-	m.path, m.key = full, lockKey{session: core.Session(), path: full}
-	m.queue = newQueue(c, acquire.Queue{Core: core, Lock: full, Path: full, Kind: kind, Kinds: kinds, Rule: rule, EventGrants: len(kinds) == 1}, o, kind != znode.Read)
+	q.Kinds, q.Rule, q.EventGrants, q.exclusive = kinds, rule, len(kinds) == 1, q.Kind != znode.Read
+	m.path, m.key = q.Path, lockKey{session: q.Core.Session(), path: q.Path}
 	return m
-}
-
-// parts checks what every lock is made from.
-func parts(c *framework.Client, path string, opts []Option) (session.Core, string, lockopt.Options, error) {
-	o, ok := optionsOf(opts)
-	if !ok {
-		return nil, "", o, fmt.Errorf("%w: option is nil", ErrInvalidLock)
-	}
-	switch {
-	case o.Handovers < 0:
-		return nil, "", o, fmt.Errorf("%w: LocalHandovers is %d: it must not be negative", ErrInvalidLock, o.Handovers)
-	case o.ReleaseWait < 0:
-		return nil, "", o, fmt.Errorf("%w: ReleaseWait is %v: it must not be negative", ErrInvalidLock, o.ReleaseWait)
-	}
-	core := c.Core(session.Key{})
-	full, err := acquire.FullPath(core, path)
-	if err != nil {
-		return nil, "", o, err
-	}
-	core.Session().KeepReady()
-	return core, full, o, nil
 }
 
 // Acquire waits until the caller has the lock or ctx ends. Called with the context of a
@@ -180,7 +158,7 @@ func (m *InterProcessMutex) enter(ctx, limited context.Context, once, tries bool
 	var o *ownership
 	var in *acquire.Obstacle
 	defer unclaimed(&hold, &o)
-	if m.queue.Kind != znode.Read && m.queue.opts.Handovers > 0 {
+	if m.queue.Kind != znode.Read && m.queue.Handovers > 0 {
 		if lq, w, err = localQueuesOf(m.queue.Core.Session()).join(limited, m, once); w != nil {
 			sharedOf(m.queue.Core.Session()).waitLog.arm()
 			return w, nil, nil

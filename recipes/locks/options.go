@@ -1,52 +1,63 @@
 package locks
 
 import (
+	"fmt"
 	"time"
 
-	"github.com/paddock-zk/paddock/recipes/internal/lockopt"
+	"github.com/paddock-zk/paddock/recipes/internal/acquire"
+	"github.com/paddock-zk/paddock/recipes/internal/znode"
 )
 
 // Option changes how one lock object acquires. Options are made by the functions of
 // this package.
-type Option interface{ Apply(*lockopt.Options) }
+type Option interface{ Apply(*acquire.Queue) }
 
-func optionsOf(opts []Option) (lockopt.Options, bool) {
-	o := lockopt.Defaults()
+// apply sets the defaults, and then the options of a lock object.
+func (q *queue) apply(opts []Option) error {
+	q.Kind, q.ReleaseWait, q.Handovers, q.Burst = znode.Lock, time.Second, 16, 10*time.Millisecond
 	for _, opt := range opts {
 		if opt == nil {
-			return o, false
+			return fmt.Errorf("%w: option is nil", ErrInvalidLock)
 		}
-		opt.Apply(&o)
+		opt.Apply(&q.Queue)
 	}
-	return o, true
+	switch {
+	case q.Handovers < 0:
+		return fmt.Errorf("%w: LocalHandovers is %d: it must not be negative", ErrInvalidLock, q.Handovers)
+	case q.ReleaseWait < 0:
+		return fmt.Errorf("%w: ReleaseWait is %v: it must not be negative", ErrInvalidLock, q.ReleaseWait)
+	}
+	return nil
 }
 
 // NodeData is written into the lock's node for others to read. It is copied.
 // Defaults to framework.Config.DefaultData.
 func NodeData(data []byte) Option {
 	kept := append([]byte{}, data...)
-	return lockopt.Set(func(o *lockopt.Options) { o.Data, o.HasData = kept, true })
+	return acquire.Option(func(q *acquire.Queue) { q.Data = kept })
 }
 
 // EndOnSuspended makes a hold lost as soon as it is uncertain, that is, when the
 // connection is suspended. The client gives the lock back once it is connected.
 func EndOnSuspended() Option {
-	return lockopt.Set(func(o *lockopt.Options) { o.EndOnSuspended = true })
+	return acquire.Option(func(q *acquire.Queue) { q.EndOnSuspended = true })
 }
 
 // FailOnSessionLoss makes a waiter whose session expires return
 // framework.ErrSessionExpired. By default it queues again, at the end.
-func FailOnSessionLoss() Option { return lockopt.Set(func(o *lockopt.Options) { o.FailOnLoss = true }) }
+func FailOnSessionLoss() Option {
+	return acquire.Option(func(q *acquire.Queue) { q.FailOnLoss = true })
+}
 
 // ReleaseWait bounds how long Release waits for the servers. Defaults to 1
 // second; 0 does not wait. With less than 0 every Acquire returns ErrInvalidLock.
 func ReleaseWait(d time.Duration) Option {
-	return lockopt.Set(func(o *lockopt.Options) { o.ReleaseWait = d })
+	return acquire.Option(func(q *acquire.Queue) { q.ReleaseWait = d })
 }
 
 // Revocable lets other participants ask for the lock back, see AttemptRevoke and
 // Hold.Revoked. NodeData is then not written, as in Curator.
-func Revocable() Option { return lockopt.Set(func(o *lockopt.Options) { o.Revocable = true }) }
+func Revocable() Option { return acquire.Option(func(q *acquire.Queue) { q.Revocable = true }) }
 
 // LocalHandovers sets how many times in a row the lock passes between goroutines of this
 // client before other clients get their turn. By default it passes 16 times, or for 10 ms
@@ -69,5 +80,5 @@ func Revocable() Option { return lockopt.Set(func(o *lockopt.Options) { o.Revoca
 //   - The hold is uncertain, or nothing has confirmed the session lately.
 //   - The hold is Revocable.
 func LocalHandovers(most int) Option {
-	return lockopt.Set(func(o *lockopt.Options) { o.Handovers, o.Burst = most, 0 })
+	return acquire.Option(func(q *acquire.Queue) { q.Handovers, q.Burst = most, 0 })
 }

@@ -399,7 +399,7 @@ func (o *ownership) NodeChanged(node *session.TrackedNode, state session.Tracked
 		o.markHeld()
 	case session.NodeUncertain:
 		o.markUncertain()
-		if o.queue.opts.EndOnSuspended {
+		if o.queue.EndOnSuspended {
 			o.lose(framework.ErrNotConnected)
 			// Nobody believes in the node any more, so it has to go.
 			node.Untrack()

@@ -1,39 +1,30 @@
 package locks
 
 import (
-	"cmp"
-
 	"github.com/paddock-zk/paddock/framework"
-	"github.com/paddock-zk/paddock/internal/transport"
+	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/recipes/internal/acquire"
-	"github.com/paddock-zk/paddock/recipes/internal/lockopt"
 )
 
-// queue is a queue of a lock, with the options by which nodes in it are made and given
-// back. Package acquire has the order in it (position.go).
+// queue is a queue of a lock. Package acquire has the order in it (position.go).
 type queue struct {
 	acquire.Queue
 	client *framework.Client
-	opts   lockopt.Options
 	// exclusive is whether the node that has the lock keeps out everybody else.
 	exclusive bool
 }
 
-// newQueue completes a queue: its nodes have the data of the options.
-func newQueue(client *framework.Client, q acquire.Queue, opts lockopt.Options, exclusive bool) queue {
-	core := q.Core
-	q.FailOnLoss = opts.FailOnLoss
-	if q.Recipe == "" {
-		q.Recipe = cmp.Or(opts.Recipe, recipeOf(q.Kind))
+// init takes in what every lock is made from. After an error the queue has no Core.
+func (q *queue) init(c *framework.Client, path string, opts []Option) error {
+	if err := q.apply(opts); err != nil {
+		return err
 	}
-	q.Data = func(c *transport.Conn) []byte {
-		switch {
-		case opts.Revocable:
-			return []byte{}
-		case opts.HasData:
-			return opts.Data
-		}
-		return core.Data(c)
+	core := c.Core(session.Key{})
+	full, err := acquire.FullPath(core, path)
+	if err != nil {
+		return err
 	}
-	return queue{Queue: q, client: client, opts: opts, exclusive: exclusive}
+	core.Session().KeepReady()
+	q.client, q.Core, q.Lock, q.Path = c, core, full, full
+	return nil
 }

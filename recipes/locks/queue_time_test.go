@@ -15,7 +15,7 @@ import (
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/test/kit"
-	"github.com/paddock-zk/paddock/recipes/internal/lockopt"
+	"github.com/paddock-zk/paddock/recipes/internal/acquire"
 	"github.com/paddock-zk/paddock/recipes/leader"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
@@ -469,8 +469,8 @@ func (l *latch) candidates(ctx context.Context) (ids []string, err error) {
 }
 
 func newLatch(c *framework.Client, election, id string) *latch {
-	return &latch{locks.NewInterProcessMutex(c, election, lockopt.Set(func(o *lockopt.Options) {
-		o.Kind, o.Data, o.HasData, o.Handovers = "latch-", []byte(id), true, 0
+	return &latch{locks.NewInterProcessMutex(c, election, acquire.Option(func(q *acquire.Queue) {
+		q.Kind, q.Data, q.Handovers = "latch-", []byte(id), 0
 	}))}
 }
 

@@ -35,7 +35,7 @@ func (o *ownership) give() error {
 	if o.local.pass(o) {
 		return nil
 	}
-	return o.awaitRemoval(o.deleteNode(), o.queue.opts.ReleaseWait, nil)
+	return o.awaitRemoval(o.deleteNode(), o.queue.ReleaseWait, nil)
 }
 
 // stopTracking stops watching the node of an ownership.

@@ -77,7 +77,7 @@ func unrevocable(path string, data []byte, stat *framework.Stat) string {
 
 // observeRevocation looks after the data of a Revocable node until the node is given back.
 func (o *ownership) observeRevocation() {
-	if !o.queue.opts.Revocable {
+	if !o.queue.Revocable {
 		return
 	}
 	stop := o.node.Observe(func(data []byte) {

@@ -10,7 +10,6 @@ import (
 	"github.com/paddock-zk/paddock/framework/monitor"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/recipes/internal/acquire"
-	"github.com/paddock-zk/paddock/recipes/internal/lockopt"
 	"github.com/paddock-zk/paddock/recipes/internal/znode"
 )
 
@@ -41,18 +40,20 @@ type InterProcessSemaphore struct {
 func NewInterProcessSemaphore(c *framework.Client, path string, leases int, opts ...Option) *InterProcessSemaphore {
 	s := &InterProcessSemaphore{path: path, total: leases}
 	s.leases.Recipe = monitor.Semaphore
-	core, full, o, err := parts(c, path, opts)
-	if err == nil && leases < 1 {
-		err = fmt.Errorf("%w: %d leases: there must be one at least", ErrInvalidLock, leases)
+	var q queue
+	s.err = q.init(c, path, opts)
+	if s.err == nil && leases < 1 {
+		s.err = fmt.Errorf("%w: %d leases: there must be one at least", ErrInvalidLock, leases)
 	}
-	if s.err = err; err != nil {
+	if s.err != nil {
 		return s
 	}
-	s.path, s.key = full, lockKey{session: core.Session(), path: full}
-	s.turns = newQueue(c, acquire.Queue{Core: core, Lock: full, Recipe: monitor.Semaphore, Path: session.Join(full, znode.Turns), Kind: znode.Lock, Kinds: []znode.Kind{znode.Lock}, Rule: znode.Exclusive},
-		lockopt.Options{FailOnLoss: o.FailOnLoss}, false)
-	s.leases = newQueue(c, acquire.Queue{Core: core, Lock: full, Recipe: monitor.Semaphore, Path: session.Join(full, znode.Leases), Kind: znode.Lease, Kinds: []znode.Kind{znode.Lease}, Rule: znode.FirstN(leases)},
-		o, false)
+	s.path, s.key = q.Lock, lockKey{session: q.Core.Session(), path: q.Lock}
+	q.Recipe = monitor.Semaphore
+	s.turns, s.leases = q, q
+	s.turns.Path, s.turns.Kinds, s.turns.Rule = session.Join(q.Lock, znode.Turns), []znode.Kind{znode.Lock}, znode.Exclusive
+	s.turns.Data, s.turns.Revocable = nil, false // nobody holds a turn
+	s.leases.Path, s.leases.Kind, s.leases.Kinds, s.leases.Rule = session.Join(q.Lock, znode.Leases), znode.Lease, []znode.Kind{znode.Lease}, znode.FirstN(leases)
 	return s
 }
 

@@ -58,7 +58,7 @@ func lockOf(q *acquire.Queue) monitor.Lock {
 // participantOf is what is written into the nodes, "" if that is not known without a
 // connection.
 func participantOf(q *acquire.Queue) string {
-	return string(q.Data(q.Core.Session().ConnOrNil()))
+	return string(q.NodeData(q.Core.Session().ConnOrNil()))
 }
 
 // lock is what the tracer and the log call what an ownership is of.

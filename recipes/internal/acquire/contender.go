@@ -63,7 +63,7 @@ func (k *contender) name() string { return k.path[strings.LastIndexByte(k.path, 
 // creation is what makes its node.
 func (k *contender) creation(c *transport.Conn) *wire.CreateRequest {
 	path := session.Join(k.queue.Path, k.prefix+string(k.queue.Kind))
-	return &wire.CreateRequest{Path: path, Data: k.queue.Data(c), ACL: k.queue.Core.ACL(path), Flags: wire.FlagEphemeralSequence}
+	return &wire.CreateRequest{Path: path, Data: k.queue.NodeData(c), ACL: k.queue.Core.ACL(path), Flags: wire.FlagEphemeralSequence}
 }
 
 // sent notes that a request is on its way that makes its node.

@@ -65,7 +65,7 @@ func CreateBeside(ctx context.Context, q *Queue, held *Node) (Node, error) {
 func createBeside(c *transport.Conn, q *Queue, path string, held *Node) (*transport.Call, error) {
 	return transaction(&wire.MultiRequest{Ops: []wire.MultiOp{
 		{Op: wire.OpCheck, Request: &wire.PathVersionRequest{Path: held.path, Version: -1}},
-		{Op: wire.OpCreate, Request: &wire.CreateRequest{Path: path, Data: q.Data(c), ACL: q.Core.ACL(path), Flags: wire.FlagEphemeral}},
+		{Op: wire.OpCreate, Request: &wire.CreateRequest{Path: path, Data: q.NodeData(c), ACL: q.Core.ACL(path), Flags: wire.FlagEphemeral}},
 	}})
 }
 

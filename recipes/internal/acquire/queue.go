@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -27,7 +28,8 @@ import (
 )
 
 // Queue is where nodes of one kind wait in order, and whom each waits for. The rules are
-// in znode/rule.go, and position.go applies them.
+// in znode/rule.go, and position.go applies them. It also has the options of the lock
+// object, for whoever goes by one of them.
 type Queue struct {
 	Core   session.Core
 	Lock   string       // the path of the lock, in full
@@ -36,14 +38,35 @@ type Queue struct {
 	Kind   znode.Kind   // of the nodes that are made
 	Kinds  []znode.Kind // that count
 	Rule   znode.Rule
-	// Data is what a node of ours is made with.
-	Data func(*transport.Conn) []byte
 	// EventGrants is whether the event of the node ahead alone can grant the lock, see
 	// lookahead.go.
 	EventGrants bool
-	// FailOnLoss ends an attempt whose session ends with an error, instead of
-	// beginning again in the next session.
-	FailOnLoss bool
+
+	// The options, see package locks.
+	Data           []byte // of the nodes, unless they are Revocable; nil for the client's default
+	EndOnSuspended bool
+	FailOnLoss     bool // of the session, instead of beginning again in the next one
+	Revocable      bool
+	ReleaseWait    time.Duration
+	Handovers      int           // of one node among goroutines, in a row
+	Burst          time.Duration // for which the lock is handed over however often that is
+}
+
+// Option sets an option. Recipes that are built on locks can set what users cannot.
+type Option func(*Queue)
+
+// Apply sets the option.
+func (o Option) Apply(q *Queue) { o(q) }
+
+// NodeData is what a node of ours is made with.
+func (q *Queue) NodeData(c *transport.Conn) []byte {
+	switch {
+	case q.Revocable:
+		return []byte{}
+	case q.Data != nil:
+		return q.Data
+	}
+	return q.Core.Data(c)
 }
 
 var (

@@ -144,7 +144,7 @@ func TestMulti_LooksWhoWaitsBeforeItMoves(t *testing.T) {
 	for i := range queues {
 		locks = append(locks, Member{Queue: &Queue{
 			Core: bareCore{session: s}, Path: fmt.Sprint("/l", i), Kind: znode.Lock, Kinds: []znode.Kind{znode.Lock},
-			Rule: znode.Exclusive, Data: func(*transport.Conn) []byte { return nil },
+			Rule: znode.Exclusive, Data: []byte{},
 		}})
 	}
 	for first, left := range map[int]int{2: mostLeft - 1, 1: mostLeft} { // it turns round, or makes room
