@@ -3,6 +3,7 @@ package locks
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/paddock-zk/paddock/framework/monitor"
 	"github.com/paddock-zk/paddock/internal/session"
@@ -38,6 +39,22 @@ type jointMember interface {
 	member() acquire.Member
 	// own is the ownership of its node.
 	own(node acquire.Node) *ownership
+}
+
+// noCopy makes go vet complain about a copy of what has it.
+//
+// Source: sync.noCopy.
+type noCopy struct{}
+
+func (*noCopy) Lock()   {}
+func (*noCopy) Unlock() {}
+
+// label is a lock for logs: its kind and its path, and never the data of its nodes.
+func label(kind, path string, zero bool) string {
+	if zero {
+		return kind + " without a constructor"
+	}
+	return kind + " " + path
 }
 
 // isNil is also true for nil pointers of our own types in the interface.
@@ -77,82 +94,9 @@ func sessionOf(m jointMember) *session.Session {
 	return key.session
 }
 
-func (m *InterProcessMutex) isNil() bool                     { return m == nil }
-func (m *InterProcessMutex) fullPath() string                { return m.path }
-func (m *InterProcessMutex) describe() monitor.Lock          { return lockOf(&m.queue.Queue) }
-func (m *InterProcessMutex) holders() *acquire.Queue         { return &m.queue.Queue }
-func (m *InterProcessMutex) identity() (lockKey, znode.Kind) { return m.key, m.queue.Kind }
-func (m *InterProcessMutex) member() acquire.Member          { return acquire.Member{Queue: &m.queue.Queue} }
-
 // unmade is the fault of a zero lock.
 func unmade(constructor string) error {
 	return fmt.Errorf("%w: it was made without %s", ErrInvalidLock, constructor)
-}
-
-func (m *InterProcessMutex) fault() error {
-	if m.isZero() {
-		return unmade("NewInterProcessMutex or NewInterProcessReadWriteLock")
-	}
-	return m.err
-}
-
-func (s *InterProcessSemaphore) fault() error {
-	if s.isZero() {
-		return unmade("NewInterProcessSemaphore")
-	}
-	return s.err
-}
-
-func (m *InterProcessSemaphoreMutex) fault() error {
-	if m.isNil() {
-		return unmade("NewInterProcessSemaphoreMutex")
-	}
-	return m.semaphore.err
-}
-
-func (m *InterProcessMutex) beginMember(ctx context.Context) (hold *Hold, joint bool, err error) {
-	if err := m.fault(); err != nil {
-		return nil, false, err
-	}
-	if from := holdChainOf(ctx); m.queue.Kind == znode.Read && (from.ofKind(m.key, znode.Read) != nil || from.ofKind(m.key, znode.Write) != nil) {
-		return nil, false, nil // it re-enters, or is the downgrade
-	}
-	hold, err = m.reenter(ctx)
-	return hold, true, err
-}
-
-func (s *InterProcessSemaphore) isNil() bool             { return s == nil }
-func (s *InterProcessSemaphore) fullPath() string        { return s.path }
-func (s *InterProcessSemaphore) describe() monitor.Lock  { return lockOf(&s.leases.Queue) }
-func (s *InterProcessSemaphore) holders() *acquire.Queue { return &s.leases.Queue }
-
-func (s *InterProcessSemaphore) beginMember(ctx context.Context) (hold *Hold, joint bool, err error) {
-	if err := s.fault(); err != nil {
-		return nil, false, err
-	}
-	return nil, false, s.allowed(ctx, 1)
-}
-
-func (m *InterProcessSemaphoreMutex) isNil() bool             { return m == nil || m.semaphore == nil }
-func (m *InterProcessSemaphoreMutex) fullPath() string        { return m.semaphore.path }
-func (m *InterProcessSemaphoreMutex) describe() monitor.Lock  { return m.semaphore.describe() }
-func (m *InterProcessSemaphoreMutex) holders() *acquire.Queue { return m.semaphore.holders() }
-func (m *InterProcessSemaphoreMutex) identity() (lockKey, znode.Kind) {
-	return m.semaphore.key, znode.Lease
-}
-
-func (m *InterProcessSemaphoreMutex) member() acquire.Member {
-	s := m.semaphore
-	return acquire.Member{Queue: &s.leases.Queue, Turns: &s.turns.Queue, Contended: &s.contended}
-}
-
-func (m *InterProcessSemaphoreMutex) own(node acquire.Node) *ownership {
-	return m.semaphore.own(node)
-}
-
-func (m *InterProcessSemaphoreMutex) beginMember(ctx context.Context) (hold *Hold, joint bool, err error) {
-	hold, _, err = m.semaphore.beginMember(ctx)
-	return hold, true, err
 }
 
 func (m *InterProcessMultiLock) isNil() bool      { return m == nil }
@@ -179,7 +123,30 @@ func (m *InterProcessMultiLock) holders() *acquire.Queue {
 	return &acquire.Queue{}
 }
 
+func (m *InterProcessMultiLock) describe() monitor.Lock {
+	l := monitor.Lock{Kind: monitor.MultiLock, Members: m.paths}
+	if q := m.holders(); q.Core != nil {
+		l.Participant = participantOf(q)
+	}
+	l.Path = strings.Join(l.Members, ", ")
+	return l
+}
+
 // beginMember is never asked: a MultiLock in a MultiLock is its members.
 func (m *InterProcessMultiLock) beginMember(context.Context) (*Hold, bool, error) {
 	return nil, false, nil
+}
+
+// String is the kind of the lock and the paths of its members, in full, for logs.
+func (m *InterProcessMultiLock) String() string {
+	if m == nil || len(m.members) == 0 {
+		return label(monitor.MultiLock, "", true)
+	}
+	var paths []string
+	for _, path := range m.paths {
+		if path != "" {
+			paths = append(paths, path)
+		}
+	}
+	return label(monitor.MultiLock, strings.Join(paths, ", "), false)
 }

@@ -245,3 +245,36 @@ func (m *InterProcessMutex) HeldBy(ctx context.Context) bool {
 	}
 	return holdChainOf(ctx).holds(m.key, m.queue.Kind)
 }
+
+func (m *InterProcessMutex) isNil() bool                     { return m == nil }
+func (m *InterProcessMutex) fullPath() string                { return m.path }
+func (m *InterProcessMutex) describe() monitor.Lock          { return lockOf(&m.queue.Queue) }
+func (m *InterProcessMutex) holders() *acquire.Queue         { return &m.queue.Queue }
+func (m *InterProcessMutex) identity() (lockKey, znode.Kind) { return m.key, m.queue.Kind }
+func (m *InterProcessMutex) member() acquire.Member          { return acquire.Member{Queue: &m.queue.Queue} }
+
+func (m *InterProcessMutex) fault() error {
+	if m.isZero() {
+		return unmade("NewInterProcessMutex or NewInterProcessReadWriteLock")
+	}
+	return m.err
+}
+
+func (m *InterProcessMutex) beginMember(ctx context.Context) (hold *Hold, joint bool, err error) {
+	if err := m.fault(); err != nil {
+		return nil, false, err
+	}
+	if from := holdChainOf(ctx); m.queue.Kind == znode.Read && (from.ofKind(m.key, znode.Read) != nil || from.ofKind(m.key, znode.Write) != nil) {
+		return nil, false, nil // it re-enters, or is the downgrade
+	}
+	hold, err = m.reenter(ctx)
+	return hold, true, err
+}
+
+// String is the kind of the lock and its path, in full, for logs.
+func (m *InterProcessMutex) String() string {
+	if m.isZero() {
+		return label(monitor.Mutex, "", true)
+	}
+	return label(m.queue.Recipe, m.path, false)
+}

@@ -52,6 +52,14 @@ func (l *InterProcessReadWriteLock) WriteLock() *InterProcessMutex {
 	return l.write
 }
 
+// String is the kind of the lock and its path, in full, for logs.
+func (l *InterProcessReadWriteLock) String() string {
+	if l.WriteLock().isZero() {
+		return label("read/write lock", "", true)
+	}
+	return label("read/write lock", l.write.path, false)
+}
+
 // downgrade takes the read side for an owner of the write side. The node gets the digits
 // of the write node, so it stands ahead of the writers that wait.
 //

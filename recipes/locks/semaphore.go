@@ -9,6 +9,7 @@ import (
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/framework/monitor"
 	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/recipes/internal/acquire"
 	"github.com/paddock-zk/paddock/recipes/internal/znode"
 )
@@ -66,18 +67,12 @@ func NewInterProcessSemaphore(c *framework.Client, path string, leases int, opts
 // below the path exist. Two if another participant was in the way of the same lock
 // object the last time.
 func (s *InterProcessSemaphore) Acquire(ctx context.Context) (*Hold, error) {
-	if t := tracingOf(s); t != nil {
-		return t.acquire(ctx, s, func(ctx context.Context) (*Hold, error) { return s.take(ctx, 1, noLimit) })
-	}
 	return s.take(ctx, 1, noLimit)
 }
 
 // TryAcquire waits for wait at most; see Lock. With wait <= 0 it does not wait for a
 // lease to be returned. It does wait for callers ahead that are just getting theirs.
 func (s *InterProcessSemaphore) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
-	if t := tracingOf(s); t != nil {
-		return t.acquire(ctx, s, func(ctx context.Context) (*Hold, error) { return s.take(ctx, 1, limit{bounded: true, wait: wait}) })
-	}
 	return s.take(ctx, 1, limit{bounded: true, wait: wait})
 }
 
@@ -90,21 +85,22 @@ func (s *InterProcessSemaphore) TryAcquire(ctx context.Context, wait time.Durati
 // quarter of a second or more. If a participant behind it has a lease already, AcquireN
 // gives up its turn and queues again at the end.
 func (s *InterProcessSemaphore) AcquireN(ctx context.Context, n int) (*Hold, error) {
-	if t := tracingOf(s); t != nil {
-		return t.acquire(ctx, s, func(ctx context.Context) (*Hold, error) { return s.take(ctx, n, noLimit) })
-	}
 	return s.take(ctx, n, noLimit)
 }
 
 // TryAcquireN is AcquireN with the limits of TryAcquire.
 func (s *InterProcessSemaphore) TryAcquireN(ctx context.Context, n int, wait time.Duration) (*Hold, error) {
-	if t := tracingOf(s); t != nil {
-		return t.acquire(ctx, s, func(ctx context.Context) (*Hold, error) { return s.take(ctx, n, limit{bounded: true, wait: wait}) })
-	}
 	return s.take(ctx, n, limit{bounded: true, wait: wait})
 }
 
 func (s *InterProcessSemaphore) take(ctx context.Context, n int, lim limit) (*Hold, error) {
+	if t := tracingOf(s); t != nil {
+		return t.acquire(ctx, s, func(ctx context.Context) (*Hold, error) { return s.acquire(ctx, n, lim) })
+	}
+	return s.acquire(ctx, n, lim)
+}
+
+func (s *InterProcessSemaphore) acquire(ctx context.Context, n int, lim limit) (*Hold, error) {
 	if s.isZero() {
 		return nil, opError("acquire", monitor.Semaphore, s.fault())
 	}
@@ -180,4 +176,68 @@ func (s *InterProcessSemaphore) own(node acquire.Node) *ownership {
 		o.token = node.Token()
 	}
 	return o
+}
+
+func (s *InterProcessSemaphore) isNil() bool             { return s == nil }
+func (s *InterProcessSemaphore) fullPath() string        { return s.path }
+func (s *InterProcessSemaphore) describe() monitor.Lock  { return lockOf(&s.leases.Queue) }
+func (s *InterProcessSemaphore) holders() *acquire.Queue { return &s.leases.Queue }
+
+func (s *InterProcessSemaphore) fault() error {
+	if s.isZero() {
+		return unmade("NewInterProcessSemaphore")
+	}
+	return s.err
+}
+
+func (s *InterProcessSemaphore) beginMember(ctx context.Context) (hold *Hold, joint bool, err error) {
+	if err := s.fault(); err != nil {
+		return nil, false, err
+	}
+	return nil, false, s.allowed(ctx, 1)
+}
+
+// String is the kind of the lock and its path, in full, for logs.
+func (s *InterProcessSemaphore) String() string {
+	if s.isZero() {
+		return label(monitor.Semaphore, "", true)
+	}
+	return label(s.leases.Recipe, s.path, false)
+}
+
+// Participants lists the leases, first those that are held, and then the callers that
+// wait to be served, in order. It takes four round trips. Errors are those of
+// InterProcessMutex.Participants. A caller that is being served
+// may appear twice: with a lease that it waits for, and as the first of the callers that
+// wait.
+func (s *InterProcessSemaphore) Participants(ctx context.Context) ([]Participant, error) {
+	if s.isZero() {
+		return nil, opError("participants", monitor.Semaphore, s.fault())
+	}
+	if err := usable(ctx, s.err); err != nil {
+		return nil, opError("participants", s.path, err)
+	}
+	return reading(ctx, s.turns.Core, s.path, s.participants)
+}
+
+func (s *InterProcessSemaphore) participants(ctx context.Context, c *transport.Conn) ([]Participant, error) {
+	leases, err := s.leases.Look(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	waiting, err := s.turns.Look(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if leases.Len()+waiting.Len() == 0 {
+		if err := s.leases.CheckLock(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	lent, err := s.leases.describe(ctx, c, leases.Entries(0, leases.Len()), func(i int) bool { return i >= s.total })
+	if err != nil {
+		return nil, err
+	}
+	queued, err := s.turns.describe(ctx, c, waiting.Entries(0, waiting.Len()), func(int) bool { return true })
+	return append(lent, queued...), err
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/framework/monitor"
-	"github.com/paddock-zk/paddock/internal/transport"
+	"github.com/paddock-zk/paddock/recipes/internal/acquire"
 	"github.com/paddock-zk/paddock/recipes/internal/znode"
 )
 
@@ -64,39 +64,40 @@ func (m *InterProcessSemaphoreMutex) Participants(ctx context.Context) ([]Partic
 	return m.semaphore.Participants(ctx)
 }
 
-// Participants lists the leases, first those that are held, and then the callers that
-// wait to be served, in order. It takes four round trips. Errors are those of
-// InterProcessMutex.Participants. A caller that is being served
-// may appear twice: with a lease that it waits for, and as the first of the callers that
-// wait.
-func (s *InterProcessSemaphore) Participants(ctx context.Context) ([]Participant, error) {
-	if s.isZero() {
-		return nil, opError("participants", monitor.Semaphore, s.fault())
-	}
-	if err := usable(ctx, s.err); err != nil {
-		return nil, opError("participants", s.path, err)
-	}
-	return reading(ctx, s.turns.Core, s.path, s.participants)
+func (m *InterProcessSemaphoreMutex) isNil() bool             { return m == nil || m.semaphore == nil }
+func (m *InterProcessSemaphoreMutex) fullPath() string        { return m.semaphore.path }
+func (m *InterProcessSemaphoreMutex) describe() monitor.Lock  { return m.semaphore.describe() }
+func (m *InterProcessSemaphoreMutex) holders() *acquire.Queue { return m.semaphore.holders() }
+
+func (m *InterProcessSemaphoreMutex) identity() (lockKey, znode.Kind) {
+	return m.semaphore.key, znode.Lease
 }
 
-func (s *InterProcessSemaphore) participants(ctx context.Context, c *transport.Conn) ([]Participant, error) {
-	leases, err := s.leases.Look(ctx, c)
-	if err != nil {
-		return nil, err
+func (m *InterProcessSemaphoreMutex) member() acquire.Member {
+	s := m.semaphore
+	return acquire.Member{Queue: &s.leases.Queue, Turns: &s.turns.Queue, Contended: &s.contended}
+}
+
+func (m *InterProcessSemaphoreMutex) own(node acquire.Node) *ownership {
+	return m.semaphore.own(node)
+}
+
+func (m *InterProcessSemaphoreMutex) fault() error {
+	if m.isNil() {
+		return unmade("NewInterProcessSemaphoreMutex")
 	}
-	waiting, err := s.turns.Look(ctx, c)
-	if err != nil {
-		return nil, err
+	return m.semaphore.err
+}
+
+func (m *InterProcessSemaphoreMutex) beginMember(ctx context.Context) (hold *Hold, joint bool, err error) {
+	hold, _, err = m.semaphore.beginMember(ctx)
+	return hold, true, err
+}
+
+// String is the kind of the lock and its path, in full, for logs.
+func (m *InterProcessSemaphoreMutex) String() string {
+	if m.isNil() {
+		return label(monitor.SemaphoreMutex, "", true)
 	}
-	if leases.Len()+waiting.Len() == 0 {
-		if err := s.leases.CheckLock(ctx, c); err != nil {
-			return nil, err
-		}
-	}
-	lent, err := s.leases.describe(ctx, c, leases.Entries(0, leases.Len()), func(i int) bool { return i >= s.total })
-	if err != nil {
-		return nil, err
-	}
-	queued, err := s.turns.describe(ctx, c, waiting.Entries(0, waiting.Len()), func(int) bool { return true })
-	return append(lent, queued...), err
+	return m.semaphore.String()
 }

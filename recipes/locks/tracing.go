@@ -3,7 +3,6 @@ package locks
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -28,15 +27,6 @@ func tracingOf(lock ownLock) *tracing {
 		return nil
 	}
 	return &tracing{core.Session().Tracing()}
-}
-
-func (m *InterProcessMultiLock) describe() monitor.Lock {
-	l := monitor.Lock{Kind: monitor.MultiLock, Members: m.paths}
-	if q := m.holders(); q.Core != nil {
-		l.Participant = participantOf(q)
-	}
-	l.Path = strings.Join(l.Members, ", ")
-	return l
 }
 
 // recipeOf is what a lock is called that has nodes of a kind.

@@ -284,3 +284,6 @@ func (t *Transaction) fenced(guard *session.GuardError, leaves []*Hold) error {
 	}
 	return opError("commit", guard.Path, fence)
 }
+
+// String is the hold that the transaction rests on, for logs, without its operations.
+func (t *Transaction) String() string { return "transaction under " + t.hold.String() }
