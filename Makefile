@@ -57,7 +57,7 @@ test: ## everything that needs only Go, on the in-process server
 #: More tests
 
 # What these tests print is their result.
-SHOW := grep -E '^ *(sweep|nesting|crowds|restarts): |^(ok|FAIL|panic)|--- FAIL|Error:|Messages:'
+SHOW := grep -E '^ *(sweep|nesting|crowds|restarts of [0-9.]*): |^(ok|FAIL|panic)|--- FAIL|Error:|Messages:'
 
 test-full: ## what test runs a part of: every failure at every request of every call and at every moment, elections and mixtures of MultiLocks (PART of these)
 	@go test -count=1 -timeout 20m -run '^(TestEachRequest.*Fails.*|Test.*AtAnyMoment|TestHostileServer|TestTwoKindsOfLockAtOnce|TestMargins|TestOwnLoadLosesNoHold|TestTheWrongKindHarmsNobody|TestHoldStands.*|Test.*AreNoAnswers)$$' -v ./framework ./recipes/locks -sweeps | $(SHOW)

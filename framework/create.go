@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 
+	"github.com/paddock-zk/paddock/internal/contextend"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
@@ -206,10 +207,19 @@ func (cr *creation) makeParents(ctx context.Context, c *transport.Conn, missing 
 			return false, errors.Join(missing, err)
 		}
 	}
-	if err := cr.ensure(ctx, c, above); err != nil {
+	err = cr.ensure(ctx, c, above)
+	var lost *transport.LostError
+	switch {
+	case err == nil:
+		return true, missing
+	case cr.maybeMade || !Ambiguous(err):
 		return false, err
+	case ctx.Err() != nil: // of the node itself it is known that it was not made
+		return false, contextend.Of(ctx)
+	case errors.As(err, &lost):
+		return false, fmt.Errorf("%w: while the parents were made: %w", ErrNotConnected, lost)
 	}
-	return true, missing
+	return false, err
 }
 
 func (o *op) exists(ctx context.Context, c *transport.Conn, path string) (bool, error) {

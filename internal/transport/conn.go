@@ -672,7 +672,7 @@ func (c *Conn) finish() {
 	wasUp, err := c.up, c.err
 	c.mu.Unlock()
 
-	ours := wasUp && c.transport.Suspects.ended(lost, err)
+	ours := wasUp && c.transport.Suspects.ended(lost, c.forgets, err)
 	// The end of the connection is told before the ends of its calls, so that
 	// who hears of the one does not take the other for a live connection.
 	c.transport.connDown(c, wasUp, ours, err)

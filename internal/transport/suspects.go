@@ -23,6 +23,11 @@ import (
 // end at such a request, nothing of that size is sent for a while. If size cannot be the
 // reason, the servers lack the operation. They lack one, too, if they answer so.
 //
+// On a server that takes no session up again, each of these ends would cost a session. So
+// there one end is enough for an operation that only some of these servers know, unless
+// one has answered it before. If the server has ended at that moment for another reason,
+// the client does without for nothing.
+//
 // Its mutex is a leaf, like that of a connection.
 type Suspects struct {
 	log  *zap.Logger
@@ -32,6 +37,7 @@ type Suspects struct {
 	mu    sync.Mutex // guards the fields below
 	of    map[wire.Op]*suspicion
 	lacks map[wire.Op]bool
+	taken map[wire.Op]bool // of those that only some servers know: it was answered
 }
 
 // suspicion is what is known of the requests of one operation.
@@ -68,8 +74,14 @@ var basic = map[wire.Op]bool{
 	wire.OpGetChildren: true, wire.OpGetChildren2: true, wire.OpSync: true, wire.OpMulti: true, wire.OpCheck: true,
 }
 
+// young is whether there are versions of ClickHouse Keeper without an operation that later
+// ones have, or that ZooKeeper has.
+func young(op wire.Op) bool {
+	return op == wire.OpCreateContainer || op == wire.OpCreateTTL || op == wire.OpGetEphemerals
+}
+
 func newSuspects(log *zap.Logger) *Suspects {
-	return &Suspects{log: log, turn: make(chan struct{}, 1), of: make(map[wire.Op]*suspicion), lacks: make(map[wire.Op]bool)}
+	return &Suspects{log: log, turn: make(chan struct{}, 1), of: make(map[wire.Op]*suspicion), lacks: make(map[wire.Op]bool), taken: make(map[wire.Op]bool)}
 }
 
 // Lacks is whether the servers lack an operation: it was found out, and none has been
@@ -179,8 +191,9 @@ func (s *Suspects) Limit(op wire.Op, most int) int {
 // ended takes in that a connection has ended which was up, and the calls that ended with
 // it. Those that were sent by themselves are behind a request that was answered. It returns
 // whether one of them may be the reason that is known of no request of other clients: it is
-// large, or connections have ended at such requests before.
-func (s *Suspects) ended(calls []*Call, err error) (ours bool) {
+// large, or connections have ended at such requests before. forgets says that the server
+// takes no session up again.
+func (s *Suspects) ended(calls []*Call, forgets bool, err error) (ours bool) {
 	if !endedAt(err) {
 		return false // a silence, say, or we ourselves
 	}
@@ -215,6 +228,16 @@ func (s *Suspects) ended(calls []*Call, err error) (ours bool) {
 			s.of[op] = x
 		}
 		x.ends++
+		if forgets && young(op) && !s.taken[op] && size < surelyTaken {
+			x.ends, x.alone, x.guilty = max(x.ends, mostEnds), mostAlone, 0
+			x.until = time.Now().Add(guiltyFor << min(x.ends, mostDoublings)) // a trial costs a session
+			s.lacks[op] = true
+			if blamed != nil && blamed.op == op {
+				blamed = nil
+			}
+			s.log.Warn("the servers do not know a request: the connection has ended at it, and the session with it",
+				zap.Stringer("request", op), zap.Error(err))
+		}
 		ours = ours || size >= surelyTaken || x.ends >= mostEnds
 		x.last = time.Now()
 		x.worst, x.limit = max(x.worst, size), min(x.limit, size/2)
@@ -262,15 +285,19 @@ func (x *suspicion) blame(size int) bool {
 
 // answered takes in that a call was answered.
 func (s *Suspects) answered(call *Call, code wire.Code) {
-	if code != wire.CodeUnimplemented && !s.any.Load() {
+	op := cmp.Or(call.carries, call.op)
+	if code != wire.CodeUnimplemented && !s.any.Load() && !young(op) {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.lookLocked()
-	switch op := cmp.Or(call.carries, call.op); {
+	switch {
 	case code != wire.CodeUnimplemented:
 		delete(s.lacks, op)
+		if young(op) {
+			s.taken[op] = true
+		}
 	case !s.lacks[op]:
 		s.lacks[op] = true
 		s.log.Warn("the servers do not know a request", zap.Stringer("request", op))

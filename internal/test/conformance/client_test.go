@@ -113,11 +113,11 @@ func clientExpired(e *env) {
 // ClickHouse Keeper answers the renewal of a session with a new one.
 func clientSessionReplaced(e *env) {
 	c := e.client()
-	sub := c.States().Subscribe()
-	defer sub.Stop()
-	require.Equal(e, listeners.Connected, <-sub.C)
 	hold, err := locks.NewInterProcessMutex(c.Client, "/l").Acquire(e.soon())
 	require.NoError(e, err)
+	sub := c.States().Subscribe()
+	defer sub.Stop()
+	require.True(e, (<-sub.C).IsConnected())
 	c.net.HideSessions()
 	cut := time.Now()
 	c.net.CutAll()

@@ -178,7 +178,7 @@ func deleteRecursive(e *env) {
 
 func deleteGuaranteed(e *env) {
 	c := e.client(func(cfg *framework.Config) { cfg.Retry = retry.None() })
-	_, err := c.Create(e.soon(), "/a/b", nil, framework.Persistent, framework.Parents())
+	_, err := e.client().Create(e.soon(), "/a/b", nil, framework.Persistent, framework.Parents())
 	require.NoError(e, err)
 	_, err = c.Create(e.soon(), "/c", nil, framework.Persistent)
 	require.NoError(e, err)

@@ -48,9 +48,15 @@ func (o *owners) count() int {
 // Each restart of a Keeper ends all sessions of its clients. They are connected again each
 // time, no hold or term outlives what the servers know of it, and no session is left.
 func TestRestartsOfAKeeper(t *testing.T) {
+	for _, version := range zktest.KeeperVersions() {
+		t.Run(version, func(t *testing.T) { restartKeeper(t, version) })
+	}
+}
+
+func restartKeeper(t *testing.T, version string) {
 	const clients, timeout = 3, 10 * time.Second
 	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory(), zktest.Keeper("26.7"), zktest.Latency(time.Millisecond), zktest.Watchdog(0))
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Keeper(version), zktest.Latency(time.Millisecond), zktest.Watchdog(0))
 		ctx, cancel := context.WithCancel(t.Context())
 		locked, led := &owners{t: t}, &owners{t: t}
 		var all []*framework.Client
@@ -107,6 +113,6 @@ func TestRestartsOfAKeeper(t *testing.T) {
 		}
 		assert.Empty(t, srv.Sessions())
 		assert.Empty(t, srv.Ephemerals(0))
-		_, _ = fmt.Fprintf(t.Output(), "restarts: %d, %d holds, %d terms\n", *restarts, locked.count(), led.count())
+		_, _ = fmt.Fprintf(t.Output(), "restarts of %s: %d, %d holds, %d terms\n", version, *restarts, locked.count(), led.count())
 	})
 }
