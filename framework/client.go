@@ -76,6 +76,9 @@ func Start(cfg Config) (*Client, error) {
 	if p.FollowEnsemble {
 		c.followEnsemble()
 	}
+	if p.ServerList != nil {
+		c.followList()
+	}
 	return c, nil
 }
 

@@ -95,6 +95,16 @@ type Config struct {
 	// as it is.
 	FollowEnsemble bool
 
+	// ServerList returns the servers, as host:port, where they change: ServersInFile and
+	// ServersBySRV make such functions. The client asks for them at the start, every ten
+	// seconds, and every second while it is not connected. It tries a new list at once if
+	// it has no connection, and keeps the connection that it has. ConnectString is where
+	// the client begins, and is tried as well when no server of the list lets it in. After
+	// an error, or if the list is empty, it stays as it is, which Errors tells once. The
+	// function must return when its context ends, and must not panic. It excludes
+	// FollowEnsemble. Defaults to none.
+	ServerList func(context.Context) ([]string, error)
+
 	// TLS turns on encryption; host names are verified as written in
 	// ConnectString, and at least TLS 1.2 is spoken unless MinVersion says
 	// otherwise. Nil means plain TCP.
@@ -261,6 +271,7 @@ func (cfg Config) withDefaults() (*plan, error) {
 		{"Namespace", func() error { return checkNamespace(p.Namespace) }},
 		{"Auth", p.checkAuth},
 		{"SessionLease", p.checkLease},
+		{"ServerList", p.checkServerList},
 		{"ServerTick", func() error { return p.fillPart(&p.ServerTick, 0) }},
 		{"MaxReply", func() error { return fillSize(&p.MaxReply, defaultMaxReply) }},
 		{"MaxRequest", func() error { return fillSize(&p.MaxRequest, defaultMaxRequest) }},
@@ -385,6 +396,13 @@ func (p *plan) fillSessionTimeout() error {
 	}
 	if p.SessionTimeout < lease.LeastTimeout {
 		return fmt.Errorf("is %v: it must be %v at least", p.SessionTimeout, lease.LeastTimeout)
+	}
+	return nil
+}
+
+func (p *plan) checkServerList() error {
+	if p.ServerList != nil && p.FollowEnsemble {
+		return errors.New("and FollowEnsemble exclude each other")
 	}
 	return nil
 }

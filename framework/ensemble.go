@@ -15,8 +15,8 @@ import (
 const configNode = "/zookeeper/config"
 
 // Servers are the servers that the client may connect to, as host:port, in no
-// order. They come from the connection string or, with Config.FollowEnsemble, from
-// the ensemble's configuration.
+// order. They come from the connection string, from the ensemble's configuration with
+// Config.FollowEnsemble, or from Config.ServerList.
 func (c *Client) Servers() []string {
 	if c.unusable() {
 		return nil

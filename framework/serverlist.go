@@ -1,0 +1,108 @@
+package framework
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	listEvery       = 10 * time.Second // how often a list of servers is asked for
+	listEveryOutage = time.Second      // while there is no connection
+)
+
+// ServersInFile is a Config.ServerList that reads a file: host:port pairs, separated by
+// commas or line ends, as in a connection string without a chroot. Replace the file by
+// renaming another one, so that nobody reads the half of it.
+func ServersInFile(name string) func(context.Context) ([]string, error) {
+	return func(context.Context) ([]string, error) {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		servers, chroot, err := parseConnectString(strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", ","))
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("file %s %w", name, err)
+		case chroot != "":
+			return nil, fmt.Errorf("file %s has a chroot: it belongs in ConnectString", name)
+		}
+		return servers, nil
+	}
+}
+
+// ServersBySRV is a Config.ServerList that asks DNS for the SRV records of a name, such as
+// "_client._tcp.zk.default.svc.cluster.local". Priorities and weights do not count.
+func ServersBySRV(name string) func(context.Context) ([]string, error) {
+	return serversBySRV(name, net.DefaultResolver.LookupSRV)
+}
+
+func serversBySRV(name string, lookUp func(ctx context.Context, service, proto, name string) (string, []*net.SRV, error)) func(context.Context) ([]string, error) {
+	return func(ctx context.Context) ([]string, error) {
+		_, records, err := lookUp(ctx, "", "", name)
+		var servers []string
+		for _, r := range records {
+			servers = append(servers, net.JoinHostPort(strings.TrimSuffix(r.Target, "."), strconv.Itoa(int(r.Port))))
+		}
+		return servers, err
+	}
+}
+
+// followList asks for the list of servers again and again.
+func (b *base) followList() {
+	b.session.Go(func(ctx context.Context) {
+		var asked time.Time
+		var told string // what was wrong with the list when that was last reported
+		for look := time.NewTimer(0); ; look.Reset(listEveryOutage) {
+			select {
+			case <-look.C:
+			case <-ctx.Done():
+				look.Stop()
+				return
+			}
+			if time.Since(asked) < listEvery && b.session.State().IsConnected() {
+				continue
+			}
+			asked = time.Now()
+			err := b.askForList(ctx)
+			switch {
+			case err == nil:
+				told = ""
+			case err.Error() != told && ctx.Err() == nil:
+				told = err.Error()
+				b.session.Report("the list of servers is not followed", &OpError{Op: "list servers of", Path: b.plan.ConnectString, Err: err})
+			}
+		}
+	})
+}
+
+// askForList asks once.
+func (b *base) askForList(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, b.plan.ConnectTimeout)
+	defer cancel()
+	given, err := b.plan.ServerList(ctx)
+	if err != nil {
+		return err
+	}
+	var servers []string
+	for _, entry := range given {
+		server, err := parseServer(entry)
+		if err != nil {
+			return fmt.Errorf("server %q: %w", entry, err)
+		}
+		if !slices.Contains(servers, server) {
+			servers = append(servers, server)
+		}
+	}
+	if len(servers) == 0 {
+		return errors.New("the list is empty")
+	}
+	b.session.Transport().SetServers(servers)
+	return nil
+}

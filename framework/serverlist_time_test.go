@@ -1,0 +1,185 @@
+package framework_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
+	"github.com/paddock-zk/paddock/recipes/locks"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// moving is an ensemble whose members go to other addresses. To a client that is the
+// replacement of a member by another one.
+type moving struct {
+	srv *zktest.Server
+
+	mu    sync.Mutex // guards the fields below
+	alive []string
+	conns map[string][]net.Conn
+	dials map[string]int
+}
+
+func newMoving(srv *zktest.Server, servers ...string) *moving {
+	return &moving{srv: srv, alive: servers, conns: make(map[string][]net.Conn), dials: make(map[string]int)}
+}
+
+func (m *moving) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.dials[addr]++
+	for _, server := range m.alive {
+		if server == addr {
+			nc, err := m.srv.DialContext(ctx, network, m.srv.ConnectString())
+			m.conns[addr] = append(m.conns[addr], nc)
+			return nc, err
+		}
+	}
+	return nil, errors.New("refused")
+}
+
+// move replaces servers. Connections to those that are gone end as a server ends them.
+func (m *moving) move(to ...string) {
+	m.mu.Lock()
+	m.alive = to
+	m.mu.Unlock()
+	m.srv.DisconnectAll()
+}
+
+func (m *moving) servers() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return append([]string(nil), m.alive...)
+}
+
+// All members are replaced one after the other, while a lock is held. The hold is kept to
+// the end, unless the client knows the first members alone.
+func TestHoldsThroughTheReplacementOfAllServers(t *testing.T) {
+	const pause = 30 * time.Second
+	steps := [][]string{
+		{"10.0.0.2:2181", "10.0.0.3:2181", "10.0.1.1:2181"},
+		{"10.0.0.3:2181", "10.0.1.1:2181", "10.0.1.2:2181"},
+		{"10.0.1.1:2181", "10.0.1.2:2181", "10.0.1.3:2181"},
+	}
+	for name, tc := range map[string]struct {
+		set   func(t *testing.T, m *moving, cfg *framework.Config) (told func())
+		kept  bool
+		first string
+	}{
+		"static list": {kept: false},
+		"names": {kept: true, first: "zk:2181", set: func(_ *testing.T, m *moving, cfg *framework.Config) func() {
+			cfg.LookupHost = func(context.Context, string) ([]string, error) {
+				var hosts []string
+				for _, server := range m.servers() {
+					hosts = append(hosts, strings.TrimSuffix(server, ":2181"))
+				}
+				return hosts, nil
+			}
+			return func() {}
+		}},
+		"list of a function": {kept: true, set: func(_ *testing.T, m *moving, cfg *framework.Config) func() {
+			cfg.ServerList = func(context.Context) ([]string, error) { return m.servers(), nil }
+			return func() {}
+		}},
+		"file": {kept: true, set: func(t *testing.T, m *moving, cfg *framework.Config) func() {
+			file := filepath.Join(t.TempDir(), "servers")
+			write := func() {
+				require.NoError(t, os.WriteFile(file+".new", []byte(strings.Join(m.servers(), "\n")+"\n"), 0o600))
+				require.NoError(t, os.Rename(file+".new", file))
+			}
+			write()
+			cfg.ServerList = framework.ServersInFile(file)
+			return write
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newMoving(zktest.Start(t, zktest.InMemory()), "10.0.0.1:2181", "10.0.0.2:2181", "10.0.0.3:2181")
+				told := func() {}
+				c := kit.Connect(t, m.srv, func(cfg *framework.Config) {
+					cfg.ConnectString, cfg.DialContext = "10.0.0.1:2181,10.0.0.2:2181,10.0.0.3:2181", m.dial
+					if tc.first != "" {
+						cfg.ConnectString = tc.first
+					}
+					if tc.set != nil {
+						told = tc.set(t, m, cfg)
+					}
+				})
+				hold, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
+				require.NoError(t, err)
+				for _, step := range steps {
+					time.Sleep(pause)
+					m.move(step...)
+					told()
+				}
+				time.Sleep(pause)
+				assert.Equal(t, tc.kept, hold.Err() == nil, "%v", hold.Err())
+				if !tc.kept {
+					m.move("10.0.0.1:2181") // for Close
+					return
+				}
+				require.NoError(t, hold.Release())
+			})
+		})
+	}
+}
+
+// A list that changes during an outage is tried within a second, though pauses between
+// rounds of servers are longer by then.
+func TestListThatChangesDuringAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMoving(zktest.Start(t, zktest.InMemory()), "10.0.0.1:2181")
+		var mu sync.Mutex
+		list, err := []string{"10.0.0.1:2181"}, error(nil)
+		tell := func(servers []string, e error) {
+			mu.Lock()
+			defer mu.Unlock()
+			list, err = servers, e
+		}
+		c := kit.Connect(t, m.srv, func(cfg *framework.Config) {
+			cfg.ConnectString, cfg.DialContext, cfg.SessionTimeout = "10.0.0.1:2181", m.dial, 40*time.Second
+			cfg.ServerList = func(context.Context) ([]string, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				return list, err
+			}
+		})
+		var reports []string
+		c.Errors().Listen(func(err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			reports = append(reports, err.Error())
+		})
+		m.move("10.0.1.1") // nowhere
+		time.Sleep(10 * time.Second)
+		tell(nil, errors.New("no such name"))
+		time.Sleep(10 * time.Second)
+		require.False(t, c.State().IsConnected())
+		m.move("10.0.1.1:2181")
+		tell([]string{"10.0.1.1"}, nil)
+		time.Sleep(1100 * time.Millisecond)
+		assert.True(t, c.State().IsConnected())
+		assert.Equal(t, []string{"10.0.1.1:2181"}, c.Servers())
+		tell([]string{"a:b"}, nil)
+		time.Sleep(30 * time.Second)
+		assert.True(t, c.State().IsConnected())
+		mu.Lock()
+		defer mu.Unlock()
+		assert.Equal(t, []string{
+			"list servers of 10.0.0.1:2181: no such name",
+			`list servers of 10.0.0.1:2181: server "a:b": port "b" is not a number from 1 to 65535`,
+		}, reports, "each once")
+	})
+}
