@@ -1,0 +1,148 @@
+package framework
+
+import (
+	"encoding"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ParseConfig reads a Config from lines of the form
+//
+//	SessionTimeout = 10s
+//
+// with the names of fields, TLSFiles.CA for those of TLSFiles, and in any order. Empty
+// lines and those that begin with # are passed over. Durations are as in
+// time.ParseDuration, Retry as in retry.Parse, and SessionLease is "quorum" or "server". Auth
+// is a scheme, a colon and the data, as in digest:user:password, and may stand there
+// several times. Fields with functions or objects are for programs alone.
+//
+// Errors are *ConfigError and name the field. Start checks the values themselves.
+func ParseConfig(text string) (cfg Config, err error) {
+	seen := make(map[string]bool)
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		name, value, ok := strings.Cut(line, "=")
+		name = strings.TrimSpace(name)
+		switch _, known := settings[name]; {
+		case !ok: // not shown: it may be a password
+			return Config{}, &ConfigError{Field: "text", Err: errors.New("has a line that is not: field = value")}
+		case !known:
+			return Config{}, &ConfigError{Field: name, Err: errors.New("is no field that a text can set")}
+		case seen[name] && name != "Auth":
+			return Config{}, &ConfigError{Field: name, Err: errors.New("is set twice")}
+		}
+		seen[name] = true
+		if err := cfg.set(name, strings.TrimSpace(value)); err != nil {
+			return Config{}, err
+		}
+	}
+	return cfg, nil
+}
+
+// ConfigFromEnv reads a Config from environment variables: what ParseConfig can set, in
+// capitals and with a prefix. With "ZK_", SessionTimeout is ZK_SESSION_TIMEOUT. Variables
+// that are empty, or have other names, are passed over. Errors are *ConfigError and name the
+// variable.
+func ConfigFromEnv(prefix string) (cfg Config, err error) {
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		variable := prefix + variableOf(name)
+		value := os.Getenv(variable)
+		if value == "" {
+			continue
+		}
+		if err := cfg.set(name, value); err != nil {
+			var wrong *ConfigError
+			if errors.As(err, &wrong) {
+				wrong.Field = variable
+			}
+			return Config{}, err
+		}
+	}
+	return cfg, nil
+}
+
+// variableOf is SESSION_TIMEOUT for SessionTimeout.
+func variableOf(name string) string {
+	name = strings.ReplaceAll(strings.ReplaceAll(name, ".", ""), "TLSFiles", "Tls")
+	var b strings.Builder
+	for i, r := range name {
+		isCapital := func(i int) bool { return i < len(name) && name[i] >= 'A' && name[i] <= 'Z' }
+		if i > 0 && isCapital(i) && !isCapital(i-1) {
+			b.WriteByte('_')
+		}
+		b.WriteRune(r)
+	}
+	return strings.ToUpper(b.String())
+}
+
+// settings are the fields that a text can set, as pointers.
+var settings = map[string]func(*Config) any{
+	"ConnectString":        func(cfg *Config) any { return &cfg.ConnectString },
+	"SessionTimeout":       func(cfg *Config) any { return &cfg.SessionTimeout },
+	"ConnectTimeout":       func(cfg *Config) any { return &cfg.ConnectTimeout },
+	"CloseTimeout":         func(cfg *Config) any { return &cfg.CloseTimeout },
+	"LostAfter":            func(cfg *Config) any { return &cfg.LostAfter },
+	"Retry":                func(cfg *Config) any { return &cfg.Retry },
+	"Namespace":            func(cfg *Config) any { return &cfg.Namespace },
+	"Auth":                 func(cfg *Config) any { return &cfg.Auth },
+	"FollowEnsemble":       func(cfg *Config) any { return &cfg.FollowEnsemble },
+	"TLSFiles.CA":          func(cfg *Config) any { return &cfg.TLSFiles.CA },
+	"TLSFiles.Certificate": func(cfg *Config) any { return &cfg.TLSFiles.Certificate },
+	"TLSFiles.Key":         func(cfg *Config) any { return &cfg.TLSFiles.Key },
+	"CanBeReadOnly":        func(cfg *Config) any { return &cfg.CanBeReadOnly },
+	"SessionLease":         func(cfg *Config) any { return &cfg.SessionLease },
+	"ServerTick":           func(cfg *Config) any { return &cfg.ServerTick },
+	"NoContainers":         func(cfg *Config) any { return &cfg.NoContainers },
+	"NoBatches":            func(cfg *Config) any { return &cfg.NoBatches },
+	"MaxReply":             func(cfg *Config) any { return &cfg.MaxReply },
+	"MaxRequest":           func(cfg *Config) any { return &cfg.MaxRequest },
+}
+
+// set sets a field that is in settings.
+func (cfg *Config) set(name, value string) error {
+	var err error
+	switch field := settings[name](cfg).(type) {
+	case *string:
+		*field = value
+	case *bool:
+		if *field, err = strconv.ParseBool(value); err != nil {
+			err = fmt.Errorf("is %q: it must be true or false", value)
+		}
+	case *int:
+		if *field, err = strconv.Atoi(value); err != nil {
+			err = fmt.Errorf("is %q: it must be a number of bytes", value)
+		}
+	case *time.Duration:
+		if *field, err = time.ParseDuration(value); err != nil {
+			err = fmt.Errorf("is %q: it must be a duration with a unit, such as 10s", value)
+		}
+	case *SessionLease:
+		var ok bool
+		if *field, ok = map[string]SessionLease{"quorum": LeaseByQuorum, "server": LeaseByServer}[value]; !ok {
+			err = fmt.Errorf("is %q: it must be quorum or server", value)
+		}
+	case *[]Auth:
+		scheme, data, ok := strings.Cut(value, ":")
+		if !ok {
+			err = errors.New("must be a scheme, a colon and the data, as in digest:user:password")
+		}
+		*field = append(*field, Auth{Scheme: scheme, Data: []byte(data)})
+	case encoding.TextUnmarshaler: // *retry.Policy
+		if err = field.UnmarshalText([]byte(value)); err != nil {
+			err = fmt.Errorf("cannot be read: %w", err)
+		}
+	}
+	if err != nil {
+		return &ConfigError{Field: name, Err: err}
+	}
+	return nil
+}
