@@ -31,6 +31,7 @@ type hosts struct {
 	lookUp  func(server string, lk *lookup) // begins a look-up, which ends in found; nil if names are dialed
 	limit   time.Duration                   // for one look-up
 	byName  bool                            // one address under two names is tried under both, as TLS verifies names
+	costly  bool                            // a handshake costs the servers much
 	rawUsed func() bool
 
 	mu        sync.Mutex    // guards the fields below
@@ -268,7 +269,7 @@ func (h *hosts) pauseLocked() time.Duration {
 	if !h.holdsEnd.IsZero() {
 		left = time.Until(h.holdsEnd)
 	}
-	least, most := Pause(h.cycle, h.timeout, left)
+	least, most := Pause(h.cycle, h.timeout, left, h.costly)
 	return least + h.random.UpTo(most-least+1)
 }
 

@@ -28,7 +28,7 @@ func TestReconnectPauses(t *testing.T) {
 		assert.Equal(t, dials[0], dials[1], "each server is tried at once")
 		for i := 2; i+1 < len(dials); i += 2 {
 			pause := dials[i].Sub(dials[i-1])
-			least, most := Pause(i/2, 9*time.Second, 0)
+			least, most := Pause(i/2, 9*time.Second, 0, false)
 			assert.LessOrEqual(t, pause, most, "then there is a pause before each cycle")
 			assert.GreaterOrEqual(t, pause, least)
 			assert.Zero(t, dials[i+1].Sub(dials[i]), "and none within it")

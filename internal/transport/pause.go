@@ -13,14 +13,22 @@ import "time"
 // client. They begin with short pauses, for a lone server that restarts, and end with a
 // fifth of the session timeout.
 //
+// costly says that a handshake costs the servers much, as with TLS and SASL. Those that do
+// not serve yet, as they have no leader, pay for it in vain. So such clients come back over
+// a second at least, if that is not more than a fifth of the session timeout.
+//
 // left is what is left of that for which the client has to be back in time, its holds, or
 // 0. Later pauses are a quarter of it at most.
 //
 // docs/decisions/026-fleets.md has the figures.
-func Pause(round int, timeout, left time.Duration) (least, most time.Duration) {
+func Pause(round int, timeout, left time.Duration, costly bool) (least, most time.Duration) {
 	timeout = min(timeout, mostCounted)
 	if round == 0 {
-		return 0, timeout / 15
+		most = timeout / 15
+		if costly {
+			most = max(most, min(timeout/5, leastCostly))
+		}
+		return 0, most
 	}
 	most = min(timeout/5, firstPause<<min(round-1, 10))
 	if left > 0 {
@@ -31,6 +39,8 @@ func Pause(round int, timeout, left time.Duration) (least, most time.Duration) {
 
 const (
 	firstPause = 100 * time.Millisecond
+	// leastCostly is over how long those come back at least whose handshakes cost much.
+	leastCostly = time.Second
 	// mostCounted is the session timeout from which on pauses do not grow.
 	mostCounted = 50 * time.Second
 )

@@ -13,24 +13,30 @@ func TestPause(t *testing.T) {
 		round         int
 		timeout, left time.Duration
 		least, most   time.Duration
+		costly        bool
 	}{
-		{0, 15 * time.Second, 0, 0, time.Second},
-		{1, 15 * time.Second, 0, 50 * ms, 100 * ms},
-		{2, 15 * time.Second, 0, 100 * ms, 200 * ms},
-		{5, 15 * time.Second, 0, 800 * ms, 1600 * ms},
-		{6, 15 * time.Second, 0, 1500 * ms, 3000 * ms},
-		{1 << 40, 15 * time.Second, 0, 1500 * ms, 3000 * ms},
-		{0, 6 * time.Second, 0, 0, 400 * ms},
-		{9, 6 * time.Second, 0, 600 * ms, 1200 * ms},
-		{1, 300 * ms, 0, 30 * ms, 60 * ms},
-		{9, time.Hour, 0, 5 * time.Second, 10 * time.Second},
-		{0, 15 * time.Second, ms, 0, time.Second},
-		{2, 15 * time.Second, 8 * time.Second, 100 * ms, 200 * ms},
-		{9, 15 * time.Second, 8 * time.Second, 1000 * ms, 2000 * ms},
-		{9, 15 * time.Second, ms, 50 * ms, 100 * ms},
-		{9, 15 * time.Second, -time.Second, 1500 * ms, 3000 * ms},
+		{0, 15 * time.Second, 0, 0, time.Second, false},
+		{1, 15 * time.Second, 0, 50 * ms, 100 * ms, false},
+		{2, 15 * time.Second, 0, 100 * ms, 200 * ms, false},
+		{5, 15 * time.Second, 0, 800 * ms, 1600 * ms, false},
+		{6, 15 * time.Second, 0, 1500 * ms, 3000 * ms, false},
+		{1 << 40, 15 * time.Second, 0, 1500 * ms, 3000 * ms, false},
+		{0, 6 * time.Second, 0, 0, 400 * ms, false},
+		{9, 6 * time.Second, 0, 600 * ms, 1200 * ms, false},
+		{1, 300 * ms, 0, 30 * ms, 60 * ms, false},
+		{9, time.Hour, 0, 5 * time.Second, 10 * time.Second, false},
+		{0, 15 * time.Second, ms, 0, time.Second, false},
+		{2, 15 * time.Second, 8 * time.Second, 100 * ms, 200 * ms, false},
+		{9, 15 * time.Second, 8 * time.Second, 1000 * ms, 2000 * ms, false},
+		{9, 15 * time.Second, ms, 50 * ms, 100 * ms, false},
+		{9, 15 * time.Second, -time.Second, 1500 * ms, 3000 * ms, false},
+		{0, 15 * time.Second, 0, 0, time.Second, true},
+		{0, 6 * time.Second, 0, 0, time.Second, true},
+		{0, 3 * time.Second, 0, 0, 600 * ms, true},
+		{0, 30 * time.Second, 0, 0, 2 * time.Second, true},
+		{2, 15 * time.Second, 0, 100 * ms, 200 * ms, true},
 	} {
-		least, most := Pause(tc.round, tc.timeout, tc.left)
+		least, most := Pause(tc.round, tc.timeout, tc.left, tc.costly)
 		assert.Equal(t, tc.least, least, "%+v", tc)
 		assert.Equal(t, tc.most, most, "%+v", tc)
 	}
