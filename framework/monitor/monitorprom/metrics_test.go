@@ -2,9 +2,14 @@ package monitorprom_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"maps"
+	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -252,4 +257,30 @@ func TestLabelThatIsNoText(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, map[string]float64{"mutex a\uFFFD": 1}, values(t, registry, "paddock_holds"))
 	require.NoError(t, hold.Release())
+}
+
+// Clients without a certificate give no sample, so that nobody is alarmed.
+func TestCertificateLeft(t *testing.T) {
+	site := httptest.NewTLSServer(nil)
+	cert, leaf := site.TLS.Certificates[0], site.Certificate()
+	site.Close()
+	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	files := framework.TLSFiles{CA: filepath.Join(dir, "cert"), Certificate: filepath.Join(dir, "cert"), Key: filepath.Join(dir, "key")}
+	require.NoError(t, os.WriteFile(files.Certificate, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: leaf.Raw}), 0o600))
+	require.NoError(t, os.WriteFile(files.Key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), 0o600))
+
+	m := monitorprom.New()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(m)
+	m.Watch(connect(t, zktest.Start(t), m))
+	assert.Empty(t, values(t, registry, "paddock_certificate_left_seconds"))
+
+	srv := zktest.Start(t, zktest.TLS(&tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS12}))
+	c, err := framework.Connect(t.Context(), framework.Config{ConnectString: srv.ConnectString(), TLSFiles: files})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, c.Close()) })
+	m.Watch(c)
+	assert.InDelta(t, time.Until(leaf.NotAfter).Seconds(), values(t, registry, "paddock_certificate_left_seconds")[""], 60)
 }
