@@ -310,11 +310,14 @@ func (a *Multi) tellStandings() {
 	}
 }
 
-// follower is the name of the node right behind ours where we are first, "" if there is
-// none.
+// follower is the name of the first node that waits behind ours where we are first, "" if
+// there is none.
 func (m *member) follower() string {
-	if behind := m.place + 1; m.isFirst() && behind < m.snapshot.Len() {
-		return m.snapshot.Name(behind)
+	if !m.isFirst() {
+		return ""
+	}
+	if at := m.firstBehind(); at < m.snapshot.Len() {
+		return m.snapshot.Name(at)
 	}
 	return ""
 }

@@ -99,7 +99,7 @@ func (a *Multi) view(now time.Time) *deadlock.View {
 		q.Holders = a.nodes(m, m.holders())
 		if m.inTheWay() {
 			q.Followers = a.nodes(m, m.followers())
-			q.Behind = m.snapshot.Ways(m.place + 1)
+			q.Behind = m.snapshot.Ways(m.firstBehind())
 		}
 		q.Has = func(name string) bool { return m.snapshot.Find(name) >= 0 }
 	}
@@ -397,7 +397,7 @@ func (a *Multi) makeRoom(ctx context.Context, c *transport.Conn) (made bool, err
 		if !m.inTheWay() {
 			continue
 		}
-		if behind := m.snapshot.Ways(m.place+1) & makesRoom[a.way]; behind != 0 {
+		if behind := m.snapshot.Ways(m.firstBehind()) & makesRoom[a.way]; behind != 0 {
 			in, to = append(in, m), to|behind
 		}
 	}
@@ -483,9 +483,19 @@ func (m *member) holders() []znode.Entry {
 	return m.snapshot.Entries(0, n)
 }
 
-// followers are those behind a member that is first.
+// firstBehind is the place of the first node that waits for a member that is first, or the
+// end of the queue. Readers that have a lock together do not wait for each other.
+func (m *member) firstBehind() int {
+	at := m.place + 1
+	for at < m.snapshot.Len() && m.snapshot.Kind(m.place) == znode.Read && m.snapshot.Kind(at) == znode.Read {
+		at++
+	}
+	return at
+}
+
+// followers are those that wait behind a member that is first.
 func (m *member) followers() []znode.Entry {
-	from := m.place + 1
+	from := m.firstBehind()
 	return m.snapshot.Entries(from, min(m.snapshot.Len(), from+mostAsked))
 }
 

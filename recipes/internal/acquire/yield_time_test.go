@@ -282,6 +282,41 @@ func TestMultiLockReadsWhyOthersWait(t *testing.T) {
 	}
 }
 
+// A MultiLock that reads keeps its place for readers, whatever else they have: none waits for
+// it. It makes room for a reader behind a writer.
+func TestMultiLockKeepsItsPlaceAmongReaders(t *testing.T) {
+	for name, tc := range map[string]bool{"a reader": false, "a writer, and a reader behind it": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(kit.Near))
+				other, writer, c := kit.Connect(t, srv), kit.Connect(t, srv), kit.Connect(t, srv)
+				sides := func(c *framework.Client) *locks.InterProcessReadWriteLock {
+					return locks.NewInterProcessReadWriteLock(c, "/b")
+				}
+				held := kit.Hold(t, locks.NewInterProcessMutex(other, "/c"))
+				multi := kit.Acquire(t, locks.NewInterProcessMultiLock(sides(c).ReadLock(), locks.NewInterProcessMutex(c, "/c")))
+				require.NoError(t, srv.WaitChildren(t.Context(), "/c", 2))
+				var writes *kit.Acquisition
+				if tc {
+					writes = kit.Acquire(t, sides(writer).WriteLock())
+					require.NoError(t, srv.WaitChildren(t.Context(), "/b", 2))
+				}
+				time.Sleep(10 * time.Millisecond)
+				before := srv.Requests()["multi"]
+				reads := kit.AcquireWith(held.Context(), t, sides(other).ReadLock())
+				time.Sleep(time.Second)
+				assert.Equal(t, tc, srv.Requests()["multi"] > before, "it made room")
+				if writes != nil {
+					require.NoError(t, writes.Soon().Release())
+				}
+				require.NoError(t, reads.Soon().Release())
+				require.NoError(t, held.Release())
+				require.NoError(t, multi.Soon().Release())
+			})
+		})
+	}
+}
+
 // A MultiLock among its like hears of an owner that takes another lock under its hold,
 // however many queues it is first in.
 func TestMultiLockOfManyMakesRoom(t *testing.T) {
