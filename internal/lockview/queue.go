@@ -99,7 +99,7 @@ const (
 )
 
 var ways = map[nodename.Way]Way{
-	nodename.Joint: Joint, nodename.Ordered: Ordered, nodename.Backward: Backward, nodename.Nesting: Nesting, nodename.Reverse: Reverse,
+	nodename.Joint: Joint, nodename.Ordered: Ordered, nodename.Backward: Backward, nodename.Nesting: Nesting, nodename.Unknown: Nesting, nodename.Reverse: Reverse,
 }
 
 // Queue is a lock or an election as one Look at the servers shows it.

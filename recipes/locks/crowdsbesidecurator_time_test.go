@@ -123,6 +123,7 @@ func TestCrowdsBesideAnotherLibrary(t *testing.T) {
 				rounds(0, c.multi), rounds(c.multi, n), got)
 			if c.reverse > 0 {
 				assert.Less(t, got.stall, 5*time.Second, "nobody got anything")
+				assert.GreaterOrEqual(t, 8*got.rounds(), crowd(workload.Multi, c.multi).rounds(), "beside the MultiLocks alone")
 				return
 			}
 			assert.Less(t, got.stall, 2*time.Second, "nobody got anything")
@@ -138,4 +139,27 @@ func TestCrowdsBesideAnotherLibrary(t *testing.T) {
 			assert.GreaterOrEqual(t, 4*rounds(0, c.multi), alone.rounds(), "the MultiLocks")
 		})
 	}
+}
+
+// Nodes of another library do not say in which order their owners go. Where that is the reverse
+// of the order of the paths, MultiLocks learn it. Without that all together make about 30 rounds.
+func TestMultiLocksLearnTheOrderOfAnotherLibrary(t *testing.T) {
+	t.Parallel()
+	const multi, reverse, clients = 20, 10, 2 // of either side
+	got := tallyOf(t, 3*time.Second, 2*clients, multi+reverse, func(i int, rnd *rand.Rand, all []*framework.Client) (workload.Way, []locks.Lock) {
+		at, members := 2*(i%clients), rnd.Perm(25)[:2+rnd.IntN(3)]
+		slices.Sort(members)
+		slices.Reverse(members)
+		way, set := workload.Multi, []locks.Lock(nil)
+		for _, m := range members {
+			if path := fmt.Sprintf("/s/m%04d", m); i < multi {
+				set = append(set, locks.NewInterProcessMutex(all[at], path))
+			} else {
+				way, set = workload.Nested, append(set, curatorMutex{all[at+1], path})
+			}
+		}
+		return way, set
+	})
+	_, _ = fmt.Fprintf(t.Output(), "crowds: %d MultiLocks, and %d of another library that nest in reverse: %v\n", multi, reverse, got)
+	assert.GreaterOrEqual(t, got.rounds(), 80)
 }

@@ -61,11 +61,12 @@ const (
 	// its context says.
 	Plain Way = iota
 	// Nesting is the way of an owner that has other locks, at earlier paths, and keeps them
-	// while it waits. Nodes of other libraries say nothing, and count as such.
+	// while it waits.
 	Nesting
 	// Reverse is the way of an owner that has another lock at a later path, and keeps it.
 	Reverse
-	_
+	// Unknown is the way of nodes of other libraries, which say nothing.
+	Unknown
 	// Joint is the way of a MultiLock that has put all its nodes into their queues in one
 	// transaction.
 	Joint
@@ -132,11 +133,11 @@ func TagOf(name string) string {
 // WayOf is how the owner of a node with that name takes its locks.
 func WayOf[N string | []byte](name N) Way {
 	if !isTagged(name) {
-		return Nesting
+		return Unknown
 	}
 	digit, err := strconv.ParseUint(string(name[len(Mark):len(Mark)+1]), 16, 8)
 	if err != nil {
-		return Nesting
+		return Unknown
 	}
 	if way := Way(digit >> 1); way <= Backward {
 		return way

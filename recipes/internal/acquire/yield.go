@@ -62,6 +62,9 @@ func (s *seen) lately() bool {
 // owners that say that they have other locks. Where some say so, all that have others do.
 var sawOthers, sawNesting = session.Slot[seen]{New: newSeen}, session.Slot[seen]{New: newSeen}
 
+// orderOfOthers is in which order owners of other libraries go, as a client has seen it.
+var orderOfOthers = session.Slot[deadlock.Order]{New: func(*session.Session) *deadlock.Order { return new(deadlock.Order) }}
+
 // yieldState is what a MultiLock knows about whether it is in the way of others.
 type yieldState struct {
 	inOrder     bool           // it is an Ordered one
@@ -90,7 +93,7 @@ func (a *Multi) sawHead(i int, m *member, now time.Time) {
 
 // view is what the latest lists have shown.
 func (a *Multi) view(now time.Time) *deadlock.View {
-	v := &deadlock.View{Now: now, Ours: a.way, Told: sawNesting.Of(a.session).lately(), Queues: make([]deadlock.Queue, len(a.members))}
+	v := &deadlock.View{Now: now, Ours: a.way, Libraries: orderOfOthers.Of(a.session), Told: sawNesting.Of(a.session).lately(), Queues: make([]deadlock.Queue, len(a.members))}
 	for i, m := range a.members {
 		q := &v.Queues[i]
 		q.Listed, q.First, q.Lease = m.seen == a.rounds, m.isFirst(), m.turn != nil
@@ -251,7 +254,7 @@ func (a *Multi) calm() bool {
 	if others&takesRoom != 0 {
 		sawOthers.Of(a.session).now()
 	}
-	if others&(1<<nodename.Nesting|1<<nodename.Reverse) != 0 {
+	if others&(1<<nodename.Nesting|1<<nodename.Reverse|1<<nodename.Unknown) != 0 {
 		sawNesting.Of(a.session).now()
 	}
 	return waits <= first && others == 0
@@ -376,7 +379,7 @@ func (a *Multi) wakes(fired *atomic.Bool) func(session.Event) {
 // takesRoom are the ways of owners for whom a joint MultiLock makes room at once, where it is
 // in the way: those that have other locks, or may have some soon.
 const (
-	takesRoom = nodename.Ways(1<<nodename.Nesting|1<<nodename.Ordered) | backwards
+	takesRoom = nodename.Ways(1<<nodename.Nesting|1<<nodename.Unknown|1<<nodename.Ordered) | backwards
 	backwards = nodename.Ways(1<<nodename.Reverse | 1<<nodename.Backward)
 )
 
@@ -389,6 +392,17 @@ var makesRoom = [...]nodename.Ways{
 	nodename.Backward: nodename.Ways(1 << nodename.Nesting),
 }
 
+// ordered are ways, with the order of owners of other libraries as our client has seen it.
+func (a *Multi) ordered(ways nodename.Ways) nodename.Ways {
+	switch {
+	case !ways.Has(nodename.Unknown):
+		return ways
+	case orderOfOthers.Of(a.session).Reverse():
+		return ways.With(nodename.Reverse)
+	}
+	return ways.With(nodename.Nesting)
+}
+
 // makeRoom makes room for owners that have come since the last round, if there are any.
 func (a *Multi) makeRoom(ctx context.Context, c *transport.Conn) (made bool, err error) {
 	var in []*member
@@ -397,7 +411,7 @@ func (a *Multi) makeRoom(ctx context.Context, c *transport.Conn) (made bool, err
 		if !m.inTheWay() {
 			continue
 		}
-		if behind := m.snapshot.Ways(m.firstBehind()) & makesRoom[a.way]; behind != 0 {
+		if behind := a.ordered(m.snapshot.Ways(m.firstBehind())) & makesRoom[a.way]; behind != 0 {
 			in, to = append(in, m), to|behind
 		}
 	}
