@@ -28,9 +28,8 @@ type core[T any] struct {
 	decode Decoder[T]
 
 	tree tree[T]
-	// loaded are nodes that are not in the tree yet, or as they were. An answer puts them there
-	// at once, in order, and a load when it is whole, which takes a fraction of the time and of
-	// the garbage.
+	// loaded are nodes that are not in the tree yet, or as they were. Many are put there at once,
+	// in order, which takes a fraction of the time and of the garbage.
 	loaded map[string]*Entry[T]
 	order  []*Entry[T] // those of loaded as they came, and others
 
@@ -40,13 +39,14 @@ type core[T any] struct {
 	fresh int                 // dirty nodes that may have children of which there is no event
 	next  []framework.Read    // lists to be asked for
 	names []listing           // that were not looked at yet
+	old   place[T]            // in the last snapshot: its nodes from there on are to be read again
 	// unasked has each dirty node whose read is not on its way, and maybe others.
 	unasked []string
 	asked   int              // reads that are not answered yet
 	later   []framework.Read // to be asked for again after a pause, see again
 	why     error            // the last answer has not answered all: why, else nil
-	carried int              // nodes of the last snapshot that were not read again yet
-	nodes   int              // in the tree and in loaded, besides those that are carried over
+	carried int              // dirty nodes of the last snapshot, to be read again
+	nodes   int              // in the tree and in loaded
 	bytes   int              // of the paths and data of these
 
 	from       int64 // the state since which there are events; the highest number if it is not known
@@ -68,7 +68,7 @@ type core[T any] struct {
 type read struct {
 	fresh   bool
 	asked   bool // its read is on its way
-	carried bool // it is in the tree as it was in the last snapshot, before an outage
+	carried bool // it was in the last snapshot, before an outage
 }
 
 // listing is the rest of a list of children, in order. A list may have a hundred thousand: to
@@ -93,7 +93,8 @@ const (
 	mostHot        = 256
 	staysHot       = 16 // batches
 	mostAsked      = 4096
-	mostLooked     = 1024 // names in a row
+	mostLooked     = 1024 // names, or nodes of the last snapshot, in a row
+	mostLoaded     = 1024
 )
 
 func newCore[T any](top string, depth int, decode Decoder[T]) *core[T] {
@@ -107,7 +108,7 @@ func (c *core[T]) reset() {
 	c.tree, c.loaded, c.carried, c.nodes, c.bytes = tree[T]{}, make(map[string]*Entry[T]), 0, 0, 0
 	c.dirty, c.lists, c.most = make(map[string]*read), make(map[string]struct{}), 0
 	c.fresh, c.next, c.later, c.unasked, c.candidates, c.marked = 0, nil, nil, nil, nil, false
-	c.names = nil
+	c.names, c.old = nil, place[T]{}
 	c.ahead, c.hot, c.asked, c.checking = false, make(map[string]int), 0, false
 }
 
@@ -125,7 +126,7 @@ func (c *core[T]) isKept(path string) bool {
 	if !isUnder(path, c.top) || c.top == "/" && isUnder(path, system) {
 		return false
 	}
-	if c.depthOf(path) > c.depth {
+	if c.depth < all && c.depthOf(path) > c.depth {
 		return false
 	}
 	for c.keep != nil && path != c.top {
@@ -176,7 +177,6 @@ func (c *core[T]) clean(path string) (was read) {
 		}
 		if r.carried {
 			c.carried--
-			c.count(c.get(path), 1)
 		}
 	}
 	return was
@@ -224,12 +224,9 @@ func (c *core[T]) established(zxid int64) []*Snapshot[T] {
 	// What was known before is read again: nothing tells what has changed. Until that is done
 	// the last snapshot stays. New nodes are in the lists that have changed since then.
 	c.reset()
+	c.old = c.published.tree.begin()
+	c.carry()
 	c.mark(c.top, true)
-	c.tree, c.carried = c.published.tree, c.published.tree.len()
-	for e := range c.tree.under(c.top) {
-		c.mark(e.Path, true)
-		c.dirty[e.Path].carried = true
-	}
 	return nil
 }
 
@@ -247,7 +244,9 @@ func (c *core[T]) gap(last int64) {
 func (c *core[T]) exact() bool { return c.whole() && len(c.dirty) == 0 }
 
 // whole is whether every node is in the tree or dirty.
-func (c *core[T]) whole() bool { return c.fresh == 0 && len(c.lists) == 0 && len(c.names) == 0 }
+func (c *core[T]) whole() bool {
+	return c.fresh == 0 && len(c.lists) == 0 && len(c.names) == 0 && c.old.isEnd()
+}
 
 func (c *core[T]) deleted(path string) {
 	c.settle()
@@ -280,8 +279,8 @@ func (c *core[T]) remove(path string) {
 	}
 }
 
-func (c *core[T]) put(e *Entry[T]) {
-	old := c.get(e.Path)
+// put takes in an entry in the place of what get has found, if it has.
+func (c *core[T]) put(old, e *Entry[T]) {
 	if old == e {
 		return
 	}
@@ -305,7 +304,9 @@ func (c *core[T]) settle() {
 			})
 		}
 		c.tree = c.tree.put(c.order...)
-		c.loaded, c.order = make(map[string]*Entry[T]), nil
+		clear(c.loaded)
+		clear(c.order)
+		c.order = c.order[:0]
 	}
 }
 
@@ -349,7 +350,7 @@ func (c *core[T]) answered(ev framework.Event) (snapshots []*Snapshot[T]) {
 		return nil // it was turned away, and shows no state
 	}
 	c.ahead = false
-	if c.whole() {
+	if c.whole() || len(c.loaded) >= mostLoaded {
 		c.settle()
 	}
 	for _, can := range c.candidates {
@@ -421,7 +422,7 @@ func (c *core[T]) readNode(r framework.ReadResult) {
 	case known != nil && !was.fresh && known.listFailed() && known.Created == e.Created:
 		e, unlisted = e.hole(known.Err, known), false // it may be long, and is tried again with the holes
 	}
-	c.put(e)
+	c.put(known, e)
 	for _, can := range c.candidates {
 		if _, waits := can.missing[r.Path]; waits && r.Err == nil && e.Changed <= can.zxid {
 			can.found = append(can.found, e)
@@ -431,13 +432,20 @@ func (c *core[T]) readNode(r framework.ReadResult) {
 	c.spoil(r.Path) // those for which it is too new
 	switch {
 	case r.Err != nil || r.Stat.NumChildren == 0 || c.depthOf(r.Path) == c.depth:
-	case was.carried && !known.unlisted && r.Stat.Pzxid <= c.published.zxid: // it has the children of the last snapshot
+	case was.carried && c.isListed(r):
 	case unlisted && r.Stat.Czxid <= c.from:
 		c.lists[r.Path] = struct{}{}
 		c.next = append(c.next, framework.Read{Path: r.Path, Children: true})
 	case c.checking && !c.hasChild(r.Path):
 		c.next = append(c.next, framework.Read{Path: r.Path, Children: true})
 	}
+}
+
+// isListed is whether a node has the children that it has in the last snapshot. These are
+// known, or read again.
+func (c *core[T]) isListed(r framework.ReadResult) bool {
+	e := c.published.tree.get(r.Path)
+	return e != nil && !e.unlisted && r.Stat.Pzxid <= c.published.zxid
 }
 
 // entry is what was read. An entry that says the same as one that is known is that one, so
@@ -480,7 +488,7 @@ func (c *core[T]) listed(r framework.ReadResult) {
 	delete(c.lists, r.Path)
 	if r.Err != nil {
 		if e := c.get(r.Path); asked && e != nil && !errors.Is(r.Err, framework.ErrNoNode) {
-			c.put(e.hole(r.Err, c.published.tree.get(r.Path)))
+			c.put(e, e.hole(r.Err, c.published.tree.get(r.Path)))
 		}
 		return
 	}
@@ -494,9 +502,10 @@ func (c *core[T]) listed(r framework.ReadResult) {
 func (c *core[T]) look() {
 	for left := mostLooked; left > 0 && len(c.names) > 0; {
 		l := &c.names[0]
+		parent := strings.TrimSuffix(l.parent, "/") // that of "/"
 		some := min(left, len(l.names))
 		for _, name := range l.names[:some] {
-			path := framework.MakePath(l.parent, name)
+			path := parent + "/" + name
 			if c.isKept(path) && c.dirty[path] == nil && c.get(path) == nil {
 				c.mark(path, true)
 			}
@@ -510,17 +519,46 @@ func (c *core[T]) look() {
 	}
 }
 
+// carry makes dirty the next nodes of the last snapshot. Others that were read or have had an
+// event since the outage are passed over.
+func (c *core[T]) carry() {
+	for range mostLooked {
+		e := c.old.entry()
+		if e == nil {
+			c.ahead = true // as in look
+			return
+		}
+		if c.dirty[e.Path] == nil && c.get(e.Path) == nil {
+			c.mark(e.Path, true)
+			c.dirty[e.Path].carried = true
+			c.carried++
+		}
+	}
+}
+
+// find makes dirty some of the nodes that are to be looked at, if none waits to be asked for.
+// It returns whether one does.
+func (c *core[T]) find() bool {
+	for len(c.unasked) == 0 {
+		switch {
+		case !c.old.isEnd():
+			c.carry()
+		case len(c.names) > 0:
+			c.look()
+		default:
+			return false
+		}
+	}
+	return true
+}
+
 // asks are what is to be read now. Answers that a slow decoder keeps waiting take memory, so
 // there are not many of them.
 func (c *core[T]) asks() (reads []framework.Read) {
 	if !c.up {
 		return nil
 	}
-	for len(c.unasked)+len(c.names) > 0 && c.asked+len(reads) < mostAsked {
-		if len(c.unasked) == 0 {
-			c.look()
-			continue
-		}
+	for c.asked+len(reads) < mostAsked && c.find() {
 		path := c.unasked[0]
 		c.unasked = c.unasked[1:]
 		if r := c.dirty[path]; r != nil && !r.asked {

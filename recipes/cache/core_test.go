@@ -328,18 +328,107 @@ func TestMemory(t *testing.T) {
 		names[i] = fmt.Sprintf("node-%06d", i)
 	}
 	c.take(answer(10, framework.ReadResult{Read: framework.Read{Path: "/a", Children: true}, Names: names}))
-	for c.published.Len() == 0 {
-		ev := answer(10)
-		for _, read := range c.asks() {
-			ev.Results = append(ev.Results, nodeRead(read.Path, strings.Repeat("x", data), 1, 0))
+	readAll := func() {
+		for reads := c.asks(); len(reads) > 0; reads = c.asks() {
+			ev := answer(10)
+			for _, read := range reads {
+				ev.Results = append(ev.Results, nodeRead(read.Path, strings.Repeat("x", data), 1, 0))
+			}
+			c.take(ev)
 		}
-		c.take(ev)
 	}
+	readAll()
 	assert.Equal(t, n+1, c.published.Len())
+	for _, name := range names { // all of them have an event at once
+		c.take(framework.Event{Type: framework.NodeDataChanged, Path: "/a/" + name})
+	}
+	assert.Len(t, c.dirty, n)
+	readAll()
+	assert.True(t, c.exact())
 	each := int(heap()-before)/n - data - len("/a/node-000000")
 	t.Logf("%d bytes a node", each)
 	assert.LessOrEqual(t, each, most)
 	runtime.KeepAlive(c)
+}
+
+// After an outage the nodes of the last snapshot are read again in pieces. There is no snapshot
+// before all are. What happens to them in the meantime is as if they had been looked at.
+func TestManyNodesAreReadAgainInPieces(t *testing.T) {
+	const n = 5*mostLooked + 7
+	path := func(i int) string { return fmt.Sprintf("/a/%05d", i) }
+	c := newCore("/a", all, text)
+	c.take(framework.Event{Type: framework.Established, Zxid: 10})
+	c.asks()
+	c.take(answer(10, nodeRead("/a", "1", 1, n)))
+	c.asks()
+	list := framework.ReadResult{Read: framework.Read{Path: "/a", Children: true}}
+	for i := range n {
+		list.Names = append(list.Names, path(i)[3:])
+	}
+	c.take(answer(10, list))
+	for reads := c.asks(); len(reads) > 0; reads = c.asks() {
+		var results []framework.ReadResult
+		for _, r := range reads {
+			results = append(results, nodeRead(r.Path, "2", 2, 0))
+		}
+		c.take(answer(10, results...))
+	}
+	require.Equal(t, n+1, c.published.Len())
+	old := c.published
+
+	c.take(framework.Event{Type: framework.Gap})
+	c.take(framework.Event{Type: framework.Established, Zxid: 12})
+	assert.LessOrEqual(t, len(c.dirty), mostLooked+1, "others have their turn")
+	var lists []framework.Read
+	var snapshots []*Snapshot[string]
+	read := make(map[string]bool)
+	for reads := c.asks(); len(reads) > 0; reads = c.asks() {
+		require.Empty(t, snapshots)
+		var results []framework.ReadResult
+		for _, r := range reads {
+			switch {
+			case r.Children:
+				lists = append(lists, r)
+				results = append(results, framework.ReadResult{Read: r, Names: []string{"y"}})
+				continue
+			case r.Path == path(n-2):
+				results = append(results, noNode(r.Path))
+			case r.Path == path(n-4): // made again
+				results = append(results, nodeRead(r.Path, "4", 13, 1))
+				results[len(results)-1].Stat.Czxid = 13
+			case r.Path == path(n-1):
+				results = append(results, nodeRead(r.Path, "3", 13, 0))
+			case r.Path == path(n-5): // a child was made in the outage
+				results = append(results, nodeRead(r.Path, "2", 2, 1))
+				results[len(results)-1].Stat.Pzxid = 11
+			default:
+				results = append(results, nodeRead(r.Path, "2", 2, 0))
+			}
+			require.False(t, read[r.Path], "%s is read twice", r.Path)
+			read[r.Path] = true
+		}
+		snapshots = c.take(answer(14, results...))
+		if len(reads) == mostAsked { // the last ones were not looked at yet
+			c.take(framework.Event{Type: framework.NodeDataChanged, Path: path(n - 1)})
+			c.take(framework.Event{Type: framework.NodeDeleted, Path: path(n - 2)})
+			c.take(framework.Event{Type: framework.NodeCreated, Path: path(n-3) + "/x"})
+			c.take(framework.Event{Type: framework.NodeDeleted, Path: path(n - 4)})
+			c.take(framework.Event{Type: framework.NodeCreated, Path: path(n - 4)})
+		}
+	}
+	assert.Equal(t, []framework.Read{{Path: path(n - 5), Children: true}}, lists)
+	require.Len(t, snapshots, 1)
+	_, there := snapshots[0].Get(path(n - 2))
+	assert.False(t, there)
+	for p, want := range map[string]string{path(n - 1): "3", path(n-3) + "/x": "2", path(n - 4): "4", path(n-5) + "/y": "2", path(7): "2"} {
+		e, there := snapshots[0].Get(p)
+		assert.True(t, there, p)
+		assert.Equal(t, want, e.Value, p)
+	}
+	assert.Equal(t, old.Len()-1+2, snapshots[0].Len())
+	assert.Equal(t, snapshots[0].Len(), c.size())
+	assert.Zero(t, c.carried)
+	assert.Same(t, old.tree.get(path(7)), snapshots[0].tree.get(path(7)), "its memory is there once")
 }
 
 // The names of a long list are looked at in pieces. There is no snapshot before the last one,

@@ -16,7 +16,7 @@ import (
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
-var crowds = flag.Bool("crowds", false, "10,000 subscribers of a cache, and 100,000 changes")
+var crowds = flag.Bool("crowds", false, "10,000 subscribers of a cache and 100,000 changes, 1,000 caches of a client, 1,000 clients with a cache")
 
 // A tenth of many subscribers never reads. They hold up nobody, and what is kept for them is
 // bounded: all of them together have the History and a number each.
@@ -86,8 +86,11 @@ func TestSubscribersThatNeverRead(t *testing.T) {
 // A client may have many caches, also on one path and in each other. A change costs one read
 // for each cache that it concerns.
 func TestManyCachesOfOneClient(t *testing.T) {
+	n := 300
+	if *crowds {
+		n = 1000
+	}
 	bubble(t, func(t *testing.T, srv *zktest.Server, client, other *framework.Client) {
-		const n = 300
 		var caches []*Cache[string]
 		for i := range n {
 			made(t, other, fmt.Sprintf("/r/%d/x", i))
@@ -132,11 +135,14 @@ func TestManyCachesOfOneClient(t *testing.T) {
 // Many clients with a cache of one tree: each reads a change once, and after the end of their
 // server each reads the tree once, in a few requests.
 func TestManyClients(t *testing.T) {
+	clients := 100
+	if *crowds {
+		clients = 1000
+	}
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.StartCluster(t, 3, zktest.InMemory(), zktest.Latency(time.Millisecond))
 		other := kit.Connect(t, &srv.Server)
 		many(t, other, 500)
-		const clients = 100
 		var caches []*Cache[string]
 		for range clients {
 			c := started(t, kit.Connect(t, &srv.Server), "/app", text)

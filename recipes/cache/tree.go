@@ -240,12 +240,39 @@ func (p *page[T]) under(top string, yield func(*Entry[T]) bool) bool {
 	return true
 }
 
-// place is one in a tree, on the way from the first entry to the last.
+// place is one in a tree, on the way from the first entry to the last. The zero value is the
+// end.
 type place[T any] struct{ above []step[T] }
 
 type step[T any] struct {
 	page *page[T]
 	next int
+}
+
+// begin is the place of the first entry.
+func (t tree[T]) begin() (p place[T]) {
+	if t.root != nil {
+		p.above = []step[T]{{page: &page[T]{pages: []*page[T]{t.root}}}}
+	}
+	return p
+}
+
+// isEnd is true once next has found nothing.
+func (p *place[T]) isEnd() bool { return len(p.above) == 0 }
+
+// entry passes the next entry and returns it, nil at the end.
+func (p *place[T]) entry() *Entry[T] {
+	for {
+		switch e, q := p.next(); {
+		case q != nil:
+			p.enter(q)
+		case e == nil:
+			return nil
+		default:
+			p.pass()
+			return e
+		}
+	}
 }
 
 // next is the entry there, or a page from which that comes, or nothing at the end. Either is
@@ -275,13 +302,7 @@ func (p *place[T]) enter(q *page[T]) {
 // diff calls fn for each path whose entries are not the same in two trees, in order. It takes
 // no longer than there are differences, since it passes over pages that both trees have.
 func diff[T any](a, b tree[T], fn func(before, after *Entry[T])) {
-	begin := func(t tree[T]) (p place[T]) {
-		if t.root != nil {
-			p.above = []step[T]{{page: &page[T]{pages: []*page[T]{t.root}}}}
-		}
-		return p
-	}
-	left, right := begin(a), begin(b)
+	left, right := a.begin(), b.begin()
 	for {
 		before, in := left.next()
 		after, out := right.next()
