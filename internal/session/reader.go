@@ -64,6 +64,7 @@ type Reader struct {
 	alone   int           // batches since there was another request
 	allowed int           // batches that may be on their way, up to mostFlying
 	quick   int           // batches that have not waited, since that was enlarged last
+	late    int           // batches in a row that have
 	fastest time.Duration // that a batch has taken
 }
 
@@ -295,9 +296,17 @@ func (r *Reader) paceLocked(a *Answer, size int, took time.Duration) {
 		fewest, delay = fewestFlying, sharedDelay
 	}
 	if took > r.fastest+delay {
-		r.allowed = max(fewest, r.allowed-1)
+		// One may be late by chance, on a busy machine most are. All of a round trip are late if
+		// they wait for each other. Where others wait too, that they may is enough.
+		switch r.late++; {
+		case shared:
+			r.allowed, r.late = max(fewest, r.allowed-1), 0
+		case r.late >= r.allowed:
+			r.allowed, r.late = max(fewest, r.allowed*3/4), 0
+		}
 		return
 	}
+	r.late = 0
 	// Whether one more has to wait shows after a round trip. Meanwhile others would wait behind
 	// all that are added.
 	if r.quick++; !shared || r.quick >= r.allowed {
