@@ -64,7 +64,7 @@ test-full: ## what test runs a part of: every failure at every request of every 
 	@go test -count=1 -timeout 20m -run '^TestEachRequestOfAnElectionFails$$' -v ./recipes/leader -sweeps $(PART) | $(SHOW)
 	@go test -count=1 -timeout 30m -run '^TestNesting$$' -v ./recipes/locks -nesting $(PART) | $(SHOW)
 	@go test -count=1 -timeout 30m -run '^(TestCrowdsOfMultiLocks|TestCrowdsBesideOthers|TestCrowdsBesideAnotherLibrary|TestNobodyIsStuck|TestSearchSchedules|TestWorkForAGrant)$$' -v ./recipes/locks -crowds | $(SHOW)
-	@go test -count=1 -timeout 20m -run '^TestSubscribersThatNeverRead$$' -v ./recipes/cache -crowds | $(SHOW)
+	@go test -count=1 -timeout 20m -run '^(TestSubscribersThatNeverRead|TestManyCachesOfOneClient|TestManyClients)$$' -v ./recipes/cache -crowds | $(SHOW)
 	@go test -count=1 -timeout 20m -run '^TestRestartsOfAKeeper$$' -v ./internal/test/conformance -restarts 1000 | $(SHOW)
 
 # They print what they measured, and take as long as one likes.

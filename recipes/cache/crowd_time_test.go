@@ -107,6 +107,7 @@ func TestManyCachesOfOneClient(t *testing.T) {
 		stat, err := other.Set(t.Context(), "/r/7/x", []byte("1"), framework.AnyVersion)
 		require.NoError(t, err)
 		time.Sleep(time.Second)
+		t.Logf("crowds: a change that concerns 4 of %d caches of a client made %d requests for several reads", len(caches), srv.Requests()["multiRead"]-before)
 		assert.Equal(t, 4, srv.Requests()["multiRead"]-before)
 		for i, c := range []*Cache[string]{caches[7], around, twin, inside} {
 			e, _ := c.Get("/r/7/x")
@@ -157,12 +158,13 @@ func TestManyClients(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 		time.Sleep(time.Second)
+		t.Logf("crowds: %d writes made %d clients with a cache send %d requests for several reads", writes, clients, srv.Requests()["multiRead"]-before)
 		assert.Equal(t, clients*writes, srv.Requests()["multiRead"]-before)
 		before = srv.Requests()["multiRead"]
 		require.NoError(t, srv.Member(srv.Leader()).Stop())
 		time.Sleep(20 * time.Second)
 		again := srv.Requests()["multiRead"] - before
-		t.Logf("after the end of the leader %d caches made %d requests", clients, again)
+		t.Logf("crowds: after the end of the leader %d clients with a cache of 501 nodes made %d requests for several reads", clients, again)
 		assert.LessOrEqual(t, again, clients*10)
 		for _, c := range caches {
 			require.True(t, c.Status().Current)
