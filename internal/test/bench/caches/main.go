@@ -524,6 +524,43 @@ func (c *comparison) wrong(ctx context.Context) error {
 			return err
 		}
 	}
+	return c.wrongMany(ctx)
+}
+
+// wrongMany shows whether the caches load more nodes than Curator 5.4 can ask for at once.
+func (c *comparison) wrongMany(ctx context.Context) error {
+	const nodes = 70_000
+	if err := c.writer.EnsurePath(ctx, "/many"); err != nil {
+		return err
+	}
+	err := c.transactions(ctx, nodes, func(tx *framework.Transaction, i int) { tx.Create(fmt.Sprint("/many/", i), nil, framework.Persistent) })
+	if err != nil {
+		return err
+	}
+	for _, p := range c.peers {
+		started, err := c.start(p, "/many")
+		if err != nil {
+			return err
+		}
+		verdict := "right"
+		if started[1] != nodes+1 {
+			verdict = "WRONG"
+		}
+		fmt.Printf("| %s | %d nodes lie below one | %s: loaded with %d nodes |\n", p.name, nodes, verdict, started[1])
+		if started[1] != nodes+1 { // do the others come later?
+			if err := pause(ctx, 10*time.Second); err != nil {
+				return err
+			}
+			events, err := p.numbers("events")
+			if err != nil {
+				return err
+			}
+			fmt.Printf("| %s | the same 10 s later | %d nodes, %d errors for its handler |\n", p.name, events[0], events[4])
+		}
+		if _, err := p.ask("close"); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
