@@ -6,14 +6,18 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/internal/test/workload"
 	"github.com/paddock-zk/paddock/recipes/locks"
+	zktest "github.com/paddock-zk/paddock/testing"
 )
 
 // curatorMutex is a mutex as Curator takes it: its nodes say nothing of their owner.
@@ -162,4 +166,75 @@ func TestMultiLocksLearnTheOrderOfAnotherLibrary(t *testing.T) {
 	})
 	_, _ = fmt.Fprintf(t.Output(), "crowds: %d MultiLocks, and %d of another library that nest in reverse: %v\n", multi, reverse, got)
 	assert.GreaterOrEqual(t, got.rounds(), 80)
+}
+
+// A client has learned that owners of another library go in the reverse order. Its MultiLocks
+// that cannot go in that order are served beside a crowd of that library, of which nobody has
+// a second lock. Without that they make 3 rounds.
+func TestMultiLocksThatCannotTurnRoundAreServed(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ nested, semaphore bool }{"nested": {nested: true}, "with a semaphore": {semaphore: true}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(500*time.Microsecond))
+				theirs, c := kit.Connect(t, srv), kit.Connect(t, srv)
+				mutex := func(path string) locks.Lock { return locks.NewInterProcessMutex(c, path) }
+				rounds := func(ctx context.Context, way workload.Way, hold func() time.Duration, set ...locks.Lock) (n int) {
+					how := workload.How{Chained: true, Inside: func(workload.Held) error {
+						n++
+						time.Sleep(hold())
+						return nil
+					}}
+					for ctx.Err() == nil {
+						_, _ = how.Once(ctx, way, set...)
+					}
+					return n
+				}
+				short := func() time.Duration { return 5 * time.Millisecond }
+
+				learns, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+				defer cancel()
+				var wg sync.WaitGroup
+				for range 3 {
+					wg.Go(func() {
+						rounds(learns, workload.Nested, short, curatorMutex{theirs, "/c"}, curatorMutex{theirs, "/b"})
+					})
+				}
+				rounds(learns, workload.Multi, short, mutex("/b"), mutex("/c"))
+				wg.Wait()
+
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				defer cancel()
+				for i := range 8 {
+					rnd := rand.New(rand.NewPCG(1, uint64(i)))
+					wg.Go(func() {
+						hold := func() time.Duration { return time.Duration(1+rnd.IntN(40)) * time.Millisecond }
+						rounds(ctx, workload.Nested, hold, curatorMutex{theirs, []string{"/b", "/c"}[i%2]})
+					})
+				}
+				set := []locks.Lock{mutex("/b"), mutex("/c")}
+				if tc.semaphore {
+					set = append(set, locks.NewInterProcessSemaphoreMutex(c, "/d"))
+				}
+				got := 0
+				for ctx.Err() == nil && tc.nested {
+					outer, err := mutex("/a").Acquire(ctx)
+					if err != nil {
+						break
+					}
+					if hold, err := locks.NewInterProcessMultiLock(set...).Acquire(outer.Context()); err == nil {
+						got++
+						time.Sleep(short())
+						assert.NoError(t, hold.Release())
+					}
+					assert.NoError(t, outer.Release())
+				}
+				if !tc.nested {
+					got = rounds(ctx, workload.Multi, short, set...)
+				}
+				wg.Wait()
+				assert.GreaterOrEqual(t, got, 10, "rounds")
+			})
+		})
+	}
 }

@@ -72,6 +72,7 @@ type yieldState struct {
 	owner       nodename.Owner // of its nodes at first
 	left        int            // how often it has left queues with all later ones
 	moved       int            // how often it has moved since then
+	obliged     int            // how often it has moved for owners whose order it could not take
 	guessed     bool           // it has followed an owner by what the queues show; that was of no use, or it would not have to again
 	checking    bool           // the next round lists all queues, to see whether it is in the way
 	rounds      int            // of lists
@@ -392,12 +393,14 @@ var makesRoom = [...]nodename.Ways{
 	nodename.Backward: nodename.Ways(1 << nodename.Nesting),
 }
 
-// ordered are ways, with the order of owners of other libraries as our client has seen it.
+// ordered are ways, with the order of owners of other libraries as our client has seen it. Most
+// may have one lock alone. So one that cannot take its locks in that order moves for them a few
+// times, and then keeps its places: it would never be served beside a crowd.
 func (a *Multi) ordered(ways nodename.Ways) nodename.Ways {
 	switch {
 	case !ways.Has(nodename.Unknown):
 		return ways
-	case orderOfOthers.Of(a.session).Reverse():
+	case orderOfOthers.Of(a.session).Reverse() && (a.way == nodename.Backward || a.obliged < mostLeft):
 		return ways.With(nodename.Reverse)
 	}
 	return ways.With(nodename.Nesting)
@@ -438,6 +441,7 @@ func (a *Multi) follows(way nodename.Way) bool {
 // cannot, or have changed too often, we move there.
 func (a *Multi) follow(ctx context.Context, c *transport.Conn, way nodename.Way, in []*member) error {
 	if !a.follows(way) {
+		a.obliged++
 		return a.yield(ctx, c, in, true, a.way)
 	}
 	if a.way != nodename.Joint {
