@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // ParseConfig reads a Config from lines of the form
@@ -33,7 +34,7 @@ func ParseConfig(text string) (cfg Config, err error) {
 		name, value, ok := strings.Cut(line, "=")
 		name = strings.TrimSpace(name)
 		switch _, known := settings[name]; {
-		case !ok: // not shown: it may be a password
+		case !ok, !known && strings.ContainsFunc(name, notInFields): // not shown: it may be a password
 			return Config{}, &ConfigError{Field: "text", Err: errors.New("has a line that is not: field = value")}
 		case !known:
 			return Config{}, &ConfigError{Field: name, Err: errors.New("is no field that a text can set")}
@@ -106,6 +107,9 @@ var settings = map[string]func(*Config) any{
 	"MaxReply":             func(cfg *Config) any { return &cfg.MaxReply },
 	"MaxRequest":           func(cfg *Config) any { return &cfg.MaxRequest },
 }
+
+// notInFields is whether no name of a field has a character.
+func notInFields(r rune) bool { return r != '.' && !unicode.IsLetter(r) }
 
 // set sets a field that is in settings.
 func (cfg *Config) set(name, value string) error {

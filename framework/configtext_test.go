@@ -82,6 +82,7 @@ func TestParseConfigNamesTheField(t *testing.T) {
 		"Logger = x":                         "config: Logger is no field that a text can set",
 		"Namespace = a\nNamespace = b":       "config: Namespace is set twice",
 		"Auth = digest:a:b\nsecret password": "config: text has a line that is not: field = value",
+		"Auth: digest:a:secret==":            "config: text has a line that is not: field = value",
 	} {
 		_, err := ParseConfig(text)
 		var wrong *ConfigError
