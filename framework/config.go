@@ -95,19 +95,19 @@ type Config struct {
 	// as it is.
 	FollowEnsemble bool
 
-	// ServerList returns the servers, as host:port, where they change: ServersInFile and
-	// ServersBySRV make such functions. The client asks for them at the start, every ten
-	// seconds, and every second while it is not connected. It tries a new list at once if
-	// it has no connection, and keeps the connection that it has. ConnectString is where
-	// the client begins, and is tried as well when no server of the list lets it in. After
-	// an error, or if the list is empty, it stays as it is, which Errors tells once. The
-	// function must return when its context ends, and must not panic. It excludes
-	// FollowEnsemble. Defaults to none.
+	// ServerList returns the servers, as in a connection string, where they change:
+	// ServersInFile and ServersBySRV make such functions. The client asks for them at the
+	// start, every ten seconds, and every second while it is not connected. It tries a new
+	// list at once if it has no connection, and keeps the connection that it has.
+	// ConnectString is where the client begins, and is tried as well when no server of the
+	// list lets it in. After an error, or if the list is empty, it stays as it is, which
+	// Errors tells once. The function must return when its context ends, and must not
+	// panic: Close waits for it. It excludes FollowEnsemble. Defaults to none.
 	ServerList func(context.Context) ([]string, error)
 
-	// TLS turns on encryption; host names are verified as written in
-	// ConnectString, and at least TLS 1.2 is spoken unless MinVersion says
-	// otherwise. Nil means plain TCP.
+	// TLS turns on encryption; host names are verified as written in ConnectString, or as
+	// ServerList or the ensemble's configuration has them. At least TLS 1.2 is spoken unless
+	// MinVersion says otherwise. Nil means plain TCP.
 	TLS *tls.Config
 
 	// TLSFiles turns on encryption as TLS does, with what stands in files. The client reads

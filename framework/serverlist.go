@@ -26,19 +26,27 @@ func ServersInFile(name string) func(context.Context) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		servers, chroot, err := parseConnectString(strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", ","))
-		switch {
-		case err != nil:
+		servers, err := parseServers(strings.ReplaceAll(strings.TrimSpace(string(text)), "\n", ","))
+		if err != nil {
 			return nil, fmt.Errorf("file %s %w", name, err)
-		case chroot != "":
-			return nil, fmt.Errorf("file %s has a chroot: it belongs in ConnectString", name)
 		}
 		return servers, nil
 	}
 }
 
+// parseServers is parseConnectString for servers alone.
+func parseServers(text string) ([]string, error) {
+	servers, chroot, err := parseConnectString(text)
+	if err == nil && chroot != "" {
+		err = errors.New("has a chroot: it belongs in ConnectString")
+	}
+	return servers, err
+}
+
 // ServersBySRV is a Config.ServerList that asks DNS for the SRV records of a name, such as
-// "_client._tcp.zk.default.svc.cluster.local". Priorities and weights do not count.
+// "_client._tcp.zk.default.svc.cluster.local". Priorities and weights do not count. With TLS the
+// certificates have to be for the names in the records. Whoever can forge records names the
+// servers, so trust no other CA than that of your own.
 func ServersBySRV(name string) func(context.Context) ([]string, error) {
 	return serversBySRV(name, net.DefaultResolver.LookupSRV)
 }
@@ -92,14 +100,17 @@ func (b *base) askForList(ctx context.Context) error {
 	}
 	var servers []string
 	for _, entry := range given {
-		server, err := parseServer(entry)
+		if strings.TrimSpace(entry) == "" {
+			continue
+		}
+		some, err := parseServers(entry)
 		if err != nil {
-			return fmt.Errorf("server %q: %w", entry, err)
+			return err
 		}
-		if !slices.Contains(servers, server) {
-			servers = append(servers, server)
-		}
+		servers = append(servers, some...)
 	}
+	slices.Sort(servers)
+	servers = slices.Compact(servers)
 	if len(servers) == 0 {
 		return errors.New("the list is empty")
 	}

@@ -175,11 +175,20 @@ func TestListThatChangesDuringAnOutage(t *testing.T) {
 		tell([]string{"a:b"}, nil)
 		time.Sleep(30 * time.Second)
 		assert.True(t, c.State().IsConnected())
+		tell([]string{""}, nil) // as strings.Split makes it of nothing
+		time.Sleep(10 * time.Second)
+		tell([]string{"user:secret@10.0.0.1"}, nil)
+		time.Sleep(10 * time.Second)
+		tell([]string{" 10.0.0.2:2181", "", "10.0.0.2", "10.0.0.1"}, nil)
+		time.Sleep(10 * time.Second)
+		assert.ElementsMatch(t, []string{"10.0.0.1:2181", "10.0.0.2:2181"}, c.Servers())
 		mu.Lock()
 		defer mu.Unlock()
 		assert.Equal(t, []string{
 			"list servers of 10.0.0.1:2181: no such name",
 			`list servers of 10.0.0.1:2181: server "a:b": port "b" is not a number from 1 to 65535`,
+			"list servers of 10.0.0.1:2181: the list is empty",
+			"list servers of 10.0.0.1:2181: has an @ among its servers: credentials belong in Auth",
 		}, reports, "each once")
 	})
 }
