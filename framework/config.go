@@ -101,8 +101,9 @@ type Config struct {
 	// list at once if it has no connection, and keeps the connection that it has.
 	// ConnectString is where the client begins, and is tried as well when no server of the
 	// list lets it in. After an error, or if the list is empty, it stays as it is, which
-	// Errors tells once. The function must return when its context ends, and must not
-	// panic: Close waits for it. It excludes FollowEnsemble. Defaults to none.
+	// Errors tells once until there is a list again. The function must return when its
+	// context ends, and must not panic: Close waits for it. It excludes FollowEnsemble.
+	// Defaults to none.
 	ServerList func(context.Context) ([]string, error)
 
 	// TLS turns on encryption; host names are verified as written in ConnectString, or as

@@ -66,7 +66,7 @@ func serversBySRV(name string, lookUp func(ctx context.Context, service, proto, 
 func (b *base) followList() {
 	b.session.Go(func(ctx context.Context) {
 		var asked time.Time
-		var told string // what was wrong with the list when that was last reported
+		failing := false
 		for look := time.NewTimer(0); ; look.Reset(listEveryOutage) {
 			select {
 			case <-look.C:
@@ -79,13 +79,10 @@ func (b *base) followList() {
 			}
 			asked = time.Now()
 			err := b.askForList(ctx)
-			switch {
-			case err == nil:
-				told = ""
-			case err.Error() != told && ctx.Err() == nil:
-				told = err.Error()
+			if err != nil && !failing && ctx.Err() == nil { // its text may be another one each time, as a resolver's has its port
 				b.session.Report("the list of servers is not followed", &OpError{Op: "list servers of", Path: b.plan.ConnectString, Err: err})
 			}
+			failing = err != nil
 		}
 	})
 }
