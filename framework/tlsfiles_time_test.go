@@ -78,6 +78,7 @@ func TestCertificateExchanged(t *testing.T) {
 			})
 			all = append(all, c)
 		}
+		time.Sleep(time.Second) // each has looked when the certificate ends
 		assert.Equal(t, map[string]int{"first": clients}, seen.names)
 		assert.Equal(t, "CN=first,O=Example\\, Inc.", all[0].Stats().Certificate.Subject)
 
