@@ -43,7 +43,7 @@ func ParseConfig(text string) (cfg Config, err error) {
 		}
 		seen[name] = true
 		if err := cfg.set(name, strings.TrimSpace(value)); err != nil {
-			return Config{}, err
+			return Config{}, &ConfigError{Field: name, Err: err}
 		}
 	}
 	return cfg, nil
@@ -61,11 +61,7 @@ func ConfigFromEnv(prefix string) (cfg Config, err error) {
 			continue
 		}
 		if err := cfg.set(name, value); err != nil {
-			var wrong *ConfigError
-			if errors.As(err, &wrong) {
-				wrong.Field = variable
-			}
-			return Config{}, err
+			return Config{}, &ConfigError{Field: variable, Err: err}
 		}
 	}
 	return cfg, nil
@@ -112,8 +108,7 @@ var settings = map[string]func(*Config) any{
 func notInFields(r rune) bool { return r != '.' && !unicode.IsLetter(r) }
 
 // set sets a field that is in settings.
-func (cfg *Config) set(name, value string) error {
-	var err error
+func (cfg *Config) set(name, value string) (err error) {
 	switch field := settings[name](cfg).(type) {
 	case *string:
 		*field = value
@@ -145,8 +140,5 @@ func (cfg *Config) set(name, value string) error {
 			err = fmt.Errorf("cannot be read: %w", err)
 		}
 	}
-	if err != nil {
-		return &ConfigError{Field: name, Err: err}
-	}
-	return nil
+	return err
 }

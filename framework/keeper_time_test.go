@@ -7,9 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
-	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/test/kit"
@@ -38,8 +36,8 @@ func TestKeeperCostsOneSessionForContainers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Keeper("25.12"))
-				log, logs := observer.New(zapcore.WarnLevel)
-				c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.Logger = zap.New(log) })
+				logged, logs := kit.Logged(zapcore.WarnLevel)
+				c := kit.Connect(t, srv, logged)
 				before := srv.Requests()["connect"]
 				for range 3 {
 					require.NoError(t, use(t, c))
