@@ -139,8 +139,10 @@ func TestWindowExpects(t *testing.T) {
 	w := newWindow()
 	w.begin(4*time.Second, time.Time{})
 	read, list := transport.NewCall(wire.OpGetData, wire.Empty{}), transport.NewCall(wire.OpGetChildren, wire.Empty{})
+	ofUsers := transport.NewCall(wire.OpGetChildren2, wire.Empty{})
 	reply := func(op wire.Op, size int) { w.answered(transport.Ack{Op: op, Size: size}) }
 	assert.Equal(t, load{2, expectedData + expectedList}, w.expects(read, list))
+	assert.Equal(t, expectedData, w.expects(ofUsers).bytes, "users' lists are as long as users' data may be")
 	for range 60 {
 		reply(wire.OpGetData, 100)
 	}

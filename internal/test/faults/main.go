@@ -10,8 +10,8 @@
 // beside this one, whose header names the tests that must find it. It is planted
 // into copies of files that the compiler is given in place of the true ones, so
 // that the tree is never touched. Only the tests named are run, first once on the
-// true code, where all must pass. A bug that no test finds fails the run: a test
-// is missing.
+// true code, where all must pass. A bug that no test finds in three runs fails the
+// run: a test is missing.
 //
 // `git apply` takes the same files, to look at a planted bug in the tree.
 package main
