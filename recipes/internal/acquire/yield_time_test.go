@@ -260,10 +260,16 @@ func TestMultiLockReadsWhyOthersWait(t *testing.T) {
 				}
 				multi := kit.Acquire(t, locks.NewInterProcessMultiLock(lock(c, "/b"), lock(c, "/c")))
 				require.NoError(t, srv.WaitChildren(t.Context(), "/c", 2))
-				time.Sleep(time.Second)
+				time.Sleep(100 * time.Millisecond) // less than it waits beside owners that have nothing else
 				waits := kit.AcquireWith(ctx, t, lock(other, "/b"))
 				time.Sleep(10 * time.Millisecond)
 				assert.Equal(t, tc.room, !waits.Pending())
+				if tc.room {
+					time.Sleep(100 * time.Millisecond)
+					queue, _, err := c.Children(t.Context(), "/b")
+					require.NoError(t, err)
+					assert.Len(t, queue, 1, "it waits for the later lock alone, as that owner takes it first")
+				}
 				if held != nil {
 					require.NoError(t, held.Release())
 				}
