@@ -2,9 +2,12 @@ package framework_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -65,10 +68,58 @@ func (m *moving) servers() []string {
 	return append([]string(nil), m.alive...)
 }
 
+// answerDNS answers one question about the servers, as a DNS server does over TCP. The server
+// at 10.0.1.2 has the name zk-1-2.
+func (m *moving) answerDNS(c net.Conn) {
+	defer func() { _ = c.Close() }()
+	var size [2]byte
+	_, err := io.ReadFull(c, size[:])
+	query := make([]byte, binary.BigEndian.Uint16(size[:]))
+	if _, err2 := io.ReadFull(c, query); err != nil || err2 != nil {
+		return
+	}
+	const head, typeA, typeSRV, port = 12, 1, 33, 2181
+	end := head // of the name
+	for query[end] != 0 {
+		end += int(query[end]) + 1
+	}
+	var answers [][]byte
+	asked := binary.BigEndian.Uint16(query[end+1:])
+	for _, server := range m.servers() {
+		ip := netip.MustParseAddrPort(server).Addr().As4()
+		name := fmt.Sprintf("zk-%d-%d", ip[2], ip[3])
+		switch {
+		case asked == typeA && string(query[head+1:end]) == name:
+			answers = append(answers, ip[:])
+		case asked == typeSRV:
+			srv := append([]byte{0, 0, 0, 0, port >> 8, port & 0xff, byte(len(name))}, name...)
+			answers = append(answers, append(srv, 0))
+		}
+	}
+	reply := binary.BigEndian.AppendUint16(nil, 0) // its size
+	reply = append(reply, query[:2]...)
+	for _, field := range []int{0x8180, 1, len(answers), 0, 0} { // a response without an error
+		reply = binary.BigEndian.AppendUint16(reply, uint16(field))
+	}
+	reply = append(reply, query[head:end+5]...)
+	for _, a := range answers {
+		reply = binary.BigEndian.AppendUint16(reply, 0xc000+head) // the name in the question
+		reply = append(reply, query[end+1:end+5]...)              // its type and class
+		reply = binary.BigEndian.AppendUint32(reply, 0)           // not to be kept
+		reply = append(binary.BigEndian.AppendUint16(reply, uint16(len(a))), a...)
+	}
+	binary.BigEndian.PutUint16(reply, uint16(len(reply)-2))
+	_, _ = c.Write(reply)
+}
+
 // All members are replaced one after the other, while a lock is held. The hold is kept to
 // the end, unless the client knows the first members alone.
 func TestHoldsThroughTheReplacementOfAllServers(t *testing.T) {
 	const pause = 30 * time.Second
+	// A resolver keeps channels for all that come later, so they must belong to no bubble.
+	_, _ = (&net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		return nil, errors.New("nobody is asked")
+	}}).LookupHost(t.Context(), "zk")
 	steps := [][]string{
 		{"10.0.0.2:2181", "10.0.0.3:2181", "10.0.1.1:2181"},
 		{"10.0.0.3:2181", "10.0.1.1:2181", "10.0.1.2:2181"},
@@ -104,10 +155,39 @@ func TestHoldsThroughTheReplacementOfAllServers(t *testing.T) {
 			cfg.ServerList = framework.ServersInFile(file)
 			return write
 		}},
+		"SRV records": {kept: true, set: func(_ *testing.T, m *moving, cfg *framework.Config) func() {
+			dns := &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+				asker, server := net.Pipe()
+				go m.answerDNS(server)
+				return asker, nil
+			}}
+			cfg.LookupHost = dns.LookupHost
+			before := net.DefaultResolver
+			net.DefaultResolver = dns
+			cfg.ServerList = framework.ServersBySRV("_client._tcp.zk.")
+			net.DefaultResolver = before
+			return func() {}
+		}},
+		"the ensemble's configuration": {kept: true, set: func(t *testing.T, m *moving, cfg *framework.Config) func() {
+			cfg.FollowEnsemble = true
+			super := kit.Connect(t, m.srv, func(cfg *framework.Config) { cfg.Auth = []framework.Auth{framework.DigestAuth("super", "secret")} })
+			write := func() {
+				var lines []string
+				for i, server := range m.servers() {
+					lines = append(lines, fmt.Sprintf("server.%d=%s:2888:3888:participant;0.0.0.0:2181", i, strings.TrimSuffix(server, ":2181")))
+				}
+				require.NoError(t, super.Sync(t.Context(), "/")) // until it is connected again
+				_, err := super.Set(t.Context(), "/zookeeper/config", []byte(strings.Join(lines, "\n")), framework.AnyVersion)
+				require.NoError(t, err)
+			}
+			write()
+			return write
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m := newMoving(zktest.Start(t, zktest.InMemory()), "10.0.0.1:2181", "10.0.0.2:2181", "10.0.0.3:2181")
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Superuser(framework.Digest("super", "secret")))
+				m := newMoving(srv, "10.0.0.1:2181", "10.0.0.2:2181", "10.0.0.3:2181")
 				told := func() {}
 				c := kit.Connect(t, m.srv, func(cfg *framework.Config) {
 					cfg.ConnectString, cfg.DialContext = "10.0.0.1:2181,10.0.0.2:2181,10.0.0.3:2181", m.dial
