@@ -46,9 +46,10 @@ const (
 
 // result is what came of a run, in times since the servers could be reached.
 type result struct {
-	half, most time.Duration // until half and 99 % of those that were cut are back
-	lost       int           // sessions that ended
-	dials      float64       // a second, until the servers could be reached or all were back
+	half, most time.Duration   // until half and 99 % of those that were cut are back
+	lost       int             // sessions that ended
+	dials      float64         // a second, until the servers could be reached or all were back
+	back       []time.Duration // of each that was cut, since the outage began
 }
 
 // model is one run.
@@ -112,7 +113,7 @@ func (m *model) run() result {
 	slices.Sort(m.back)
 	return result{
 		half: m.back[len(m.back)/2] - m.outage.until, most: m.back[len(m.back)*99/100] - m.outage.until,
-		lost: m.lost, dials: float64(m.dials) / max(m.outage.until, time.Second).Seconds(),
+		lost: m.lost, dials: float64(m.dials) / max(m.outage.until, time.Second).Seconds(), back: m.back,
 	}
 }
 
