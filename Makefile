@@ -22,7 +22,7 @@ ZK_PACKAGES = $(sort $(dir $(shell grep -rlE '^//go:build .*\brealzk\b' --includ
 
 MODULES := . internal/test/simulation internal/test/browser tools tools/lint
 
-.PHONY: help demo check lint fmt vuln release-check release-binaries release-prepare test test-full test-zk test-interop test-examples test-sasl test-kerberos test-page test-secrets cover fuzz sim faults break break-caches bench compare-caches
+.PHONY: help demo check lint fmt vuln weigh release-check release-binaries release-prepare test test-full test-zk test-interop test-examples test-sasl test-kerberos test-page test-secrets cover fuzz sim faults break break-caches bench compare-caches
 
 help: ## list targets
 	@awk -F ':.*## ' '/^#: / {print "\n" substr($$0, 4)} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -109,6 +109,9 @@ fuzz: ## each fuzz target for TIME (1m)
 
 vuln: ## known vulnerabilities (needs the network)
 	@$(TOOL) govulncheck -test ./...
+
+weigh: ## count lines of each package, fields of structs, and the functions that an Acquire, a Release and a Create run
+	@go run ./internal/test/weigh
 
 #: Releases
 
