@@ -98,7 +98,7 @@ type Config struct {
 	// ServerList returns the servers, as in a connection string, where they change:
 	// ServersInFile and ServersBySRV make such functions. The client asks for them at the
 	// start, every ten seconds, and every second while it is not connected. It tries a new
-	// list at once if it has no connection, and keeps the connection that it has.
+	// list at once if its servers do not let it in, and keeps the connection that it has.
 	// ConnectString is where the client begins, and is tried as well when no server of the
 	// list lets it in. After an error, or if the list is empty, it stays as it is, which
 	// Errors tells once until there is a list again. The function must return when its

@@ -369,7 +369,9 @@ func (h *hosts) all() []string {
 }
 
 // replace makes others the servers, if they are others. The connection there is
-// stays; they count from the next one on.
+// stays; they count from the next one on. Without a connection they are tried at once. But
+// the pause after the end of a connection goes on: the list may be another one since a server
+// has ended, and then it is so for all its clients.
 func (h *hosts) replace(servers []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -382,7 +384,11 @@ func (h *hosts) replace(servers []string) {
 			delete(h.history, t)
 		}
 	}
+	first, due := h.cycle == 0, h.due
 	h.resetLocked()
+	if first {
+		h.due = due
+	}
 }
 
 // signalLocked ends the wait in choose.

@@ -250,7 +250,12 @@ func TestPauseAfterALoss(t *testing.T) {
 	}{
 		"ended by the server": {end: func(_ *Conn, p *peer) { _ = p.Close() }, most: granted / 15},
 		"given up soon":       {change: func(cfg *Config) { cfg.LostAfter = 3 * time.Second }, end: func(_ *Conn, p *peer) { _ = p.Close() }, most: time.Second / 5},
-		"ended by us":         {end: func(c *Conn, _ *peer) { c.Kill(errors.New("test")) }},
+		"ended by the server, and the list changes": {end: func(c *Conn, p *peer) {
+			_ = p.Close()
+			synctest.Wait()
+			c.transport.SetServers([]string{"server:2181", "other:2181"})
+		}, most: granted / 15},
+		"ended by us": {end: func(c *Conn, _ *peer) { c.Kill(errors.New("test")) }},
 		"ended at a large request": {end: func(c *Conn, p *peer) {
 			_ = c.Send(NewCall(wire.OpSetData, &wire.SetDataRequest{Path: "/", Data: make([]byte, 5000)}))
 		}},
