@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -39,16 +40,25 @@ func within(t *testing.T) context.Context {
 type client struct {
 	*zk.Conn
 	events <-chan zk.Event
+	// away is whether it makes no connections. A server that is starting may leave one without
+	// an answer, and the library waits for that for longer than its session lasts.
+	away atomic.Bool
 }
 
 // connect opens a session with one of the addresses.
 func connect(t *testing.T, timeout time.Duration, addrs ...string) *client {
 	t.Helper()
-	events := make(chan zk.Event, 1000) // the library's own holds six, and it drops what is more
-	conn, _, err := zk.Connect(addrs, timeout, zk.WithLogInfo(false), zk.WithLogger(silentLog{}), zk.WithEventCallback(func(e zk.Event) { events <- e }))
+	c, events := new(client), make(chan zk.Event, 1000) // the library's own holds six, and it drops what is more
+	conn, _, err := zk.Connect(addrs, timeout, zk.WithLogInfo(false), zk.WithLogger(silentLog{}), zk.WithEventCallback(func(e zk.Event) { events <- e }),
+		zk.WithDialer(func(network, addr string, timeout time.Duration) (net.Conn, error) {
+			if c.away.Load() {
+				return nil, errors.New("away")
+			}
+			return net.DialTimeout(network, addr, timeout) //nolint:noctx // as the library does
+		}))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
-	c := &client{conn, events}
+	c.Conn, c.events = conn, events
 	c.await(t, zk.StateHasSession)
 	return c
 }
@@ -95,7 +105,7 @@ func TestStandalone(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "standalone", mode)
 
-	c := connect(t, 4*time.Second, e.Addrs()...)
+	c := connect(t, 20*defaultTick, e.Addrs()...) // the longest that there is
 	c.ephemeral(t, "/mine")
 	id := c.SessionID()
 
@@ -126,19 +136,22 @@ func TestStandalone(t *testing.T) {
 	assert.Equal(t, 2, count, "the one on children included")
 	watcher.Close()
 
+	restart := func() {
+		c.away.Store(true)
+		require.NoError(t, e.Restart(ctx, 0))
+		require.NoError(t, e.AwaitServing(ctx))
+		c.away.Store(false)
+		c.await(t, zk.StateHasSession)
+	}
 	require.NoError(t, e.Stop(ctx, 0))
 	c.await(t, zk.StateDisconnected)
 	require.ErrorIs(t, e.Kill(0), ErrNotRunning)
 	_, err = e.Leader(ctx)
 	require.ErrorIs(t, err, ErrNoLeader)
-	require.NoError(t, e.Restart(ctx, 0))
-	require.NoError(t, e.AwaitServing(ctx))
-	c.await(t, zk.StateHasSession)
+	restart()
 	assert.Equal(t, id, c.SessionID(), "the session outlives the restart")
 
-	require.NoError(t, e.Restart(ctx, 0), "of a running server")
-	require.NoError(t, e.AwaitServing(ctx))
-	c.await(t, zk.StateHasSession)
+	restart() // of a running server
 	_, _, err = c.Get("/mine")
 	require.NoError(t, err)
 	require.ErrorContains(t, e.Partition(0), "Options.Partitions")
@@ -196,7 +209,7 @@ func TestEnsembleLosesMembers(t *testing.T) {
 	first, err := e.Leader(ctx)
 	require.NoError(t, err)
 
-	c := connect(t, 8*time.Second, e.Addr(first))
+	c := connect(t, 20*defaultTick, e.Addr(first))
 	c.ephemeral(t, "/mine")
 	require.NoError(t, e.Kill(first))
 	c.await(t, zk.StateDisconnected)
@@ -209,8 +222,10 @@ func TestEnsembleLosesMembers(t *testing.T) {
 	sessions, err := e.Sessions(ctx)
 	require.NoError(t, err)
 	assert.Equal(t, []int64{c.SessionID()}, sessions, "the session waits for its client")
+	c.away.Store(true)
 	require.NoError(t, e.Restart(ctx, first))
 	require.NoError(t, e.AwaitServing(ctx))
+	c.away.Store(false)
 	c.await(t, zk.StateHasSession)
 	mode, err := e.Mode(ctx, first)
 	require.NoError(t, err)
