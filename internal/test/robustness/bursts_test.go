@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -111,8 +112,10 @@ func TestLockDeletedWithItsParent(t *testing.T) {
 			_, err := holder(operator).Acquire(t.Context())
 			require.NoError(t, err)
 			var all sync.WaitGroup
+			var clients []*framework.Client
 			for range 2 {
 				c := kit.Connect(t, e, short)
+				clients = append(clients, c)
 				for range 2 {
 					all.Go(func() {
 						ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -126,7 +129,13 @@ func TestLockDeletedWithItsParent(t *testing.T) {
 					})
 				}
 			}
-			<-time.After(300 * time.Millisecond) // they wait
+			waits := 2 // of each client
+			if name == "multi" {
+				waits *= 2 // in both queues
+			}
+			kit.Until(t, "all wait", func() bool {
+				return !slices.ContainsFunc(clients, func(c *framework.Client) bool { return len(c.Waiters()) < waits })
+			})
 			tx := operator.Transaction()
 			for _, path := range below(t, operator, "/l") {
 				tx.Delete(path, framework.AnyVersion)
