@@ -8,6 +8,8 @@ import (
 	"io"
 	"math"
 	"net"
+	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -105,6 +107,15 @@ type Config struct {
 	// context ends, and must not panic: Close waits for it. It excludes FollowEnsemble.
 	// Defaults to none.
 	ServerList func(context.Context) ([]string, error)
+
+	// Prefer has patterns of hosts, as path.Match takes them, for the servers of the client's
+	// own zone: "zk-a-*", or "10.0.1.*" for addresses. A server is preferred if its host as
+	// listed matches, or its address. The client tries preferred servers first, save those
+	// that kept it waiting. While it is connected to another one, it asks them about every 30 s,
+	// by the four-letter word srvr, whether they serve. If one does, the client goes
+	// there in the same session, once it holds no lock and no request is on its
+	// way. Defaults to none.
+	Prefer []string
 
 	// TLS turns on encryption; host names are verified as written in ConnectString, or as
 	// ServerList or the ensemble's configuration has them. At least TLS 1.2 is spoken unless
@@ -273,6 +284,7 @@ func (cfg Config) withDefaults() (*plan, error) {
 		{"Auth", p.checkAuth},
 		{"SessionLease", p.checkLease},
 		{"ServerList", p.checkServerList},
+		{"Prefer", p.checkPrefer},
 		{"ServerTick", func() error { return p.fillPart(&p.ServerTick, 0) }},
 		{"MaxReply", func() error { return fillSize(&p.MaxReply, defaultMaxReply) }},
 		{"MaxRequest", func() error { return fillSize(&p.MaxRequest, defaultMaxRequest) }},
@@ -408,6 +420,15 @@ func (p *plan) checkServerList() error {
 	return nil
 }
 
+func (p *plan) checkPrefer() error {
+	for _, pattern := range p.Prefer {
+		if _, err := path.Match(pattern, ""); err != nil || pattern == "" || strings.Contains(pattern, "/") {
+			return fmt.Errorf("has %q: it must be a pattern of a host, such as zk-a-*", pattern)
+		}
+	}
+	return nil
+}
+
 func (p *plan) checkLease() error {
 	if _, ok := rules[p.SessionLease]; !ok {
 		return errors.New("is none of LeaseByQuorum, LeaseByServer")
@@ -426,6 +447,7 @@ func (p *plan) session() session.Config {
 			ConnectTimeout: p.ConnectTimeout,
 			Dial:           p.DialContext,
 			LookupHost:     p.LookupHost,
+			Prefer:         slices.Clone(p.Prefer),
 			TLS:            p.TLS,
 			ReadOnly:       p.CanBeReadOnly,
 			MaxReply:       p.MaxReply,

@@ -92,6 +92,7 @@ var settings = map[string]func(*Config) any{
 	"Namespace":            func(cfg *Config) any { return &cfg.Namespace },
 	"Auth":                 func(cfg *Config) any { return &cfg.Auth },
 	"FollowEnsemble":       func(cfg *Config) any { return &cfg.FollowEnsemble },
+	"Prefer":               func(cfg *Config) any { return &cfg.Prefer },
 	"TLSFiles.CA":          func(cfg *Config) any { return &cfg.TLSFiles.CA },
 	"TLSFiles.Certificate": func(cfg *Config) any { return &cfg.TLSFiles.Certificate },
 	"TLSFiles.Key":         func(cfg *Config) any { return &cfg.TLSFiles.Key },
@@ -128,6 +129,10 @@ func (cfg *Config) set(name, value string) (err error) {
 		var ok bool
 		if *field, ok = map[string]SessionLease{"quorum": LeaseByQuorum, "server": LeaseByServer}[value]; !ok {
 			err = fmt.Errorf("is %q: it must be quorum or server", value)
+		}
+	case *[]string:
+		for part := range strings.SplitSeq(value, ",") {
+			*field = append(*field, strings.TrimSpace(part))
 		}
 	case *[]Auth:
 		scheme, data, ok := strings.Cut(value, ":")

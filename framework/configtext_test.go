@@ -26,6 +26,7 @@ Namespace = orders
 Auth = digest:a:b=c
 Auth = ip:10.0.0.1
 FollowEnsemble = true
+Prefer = zk-a-*, 10.0.1.*
 TLSFiles.CA = ca.pem
 TLSFiles.Certificate = cert.pem
 TLSFiles.Key = key.pem
@@ -47,7 +48,7 @@ func TestParseConfig(t *testing.T) {
 		ConnectString: "zk1:2181,zk2:2181/app", SessionTimeout: 10 * time.Second, ConnectTimeout: 2 * time.Second,
 		CloseTimeout: time.Second, LostAfter: 8 * time.Second, Retry: policy, Namespace: "orders",
 		Auth:           []Auth{{"digest", []byte("a:b=c")}, {"ip", []byte("10.0.0.1")}},
-		FollowEnsemble: true, TLSFiles: TLSFiles{CA: "ca.pem", Certificate: "cert.pem", Key: "key.pem"}, CanBeReadOnly: true,
+		FollowEnsemble: true, Prefer: []string{"zk-a-*", "10.0.1.*"}, TLSFiles: TLSFiles{CA: "ca.pem", Certificate: "cert.pem", Key: "key.pem"}, CanBeReadOnly: true,
 		SessionLease: LeaseByServer, ServerTick: 2 * time.Second, NoContainers: true, NoBatches: true, MaxReply: 8 << 20, MaxRequest: 4 << 10,
 	}, cfg)
 }

@@ -56,10 +56,15 @@ func (m *moving) dial(ctx context.Context, network, addr string) (net.Conn, erro
 
 // move replaces servers. Connections to those that are gone end as a server ends them.
 func (m *moving) move(to ...string) {
-	m.mu.Lock()
-	m.alive = to
-	m.mu.Unlock()
+	m.serve(to...)
 	m.srv.DisconnectAll()
+}
+
+// serve says which servers let clients in.
+func (m *moving) serve(servers ...string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.alive = servers
 }
 
 func (m *moving) servers() []string {

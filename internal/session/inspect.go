@@ -20,6 +20,13 @@ func Stats(s *Session) monitor.Stats {
 	return st
 }
 
+// holding is whether a lock is held.
+func (s *Session) holding() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tracked.granted() > 0
+}
+
 // Inspector says what locks hold and wait for in a session.
 type Inspector interface {
 	Holds() []monitor.HoldInfo

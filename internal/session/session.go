@@ -149,7 +149,7 @@ func Open(cfg Config) (*Session, error) {
 	s.tracing.start(s, cfg.Tracer)
 	s.life, s.stop = context.WithCancelCause(context.Background())
 	cfg.Transport.Logger, cfg.Transport.Now, cfg.Transport.Random = cfg.Logger, s.clock.Now, s.random
-	cfg.Transport.LostAfter = cfg.LostAfter
+	cfg.Transport.LostAfter, cfg.Transport.Holding = cfg.LostAfter, s.holding
 	s.transport = transport.New(cfg.Transport, events{s})
 	if err := s.transport.Open(); err != nil {
 		s.stop(err)

@@ -611,8 +611,16 @@ func (c *Conn) Close() error {
 // fail ends the connection for the reason given, unless it has one already.
 // What follows from it is done by finish: in the goroutine that reads, after
 // what it is dealing with, if there is one.
-func (c *Conn) fail(err error) {
+func (c *Conn) fail(err error) { c.end(err, false) }
+
+// end is fail, if asked only while no request waits or is on its way. It returns whether it
+// was so.
+func (c *Conn) end(err error, idle bool) bool {
 	c.mu.Lock()
+	if idle && len(c.first)+len(c.out)+len(c.batch.waiting)+len(c.sent.all()) > 0 {
+		c.mu.Unlock()
+		return false
+	}
 	first := c.err == nil
 	if first {
 		c.err = err
@@ -625,6 +633,7 @@ func (c *Conn) fail(err error) {
 	if !reading {
 		c.finish()
 	}
+	return true
 }
 
 // shut closes the socket. That has a goroutine of its own, as Close of a

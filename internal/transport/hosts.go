@@ -25,12 +25,13 @@ import (
 //
 // The address that was tried longest ago comes first. Those that kept us waiting
 // when they were last tried come behind all others, as each can cost a whole
-// ConnectTimeout.
+// ConnectTimeout. Among the others, preferred ones come first (home.go).
 type hosts struct {
 	random  *random.Source
 	lookUp  func(server string, lk *lookup) // begins a look-up, which ends in found; nil if names are dialed
 	limit   time.Duration                   // for one look-up
 	byName  bool                            // one address under two names is tried under both, as TLS verifies names
+	home    []string                        // patterns of hosts that are preferred
 	costly  bool                            // a handshake costs the servers much
 	rawUsed func() bool
 
@@ -238,6 +239,7 @@ func (h *hosts) compareLocked(a, b target) int {
 	return cmp.Or(
 		first(a == h.preferred, b == h.preferred),
 		first(!x.silent, !y.silent),
+		first(h.near(a), h.near(b)),
 		cmp.Compare(x.tried, y.tried),
 		cmp.Compare(x.rank, y.rank),
 	)

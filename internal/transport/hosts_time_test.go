@@ -313,3 +313,32 @@ func TestCloseDoesNotWaitForAPause(t *testing.T) {
 		s.stop()
 	})
 }
+
+// A connection that a client gives up to go home has no request on its way, whose outcome
+// would be unknown.
+func TestConnectionIsGivenUpWhileItIsIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answer := make(chan struct{})
+		s := newScript(t, func(p *peer) {
+			p.welcome(session1, 9*time.Second)
+			for h, _ := p.next(); h.Op != 0; h, _ = p.next() {
+				<-answer
+				p.send(&wire.ReplyHeader{Xid: h.Xid, Zxid: 1})
+			}
+		})
+		l, r := open(t, s)
+		r.await(t, "up", 1)
+		c := r.current()
+		call := NewCall(wire.OpExists, &wire.PathWatchRequest{Path: "/"})
+		require.NoError(t, c.Send(call))
+		assert.False(t, c.end(errGoingHome, true), "before it is sent")
+		synctest.Wait()
+		assert.False(t, c.end(errGoingHome, true), "before it is answered")
+		close(answer)
+		<-call.Done()
+		synctest.Wait()
+		assert.True(t, c.end(errGoingHome, true))
+		r.await(t, "down", 1)
+		shut(t, l, s)
+	})
+}

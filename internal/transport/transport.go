@@ -69,7 +69,7 @@ func (cfg Config) Identities() []string {
 	return all
 }
 
-// Config says how to connect. All fields are needed, save LostAfter, LookupHost, Auth, SASL, TLS, FreshTLS,
+// Config says how to connect. All fields are needed, save LostAfter, LookupHost, Prefer, Holding without it, Auth, SASL, TLS, FreshTLS,
 // ReadOnly and Now.
 type Config struct {
 	Servers        []string // host:port
@@ -78,6 +78,8 @@ type Config struct {
 	LostAfter      time.Duration // how long the handler keeps a session without a connection, if less than its timeout
 	Dial           func(ctx context.Context, network, addr string) (net.Conn, error)
 	LookupHost     func(ctx context.Context, host string) ([]string, error) // nil to dial names as they are
+	Prefer         []string                                                 // patterns of hosts, see home.go
+	Holding        func() bool                                              // whether the session holds something
 	TLS            *tls.Config
 	FreshTLS       func(*tls.Config) // completes that of a new connection; nil if it is complete
 	SASL           *SASL             // nil for none
@@ -179,6 +181,7 @@ func New(cfg Config, h Handler) *Transport {
 	}
 	l.hosts.timeout = min(cfg.SessionTimeout, l.hosts.most)
 	l.hosts.limit, l.hosts.byName, l.hosts.rawUsed = cfg.ConnectTimeout, cfg.TLS != nil, l.rawUsed.Load
+	l.hosts.home = cfg.Prefer
 	l.hosts.costly = cfg.TLS != nil || cfg.SASL != nil
 	if cfg.LookupHost != nil {
 		l.hosts.lookUp = l.lookUp
@@ -392,8 +395,11 @@ func (l *Transport) connUp(c *Conn) {
 	l.mu.Unlock()
 	l.hosts.up(c.target, c.timeout)
 	l.handler.Up(c)
-	if c.readOnly {
+	switch {
+	case c.readOnly:
 		l.wg.Go(func() { l.seekWriter(c) })
+	case len(l.cfg.Prefer) > 0 && !l.hosts.near(c.target):
+		l.wg.Go(func() { l.seekHome(c) })
 	}
 }
 

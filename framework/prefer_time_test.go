@@ -1,0 +1,115 @@
+package framework_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
+	"github.com/paddock-zk/paddock/listeners"
+	"github.com/paddock-zk/paddock/recipes/locks"
+	zktest "github.com/paddock-zk/paddock/testing"
+)
+
+// A client leaves its zone when the server there ends, and comes home when it is back: in
+// the same session, and not while it holds a lock.
+func TestPreferredServers(t *testing.T) {
+	const home, away, further = "zk-a-1:2181", "zk-b-1:2181", "zk-c-1:2181"
+	for range 10 { // the order of servers is random
+		synctest.Test(t, func(t *testing.T) {
+			m := newMoving(zktest.Start(t, zktest.InMemory()), home, away, further)
+			c := kit.Connect(t, m.srv, func(cfg *framework.Config) {
+				cfg.ConnectString, cfg.DialContext, cfg.Prefer = home+","+away+","+further, m.dial, []string{"zk-a-*"}
+			})
+			at := func() string { return c.Stats().Server }
+			require.Equal(t, home, at())
+			m.move(away, further)
+			time.Sleep(5 * time.Minute)
+			assert.NotEqual(t, home, at())
+			id := c.SessionID()
+			hold, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
+			require.NoError(t, err)
+
+			m.serve(home, away, further)
+			time.Sleep(5 * time.Minute)
+			require.NotEqual(t, home, at(), "while the lock is held")
+			require.NoError(t, hold.Release())
+			states := c.States().Subscribe()
+			defer states.Stop()
+			require.Equal(t, listeners.Reconnected, <-states.C)
+			time.Sleep(time.Minute)
+			assert.Equal(t, home, at())
+			require.Equal(t, listeners.Suspended, <-states.C)
+			require.Equal(t, listeners.Reconnected, <-states.C)
+			assert.Equal(t, id, c.SessionID())
+
+			time.Sleep(time.Hour)
+			assert.Equal(t, home, at())
+			assert.Empty(t, states.C, "there is nothing better to look for")
+		})
+	}
+}
+
+// A preferred server that does not serve is no home.
+func TestPreferredServerThatDoesNotServe(t *testing.T) {
+	for name, answer := range map[string]string{
+		"says so":        "This ZooKeeper instance is not currently serving requests\n",
+		"is read-only":   "Zookeeper version: 3.8.0\nMode: read-only\nNode count: 5\n",
+		"does not tell":  "srvr is not executed because it is not in the whitelist.\n",
+		"ends":           "",
+		"answers nobody": "silent",
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newMoving(zktest.Start(t, zktest.InMemory()), "10.0.1.1:2181")
+				var asked atomic.Int32
+				c := kit.Connect(t, m.srv, func(cfg *framework.Config) {
+					cfg.ConnectString, cfg.Prefer = "10.0.0.1:2181,10.0.1.1:2181", []string{"10.0.0.*"}
+					cfg.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+						if addr != "10.0.0.1:2181" {
+							return m.dial(ctx, network, addr)
+						}
+						ours, theirs := net.Pipe()
+						go func() {
+							defer func() { _ = theirs.Close() }()
+							word := make([]byte, 4)
+							if _, err := io.ReadFull(theirs, word); err != nil || string(word) != "srvr" {
+								return
+							}
+							asked.Add(1)
+							if answer == "silent" {
+								_, _ = io.Copy(io.Discard, theirs)
+								return
+							}
+							_, _ = io.WriteString(theirs, answer)
+						}()
+						return ours, nil
+					}
+				})
+				states := c.States().Subscribe()
+				defer states.Stop()
+				require.Equal(t, listeners.Connected, <-states.C)
+				time.Sleep(10 * time.Minute)
+				synctest.Wait()
+				assert.Greater(t, int(asked.Load()), 10)
+				assert.Less(t, int(asked.Load()), 42)
+				assert.Empty(t, states.C)
+			})
+		})
+	}
+}
+
+func TestPreferIsChecked(t *testing.T) {
+	for _, bad := range []string{"", "zk-[", "a/b"} {
+		_, err := framework.Start(framework.Config{ConnectString: "a", Prefer: []string{"b", bad}})
+		require.ErrorContains(t, err, "config: Prefer has ")
+	}
+}
