@@ -133,7 +133,7 @@ func calls(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }() // it is a temporary one
 	const module = "github.com/paddock-zk/paddock/"
 	client := module + "framework/...," + module + "recipes/...," + module + "internal/session/...," + module + "internal/transport/...," +
 		module + "internal/wire," + module + "internal/contextend," + module + "listeners," + module + "retry," + module + "internal/test/weigh"
@@ -193,16 +193,16 @@ func output(ctx context.Context, counters, name string, args ...string) (string,
 
 // count makes a call once to warm up, and once with counters that begin at zero.
 func count(ctx context.Context, call, to string) error {
-	srv, err := zktest.New()
+	srv, err := zktest.New() //nolint:contextcheck // a server lives until it is closed
 	if err != nil {
 		return err
 	}
-	defer srv.Close()
+	defer func() { _ = srv.Close() }()
 	client, err := framework.Connect(ctx, framework.Config{ConnectString: srv.ConnectString()})
 	if err != nil {
 		return err
 	}
-	defer client.Close()
+	defer func() { _ = client.Close() }()
 	lock := locks.NewInterProcessMutex(client, "/lock")
 	var hold *locks.Hold
 	acquire := func() (err error) { hold, err = lock.Acquire(ctx); return err }
