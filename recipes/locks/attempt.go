@@ -24,15 +24,6 @@ func (m *InterProcessMutex) newAttempt(owner nodename.Owner, trace *acquireTrace
 	return a
 }
 
-// result is what came of a run: the ownership, or the error and who was in the way. After
-// an error the caller has to leave the attempt, or another goroutine goes on with it.
-func (a *mutexAttempt) result(err error) (*ownership, *acquire.Obstacle, error) {
-	if err != nil {
-		return nil, a.Obstacle(), err
-	}
-	return a.owned, nil, nil
-}
-
 // adopt goes on for another lock object, which makes the same node.
 func (a *mutexAttempt) adopt(m *InterProcessMutex, trace *acquireTrace) {
 	a.mutex, a.owned, a.trace = m, nil, trace

@@ -176,36 +176,29 @@ func (w *waiter) withdraw() {
 	}
 }
 
-// finish turns what a waiter was told into the result for its caller, or does what is
-// left to do. It returns neither hold nor error to a caller that has to begin again.
-func (w *waiter) finish(ctx, limited context.Context, tries bool, began time.Duration) (hold *Hold, err error) {
-	o := w.granted
-	var in *acquire.Obstacle
-	defer unclaimed(&hold, &o)
-	switch {
+// finish turns what a waiter was told into an ownership or an error, or does what is left
+// to do. An ownership beside an error came too late. Without either the caller has to begin
+// again.
+func (w *waiter) finish(ctx, limited context.Context) (o *ownership, in *acquire.Obstacle, err error) {
+	switch o = w.granted; {
 	case w.expired:
-		err = framework.ErrSessionExpired
+		return nil, nil, framework.ErrSessionExpired
 	case w.isFront:
-		o, in, err = w.acquire()
+		return w.acquire()
 	case o == nil:
-		in, err = w.queue.seenAhead(), contextend.Of(limited)
+		return nil, w.queue.seenAhead(), contextend.Of(limited)
 	case limited.Err() != nil:
-		in, err = o.heldHere(), contextend.Of(limited)
-	default:
-		acquireTraceOf(ctx, w.mutex.queue.Core.Session()).takesOver()
-		// A deadline may have passed between the hand-over and now.
-		if state, _ := o.now(); state != Lost {
-			break
-		}
-		if !w.outlived() {
-			return nil, nil
-		}
-		err = framework.ErrSessionExpired
+		return o, o.heldHere(), contextend.Of(limited)
 	}
-	if err != nil {
-		return nil, w.mutex.refused(ctx, limited, tries, in, began, err)
+	acquireTraceOf(ctx, w.mutex.queue.Core.Session()).takesOver()
+	// A deadline may have passed between the hand-over and now.
+	if state, _ := o.now(); state != Lost {
+		return o, nil, nil
 	}
-	return w.mutex.conclude(ctx, o)
+	if w.outlived() {
+		return nil, nil, framework.ErrSessionExpired
+	}
+	return nil, nil, nil
 }
 
 // outlived is whether the waiter's session has ended, for a waiter that must not go on in
@@ -236,8 +229,9 @@ func (w *waiter) acquire() (*ownership, *acquire.Obstacle, error) {
 	return lq.acquire(w.ctx, m, a, false)
 }
 
-// acquire gets the lock from the servers for the front waiter, with a new attempt if
-// there is none. If it fails, it leaves the front. in is the obstacle that it met.
+// acquire gets the lock from the servers for the front waiter, or for a caller without a
+// local queue, with a new attempt if there is none. If it fails, it leaves the front. in is
+// the obstacle that it met.
 func (lq *localQueue) acquire(ctx context.Context, m *InterProcessMutex, a *mutexAttempt, once bool) (o *ownership, in *acquire.Obstacle, err error) {
 	defer func() {
 		if o == nil {
@@ -251,11 +245,17 @@ func (lq *localQueue) acquire(ctx context.Context, m *InterProcessMutex, a *mute
 	if ctx.Err() != nil { // nothing is sent for a caller that has gone
 		return nil, a.Obstacle(), contextend.Of(ctx)
 	}
-	return a.result(a.Run(ctx, once))
+	err = a.Run(ctx, once)
+	return a.owned, a.Obstacle(), err
 }
 
-// leaveFront lets another be the front waiter.
+// leaveFront lets another be the front waiter. Without a local queue nobody goes on with the
+// attempt.
 func (lq *localQueue) leaveFront(a *mutexAttempt) {
+	if lq == nil {
+		a.Leave()
+		return
+	}
 	lq.taken(nil)
 	if a != nil && a.Empty() {
 		a = nil

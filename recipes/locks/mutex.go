@@ -80,18 +80,7 @@ func newMutex(c *framework.Client, path string, opts []Option, kind znode.Kind, 
 // queue once more. If another goroutine of this client hands the lock over, there is no
 // round trip.
 func (m *InterProcessMutex) Acquire(ctx context.Context) (*Hold, error) {
-	if t := tracingOf(m); t != nil {
-		return t.acquire(ctx, m, m.acquire)
-	}
-	return m.acquire(ctx)
-}
-
-func (m *InterProcessMutex) acquire(ctx context.Context) (*Hold, error) {
-	hold, err := m.begin(ctx)
-	if hold == nil && err == nil {
-		hold, err = m.take(ctx, ctx, false, false)
-	}
-	return hold, err
+	return m.take(ctx, noLimit)
 }
 
 // TryAcquire waits for wait at most, also while no server answers; see Lock for its
@@ -100,24 +89,47 @@ func (m *InterProcessMutex) acquire(ctx context.Context) (*Hold, error) {
 // Cost with wait <= 0: one round trip if another owner has the lock, none if that is a
 // goroutine of this client, two if nobody has it.
 func (m *InterProcessMutex) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
-	if t := tracingOf(m); t != nil {
-		return t.acquire(ctx, m, func(ctx context.Context) (*Hold, error) { return m.tryAcquire(ctx, wait) })
-	}
-	return m.tryAcquire(ctx, wait)
+	return m.take(ctx, limit{bounded: true, wait: wait})
 }
 
-func (m *InterProcessMutex) tryAcquire(ctx context.Context, wait time.Duration) (hold *Hold, err error) {
-	hold, err = m.begin(ctx)
-	if hold != nil || err != nil {
+func (m *InterProcessMutex) take(ctx context.Context, lim limit) (*Hold, error) {
+	if t := tracingOf(m); t != nil {
+		return t.acquire(ctx, m, func(ctx context.Context) (*Hold, error) { return m.acquire(ctx, lim) })
+	}
+	return m.acquire(ctx, lim)
+}
+
+// acquire waits for as long as the limit lasts. Thousands may wait in the local queue at
+// once, so their stacks are kept so small that the smallest size is enough.
+func (m *InterProcessMutex) acquire(ctx context.Context, lim limit) (*Hold, error) {
+	if hold, err := m.begin(ctx); hold != nil || err != nil {
 		return hold, err
 	}
-	lim := limit{bounded: true, wait: wait}
 	limited, cancel, err := lim.begin(ctx, m.queue.Core.Session())
 	if err != nil {
 		return nil, opError("acquire", m.path, &WaitError{Lock: m.queue.Lock, Err: err})
 	}
 	defer cancel()
-	return m.take(ctx, limited, lim.once(), true)
+	began := time.Now()
+	for {
+		w, o, in, err := m.enter(limited, lim.once())
+		if w != nil {
+			w.await()
+			o, in, err = w.finish(ctx, limited)
+		}
+		if err != nil {
+			if o != nil {
+				o.decline() // it came too late
+			}
+			return nil, opError("acquire", m.path, lim.verdict(ctx, limited, m.queue.Core.Session(), in, m.queue.Lock, began, err))
+		}
+		if o == nil {
+			continue
+		}
+		if hold, err := m.conclude(ctx, o); hold != nil || err != nil {
+			return hold, err
+		}
+	}
 }
 
 // begin does what needs no server: it refuses, or re-enters. To all other callers it
@@ -136,66 +148,20 @@ func (m *InterProcessMutex) begin(ctx context.Context) (*Hold, error) {
 	return hold, nil
 }
 
-// take waits for as long as limited lasts. Thousands may wait in the local queue at once,
-// so their stacks are kept so small that the smallest size is enough.
-func (m *InterProcessMutex) take(ctx, limited context.Context, once, tries bool) (*Hold, error) {
-	began := localQueuesOf(m.queue.Core.Session()).now()
-	for {
-		w, hold, err := m.enter(ctx, limited, once, tries, began)
-		if w != nil {
-			w.await()
-			hold, err = w.finish(ctx, limited, tries, began)
-		}
-		if hold != nil || err != nil {
-			return hold, err
-		}
-	}
-}
-
-// enter gets a contender in the local queue, unless it gets the lock or fails already.
-func (m *InterProcessMutex) enter(ctx, limited context.Context, once, tries bool, began time.Duration) (w *waiter, hold *Hold, err error) {
-	var lq *localQueue
-	var o *ownership
-	var in *acquire.Obstacle
-	defer unclaimed(&hold, &o)
-	if m.queue.Kind != znode.Read && m.queue.Handovers > 0 {
-		if lq, w, err = localQueuesOf(m.queue.Core.Session()).join(limited, m, once); w != nil {
-			sharedOf(m.queue.Core.Session()).waitLog.arm()
-			return w, nil, nil
-		}
-	}
-	switch {
-	case err != nil:
-		in = lq.seenAhead()
-	case lq != nil:
-		o, in, err = lq.acquire(limited, m, nil, once)
-	default:
-		o, in, err = m.alone(limited, once)
-	}
-	if err != nil {
-		return nil, nil, m.refused(ctx, limited, tries, in, began, err)
-	}
-	hold, err = m.conclude(ctx, o)
-	return nil, hold, err
-}
-
-// alone gets the lock with a node that nobody else waits behind in the local queue. After
+// enter gets a contender in the local queue, unless it gets the lock or fails already. After
 // an error it returns the obstacle, too.
-func (m *InterProcessMutex) alone(ctx context.Context, once bool) (o *ownership, in *acquire.Obstacle, err error) {
-	s := m.queue.Core.Session()
-	a := m.newAttempt(ownerOf(ctx, s, m.path), acquireTraceOf(ctx, s), nil)
-	defer func() {
-		if o == nil {
-			a.Leave()
+func (m *InterProcessMutex) enter(ctx context.Context, once bool) (w *waiter, o *ownership, in *acquire.Obstacle, err error) {
+	var lq *localQueue
+	if m.queue.Kind != znode.Read && m.queue.Handovers > 0 {
+		if lq, w, err = localQueuesOf(m.queue.Core.Session()).join(ctx, m, once); w != nil {
+			sharedOf(m.queue.Core.Session()).waitLog.arm()
+			return w, nil, nil, nil
+		} else if err != nil {
+			return nil, nil, lq.seenAhead(), err
 		}
-	}()
-	return a.result(a.Run(ctx, once))
-}
-
-// refused turns the way in which an acquisition ended into the caller's error.
-func (m *InterProcessMutex) refused(ctx, limited context.Context, tries bool, in *acquire.Obstacle, began time.Duration, err error) error {
-	e := &ending{ctx: ctx, limited: limited, tries: tries, lock: m.queue.Lock, waited: localQueuesOf(m.queue.Core.Session()).now() - began, obstacle: in}
-	return opError("acquire", m.path, e.verdict(m.queue.Core.Session(), err))
+	}
+	o, in, err = lq.acquire(ctx, m, nil, once)
+	return nil, o, in, err
 }
 
 // conclude makes a hold of the ownership. It returns neither hold nor error if the node

@@ -65,7 +65,7 @@ func (l *InterProcessReadWriteLock) String() string {
 //
 // Source: Curator since 5.6 (CURATOR-621); earlier peers put the read node at
 // the end of the queue and can be overtaken by a waiting writer.
-func (m *InterProcessMutex) downgrade(ctx context.Context, write *ownership) (hold *Hold, err error) {
+func (m *InterProcessMutex) downgrade(ctx context.Context, write *ownership) (*Hold, error) {
 	if state, err := write.now(); state == Lost {
 		return nil, err
 	}
@@ -79,18 +79,11 @@ func (m *InterProcessMutex) downgrade(ctx context.Context, write *ownership) (ho
 		return nil, write.lossIn(fmt.Errorf("downgrade: %w", err), node.Path())
 	}
 	read := m.own(node)
-	var o *ownership
-	defer func() {
-		if o == nil {
-			read.node.Remove()
-		}
-		unclaimed(&hold, &o)
-	}()
 	if err := acquire.Track(ctx, read); err != nil {
+		read.node.Remove()
 		return nil, write.lossIn(err, node.Path())
 	}
-	o = read
-	return newNodeHold(ctx, o)
+	return newNodeHold(ctx, read)
 }
 
 // lossIn says what a failure to get a node means to the ownership on which the

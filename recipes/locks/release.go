@@ -77,14 +77,6 @@ func (o *ownership) awaitRemoval(removal *cleanup.Removal, limit time.Duration, 
 	}
 }
 
-// unclaimed is deferred: it gives back an ownership without a hold, because it came too
-// late.
-func unclaimed(hold **Hold, t **ownership) {
-	if *hold == nil && *t != nil {
-		(*t).decline()
-	}
-}
-
 // unclaimAll gives back the nodes of ownerships without a hold.
 func unclaimAll(owns []*ownership) {
 	g := givingBack{giveUp: sent} // it waits for nothing

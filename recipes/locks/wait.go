@@ -77,31 +77,23 @@ func (e *WaitError) Error() string {
 // Unwrap gives Err.
 func (e *WaitError) Unwrap() error { return e.Err }
 
-// ending is how an acquisition ended without a hold.
-type ending struct {
-	ctx, limited context.Context // the caller's, and the one that the wait is limited by
-	tries        bool            // it is TryAcquire
-	lock         string          // in full
-	waited       time.Duration
-	obstacle     *acquire.Obstacle
-}
-
 // verdict says why an acquisition failed: the caller's context ended, the wait ended with
 // or without the knowledge that another owner has the lock, or an error came. For
-// TryAcquire no error matches two of the first three.
-func (e *ending) verdict(s *session.Session, err error) error {
+// TryAcquire no error matches two of the first three. limited is the context that the wait
+// was limited by, and in the obstacle that was met.
+func (l limit) verdict(ctx, limited context.Context, s *session.Session, in *acquire.Obstacle, lock string, began time.Time, err error) error {
 	var why, failure error
-	if e.obstacle == nil && s.Writable() { // connected again, say
+	if in == nil && s.Writable() { // connected again, say
 		failure = acquire.FailureOf(err)
 	}
 	switch {
 	case errors.Is(err, session.ErrClosed):
 		return err
-	case e.ctx.Err() != nil:
-		why = contextend.Of(e.ctx)
+	case ctx.Err() != nil:
+		why = contextend.Of(ctx)
 		if !s.Writable() {
 			format := "%w: %w"
-			if e.tries {
+			if l.bounded {
 				format = "%w: %v"
 			}
 			why = fmt.Errorf(format, why, s.NotConnected(""))
@@ -110,26 +102,20 @@ func (e *ending) verdict(s *session.Session, err error) error {
 		}
 	case errors.Is(err, ErrNotAcquired):
 		why = ErrNotAcquired
-	case e.limited.Err() == nil:
+	case limited.Err() == nil:
 		return err
-	case e.obstacle != nil && s.Writable():
+	case in != nil && s.Writable():
 		why = ErrNotAcquired
 	case failure != nil:
 		why = fmt.Errorf("%w: %v", session.ErrNotConnected, failure) //nolint:errorlint // likewise
 	default:
 		why = s.NotConnected("")
 	}
-	told := &WaitError{Lock: e.lock, Waited: e.waited, Err: why}
-	if in := e.obstacle; in != nil {
+	told := &WaitError{Lock: lock, Waited: time.Since(began), Err: why}
+	if in != nil {
 		told.Lock, told.Ahead, told.Holder, told.HolderSession = in.Lock, in.Ahead, in.Node, in.Session
 		told.Has = in.Has
 		told.Local = in.Local || in.Session != 0 && in.Session == s.ID()
 	}
 	return told
-}
-
-// verdict says why an attempt for a lock has failed.
-func (l limit) verdict(ctx, limited context.Context, a *acquire.Attempt, lock string, began time.Time, err error) error {
-	e := &ending{ctx: ctx, limited: limited, tries: l.bounded, lock: lock, waited: time.Since(began), obstacle: a.Obstacle()}
-	return e.verdict(a.Session(), err)
 }
