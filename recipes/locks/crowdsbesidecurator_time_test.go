@@ -238,3 +238,47 @@ func TestMultiLocksThatCannotTurnRoundAreServed(t *testing.T) {
 		})
 	}
 }
+
+// A MultiLock follows owners that say that they go in the reverse order, and for a crowd of another
+// library it would go in the order of the paths again. Once it has done both often enough, it keeps
+// its places. Without that it waits for half a minute.
+func TestMultiLockBetweenTwoOrdersIsServed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(500*time.Microsecond))
+		ours, reverse, theirs := kit.Connect(t, srv), kit.Connect(t, srv), kit.Connect(t, srv)
+		ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+		defer cancel()
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		actor := func(i int, granted func(), way workload.Way, set ...locks.Lock) {
+			rnd := rand.New(rand.NewPCG(1, uint64(i)))
+			how := workload.How{Chained: true, Inside: func(workload.Held) error {
+				granted()
+				time.Sleep(time.Duration(1+rnd.IntN(20)) * time.Millisecond)
+				return nil
+			}}
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					_, _ = how.Once(ctx, way, set...)
+				}
+			})
+		}
+		mutex := func(c *framework.Client, path string) locks.Lock { return locks.NewInterProcessMutex(c, path) }
+		for i := range 2 {
+			actor(i, func() {}, workload.Nested, mutex(reverse, "/c"), mutex(reverse, "/b"))
+		}
+		for i := range 16 {
+			actor(2+i, func() {}, workload.Nested, curatorMutex{theirs, []string{"/b", "/c"}[i%2]})
+		}
+		rounds, longest, last := 0, time.Duration(0), time.Now()
+		actor(18, func() {
+			rounds++
+			longest, last = max(longest, time.Since(last)), time.Now()
+		}, workload.Multi, mutex(ours, "/b"), mutex(ours, "/c"))
+		wg.Wait()
+		longest = max(longest, time.Since(last))
+		_, _ = fmt.Fprintf(t.Output(), "crowds: a MultiLock between two orders: %d rounds, longest wait %v\n", rounds, longest.Round(time.Millisecond))
+		assert.Less(t, longest, 8*time.Second)
+	})
+}

@@ -394,13 +394,14 @@ var makesRoom = [...]nodename.Ways{
 }
 
 // ordered are ways, with the order of owners of other libraries as our client has seen it. Most
-// may have one lock alone. So one that cannot take its locks in that order moves for them a few
-// times, and then keeps its places: it would never be served beside a crowd.
+// may have one lock alone. So one that cannot take its locks in that order, or has changed its
+// own too often, moves for them a few times. Then it keeps its places: it would never be served
+// beside a crowd.
 func (a *Multi) ordered(ways nodename.Ways) nodename.Ways {
 	switch {
-	case !ways.Has(nodename.Unknown):
+	case !ways.Has(nodename.Unknown), a.obliged >= mostLeft:
 		return ways
-	case orderOfOthers.Of(a.session).Reverse() && (a.way == nodename.Backward || a.obliged < mostLeft):
+	case orderOfOthers.Of(a.session).Reverse():
 		return ways.With(nodename.Reverse)
 	}
 	return ways.With(nodename.Nesting)
