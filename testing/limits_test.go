@@ -32,7 +32,7 @@ func TestLimits(t *testing.T) {
 			second := begin(t, srv, 10*time.Second)
 			assert.True(t, refused(srv))
 			second.must(wire.OpCloseSession, wire.Empty{}, nil)
-			require.Eventually(t, func() bool { return srv.Counters().Connections == 1 }, time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return srv.Counters().Connections == 1 }, 10*time.Second, time.Millisecond)
 			begin(t, srv, 10*time.Second)
 		})
 		t.Run("connections of a host", func(t *testing.T) {

@@ -202,6 +202,7 @@ func TestColdStart(t *testing.T) {
 		require.ErrorIs(t, err, framework.ErrNotConnected, "the reason")
 		require.NoError(t, srv.Restart())
 		assert.Zero(t, ready(t, c).Len(), "the node does not exist")
+		synctest.Wait() // a snapshot is shown before the status
 		assert.True(t, c.Status().Complete && c.Status().Current)
 		made(t, other, "/app/a")
 		s, err := c.Fresh(t.Context())

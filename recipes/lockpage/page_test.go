@@ -146,6 +146,7 @@ func TestPageOfCaches(t *testing.T) {
 	defer copied.Close()
 	snapshot, err := copied.Ready(t.Context())
 	require.NoError(t, err)
+	kit.Until(t, "it is current", func() bool { return copied.Status().Current }) // just after the snapshot
 	_, body = s.get("")
 	for _, text := range []string{"Caches: 1", "/app/&lt;b&gt;", "current", fmt.Sprintf("%#x", snapshot.Zxid())} {
 		assert.True(t, strings.Contains(body, text), "%s in %s", text, body)
