@@ -242,7 +242,10 @@ func (h *Hold) Revoked() <-chan struct{} {
 	}
 	h.ownership.mu.Lock()
 	defer h.ownership.mu.Unlock()
-	return h.ownership.revoked.channel()
+	if h.ownership.revoked == nil {
+		h.ownership.revoked = make(chan struct{})
+	}
+	return h.ownership.revoked
 }
 
 // HoldState says how sure the client is that it holds a lock.

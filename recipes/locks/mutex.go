@@ -193,14 +193,8 @@ func usable(ctx context.Context, made error) error {
 	return nil
 }
 
-// own is the ownership of a node.
 func (m *InterProcessMutex) own(node acquire.Node) *ownership {
-	o := newOwnership(m.key, m.queue.Core.Relative(node.Path()))
-	o.queue, o.node, o.since = &m.queue, node, time.Now()
-	if m.queue.Kind != znode.Read {
-		o.token = node.Token()
-	}
-	return o
+	return m.queue.own(m.key, node, m.queue.exclusive)
 }
 
 // HeldBy reports whether ctx comes from a hold of this lock that is not lost or released.

@@ -34,7 +34,7 @@ type ownership struct {
 	holds     []*Hold
 	groups    []*ownership              // that are lost with this one
 	hub       *listeners.Hub[HoldState] // made by the first Listen
-	revoked   signal                    // somebody asks for the lock back
+	revoked   chan struct{}             // closed once somebody asks for the lock back; nil until a caller wants to know
 	unobserve func()                    // ends waiting for that
 	passed    bool                      // the node went to another owner of this client: only the tracer goes by it
 }
@@ -83,34 +83,12 @@ func (o *ownership) nodeKind() znode.Kind {
 	return o.queue.Kind
 }
 
-// signal is a channel that is closed once, and made only if a caller asks for it.
-type signal struct{ ch chan struct{} }
-
-// sent is the channel of every signal that was sent before a caller asked for its
-// channel.
+// sent is a channel that is closed.
 var sent = func() chan struct{} {
 	ch := make(chan struct{})
 	close(ch)
 	return ch
 }()
-
-func (s *signal) channel() <-chan struct{} {
-	if s.ch == nil {
-		s.ch = make(chan struct{})
-	}
-	return s.ch
-}
-
-func (s *signal) send() {
-	switch {
-	case s.ch == nil:
-		s.ch = sent
-	case !s.isSent():
-		close(s.ch)
-	}
-}
-
-func (s *signal) isSent() bool { return isClosed(s.ch) }
 
 func isClosed(ch <-chan struct{}) bool {
 	select {

@@ -1,6 +1,8 @@
 package locks
 
 import (
+	"time"
+
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/recipes/internal/acquire"
@@ -27,4 +29,15 @@ func (q *queue) init(c *framework.Client, path string, opts []Option) error {
 	core.Session().KeepReady()
 	q.client, q.Core, q.Lock, q.Path = c, core, full, full
 	return nil
+}
+
+// own is the ownership of a node in the queue. A lock that several owners have at a time has
+// no token.
+func (q *queue) own(key lockKey, node acquire.Node, alone bool) *ownership {
+	o := newOwnership(key, q.Core.Relative(node.Path()))
+	o.queue, o.node, o.since = q, node, time.Now()
+	if alone {
+		o.token = node.Token()
+	}
+	return o
 }

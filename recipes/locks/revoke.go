@@ -93,5 +93,10 @@ func (o *ownership) observeRevocation() {
 func (o *ownership) revoke() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.revoked.send()
+	switch {
+	case o.revoked == nil:
+		o.revoked = sent
+	case !isClosed(o.revoked):
+		close(o.revoked)
+	}
 }

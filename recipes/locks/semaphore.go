@@ -170,12 +170,7 @@ func (s *InterProcessSemaphore) queueUp(ctx context.Context, n int, lim limit) (
 
 // own is the ownership of a lease.
 func (s *InterProcessSemaphore) own(node acquire.Node) *ownership {
-	o := newOwnership(s.key, s.leases.Core.Relative(node.Path()))
-	o.queue, o.node, o.since = &s.leases, node, time.Now()
-	if s.total == 1 {
-		o.token = node.Token()
-	}
-	return o
+	return s.leases.own(s.key, node, s.total == 1)
 }
 
 func (s *InterProcessSemaphore) isNil() bool             { return s == nil }
