@@ -37,12 +37,6 @@ func (e *GoneError) Unwrap() error {
 	return nil
 }
 
-// IsGone is whether a reason says that a node is gone.
-func IsGone(reason error) bool {
-	var gone *GoneError
-	return errors.As(reason, &gone) || errors.Is(reason, ErrNodeDeleted)
-}
-
 // gone has the nodes of the present session that are gone for a reason not known yet. The
 // session's mu guards it.
 type gone struct {

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 
@@ -14,7 +13,6 @@ func TestReasonComesLater(t *testing.T) {
 	var g gone
 	first, second := g.add(), g.add()
 	err := fmt.Errorf("lost: %w", first)
-	assert.True(t, IsGone(err))
 	assert.NotErrorIs(t, err, ErrNodeDeleted)
 	assert.NotErrorIs(t, err, zk.ErrSessionExpired)
 	assert.Contains(t, err.Error(), "deleted, or its session has expired")
@@ -35,11 +33,4 @@ func TestReasonComesLater(t *testing.T) {
 	assert.Empty(t, g.explain(ErrNodeDeleted))
 	assert.ErrorIs(t, third, ErrNodeDeleted)
 	assert.ErrorIs(t, err, zk.ErrSessionExpired, "what is settled stays")
-}
-
-func TestIsGone(t *testing.T) {
-	assert.True(t, IsGone(fmt.Errorf("lost: %w", ErrNodeDeleted)))
-	assert.False(t, IsGone(ErrSessionOver))
-	assert.False(t, IsGone(errors.New("node deleted")))
-	assert.False(t, IsGone(nil))
 }

@@ -117,9 +117,9 @@ func (c *Conn) SendAlone(parent string, calls ...*Call) (sent bool, err error) {
 }
 
 // Join queues a joint request. It leaves soon, with others that are waiting then. Each
-// call ends as if it had been sent by itself, with these differences: the Stat of a
-// created node shows its Czxid alone, and SentAt is not known. Join does not block. After
-// an error, a *LostError, nothing was queued and the calls do not end.
+// call ends as if it had been sent by itself, but the Stat of a created node shows its
+// Czxid alone. Join does not block. After an error, a *LostError, nothing was queued and the
+// calls do not end.
 func (c *Conn) Join(j *Joint) error {
 	now := time.Now()
 	c.mu.Lock()

@@ -128,9 +128,6 @@ func (c *Call) Zxid() int64 { return c.header.Zxid }
 // something for the session, be it a refusal.
 func (c *Call) Committed() bool { return c.err == nil && committed(c.op, c.header) }
 
-// SentAt is when the request was about to be written.
-func (c *Call) SentAt() time.Time { return c.sentAt }
-
 // Decode reads the reply's body, which r may share. One goroutine may decode.
 func (c *Call) Decode(r wire.Record) error {
 	c.decoder.Reset(c.body)

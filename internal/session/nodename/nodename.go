@@ -174,11 +174,3 @@ func Protection[N string | []byte](name N) (prefix N) {
 	}
 	return prefix
 }
-
-// Unprotected returns a name without its protection, and whether it had one.
-func Unprotected(name string) (string, bool) {
-	if !isProtected(name) {
-		return name, false
-	}
-	return name[prefixLen:], true
-}

@@ -30,9 +30,6 @@ func TestNames(t *testing.T) {
 			assert.Equal(t, tc.way, WayOf([]byte(node)))
 			assert.Equal(t, tc.way.Yields(), Yields([]byte(node)))
 			assert.Equal(t, tc.prefix, Protection(node))
-			rest, had := Unprotected(node)
-			assert.True(t, had)
-			assert.Equal(t, "lock-0000000007", rest)
 		})
 	}
 }
@@ -46,9 +43,6 @@ func TestNamesOfOthers(t *testing.T) {
 		assert.Equal(t, Unknown, WayOf(name), name)
 		assert.False(t, Yields(name), name)
 		assert.Empty(t, Protection([]byte(name)), name)
-		rest, had := Unprotected(name)
-		assert.False(t, had, name)
-		assert.Equal(t, name, rest)
 	}
 }
 
