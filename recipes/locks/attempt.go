@@ -17,7 +17,7 @@ type mutexAttempt struct {
 func (m *InterProcessMutex) newAttempt(owner nodename.Owner, trace *acquireTrace, local *localQueue) *mutexAttempt {
 	a := &mutexAttempt{mutex: m, local: local}
 	a.trace = trace
-	a.Init(&m.queue.Queue, owner, a, a)
+	a.Init(&m.queue.Queue, owner, a)
 	if local != nil {
 		a.NoteMulti()
 	}
@@ -27,7 +27,7 @@ func (m *InterProcessMutex) newAttempt(owner nodename.Owner, trace *acquireTrace
 // adopt goes on for another lock object, which makes the same node.
 func (a *mutexAttempt) adopt(m *InterProcessMutex, trace *acquireTrace) {
 	a.mutex, a.owned, a.trace = m, nil, trace
-	a.Adopt(&m.queue.Queue, a, a)
+	a.Adopt(&m.queue.Queue, a)
 }
 
 // Own makes the ownership. The local queue knows it before the session can tell of its

@@ -20,7 +20,6 @@ type Attempt struct {
 	contenders []contender
 	policy     policy
 	host       Host
-	observer   Observer // nil for none
 
 	once      bool // not to wait for others
 	unchecked bool // precheck still has to say, before anything is made, whether to go on
@@ -38,13 +37,15 @@ type Attempt struct {
 	failure   error           // of the last round, one that may pass; nil if it had none
 }
 
-// Host takes the nodes that an attempt has got.
+// Host takes the nodes that an attempt has got, and hears of its turning points.
 type Host interface {
 	// Own makes the owner of a node that is first; i counts those that were asked for.
 	// The session may tell it of the node before Run returns.
 	Own(i int, node Node) Owner
 	// Withdrawn says that an owner has not got its node after all.
 	Withdrawn(Owner)
+	// Observe is called in the goroutine that runs the attempt. It must not block.
+	Observe(Event)
 }
 
 // Owner is what a node belongs to.
@@ -104,9 +105,8 @@ const (
 	granted             // all contenders are first
 )
 
-func (a *Attempt) init(contenders []contender, host Host, observer Observer, p policy) {
-	a.session, a.contenders, a.policy = contenders[0].queue.Core.Session(), contenders, p
-	a.host, a.observer = host, observer
+func (a *Attempt) init(contenders []contender, host Host, p policy) {
+	a.session, a.contenders, a.policy, a.host = contenders[0].queue.Core.Session(), contenders, p, host
 }
 
 // Run gets all nodes to the front of their queues and hands them to the host. With
@@ -175,7 +175,7 @@ func (a *Attempt) ended(err error) error {
 // rest is the time between a failure that may pass and the next round.
 func (a *Attempt) rest(ctx context.Context, failures int, err error) error {
 	if !errors.Is(err, errStale) { // nothing has failed: others have changed what was found
-		a.tell(Event{Kind: Retry, Err: err})
+		a.host.Observe(Event{Kind: Retry, Err: err})
 	}
 	return pause(ctx, max(failures, a.deletions.count()))
 }
@@ -208,7 +208,7 @@ func (a *Attempt) end(err *error) {
 	for i := range a.contenders {
 		a.contenders[i].drop()
 	}
-	a.tell(Event{Kind: End, Err: *err})
+	a.host.Observe(Event{Kind: End})
 }
 
 // round makes the nodes and lists the queues of the policy's plan. Unless all contenders
@@ -252,7 +252,7 @@ func (a *Attempt) round(ctx context.Context) error {
 
 // begin sets out in a session.
 func (a *Attempt) begin(ctx context.Context, c *transport.Conn) error {
-	a.tell(Event{Kind: Begin, Session: c.SessionID()})
+	a.host.Observe(Event{Kind: Begin, Session: c.SessionID()})
 	if a.id != 0 && a.failOnLoss() {
 		return zk.ErrSessionExpired
 	}
@@ -309,9 +309,8 @@ func (a *Attempt) track(ctx context.Context, c *transport.Conn) (err error) {
 		a.policy.tracked(n.tracked)
 	}
 	done = true
-	for i, k := range won {
+	for _, k := range won {
 		k.mayStillAppear, k.phase = false, givenAway // the node looks for a second one when it goes
-		a.tell(Event{Kind: Granted, Queue: k.queue, Owner: owners[i]})
 	}
 	a.policy.unwatch()
 	return nil

@@ -33,7 +33,7 @@ type Multi struct {
 	woken     chan struct{} // something has happened to a node ahead
 	refusedBy Position      // who was ahead of the first node that was looked for
 	refusedIn *Queue        // there
-	told      Position      // the latest that the observer was told
+	told      Position      // the latest that the host was told
 	yieldState
 }
 
@@ -93,8 +93,7 @@ func NewMulti(locks []Member, ordered bool, owner nodename.Owner, host Host) *Mu
 		turn.lease.turn, turn.lease.contended = turn, l.Contended
 		a.wanted = append(a.wanted, turn.lease.contender)
 	}
-	observer, _ := host.(Observer)
-	a.init(all, host, observer, a)
+	a.init(all, host, a)
 	return a
 }
 
@@ -303,9 +302,9 @@ func (a *Multi) tellStandings() {
 			m.position(&a.told)
 			a.tellWait(q, m.path, &a.told)
 		case m.lease == nil && m.isFirst():
-			a.tell(Event{Kind: First, Queue: q})
+			a.host.Observe(Event{Kind: First, Queue: q})
 		case m.turn == nil && m.phase != queued:
-			a.tell(Event{Kind: Away, Queue: q})
+			a.host.Observe(Event{Kind: Away, Queue: q})
 		}
 	}
 }

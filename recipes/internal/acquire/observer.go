@@ -1,19 +1,14 @@
 package acquire
 
-// Observer hears of the turning points of an attempt, in the goroutine that runs it. It
-// must not block.
-type Observer interface{ Observe(Event) }
-
 // Event is a turning point of an attempt.
 type Event struct {
 	Kind        EventKind
 	Session     int64     // Begin: in which
-	Queue       *Queue    // Blocked, Wait, First, Away, Granted, Yield: in which
+	Queue       *Queue    // Blocked, Wait, First, Away, Yield: in which
 	Position    *Position // Blocked, Wait: where ours stands there; it must not be kept
 	Node        string    // Wait: ours in the queue, in full
 	Predecessor string    // Yield: the name of the node that passes us, "" if it is not known
-	Owner       Owner     // Granted: of the node
-	Err         error     // Retry: what has failed; End: why the attempt ended, nil with all nodes
+	Err         error     // Retry: what has failed
 }
 
 // EventKind is what has happened.
@@ -26,7 +21,6 @@ const (
 	Wait                         // it begins to wait for others, or goes on to
 	First                        // it waits in other queues, and is first in this one
 	Away                         // it waits in other queues, and will come to this one later
-	Granted                      // a node was first and has an owner
 	Yield                        // it gives up its place in a queue
 	Retry                        // a failure that may pass, such as a lost connection
 	End                          // Run returns
@@ -37,11 +31,5 @@ const (
 //
 //go:noinline
 func (a *Attempt) tellWait(q *Queue, node string, p *Position) {
-	a.tell(Event{Kind: Wait, Queue: q, Node: node, Position: p})
-}
-
-func (a *Attempt) tell(e Event) {
-	if a.observer != nil {
-		a.observer.Observe(e)
-	}
+	a.host.Observe(Event{Kind: Wait, Queue: q, Node: node, Position: p})
 }

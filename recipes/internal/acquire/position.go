@@ -146,7 +146,7 @@ func (a *Attempt) mayBeFirst(k *contender, p *Position) error {
 // blocked notes that a node is ahead of a contender.
 func (a *Attempt) blocked(k *contender, p *Position) {
 	a.sawAhead = true
-	a.tell(Event{Kind: Blocked, Queue: k.queue, Position: p})
+	a.host.Observe(Event{Kind: Blocked, Queue: k.queue, Position: p})
 }
 
 // Obstacle is the node that was in the way of an attempt. It is made only for an error.

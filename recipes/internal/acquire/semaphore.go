@@ -84,8 +84,7 @@ func NewSemaphore(turns, leases *Queue, n, total int, owner nodename.Owner, cont
 	}
 	all[0].queue = turns
 	s.turn = s.all[0]
-	observer, _ := host.(Observer)
-	s.init(all, host, observer, s)
+	s.init(all, host, s)
 	return s
 }
 
@@ -283,7 +282,7 @@ func (a *Semaphore) yieldIfNeeded(ctx context.Context, c *transport.Conn) error 
 	if !inTheWay {
 		return err
 	}
-	a.tell(Event{Kind: Yield, Queue: a.turn.queue})
+	a.host.Observe(Event{Kind: Yield, Queue: a.turn.queue})
 	a.dropLeases()
 	a.abandon(a.turn)
 	a.served = false

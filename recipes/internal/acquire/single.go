@@ -20,10 +20,10 @@ type Single struct {
 }
 
 // Init makes an attempt for a node of an owner.
-func (a *Single) Init(q *Queue, owner nodename.Owner, host Host, observer Observer) {
+func (a *Single) Init(q *Queue, owner nodename.Owner, host Host) {
 	a.contender[0] = contender{queue: q, owner: owner}
 	a.wanted[0] = &a.contender[0]
-	a.init(a.contender[:], host, observer, a)
+	a.init(a.contender[:], host, a)
 	a.resumable = true
 }
 
@@ -103,7 +103,7 @@ func (a *Single) obstacle() *Obstacle {
 
 // Adopt lets the attempt go on for another host, with a Queue that makes the same node.
 // Run must not be running.
-func (a *Single) Adopt(q *Queue, host Host, observer Observer) {
+func (a *Single) Adopt(q *Queue, host Host) {
 	a.contender[0].queue, a.position = q, Position{}
-	a.host, a.observer, a.Attempt.obstacle = host, observer, nil
+	a.host, a.Attempt.obstacle = host, nil
 }

@@ -629,7 +629,7 @@ func (a *Multi) yield(ctx context.Context, c *transport.Conn, members []*member,
 		if gone = append(gone, m.contender); replace {
 			replaced = append(replaced, m.contender)
 		}
-		a.tell(Event{Kind: Yield, Queue: m.queue, Predecessor: m.follower()})
+		a.host.Observe(Event{Kind: Yield, Queue: m.queue, Predecessor: m.follower()})
 	}
 	req := &wire.MultiRequest{}
 	for _, k := range gone {

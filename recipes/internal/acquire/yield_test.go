@@ -113,7 +113,10 @@ func TestMulti_IsCalmOnlyInOrder(t *testing.T) {
 }
 
 // yields notes in which queue a MultiLock yields first.
-type yields struct{ in *Queue }
+type yields struct {
+	Host
+	in *Queue
+}
 
 func (y *yields) Observe(e Event) {
 	if e.Kind == Yield && y.in == nil {
@@ -151,7 +154,7 @@ func TestMulti_LooksWhoWaitsBeforeItMoves(t *testing.T) {
 
 		a := NewMulti(locks, true, nodename.Owner{Tag: nodename.NewTag(1, [3]byte{1})}, nil)
 		seen := new(yields)
-		a.observer, a.session, a.way, a.left, a.sessions = seen, s, nodename.Ordered, left, make(map[string]int64)
+		a.host, a.session, a.way, a.left, a.sessions = seen, s, nodename.Ordered, left, make(map[string]int64)
 		a.history.Begin(len(queues), false, time.Now())
 		a.history.SawHolder(2, nests(0), time.Now().Add(-time.Minute))
 		for i, m := range a.members {
