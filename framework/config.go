@@ -112,9 +112,11 @@ type Config struct {
 	// own zone: "zk-a-*", or "10.0.1.*" for addresses. A server is preferred if its host as
 	// listed matches, or its address. The client tries preferred servers first, save those
 	// that kept it waiting. While it is connected to another one, it asks them about every 30 s,
-	// by the four-letter word srvr, whether they serve. If one does, the client goes
-	// there in the same session, once it holds no lock and no request is on its
-	// way. Defaults to none.
+	// by the four-letter word srvr, whether they serve. If one does, the client goes there in
+	// the same session, in a moment in which it holds no lock and no request is on its way. It
+	// looks for such a moment for a second. If that server does not let it in, it looks less
+	// often, up to every 8 min. It stays with a server that takes no session up again, as a
+	// ClickHouse Keeper. Defaults to none.
 	Prefer []string
 
 	// TLS turns on encryption; host names are verified as written in ConnectString, or as

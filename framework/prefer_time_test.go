@@ -58,6 +58,80 @@ func TestPreferredServers(t *testing.T) {
 	}
 }
 
+// A Keeper takes no session up again, so nobody leaves it for a preferred one.
+func TestPreferredServersOfAKeeper(t *testing.T) {
+	const home, away = "zk-a-1:2181", "zk-b-1:2181"
+	synctest.Test(t, func(t *testing.T) {
+		m := newMoving(zktest.Start(t, zktest.InMemory(), zktest.Keeper("25.12")), away)
+		c := kit.Connect(t, m.srv, func(cfg *framework.Config) {
+			cfg.ConnectString, cfg.DialContext, cfg.Prefer = home+","+away, m.dial, []string{"zk-a-*"}
+		})
+		id := c.SessionID()
+		m.serve(home, away)
+		time.Sleep(time.Hour)
+		assert.Equal(t, id, c.SessionID())
+		assert.Equal(t, away, c.Stats().Server)
+	})
+}
+
+// Clients come home to all servers of their zone.
+func TestHomesShareTheirClients(t *testing.T) {
+	const home, second, away = "zk-a-1:2181", "zk-a-2:2181", "zk-b-1:2181"
+	synctest.Test(t, func(t *testing.T) {
+		m := newMoving(zktest.Start(t, zktest.InMemory()), away)
+		var clients []*framework.Client
+		for range 20 {
+			clients = append(clients, kit.Connect(t, m.srv, func(cfg *framework.Config) {
+				cfg.ConnectString, cfg.DialContext, cfg.Prefer = home+","+second+","+away, m.dial, []string{"zk-a-*"}
+			}))
+		}
+		m.serve(home, second, away)
+		time.Sleep(5 * time.Minute)
+		at := make(map[string]int)
+		for _, c := range clients {
+			at[c.Stats().Server]++
+		}
+		assert.Zero(t, at[away])
+		assert.Greater(t, at[home], 1)
+		assert.Greater(t, at[second], 1)
+	})
+}
+
+// A preferred server may tell that it serves, and not let the client in. The client goes
+// there less and less often.
+func TestHomeThatLetsNobodyIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMoving(zktest.Start(t, zktest.InMemory()), "10.0.1.1:2181")
+		c := kit.Connect(t, m.srv, func(cfg *framework.Config) {
+			cfg.ConnectString, cfg.Prefer = "10.0.0.1:2181,10.0.1.1:2181", []string{"10.0.0.*"}
+			cfg.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				if addr != "10.0.0.1:2181" {
+					return m.dial(ctx, network, addr)
+				}
+				ours, theirs := net.Pipe()
+				go func() {
+					defer func() { _ = theirs.Close() }()
+					word := make([]byte, 4)
+					if _, err := io.ReadFull(theirs, word); err == nil && string(word) == "srvr" {
+						_, _ = io.WriteString(theirs, "Zookeeper version: 3.8.0\nMode: follower\n")
+					}
+				}()
+				return ours, nil
+			}
+		})
+		moves := 0
+		c.States().Listen(func(s listeners.State) {
+			if s == listeners.Suspended {
+				moves++
+			}
+		})
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		assert.Greater(t, moves, 5)
+		assert.Less(t, moves, 18)
+	})
+}
+
 // A preferred server that does not serve is no home.
 func TestPreferredServerThatDoesNotServe(t *testing.T) {
 	for name, answer := range map[string]string{

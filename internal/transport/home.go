@@ -22,6 +22,8 @@ const (
 	idleTries = 100
 	idleEvery = 10 * time.Millisecond
 	mostSrvr  = 4 << 10 // bytes of the answer
+	// mostInVain bounds how seldom it looks: each move in vain doubles the time up to then.
+	mostInVain = 4
 )
 
 // near is whether an address, or the name that it was looked up for, is preferred.
@@ -39,11 +41,15 @@ func matches(pattern, hostPort string) bool {
 
 // seekHome looks for a preferred server while c, which leads to another one, is up. Once
 // there is one it ends c, in a moment in which the session holds nothing and no request is
-// on its way. So nobody notices more than a short outage.
+// on its way. So nobody notices more than a short outage. After each move that did not lead
+// home, it looks half as often: a server may tell that it serves and not let us in.
 func (l *Transport) seekHome(c *Conn) {
-	for sleep(c.life, homeEvery/2+l.hosts.random.UpTo(homeEvery)) {
-		for _, t := range l.hosts.targets(c.life) {
-			if !l.hosts.near(t) || l.cfg.Holding() || !l.serves(c.life, t) {
+	every := homeEvery << l.hosts.movesInVain()
+	for sleep(c.life, every/2+l.hosts.random.UpTo(every)) {
+		servers := l.hosts.targets(c.life)
+		l.hosts.random.Shuffle(len(servers), func(i, j int) { servers[i], servers[j] = servers[j], servers[i] })
+		for _, t := range servers {
+			if t.addr == c.target.addr && isAddress(t.addr) || !l.hosts.near(t) || !l.serves(c.life, t) {
 				continue
 			}
 			l.hosts.prefer(t)
@@ -55,6 +61,7 @@ func (l *Transport) seekHome(c *Conn) {
 					return
 				}
 			}
+			l.hosts.prefer(target{})
 			break
 		}
 	}
@@ -63,18 +70,24 @@ func (l *Transport) seekHome(c *Conn) {
 // serves asks a server by the four-letter word srvr, which servers answer by default,
 // whether it serves and has a majority.
 func (l *Transport) serves(ctx context.Context, t target) bool {
+	_, mode, found := strings.Cut(l.ask(ctx, t, "srvr", mostSrvr), "\nMode: ")
+	return found && !strings.HasPrefix(mode, "read-only")
+}
+
+// ask asks a server a four-letter word. It returns what has come of the answer, up to that
+// many bytes: a server may reset the connection behind it.
+func (l *Transport) ask(ctx context.Context, t target, word string, most int64) string {
 	ctx, cancel := context.WithTimeout(ctx, l.cfg.ConnectTimeout)
 	defer cancel()
 	nc, err := l.open(ctx, t)
 	if err != nil {
-		return false
+		return ""
 	}
 	defer func() { _ = nc.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = nc.Close() })()
-	if _, err := nc.Write([]byte("srvr")); err != nil {
-		return false
+	if _, err := io.WriteString(nc, word); err != nil {
+		return ""
 	}
-	answer, _ := io.ReadAll(io.LimitReader(nc, mostSrvr)) // a server may reset the connection behind it
-	_, mode, found := strings.Cut(string(answer), "\nMode: ")
-	return found && !strings.HasPrefix(mode, "read-only")
+	answer, _ := io.ReadAll(io.LimitReader(nc, most))
+	return string(answer)
 }

@@ -3,6 +3,7 @@ package transport
 import (
 	"cmp"
 	"context"
+	"errors"
 	"math"
 	"slices"
 	"sync"
@@ -54,6 +55,7 @@ type hosts struct {
 	atOnce    *target                // what comes next, without a pause
 	againAt   time.Time              // when atOnce was last set
 	preferred target                 // what comes first in its cycle
+	inVain    int                    // moves home since we were there last, see home.go
 	misses    []miss                 // that nobody has been told of yet
 	flushedAt time.Time              // when Next last had go-zookeeper fail what waits
 	changed   chan struct{}          // closed and replaced when a wait in choose may be over
@@ -283,6 +285,16 @@ func (h *hosts) up(t target, timeout time.Duration) {
 	if x := h.history[t]; x != nil {
 		x.silent = false
 	}
+	if h.near(t) {
+		h.inVain = 0
+	}
+}
+
+// movesInVain is how often the client has moved to a preferred server and not got there.
+func (h *hosts) movesInVain() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.inVain
 }
 
 // failed is told how the try of an address ended.
@@ -302,6 +314,9 @@ func (h *hosts) ended(t target, upFor time.Duration, withOthers bool, err error)
 	h.failed(t, err)
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if errors.Is(err, errGoingHome) {
+		h.inVain = min(h.inVain+1, mostInVain)
+	}
 	if upFor < lasting {
 		h.cycle = min(h.cycle, cyclesOfShort) // it grants sessions, so there is room
 		return

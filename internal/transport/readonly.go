@@ -1,11 +1,8 @@
 package transport
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"time"
 )
 
@@ -30,36 +27,11 @@ func (l *Transport) seekWriter(c *Conn) {
 			if t.addr == c.target.addr && isAddress(t.addr) {
 				continue
 			}
-			if l.isWriter(c.life, t) {
+			if l.ask(c.life, t, "isro", 2) == "rw" {
 				l.hosts.prefer(t)
 				c.Kill(fmt.Errorf("%w: %v", errFoundWriter, t))
 				return
 			}
 		}
 	}
-}
-
-// isWriter asks a server the four-letter word isro.
-func (l *Transport) isWriter(ctx context.Context, t target) bool {
-	ctx, cancel := context.WithTimeout(ctx, l.cfg.ConnectTimeout)
-	defer cancel()
-	nc, err := l.open(ctx, t)
-	if err != nil {
-		return false
-	}
-	defer func() { _ = nc.Close() }()
-	return askIsRO(ctx, nc) == "rw"
-}
-
-func askIsRO(ctx context.Context, nc net.Conn) string {
-	stop := context.AfterFunc(ctx, func() { _ = nc.Close() })
-	defer stop()
-	if _, err := nc.Write([]byte("isro")); err != nil {
-		return ""
-	}
-	answer := make([]byte, 2)
-	if _, err := io.ReadFull(nc, answer); err != nil {
-		return ""
-	}
-	return string(answer)
 }

@@ -9,7 +9,7 @@
 // other, several leave in one write, contexts need no goroutine each, and watches are ours.
 //
 // A Handler is told what happens. The read-only servers' search for a better
-// one is in readonly.go, the order of servers in hosts.go, the end in closestub.go.
+// one is in readonly.go, the way back to a preferred one in home.go, the order of servers in hosts.go, the end in closestub.go.
 package transport
 
 import (
@@ -69,7 +69,7 @@ func (cfg Config) Identities() []string {
 	return all
 }
 
-// Config says how to connect. All fields are needed, save LostAfter, LookupHost, Prefer, Holding without it, Auth, SASL, TLS, FreshTLS,
+// Config says how to connect. All fields are needed, save LostAfter, LookupHost, Prefer, Holding (needed with Prefer), Auth, SASL, TLS, FreshTLS,
 // ReadOnly and Now.
 type Config struct {
 	Servers        []string // host:port
@@ -398,7 +398,7 @@ func (l *Transport) connUp(c *Conn) {
 	switch {
 	case c.readOnly:
 		l.wg.Go(func() { l.seekWriter(c) })
-	case len(l.cfg.Prefer) > 0 && !l.hosts.near(c.target):
+	case len(l.cfg.Prefer) > 0 && !c.forgets && !l.hosts.near(c.target): // a Keeper would not take the session up again
 		l.wg.Go(func() { l.seekHome(c) })
 	}
 }

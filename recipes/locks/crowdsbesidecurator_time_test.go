@@ -279,6 +279,6 @@ func TestMultiLockBetweenTwoOrdersIsServed(t *testing.T) {
 		wg.Wait()
 		longest = max(longest, time.Since(last))
 		_, _ = fmt.Fprintf(t.Output(), "crowds: a MultiLock between two orders: %d rounds, longest wait %v\n", rounds, longest.Round(time.Millisecond))
-		assert.Less(t, longest, 8*time.Second)
+		assert.Less(t, longest, 6*time.Second)
 	})
 }
