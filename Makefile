@@ -22,7 +22,7 @@ ZK_PACKAGES = $(sort $(dir $(shell grep -rlE '^//go:build .*\brealzk\b' --includ
 
 MODULES := . internal/test/simulation internal/test/browser tools tools/lint
 
-.PHONY: help demo check lint fmt vuln weigh release-check release-binaries release-prepare test test-full test-zk test-interop test-examples test-sasl test-kerberos test-page test-secrets cover fuzz sim faults break break-caches bench compare-caches
+.PHONY: help demo check lint fmt vuln weigh release-check release-binaries release-prepare test test-full test-zk test-interop test-examples test-sasl test-kerberos test-page test-secrets cover fuzz sim faults break break-caches break-fleet bench compare-caches
 
 help: ## list targets
 	@awk -F ':.*## ' '/^#: / {print "\n" substr($$0, 4)} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -72,7 +72,7 @@ BREAKING := ^(TestMargin|TestHoldsAtADistance|TestNestingProcesses|TestBreak)$$
 
 test-zk: ## on real ZooKeepers, one and three, which the tests start (needs Java)
 	@SUITES='TestStandalone TestEnsemble' .ci/gotest \
-		-tags realzk $(RACE) -skip '$(BREAKING)|^TestInProcess' -shuffle=on -count=1 -p 1 -timeout 30m $(ZK_PACKAGES)
+		-tags realzk $(RACE) -skip '$(BREAKING)|^(TestInProcess|TestFleet$$)' -shuffle=on -count=1 -p 1 -timeout 30m $(ZK_PACKAGES)
 	@cd examples/oncall && go mod tidy -diff && $(LINT) run --build-tags realzk && go test -tags realzk -count=1 -timeout 5m . $(if $(ARGS),-args $(ARGS))
 
 test-interop: ## in one queue with Curator, kazoo and zk.Lock (needs a JDK, libcurator-recipes-java, python3-kazoo); ARGS=-crowds lets crowds beside Java go on for longer
@@ -143,6 +143,9 @@ break: ## break real ensembles under processes for TIME (1m), every second one o
 
 break-caches: ## break a real ensemble under caches for TIME (1m), and judge each snapshot by the servers' logs (needs Java)
 	@go test -tags realzk $(RACE) -count=1 -timeout 0 -v -run '^TestCachesByTheLogs$$' ./internal/test/robustness -args -caches $(TIME) $(ARGS)
+
+break-fleet: ## end real servers under FLEET (1000) clients, and print how long it takes until all are back (needs Java)
+	@go test -tags realzk -count=1 -timeout 0 -v -run '^TestFleet$$' ./internal/test/robustness -args -fleet $(or $(FLEET),1000)
 
 #: Speed
 

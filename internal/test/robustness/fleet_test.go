@@ -1,0 +1,163 @@
+//go:build realzk
+
+package robustness
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/test/kit"
+	"github.com/paddock-zk/paddock/internal/test/realzk"
+	"github.com/paddock-zk/paddock/listeners"
+)
+
+var fleetSize = flag.Int("fleet", 100, "how many clients TestFleet has")
+
+// fleet is many clients, which tell when they were cut off and when they were back.
+type fleet struct {
+	dials, lost atomic.Int64
+
+	mu   sync.Mutex
+	off  map[int]bool
+	back []time.Time // of those that were cut off in this outage
+}
+
+func (f *fleet) listen(client int, s listeners.State) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch s {
+	case listeners.Suspended:
+		f.off[client] = true
+	case listeners.Lost:
+		f.lost.Add(1)
+	case listeners.Connected, listeners.Reconnected:
+		if f.off[client] {
+			delete(f.off, client)
+			f.back = append(f.back, time.Now())
+		}
+	}
+}
+
+// begin forgets the outage before.
+func (f *fleet) begin() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.back = nil
+}
+
+// count is how many were cut off and are back.
+func (f *fleet) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.back)
+}
+
+func (f *fleet) isWhole() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.off) == 0 && len(f.back) > 0
+}
+
+// after is how long after a moment that part of those that were cut off was back.
+func (f *fleet) after(since time.Time, part float64) time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	slices.SortFunc(f.back, time.Time.Compare)
+	last := int(part * float64(len(f.back)-1))
+	return max(0, f.back[last].Sub(since)).Round(time.Millisecond)
+}
+
+// together calls fn for 0 to n-1, some at a time.
+func together(n int, fn func(i int) error) error {
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	places := make(chan struct{}, 50)
+	for i := range n {
+		places <- struct{}{}
+		wg.Go(func() {
+			errs[i] = fn(i)
+			<-places
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// A member of three ends under a fleet of clients, then the leader, and then all of them for
+// ten seconds. Clients do not lose their sessions as long as two serve. How long it takes until all are back is printed, from the
+// moment when the servers can serve them; internal/test/fleet has the same as a model.
+func TestFleet(t *testing.T) {
+	for _, timeout := range []time.Duration{6 * time.Second, 15 * time.Second} {
+		t.Run(timeout.String(), func(t *testing.T) {
+			e := realzk.StartT(t, realzk.Options{Servers: 3, Tick: timeout / 12})
+			f := &fleet{off: make(map[int]bool)}
+			require.NoError(t, together(*fleetSize, func(i int) error {
+				c, err := framework.Connect(t.Context(), kit.Config(e, func(cfg *framework.Config) {
+					cfg.SessionTimeout = timeout
+					cfg.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+						f.dials.Add(1)
+						return new(net.Dialer).DialContext(ctx, network, addr)
+					}
+				}))
+				if err != nil {
+					return err
+				}
+				t.Cleanup(func() { _ = c.Close() })
+				c.States().Listen(func(s listeners.State) { f.listen(i, s) })
+				return nil
+			}))
+
+			leader, err := e.Leader(t.Context())
+			require.NoError(t, err)
+			follower := (leader + 1) % 3
+			outage := func(name string, down time.Duration, members ...int) {
+				f.begin()
+				lost := f.lost.Load()
+				for _, i := range members {
+					require.NoError(t, e.Kill(i))
+				}
+				killed := time.Now()
+				<-time.After(down)
+				dials := f.dials.Load()
+				if len(members) == 3 {
+					require.NoError(t, together(3, func(i int) error { return e.Restart(t.Context(), i) }))
+				} else {
+					others := slices.DeleteFunc([]int{0, 1, 2}, func(i int) bool { return slices.Contains(members, i) })
+					require.NoError(t, e.AwaitServing(t.Context(), others...))
+				}
+				serving := time.Now()
+				<-time.After(time.Second) // all have noticed
+				require.Eventually(t, f.isWhole, 2*timeout, 10*time.Millisecond, "not all are back")
+				told := fmt.Sprintf("T %v, %s: %d of %d were cut off, half back %v after servers served, 99 %% after %v, all after %v; %d sessions lost, served after %v",
+					timeout, name, f.count(), *fleetSize, f.after(serving, 0.5), f.after(serving, 0.99), f.after(serving, 1), f.lost.Load()-lost,
+					serving.Sub(killed).Round(10*time.Millisecond))
+				if down > 0 { // with the time that servers take to start it is longer than a session
+					t.Logf("%s, %.0f dials a second until then", told, float64(dials)/down.Seconds())
+					return
+				}
+				t.Log(told)
+				assert.Equal(t, lost, f.lost.Load(), "sessions lost")
+			}
+			outage("a follower ends", 0, follower)
+			require.NoError(t, e.Restart(t.Context(), follower))
+			<-time.After(time.Second)
+			outage("the leader ends", 0, leader)
+			require.NoError(t, e.Restart(t.Context(), leader))
+			<-time.After(time.Second)
+			f.dials.Store(0)
+			outage("all are down", 10*time.Second, 0, 1, 2)
+		})
+	}
+}
