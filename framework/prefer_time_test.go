@@ -97,6 +97,31 @@ func TestHomesShareTheirClients(t *testing.T) {
 	})
 }
 
+// besideOneThatAnswers dials the servers of m, and at 10.0.0.1 one that answers srvr alone and
+// counts that. If the answer is "silent", it gives none and goes on reading.
+func besideOneThatAnswers(m *moving, answer string, asked *atomic.Int32) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if addr != "10.0.0.1:2181" {
+			return m.dial(ctx, network, addr)
+		}
+		ours, theirs := net.Pipe()
+		go func() {
+			defer func() { _ = theirs.Close() }()
+			word := make([]byte, 4)
+			if _, err := io.ReadFull(theirs, word); err != nil || string(word) != "srvr" {
+				return
+			}
+			asked.Add(1)
+			if answer == "silent" {
+				_, _ = io.Copy(io.Discard, theirs)
+				return
+			}
+			_, _ = io.WriteString(theirs, answer)
+		}()
+		return ours, nil
+	}
+}
+
 // A preferred server may tell that it serves, and not let the client in. The client goes
 // there less and less often.
 func TestHomeThatLetsNobodyIn(t *testing.T) {
@@ -104,20 +129,7 @@ func TestHomeThatLetsNobodyIn(t *testing.T) {
 		m := newMoving(zktest.Start(t, zktest.InMemory()), "10.0.1.1:2181")
 		c := kit.Connect(t, m.srv, func(cfg *framework.Config) {
 			cfg.ConnectString, cfg.Prefer = "10.0.0.1:2181,10.0.1.1:2181", []string{"10.0.0.*"}
-			cfg.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
-				if addr != "10.0.0.1:2181" {
-					return m.dial(ctx, network, addr)
-				}
-				ours, theirs := net.Pipe()
-				go func() {
-					defer func() { _ = theirs.Close() }()
-					word := make([]byte, 4)
-					if _, err := io.ReadFull(theirs, word); err == nil && string(word) == "srvr" {
-						_, _ = io.WriteString(theirs, "Zookeeper version: 3.8.0\nMode: follower\n")
-					}
-				}()
-				return ours, nil
-			}
+			cfg.DialContext = besideOneThatAnswers(m, "Zookeeper version: 3.8.0\nMode: follower\n", new(atomic.Int32))
 		})
 		moves := 0
 		c.States().Listen(func(s listeners.State) {
@@ -147,26 +159,7 @@ func TestPreferredServerThatDoesNotServe(t *testing.T) {
 				var asked atomic.Int32
 				c := kit.Connect(t, m.srv, func(cfg *framework.Config) {
 					cfg.ConnectString, cfg.Prefer = "10.0.0.1:2181,10.0.1.1:2181", []string{"10.0.0.*"}
-					cfg.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
-						if addr != "10.0.0.1:2181" {
-							return m.dial(ctx, network, addr)
-						}
-						ours, theirs := net.Pipe()
-						go func() {
-							defer func() { _ = theirs.Close() }()
-							word := make([]byte, 4)
-							if _, err := io.ReadFull(theirs, word); err != nil || string(word) != "srvr" {
-								return
-							}
-							asked.Add(1)
-							if answer == "silent" {
-								_, _ = io.Copy(io.Discard, theirs)
-								return
-							}
-							_, _ = io.WriteString(theirs, answer)
-						}()
-						return ours, nil
-					}
+					cfg.DialContext = besideOneThatAnswers(m, answer, &asked)
 				})
 				states := c.States().Subscribe()
 				defer states.Stop()
