@@ -49,7 +49,7 @@ func (l *Transport) seekHome(c *Conn) {
 		servers := l.hosts.targets(c.life)
 		l.hosts.random.Shuffle(len(servers), func(i, j int) { servers[i], servers[j] = servers[j], servers[i] })
 		for _, t := range servers {
-			if t.addr == c.target.addr && isAddress(t.addr) || !l.hosts.near(t) || !l.serves(c.life, t) {
+			if t.sameServer(c.target) || !l.hosts.near(t) || !l.serves(c.life, t) {
 				continue
 			}
 			l.hosts.prefer(t)

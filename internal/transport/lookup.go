@@ -16,6 +16,10 @@ type target struct {
 	addr   string // what is dialed: an address of that name, or the name itself
 }
 
+// sameServer is whether both surely lead to one server. A name that is dialed as it is may
+// lead to another one each time.
+func (t target) sameServer(other target) bool { return t.addr == other.addr && isAddress(t.addr) }
+
 // String is the server, and its address if that was looked up.
 func (t target) String() string {
 	if t.server == t.addr {

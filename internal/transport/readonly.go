@@ -23,8 +23,7 @@ func (l *Transport) seekWriter(c *Conn) {
 			return
 		}
 		for _, t := range l.hosts.targets(c.life) {
-			// A name that is dialed as it is may lead to another server each time.
-			if t.addr == c.target.addr && isAddress(t.addr) {
+			if t.sameServer(c.target) {
 				continue
 			}
 			if l.ask(c.life, t, "isro", 2) == "rw" {

@@ -9,7 +9,8 @@
 // other, several leave in one write, contexts need no goroutine each, and watches are ours.
 //
 // A Handler is told what happens. The read-only servers' search for a better
-// one is in readonly.go, the way back to a preferred one in home.go, the order of servers in hosts.go, the end in closestub.go.
+// one is in readonly.go, the way back to a preferred one in home.go, the order of servers
+// in hosts.go, the end in closestub.go.
 package transport
 
 import (
