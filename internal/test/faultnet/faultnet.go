@@ -10,6 +10,7 @@ package faultnet
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/paddock-zk/paddock/framework/sasl"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
@@ -27,8 +29,10 @@ type Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
 // Net is one client's network.
 type Net struct {
-	dial Dial
-	wg   sync.WaitGroup
+	dial  Dial
+	tls   *tls.Config    // nil for none
+	prove sasl.Mechanism // nil for none
+	wg    sync.WaitGroup
 
 	mu       sync.Mutex // guards the fields below
 	flows    map[*flow]struct{}
@@ -62,11 +66,31 @@ func New(dial Dial) *Net {
 	return &Net{dial: dial, flows: make(map[*flow]struct{}), sessions: make(map[int64]session), counts: make(map[wire.Op]int), thawed: thawed}
 }
 
+// Secure is for servers that speak TLS, or that know users of SASL; either may be nil. It
+// comes before the first connection. The network looks into what goes through TLS: it is the
+// server of its client, and a client of the servers. So cfg is for both, and names the server.
+// With the mechanism it proves itself before it ends a session in Expire.
+func (n *Net) Secure(cfg *tls.Config, mechanism sasl.Mechanism) { n.tls, n.prove = cfg, mechanism }
+
+// open connects to a server.
+func (n *Net) open(ctx context.Context, network, addr string) (net.Conn, error) {
+	conn, err := n.dial(ctx, network, addr)
+	if err != nil || n.tls == nil {
+		return conn, err
+	}
+	secure := tls.Client(conn, n.tls)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return secure, nil
+}
+
 // flow is one connection: a pipe to the client and a connection to the server.
 type flow struct {
 	net               *Net
 	addr              string
 	client            net.Conn
+	pipe              net.Conn // below client; who ends a connection says no good-bye
 	server            net.Conn
 	requests, replies hose
 
@@ -83,12 +107,16 @@ func (n *Net) DialContext(ctx context.Context, network, addr string) (net.Conn, 
 	if refused {
 		return nil, fmt.Errorf("dial %s: refused by faultnet", addr)
 	}
-	server, err := n.dial(ctx, network, addr)
+	server, err := n.open(ctx, network, addr)
 	if err != nil {
 		return nil, err
 	}
-	near, far := net.Pipe()
-	f := &flow{net: n, addr: addr, client: far, server: server, doomed: make(map[int32]bool), first: true}
+	near, pipe := net.Pipe()
+	far := pipe
+	if n.tls != nil {
+		far = tls.Server(pipe, n.tls)
+	}
+	f := &flow{net: n, addr: addr, client: far, pipe: pipe, server: server, doomed: make(map[int32]bool), first: true}
 	f.requests.wake, f.replies.wake = make(chan struct{}, 1), make(chan struct{}, 1)
 	n.mu.Lock()
 	if n.closed {
@@ -104,7 +132,7 @@ func (n *Net) DialContext(ctx context.Context, network, addr string) (net.Conn, 
 }
 
 func (f *flow) cut() {
-	_ = f.client.Close()
+	_ = f.pipe.Close()
 	_ = f.server.Close()
 	f.net.mu.Lock()
 	delete(f.net.flows, f)
@@ -508,7 +536,7 @@ func (n *Net) Expire(ctx context.Context, id int64) error {
 	if !ok {
 		return fmt.Errorf("session %#x was not seen", id)
 	}
-	c, err := n.dial(ctx, "tcp", s.addr)
+	c, err := n.open(ctx, "tcp", s.addr)
 	if err != nil {
 		return err
 	}
@@ -522,12 +550,44 @@ func (n *Net) Expire(ctx context.Context, id int64) error {
 	if _, err := readFrame(c); err != nil {
 		return err
 	}
+	if n.prove != nil {
+		if err := prove(ctx, n.prove, c, s.addr); err != nil {
+			return err
+		}
+	}
 	closing := &wire.RequestHeader{Xid: 1, Op: wire.OpCloseSession}
 	if _, err := c.Write(wire.AppendFrame(nil, closing)); err != nil {
 		return err
 	}
 	_, err = readFrame(c)
 	return err
+}
+
+// prove is the exchange of SASL.
+func prove(ctx context.Context, mechanism sasl.Mechanism, c net.Conn, addr string) error {
+	host, _, _ := net.SplitHostPort(addr)
+	exchange, err := mechanism.Begin(ctx, sasl.Server{Host: host, Addr: addr})
+	if err != nil {
+		return err
+	}
+	var r wire.SASLResponse
+	for {
+		answer, done, err := exchange.Step(r.Token)
+		if err != nil || answer == nil {
+			return err
+		}
+		if _, err := c.Write(wire.AppendFrame(nil, &wire.RequestHeader{Xid: 1, Op: wire.OpSASL}, &wire.SASLRequest{Token: answer})); err != nil {
+			return err
+		}
+		reply, err := readFrame(c)
+		if err != nil || done {
+			return err
+		}
+		d := wire.NewDecoder(reply[4+wire.ReplyHeaderLen:])
+		if r.Decode(d); d.Err() != nil {
+			return d.Err()
+		}
+	}
 }
 
 // Close cuts everything and waits for the goroutines.

@@ -2,6 +2,8 @@ package faultnet
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/binary"
 	"io"
 	"net"
@@ -12,6 +14,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/framework/sasl"
+	"github.com/paddock-zk/paddock/internal/test/realzk"
 	"github.com/paddock-zk/paddock/internal/wire"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -284,6 +289,39 @@ func TestExpire(t *testing.T) {
 		began := time.Now()
 		require.Error(t, n.Expire(ctx, other.session), "ends with its context")
 		assert.Equal(t, time.Second, time.Since(began))
+	})
+}
+
+// The network looks into TLS, and proves itself where it speaks for a session.
+func TestSecure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		authority, err := realzk.NewAuthority()
+		require.NoError(t, err)
+		cert, err := authority.Issue()
+		require.NoError(t, err)
+		cfg := &tls.Config{ServerName: "127.0.0.1", RootCAs: authority.Pool(), Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
+		srv := zktest.Start(t, zktest.InMemory(), zktest.TLS(cfg), zktest.SASLUsers(map[string]string{"bob": "secret"}), zktest.RequireSASL())
+		bob := sasl.DigestMD5("bob", "secret")
+		n := New(srv.DialContext)
+		n.Secure(cfg, bob)
+		defer n.Close()
+		c, err := framework.Connect(t.Context(), framework.Config{ConnectString: srv.ConnectString(), DialContext: n.DialContext, TLS: cfg, SASL: bob})
+		require.NoError(t, err)
+		r := n.LoseReply(wire.OpExists, 1)
+		_, _, err = c.Exists(t.Context(), "/a")
+		require.NoError(t, err)
+		assert.True(t, fired(r))
+		id := c.SessionID()
+		require.NoError(t, n.Expire(t.Context(), id))
+		require.NoError(t, c.Sync(t.Context(), "/"))
+		assert.NotEqual(t, id, c.SessionID())
+		require.NoError(t, c.Close())
+
+		refused := New(srv.DialContext)
+		refused.Secure(&tls.Config{ServerName: "elsewhere", RootCAs: authority.Pool(), MinVersion: tls.VersionTLS12}, nil)
+		defer refused.Close()
+		_, err = refused.DialContext(t.Context(), "tcp", srv.ConnectString())
+		require.ErrorAs(t, err, new(x509.HostnameError))
 	})
 }
 

@@ -4,6 +4,7 @@ package realzk
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -43,6 +44,9 @@ type Ensemble struct {
 	ports   *portBlock
 	links   []*link
 	members []*member
+	// With Options.TLS.
+	authority *Authority
+	tls       *tls.Config
 
 	mu  sync.Mutex // guards cut; taken before the gates'
 	cut []bool     // by member: partitioned from all others
@@ -55,6 +59,7 @@ type Ensemble struct {
 type member struct {
 	id   int
 	addr string // of clients
+	asks string // where it answers four-letter words, without TLS
 	dir  string
 	log  string
 
@@ -127,9 +132,11 @@ func (e *Ensemble) all() []int {
 
 // launch prepares and starts all members.
 func (e *Ensemble) launch() error {
-	n := e.opts.Servers
+	if err := e.secure(); err != nil {
+		return err
+	}
 	var err error
-	if e.ports, err = e.opts.findPorts(n); err != nil {
+	if e.ports, err = e.opts.findPorts(e.opts.Servers); err != nil {
 		return err
 	}
 	if e.opts.Partitions {
@@ -137,12 +144,16 @@ func (e *Ensemble) launch() error {
 			return err
 		}
 	}
-	for i := range n {
+	for i, own := range e.ports.members {
 		m := &member{
 			id:   i,
-			addr: hostPort(e.ports.members[i].client),
+			addr: hostPort(own.client),
+			asks: hostPort(own.client),
 			dir:  filepath.Join(e.dir.path, strconv.Itoa(i+1)),
 			turn: make(chan struct{}, 1),
+		}
+		if e.opts.TLS {
+			m.addr = hostPort(own.secure)
 		}
 		m.log = filepath.Join(m.dir, "log")
 		m.turn <- struct{}{}
@@ -190,7 +201,7 @@ func (e *Ensemble) writeFiles(m *member) error {
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return err
 	}
-	config := e.opts.config(data, m.addr, e.peersOf(m.id))
+	config := e.opts.config(data, e.ports.members[m.id], e.peersOf(m.id))
 	return errors.Join(
 		os.WriteFile(filepath.Join(data, "myid"), []byte(strconv.Itoa(m.id+1)), 0o600),
 		os.WriteFile(m.config(), []byte(config), 0o600),
@@ -253,6 +264,10 @@ func (e *Ensemble) Size() int { return len(e.members) }
 // Addr returns the host:port at which member i serves clients. It stays the
 // same when the member is restarted.
 func (e *Ensemble) Addr(i int) string { return e.members[i].addr }
+
+// PlainAddr returns the host:port at which member i answers four-letter words, and clients
+// without TLS. It is Addr without Options.TLS.
+func (e *Ensemble) PlainAddr(i int) string { return e.members[i].asks }
 
 // Addrs returns the addresses of all members, by member.
 func (e *Ensemble) Addrs() []string {

@@ -30,7 +30,7 @@ const answerLimit = 5 * time.Second
 // question and answers when it is resumed; the call gives up after 5 seconds,
 // or when ctx ends.
 func (e *Ensemble) FourLetter(ctx context.Context, i int, word string) (string, error) {
-	answer, err := fourLetter(ctx, e.members[i].addr, word)
+	answer, err := fourLetter(ctx, e.members[i].asks, word)
 	if err != nil {
 		return "", fmt.Errorf("%s to member %d: %w", word, i, err)
 	}

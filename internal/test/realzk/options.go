@@ -44,6 +44,14 @@ type Options struct {
 	// every access list, and is that user's password. Defaults to no such user.
 	SuperPassword string
 
+	// TLS has each member serve clients by TLS, and ask them for a certificate.
+	// Ensemble.TLS is what a client needs.
+	TLS bool
+
+	// JAAS is a file of that name, whose section Server turns SASL on: DigestUsers, or one of
+	// Kerberos.
+	JAAS string
+
 	// Partitions puts forwarders between the members, which Partition needs.
 	Partitions bool
 
@@ -127,17 +135,19 @@ type endpoints struct {
 
 // config returns member i's zoo.cfg. peers is indexed by member and holds
 // member i's own addresses as well; it is not used for a standalone server.
-func (o Options) config(dataDir, clientAddr string, peers []endpoints) string {
-	host, port, _ := strings.Cut(clientAddr, ":")
+func (o Options) config(dataDir string, own memberPorts, peers []endpoints) string {
 	p := map[string]string{
 		"tickTime":           millis(o.Tick),
 		"dataDir":            dataDir,
-		"clientPort":         port,
-		"clientPortAddress":  host,
+		"clientPort":         fmt.Sprint(own.client),
+		"clientPortAddress":  loopback,
 		"admin.enableServer": "false",
 		// Each test connects as often as it likes, from one address.
 		"maxClientCnxns":         "0",
 		"4lw.commands.whitelist": "*",
+	}
+	if o.TLS {
+		p["secureClientPort"], p["secureClientPortAddress"] = fmt.Sprint(own.secure), loopback
 	}
 	if o.MinSessionTimeout > 0 {
 		p["minSessionTimeout"] = millis(o.MinSessionTimeout)
@@ -158,6 +168,17 @@ func (o Options) config(dataDir, clientAddr string, peers []endpoints) string {
 	for _, key := range slices.Sorted(maps.Keys(p)) {
 		fmt.Fprintf(&b, "%s=%s\n", key, p[key])
 	}
+	return b.String()
+}
+
+// DigestUsers is the JAAS file of servers that know users of DIGEST-MD5 by their passwords.
+func DigestUsers(users map[string]string) string {
+	var b strings.Builder
+	b.WriteString("Server {\n  org.apache.zookeeper.server.auth.DigestLoginModule required")
+	for _, user := range slices.Sorted(maps.Keys(users)) {
+		fmt.Fprintf(&b, "\n  user_%s=%q", user, users[user])
+	}
+	b.WriteString(";\n};\n")
 	return b.String()
 }
 

@@ -61,7 +61,22 @@ server.3=127.0.0.1:23:33
 snapCount=9
 syncLimit=5
 tickTime=500
-`, o.config("/d", "127.0.0.1:11", peers))
+`, o.config("/d", memberPorts{client: 11, secure: 41}, peers))
+}
+
+func TestConfigWithTLS(t *testing.T) {
+	config := Options{TLS: true}.config("/d", memberPorts{client: 11, secure: 41}, nil)
+	assert.Contains(t, config, "clientPort=11\n")
+	assert.Contains(t, config, "secureClientPort=41\nsecureClientPortAddress=127.0.0.1\n")
+}
+
+func TestDigestUsers(t *testing.T) {
+	assert.Equal(t, `Server {
+  org.apache.zookeeper.server.auth.DigestLoginModule required
+  user_bob="a \"b\""
+  user_eve="c";
+};
+`, DigestUsers(map[string]string{"eve": "c", "bob": `a "b"`}))
 }
 
 func TestJavaArgs(t *testing.T) {

@@ -14,12 +14,12 @@ const (
 	loopback       = "127.0.0.1"
 	lowestPort     = 20000
 	ephemeralStart = 32768 // Linux's default
-	blockSize      = 1 + 3*largestServers
+	blockSize      = 1 + 4*largestServers
 )
 
 // memberPorts are the ports that one server binds.
 type memberPorts struct {
-	client, quorum, election int
+	client, quorum, election, secure int
 }
 
 // portBlock is a range of ports that no other ensemble of this harness takes, in
@@ -75,8 +75,8 @@ func claimBlock(port, members int) (_ *portBlock, err error) {
 		}
 	}()
 	for range members {
-		block.members = append(block.members, memberPorts{port + 1, port + 2, port + 3})
-		for range 3 {
+		block.members = append(block.members, memberPorts{port + 1, port + 2, port + 3, port + 4})
+		for range 4 {
 			port++
 			ln, err := listen(port)
 			if err != nil {

@@ -17,7 +17,7 @@ func TestPortBlocksDoNotOverlap(t *testing.T) {
 		defer func() { assert.NoError(t, block.close()) }()
 		require.Len(t, block.members, 3)
 		for _, m := range block.members {
-			for _, port := range []int{m.client, m.quorum, m.election} {
+			for _, port := range []int{m.client, m.quorum, m.election, m.secure} {
 				assert.False(t, taken[port], "port %d given twice", port)
 				taken[port] = true
 				ln, err := listen(port)

@@ -4,8 +4,6 @@ package robustness
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -22,26 +20,22 @@ import (
 	"github.com/paddock-zk/paddock/recipes/locks"
 )
 
-// withJAAS are servers that know users of DIGEST-MD5.
-func withJAAS(t *testing.T, opts realzk.Options) realzk.Options {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "jaas.conf")
-	require.NoError(t, os.WriteFile(file, []byte(`Server {
-  org.apache.zookeeper.server.auth.DigestLoginModule required
-  user_bob="pa,ss \"word\" ü"
-  user_eve="other";
-};
-`), 0o600))
-	opts.JVMProperties = map[string]string{"java.security.auth.login.config": file, "file.encoding": "UTF-8"}
-	if opts.Properties == nil {
-		opts.Properties = make(map[string]string)
-	}
-	opts.Properties["authProvider.sasl"] = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"
+// withUsers are servers that know users of DIGEST-MD5.
+func withUsers(opts realzk.Options) realzk.Options {
+	opts.JAAS = realzk.DigestUsers(map[string]string{"bob": bobs, "eve": "other"})
 	return opts
 }
 
+// required has servers let in nobody else.
+var required = map[string]string{"sessionRequireClientSASLAuth": "true"}
+
 func as(user, password string) func(*framework.Config) {
 	return func(cfg *framework.Config) { cfg.SASL = sasl.DigestMD5(user, password) }
+}
+
+// over has a client speak TLS if the servers do.
+func over(e *realzk.Ensemble) func(*framework.Config) {
+	return func(cfg *framework.Config) { cfg.TLS = e.TLS() }
 }
 
 const bobs = `pa,ss "word" ü`
@@ -49,15 +43,16 @@ const bobs = `pa,ss "word" ü`
 // A lock, a copy and an election of a user of DIGEST-MD5, whose nodes are for nobody else.
 func TestSASL(t *testing.T) {
 	for name, opts := range map[string]realzk.Options{
-		"one server":                    {Tick: tick},
-		"three servers that require it": {Servers: 3, Tick: tick, MaxSessionTimeout: time.Minute, Properties: map[string]string{"sessionRequireClientSASLAuth": "true"}},
+		"one server": {Tick: tick},
+		"three servers that require it, over TLS": {Servers: 3, Tick: tick, MaxSessionTimeout: time.Minute, Properties: required, TLS: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := realzk.StartT(t, withJAAS(t, opts))
+			e := realzk.StartT(t, withUsers(opts))
 			mine := []framework.ACL{framework.SASLACL(framework.PermAll, "bob")}
 			network := faultnet.New(nil)
+			network.Secure(e.TLS(), nil)
 			defer network.Close()
-			bob := kit.Connect(t, e, as("bob", bobs), func(cfg *framework.Config) {
+			bob := kit.Connect(t, e, as("bob", bobs), over(e), func(cfg *framework.Config) {
 				cfg.DialContext = network.DialContext
 				cfg.ACL = func(string) []framework.ACL { return mine }
 				cfg.Auth = []framework.Auth{framework.DigestAuth("beside", "it")}
@@ -67,7 +62,11 @@ func TestSASL(t *testing.T) {
 			require.NoError(t, err)
 			acl, _, err := bob.GetACL(ctx, "/auth")
 			require.NoError(t, err)
-			assert.ElementsMatch(t, append(mine, framework.DigestACL(framework.PermAll, framework.Digest("beside", "it"))), acl)
+			all := append(mine, framework.DigestACL(framework.PermAll, framework.Digest("beside", "it")))
+			if opts.TLS {
+				all = append(all, framework.X509ACL(framework.PermAll, "CN=paddock"))
+			}
+			assert.ElementsMatch(t, all, acl)
 
 			hold, err := locks.NewInterProcessMutex(bob, "/app/lock").Acquire(ctx)
 			require.NoError(t, err)
@@ -81,7 +80,7 @@ func TestSASL(t *testing.T) {
 			require.NoError(t, latch.Run(ctx, func(context.Context, *leader.Term) error { led = true; return leader.ErrLeave }))
 			assert.True(t, led)
 
-			eve := kit.Connect(t, e, short, as("eve", "other"))
+			eve := kit.Connect(t, e, short, as("eve", "other"), over(e))
 			_, _, err = eve.Children(ctx, "/app/lock")
 			require.ErrorIs(t, err, framework.ErrNoAuth)
 			require.ErrorContains(t, err, "READ on /app/lock is needed (credentials given: sasl:eve)")
@@ -101,19 +100,74 @@ func TestSASL(t *testing.T) {
 	}
 }
 
+// The members of three that require TLS and SASL end and come back one after another, the
+// leader first. A hold and a term of an election live on.
+func TestSecureMembersRestarted(t *testing.T) {
+	e := realzk.StartT(t, withUsers(realzk.Options{Servers: 3, Tick: tick, Properties: required, TLS: true}))
+	ctx := t.Context()
+	c := kit.Connect(t, e, as("bob", bobs), over(e), kit.Within(8*time.Second, 0))
+	_, err := c.Create(ctx, "/data", nil, framework.Persistent)
+	require.NoError(t, err)
+	hold, err := locks.NewInterProcessMutex(c, "/lock").Acquire(ctx)
+	require.NoError(t, err)
+	terms, leave := make(chan *leader.Term, 10), make(chan struct{})
+	elected := make(chan error, 1)
+	go func() {
+		elected <- leader.NewLatch(c, "/leader").Run(ctx, func(ctx context.Context, term *leader.Term) error {
+			terms <- term
+			select {
+			case <-leave:
+				return leader.ErrLeave
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		})
+	}()
+	<-terms
+	waiter := kit.Connect(t, e, as("bob", bobs), over(e), kit.Within(8*time.Second, 0))
+	next := kit.Acquire(t, locks.NewInterProcessMutex(waiter, "/lock"))
+	id, other := c.SessionID(), waiter.SessionID()
+
+	first, err := e.Leader(ctx)
+	require.NoError(t, err)
+	for i := range 3 {
+		member := (first + i) % 3
+		require.NoError(t, e.Kill(member))
+		ended := time.Now()
+		// A transaction whose outcome is unknown tells nothing, and is made again.
+		kit.Eventually(t, "a write under the hold", func() error {
+			tx := hold.Transaction()
+			tx.Set("/data", nil, framework.AnyVersion)
+			_, err := tx.Commit(ctx)
+			return err
+		})
+		t.Logf("written %v after the end of member %d", time.Since(ended).Round(time.Millisecond), member)
+		require.NoError(t, e.Restart(ctx, member))
+		require.NoError(t, e.AwaitServing(ctx))
+	}
+	require.NoError(t, hold.Err())
+	assert.Equal(t, id, c.SessionID())
+	assert.Equal(t, other, waiter.SessionID())
+	assert.Empty(t, terms, "one term")
+	assert.True(t, next.Pending())
+	close(leave)
+	require.NoError(t, <-elected)
+	require.NoError(t, hold.Release())
+	require.NoError(t, next.Soon().Release())
+}
+
 // Whoever cannot prove what it is told to has no session.
 func TestSASLRefused(t *testing.T) {
-	required := map[string]string{"sessionRequireClientSASLAuth": "true"}
 	for name, tc := range map[string]struct {
 		server realzk.Options
 		change func(*framework.Config)
 		want   string
 	}{
-		"wrong password":           {withJAAS(t, realzk.Options{Tick: tick}), as("bob", "hunter2"), "the server refuses it (auth failed)"},
-		"unknown user":             {withJAAS(t, realzk.Options{Tick: tick}), as("nobody", "hunter2"), "the server refuses it (auth failed)"},
-		"wrong password, required": {withJAAS(t, realzk.Options{Tick: tick, Properties: required}), as("bob", "hunter2"), "the server refuses it (session closed, SASL required)"},
-		"nothing, required":        {withJAAS(t, realzk.Options{Tick: tick, Properties: required}), func(*framework.Config) {}, "the server requires SASL of every client"},
-		"failures are let in": {withJAAS(t, realzk.Options{Tick: tick, Properties: map[string]string{"allowSaslFailedClients": "true"}}),
+		"wrong password":           {withUsers(realzk.Options{Tick: tick}), as("bob", "hunter2"), "the server refuses it (auth failed)"},
+		"unknown user":             {withUsers(realzk.Options{Tick: tick}), as("nobody", "hunter2"), "the server refuses it (auth failed)"},
+		"wrong password, required": {withUsers(realzk.Options{Tick: tick, Properties: required}), as("bob", "hunter2"), "the server refuses it (session closed, SASL required)"},
+		"nothing, required":        {withUsers(realzk.Options{Tick: tick, Properties: required}), func(*framework.Config) {}, "the server requires SASL of every client"},
+		"failures are let in": {withUsers(realzk.Options{Tick: tick, Properties: map[string]string{"allowSaslFailedClients": "true"}}),
 			as("bob", "hunter2"), "the server did not accept it: unknown user or wrong password"},
 		"a server without SASL": {realzk.Options{Tick: tick}, as("bob", "hunter2"), "the server has no SASL"},
 	} {

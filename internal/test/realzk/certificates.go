@@ -1,0 +1,119 @@
+//go:build unix
+
+package realzk
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"maps"
+	"math/big"
+	randv2 "math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Authority signs certificates for the loopback address, which last for a day.
+type Authority struct{ own tls.Certificate }
+
+// NewAuthority makes one that nobody trusts yet.
+func NewAuthority() (*Authority, error) {
+	own, err := issue(&x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}, nil)
+	return &Authority{own}, err
+}
+
+// Issue makes a certificate, for a server or for a client.
+func (a *Authority) Issue() (tls.Certificate, error) {
+	return issue(&x509.Certificate{IPAddresses: []net.IP{net.ParseIP(loopback)}}, a)
+}
+
+// Pool is who trusts the authority.
+func (a *Authority) Pool() *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AddCert(a.own.Leaf)
+	return pool
+}
+
+// issue completes a certificate, which signs itself without an authority.
+func issue(template *x509.Certificate, by *Authority) (cert tls.Certificate, err error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return cert, err
+	}
+	template.SerialNumber, template.Subject = big.NewInt(randv2.Int64()), pkix.Name{CommonName: "paddock"}
+	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(24*time.Hour)
+	parent, signer := template, any(key)
+	if by != nil {
+		parent, signer = by.own.Leaf, by.own.PrivateKey
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
+	if err != nil {
+		return cert, err
+	}
+	cert.Certificate, cert.PrivateKey = [][]byte{der}, key
+	cert.Leaf, err = x509.ParseCertificate(der)
+	return cert, err
+}
+
+// writePEM writes a certificate as ZooKeeper takes it, behind its key if that is wanted.
+func writePEM(file string, cert tls.Certificate, withKey bool) error {
+	var text []byte
+	if withKey {
+		key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
+		if err != nil {
+			return err
+		}
+		text = pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})
+	}
+	text = append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[0]})...)
+	return os.WriteFile(file, text, 0o600)
+}
+
+// secure writes what TLS and SASL need, and puts it into the options.
+func (e *Ensemble) secure() error {
+	properties, jvm := make(map[string]string), make(map[string]string)
+	if e.opts.TLS {
+		var err error
+		if e.authority, err = NewAuthority(); err != nil {
+			return err
+		}
+		cert, err := e.authority.Issue()
+		if err != nil {
+			return err
+		}
+		keys, trusted := filepath.Join(e.dir.path, "keys.pem"), filepath.Join(e.dir.path, "trusted.pem")
+		if err := errors.Join(writePEM(keys, cert, true), writePEM(trusted, e.authority.own, false)); err != nil {
+			return err
+		}
+		e.tls = &tls.Config{ServerName: loopback, RootCAs: e.authority.Pool(), Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
+		properties["serverCnxnFactory"] = "org.apache.zookeeper.server.NettyServerCnxnFactory"
+		properties["ssl.keyStore.location"], properties["ssl.keyStore.type"] = keys, "PEM"
+		properties["ssl.trustStore.location"], properties["ssl.trustStore.type"] = trusted, "PEM"
+	}
+	if e.opts.JAAS != "" {
+		file := filepath.Join(e.dir.path, "jaas.conf")
+		if err := os.WriteFile(file, []byte(e.opts.JAAS), 0o600); err != nil {
+			return err
+		}
+		properties["authProvider.sasl"] = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"
+		jvm["java.security.auth.login.config"], jvm["file.encoding"] = file, "UTF-8"
+	}
+	maps.Copy(properties, e.opts.Properties)
+	maps.Copy(jvm, e.opts.JVMProperties)
+	e.opts.Properties, e.opts.JVMProperties = properties, jvm
+	return nil
+}
+
+// TLS is what a client of servers with Options.TLS needs, nil of others. Its certificate is
+// that of the servers, so it does for something that stands in for one as well.
+func (e *Ensemble) TLS() *tls.Config { return e.tls.Clone() }
+
+// Authority has signed the certificates of the servers, nil without Options.TLS.
+func (e *Ensemble) Authority() *Authority { return e.authority }
