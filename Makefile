@@ -72,14 +72,14 @@ BREAKING := ^(TestMargin|TestHoldsAtADistance|TestNestingProcesses|TestBreak)$$
 
 test-zk: ## on real ZooKeepers, one and three, which the tests start (needs Java)
 	@SUITES='TestStandalone TestEnsemble' .ci/gotest \
-		-tags realzk $(RACE) -skip '$(BREAKING)|^(TestInProcess|TestFleet$$)' -shuffle=on -count=1 -p 1 -timeout 30m $(ZK_PACKAGES)
+		-tags realzk $(RACE) -skip '$(BREAKING)|^(TestInProcess|TestFleet$$|TestSecureEnsemble$$)' -shuffle=on -count=1 -p 1 -timeout 30m $(ZK_PACKAGES)
 	@cd examples/oncall && go mod tidy -diff && $(LINT) run --build-tags realzk && go test -tags realzk -count=1 -timeout 5m . $(if $(ARGS),-args $(ARGS))
 
 test-interop: ## in one queue with Curator, kazoo and zk.Lock (needs a JDK, libcurator-recipes-java, python3-kazoo); ARGS=-crowds lets crowds beside Java go on for longer
 	@.ci/gotest -tags interop $(RACE) -count=1 -timeout 10m -parallel 8 ./internal/test/interop $(if $(ARGS),-args $(ARGS))
 
-test-sasl: ## the cases on one real ZooKeeper, as a user of SASL's DIGEST-MD5 (needs Java)
-	@SUITES=TestStandalone .ci/gotest -tags realzk $(RACE) -run '^TestStandalone$$' -count=1 -timeout 10m ./internal/test/conformance -args -sasl
+test-sasl: ## the cases on real ZooKeepers as a user of SASL's DIGEST-MD5: on one, and on three that let in nobody else, over TLS (needs Java)
+	@SUITES='TestStandalone TestSecureEnsemble' .ci/gotest -tags realzk $(RACE) -run '^Test(Standalone|SecureEnsemble)$$' -count=1 -timeout 10m ./internal/test/conformance -args -sasl
 
 test-kerberos: ## Kerberos: a KDC, a real ZooKeeper and Java's Curator (needs what test-interop needs, krb5-kdc, krb5-admin-server, krb5-user)
 	@cd framework/sasl/kerberos && $(LINT) run --build-tags realzk && go test -tags realzk $(RACE) -count=1 -timeout 10m . $(if $(ARGS),-args $(ARGS))

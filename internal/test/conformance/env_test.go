@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -35,18 +36,25 @@ type backend interface {
 	watches(t testing.TB, below string) []string
 }
 
-// mechanism is how all clients prove themselves, nil for not at all.
-var mechanism sasl.Mechanism
+// mechanism is how all clients prove themselves, and encryption what they speak TLS with; nil
+// for not at all.
+var (
+	mechanism  sasl.Mechanism
+	encryption *tls.Config
+)
 
 // withoutSASL is for a case that is about other identities.
 func withoutSASL(cfg *framework.Config) { cfg.SASL = nil }
 
-// run runs every case on a server.
-func run(t *testing.T, server string, b backend) {
-	admin, err := framework.Connect(t.Context(), framework.Config{ConnectString: b.hosts(), DialContext: b.dial, SASL: mechanism})
+// ofOthers are the cases withoutSASL.
+var ofOthers = []string{"acl/digest", "acl/wrong-password", "lock/access-lists"}
+
+// run runs every case but some on a server.
+func run(t *testing.T, server string, b backend, but ...string) {
+	admin, err := framework.Connect(t.Context(), framework.Config{ConnectString: b.hosts(), DialContext: b.dial, SASL: mechanism, TLS: encryption})
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, admin.Close()) }()
-	every(t, server, nil, func(t *testing.T, name string, fn func(*env)) { conduct(t, b, admin, name, fn) })
+	every(t, server, but, func(t *testing.T, name string, fn func(*env)) { conduct(t, b, admin, name, fn) })
 }
 
 // every calls do for every case but some, and prints how many passed on the server. The gates
@@ -124,7 +132,8 @@ func (e *env) client(change ...func(*framework.Config)) *client {
 func (e *env) start(change ...func(*framework.Config)) *client {
 	e.Helper()
 	n := faultnet.New(e.b.dial)
-	cfg := framework.Config{ConnectString: e.b.hosts() + e.chroot, SessionTimeout: sessionTimeout, DialContext: n.DialContext, SASL: mechanism}
+	n.Secure(encryption, mechanism)
+	cfg := framework.Config{ConnectString: e.b.hosts() + e.chroot, SessionTimeout: sessionTimeout, DialContext: n.DialContext, SASL: mechanism, TLS: encryption}
 	for _, fn := range change {
 		fn(&cfg)
 	}

@@ -47,7 +47,7 @@ func keepOutages(e *env) {
 	c.expire()
 	madeAfter(made)
 	require.NoError(e, k.Remove(e.soon()))
-	there, _, err := other.Exists(e.soon(), "/a")
+	there, _, err := other.current().Exists(e.soon(), "/a")
 	require.NoError(e, err)
 	require.False(e, there)
 }

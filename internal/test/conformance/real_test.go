@@ -6,8 +6,6 @@ import (
 	"context"
 	"flag"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -53,10 +51,7 @@ func TestStandalone(t *testing.T) {
 	server, opts := "one real ZooKeeper", realzk.Options{Tick: 200 * time.Millisecond, SuperPassword: superPassword}
 	if *bySASL {
 		server += ", as a user of DIGEST-MD5"
-		jaas := filepath.Join(t.TempDir(), "jaas.conf")
-		require.NoError(t, os.WriteFile(jaas, []byte("Server { org.apache.zookeeper.server.auth.DigestLoginModule required user_bob=\"secret\"; };\n"), 0o600))
-		opts.Properties = map[string]string{"authProvider.sasl": "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"}
-		opts.JVMProperties = map[string]string{"java.security.auth.login.config": jaas}
+		opts.JAAS = realzk.DigestUsers(map[string]string{"bob": "secret"})
 		mechanism = sasl.DigestMD5("bob", "secret")
 		defer func() { mechanism = nil }()
 	}
@@ -65,4 +60,18 @@ func TestStandalone(t *testing.T) {
 
 func TestEnsemble(t *testing.T) {
 	run(t, "a real three-node ensemble", realZooKeeper{realzk.StartT(t, realzk.Options{Servers: 3, Tick: 200 * time.Millisecond, SuperPassword: superPassword})})
+}
+
+// Three servers let in users of SASL alone, over TLS.
+func TestSecureEnsemble(t *testing.T) {
+	onSecureEnsemble(t, "as a user of DIGEST-MD5", sasl.DigestMD5("bob", "secret"), realzk.Options{JAAS: realzk.DigestUsers(map[string]string{"bob": "secret"})})
+}
+
+func onSecureEnsemble(t *testing.T, user string, by sasl.Mechanism, opts realzk.Options) {
+	opts.Servers, opts.Tick, opts.SuperPassword, opts.TLS = 3, 200*time.Millisecond, superPassword, true
+	opts.Properties = map[string]string{"sessionRequireClientSASLAuth": "true"}
+	e := realzk.StartT(t, opts)
+	mechanism, encryption = by, e.TLS()
+	defer func() { mechanism, encryption = nil, nil }()
+	run(t, "a real three-node ensemble with TLS and SASL, "+user, realZooKeeper{e}, ofOthers...)
 }
