@@ -81,7 +81,7 @@ test-interop: ## in one queue with Curator, kazoo and zk.Lock (needs a JDK, libc
 test-sasl: ## the cases on real ZooKeepers as a user of SASL's DIGEST-MD5: on one, and on three that let in nobody else, over TLS (needs Java)
 	@SUITES='TestStandalone TestSecureEnsemble' .ci/gotest -tags realzk $(RACE) -run '^Test(Standalone|SecureEnsemble)$$' -count=1 -timeout 10m ./internal/test/conformance -args -sasl
 
-test-kerberos: ## Kerberos: a KDC, a real ZooKeeper and Java's Curator (needs what test-interop needs, krb5-kdc, krb5-admin-server, krb5-user)
+test-kerberos: ## Kerberos: a KDC, real ZooKeepers and Java's Curator, and the cases on three over TLS (needs what test-interop needs, krb5-kdc, krb5-admin-server, krb5-user)
 	@cd framework/sasl/kerberos && $(LINT) run --build-tags realzk && go test -tags realzk $(RACE) -count=1 -timeout 10m . $(if $(ARGS),-args $(ARGS))
 
 # Modules of their own, so that a database driver and a scheduler are no dependencies of ours.

@@ -5,7 +5,7 @@ package kerberos_test
 import (
 	"context"
 	"errors"
-	"flag"
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -30,25 +30,21 @@ import (
 
 const zookeeper = "zookeeper/localhost"
 
-// serversJAAS is the file that gives ZooKeepers a principal of the realm.
-func (k *kdc) serversJAAS(t *testing.T) string {
+// jaas gives ZooKeepers a principal of the realm.
+func (k *kdc) jaas(t *testing.T) string {
 	t.Helper()
-	keytab := k.principal(t, zookeeper, "")
-	return k.write(t, "server.jaas", `Server {
+	return fmt.Sprintf(`Server {
   com.sun.security.auth.module.Krb5LoginModule required
   useKeyTab=true keyTab="%s" storeKey=true useTicketCache=false principal="%s@%s";
 };
-`, keytab, zookeeper, realm)
+`, k.principal(t, zookeeper, ""), zookeeper, realm)
 }
 
 // servers are ZooKeepers that require SASL.
 func (k *kdc) servers(t *testing.T, opts realzk.Options) *realzk.Ensemble {
 	t.Helper()
-	opts.Properties = map[string]string{
-		"authProvider.sasl":            "org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
-		"sessionRequireClientSASLAuth": "true",
-	}
-	opts.JVMProperties = map[string]string{"java.security.auth.login.config": k.serversJAAS(t), "java.security.krb5.conf": k.conf}
+	opts.Properties = map[string]string{"sessionRequireClientSASLAuth": "true"}
+	opts.JAAS, opts.JVMProperties = k.jaas(t), map[string]string{"java.security.krb5.conf": k.conf}
 	return realzk.StartT(t, opts)
 }
 
@@ -259,13 +255,45 @@ func TestKerberos(t *testing.T) {
 	})
 }
 
-var conformance = flag.Bool("conformance", false, "also run the conformance cases, which take minutes")
+// The leader of three ends that require TLS and Kerberos. A hold and a term live on, and the
+// ticket is for the others as well.
+func TestLeaderEnds(t *testing.T) {
+	k := startKDC(t)
+	e := k.servers(t, realzk.Options{Servers: 3, TLS: true})
+	ctx := t.Context()
+	client := kit.Connect(t, e, as(kerberos.Keytab(k.principal(t, "alice", ""), "alice", kerberos.ConfigFile(k.conf))), kit.Within(8*time.Second, 0),
+		func(cfg *framework.Config) { cfg.TLS = e.TLS() })
+	hold, err := locks.NewInterProcessMutex(client, "/lock").Acquire(ctx)
+	require.NoError(t, err)
+	require.NoError(t, leader.NewLatch(client, "/leader").Run(ctx, func(ctx context.Context, _ *leader.Term) error {
+		id, issued := client.SessionID(), k.issued(t, "TGS_REQ", "alice", zookeeper)
+		first, err := e.Leader(ctx)
+		if err == nil {
+			err = e.Kill(first)
+		}
+		if err != nil {
+			return err
+		}
+		kit.Eventually(t, "a write under the hold", func() error {
+			tx := hold.Transaction()
+			tx.Create("/written", nil, framework.Persistent)
+			_, err := tx.Commit(ctx)
+			if errors.Is(err, framework.ErrNodeExists) { // the reply to the first one was lost
+				return nil
+			}
+			return err
+		})
+		assert.NoError(t, ctx.Err(), "the term goes on")
+		assert.Equal(t, id, client.SessionID())
+		assert.Equal(t, issued, k.issued(t, "TGS_REQ", "alice", zookeeper))
+		return leader.ErrLeave
+	}))
+	require.NoError(t, hold.Release())
+}
 
-// All cases of the conformance suite as a user of Kerberos, if that is asked for.
+// All cases of the conformance suite as a user of Kerberos, on three servers that require TLS
+// and SASL.
 func TestConformance(t *testing.T) {
-	if !*conformance {
-		return
-	}
 	k := startKDC(t)
 	root, err := filepath.Abs("../../..")
 	require.NoError(t, err)
@@ -274,7 +302,7 @@ func TestConformance(t *testing.T) {
 	overlay := k.write(t, "overlay.json", `{"Replace": {%q: %q}}`, filepath.Join(root, "internal/test/conformance/kerberos_test.go"), added)
 	cmd := exec.CommandContext(t.Context(), "go", "test", "-tags", "realzk", "-count", "1", "-timeout", "10m", "-run", "^TestKerberos$", "-v", "-overlay", overlay,
 		"github.com/paddock-zk/paddock/internal/test/conformance")
-	cmd.Env = append(k.env, "TEST_JAAS="+k.serversJAAS(t), "TEST_KEYTAB="+k.principal(t, "alice", ""))
+	cmd.Env = append(k.env, "TEST_JAAS="+k.jaas(t), "TEST_KEYTAB="+k.principal(t, "alice", ""))
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out[max(0, len(out)-20_000):])
 	cases := regexp.MustCompile(`\d+ cases passed on .*`).Find(out)
