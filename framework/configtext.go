@@ -21,12 +21,16 @@ import (
 // lines and those that begin with # are passed over. Durations are as in
 // time.ParseDuration, Retry as in retry.Parse, and SessionLease is "quorum" or "server". Auth
 // is a scheme, a colon and the data, as in digest:user:password, and may stand there
-// several times. Fields with functions or objects are for programs alone.
+// several times. Fields with functions or objects are for programs alone. Space around a
+// value is not part of it.
 //
-// Errors are *ConfigError and name the field. Start checks the values themselves.
+// Errors are *ConfigError and name the field, or the line that has none. Start checks the
+// values themselves.
 func ParseConfig(text string) (cfg Config, err error) {
 	seen := make(map[string]bool)
-	for line := range strings.Lines(text) {
+	number := 0
+	for line := range strings.Lines(strings.TrimPrefix(text, byteOrderMark)) {
+		number++
 		line = strings.TrimSpace(line)
 		if line == "" || line[0] == '#' {
 			continue
@@ -34,30 +38,34 @@ func ParseConfig(text string) (cfg Config, err error) {
 		name, value, ok := strings.Cut(line, "=")
 		name = strings.TrimSpace(name)
 		switch _, known := settings[name]; {
-		case !ok, !known && strings.ContainsFunc(name, notInFields): // not shown: it may be a password
-			return Config{}, &ConfigError{Field: "text", Err: errors.New("has a line that is not: field = value")}
+		case !ok, name == "", !known && strings.ContainsFunc(name, notInFields): // not shown: it may be a password
+			return Config{}, &ConfigError{Field: "text", Err: fmt.Errorf("has a line that is not: field = value (line %d)", number)}
 		case !known:
 			return Config{}, &ConfigError{Field: name, Err: errors.New("is no field that a text can set")}
 		case seen[name] && name != "Auth":
 			return Config{}, &ConfigError{Field: name, Err: errors.New("is set twice")}
 		}
 		seen[name] = true
-		if err := cfg.set(name, strings.TrimSpace(value)); err != nil {
+		if err := cfg.set(name, value); err != nil {
 			return Config{}, &ConfigError{Field: name, Err: err}
 		}
 	}
 	return cfg, nil
 }
 
+// byteOrderMark is what some editors begin a text with.
+const byteOrderMark = "\ufeff"
+
 // ConfigFromEnv reads a Config from environment variables: what ParseConfig can set, in
 // capitals and with a prefix. With "ZK_", SessionTimeout is ZK_SESSION_TIMEOUT. Variables
-// that are empty, or have other names, are passed over. Errors are *ConfigError and name the
-// variable.
+// that are empty, or have other names, are passed over. Space around a value, such as the end
+// of a line, is not part of it. ZK_AUTH has one credential. Errors are *ConfigError and name
+// the variable.
 func ConfigFromEnv(prefix string) (cfg Config, err error) {
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		variable := prefix + variableOf(name)
 		value := os.Getenv(variable)
-		if value == "" {
+		if strings.TrimSpace(value) == "" {
 			continue
 		}
 		if err := cfg.set(name, value); err != nil {
@@ -110,6 +118,9 @@ func notInFields(r rune) bool { return r != '.' && !unicode.IsLetter(r) }
 
 // set sets a field that is in settings.
 func (cfg *Config) set(name, value string) (err error) {
+	if value = strings.TrimSpace(value); strings.ContainsAny(value, "\r\n") { // not shown: it may be a password
+		return errors.New("has more than one line")
+	}
 	switch field := settings[name](cfg).(type) {
 	case *string:
 		*field = value

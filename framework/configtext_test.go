@@ -71,6 +71,44 @@ func TestConfigFromEnv(t *testing.T) {
 	require.EqualError(t, err, `config: ZK_SESSION_TIMEOUT is "10": it must be a duration with a unit, such as 10s`)
 }
 
+// Files of secrets end with a line end, and a variable may have what stands in one.
+func TestSpaceAroundValues(t *testing.T) {
+	want, err := ParseConfig(strings.Replace(allSettings, "Auth = digest:a:b=c\n", "", 1))
+	require.NoError(t, err)
+	for _, space := range []string{"\n", "\r\n", "\r", " ", "\t", "\n\n"} {
+		for line := range strings.Lines(allSettings) {
+			if name, value, ok := strings.Cut(line, "="); ok {
+				t.Setenv("ZK_"+variableOf(strings.TrimSpace(name)), space+strings.TrimSpace(value)+space)
+			}
+		}
+		cfg, err := ConfigFromEnv("ZK_")
+		require.NoError(t, err)
+		assert.Equal(t, want, cfg)
+
+		cfg, err = ParseConfig(byteOrderMark + strings.ReplaceAll(strings.ReplaceAll(allSettings, "Auth = digest:a:b=c\n", ""), "\n", strings.TrimSuffix(space, "\n")+"\n"))
+		require.NoError(t, err)
+		assert.Equal(t, want, cfg)
+	}
+	for name := range settings {
+		t.Setenv("ZK_"+variableOf(name), " \n")
+	}
+	cfg, err := ConfigFromEnv("ZK_")
+	require.NoError(t, err)
+	assert.Zero(t, cfg, "they are empty")
+}
+
+func TestVariableWithLines(t *testing.T) {
+	for name := range settings {
+		for _, end := range []string{"\n", "\r\n", "\r"} {
+			t.Run(name, func(t *testing.T) {
+				t.Setenv("ZK_"+variableOf(name), "digest:a:secret"+end+"digest:b:secret")
+				_, err := ConfigFromEnv("ZK_")
+				require.EqualError(t, err, "config: ZK_"+variableOf(name)+" has more than one line")
+			})
+		}
+	}
+}
+
 func TestParseConfigNamesTheField(t *testing.T) {
 	for text, want := range map[string]string{
 		"SessionTimeout = 10":                "config: SessionTimeout is \"10\": it must be a duration with a unit, such as 10s",
@@ -82,8 +120,11 @@ func TestParseConfigNamesTheField(t *testing.T) {
 		"Timeout = 10s":                      "config: Timeout is no field that a text can set",
 		"Logger = x":                         "config: Logger is no field that a text can set",
 		"Namespace = a\nNamespace = b":       "config: Namespace is set twice",
-		"Auth = digest:a:b\nsecret password": "config: text has a line that is not: field = value",
-		"Auth: digest:a:secret==":            "config: text has a line that is not: field = value",
+		"Auth = digest:a:b\nsecret password": "config: text has a line that is not: field = value (line 2)",
+		"\n# first\nAuth: digest:a:secret==": "config: text has a line that is not: field = value (line 3)",
+		"= secret":                           "config: text has a line that is not: field = value (line 1)",
+		byteOrderMark + "secret":             "config: text has a line that is not: field = value (line 1)",
+		"Auth = digest:a:secret\rMaxReply=1": "config: Auth has more than one line",
 	} {
 		_, err := ParseConfig(text)
 		var wrong *ConfigError
