@@ -4,11 +4,13 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"flag"
 	"fmt"
 	"net"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,7 +26,10 @@ import (
 	"github.com/paddock-zk/paddock/recipes/locks"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.Cleanup(lookForMarks)) }
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "8") // unless the command line says another: most of what cases take is waiting
+	goleak.VerifyTestMain(m, goleak.Cleanup(lookForMarks))
+}
 
 // backend is what a case may know of the servers.
 type backend interface {
@@ -49,18 +54,23 @@ func withoutSASL(cfg *framework.Config) { cfg.SASL = nil }
 // ofOthers are the cases withoutSASL.
 var ofOthers = []string{"acl/digest", "acl/wrong-password", "lock/access-lists"}
 
-// run runs every case but some on a server.
-func run(t *testing.T, server string, b backend, but ...string) {
+// run runs every case but some on a server, one after another or several at once.
+func run(t *testing.T, server string, b backend, atOnce bool, but ...string) {
 	admin, err := framework.Connect(t.Context(), framework.Config{ConnectString: b.hosts(), DialContext: b.dial, SASL: mechanism, TLS: encryption})
 	require.NoError(t, err)
-	defer func() { assert.NoError(t, admin.Close()) }()
-	every(t, server, but, func(t *testing.T, name string, fn func(*env)) { conduct(t, b, admin, name, fn) })
+	t.Cleanup(func() { assert.NoError(t, admin.Close()) })
+	every(t, server, but, func(t *testing.T, name string, fn func(*env)) {
+		if atOnce {
+			t.Parallel()
+		}
+		conduct(t, b, admin, name, fn)
+	})
 }
 
 // every calls do for every case but some, and prints how many passed on the server. The gates
 // of CI look for that line.
 func every(t *testing.T, server string, but []string, do func(t *testing.T, name string, fn func(*env))) {
-	passed := 0
+	var passed atomic.Int32
 	for _, c := range cases {
 		if slices.Contains(but, c.name) {
 			continue
@@ -68,13 +78,15 @@ func every(t *testing.T, server string, but []string, do func(t *testing.T, name
 		t.Run(c.name, func(t *testing.T) {
 			defer func() {
 				if !t.Failed() && !t.Skipped() {
-					passed++
+					passed.Add(1)
 				}
 			}()
 			do(t, c.name, c.fn)
 		})
 	}
-	_, _ = fmt.Fprintf(t.Output(), "%d cases passed on %s (%s)\n", passed, server, t.Name())
+	t.Cleanup(func() {
+		_, _ = fmt.Fprintf(t.Output(), "%d cases passed on %s (%s)\n", passed.Load(), server, t.Name())
+	})
 }
 
 // conduct runs a case below a node of its own.

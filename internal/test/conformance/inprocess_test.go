@@ -43,8 +43,8 @@ func (b inKeeper) expire(id int64) error { return b.srv.ExpireSession(id) }
 
 func TestInProcess(t *testing.T) {
 	srv := zktest.Start(t, zktest.Tick(200*time.Millisecond), zktest.Superuser(superDigest))
-	run(t, "the in-process server", inProcess{srv})
-	tell(srv)
+	t.Cleanup(func() { tell(srv) })
+	run(t, "the in-process server", inProcess{srv}, true)
 }
 
 // Sockets and real time are those of TestInProcess. The others run in virtual time, as most

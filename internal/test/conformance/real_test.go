@@ -55,11 +55,11 @@ func TestStandalone(t *testing.T) {
 		mechanism = sasl.DigestMD5("bob", "secret")
 		defer func() { mechanism = nil }()
 	}
-	run(t, server, realZooKeeper{realzk.StartT(t, opts)})
+	run(t, server, realZooKeeper{realzk.StartT(t, opts)}, false)
 }
 
 func TestEnsemble(t *testing.T) {
-	run(t, "a real three-node ensemble", realZooKeeper{realzk.StartT(t, realzk.Options{Servers: 3, Tick: 200 * time.Millisecond, SuperPassword: superPassword})})
+	run(t, "a real three-node ensemble", realZooKeeper{realzk.StartT(t, realzk.Options{Servers: 3, Tick: 200 * time.Millisecond, SuperPassword: superPassword})}, false)
 }
 
 // Three servers let in users of SASL alone, over TLS.
@@ -73,5 +73,5 @@ func onSecureEnsemble(t *testing.T, user string, by sasl.Mechanism, opts realzk.
 	e := realzk.StartT(t, opts)
 	mechanism, encryption = by, e.TLS()
 	defer func() { mechanism, encryption = nil, nil }()
-	run(t, "a real three-node ensemble with TLS and SASL, "+user, realZooKeeper{e}, ofOthers...)
+	run(t, "a real three-node ensemble with TLS and SASL, "+user, realZooKeeper{e}, false, ofOthers...)
 }
