@@ -144,8 +144,8 @@ break: ## break real ensembles under processes for TIME (1m), every second one o
 break-caches: ## break a real ensemble under caches for TIME (1m), and judge each snapshot by the servers' logs (needs Java)
 	@go test -tags realzk $(RACE) -count=1 -timeout 0 -v -run '^TestCachesByTheLogs$$' ./internal/test/robustness -args -caches $(TIME) $(ARGS)
 
-break-fleet: ## end real servers under FLEET (1000) clients, and print how long it takes until all are back (needs Java)
-	@go test -tags realzk -count=1 -timeout 0 -v -run '^TestFleet$$' ./internal/test/robustness -args -fleet $(or $(FLEET),1000)
+break-fleet: ## end real servers under FLEET (1000) clients, and print how long it takes until all are back (needs Java); ARGS=-fleet-secure: over TLS and SASL, ARGS=-fleet-java: under clients of Java
+	@go test -tags realzk -count=1 -timeout 0 -v -run '^TestFleet$$' ./internal/test/robustness -args -fleet $(or $(FLEET),1000) $(ARGS)
 
 #: Speed
 

@@ -8,6 +8,9 @@ import (
 	"flag"
 	"fmt"
 	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -23,7 +26,11 @@ import (
 	"github.com/paddock-zk/paddock/listeners"
 )
 
-var fleetSize = flag.Int("fleet", 100, "how many clients TestFleet has")
+var (
+	fleetSize   = flag.Int("fleet", 100, "how many clients TestFleet has")
+	fleetOfJava = flag.Bool("fleet-java", false, "the clients of TestFleet are of ZooKeeper's own library")
+	fleetSecure = flag.Bool("fleet-secure", false, "the servers of TestFleet require TLS and SASL")
+)
 
 // fleet is many clients, which tell when they were cut off and when they were back.
 type fleet struct {
@@ -79,6 +86,34 @@ func (f *fleet) after(since time.Time, part float64) time.Duration {
 	return max(0, f.back[last].Sub(since)).Round(time.Millisecond)
 }
 
+// startJava has clients of ZooKeeper's own library, all in one process.
+func (f *fleet) startJava(t *testing.T, e *realzk.Ensemble, timeout time.Duration) {
+	t.Helper()
+	install, err := realzk.Find("")
+	require.NoError(t, err)
+	args := []string{"-Xss256k", "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"}
+	if *fleetSecure {
+		jaas := filepath.Join(t.TempDir(), "jaas.conf")
+		require.NoError(t, os.WriteFile(jaas, fmt.Appendf(nil, "Client { org.apache.zookeeper.server.auth.DigestLoginModule required username=bob password=%q; };", bobs), 0o600))
+		args = append(args, "-Djava.security.auth.login.config="+jaas, "-Dfile.encoding=UTF-8", "-Dzookeeper.client.secure=true",
+			"-Dzookeeper.clientCnxnSocket=org.apache.zookeeper.ClientCnxnSocketNetty",
+			"-Dzookeeper.ssl.keyStore.location="+filepath.Join(e.Dir(), "keys.pem"), "-Dzookeeper.ssl.trustStore.location="+filepath.Join(e.Dir(), "trusted.pem"))
+	}
+	args = append(args, "-cp", install.ClassPath, "testdata/Fleet.java", e.ConnectString(), fmt.Sprint(timeout.Milliseconds()), fmt.Sprint(*fleetSize))
+	p := run(t, exec.CommandContext(t.Context(), install.Java, args...))
+	p.says(t, "ready")
+	go func() {
+		states := map[string]listeners.State{"up": listeners.Reconnected, "off": listeners.Suspended, "lost": listeners.Lost}
+		for line := range p.lines {
+			var client int
+			var state string
+			if _, err := fmt.Sscan(line, &client, &state); err == nil {
+				f.listen(client, states[state])
+			}
+		}
+	}()
+}
+
 // together calls fn for 0 to n-1, some at a time.
 func together(n int, fn func(i int) error) error {
 	errs := make([]error, n)
@@ -101,23 +136,32 @@ func together(n int, fn func(i int) error) error {
 func TestFleet(t *testing.T) {
 	for _, timeout := range []time.Duration{6 * time.Second, 15 * time.Second} {
 		t.Run(timeout.String(), func(t *testing.T) {
-			e := realzk.StartT(t, realzk.Options{Servers: 3, Tick: timeout / 12})
+			opts, change := realzk.Options{Servers: 3, Tick: timeout / 12}, func(*framework.Config) {}
+			if *fleetSecure {
+				opts = withUsers(opts)
+				opts.TLS, opts.Properties, opts.JVMArgs, change = true, required, []string{"-Xmx512m"}, as("bob", bobs)
+			}
+			e := realzk.StartT(t, opts)
 			f := &fleet{off: make(map[int]bool)}
-			require.NoError(t, together(*fleetSize, func(i int) error {
-				c, err := framework.Connect(t.Context(), kit.Config(e, func(cfg *framework.Config) {
-					cfg.SessionTimeout = timeout
-					cfg.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
-						f.dials.Add(1)
-						return new(net.Dialer).DialContext(ctx, network, addr)
+			if *fleetOfJava {
+				f.startJava(t, e, timeout)
+			} else {
+				require.NoError(t, together(*fleetSize, func(i int) error {
+					c, err := framework.Connect(t.Context(), kit.Config(e, change, over(e), func(cfg *framework.Config) {
+						cfg.SessionTimeout = timeout
+						cfg.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+							f.dials.Add(1)
+							return new(net.Dialer).DialContext(ctx, network, addr)
+						}
+					}))
+					if err != nil {
+						return err
 					}
+					t.Cleanup(func() { _ = c.Close() })
+					c.States().Listen(func(s listeners.State) { f.listen(i, s) })
+					return nil
 				}))
-				if err != nil {
-					return err
-				}
-				t.Cleanup(func() { _ = c.Close() })
-				c.States().Listen(func(s listeners.State) { f.listen(i, s) })
-				return nil
-			}))
+			}
 
 			leader, err := e.Leader(t.Context())
 			require.NoError(t, err)
@@ -139,7 +183,7 @@ func TestFleet(t *testing.T) {
 				}
 				serving := time.Now()
 				<-time.After(time.Second) // all have noticed
-				require.Eventually(t, f.isWhole, 2*timeout, 10*time.Millisecond, "not all are back")
+				require.Eventually(t, f.isWhole, 6*timeout, 10*time.Millisecond, "not all are back")
 				told := fmt.Sprintf("T %v, %s: %d of %d were cut off, half back %v after servers served, 99 %% after %v, all after %v; %d sessions lost, served after %v",
 					timeout, name, f.count(), *fleetSize, f.after(serving, 0.5), f.after(serving, 0.99), f.after(serving, 1), f.lost.Load()-lost,
 					serving.Sub(killed).Round(10*time.Millisecond))
@@ -148,7 +192,9 @@ func TestFleet(t *testing.T) {
 					return
 				}
 				t.Log(told)
-				assert.Equal(t, lost, f.lost.Load(), "sessions lost")
+				if !*fleetSecure { // a thousand handshakes may take longer than a session, see decision 26
+					assert.Equal(t, lost, f.lost.Load(), "sessions lost")
+				}
 			}
 			outage("a follower ends", 0, follower)
 			require.NoError(t, e.Restart(t.Context(), follower))

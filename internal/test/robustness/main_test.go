@@ -76,11 +76,17 @@ type process struct {
 // longestLine bounds what a process says at once.
 const longestLine = 64 << 20
 
-// start runs a role; its output arrives line by line.
+// start runs a role.
 func start(t *testing.T, role string, args ...string) *process {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program(), args...)
 	cmd.Env = append(os.Environ(), roleVar+"="+role)
+	return run(t, cmd)
+}
+
+// run runs a program; its output arrives line by line.
+func run(t *testing.T, cmd *exec.Cmd) *process {
+	t.Helper()
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	require.NoError(t, err)
