@@ -2,6 +2,7 @@ package framework_test
 
 import (
 	"context"
+	"crypto/tls"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,7 +19,7 @@ import (
 // A refused access says which right was missing on which node, and who asked.
 func TestRefusedAccessSaysWhatIsMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory())
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Version("3.9"))
 		owner := func(cfg *framework.Config) {
 			cfg.Auth = []framework.Auth{{Scheme: "digest", Data: []byte("owner:secret")}}
 		}
@@ -43,6 +44,10 @@ func TestRefusedAccessSaysWhatIsMissing(t *testing.T) {
 				_, _, err := c.Get(ctx, "/mine")
 				return err
 			}, "get /root/mine: zk: not authenticated: READ on /root/mine is needed"},
+			"exists": {func(ctx context.Context, c *framework.Client) error {
+				_, _, err := c.Exists(ctx, "/mine")
+				return err
+			}, "exists /root/mine: zk: not authenticated: READ on /root/mine is needed"},
 			"watch": {func(ctx context.Context, c *framework.Client) error {
 				_, _, _, err := c.ChildrenW(ctx, "/mine")
 				return err
@@ -80,6 +85,51 @@ func TestRefusedAccessSaysWhatIsMissing(t *testing.T) {
 				require.ErrorIs(t, err, framework.ErrNoAuth, name)
 				require.EqualError(t, err, tc.want+" (credentials given: "+given+")", name)
 				require.NoError(t, c.Close())
+			}
+		}
+	})
+}
+
+// A refused access names the certificate as well: the one that this connection was shown,
+// and none if the server has not asked for it.
+func TestRefusedAccessNamesTheCertificate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ca := newAuthority(t)
+		for _, asks := range []tls.ClientAuthType{tls.NoClientCert, tls.VerifyClientCertIfGiven} {
+			for _, least := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+				server := serving(ca.issue("zk.test", time.Hour))
+				server.ClientAuth, server.ClientCAs, server.MaxVersion = asks, ca.pool(), least
+				srv := zktest.Start(t, zktest.InMemory(), zktest.TLS(server))
+				cfg := named(ca.pool(), map[string]*zktest.Server{"zk.test:2281": srv})
+				owner := kit.Dial(t, cfg)
+				_, err := owner.Create(t.Context(), "/a", nil, framework.Persistent, framework.ACLs(zk.DigestACL(zk.PermAll, "owner", "secret")...))
+				require.NoError(t, err)
+
+				refused := func(c *framework.Client, given string) {
+					t.Helper()
+					_, _, err := c.Get(t.Context(), "/a")
+					require.EqualError(t, err, "get /a: zk: not authenticated: READ on /a is needed (credentials given: "+given+")")
+				}
+				refused(owner, "none")
+				cfg.TLS.Certificates = []tls.Certificate{ca.issue("first", time.Hour)}
+				cfg.Auth = []framework.Auth{framework.DigestAuth("bob", "x")}
+				first, second := `x509:CN=first,O=Example\, Inc., digest:bob`, `x509:CN=second,O=Example\, Inc., digest:bob`
+				if asks == tls.NoClientCert {
+					first, second = "digest:bob", "digest:bob"
+				}
+				refused(kit.Dial(t, cfg), first)
+
+				next := ca.issue("first", time.Hour)
+				cfg.TLS = cfg.TLS.Clone()
+				cfg.TLS.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &next, nil }
+				c := kit.Dial(t, cfg)
+				refused(c, first)
+				next = ca.issue("second", time.Hour)
+				refused(c, first)
+				require.NoError(t, srv.Disconnect(c.SessionID()))
+				synctest.Wait()
+				require.NoError(t, c.BlockUntilConnected(t.Context()))
+				refused(c, second)
 			}
 		}
 	})

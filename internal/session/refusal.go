@@ -3,6 +3,7 @@ package session
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
@@ -20,7 +21,7 @@ func (s *Session) Refusal(op wire.Op, path string, code wire.Code) error {
 	switch {
 	case right == "" || node == "":
 	case code == wire.CodeNoAuth:
-		return &accessError{right: right, node: node, cfg: &s.cfg.Transport}
+		return &accessError{right: right, node: node, shown: s.transport.Shown(), cfg: &s.cfg.Transport}
 	case code == wire.CodeNoNode && right == "CREATE":
 		return &parentError{node}
 	}
@@ -41,12 +42,13 @@ func (e *parentError) Unwrap() error { return zk.ErrNoNode }
 // accessError is a refused access.
 type accessError struct {
 	right, node string
+	shown       []string // identities of the certificate
 	cfg         *transport.Config
 }
 
 // Error implements error.
 func (e *accessError) Error() string {
-	given := cmp.Or(strings.Join(e.cfg.Identities(), ", "), "none")
+	given := cmp.Or(strings.Join(slices.Concat(e.shown, e.cfg.Identities()), ", "), "none")
 	return fmt.Sprintf("%v: %s on %s is needed (credentials given: %s)", zk.ErrNoAuth, e.right, e.node, given)
 }
 
@@ -68,7 +70,7 @@ func need(op wire.Op, path string) (right, node string) {
 		return "ADMIN", path
 	case wire.OpGetACL:
 		return "READ or ADMIN", path
-	case wire.OpGetData, wire.OpGetChildren, wire.OpGetChildren2, wire.OpCheck:
+	case wire.OpExists, wire.OpGetData, wire.OpGetChildren, wire.OpGetChildren2, wire.OpCheck: // exists from 3.9 on
 		return "READ", path
 	}
 	return "", ""

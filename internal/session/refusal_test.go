@@ -24,9 +24,10 @@ func TestRefusal(t *testing.T) {
 		{wire.OpSetACL, "/a/b", "ADMIN on /a/b is needed"},
 		{wire.OpGetACL, "/a/b", "READ or ADMIN on /a/b is needed"},
 		{wire.OpGetChildren, "/a/b", "READ on /a/b is needed"},
+		{wire.OpExists, "/a/b", "READ on /a/b is needed"},
 		{wire.OpCheck, "/a/b", "READ on /a/b is needed"},
 	} {
-		s := &Session{}
+		s := &Session{transport: new(transport.Transport)}
 		err := s.Refusal(tc.op, tc.path, wire.CodeNoAuth)
 		assert.ErrorIs(t, err, zk.ErrNoAuth)
 		assert.ErrorContains(t, err, tc.want+" (credentials given: none)")
@@ -41,7 +42,7 @@ func TestRefusal(t *testing.T) {
 }
 
 func TestRefusalOfAnythingElse(t *testing.T) {
-	s := &Session{}
+	s := &Session{transport: new(transport.Transport)}
 	assert.NoError(t, s.Refusal(wire.OpDelete, "/a", wire.CodeOK))
 	assert.Equal(t, zk.ErrNoNode, s.Refusal(wire.OpDelete, "/a", wire.CodeNoNode))
 	assert.Equal(t, zk.ErrNoAuth, s.Refusal(wire.OpMulti, "", wire.CodeNoAuth), "whose it is cannot be told")

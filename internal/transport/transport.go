@@ -17,6 +17,9 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
 	"errors"
 	"fmt"
 	"io"
@@ -58,7 +61,7 @@ func (a Auth) identity() string {
 }
 
 // Identities are whose credentials the configuration has, for errors. The servers may
-// know more: an address, a certificate.
+// know more: an address, and who a certificate is for, see Transport.Shown.
 func (cfg Config) Identities() []string {
 	var all []string
 	if cfg.SASL != nil {
@@ -142,6 +145,7 @@ type Transport struct {
 	rawUsed   atomic.Bool
 	lastZxid  zxid
 	batched   batchCounts
+	shown     atomic.Pointer[x509.Certificate] // of the latest connection
 
 	mu        sync.Mutex // guards the fields below
 	conn      *Conn      // the one in use, from dial to down
@@ -265,6 +269,9 @@ func (l *Transport) connect(t target) (net.Conn, error) {
 		l.handler.Failed(t.String(), err)
 		return nil, err
 	}
+	if tc, ok := nc.(*tlsConn); ok {
+		l.shown.Store(tc.shown)
+	}
 	deadline, _ := ctx.Deadline()
 	c := newConn(l, nc, t, deadline)
 	c.step = step
@@ -294,10 +301,12 @@ func (l *Transport) open(ctx context.Context, t target) (net.Conn, error) {
 	if l.cfg.FreshTLS != nil {
 		l.cfg.FreshTLS(cfg)
 	}
-	tc := tls.Client(nc, cfg)
+	tc := &tlsConn{under: nc}
+	cfg.GetClientCertificate = tc.noting(cfg)
+	tc.Conn = tls.Client(nc, cfg)
 	err = tc.HandshakeContext(ctx)
 	if err == nil {
-		return &tlsConn{tc, nc}, nil
+		return tc, nil
 	}
 	_ = nc.Close() // the handshake's error is the one that tells
 	if endedByServer(err) {
@@ -310,6 +319,38 @@ func (l *Transport) open(ctx context.Context, t target) (net.Conn, error) {
 type tlsConn struct {
 	*tls.Conn
 	under net.Conn
+	shown *x509.Certificate // what the server has asked for and was shown; nil for none
+}
+
+// noting chooses the certificate as package tls would, and notes it.
+func (c *tlsConn) noting(cfg *tls.Config) func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	choose, all := cfg.GetClientCertificate, cfg.Certificates
+	return func(asked *tls.CertificateRequestInfo) (cert *tls.Certificate, err error) {
+		cert = new(tls.Certificate)
+		if choose != nil {
+			cert, err = choose(asked)
+		} else if i := slices.IndexFunc(all, func(one tls.Certificate) bool { return asked.SupportsCertificate(&one) == nil }); i >= 0 {
+			cert = &all[i]
+		}
+		if err == nil && cert != nil && len(cert.Certificate) > 0 {
+			c.shown, _ = x509.ParseCertificate(cert.Certificate[0]) // one that cannot be read has no name
+		}
+		return cert, err
+	}
+}
+
+// Shown is the identity of the certificate that the server of the latest connection was
+// shown, as an access list of the scheme x509 names it. It is empty without one.
+func (l *Transport) Shown() []string {
+	cert := l.shown.Load()
+	if cert == nil {
+		return nil
+	}
+	var subject pkix.RDNSequence // cert.Subject has forgotten the order
+	if _, err := asn1.Unmarshal(cert.RawSubject, &subject); err != nil {
+		return []string{"x509"}
+	}
+	return []string{"x509:" + subject.String()}
 }
 
 // mostClosing is how long the last words may take. Package tls gives them 5 s.
