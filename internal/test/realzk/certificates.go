@@ -43,6 +43,10 @@ func (e *Ensemble) secure() error {
 			return err
 		}
 		e.tls = &tls.Config{ServerName: loopback, RootCAs: e.authority.Pool(), Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
+		if e.opts.Reconfig {
+			properties["client.portUnification"] = "true"
+			properties["authProvider.x509"] = "org.apache.zookeeper.server.auth.X509AuthenticationProvider" // only a port of TLS alone brings it along
+		}
 		properties["serverCnxnFactory"] = "org.apache.zookeeper.server.NettyServerCnxnFactory"
 		properties["ssl.keyStore.location"], properties["ssl.keyStore.type"] = keys, "PEM"
 		properties["ssl.trustStore.location"], properties["ssl.trustStore.type"] = trusted, "PEM"

@@ -152,7 +152,7 @@ func (e *Ensemble) launch() error {
 			dir:  filepath.Join(e.dir.path, strconv.Itoa(i+1)),
 			turn: make(chan struct{}, 1),
 		}
-		if e.opts.TLS {
+		if e.opts.hasSecurePort() {
 			m.addr = hostPort(own.secure)
 		}
 		m.log = filepath.Join(m.dir, "log")
@@ -212,11 +212,12 @@ func (e *Ensemble) writeFiles(m *member) error {
 func (e *Ensemble) peersOf(i int) []endpoints {
 	var all []endpoints
 	for _, p := range e.ports.members {
-		all = append(all, endpoints{hostPort(p.quorum), hostPort(p.election)})
+		all = append(all, endpoints{hostPort(p.quorum), hostPort(p.election), p.client})
 	}
 	for _, l := range e.links {
 		if l.from == i {
 			all[l.to] = l.endpoints()
+			all[l.to].client = e.ports.members[l.to].client
 		}
 	}
 	return all

@@ -5,6 +5,7 @@ package realzk
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -30,14 +31,19 @@ const answerLimit = 5 * time.Second
 // question and answers when it is resumed; the call gives up after 5 seconds,
 // or when ctx ends.
 func (e *Ensemble) FourLetter(ctx context.Context, i int, word string) (string, error) {
-	answer, err := fourLetter(ctx, e.members[i].asks, word)
+	return e.ask(ctx, i, e.members[i].asks, nil, word)
+}
+
+// ask asks a port of member i, by TLS if cfg is not nil.
+func (e *Ensemble) ask(ctx context.Context, i int, addr string, cfg *tls.Config, word string) (string, error) {
+	answer, err := fourLetter(ctx, addr, cfg, word)
 	if err != nil {
 		return "", fmt.Errorf("%s to member %d: %w", word, i, err)
 	}
 	return answer, nil
 }
 
-func fourLetter(ctx context.Context, addr, word string) (string, error) {
+func fourLetter(ctx context.Context, addr string, cfg *tls.Config, word string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
@@ -50,10 +56,14 @@ func fourLetter(ctx context.Context, addr, word string) (string, error) {
 			_ = conn.Close()
 		}
 	}()
-	if _, err := io.WriteString(conn, word); err != nil {
+	stream := conn
+	if cfg != nil {
+		stream = tls.Client(conn, cfg)
+	}
+	if _, err := io.WriteString(stream, word); err != nil {
 		return "", errors.Join(context.Cause(ctx), err)
 	}
-	answer, err := io.ReadAll(conn)
+	answer, err := io.ReadAll(stream)
 	if err != nil {
 		return "", errors.Join(context.Cause(ctx), err)
 	}
@@ -143,7 +153,8 @@ func (e *Ensemble) Leader(ctx context.Context) (int, error) {
 func (e *Ensemble) MemberOf(ctx context.Context, session int64) (int, error) {
 	member := -1
 	err := e.eachAnswering(func(i int) error {
-		answer, err := e.FourLetter(ctx, i, "cons")
+		m := e.members[i]
+		answer, err := e.ask(ctx, i, m.addr, e.tls, "cons") // each port knows its own connections
 		if err == nil && slices.Contains(parseCons(answer), session) {
 			member = i
 		}

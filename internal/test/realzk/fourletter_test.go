@@ -68,6 +68,6 @@ func TestFourLetterEndsWithContext(t *testing.T) {
 		cancel(enough)
 		_, _ = io.Copy(io.Discard, conn)
 	}()
-	_, err = fourLetter(ctx, ln.Addr().String(), "srvr")
+	_, err = fourLetter(ctx, ln.Addr().String(), nil, "srvr")
 	require.ErrorIs(t, err, enough)
 }

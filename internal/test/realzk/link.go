@@ -40,7 +40,7 @@ func newLink(from, to int, ports memberPorts) (*link, error) {
 
 // endpoints is how the member at the near end addresses the one at the far end.
 func (l *link) endpoints() endpoints {
-	return endpoints{l.quorum.listener.Addr().String(), l.election.listener.Addr().String()}
+	return endpoints{quorum: l.quorum.listener.Addr().String(), election: l.election.listener.Addr().String()}
 }
 
 // run starts both forwarders, which go on until life ends. back is the link in the

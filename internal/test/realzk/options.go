@@ -48,6 +48,11 @@ type Options struct {
 	// Ensemble.TLS is what a client needs.
 	TLS bool
 
+	// Reconfig lets clients change which members there are, and has the ensemble's
+	// configuration say where clients connect. That is one port for TLS and plain text, as the
+	// configuration has no place for a port of TLS alone.
+	Reconfig bool
+
 	// JAAS is a file of that name, whose section Server turns SASL on: DigestUsers, or one of
 	// Kerberos.
 	JAAS string
@@ -131,6 +136,7 @@ func (o Options) withDefaults() (Options, error) {
 type endpoints struct {
 	quorum   string // where a leader listens for followers
 	election string
+	client   int
 }
 
 // config returns member i's zoo.cfg. peers is indexed by member and holds
@@ -146,8 +152,11 @@ func (o Options) config(dataDir string, own memberPorts, peers []endpoints) stri
 		"maxClientCnxns":         "0",
 		"4lw.commands.whitelist": "*",
 	}
-	if o.TLS {
+	if o.hasSecurePort() {
 		p["secureClientPort"], p["secureClientPortAddress"] = fmt.Sprint(own.secure), loopback
+	}
+	if o.Reconfig {
+		p["reconfigEnabled"], p["standaloneEnabled"] = "true", "false"
 	}
 	if o.MinSessionTimeout > 0 {
 		p["minSessionTimeout"] = millis(o.MinSessionTimeout)
@@ -160,7 +169,11 @@ func (o Options) config(dataDir string, own memberPorts, peers []endpoints) stri
 		p["syncLimit"] = fmt.Sprint(o.SyncLimit)
 		for j, peer := range peers {
 			_, electionPort, _ := strings.Cut(peer.election, ":")
-			p[fmt.Sprintf("server.%d", j+1)] = peer.quorum + ":" + electionPort
+			server := peer.quorum + ":" + electionPort
+			if o.Reconfig {
+				server += fmt.Sprint(";", loopback, ":", peer.client)
+			}
+			p[fmt.Sprintf("server.%d", j+1)] = server
 		}
 	}
 	maps.Copy(p, o.Properties)
@@ -170,6 +183,9 @@ func (o Options) config(dataDir string, own memberPorts, peers []endpoints) stri
 	}
 	return b.String()
 }
+
+// hasSecurePort is whether TLS has a port of its own.
+func (o Options) hasSecurePort() bool { return o.TLS && !o.Reconfig }
 
 // DigestUsers is the JAAS file of servers that know users of DIGEST-MD5 by their passwords.
 func DigestUsers(users map[string]string) string {

@@ -46,7 +46,7 @@ func TestConfig(t *testing.T) {
 		Properties: map[string]string{"maxClientCnxns": "7", "snapCount": "9"},
 	}.withDefaults()
 	require.NoError(t, err)
-	peers := []endpoints{{"127.0.0.1:21", "127.0.0.1:31"}, {"127.0.0.1:22", "127.0.0.1:32"}, {"127.0.0.1:23", "127.0.0.1:33"}}
+	peers := []endpoints{{"127.0.0.1:21", "127.0.0.1:31", 11}, {"127.0.0.1:22", "127.0.0.1:32", 12}, {"127.0.0.1:23", "127.0.0.1:33", 13}}
 	assert.Equal(t, `4lw.commands.whitelist=*
 admin.enableServer=false
 clientPort=11
@@ -62,6 +62,12 @@ snapCount=9
 syncLimit=5
 tickTime=500
 `, o.config("/d", memberPorts{client: 11, secure: 41}, peers))
+}
+
+func TestConfigThatCanBeChanged(t *testing.T) {
+	config := Options{Servers: 3, TLS: true, Reconfig: true}.config("/d", memberPorts{client: 11, secure: 41}, []endpoints{{"127.0.0.1:21", "127.0.0.1:31", 11}})
+	assert.Contains(t, config, "server.1=127.0.0.1:21:31;127.0.0.1:11\n")
+	assert.NotContains(t, config, "secureClientPort")
 }
 
 func TestConfigWithTLS(t *testing.T) {

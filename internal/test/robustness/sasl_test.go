@@ -4,6 +4,8 @@ package robustness
 
 import (
 	"context"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -95,6 +97,8 @@ func TestSASL(t *testing.T) {
 			_, err = bob.Set(ctx, "/app/lock", []byte("x"), framework.AnyVersion)
 			require.NoError(t, err)
 			assert.Equal(t, id, bob.SessionID())
+			_, err = e.MemberOf(ctx, id)
+			require.NoError(t, err)
 			assert.NoError(t, hold.Release())
 		})
 	}
@@ -154,6 +158,36 @@ func TestSecureMembersRestarted(t *testing.T) {
 	require.NoError(t, <-elected)
 	require.NoError(t, hold.Release())
 	require.NoError(t, next.Soon().Release())
+}
+
+// All members that a client knows leave an ensemble that requires TLS and SASL, and end. It
+// has learned of others from the ensemble's configuration, and its hold lives on.
+func TestSecureMembersReplaced(t *testing.T) {
+	opts := withUsers(realzk.Options{Servers: 5, Tick: tick, Properties: required, TLS: true, Reconfig: true, SuperPassword: "secret"})
+	e := realzk.StartT(t, opts)
+	ctx := t.Context()
+	c := kit.Connect(t, e, as("bob", bobs), over(e), kit.Within(8*time.Second, 0), func(cfg *framework.Config) {
+		cfg.ConnectString, cfg.FollowEnsemble = strings.Join(e.Addrs()[:3], ","), true
+	})
+	operator := kit.Connect(t, e, as("bob", bobs), over(e), func(cfg *framework.Config) {
+		cfg.ConnectString = strings.Join(e.Addrs()[3:], ",")
+		cfg.Auth = []framework.Auth{framework.DigestAuth("super", "secret")}
+	})
+	hold, err := locks.NewInterProcessMutex(c, "/lock").Acquire(ctx)
+	require.NoError(t, err)
+	id := c.SessionID()
+	for member := range 3 {
+		kit.Eventually(t, "it leaves", func() error {
+			_, err := operator.Conn().IncrementalReconfig(nil, []string{strconv.Itoa(member + 1)}, -1)
+			return err
+		})
+		kit.Until(t, "the client knows", func() bool { return len(c.Servers()) == 4-member })
+		require.NoError(t, e.Kill(member))
+		require.NoError(t, c.Sync(ctx, "/"))
+	}
+	require.NoError(t, hold.Err())
+	assert.Equal(t, id, c.SessionID())
+	require.NoError(t, hold.Release())
 }
 
 // Whoever cannot prove what it is told to has no session.
