@@ -18,6 +18,7 @@ import (
 
 	"github.com/paddock-zk/paddock/framework/monitor"
 	"github.com/paddock-zk/paddock/framework/sasl"
+	"github.com/paddock-zk/paddock/internal/dns"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/session/lease"
 	"github.com/paddock-zk/paddock/internal/transport"
@@ -303,7 +304,7 @@ func (cfg Config) withDefaults() (*plan, error) {
 	if p.DialContext == nil {
 		p.DialContext = dial
 		if p.LookupHost == nil {
-			p.LookupHost = net.DefaultResolver.LookupHost
+			p.LookupHost = dns.Resolver().LookupHost
 		}
 	}
 	if p.ACL == nil {

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/paddock-zk/paddock/internal/dns"
 )
 
 const (
@@ -48,7 +50,7 @@ func parseServers(text string) ([]string, error) {
 // certificates have to be for the names in the records. Whoever can forge records names the
 // servers, so trust no other CA than that of your own.
 func ServersBySRV(name string) func(context.Context) ([]string, error) {
-	return serversBySRV(name, net.DefaultResolver.LookupSRV)
+	return serversBySRV(name, dns.Resolver().LookupSRV)
 }
 
 func serversBySRV(name string, lookUp func(ctx context.Context, service, proto, name string) (string, []*net.SRV, error)) func(context.Context) ([]string, error) {

@@ -12,12 +12,13 @@ import (
 	"strings"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/internal/dns"
 )
 
 // config is what the flags say of the client.
 func (inv *invocation) config() (framework.Config, error) {
 	cfg := framework.Config{ConnectString: inv.servers, Namespace: strings.Trim(inv.namespace, "/"), SessionTimeout: inv.sessionTimeout}
-	cfg.DialContext, cfg.LookupHost = new(net.Dialer).DialContext, net.DefaultResolver.LookupHost // errors of the default speak of tests
+	cfg.DialContext, cfg.LookupHost = new(net.Dialer).DialContext, dns.Resolver().LookupHost // errors of the default speak of tests
 	if inv.servers == "" {
 		return cfg, inv.verb.misuse("%v", errNoServers)
 	}

@@ -21,6 +21,8 @@ import (
 	"github.com/jcmturner/gokrb5/v8/iana/patype"
 	"github.com/jcmturner/gokrb5/v8/messages"
 	"github.com/jcmturner/gokrb5/v8/types"
+
+	"github.com/paddock-zk/paddock/internal/dns"
 )
 
 // ticket is a ticket with the key that goes with it.
@@ -298,7 +300,7 @@ func (r realms) kdcs(ctx context.Context, realm string) ([]string, error) {
 			return known.KDC, nil
 		}
 	}
-	_, found, err := net.DefaultResolver.LookupSRV(ctx, "kerberos", "tcp", realm)
+	_, found, err := dns.Resolver().LookupSRV(ctx, "kerberos", "tcp", realm)
 	if err != nil {
 		return nil, fmt.Errorf("krb5.conf lists no KDC of %s, and DNS: %w", realm, err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/jcmturner/gokrb5/v8/types"
 
 	"github.com/paddock-zk/paddock/framework/sasl"
+	"github.com/paddock-zk/paddock/internal/dns"
 )
 
 // Option changes how a mechanism finds the KDC and names the servers.
@@ -111,7 +112,7 @@ type source interface {
 
 func newMechanism(s source, opts []Option) *mechanism {
 	m := &mechanism{source: s, opts: options{
-		service: "zookeeper", dial: new(net.Dialer).DialContext, lookupAddr: net.DefaultResolver.LookupAddr, lookupHost: net.DefaultResolver.LookupHost,
+		service: "zookeeper", dial: new(net.Dialer).DialContext, lookupAddr: dns.Resolver().LookupAddr, lookupHost: dns.Resolver().LookupHost,
 	}}
 	for _, option := range opts {
 		option(&m.opts)
