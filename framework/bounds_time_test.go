@@ -76,18 +76,35 @@ var unanswered = map[string]func(t *testing.T, cfg *framework.Config){
 	"the handshake": func(_ *testing.T, cfg *framework.Config) {
 		cfg.DialContext = func(context.Context, string, string) (net.Conn, error) { return silence(), nil }
 	},
-	"the grant":              served("connect", zktest.Delay(time.Hour)),
-	"the grant for a moment": served("connect", zktest.Delay(250*time.Millisecond)),
-	"the lost grant":         served("connect", zktest.DropReply()),
-	"the cut grant":          served("connect", zktest.CutAfter()),
+	"the grant":                   served("connect", zktest.Delay(time.Hour)),
+	"the grant for a moment":      served("connect", zktest.Delay(250*time.Millisecond)),
+	"the lost grant":              served("connect", zktest.DropReply()),
+	"the cut grant":               served("connect", zktest.CutAfter()),
+	"the proof":                   served("sasl", zktest.Delay(time.Hour), users),
+	"the proof for a moment":      served("sasl", zktest.Delay(250*time.Millisecond), users),
+	"the lost proof":              served("sasl", zktest.DropReply(), users),
+	"the cut proof":               served("sasl", zktest.CutAfter(), users),
+	"the refused proof":           served("sasl", zktest.Fail(-115), users),
+	"the refused proof, required": served("sasl", zktest.Fail(-115), users, zktest.RequireSASL()),
+	"the proof, with no SASL":     served("sasl", zktest.Delay(0)),
+	"the credentials":             served("auth", zktest.Delay(time.Hour)),
+	"the lost credentials":        served("auth", zktest.DropReply()),
+	"the cut credentials":         served("auth", zktest.CutAfter()),
+	"the refused credentials":     served("auth", zktest.Fail(-115)),
 }
 
 // served is a server that answers one kind of requests otherwise.
-func served(op string, f zktest.Fault) func(t *testing.T, cfg *framework.Config) {
+func served(op string, f zktest.Fault, opts ...zktest.Option) func(t *testing.T, cfg *framework.Config) {
 	return func(t *testing.T, cfg *framework.Config) {
-		srv := zktest.Start(t, zktest.InMemory())
+		srv := zktest.Start(t, append(opts, zktest.InMemory())...)
 		srv.On(zktest.Match{Op: op}, f)
 		cfg.ConnectString, cfg.DialContext = srv.ConnectString(), srv.DialContext
+		switch op {
+		case "sasl":
+			cfg.SASL = sasl.DigestMD5("bob", "secret")
+		case "auth":
+			cfg.Auth = []framework.Auth{framework.DigestAuth("bob", "secret")}
+		}
 	}
 }
 

@@ -40,8 +40,8 @@ type base struct {
 
 // Connect is Start and BlockUntilConnected. If ctx ends first, or a server refuses
 // the credentials, it closes the client again and returns the error. Where no
-// server answers it waits until ctx ends, so ctx should have a deadline. ctx bounds
-// this call only: the client lives until Close.
+// server answers it waits until ctx ends, so ctx should have a deadline. The closing
+// takes 300 ms at most. ctx bounds this call only: the client lives until Close.
 func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	if ctx == nil {
 		return nil, &OpError{Op: "connect", Path: cfg.ConnectString, Err: ErrNilContext}
@@ -106,8 +106,9 @@ func (b *base) inNamespace(namespace string) *base {
 // Close waits for code of yours that is running:
 // functions of Config, and methods of a context given to Acquire or Bind.
 //
-// A server may just have been asked for a first session, which has no nodes yet. Close
-// waits for the answer for 300 ms at most, to end that session as well.
+// A client that was never let in has no nodes, but a server may have made a session for it.
+// Close tries for 300 ms at most to end that one, and not at all if Config.SASL was refused.
+// Then it returns nil: the session times out.
 func (c *Client) Close() error {
 	switch {
 	case c.unusable():

@@ -190,6 +190,28 @@ func TestSASLRefused(t *testing.T) {
 	}
 }
 
+// A password that was refused is not shown again to end a session that nobody has used.
+func TestSASLRefusedOnce(t *testing.T) {
+	for name, opts := range map[string][]zktest.Option{"optional": {users}, "required": {users, zktest.RequireSASL()}, "none": nil} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, append(opts, zktest.InMemory())...)
+				dialed := 0
+				began := time.Now()
+				_, err := framework.Connect(t.Context(), kit.Config(srv, as("bob", "hunter2"), func(cfg *framework.Config) {
+					cfg.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+						dialed++
+						return srv.DialContext(ctx, network, addr)
+					}
+				}))
+				require.ErrorIs(t, err, framework.ErrAuthFailed)
+				assert.Equal(t, 1, dialed)
+				assert.Zero(t, time.Since(began))
+			})
+		})
+	}
+}
+
 // A mechanism that gets no answer in time, or does not reach who gives out its tickets, may do so
 // later: the call goes on.
 func TestSASLMechanismThatFailsForNow(t *testing.T) {

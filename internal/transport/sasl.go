@@ -14,6 +14,9 @@ import (
 // enforce.auth.schemes names, and has answered a request with its refusal.
 var ErrNeedsIdentity = fmt.Errorf("%w: the server requires SASL of every client: set Config.SASL, or another identity that its enforce.auth.schemes names", ErrAuthFailed)
 
+// errNotProven is ErrAuthFailed for a proof by SASL.
+var errNotProven = fmt.Errorf("%w", ErrAuthFailed)
+
 // SASL is how the client proves itself on each connection.
 type SASL struct {
 	Mechanism string
@@ -40,7 +43,7 @@ func (s *SASL) identity() string {
 // refused is a refusal of the proof. What a mechanism failed with is the user's, as what a
 // dialer failed with.
 func (s *SASL) refused(format string, args ...any) error {
-	return fmt.Errorf("%w: %s as %q: %w", ErrAuthFailed, s.Mechanism, s.User(), fmt.Errorf(format, args...))
+	return fmt.Errorf("%w: %s as %q: %w", errNotProven, s.Mechanism, s.User(), fmt.Errorf(format, args...))
 }
 
 // beginSASL asks the mechanism before a server is dialed: a ticket may take its time, for

@@ -152,6 +152,7 @@ type Transport struct {
 	up        bool
 	upAt      time.Time
 	session   int64 // 0 without one
+	used      bool  // a connection of session was up, so that it may have nodes
 	asking    bool  // conn has asked for a new session and has not ended its handshake
 	abandoned int64 // a session that must not be continued
 	closing   bool  // no session is to be continued, and none begun
@@ -432,7 +433,7 @@ func tlsFor(cfg *tls.Config, server string) *tls.Config {
 
 func (l *Transport) connUp(c *Conn) {
 	l.mu.Lock()
-	l.up, l.upAt = true, time.Now()
+	l.up, l.upAt, l.used = true, time.Now(), true
 	l.tellLocked()
 	l.mu.Unlock()
 	l.hosts.up(c.target, c.timeout)
@@ -454,6 +455,9 @@ func (l *Transport) Holds(left time.Duration) { l.hosts.holds(left) }
 func (l *Transport) connDown(c *Conn, wasUp, ours bool, err error) {
 	l.mu.Lock()
 	l.conn, l.up, l.asking = nil, false, false
+	if !l.used && errors.Is(err, errNotProven) {
+		l.session = 0 // no server would let us end it
+	}
 	upFor := time.Since(l.upAt)
 	l.tellLocked()
 	l.mu.Unlock()
@@ -474,7 +478,7 @@ func (l *Transport) connDown(c *Conn, wasUp, ours bool, err error) {
 func (l *Transport) sessionBegun(id int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.session, l.asking = id, false
+	l.session, l.asking, l.used = id, false, l.used && l.session == id
 	l.tellLocked()
 }
 
@@ -555,8 +559,8 @@ var ErrNotTold = errors.New("session not closed: the servers keep its ephemeral 
 // Close ends the session, if a server can be told within limit, and then
 // go-zookeeper and every goroutine of the transport. It returns nil if there is no
 // session any more, be it one that was abandoned. An error matches ErrNotTold: a
-// session may be left. For a session that a server has just been asked for, it waits for
-// mostAsking at most, since that session has no nodes.
+// session may be left. For a session of which no connection was up, it waits for mostAsking
+// at most, since that session has no nodes. If the proof is refused, it does not wait.
 func (l *Transport) Close(limit time.Duration) error {
 	err := l.endSession(limit)
 	l.hosts.stop()
@@ -644,7 +648,7 @@ func (l *Transport) endSession(limit time.Duration) error {
 	}
 }
 
-// mostAsking is how long a handshake may take whose session nobody wants any more.
+// mostAsking is how long the end of a session may take that nobody has used.
 const mostAsking = 300 * time.Millisecond
 
 // refusedPause is the pause after a server has refused to end the session.
@@ -674,7 +678,7 @@ func errNotTold(limit time.Duration, refusal error) error {
 // What present says where there is no session that could be closed.
 const (
 	noSession  = 0
-	newSession = -1 // a server may be making one
+	newSession = -1 // a server may be making one, or has made one that nobody has used
 )
 
 // present returns the connection that is up, or nil, the session, and whether another one
@@ -685,7 +689,7 @@ func (l *Transport) present() (c *Conn, session int64, left bool, changed <-chan
 	if l.up {
 		c = l.conn
 	}
-	if session = l.session; l.asking {
+	if session = l.session; l.asking || session != noSession && !l.used {
 		session = newSession
 	}
 	return c, session, l.left, l.changed
