@@ -50,7 +50,7 @@ fmt: ## format all files
 test: ## everything that needs only Go, on the in-process server
 	@echo "running the tests; this takes 3 to 10 minutes, a package at a time"
 	@$(if $(RACE),:,echo "no C compiler: running without the race detector")
-	@go test $(RACE) -shuffle=on -timeout 20m ./...
+	@GOGC=400 go test $(RACE) -shuffle=on -timeout 20m ./... # clients have large buffers, and small heaps are collected often
 	@cd internal/test/simulation && go test -shuffle=on ./...
 	@go test -run '^TestAllocations$$' ./internal/test/transcript # is not built with the race detector, which allocates
 
