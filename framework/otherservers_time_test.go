@@ -60,6 +60,48 @@ func TestServersThatAreNoZooKeeper(t *testing.T) {
 	}
 }
 
+// A server ends the connection after the handshake of TLS: what it has against the client's
+// certificate comes only then, or it says nothing.
+func TestServersThatEndAConnectionWithTLS(t *testing.T) {
+	for name, tc := range map[string]struct {
+		asks   tls.ClientAuthType
+		newest uint16
+		want   string
+	}{
+		"it mistrusts a certificate, TLS 1.2": {tls.RequireAndVerifyClientCert, tls.VersionTLS12, "TLS: the server refuses the certificate of Config.TLS or TLSFiles, or misses one: remote error: tls: unknown certificate authority"},
+		"it asks for a certificate":           {tls.RequireAnyClientCert, 0, "handshake: the server refuses the certificate of Config.TLS or TLSFiles, or misses one: read: remote error: tls: certificate required"},
+		"it says nothing": {tls.NoClientCert, 0, "handshake: ended by the server before an answer (it asks clients for certificates and lacks authProvider.x509, does not serve yet, " +
+			"or has too many connections): read: EOF"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ca := newAuthority(t)
+				server := serving(ca.issue("zk", time.Hour))
+				server.ClientAuth, server.MaxVersion = tc.asks, tc.newest
+				cfg := framework.Config{ConnectString: "zk:2181", TLS: &tls.Config{RootCAs: ca.pool()}, DialContext: func(context.Context, string, string) (net.Conn, error) {
+					near, far := net.Pipe()
+					go func() {
+						secure := tls.Server(far, server)
+						if secure.Handshake() == nil { //nolint:noctx // the client ends it
+							_, _ = secure.Read(make([]byte, 4<<10))
+						}
+						_ = secure.Close()
+					}()
+					return near, nil
+				}}
+				if tc.asks == tls.RequireAndVerifyClientCert {
+					cfg.TLS.Certificates = []tls.Certificate{ca.issue("client", time.Hour)}
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				_, err := framework.Connect(ctx, cfg)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				assert.EqualError(t, err, "connect zk:2181: context deadline exceeded: not connected: zk:2181: "+tc.want)
+			})
+		})
+	}
+}
+
 // A server answers what it does not know with a code. That is told until it has answered
 // otherwise, and is logged once.
 func TestServerThatLacksAnOperation(t *testing.T) {

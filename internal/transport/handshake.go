@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
+	"strings"
 	"time"
 
 	"github.com/paddock-zk/paddock/internal/wire"
@@ -75,15 +77,17 @@ func (c *Conn) shakeHands() ([]byte, error) {
 	frame, err := c.readConnectResponse()
 	switch {
 	case err != nil && endedByServer(err):
-		may := "it does not serve yet, "
-		if c.transport.cfg.TLS == nil {
-			may = "it speaks TLS, does not serve yet, "
+		may := "it speaks TLS, does not serve yet, "
+		if c.transport.cfg.TLS != nil { // ZooKeeper adds the provider by itself for secureClientPort alone
+			may = "it asks clients for certificates and lacks authProvider.x509, does not serve yet, "
 		}
 		if seen := c.shake.seen; seen > 0 { // it says so in its own log alone
 			may += fmt.Sprintf("is behind zxid %#x, which this client has seen, as with lost or restored data, ", seen)
 		}
 		may += "or has too many connections"
 		return nil, fmt.Errorf("handshake: ended by the server before an answer (%s): %w", may, err)
+	case refusesCertificate(err): // in TLS 1.3 a client's own handshake is over before the server has looked at its certificate
+		return nil, fmt.Errorf("handshake: %s: %w", refusedCertificate, err)
 	case err != nil:
 		return nil, fmt.Errorf("handshake: %w", err)
 	}
@@ -127,6 +131,15 @@ func (c *Conn) shakeHands() ([]byte, error) {
 		c.goUp()
 	}
 	return wire.AppendFrame(nil, &r), nil
+}
+
+const refusedCertificate = "the server refuses the certificate of Config.TLS or TLSFiles, or misses one"
+
+// refusesCertificate is whether the server has ended TLS for the sake of a certificate. Package
+// tls has no type for what a server says.
+func refusesCertificate(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "remote error" && strings.Contains(op.Err.Error(), "certificate")
 }
 
 // readConnectResponse reads the first frame of a server, which may be something

@@ -313,6 +313,9 @@ func (l *Transport) open(ctx context.Context, t target) (net.Conn, error) {
 	if endedByServer(err) {
 		return nil, fmt.Errorf("TLS: ended by the server, as by one without TLS: %w", networkError{err})
 	}
+	if refusesCertificate(err) {
+		return nil, fmt.Errorf("TLS: %s: %w", refusedCertificate, networkError{err})
+	}
 	return nil, fmt.Errorf("TLS: %w", networkError{inTime(ctx, err)})
 }
 
