@@ -107,7 +107,7 @@ func (a *Multi) obstacle() *Obstacle {
 		if m.waits() && m.snapshot.Len() > 0 { // the latest list may be empty, and not have been looked at yet
 			m.position(&a.told)
 			in := a.told.obstacle(m.queue)
-			in.Session, in.Has = a.sessions[in.Node], a.has()
+			in.Session, in.Has = a.asked[in.Node].session, a.has()
 			return in
 		}
 	}

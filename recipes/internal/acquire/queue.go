@@ -211,10 +211,10 @@ func (q *Queue) checkFolder(ctx context.Context, c *transport.Conn) error {
 	return err
 }
 
-// eachSession reports the session of each of some nodes, by their places, until report
-// returns false. It leaves out nodes that are gone, and those of which ZooKeeper 3.9 says
+// eachStat reports the stat of each of some nodes, by their places, until report returns
+// false. It leaves out nodes that are gone, and those of which ZooKeeper 3.9 says
 // nothing to us.
-func eachSession(ctx context.Context, s *session.Session, c *transport.Conn, paths []string, report func(i int, id int64) (more bool)) error {
+func eachStat(ctx context.Context, s *session.Session, c *transport.Conn, paths []string, report func(i int, of *wire.Stat) (more bool)) error {
 	errEnough := errors.New("enough")
 	request := func(i int) *transport.Call {
 		return transport.NewCall(wire.OpExists, &wire.PathWatchRequest{Path: paths[i]})
@@ -227,7 +227,7 @@ func eachSession(ctx context.Context, s *session.Session, c *transport.Conn, pat
 		switch {
 		case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrNoAuth):
 			return nil
-		case err == nil && !report(i, there.Stat.EphemeralOwner):
+		case err == nil && !report(i, &there.Stat):
 			return errEnough
 		}
 		return err

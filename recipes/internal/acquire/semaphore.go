@@ -11,6 +11,7 @@ import (
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/session/nodename"
 	"github.com/paddock-zk/paddock/internal/transport"
+	"github.com/paddock-zk/paddock/internal/wire"
 	"github.com/paddock-zk/paddock/recipes/internal/deadlock"
 	"github.com/paddock-zk/paddock/recipes/internal/znode"
 )
@@ -302,8 +303,8 @@ func (a *Semaphore) inTheWay(ctx context.Context, c *transport.Conn) (bool, erro
 	}
 	held := a.leases()[0].queue.paths(a.withoutOurs(leases.Entries(0, leases.Len())))
 	has := make(map[int64]bool)
-	err = eachSession(ctx, a.session, c, held, func(_ int, id int64) bool {
-		has[id] = true
+	err = eachStat(ctx, a.session, c, held, func(_ int, of *wire.Stat) bool {
+		has[of.EphemeralOwner] = true
 		return true
 	})
 	if err != nil || len(has) == 0 {
@@ -311,8 +312,8 @@ func (a *Semaphore) inTheWay(ctx context.Context, c *transport.Conn) (bool, erro
 	}
 	behind := a.turn.queue.paths(snap.Entries(at+1, snap.Len()))
 	found := false
-	err = eachSession(ctx, a.session, c, behind, func(_ int, id int64) bool {
-		found = has[id]
+	err = eachStat(ctx, a.session, c, behind, func(_ int, of *wire.Stat) bool {
+		found = has[of.EphemeralOwner]
 		return !found
 	})
 	return found, err

@@ -80,7 +80,13 @@ type yieldState struct {
 	calmUntil   time.Time        // when to look at newcomers
 	calmFor     time.Duration    // the next time
 	connectedOn *transport.Conn  // that the wait counts from
-	sessions    map[string]int64 // the sessions of nodes, by their paths
+	asked       map[string]asked // what the servers have said of nodes, by their paths
+}
+
+// asked is what the servers have said of a node, and when.
+type asked struct {
+	session, made int64
+	at            time.Time
 }
 
 // sawHead notes which node has what we wait for in a queue.
@@ -116,7 +122,9 @@ func (a *Multi) nodes(m *member, entries []znode.Entry) []deadlock.Node {
 	for i, e := range entries {
 		n := &all[i]
 		n.Name = e.Name
-		n.Session, n.Known = a.sessions[session.Join(m.queue.Path, e.Name)]
+		var of asked
+		of, n.Known = a.asked[session.Join(m.queue.Path, e.Name)]
+		n.Session, n.Made, n.Seen = of.session, of.made, of.at
 		n.Tag, n.Way = nodename.TagOf(e.Name), nodename.WayOf(e.Name)
 	}
 	return all
@@ -126,7 +134,7 @@ func (a *Multi) nodes(m *member, entries []znode.Entry) []deadlock.Node {
 func (a *Multi) begin() {
 	a.history.Begin(len(a.members), a.hasTurn(), time.Now())
 	a.connectedOn = a.conn
-	a.sessions, a.guessed = nil, false
+	a.asked, a.guessed = nil, false
 	a.calmUntil, a.calmFor = time.Time{}, firstCalm
 	if a.way == nodename.Backward {
 		a.turnRound()
@@ -524,7 +532,7 @@ func (a *Multi) askSessions(ctx context.Context, c *transport.Conn) error {
 	var paths []string
 	ask := func(q *Queue, nodes []znode.Entry) {
 		for _, path := range q.paths(nodes) {
-			if _, known := a.sessions[path]; !known && !slices.Contains(paths, path) {
+			if _, known := a.asked[path]; !known && !slices.Contains(paths, path) {
 				paths = append(paths, path)
 			}
 		}
@@ -538,11 +546,11 @@ func (a *Multi) askSessions(ctx context.Context, c *transport.Conn) error {
 	if len(paths) == 0 {
 		return nil
 	}
-	if a.sessions == nil {
-		a.sessions = make(map[string]int64)
+	if a.asked == nil {
+		a.asked = make(map[string]asked)
 	}
-	return eachSession(ctx, a.session, c, paths, func(i int, id int64) bool {
-		a.sessions[paths[i]] = id
+	return eachStat(ctx, a.session, c, paths, func(i int, of *wire.Stat) bool {
+		a.asked[paths[i]] = asked{of.EphemeralOwner, of.Czxid, time.Now()}
 		return true
 	})
 }

@@ -154,12 +154,12 @@ func TestMulti_LooksWhoWaitsBeforeItMoves(t *testing.T) {
 
 		a := NewMulti(locks, true, nodename.Owner{Tag: nodename.NewTag(1, [3]byte{1})}, nil)
 		seen := new(yields)
-		a.host, a.session, a.way, a.left, a.sessions = seen, s, nodename.Ordered, left, make(map[string]int64)
+		a.host, a.session, a.way, a.left, a.asked = seen, s, nodename.Ordered, left, make(map[string]asked)
 		a.history.Begin(len(queues), false, time.Now())
 		a.history.SawHolder(2, nests(0), time.Now().Add(-time.Minute))
 		for i, m := range a.members {
 			for _, n := range queues[i] {
-				a.sessions[m.queue.Path+"/"+n] = 7
+				a.asked[m.queue.Path+"/"+n] = asked{session: 7}
 			}
 			m.snapshot, err = m.queue.Parse(wire.NamesOf(queues[i]))
 			require.NoError(t, err)

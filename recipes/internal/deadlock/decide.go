@@ -113,6 +113,8 @@ func (h *History) suspect(v *View, at int, held []holder, crowds map[int64]int) 
 		for _, has := range held {
 			var g grade
 			switch m := has.match(waits); {
+			case h.differ(has, waits):
+				continue
 			case m == alike && q.defers(waits):
 				g = sure
 			case m == perhaps && (waits.Tag == "" || crowds[waits.Session] == 1):

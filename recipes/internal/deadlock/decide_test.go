@@ -46,6 +46,46 @@ func blocked(after time.Duration, has Node, behind ...Node) *View {
 	}}
 }
 
+// Threads of another library share a session. One of them that waits behind us is not the one
+// that has what we wait for if its node was there first, or before that one had the lock.
+func TestOwnersOfAnotherLibraryDiffer(t *testing.T) {
+	const write, read = "aa__WRIT__0000000001", "aa__READ__0000000001"
+	for name, tc := range map[string]struct {
+		has   string
+		made  int64 // after 2, that of the one that waits
+		since string
+		way   nodename.Way
+		want  []int
+	}{
+		"had it at the first look":           {write, 1, "", nodename.Unknown, []int{0}},
+		"waits since it had it":              {write, 1, "before", nodename.Unknown, []int{0}},
+		"waited before it had it":            {write, 1, "after", nodename.Unknown, nil},
+		"read, and came to the head since":   {read, 1, "after", nodename.Unknown, []int{0}},
+		"was made later":                     {write, 3, "", nodename.Unknown, nil},
+		"a nested MultiLock was made later":  {write, 3, "", nodename.Nesting, []int{0}},
+		"a nested MultiLock waited at first": {write, 1, "after", nodename.Nesting, []int{0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			has, waits := of(tc.has, 1, ""), of("b0", 1, "")
+			has.Way, waits.Way, has.Made, waits.Made = tc.way, tc.way, tc.made, 2
+			if tc.way != nodename.Unknown {
+				has.Tag, waits.Tag = "x", "x"
+			}
+			asked, h := start.Add(time.Second), begun(2)
+			waits.Seen = asked
+			if tc.since != "" {
+				h.SawHolder(1, "other", start)
+			}
+			if tc.since == "after" { // it was asked about
+				h.SawHolder(1, "other", asked.Add(time.Millisecond))
+			}
+			h.SawHolder(1, tc.has, asked.Add(2*time.Millisecond))
+			got, _ := h.Decide(blocked(time.Second+besideStall-time.Millisecond, has, waits))
+			assert.Equal(t, tc.want, got)
+		})
+	}
+}
+
 func TestDecide(t *testing.T) {
 	const soon, later = firstBackoff, besideStall
 	unknown := of("b0", 1, "x")

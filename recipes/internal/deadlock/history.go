@@ -3,6 +3,8 @@ package deadlock
 import (
 	"slices"
 	"time"
+
+	"github.com/paddock-zk/paddock/internal/session/nodename"
 )
 
 // History is what a MultiLock has learned while it waits. It is a value. A copy is
@@ -17,11 +19,12 @@ type History struct {
 	cycles  []suspectedCycle
 }
 
-// head is the node that has what we wait for in a queue, and since when it was seen
-// there.
+// head is the node that has what we wait for in a queue.
 type head struct {
-	name  string
-	since time.Time
+	name   string
+	since  time.Time // it was seen there
+	other  time.Time // when it was last seen not to be there
+	listed time.Time // the queue, for the last time
 }
 
 // grade is whose backoff it is.
@@ -81,9 +84,11 @@ func (h *History) SawHolder(queue int, name string, now time.Time) {
 	if h.heads == nil {
 		h.heads = make([]head, h.queues)
 	}
-	if at := &h.heads[queue]; at.name != name {
-		*at = head{name, now}
+	at := &h.heads[queue]
+	if at.name != name {
+		*at = head{name: name, since: now, other: at.listed}
 	}
+	at.listed = now
 }
 
 // since is when the holder in a queue was first seen there. If it was not seen, it counts
@@ -146,6 +151,18 @@ func (h *History) of(g grade) *backoff {
 		return &h.sure
 	}
 	return &h.unsure
+}
+
+// differ is whether an owner of another library that waits behind us is surely not the one that
+// has what we wait for. It makes no node while it waits, and it waits in one queue at a time. So
+// its node there is older than the one behind us, and had the lock before that was made. Readers
+// have a lock before they are at the head.
+func (h *History) differ(has holder, waits *Node) bool {
+	if waits.Way != nodename.Unknown {
+		return false
+	}
+	kind, _ := nodename.KindOf(has.Name)
+	return has.Made > waits.Made || kind != nodename.Read && h.heads != nil && waits.Seen.Before(h.heads[has.queue].other)
 }
 
 // remember keeps a suspicion until it has turned out right or wrong. It leaves out other

@@ -61,7 +61,7 @@ func TestBeginAgain(t *testing.T) {
 	h.sure.yielded()
 	h.Begin(1, false, start.Add(time.Second))
 	assert.Zero(t, h.sure.yields)
-	assert.Equal(t, fmt.Sprint([]head{{"a", start}}), fmt.Sprint(h.heads))
+	assert.Equal(t, fmt.Sprint([]head{{name: "a", since: start, listed: start}}), fmt.Sprint(h.heads))
 	h.Connected(start.Add(time.Minute))
 	assert.Equal(t, leastStall, h.stall.time(start.Add(time.Minute)), "a wait through a fault does not count")
 }

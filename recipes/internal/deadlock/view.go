@@ -64,7 +64,9 @@ type Node struct {
 	Name    string
 	Known   bool // what follows is
 	Session int64
-	Tag     string // "" if it says none
+	Made    int64     // the transaction that made it
+	Seen    time.Time // when it was asked about, and so was there
+	Tag     string    // "" if it says none
 	Way     nodename.Way
 }
 
