@@ -127,7 +127,7 @@ func TestCrowdsBesideAnotherLibrary(t *testing.T) {
 				rounds(0, c.multi), rounds(c.multi, n), got)
 			if c.reverse > 0 {
 				assert.Less(t, got.stall, 5*time.Second, "nobody got anything")
-				assert.GreaterOrEqual(t, 8*got.rounds(), crowd(workload.Multi, c.multi).rounds(), "beside the MultiLocks alone")
+				assert.GreaterOrEqual(t, 2*got.rounds(), crowd(workload.Multi, c.multi).rounds(), "beside the MultiLocks alone")
 				return
 			}
 			assert.Less(t, got.stall, 2*time.Second, "nobody got anything")

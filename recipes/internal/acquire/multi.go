@@ -250,6 +250,9 @@ func (a *Multi) stand(i int, now time.Time) error {
 		}
 		if !before && m.isFirst() {
 			a.history.CameFirst()
+			if a.besideLibrary() {
+				orderOfOthers.Of(a.session).Came(a.way == nodename.Backward)
+			}
 		}
 	}
 	a.sawHead(i, m, now)

@@ -76,6 +76,7 @@ type yieldState struct {
 	guessed     bool           // it has followed an owner by what the queues show; that was of no use, or it would not have to again
 	checking    bool           // the next round lists all queues, to see whether it is in the way
 	rounds      int            // of lists
+	others      nodename.Ways  // that stood in our queues at the latest look
 	history     deadlock.History
 	calmUntil   time.Time        // when to look at newcomers
 	calmFor     time.Duration    // the next time
@@ -100,7 +101,7 @@ func (a *Multi) sawHead(i int, m *member, now time.Time) {
 
 // view is what the latest lists have shown.
 func (a *Multi) view(now time.Time) *deadlock.View {
-	v := &deadlock.View{Now: now, Ours: a.way, Libraries: orderOfOthers.Of(a.session), Told: sawNesting.Of(a.session).lately(), Queues: make([]deadlock.Queue, len(a.members))}
+	v := &deadlock.View{Now: now, Ours: a.way, Told: sawNesting.Of(a.session).lately(), Queues: make([]deadlock.Queue, len(a.members))}
 	for i, m := range a.members {
 		q := &v.Queues[i]
 		q.Listed, q.First, q.Lease = m.seen == a.rounds, m.isFirst(), m.turn != nil
@@ -266,6 +267,9 @@ func (a *Multi) calm() bool {
 	if others&(1<<nodename.Nesting|1<<nodename.Reverse|1<<nodename.Unknown) != 0 {
 		sawNesting.Of(a.session).now()
 	}
+	if a.others = others; others.Has(nodename.Unknown) && others.Has(nodename.Backward) {
+		orderOfOthers.Of(a.session).Hear(time.Now(), lately)
+	}
 	return waits <= first && others == 0
 }
 
@@ -404,15 +408,31 @@ var makesRoom = [...]nodename.Ways{
 // ordered are ways, with the order of owners of other libraries as our client has seen it. Most
 // may have one lock alone. So one that cannot take its locks in that order, or has changed its
 // own too often, moves for them a few times. Then it keeps its places: it would never be served
-// beside a crowd.
+// beside a crowd. Beside such owners it does not follow backward MultiLocks before its client has
+// learned, or heard, that this is the order. It would follow the one and then the other.
 func (a *Multi) ordered(ways nodename.Ways) nodename.Ways {
+	if !(a.others | ways).Has(nodename.Unknown) {
+		return ways
+	}
+	reverse := orderOfOthers.Of(a.session).Reverse()
+	if !reverse && !ways.Has(nodename.Reverse) {
+		ways &^= 1 << nodename.Backward
+	}
 	switch {
 	case !ways.Has(nodename.Unknown), a.obliged >= mostLeft:
 		return ways
-	case orderOfOthers.Of(a.session).Reverse():
+	case reverse:
 		return ways.With(nodename.Reverse)
 	}
 	return ways.With(nodename.Nesting)
+}
+
+// besideLibrary is whether an owner of another library waits for us, and we take our locks in
+// an order.
+func (a *Multi) besideLibrary() bool {
+	return a.way != nodename.Joint && slices.ContainsFunc(a.members, func(m *member) bool {
+		return m.inTheWay() && m.snapshot.Ways(m.firstBehind()).Has(nodename.Unknown)
+	})
 }
 
 // makeRoom makes room for owners that have come since the last round, if there are any.
@@ -475,6 +495,9 @@ func (a *Multi) checkDeadlock(ctx context.Context, c *transport.Conn) (yielded b
 	in, why := a.history.Decide(seen)
 	for _, i := range in {
 		yield = append(yield, a.members[i])
+	}
+	if len(yield) > 0 && a.besideLibrary() {
+		orderOfOthers.Of(a.session).Yielded(a.way == nodename.Backward, time.Now())
 	}
 	switch {
 	case len(yield) == 0:

@@ -170,6 +170,22 @@ func TestMulti_LooksWhoWaitsBeforeItMoves(t *testing.T) {
 	}
 }
 
+// Beside owners of another library a MultiLock follows backward ones once its client has learned, or
+// heard, that this is the order. It would go to and fro between the two otherwise.
+func TestMulti_FollowsBesideALibraryAsItsClientHasLearned(t *testing.T) {
+	const both, backward = nodename.Ways(1<<nodename.Unknown | 1<<nodename.Backward), nodename.Ways(1 << nodename.Backward)
+	a := NewMulti([]Member{{Queue: &Queue{Core: bareCore{}}}}, false, nodename.Owner{}, nil)
+	a.session = openSession(t, zktest.Start(t))
+	assert.Equal(t, backward, a.ordered(backward), "no other library")
+	a.others = both
+	assert.Zero(t, a.ordered(backward), "beside one")
+	assert.Equal(t, nodename.Ways(0).With(nodename.Unknown).With(nodename.Nesting), a.ordered(both))
+	assert.Equal(t, backward.With(nodename.Reverse), a.ordered(backward.With(nodename.Reverse)), "an owner says so")
+	orderOfOthers.Of(a.session).Hear(time.Now(), lately)
+	assert.Equal(t, backward, a.ordered(backward))
+	assert.Equal(t, both.With(nodename.Reverse), a.ordered(both))
+}
+
 // One that has left queues over and over moves. One with a semaphore that has moved over and
 // over leaves once.
 func TestMulti_LeavesAfterManyMoves(t *testing.T) {

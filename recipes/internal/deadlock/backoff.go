@@ -60,25 +60,31 @@ type stallTimeout struct {
 	waiting time.Time // since when, on this connection
 	soon    bool      // see Begin
 	told    bool      // see TurnRound
+	library bool      // an owner of another library waited behind us at the latest check
 }
 
 // beside is the backoff if all that wait behind us say that they have no other locks. They
 // would wait for nobody but us. But one of them may have locks of which its context does
-// not know. That is unlikely where others have said that they have locks.
+// not know. That is unlikely where others have said that they have locks. Owners of other
+// libraries say nothing, so it is shorter with them at first.
 func (s *stallTimeout) beside(now time.Time) time.Duration {
 	switch {
 	case s.soon:
 		return s.time(now)
 	case s.told:
 		return max(besideStall, s.time(now))
+	case s.library:
+		return min(max(libraryStall, s.time(now)), besideStall)
 	}
 	return besideStall
 }
 
 const (
 	besideStall = 300 * time.Millisecond
-	leastStall  = 20 * time.Millisecond
-	stallShare  = 10 // of the wait that part
+	// libraryStall is the least with owners of other libraries.
+	libraryStall = 100 * time.Millisecond
+	leastStall   = 20 * time.Millisecond
+	stallShare   = 10 // of the wait that part
 	// The look at its end is late by up to this part of it, so that MultiLocks that are
 	// stuck together do not all yield.
 	stallJitter = 4

@@ -51,6 +51,9 @@ func TestStallTimeout(t *testing.T) {
 
 	after = func(d time.Duration) time.Duration { return s.beside(began.Add(d)) }
 	assert.Equal(t, besideStall, after(0))
+	s.library = true
+	assert.Equal(t, libraryStall, after(0))
+	assert.Equal(t, besideStall, after(24*time.Hour))
 	s.soon = true
 	assert.Equal(t, leastStall, after(0))
 	assert.Equal(t, mostPatience, after(24*time.Hour))

@@ -20,8 +20,8 @@ const (
 // Decide counts the yield.
 func (h *History) Decide(v *View) (yield []int, why Reason) {
 	held, crowds := v.held(), v.perSession()
+	h.stall.library = false
 	var certain, uncertain, circled, beside []int
-	lasts := false // a suspicion of an owner of another library
 	for i := range v.Queues {
 		q := &v.Queues[i]
 		if !q.inTheWay() || len(q.Followers) == 0 {
@@ -33,17 +33,14 @@ func (h *History) Decide(v *View) (yield []int, why Reason) {
 		case q.Behind != nodename.Ways(0).With(v.Ours):
 			beside = append(beside, i)
 		}
-		due, against, unknown := h.suspect(v, i, held, crowds)
-		lasts = lasts || unknown
+		h.stall.library = h.stall.library || q.Behind.Has(nodename.Unknown)
+		due, against := h.suspect(v, i, held, crowds)
 		switch why = max(why, against); due {
 		case sure:
 			certain = append(certain, i)
 		case unsure:
 			uncertain = append(uncertain, i)
 		}
-	}
-	if lasts {
-		v.count(true)
 	}
 	switch {
 	case len(certain) > 0:
@@ -99,11 +96,10 @@ func (v *View) perSession() map[int64]int {
 }
 
 // suspect looks for an owner behind us in a queue that has what we wait for. It returns
-// the grade whose backoff is over, if any, whether that owner goes against our order, and
-// whether one is of another library. How many nodes without a tag wait in a session says
+// the grade whose backoff is over, if any, and whether that owner goes against our order. How many nodes without a tag wait in a session says
 // nothing: each may be of a thread that takes its locks like all others. So one alone does
 // not say in which order its owner goes, see Order.
-func (h *History) suspect(v *View, at int, held []holder, crowds map[int64]int) (due grade, why Reason, unknown bool) {
+func (h *History) suspect(v *View, at int, held []holder, crowds map[int64]int) (due grade, why Reason) {
 	q := &v.Queues[at]
 	for i := range q.Followers {
 		waits := &q.Followers[i]
@@ -122,17 +118,16 @@ func (h *History) suspect(v *View, at int, held []holder, crowds map[int64]int) 
 			default:
 				continue
 			}
-			h.remember(suspectedCycle{grade: g, at: at, own: q.Own, waits: waits.Name, of: has.queue, has: has.Name, unknown: waits.Way == nodename.Unknown}, waits.Way.Yields())
+			h.remember(suspectedCycle{grade: g, at: at, own: q.Own, waits: waits.Name, of: has.queue, has: has.Name}, waits.Way.Yields())
 			if v.Now.Sub(h.since(has.queue)) >= h.patience(g, waits, v.Now) {
 				due = max(due, g)
-				unknown = unknown || waits.Way == nodename.Unknown
 				if has.queue > at && waits.Tag != "" && !waits.Way.Yields() {
 					why = Against
 				}
 			}
 		}
 	}
-	return due, why, unknown
+	return due, why
 }
 
 // isOutOfOrder is whether a circle of owners that wait for each other may lead through us

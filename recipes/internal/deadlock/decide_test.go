@@ -80,7 +80,7 @@ func TestOwnersOfAnotherLibraryDiffer(t *testing.T) {
 				h.SawHolder(1, "other", asked.Add(time.Millisecond))
 			}
 			h.SawHolder(1, tc.has, asked.Add(2*time.Millisecond))
-			got, _ := h.Decide(blocked(time.Second+besideStall-time.Millisecond, has, waits))
+			got, _ := h.Decide(blocked(time.Second+libraryStall-time.Millisecond, has, waits))
 			assert.Equal(t, tc.want, got)
 		})
 	}

@@ -38,13 +38,12 @@ const (
 
 // suspectedCycle says that an owner that has what we wait for may wait behind us.
 type suspectedCycle struct {
-	grade   grade
-	at      int    // the queue where we were first
-	own     string // our node there
-	waits   string // theirs
-	of      int    // the queue that we wait in
-	has     string // their node there
-	unknown bool   // it is of another library
+	grade grade
+	at    int    // the queue where we were first
+	own   string // our node there
+	waits string // theirs
+	of    int    // the queue that we wait in
+	has   string // their node there
 }
 
 const (
@@ -122,9 +121,6 @@ func (h *History) Learn(v *View) {
 			return false
 		}
 		waits, has := at.Has(c.waits), of.Has(c.has)
-		if waits && !has && c.unknown {
-			v.count(false)
-		}
 		switch {
 		case waits && has:
 			return false

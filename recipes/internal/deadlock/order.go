@@ -1,22 +1,32 @@
 package deadlock
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
 // Order is in which order owners of other libraries go, as a client has seen it. Their nodes do
 // not say. All that nest have to go in one order, or they would wait for each other for ever. If
-// that is ours, an owner that seems to wait for us gives back by itself what we wait for: it
-// was another thread of that session which waits for us. If it is the reverse of ours, it
-// does not. So suspicions that last count against our order, and those that pass for it.
+// that is ours, what our MultiLocks wait for comes by itself, although such owners wait for them.
+// If it is the reverse of ours, they often have to yield before anything comes.
 //
 // The zero Order is that of the paths.
 type Order struct {
 	mu      sync.Mutex // guards the fields below
 	reverse bool
-	against int // how many more lasted than passed
+	against int       // what yields weigh, less what came by itself
+	yielded time.Time // the latest that counted
+	turned  time.Time // by yields
 }
 
-// mostAgainst is how many suspicions have to last before we take their order for the other one.
-const mostAgainst = 3
+const (
+	// mostAgainst is how many yields turn the order, if nothing comes by itself.
+	mostAgainst = 4
+	// weight is how often something has to come by itself to outweigh a yield.
+	weight = 8
+	// oneJam is how long after a yield others are most likely for the same reason.
+	oneJam = 50 * time.Millisecond
+)
 
 // Reverse is whether they seem to go in the reverse of the order of the paths.
 func (o *Order) Reverse() bool {
@@ -25,17 +35,36 @@ func (o *Order) Reverse() bool {
 	return o.reverse
 }
 
-// count counts a suspicion of a MultiLock that takes its locks in an order.
-func (o *Order) count(reverse, lasts bool) {
+// Came says that a MultiLock has got one of its locks while such an owner waited for it. It takes
+// its locks in the reverse order of the paths, or in theirs.
+func (o *Order) Came(reverse bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	switch {
-	case reverse != o.reverse:
-	case !lasts:
+	if reverse == o.reverse {
 		o.against = max(0, o.against-1)
-	default:
-		if o.against++; o.against == mostAgainst {
-			o.reverse, o.against = !o.reverse, 0
-		}
+	}
+}
+
+// Yielded says that a MultiLock has had to yield while such an owner waited for it.
+func (o *Order) Yielded(reverse bool, now time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if reverse != o.reverse || now.Sub(o.yielded) < oneJam {
+		return
+	}
+	o.yielded = now
+	if o.against += weight; o.against > (mostAgainst-1)*weight {
+		o.reverse, o.against, o.turned = !o.reverse, 0, now
+	}
+}
+
+// Hear says that a MultiLock goes in the reverse order beside such owners, so its client may have
+// learned that. A client that has itself learned something within some time does not listen, or
+// two would take up from each other for ever what neither sees any more.
+func (o *Order) Hear(now time.Time, within time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.reverse && now.Sub(o.turned) >= within {
+		o.reverse, o.against = true, 0
 	}
 }

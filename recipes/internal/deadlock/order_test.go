@@ -2,55 +2,61 @@ package deadlock
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
-
-	"github.com/paddock-zk/paddock/internal/session/nodename"
 )
 
 // A client takes owners of another library to go in the other order than its MultiLocks, once
-// three suspicions more have lasted than have passed. It can change its mind again.
+// these have yielded four times, unless what they wait for comes by itself. It can change its mind
+// again. It hears of clients that have learned the reverse order, unless it has just learned another.
 func TestOrderOfOtherLibraries(t *testing.T) {
-	const ordered, backward, joint = nodename.Ordered, nodename.Backward, nodename.Joint
+	const within = time.Minute
 	type event struct {
-		way   nodename.Way
-		lasts bool
-		times int
+		what    string
+		reverse bool
+		times   int
 	}
+	yields := func(reverse bool, times int) event { return event{"yields", reverse, times} }
+	comes := func(reverse bool, times int) event { return event{"comes", reverse, times} }
+	hears, jam, later := event{"hears", true, 1}, event{"jam", false, 9}, event{"later", false, 1}
 	for name, tc := range map[string]struct {
 		seen []event
 		want bool
 	}{
-		"nothing":                       {nil, false},
-		"two last":                      {[]event{{ordered, true, 2}}, false},
-		"three last":                    {[]event{{ordered, true, 3}}, true},
-		"one passes between":            {[]event{{ordered, true, 2}, {ordered, false, 1}, {ordered, true, 1}}, false},
-		"many passed before":            {[]event{{ordered, false, 9}, {ordered, true, 3}}, true},
-		"of one in no order":            {[]event{{joint, true, 3}}, false},
-		"of one in the other order":     {[]event{{backward, true, 3}}, false},
-		"in the other order, pass":      {[]event{{ordered, true, 3}, {backward, false, 3}}, true},
-		"in the other order, last":      {[]event{{ordered, true, 3}, {backward, true, 3}}, false},
-		"of one that has not turned":    {[]event{{ordered, true, 6}}, true},
-		"after it has turned, two last": {[]event{{ordered, true, 3}, {backward, true, 2}}, true},
+		"nothing":                         {nil, false},
+		"three yields":                    {[]event{yields(false, 3)}, false},
+		"four yields":                     {[]event{yields(false, 4)}, true},
+		"of one jam":                      {[]event{jam}, false},
+		"much comes before":               {[]event{comes(false, 99), yields(false, 4)}, true},
+		"a bit comes between":             {[]event{yields(false, 3), comes(false, weight-1), yields(false, 1)}, true},
+		"enough comes between":            {[]event{yields(false, 3), comes(false, weight), yields(false, 1)}, false},
+		"of those in the other order":     {[]event{yields(true, 4)}, false},
+		"to those in the other order":     {[]event{yields(false, 3), comes(true, 99), yields(false, 1)}, true},
+		"in the other order, all comes":   {[]event{yields(false, 4), comes(true, 99)}, true},
+		"in the other order, four yields": {[]event{yields(false, 4), yields(true, 4)}, false},
+		"of some that have not turned":    {[]event{yields(false, 9)}, true},
+		"hears of another":                {[]event{hears}, true},
+		"hears of it when it knows":       {[]event{hears, yields(true, 4), hears}, false},
+		"hears of it long after":          {[]event{hears, yields(true, 4), later, hears}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			order := new(Order)
+			order, now := new(Order), start
 			for _, e := range tc.seen {
 				for range e.times {
-					one, other := of("b0", 1, ""), of("a1", 1, "")
-					one.Way, other.Way = nodename.Unknown, nodename.Unknown
-					h := begun(2)
-					h.SawHolder(1, other.Name, start)
-					v := blocked(besideStall, other, one)
-					v.Ours, v.Libraries = e.way, order
-					if e.lasts {
-						h.Decide(v)
-						continue
+					switch e.what {
+					case "yields":
+						now = now.Add(oneJam)
+						order.Yielded(e.reverse, now)
+					case "jam":
+						order.Yielded(e.reverse, now)
+					case "comes":
+						order.Came(e.reverse)
+					case "hears":
+						order.Hear(now, within)
+					case "later":
+						now = now.Add(within)
 					}
-					v.Now = start
-					h.Decide(v)
-					v.Queues[1].Has = func(string) bool { return false }
-					h.Learn(v)
 				}
 			}
 			assert.Equal(t, tc.want, order.Reverse())

@@ -28,19 +28,10 @@ import (
 // View is what a MultiLock sees of its queues. Each view has all of them, in the same
 // order.
 type View struct {
-	Now       time.Time
-	Ours      nodename.Way // Joint, Ordered or Backward
-	Told      bool         // owners have lately said that they have other locks
-	Libraries *Order       // in which owners of other libraries go, nil if nobody cares
-	Queues    []Queue
-}
-
-// count counts a suspicion of an owner of another library. A joint MultiLock takes its locks in
-// no order.
-func (v *View) count(lasts bool) {
-	if v.Libraries != nil && v.Ours != nodename.Joint {
-		v.Libraries.count(v.Ours == nodename.Backward, lasts)
-	}
+	Now    time.Time
+	Ours   nodename.Way // Joint, Ordered or Backward
+	Told   bool         // owners have lately said that they have other locks
+	Queues []Queue
 }
 
 // Queue is what a MultiLock sees of one of its queues.
