@@ -127,7 +127,8 @@ type Config struct {
 
 	// TLSFiles turns on encryption as TLS does, with what stands in files. The client reads
 	// them again when they change, for its next connection. It logs at warn that its
-	// certificate ends within two weeks, or in the last fifth of its life.
+	// certificate ends soon: in the last fifth of its life, and two weeks before the end at
+	// most.
 	TLSFiles TLSFiles
 
 	// DialContext opens a connection to host:port. It must return when its

@@ -47,10 +47,16 @@ func newAuthority(t *testing.T) *authority {
 // issue signs a certificate for one name, good for so long from now on.
 func (a *authority) issue(name string, life time.Duration) tls.Certificate {
 	a.t.Helper()
+	return a.issueOld(name, time.Hour, life)
+}
+
+// issueOld is issue for a certificate of some age.
+func (a *authority) issueOld(name string, age, life time.Duration) tls.Certificate {
+	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(a.t, err)
 	subject := pkix.Name{CommonName: name, Organization: []string{"Example, Inc."}}
-	template := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: subject, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(life)}
+	template := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: subject, NotBefore: time.Now().Add(-age), NotAfter: time.Now().Add(life)}
 	if ip := net.ParseIP(name); ip != nil {
 		template.IPAddresses = []net.IP{ip}
 	} else {

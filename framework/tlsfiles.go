@@ -33,6 +33,7 @@ type TLSFiles struct {
 type tlsFiles struct {
 	names TLSFiles
 	log   *zap.Logger
+	read  chan struct{} // holds a token if a certificate was read that warn may not know
 
 	mu     sync.Mutex // guards the fields below
 	stamps [3]stamp
@@ -87,6 +88,10 @@ func (f *tlsFiles) readLocked() error {
 		own = &pair
 	}
 	f.stamps, f.roots, f.own = stamps, roots, own
+	select {
+	case f.read <- struct{}{}:
+	default:
+	}
 	return nil
 }
 
@@ -131,22 +136,24 @@ func (f *tlsFiles) info() *monitor.CertificateInfo {
 }
 
 const (
-	// lookAtFiles is how often the client looks whether a certificate ends soon.
+	// lookAtFiles is how often the client looks for another certificate.
 	lookAtFiles = time.Hour
-	// warnEvery is how often it says so.
+	// warnEvery is how often it says that one ends soon.
 	warnEvery = 24 * time.Hour
-	// mostEnding is how long before the end, at most. Certificates that live for a short
-	// time are said to end soon in the last fifth of it.
-	mostEnding = 14 * 24 * time.Hour
+	// A certificate ends soon in the last fifth of its life, and two weeks before the end at
+	// most. So one that lives for a day is not said to end soon all its life.
 	partEnding = 5
+	mostEnding = 14 * 24 * time.Hour
 )
 
 // warn logs that the certificate in the files ends soon, until ctx ends.
 func (f *tlsFiles) warn(ctx context.Context) {
-	var told time.Time
-	for look := time.NewTimer(0); ; look.Reset(lookAtFiles) {
+	var told *x509.Certificate
+	var toldAt time.Time
+	for look := time.NewTimer(0); ; {
 		select {
 		case <-look.C:
+		case <-f.read:
 		case <-ctx.Done():
 			look.Stop()
 			return
@@ -155,14 +162,15 @@ func (f *tlsFiles) warn(ctx context.Context) {
 		f.refreshLocked()
 		leaf := f.own.Leaf
 		f.mu.Unlock()
-		now := time.Now()
-		left := leaf.NotAfter.Sub(now)
-		if left > min(mostEnding, leaf.NotAfter.Sub(leaf.NotBefore)/partEnding) || now.Sub(told) < warnEvery {
-			continue
+		next := lookAtFiles
+		if left := time.Until(leaf.NotAfter) - min(mostEnding, leaf.NotAfter.Sub(leaf.NotBefore)/partEnding); left > 0 {
+			next = min(next, left)
+		} else if !leaf.Equal(told) || time.Since(toldAt) >= warnEvery {
+			told, toldAt = leaf, time.Now()
+			f.log.Warn("the certificate of this client ends soon, or has ended: servers refuse new connections then",
+				zap.Stringer("subject", leaf.Subject), zap.Time("until", leaf.NotAfter), zap.String("file", f.names.Certificate))
 		}
-		told = now
-		f.log.Warn("the certificate of this client ends soon, or has ended: servers refuse new connections then",
-			zap.Stringer("subject", leaf.Subject), zap.Time("until", leaf.NotAfter), zap.String("file", f.names.Certificate))
+		look.Reset(next)
 	}
 }
 
@@ -175,7 +183,7 @@ func (p *plan) fillTLSFiles() error {
 	case (names.Certificate == "") != (names.Key == ""):
 		return errors.New("has a certificate without a key, or a key without a certificate")
 	}
-	p.files = &tlsFiles{names: names, log: p.Logger}
+	p.files = &tlsFiles{names: names, log: p.Logger, read: make(chan struct{}, 1)}
 	if err := p.files.readLocked(); err != nil { // nobody else knows them yet
 		return fmt.Errorf("cannot be read: %w", err)
 	}

@@ -1,10 +1,12 @@
 package framework_test
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -117,6 +119,69 @@ func TestCertificateExchanged(t *testing.T) {
 		}
 		time.Sleep(11 * time.Hour)
 		assert.Equal(t, few, logs.FilterMessageSnippet("ends soon").Len(), "each client says so")
+	})
+}
+
+// A certificate is said to end in the last fifth of its life, and two weeks before at most.
+func TestCertificateEnds(t *testing.T) {
+	const day = 24 * time.Hour
+	for name, tc := range map[string]struct{ age, left, after time.Duration }{
+		"90 days":               {75 * day, 15 * day, day},
+		"90 days, ends soon":    {80 * day, 10 * day, 0},
+		"101 days":              {81 * day, 20 * day, 6 * day},
+		"20 days":               {10 * day, 10 * day, 6 * day},
+		"a day":                 {0, day, 19*time.Hour + 12*time.Minute},
+		"an hour":               {0, time.Hour, 48 * time.Minute},
+		"3 hours":               {time.Hour, 2 * time.Hour, 84 * time.Minute},
+		"has ended":             {2 * day, -day, 0},
+		"ends while it is read": {day, time.Nanosecond, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ca := newAuthority(t)
+				logged, logs := kit.Logged(zapcore.WarnLevel)
+				cfg := framework.Config{
+					ConnectString: "a", TLSFiles: filesIn(t, t.TempDir(), ca, ca.issueOld("a", tc.age, tc.left)), SessionTimeout: time.Hour,
+					DialContext: func(context.Context, string, string) (net.Conn, error) { return nil, net.ErrClosed },
+				}
+				logged(&cfg)
+				c, err := framework.Start(cfg)
+				require.NoError(t, err)
+				defer func() { _ = c.Close() }()
+				said := func() int { return logs.FilterMessageSnippet("ends soon").Len() }
+				if tc.after > 0 {
+					time.Sleep(tc.after - time.Second)
+					assert.Zero(t, said())
+				}
+				time.Sleep(2 * time.Second) // a certificate has whole seconds
+				assert.Equal(t, 1, said())
+				time.Sleep(23 * time.Hour)
+				assert.Equal(t, 1, said())
+				time.Sleep(2 * time.Hour)
+				assert.Equal(t, 2, said(), "once a day")
+			})
+		})
+	}
+}
+
+// A certificate that was read anew is looked at at once, whatever was said of another.
+func TestCertificateExchangedForOneThatEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ca, dir := newAuthority(t), t.TempDir()
+		srv := zktest.Start(t, zktest.InMemory(), zktest.TLS(serving(ca.issue("zk.test", time.Hour))))
+		logged, logs := kit.Logged(zapcore.WarnLevel)
+		cfg := named(nil, map[string]*zktest.Server{"zk.test:2281": srv})
+		cfg.TLS, cfg.TLSFiles = nil, filesIn(t, dir, ca, ca.issue("good", time.Hour))
+		logged(&cfg)
+		c := kit.Dial(t, cfg)
+		for i, left := range []time.Duration{-time.Minute, time.Minute, 5 * time.Minute} {
+			filesIn(t, dir, ca, ca.issue([]string{"one", "second", "and third"}[i], left)) // files of other sizes
+			require.NoError(t, srv.Disconnect(c.SessionID()))
+			synctest.Wait()
+			require.NoError(t, c.BlockUntilConnected(t.Context()))
+			synctest.Wait()
+			assert.Equal(t, i+1, logs.FilterMessageSnippet("ends soon").Len())
+		}
 	})
 }
 
