@@ -21,9 +21,13 @@ const (
 
 // ServersInFile is a Config.ServerList that reads a file: host:port pairs, separated by
 // commas or line ends, as in a connection string without a chroot. Replace the file by
-// renaming another one, so that nobody reads the half of it.
+// renaming another one, so that nobody reads the half of it. A pipe or a device is refused. The
+// read does not see the end of its context, so the file should not be on a disk of the network.
 func ServersInFile(name string) func(context.Context) ([]string, error) {
 	return func(context.Context) ([]string, error) {
+		if _, err := regular(name); err != nil {
+			return nil, err
+		}
 		text, err := os.ReadFile(name)
 		if err != nil {
 			return nil, err

@@ -18,7 +18,8 @@ import (
 // TLSFiles names PEM files whose contents may change while a client runs. The client looks
 // at their times and sizes before each connection, and reads them again if these have
 // changed. The connection that it has stays. Files that cannot be read, or do not fit
-// together, are logged at warn, and what was read before is used.
+// together, are logged at warn, and what was read before is used. A pipe or a device is no such
+// file.
 type TLSFiles struct {
 	// CA has the certificates of those who vouch for the servers. "" leaves that to
 	// Config.TLS, and so to the machine by default.
@@ -54,13 +55,23 @@ func (f *tlsFiles) stamp() (stamps [3]stamp, err error) {
 		if name == "" {
 			continue
 		}
-		info, err := os.Stat(name)
+		info, err := regular(name)
 		if err != nil {
 			return stamps, err
 		}
 		stamps[i] = stamp{info.ModTime(), info.Size()}
 	}
 	return stamps, nil
+}
+
+// regular is what the system knows of a file. It refuses pipes and devices, whose reading may
+// never end.
+func regular(name string) (os.FileInfo, error) {
+	info, err := os.Stat(name)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no regular file, but %v", name, info.Mode())
+	}
+	return info, err
 }
 
 // readLocked reads the files if they have changed.
