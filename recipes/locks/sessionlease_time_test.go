@@ -228,7 +228,7 @@ var manyHolds = flag.Int("holds", 1_000, "how many holds TestManyHoldsAreLost lo
 // context, or a little after that, to the grant to the other client.
 func holdMany(t *testing.T, give func(srv *zktest.Server, c *framework.Client)) (least time.Duration) {
 	t.Helper()
-	srv := zktest.Start(t)
+	srv := zktest.Start(t, zktest.Tick(500*time.Millisecond))
 	c, other := kit.Connect(t, srv, kit.Within(3*time.Second, 0)), kit.Connect(t, srv)
 	holds := make([]*locks.Hold, *manyHolds)
 	var acquiring sync.WaitGroup
