@@ -110,7 +110,7 @@ type Config struct {
 	ServerList func(context.Context) ([]string, error)
 
 	// Prefer has patterns of hosts, as path.Match takes them, for the servers of the client's
-	// own zone: "zk-a-*", or "10.0.1.*" for addresses. A server is preferred if its host as
+	// own zone: "zk-a-*", or "10.0.1.*" for addresses, without a port. Case does not matter. A server is preferred if its host as
 	// listed matches, or its address. The client tries preferred servers first, save those
 	// that kept it waiting. While it is connected to another one, it asks them about every 30 s,
 	// by the four-letter word srvr, whether they serve. If one does, the client goes there in
@@ -426,8 +426,13 @@ func (p *plan) checkServerList() error {
 
 func (p *plan) checkPrefer() error {
 	for _, pattern := range p.Prefer {
-		if _, err := path.Match(pattern, ""); err != nil || pattern == "" || strings.Contains(pattern, "/") {
-			return fmt.Errorf("has %q: it must be a pattern of a host, such as zk-a-*", pattern)
+		_, err := path.Match(pattern, "")
+		_, port, _ := strings.Cut(pattern, ":")
+		_, noPort := strconv.Atoi(port) // "fe80:*" has none, nor has an address of IPv6
+		class, _, _ := strings.Cut(strings.TrimPrefix(pattern, "["), "]")
+		inBrackets := pattern != class && net.ParseIP(class) != nil
+		if err != nil || noPort == nil || inBrackets || pattern == "" || strings.ContainsAny(pattern, "/,; \t\r\n") {
+			return fmt.Errorf("has %q: it must be a pattern of a host without a port or brackets, such as zk-a-* or 10.0.1.*", pattern)
 		}
 	}
 	return nil

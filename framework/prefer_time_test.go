@@ -27,7 +27,7 @@ func TestPreferredServers(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			m := newMoving(zktest.Start(t, zktest.InMemory()), home, away, further)
 			c := kit.Connect(t, m.srv, func(cfg *framework.Config) {
-				cfg.ConnectString, cfg.DialContext, cfg.Prefer = home+","+away+","+further, m.dial, []string{"zk-a-*"}
+				cfg.ConnectString, cfg.DialContext, cfg.Prefer = home+","+away+","+further, m.dial, []string{"ZK-A-*"}
 			})
 			at := func() string { return c.Stats().Server }
 			require.Equal(t, home, at())
@@ -175,8 +175,13 @@ func TestPreferredServerThatDoesNotServe(t *testing.T) {
 }
 
 func TestPreferIsChecked(t *testing.T) {
-	for _, bad := range []string{"", "zk-[", "a/b"} {
+	for _, bad := range []string{"", "zk-[", "a/b", "10.0.1.0/24", "zk-a-1:2181", "zk-a-*:2181", "zk-[ab]:2181", "[::1]", "[::1]:2181", "zk-a-*;zk-b-*", "zk-a-* zk-b-*", "a,b"} {
 		_, err := framework.Start(framework.Config{ConnectString: "a", Prefer: []string{"b", bad}})
-		require.ErrorContains(t, err, "config: Prefer has ")
+		require.ErrorContains(t, err, "config: Prefer has ", bad)
+	}
+	for _, good := range []string{"zk-[ab]-*", "[a-c]*", "::1", "2001:db8:*", "fe80:*", "[2f]001:*", "*"} {
+		c, err := framework.Start(framework.Config{ConnectString: "a", Prefer: []string{good}, DialContext: func(context.Context, string, string) (net.Conn, error) { return nil, net.ErrClosed }})
+		require.NoError(t, err, good)
+		require.NoError(t, c.Close())
 	}
 }

@@ -35,7 +35,7 @@ func (h *hosts) near(t target) bool {
 
 func matches(pattern, hostPort string) bool {
 	host, _, _ := net.SplitHostPort(hostPort)
-	ok, _ := path.Match(pattern, host) // patterns are checked before they come here
+	ok, _ := path.Match(strings.ToLower(pattern), strings.ToLower(host)) // patterns are checked before they come here
 	return ok
 }
 
