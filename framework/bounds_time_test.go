@@ -184,3 +184,18 @@ func firstLookup(t *testing.T) {
 	noDNS(t, false)
 	_, _ = net.DefaultResolver.LookupHost(t.Context(), "zk.example")
 }
+
+// The server ends the connection behind its answer to Close, and a ping that leaves at the same
+// moment cannot be written any more.
+func TestCloseBesideAPing(t *testing.T) {
+	for range 50 {
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Start(t, zktest.InMemory())
+			c := kit.Dial(t, kit.Config(srv, kit.Within(30*time.Second, 0)))
+			time.Sleep(10 * time.Second)
+			began := time.Now()
+			require.NoError(t, c.Close())
+			require.Zero(t, time.Since(began))
+		})
+	}
+}

@@ -164,7 +164,7 @@ func TestCertificateEnds(t *testing.T) {
 	}
 }
 
-// A certificate that was read anew is looked at at once, whatever was said of another.
+// A certificate that was read anew is checked at once, whatever was said of another.
 func TestCertificateExchangedForOneThatEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ca, dir := newAuthority(t), t.TempDir()

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -227,13 +228,14 @@ func (c *Conn) writeLoop() {
 }
 
 // cannotWrite ends a connection that is up. One that is not yet is about to be
-// read from, and what the server said last tells why it has turned us away.
+// read from, and what the server said last tells why it has turned us away. So it is where
+// the session is being closed: the server ends the connection behind its answer.
 func (c *Conn) cannotWrite(err error) {
 	c.mu.Lock()
 	c.unwritten = err
-	up := c.up
+	ends := c.up && !slices.ContainsFunc(c.sent.all(), func(r request) bool { return r.call != nil && r.call.op == wire.OpCloseSession })
 	c.mu.Unlock()
-	if up {
+	if ends {
 		c.fail(err)
 	}
 }
