@@ -220,13 +220,19 @@ func (a *Multi) locateAll() error {
 		a.connectedOn = a.conn
 		a.history.Connected(now)
 	}
+	came := false // one of our locks, in this round
 	for i, m := range a.members {
 		if !slices.Contains(a.listed, m) {
 			continue
 		}
+		before := m.isFirst()
 		if err := a.stand(i, now); err != nil {
 			return err
 		}
+		came = came || !before && m.isFirst()
+	}
+	if came && a.besideLibrary() {
+		orderOfOthers.Of(a.session).Came(a.way == nodename.Backward)
 	}
 	return nil
 }
@@ -250,9 +256,6 @@ func (a *Multi) stand(i int, now time.Time) error {
 		}
 		if !before && m.isFirst() {
 			a.history.CameFirst()
-			if a.besideLibrary() {
-				orderOfOthers.Of(a.session).Came(a.way == nodename.Backward)
-			}
 		}
 	}
 	a.sawHead(i, m, now)

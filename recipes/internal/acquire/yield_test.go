@@ -214,3 +214,29 @@ func TestMulti_LeavesAfterManyMoves(t *testing.T) {
 		})
 	}
 }
+
+// All nodes are gone from a later queue when we come first in an earlier one. Whoever waits for us
+// is looked for once all lists of the round have been looked at.
+func TestMulti_ComesFirstWhileALaterQueueIsEmpty(t *testing.T) {
+	s := openSession(t, zktest.Start(t))
+	ours := fmt.Sprintf("%slock-%010d", nodename.Owned([10]byte{1}, nodename.Owner{Tag: nodename.NewTag(1, [3]byte{1}), Way: nodename.Ordered}), 1)
+	queues := [][]string{{ours}, nil}
+	var locks []Member
+	for i := range queues {
+		locks = append(locks, Member{Queue: &Queue{
+			Core: bareCore{session: s}, Path: fmt.Sprint("/l", i), Kind: znode.Lock, Kinds: []znode.Kind{znode.Lock},
+			Rule: znode.Exclusive, Data: []byte{},
+		}})
+	}
+	a := NewMulti(locks, true, nodename.Owner{Tag: nodename.NewTag(1, [3]byte{1})}, nil)
+	a.host, a.session, a.way = new(yields), s, nodename.Ordered
+	a.history.Begin(len(queues), false, time.Now())
+	for i, m := range a.members {
+		var err error
+		m.snapshot, err = m.queue.Parse(wire.NamesOf(queues[i]))
+		require.NoError(t, err)
+		m.phase, m.path, m.first = queued, m.queue.Path+"/"+ours, i == 1
+		a.listed = append(a.listed, m)
+	}
+	require.NotPanics(t, func() { assert.Error(t, a.locateAll(), "our node is gone from the second") })
+}
