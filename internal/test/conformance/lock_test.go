@@ -220,7 +220,7 @@ func lockTry(e *env) {
 		require.NoError(e, h.Release())
 		h, err = k.make(holder, path).Acquire(e.soon())
 		require.NoError(e, err)
-		before := other.net.Requests()
+		before := other.current().net.Requests()
 		for _, wait := range []time.Duration{-time.Second, 0, time.Nanosecond} {
 			got, err := k.make(other, path).TryAcquire(e.soon(), wait)
 			require.Error(e, err)
