@@ -49,7 +49,7 @@ func blocked(after time.Duration, has Node, behind ...Node) *View {
 // Threads of another library share a session. One of them that waits behind us is not the one
 // that has what we wait for if its node was there first, or before that one had the lock.
 func TestOwnersOfAnotherLibraryDiffer(t *testing.T) {
-	const write, read = "aa__WRIT__0000000001", "aa__READ__0000000001"
+	const write, read, lease = "aa__WRIT__0000000001", "aa__READ__0000000001", "aa-lease-0000000001"
 	for name, tc := range map[string]struct {
 		has   string
 		made  int64 // after 2, that of the one that waits
@@ -61,6 +61,7 @@ func TestOwnersOfAnotherLibraryDiffer(t *testing.T) {
 		"waits since it had it":              {write, 1, "before", nodename.Unknown, []int{0}},
 		"waited before it had it":            {write, 1, "after", nodename.Unknown, nil},
 		"read, and came to the head since":   {read, 1, "after", nodename.Unknown, []int{0}},
+		"a lease, which came there since":    {lease, 1, "after", nodename.Unknown, []int{0}},
 		"was made later":                     {write, 3, "", nodename.Unknown, nil},
 		"a nested MultiLock was made later":  {write, 3, "", nodename.Nesting, []int{0}},
 		"a nested MultiLock waited at first": {write, 1, "after", nodename.Nesting, []int{0}},

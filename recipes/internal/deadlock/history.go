@@ -151,14 +151,14 @@ func (h *History) of(g grade) *backoff {
 
 // differ is whether an owner of another library that waits behind us is surely not the one that
 // has what we wait for. It makes no node while it waits, and it waits in one queue at a time. So
-// its node there is older than the one behind us, and had the lock before that was made. Readers
-// have a lock before they are at the head.
+// its node there is older than the one behind us, and had the lock before that was made. Readers and
+// leases have it before they are at the head.
 func (h *History) differ(has holder, waits *Node) bool {
 	if waits.Way != nodename.Unknown {
 		return false
 	}
 	kind, _ := nodename.KindOf(has.Name)
-	return has.Made > waits.Made || kind != nodename.Read && h.heads != nil && waits.Seen.Before(h.heads[has.queue].other)
+	return has.Made > waits.Made || kind != nodename.Read && kind != nodename.Lease && h.heads != nil && waits.Seen.Before(h.heads[has.queue].other)
 }
 
 // remember keeps a suspicion until it has turned out right or wrong. It leaves out other
