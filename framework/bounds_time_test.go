@@ -111,7 +111,7 @@ func served(op string, f zktest.Fault, opts ...zktest.Option) func(t *testing.T,
 func TestBounds(t *testing.T) {
 	const (
 		patience = 200 * time.Millisecond // of contexts
-		asking   = 300 * time.Millisecond // for the end of a session that nobody has used
+		asking   = 500 * time.Millisecond // for the end of a session that nobody has used
 	)
 	firstLookup(t)
 	for name, way := range unanswered {

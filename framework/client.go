@@ -41,7 +41,7 @@ type base struct {
 // Connect is Start and BlockUntilConnected. If ctx ends first, or a server refuses
 // the credentials, it closes the client again and returns the error. Where no
 // server answers it waits until ctx ends, so ctx should have a deadline. The closing
-// takes 300 ms at most. ctx bounds this call only: the client lives until Close.
+// takes half a second at most. ctx bounds this call only: the client lives until Close.
 func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	if ctx == nil {
 		return nil, &OpError{Op: "connect", Path: cfg.ConnectString, Err: ErrNilContext}
@@ -97,7 +97,7 @@ func (b *base) inNamespace(namespace string) *base {
 // call Close. A second call returns the same as the first. On a client from
 // UsingNamespace, Close does nothing and returns an error.
 //
-// In every state, nil means that the session is over on the servers. Even after LOST
+// In every state, nil means that the session is over on the servers, or has never been used. Even after LOST
 // they may still have the session, so Close tells them. If it reaches none within
 // CloseTimeout, or they refuse, the error says that they keep the session's ephemeral
 // nodes for up to a session timeout. ClickHouse Keeper has no other answer than the end of
@@ -107,8 +107,9 @@ func (b *base) inNamespace(namespace string) *base {
 // functions of Config, and methods of a context given to Acquire or Bind.
 //
 // A client that was never let in has no nodes, but a server may have made a session for it.
-// Close tries for 300 ms at most to end that one, and not at all if Config.SASL was refused.
-// Then it returns nil: the session times out.
+// Close tries for half a second at most to end that one, and not at all if Config.SASL was refused.
+// Then it returns nil: the session times out. Servers that require SASL let in a client
+// without it, and refuse each request: they take until CloseTimeout.
 func (c *Client) Close() error {
 	switch {
 	case c.unusable():

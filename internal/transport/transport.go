@@ -270,8 +270,8 @@ func (l *Transport) connect(t target) (net.Conn, error) {
 		l.handler.Failed(t.String(), err)
 		return nil, err
 	}
-	if tc, ok := nc.(*tlsConn); ok {
-		l.shown.Store(tc.shown)
+	if tc, ok := nc.(*tlsConn); ok && (tc.shown != nil || !tc.ConnectionState().DidResume) {
+		l.shown.Store(tc.shown) // a server asks for none again in a session of TLS that is resumed
 	}
 	deadline, _ := ctx.Deadline()
 	c := newConn(l, nc, t, deadline)
@@ -510,7 +510,7 @@ func (l *Transport) sessionClosed(id int64) {
 func (l *Transport) sessionGone(id int64, replaced bool) {
 	l.mu.Lock()
 	l.session, l.abandoned = 0, 0
-	l.left = l.left || l.closing && replaced
+	l.left = l.left || l.closing && replaced && l.used
 	l.tellLocked()
 	l.mu.Unlock()
 	l.handler.Expired(id)
@@ -651,8 +651,9 @@ func (l *Transport) endSession(limit time.Duration) error {
 	}
 }
 
-// mostAsking is how long the end of a session may take that nobody has used.
-const mostAsking = 300 * time.Millisecond
+// mostAsking is how long the end of a session may take that nobody has used: pauses after a
+// refusal last up to 400 ms.
+const mostAsking = 500 * time.Millisecond
 
 // refusedPause is the pause after a server has refused to end the session.
 const refusedPause = 100 * time.Millisecond
