@@ -110,8 +110,8 @@ type Config struct {
 	ServerList func(context.Context) ([]string, error)
 
 	// Prefer has patterns of hosts, as path.Match takes them, for the servers of the client's
-	// own zone: "zk-a-*", or "10.0.1.*" for addresses, without a port. Case does not matter. A server is preferred if its host as
-	// listed matches, or its address. The client tries preferred servers first, save those
+	// own zone: "zk-a-*", or "10.0.1.*" for addresses, without a port. Case does not matter.
+	// A server is preferred if its host as listed matches, or its address. The client tries preferred servers first, save those
 	// that kept it waiting. While it is connected to another one, it asks them about every 30 s,
 	// by the four-letter word srvr, whether they serve. If one does, the client goes there in
 	// the same session, in a moment in which it holds no lock and no request is on its way. It

@@ -124,6 +124,17 @@ func (y *yields) Observe(e Event) {
 	}
 }
 
+// mutexes are the members of a MultiLock, /l0 and so on.
+func mutexes(s *session.Session, n int) (all []Member) {
+	for i := range n {
+		all = append(all, Member{Queue: &Queue{
+			Core: bareCore{session: s}, Path: fmt.Sprint("/l", i), Kind: znode.Lock, Kinds: []znode.Kind{znode.Lock},
+			Rule: znode.Exclusive, Data: []byte{},
+		}})
+	}
+	return all
+}
+
 // A MultiLock that has changed its order too often moves where somebody waits whose order it
 // cannot follow. It looks before whether an owner waits elsewhere that has what it wants.
 // Otherwise two that move for each other over and over would not see that owner.
@@ -143,13 +154,7 @@ func TestMulti_LooksWhoWaitsBeforeItMoves(t *testing.T) {
 		{ours, nests(2)},
 		{nests(0), ours}, // for which we wait
 	}
-	var locks []Member
-	for i := range queues {
-		locks = append(locks, Member{Queue: &Queue{
-			Core: bareCore{session: s}, Path: fmt.Sprint("/l", i), Kind: znode.Lock, Kinds: []znode.Kind{znode.Lock},
-			Rule: znode.Exclusive, Data: []byte{},
-		}})
-	}
+	locks := mutexes(s, len(queues))
 	for first, left := range map[int]int{2: mostLeft - 1, 1: mostLeft} { // it turns round, or makes room
 
 		a := NewMulti(locks, true, nodename.Owner{Tag: nodename.NewTag(1, [3]byte{1})}, nil)
@@ -221,13 +226,7 @@ func TestMulti_ComesFirstWhileALaterQueueIsEmpty(t *testing.T) {
 	s := openSession(t, zktest.Start(t))
 	ours := fmt.Sprintf("%slock-%010d", nodename.Owned([10]byte{1}, nodename.Owner{Tag: nodename.NewTag(1, [3]byte{1}), Way: nodename.Ordered}), 1)
 	queues := [][]string{{ours}, nil}
-	var locks []Member
-	for i := range queues {
-		locks = append(locks, Member{Queue: &Queue{
-			Core: bareCore{session: s}, Path: fmt.Sprint("/l", i), Kind: znode.Lock, Kinds: []znode.Kind{znode.Lock},
-			Rule: znode.Exclusive, Data: []byte{},
-		}})
-	}
+	locks := mutexes(s, len(queues))
 	a := NewMulti(locks, true, nodename.Owner{Tag: nodename.NewTag(1, [3]byte{1})}, nil)
 	a.host, a.session, a.way = new(yields), s, nodename.Ordered
 	a.history.Begin(len(queues), false, time.Now())

@@ -96,9 +96,9 @@ func (v *View) perSession() map[int64]int {
 }
 
 // suspect looks for an owner behind us in a queue that has what we wait for. It returns
-// the grade whose backoff is over, if any, and whether that owner goes against our order. How many nodes without a tag wait in a session says
-// nothing: each may be of a thread that takes its locks like all others. So one alone does
-// not say in which order its owner goes, see Order.
+// the grade whose backoff is over, if any, and whether that owner goes against our order. How
+// many nodes without a tag wait in a session says nothing: each may be of a thread that takes
+// its locks like all others. So one alone does not say in which order its owner goes, see Order.
 func (h *History) suspect(v *View, at int, held []holder, crowds map[int64]int) (due grade, why Reason) {
 	q := &v.Queues[at]
 	for i := range q.Followers {
