@@ -6,10 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -30,21 +32,23 @@ import (
 
 const zookeeper = "zookeeper/localhost"
 
-// jaas gives ZooKeepers a principal of the realm.
-func (k *kdc) jaas(t *testing.T) string {
-	t.Helper()
+// jaas gives a ZooKeeper a principal of the realm. Its name may have {id} in it.
+func jaas(name, keytab string) string {
 	return fmt.Sprintf(`Server {
   com.sun.security.auth.module.Krb5LoginModule required
   useKeyTab=true keyTab="%s" storeKey=true useTicketCache=false principal="%s@%s";
 };
-`, k.principal(t, zookeeper, ""), zookeeper, realm)
+`, keytab, name, realm)
 }
 
 // servers are ZooKeepers that require SASL.
 func (k *kdc) servers(t *testing.T, opts realzk.Options) *realzk.Ensemble {
 	t.Helper()
 	opts.Properties = map[string]string{"sessionRequireClientSASLAuth": "true"}
-	opts.JAAS, opts.JVMProperties = k.jaas(t), map[string]string{"java.security.krb5.conf": k.conf}
+	if opts.JAAS == "" {
+		opts.JAAS = jaas(zookeeper, k.principal(t, zookeeper, ""))
+	}
+	opts.JVMProperties = map[string]string{"java.security.krb5.conf": k.conf}
 	return realzk.StartT(t, opts)
 }
 
@@ -255,18 +259,43 @@ func TestKerberos(t *testing.T) {
 	})
 }
 
-// The leader of three ends that require TLS and Kerberos. A hold and a term live on, and the
-// ticket is for the others as well.
+// The leader of three ends that require TLS and Kerberos, each with a principal of its own. A
+// hold and a term live on, and one ticket for each of them is enough.
 func TestLeaderEnds(t *testing.T) {
 	k := startKDC(t)
-	e := k.servers(t, realzk.Options{Servers: 3, TLS: true})
+	var keytab string
+	for id := range 3 { // all in one file
+		name := fmt.Sprintf("zookeeper/s%d.test", id+1)
+		keytab = k.file("zookeeper.keytab")
+		k.admin(t, "addprinc -randkey "+name, "ktadd -k "+keytab+" "+name)
+	}
+	e := k.servers(t, realzk.Options{Servers: 3, TLS: true, JAAS: jaas("zookeeper/s{id}.test", keytab)})
 	ctx := t.Context()
-	client := kit.Connect(t, e, as(kerberos.Keytab(k.principal(t, "alice", ""), "alice", kerberos.ConfigFile(k.conf))), kit.Within(8*time.Second, 0),
-		func(cfg *framework.Config) { cfg.TLS = e.TLS() })
+	alice := kerberos.Keytab(k.principal(t, "alice", ""), "alice", kerberos.ConfigFile(k.conf), kerberos.HostsAsWritten())
+	connect := func(names ...string) *framework.Client {
+		return kit.Connect(t, e, as(alice), kit.Within(8*time.Second, 0), func(cfg *framework.Config) {
+			cfg.ConnectString, cfg.TLS = strings.Join(names, ","), e.TLS()
+			cfg.LookupHost = func(context.Context, string) ([]string, error) { return []string{"127.0.0.1"}, nil }
+		})
+	}
+	var names []string
+	for i, addr := range e.Addrs() {
+		_, port, err := net.SplitHostPort(addr)
+		require.NoError(t, err)
+		names = append(names, fmt.Sprintf("s%d.test:%s", i+1, port))
+		require.NoError(t, connect(names[i]).Close())
+	}
+	client := connect(names...)
+	tickets := func() (n []int) {
+		for id := range 3 {
+			n = append(n, k.issued(t, "TGS_REQ", "alice", fmt.Sprintf("zookeeper/s%d.test", id+1)))
+		}
+		return n
+	}
 	hold, err := locks.NewInterProcessMutex(client, "/lock").Acquire(ctx)
 	require.NoError(t, err)
 	require.NoError(t, leader.NewLatch(client, "/leader").Run(ctx, func(ctx context.Context, _ *leader.Term) error {
-		id, issued := client.SessionID(), k.issued(t, "TGS_REQ", "alice", zookeeper)
+		id := client.SessionID()
 		first, err := e.Leader(ctx)
 		if err == nil {
 			err = e.Kill(first)
@@ -285,7 +314,7 @@ func TestLeaderEnds(t *testing.T) {
 		})
 		assert.NoError(t, ctx.Err(), "the term goes on")
 		assert.Equal(t, id, client.SessionID())
-		assert.Equal(t, issued, k.issued(t, "TGS_REQ", "alice", zookeeper))
+		assert.Equal(t, []int{1, 1, 1}, tickets())
 		return leader.ErrLeave
 	}))
 	require.NoError(t, hold.Release())
@@ -302,7 +331,7 @@ func TestConformance(t *testing.T) {
 	overlay := k.write(t, "overlay.json", `{"Replace": {%q: %q}}`, filepath.Join(root, "internal/test/conformance/kerberos_test.go"), added)
 	cmd := exec.CommandContext(t.Context(), "go", "test", "-tags", "realzk", "-count", "1", "-timeout", "10m", "-run", "^TestKerberos$", "-v", "-overlay", overlay,
 		"github.com/paddock-zk/paddock/internal/test/conformance")
-	cmd.Env = append(k.env, "TEST_JAAS="+k.jaas(t), "TEST_KEYTAB="+k.principal(t, "alice", ""))
+	cmd.Env = append(k.env, "TEST_JAAS="+jaas(zookeeper, k.principal(t, zookeeper, "")), "TEST_KEYTAB="+k.principal(t, "alice", ""))
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out[max(0, len(out)-20_000):])
 	cases := regexp.MustCompile(`\d+ cases passed on .*`).Find(out)

@@ -52,12 +52,8 @@ func (e *Ensemble) secure() error {
 		properties["ssl.trustStore.location"], properties["ssl.trustStore.type"] = trusted, "PEM"
 	}
 	if e.opts.JAAS != "" {
-		file := filepath.Join(e.dir.path, "jaas.conf")
-		if err := os.WriteFile(file, []byte(e.opts.JAAS), 0o600); err != nil {
-			return err
-		}
 		properties["authProvider.sasl"] = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"
-		jvm["java.security.auth.login.config"], jvm["file.encoding"] = file, "UTF-8"
+		jvm["java.security.auth.login.config"], jvm["file.encoding"] = jaasFile, "UTF-8"
 	}
 	maps.Copy(properties, e.opts.Properties)
 	maps.Copy(jvm, e.opts.JVMProperties)

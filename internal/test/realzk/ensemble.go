@@ -195,6 +195,9 @@ func (e *Ensemble) startLinks() error {
 	return nil
 }
 
+// jaasFile is in the directory of a member, in which its process runs.
+const jaasFile = "jaas.conf"
+
 // writeFiles writes what a server reads when it starts.
 func (e *Ensemble) writeFiles(m *member) error {
 	data := filepath.Join(m.dir, "data")
@@ -202,8 +205,10 @@ func (e *Ensemble) writeFiles(m *member) error {
 		return err
 	}
 	config := e.opts.config(data, e.ports.members[m.id], e.peersOf(m.id))
+	id := strconv.Itoa(m.id + 1)
 	return errors.Join(
-		os.WriteFile(filepath.Join(data, "myid"), []byte(strconv.Itoa(m.id+1)), 0o600),
+		os.WriteFile(filepath.Join(data, "myid"), []byte(id), 0o600),
+		os.WriteFile(filepath.Join(m.dir, jaasFile), []byte(strings.ReplaceAll(e.opts.JAAS, "{id}", id)), 0o600),
 		os.WriteFile(m.config(), []byte(config), 0o600),
 	)
 }

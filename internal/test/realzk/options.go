@@ -54,7 +54,7 @@ type Options struct {
 	Reconfig bool
 
 	// JAAS is a file of that name, whose section Server turns SASL on: DigestUsers, or one of
-	// Kerberos.
+	// Kerberos. Each member has its own, with the number of its server id in place of {id}.
 	JAAS string
 
 	// Partitions puts forwarders between the members, which Partition needs.
