@@ -101,7 +101,7 @@ type Session struct {
 	losing      chan struct{} // closed when the session has been given up; nil while nobody is about to
 	givenUp     int64         // the session that was given up last
 	downAt      time.Time     // when the connection was lost; zero while there is one
-	tracked     *trackedNodes
+	tracked     trackedNodes
 	everTracked bool // a tracked node was made since the run loop looked: only when to look next goes by it
 	watching    int  // requests on their way that set watches on tracked nodes
 	gone        gone
@@ -136,7 +136,6 @@ func Open(cfg Config) (*Session, error) {
 		watches: watch.New(cfg.Transport.MaxRequest),
 		window:  newWindow(),
 		wake:    make(chan struct{}, 1),
-		tracked: newTrackedNodes(),
 		changed: make(chan struct{}),
 		done:    make(chan struct{}),
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/paddock-zk/paddock/internal/session/lease"
+	"github.com/paddock-zk/paddock/internal/session/list"
 	"github.com/paddock-zk/paddock/internal/session/watch"
 	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
@@ -42,7 +43,8 @@ type TrackedNode struct {
 	held    atomic.Bool // the state is NodeHeld, to be read by anybody
 	reason  error
 	decided chan struct{} // closed when a tracked node that had to wait is granted or lost, nil then
-	links   [2]trackedLink
+	// Its places among those of the same grade, and among those without a watch.
+	graded, unwatched list.Place[TrackedNode]
 }
 
 // NodeOwner is the owner of a tracked node.
@@ -138,7 +140,7 @@ func (s *Session) grantLocked(node *TrackedNode, now time.Time) {
 
 // grantWaitingLocked grants the tracked nodes that wait, if the session lease allows it.
 func (s *Session) grantWaitingLocked(now time.Time) {
-	for node := s.tracked.waiting.first; node != nil && s.lease.Enough(now); node = s.tracked.waiting.first {
+	for node := s.tracked.waiting.First(); node != nil && s.lease.Enough(now); node = s.tracked.waiting.First() {
 		s.grantLocked(node, now)
 	}
 }

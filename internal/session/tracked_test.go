@@ -22,7 +22,7 @@ func (c *handClock) Since(t time.Time) time.Duration { return c.now.Sub(t) }
 // claimedSession has a tracked node that was asked for, in a session of the timeout given.
 func claimedSession(timeout time.Duration) (*Session, *TrackedNode, *handClock) {
 	clock := &handClock{now: time.Now()}
-	s := &Session{clock: clock, opened: clock.now, tracked: newTrackedNodes(), id: 1}
+	s := &Session{clock: clock, opened: clock.now, id: 1}
 	s.lease.Begin(byServer(timeout), clock.now, clock.now, true)
 	node := &TrackedNode{session: s, state: NodeHeld, owner: nobody{}}
 	s.tracked.add(node)

@@ -1,6 +1,10 @@
 package session
 
-import "time"
+import (
+	"time"
+
+	"github.com/paddock-zk/paddock/internal/session/list"
+)
 
 // trackedNodes are the tracked nodes of a session, in lists, so that what a call or a look
 // of the run loop costs does not grow with their number. The session's mu guards
@@ -18,121 +22,60 @@ type trackedNodes struct {
 	unwatched trackedList // the oldest first
 }
 
-// trackedList is a list of tracked nodes through one of their links, first to last.
-type trackedList struct {
-	link        int // which of a tracked node's links
-	first, last *TrackedNode
-	n           int
-}
-
-// trackedLink is a tracked node's place in a list, in none if in is nil.
-type trackedLink struct {
-	in         *trackedList
-	prev, next *TrackedNode
-}
-
-const (
-	linkState = iota
-	linkWatch
-)
-
-func newTrackedNodes() *trackedNodes { return &trackedNodes{unwatched: trackedList{link: linkWatch}} }
-
-func (l *trackedList) push(node *TrackedNode) {
-	node.links[l.link] = trackedLink{in: l, prev: l.last}
-	if l.last != nil {
-		l.last.links[l.link].next = node
-	} else {
-		l.first = node
-	}
-	l.last = node
-	l.n++
-}
-
-func (l *trackedList) pushFirst(node *TrackedNode) {
-	node.links[l.link] = trackedLink{in: l, next: l.first}
-	if l.first != nil {
-		l.first.links[l.link].prev = node
-	} else {
-		l.last = node
-	}
-	l.first = node
-	l.n++
-}
-
-// drop takes a tracked node out of the list that it is in by one of its links.
-func drop(node *TrackedNode, link int) {
-	at := node.links[link]
-	l := at.in
-	if l == nil {
-		return
-	}
-	if at.prev != nil {
-		at.prev.links[link].next = at.next
-	} else {
-		l.first = at.next
-	}
-	if at.next != nil {
-		at.next.links[link].prev = at.prev
-	} else {
-		l.last = at.prev
-	}
-	node.links[link] = trackedLink{}
-	l.n--
-}
+type trackedList = list.List[TrackedNode]
 
 // all are every tracked node.
 func (c *trackedNodes) all() []*TrackedNode {
 	all := make([]*TrackedNode, 0, c.len())
 	for _, l := range []*trackedList{&c.held, &c.blind, &c.uncertain, &c.asked, &c.unseen, &c.waiting} {
-		for node := l.first; node != nil; node = node.links[linkState].next {
+		for node := range l.All() {
 			all = append(all, node)
 		}
 	}
 	return all
 }
 
-func (c *trackedNodes) len() int { return c.granted() + c.waiting.n }
+func (c *trackedNodes) len() int { return c.granted() + c.waiting.Len() }
 
 // granted is how many are or were held.
 func (c *trackedNodes) granted() int {
-	return c.held.n + c.uncertain.n + c.asked.n + c.blind.n + c.unseen.n
+	return c.held.Len() + c.uncertain.Len() + c.asked.Len() + c.blind.Len() + c.unseen.Len()
 }
 
-func (c *trackedNodes) has(node *TrackedNode) bool { return node.links[linkState].in != nil }
+func (c *trackedNodes) has(node *TrackedNode) bool { return node.graded.In() != nil }
 
 // hasUncertain is whether a tracked node waits for a check that must not be put off.
-func (c *trackedNodes) hasUncertain() bool { return c.uncertain.n > 0 }
+func (c *trackedNodes) hasUncertain() bool { return c.uncertain.Len() > 0 }
 
 // add takes in a tracked node that is held.
 func (c *trackedNodes) add(node *TrackedNode) {
 	c.grade(node, NodeHeld, false)
-	c.unwatched.push(node)
+	c.unwatched.Push(node, &node.unwatched)
 }
 
 // await takes in a tracked node that is to be granted.
-func (c *trackedNodes) await(node *TrackedNode) { c.waiting.push(node) }
+func (c *trackedNodes) await(node *TrackedNode) { c.waiting.Push(node, &node.graded) }
 
 func (c *trackedNodes) remove(node *TrackedNode) {
 	node.held.Store(false)
-	drop(node, linkState)
-	drop(node, linkWatch)
+	node.graded.Remove()
+	node.unwatched.Remove()
 }
 
 // grade says how sure a tracked node is from now on, and whether it can be checked.
 func (c *trackedNodes) grade(node *TrackedNode, state TrackedState, blind bool) {
 	node.state, node.blind = state, blind
 	node.held.Store(state == NodeHeld)
-	drop(node, linkState)
+	node.graded.Remove()
 	switch {
 	case state == NodeUncertain && blind:
-		c.unseen.push(node)
+		c.unseen.Push(node, &node.graded)
 	case state == NodeUncertain:
-		c.uncertain.push(node)
+		c.uncertain.Push(node, &node.graded)
 	case blind:
-		c.blind.push(node)
+		c.blind.Push(node, &node.graded)
 	default:
-		c.held.push(node)
+		c.held.Push(node, &node.graded)
 	}
 }
 
@@ -146,16 +89,16 @@ func (c *trackedNodes) pick(most Room, verify bool) []*TrackedNode {
 	}
 	var picked []*TrackedNode
 	for _, l := range lists {
-		for range l.n {
-			node := l.first
+		for range l.Len() {
+			node := l.First()
 			if !most.Take(node.path) && len(picked) > 0 {
 				return picked
 			}
-			drop(node, linkState)
+			node.graded.Remove()
 			if l == &c.uncertain {
-				c.asked.push(node)
+				c.asked.Push(node, &node.graded)
 			} else {
-				l.push(node)
+				l.Push(node, &node.graded)
 			}
 			picked = append(picked, node)
 		}
@@ -164,8 +107,8 @@ func (c *trackedNodes) pick(most Room, verify bool) []*TrackedNode {
 		return picked
 	}
 	for _, l := range []*trackedList{&c.asked, &c.blind, &c.unseen} {
-		if l.first != nil {
-			return []*TrackedNode{l.first}
+		if node := l.First(); node != nil {
+			return []*TrackedNode{node}
 		}
 	}
 	return nil
@@ -174,9 +117,9 @@ func (c *trackedNodes) pick(most Room, verify bool) []*TrackedNode {
 // checkDone says that the checks of these tracked nodes have told nothing of them.
 func (c *trackedNodes) checkDone(all []*TrackedNode) {
 	for _, node := range all {
-		if node.links[linkState].in == &c.asked {
-			drop(node, linkState)
-			c.uncertain.push(node)
+		if node.graded.In() == &c.asked {
+			node.graded.Remove()
+			c.uncertain.Push(node, &node.graded)
 		}
 	}
 }
@@ -184,7 +127,7 @@ func (c *trackedNodes) checkDone(all []*TrackedNode) {
 // unseenNodes are the tracked nodes in doubt that no check can verify.
 func (c *trackedNodes) unseenNodes() []*TrackedNode {
 	var found []*TrackedNode
-	for node := c.unseen.first; node != nil; node = node.links[linkState].next {
+	for node := range c.unseen.All() {
 		found = append(found, node)
 	}
 	return found
@@ -194,11 +137,11 @@ func (c *trackedNodes) unseenNodes() []*TrackedNode {
 // as most. The caller sets their watches. next is when the first of the others was made;
 // more says that there are others.
 func (c *trackedNodes) lasted(by time.Duration, most int) (due []*TrackedNode, next time.Duration, more bool) {
-	for node := c.unwatched.first; node != nil; node = c.unwatched.first {
+	for node := c.unwatched.First(); node != nil; node = c.unwatched.First() {
 		if node.since > by || len(due) == most {
 			return due, node.since, true
 		}
-		drop(node, linkWatch)
+		node.unwatched.Remove()
 		due = append(due, node)
 	}
 	return due, 0, false
@@ -206,7 +149,7 @@ func (c *trackedNodes) lasted(by time.Duration, most int) (due []*TrackedNode, n
 
 // requeueWatch lets a watch be set again, before those of later tracked nodes.
 func (c *trackedNodes) requeueWatch(node *TrackedNode) {
-	if node.links[linkWatch].in == nil {
-		c.unwatched.pushFirst(node)
+	if node.unwatched.In() == nil {
+		c.unwatched.Insert(node, &node.unwatched, nil)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/paddock-zk/paddock/internal/session/list"
 	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
@@ -31,10 +32,10 @@ type window struct {
 	timeout  time.Duration
 	requests bound
 	bytes    bound
-	expected map[wire.Op]int // bytes of a reply
-	quickest time.Duration   // answer that need not wait
-	queue    slotQueue
-	waking   bool // a goroutine is letting requests in, and looks again before it ends
+	expected map[wire.Op]int        // bytes of a reply
+	quickest time.Duration          // answer that need not wait
+	queue    list.List[slotRequest] // those who wait, first to last
+	waking   bool                   // a goroutine is letting requests in, and looks again before it ends
 }
 
 // bound is how much of something may be on its way.
@@ -117,7 +118,7 @@ func (w *window) expectsLocked(calls []*transport.Call) load {
 func (w *window) free(calls ...*transport.Call) (l load, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.queue.first != nil {
+	if w.queue.Len() > 0 {
 		return l, false
 	}
 	return w.enterLocked(calls)
@@ -156,7 +157,7 @@ func (w *window) wait(p *slotRequest) {
 	w.mu.Lock()
 	w.requests.limited = w.requests.limited || w.requests.full()
 	w.bytes.limited = w.bytes.limited || w.bytes.full()
-	w.queue.push(p)
+	w.queue.Push(p, &p.place)
 	w.mu.Unlock()
 	w.wake() // there may be room by now
 }
@@ -164,7 +165,7 @@ func (w *window) wait(p *slotRequest) {
 // giveUp ends a wait.
 func (w *window) giveUp(p *slotRequest) {
 	w.mu.Lock()
-	waited := w.queue.remove(p)
+	waited := p.place.Remove()
 	w.mu.Unlock()
 	if !waited { // granted meanwhile
 		w.Release(p.load.requests, p.load.bytes)
@@ -203,12 +204,12 @@ func (w *window) wake() {
 		return
 	}
 	w.waking = true
-	for p := w.queue.first; p != nil; p = w.queue.first {
+	for p := w.queue.First(); p != nil; p = w.queue.First() {
 		l, ok := w.enterLocked(p.calls)
 		if !ok {
 			break
 		}
-		w.queue.remove(p)
+		p.place.Remove()
 		p.load, p.calls = l, nil
 		if p.grant == nil {
 			close(p.granted)
@@ -239,7 +240,7 @@ func (w *window) answered(a transport.Ack) {
 	if late && w.requests.size == w.requests.least && w.requests.inUse() && !a.Sent.Before(w.requests.changed) {
 		w.quickest = took
 	}
-	waiting := w.queue.first != nil
+	waiting := w.queue.Len() > 0
 	w.requests.adapt(a, 1, aim, late, waiting)
 	w.bytes.adapt(a, a.Size, aim, late, waiting)
 }
@@ -269,43 +270,9 @@ func (b *bound) adapt(a transport.Ack, part int, aim time.Duration, late, waitin
 
 // slotRequest waits for slots in a window.
 type slotRequest struct {
-	calls      []*transport.Call
-	load       load          // once it is granted
-	granted    chan struct{} // closed, unless grant is called
-	grant      func(load)
-	queued     bool
-	prev, next *slotRequest
-}
-
-// slotQueue is the requests that wait, first to last.
-type slotQueue struct{ first, last *slotRequest }
-
-func (q *slotQueue) push(p *slotRequest) {
-	p.prev, p.queued = q.last, true
-	if q.last != nil {
-		q.last.next = p
-	} else {
-		q.first = p
-	}
-	q.last = p
-}
-
-// remove reports whether p was waiting.
-func (q *slotQueue) remove(p *slotRequest) bool {
-	if !p.queued {
-		return false
-	}
-	p.queued = false
-	if p.prev != nil {
-		p.prev.next = p.next
-	} else {
-		q.first = p.next
-	}
-	if p.next != nil {
-		p.next.prev = p.prev
-	} else {
-		q.last = p.prev
-	}
-	p.prev, p.next = nil, nil
-	return true
+	calls   []*transport.Call
+	load    load          // once it is granted
+	granted chan struct{} // closed, unless grant is called
+	grant   func(load)
+	place   list.Place[slotRequest]
 }

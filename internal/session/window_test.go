@@ -1,6 +1,7 @@
 package session
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -209,8 +210,5 @@ func TestWindowServesInTurn(t *testing.T) {
 func waitingIn(w *window) (all []*slotRequest) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for p := w.queue.first; p != nil; p = p.next {
-		all = append(all, p)
-	}
-	return all
+	return slices.AppendSeq(all, w.queue.All())
 }

@@ -6,6 +6,8 @@ package deadline
 import (
 	"sync"
 	"time"
+
+	"github.com/paddock-zk/paddock/internal/session/list"
 )
 
 // Waiter waits for something, up to a limit.
@@ -16,9 +18,9 @@ type Waiter interface {
 
 // Entry is a waiter's place in a List, which guards it.
 type Entry struct {
-	waiter     Waiter // nil while it is in none
-	due        time.Time
-	prev, next *Entry
+	waiter Waiter
+	due    time.Time
+	place  list.Place[Entry]
 }
 
 // List is a list of waits, the first due first. No other mutex is taken while its own is
@@ -27,8 +29,8 @@ type List struct {
 	now  func() time.Time
 	wake func(due time.Time)
 
-	mu          sync.Mutex // guards the fields below, and the entries
-	first, last *Entry
+	mu    sync.Mutex // guards the fields below, and the entries
+	waits list.List[Entry]
 }
 
 // New is a list by a clock. It wakes the goroutine that calls Expire when a limit was added.
@@ -38,52 +40,21 @@ func New(now func() time.Time, wake func(due time.Time)) *List { return &List{no
 func (l *List) Add(e *Entry, w Waiter, limit time.Duration) {
 	due := l.now().Add(limit)
 	l.mu.Lock()
-	l.addLocked(e, w, due)
+	after := l.waits.Last()
+	for after != nil && due.Before(after.Of().due) { // none where limits are the same
+		after = after.Prev()
+	}
+	e.waiter, e.due = w, due
+	l.waits.Insert(e, &e.place, after)
 	l.mu.Unlock()
 	l.wake(due)
-}
-
-func (l *List) addLocked(e *Entry, w Waiter, due time.Time) {
-	after := l.last
-	for after != nil && due.Before(after.due) { // none where limits are the same
-		after = after.prev
-	}
-	*e = Entry{waiter: w, due: due, prev: after}
-	if after == nil {
-		e.next, l.first = l.first, e
-	} else {
-		e.next, after.next = after.next, e
-	}
-	if e.next == nil {
-		l.last = e
-	} else {
-		e.next.prev = e
-	}
 }
 
 // Remove takes an entry out, if it is in the list.
 func (l *List) Remove(e *Entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.removeLocked(e)
-}
-
-func (l *List) removeLocked(e *Entry) {
-	at := *e
-	if at.waiter == nil {
-		return
-	}
-	if at.prev == nil {
-		l.first = at.next
-	} else {
-		at.prev.next = at.next
-	}
-	if at.next == nil {
-		l.last = at.prev
-	} else {
-		at.next.prev = at.prev
-	}
-	*e = Entry{}
+	e.place.Remove()
 }
 
 // Expire tells the waiters whose limit has passed, and returns when the next one
@@ -103,14 +74,13 @@ func (l *List) Expire(now time.Time) time.Time {
 func (l *List) takeDue(now time.Time) (w Waiter, next time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch e := l.first; {
+	switch e := l.waits.First(); {
 	case e == nil:
 		return nil, time.Time{}
 	case e.due.After(now):
 		return nil, e.due
 	default:
-		w = e.waiter
-		l.removeLocked(e)
-		return w, time.Time{}
+		e.place.Remove()
+		return e.waiter, time.Time{}
 	}
 }

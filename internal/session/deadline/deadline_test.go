@@ -43,8 +43,8 @@ func TestWaitsEndInTheOrderOfTheirLimits(t *testing.T) {
 	l.Remove(&last.entry)
 	assert.Zero(t, l.Expire(start.Add(9)))
 	assert.Equal(t, []string{"a", "b", "b, later", "d"}, told)
-	assert.Nil(t, l.first)
-	assert.Nil(t, l.last)
+	assert.Nil(t, l.waits.First())
+	assert.Nil(t, l.waits.Last())
 }
 
 func TestAWaiterMayBeAddedAgain(t *testing.T) {
