@@ -108,8 +108,8 @@ func (b *base) inNamespace(namespace string) *base {
 //
 // A client that was never let in has no nodes, but a server may have made a session for it.
 // Close tries for half a second at most to end that one, and not at all if Config.SASL was refused.
-// Then it returns nil: the session times out. Servers that require SASL let in a client
-// without it, and refuse each request: they take until CloseTimeout.
+// Then it returns nil: the session times out. So it does if each request was refused for want
+// of Config.SASL.
 func (c *Client) Close() error {
 	switch {
 	case c.unusable():

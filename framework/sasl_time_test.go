@@ -326,3 +326,17 @@ func TestSASLUserWhoIsRefusedFromNowOn(t *testing.T) {
 		require.NoError(t, err)
 	})
 }
+
+// A session that was used may have nodes. It is closed also if the servers begin to require SASL,
+// and do so for a moment only.
+func TestSASLRequiredFromNowOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := kit.Connect(t, srv)
+		_, err := c.Create(t.Context(), "/a", nil, framework.Ephemeral)
+		require.NoError(t, err)
+		srv.On(zktest.Match{Op: "closeSession", Nth: 1}, zktest.Fail(-124))
+		require.NoError(t, c.Close())
+		assert.Empty(t, srv.Sessions())
+	})
+}

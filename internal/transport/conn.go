@@ -47,9 +47,10 @@ type Conn struct {
 	createdAt time.Time // when the connect request was about to be written
 
 	// The fields below are used by the reading goroutine, and after it.
-	shake handshake
-	step  Step   // of the exchange of SASL that is to come, nil for none
-	libIn []byte // what go-zookeeper has still to read
+	shake  handshake
+	unused bool   // nobody has used the session before, and no request of this connection was taken
+	step   Step   // of the exchange of SASL that is to come, nil for none
+	libIn  []byte // what go-zookeeper has still to read
 
 	silence atomic.Int64  // how long the server may say nothing, in nanoseconds
 	wake    chan struct{} // holds a token while there may be something to write
@@ -542,6 +543,7 @@ func (c *Conn) reply(h wire.ReplyHeader, body []byte, size int, in *[]byte, fail
 // request: go-zookeeper would only count the replies to its own requests.
 func (c *Conn) sawZxid(h wire.ReplyHeader) {
 	if h.Zxid > 0 {
+		c.unused = false
 		c.transport.lastZxid.raise(h.Zxid)
 	}
 }

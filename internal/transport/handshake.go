@@ -231,6 +231,8 @@ func (c *Conn) closeSession() error {
 	switch {
 	case err != nil && c.forgets && endedAt(err):
 		return nil // see endedWithoutAnswer
+	case err == nil && h.Code == wire.CodeSessionClosedNeedsSASL:
+		err = ErrNeedsIdentity
 	case err == nil && !isClosed(h.Code):
 		err = fmt.Errorf("the server refused: %v", h.Code)
 	}

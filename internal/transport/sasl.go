@@ -12,9 +12,9 @@ import (
 
 // ErrNeedsIdentity reports a server that requires SASL, or another scheme that
 // enforce.auth.schemes names, and has answered a request with its refusal.
-var ErrNeedsIdentity = fmt.Errorf("%w: the server requires SASL of every client: set Config.SASL, or another identity that its enforce.auth.schemes names", ErrAuthFailed)
+var ErrNeedsIdentity = fmt.Errorf("%w: the server requires SASL of every client: set Config.SASL, or another identity that its enforce.auth.schemes names", errNotProven)
 
-// errNotProven is ErrAuthFailed for a proof by SASL.
+// errNotProven is ErrAuthFailed for a proof by SASL, also one that was not tried.
 var errNotProven = fmt.Errorf("%w", ErrAuthFailed)
 
 // SASL is how the client proves itself on each connection.

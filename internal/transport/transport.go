@@ -152,7 +152,7 @@ type Transport struct {
 	up        bool
 	upAt      time.Time
 	session   int64 // 0 without one
-	used      bool  // a connection of session was up, so that it may have nodes
+	used      bool  // a connection of session was up and not refused every request, so that it may have nodes
 	asking    bool  // conn has asked for a new session and has not ended its handshake
 	abandoned int64 // a session that must not be continued
 	closing   bool  // no session is to be continued, and none begun
@@ -436,6 +436,7 @@ func tlsFor(cfg *tls.Config, server string) *tls.Config {
 
 func (l *Transport) connUp(c *Conn) {
 	l.mu.Lock()
+	c.unused = !l.used
 	l.up, l.upAt, l.used = true, time.Now(), true
 	l.tellLocked()
 	l.mu.Unlock()
@@ -458,6 +459,9 @@ func (l *Transport) Holds(left time.Duration) { l.hosts.holds(left) }
 func (l *Transport) connDown(c *Conn, wasUp, ours bool, err error) {
 	l.mu.Lock()
 	l.conn, l.up, l.asking = nil, false, false
+	if c.unused && errors.Is(err, ErrNeedsIdentity) {
+		l.used = false
+	}
 	if !l.used && errors.Is(err, errNotProven) {
 		l.session = 0 // no server would let us end it
 	}

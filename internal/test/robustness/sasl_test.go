@@ -213,11 +213,11 @@ func TestSASLRefused(t *testing.T) {
 			e := realzk.StartT(t, tc.server)
 			c, err := framework.Start(kit.Config(e, short, tc.change, func(cfg *framework.Config) { cfg.CloseTimeout = time.Second }))
 			require.NoError(t, err)
-			defer func() { _ = c.Close() }()
 			_, _, err = c.Get(t.Context(), "/")
-			require.ErrorIs(t, err, framework.ErrAuthFailed)
-			require.ErrorContains(t, err, tc.want)
+			assert.ErrorIs(t, err, framework.ErrAuthFailed)
+			assert.ErrorContains(t, err, tc.want)
 			assert.NotContains(t, err.Error(), "hunter2")
+			require.NoError(t, c.Close())
 		})
 	}
 }
