@@ -135,9 +135,17 @@ func (k *contender) lookAround(children wire.Names) {
 // forget makes it absent, since its node is gone: its session has ended, or another
 // client has deleted it.
 func (k *contender) forget(id int64) {
-	k.sweep(id)
+	k.rename(id, k.owner.Way)
 	k.drop()
 	k.gone()
+}
+
+// rename gives its next node another name, which says that way, unless the owner has other locks.
+func (k *contender) rename(id int64, way nodename.Way) {
+	k.sweep(id)
+	if k.owner.Way.Yields() {
+		k.owner.Way = way
+	}
 	k.prefix = session.Protection(k.queue.Core.Session(), k.owner)
 }
 

@@ -136,15 +136,20 @@ func (a *Multi) precheck(ctx context.Context, c *transport.Conn) error {
 	return nil
 }
 
-// plan makes the wanted nodes and lists the queues in which we have a node, or may have
-// one. A check for a deadlock lists all others too, since an owner in them may have what
-// we want next and wait for us.
+// plan makes the wanted nodes, which say our way. It lists the queues in which we have a
+// node, or may have one. A check for a deadlock lists all others too, since an owner in
+// them may have what we want next and wait for us.
 func (a *Multi) plan() plan {
 	unknown := a.any((*contender).unknown)
 	a.created, a.listed = a.missing(unknown), nil
 	for _, m := range a.members {
 		if m.phase != absent || a.checking || slices.Contains(a.created, m) {
 			a.listed = append(a.listed, m)
+		}
+	}
+	for _, m := range a.created {
+		if m.owner.Way.Yields() && m.owner.Way != a.way { // it was named before we changed our way
+			m.rename(a.id, a.way)
 		}
 	}
 	p := plan{create: contendersOf(a.created), joint: true, list: contendersOf(a.listed)}

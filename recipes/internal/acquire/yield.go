@@ -145,7 +145,7 @@ func (a *Multi) begin() {
 	}
 	for _, m := range a.members {
 		m.unwatch()
-		m.place, m.predecessor, m.owner.Way = 0, "", a.owner.Way
+		m.place, m.predecessor = 0, ""
 		m.optimistic = m.turn != nil && a.way == nodename.Joint && !m.contended.Load()
 	}
 	if a.way != nodename.Joint {
@@ -649,8 +649,7 @@ func (a *Multi) hasTurn() bool {
 func (m *member) isWhole() bool { return m.isFirst() && (m.lease == nil || m.lease.isFirst()) }
 
 // yield takes our nodes out of some queues, in one transaction, which may put new nodes at
-// the ends of these. The lease of a turn goes with it. All nodes that it makes from now on
-// are of that way, unless we have other locks.
+// the ends of these. The lease of a turn goes with it. The new nodes say that way, see plan.
 func (a *Multi) yield(ctx context.Context, c *transport.Conn, members []*member, replace bool, way nodename.Way) error {
 	var gone, replaced []*contender
 	for _, m := range members {
@@ -665,11 +664,7 @@ func (a *Multi) yield(ctx context.Context, c *transport.Conn, members []*member,
 	req := &wire.MultiRequest{}
 	for _, k := range gone {
 		req.Ops = append(req.Ops, wire.MultiOp{Op: wire.OpDelete, Request: &wire.PathVersionRequest{Path: k.path, Version: -1}})
-		k.sweep(a.id)
-		if k.owner.Way.Yields() {
-			k.owner.Way = way
-		}
-		k.prefix = session.Protection(a.session, k.owner)
+		k.rename(a.id, way)
 	}
 	for _, k := range replaced {
 		req.Ops = append(req.Ops, wire.MultiOp{Op: wire.OpCreate, Request: k.creation(c)})
