@@ -18,8 +18,9 @@ type acquisition struct {
 	spare int           // leases of a semaphore that it does not need
 	multi *multiWait    // nil for a lock that is no MultiLock
 
+	log *waitLog
+
 	// The attempt's goroutine changes these under the log's mu.
-	log   *waitLog
 	entry *list.Element // in the log while it waits, else nil
 	waits []wait        // where it has waited
 }
@@ -81,16 +82,15 @@ func (a *acquisition) note(e *acquire.Event) {
 	if i < 0 && e.Kind == acquire.First { // it has not waited there
 		return
 	}
-	wl := &sharedOf(e.Queue.Core.Session()).waitLog
-	wl.mu.Lock()
-	defer wl.mu.Unlock()
+	a.log.mu.Lock()
+	defer a.log.mu.Unlock()
 	if i < 0 {
 		i = len(a.waits)
 		a.waits = append(a.waits, wait{queue: e.Queue, since: time.Now(), stands: acquire.Wait})
 	}
 	if a.entry == nil {
-		a.log, a.entry = wl, wl.acquisitions.PushBack(a)
-		wl.arm()
+		a.entry = a.log.acquisitions.PushBack(a)
+		a.log.arm()
 	}
 	w := &a.waits[i]
 	if w.stands == acquire.First && e.Kind == acquire.Wait { // it has given way

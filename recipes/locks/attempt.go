@@ -16,7 +16,7 @@ type mutexAttempt struct {
 
 func (m *InterProcessMutex) newAttempt(owner nodename.Owner, trace *acquireTrace, local *localQueue) *mutexAttempt {
 	a := &mutexAttempt{mutex: m, local: local}
-	a.trace = trace
+	a.trace, a.log = trace, &m.queue.shared.waitLog
 	a.Init(&m.queue.Queue, owner, a)
 	if local != nil {
 		a.NoteMulti()

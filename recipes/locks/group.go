@@ -23,7 +23,7 @@ func newGroup(ctx context.Context, members []*Hold) (_ *Hold, err error) {
 	if _, err := worst(members); err != nil {
 		return nil, err
 	}
-	o := newOwnership(lockKey{}, "")
+	o := &ownership{state: ownershipState{is: Held}}
 	for _, m := range members {
 		_ = m.ownership.pin() // as the group shows its token; why it cannot is found below
 	}

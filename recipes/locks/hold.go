@@ -88,7 +88,7 @@ func holdAll(ctx context.Context, won []*ownership) (holds []*Hold, err error) {
 // Call lost when the lock may no longer be held. The hold then ends with a *LostError
 // around cause, and release is not called.
 func NewHold(ctx context.Context, release func() error) (hold *Hold, lost func(cause error)) { //nolint:contextcheck // a nil context has nothing to pass on
-	o := newOwnership(lockKey{}, "")
+	o := &ownership{state: ownershipState{is: Held}}
 	o.backing = &foreignBacking{o, release}
 	if ctx == nil {
 		ctx = context.Background()

@@ -18,9 +18,10 @@ var noLimit = limit{}
 // once is to ask and not to queue.
 func (l limit) once() bool { return l.bounded && l.wait <= 0 }
 
-// begin starts the clock. A caller that does not want to wait gets an error at once if
-// there is no connection. The time to ask is limited to how long a server may be silent.
-func (l limit) begin(ctx context.Context, s *session.Session) (context.Context, context.CancelFunc, error) {
+// begin starts the clock. A caller that does not want to wait for a lock gets an error at
+// once if there is no connection. The time to ask is limited to how long a server may be
+// silent.
+func (l limit) begin(ctx context.Context, s *session.Session, lock string) (context.Context, context.CancelFunc, error) {
 	switch {
 	case !l.bounded:
 		return ctx, func() {}, nil
@@ -28,7 +29,7 @@ func (l limit) begin(ctx context.Context, s *session.Session) (context.Context, 
 		limited, cancel := context.WithTimeout(ctx, l.wait)
 		return limited, cancel, nil
 	case !s.Writable():
-		return nil, nil, s.NotConnected("")
+		return nil, nil, &WaitError{Lock: lock, Err: s.NotConnected("")}
 	}
 	limited, cancel := context.WithTimeout(ctx, s.Timeout()*2/3)
 	return limited, cancel, nil

@@ -78,13 +78,8 @@ type localQueues struct {
 	all  map[localQueueKey]*localQueue
 }
 
-// localQueuesOf is where the local queues of a client are kept.
-func localQueuesOf(s *session.Session) *localQueues { return &sharedOf(s).localQueues }
-
 // now is the time since the local queues were made.
 func (lqs *localQueues) now() time.Duration { return time.Since(lqs.made) }
-
-func (lq *localQueue) queues() *localQueues { return localQueuesOf(lq.q.Core.Session()) }
 
 // join enters the local queue for a lock, or makes it. It returns
 //
@@ -163,7 +158,7 @@ func (w *waiter) await() {
 
 // withdraw leaves the local queue, unless it has been picked and is about to be told.
 func (w *waiter) withdraw() {
-	lqs := localQueuesOf(w.mutex.queue.Core.Session())
+	lqs := &w.mutex.queue.shared.localQueues
 	lqs.mu.Lock()
 	left := w.entry != nil
 	if left {
@@ -204,7 +199,7 @@ func (w *waiter) finish(ctx, limited context.Context) (o *ownership, in *acquire
 // outlived is whether the waiter's session has ended, for a waiter that must not go on in
 // the next one.
 func (w *waiter) outlived() bool {
-	lqs := localQueuesOf(w.mutex.queue.Core.Session())
+	lqs := &w.mutex.queue.shared.localQueues
 	lqs.mu.Lock()
 	in := w.session
 	lqs.mu.Unlock()
@@ -266,7 +261,7 @@ func (lq *localQueue) leaveFront(a *mutexAttempt) {
 // passFront makes the next in the local queue the front waiter, with an attempt or
 // without. If nobody is next, it leaves the attempt, and the local queue is over.
 func (lq *localQueue) passFront(a *mutexAttempt) {
-	lqs := lq.queues()
+	lqs := &lq.q.shared.localQueues
 	lqs.mu.Lock()
 	w := lq.takeFirstLocked()
 	if w == nil {
@@ -286,7 +281,7 @@ func (lq *localQueue) passFront(a *mutexAttempt) {
 
 // seenAhead is the obstacle that has the lock, nil if none was seen.
 func (lq *localQueue) seenAhead() *acquire.Obstacle {
-	lqs := lq.queues()
+	lqs := &lq.q.shared.localQueues
 	lqs.mu.Lock()
 	defer lqs.mu.Unlock()
 	switch {
@@ -313,7 +308,7 @@ func (lq *localQueue) sawAhead(p *acquire.Position) {
 	if lq == nil {
 		return
 	}
-	lqs := lq.queues()
+	lqs := &lq.q.shared.localQueues
 	lqs.mu.Lock()
 	defer lqs.mu.Unlock()
 	lq.hasAhead, lq.ahead, lq.head = true, p.Place, p.Only()
@@ -326,7 +321,7 @@ func (lq *localQueue) taken(o *ownership) {
 	if lq == nil {
 		return
 	}
-	lqs := lq.queues()
+	lqs := &lq.q.shared.localQueues
 	now := lqs.now()
 	lqs.mu.Lock()
 	defer lqs.mu.Unlock()
@@ -340,7 +335,7 @@ func (lq *localQueue) moved(to int64) {
 		return
 	}
 	var lost []*waiter
-	lqs := lq.queues()
+	lqs := &lq.q.shared.localQueues
 	lqs.mu.Lock()
 	for e := lq.waiters.Front(); e != nil; {
 		w := waiterAt(e)
@@ -367,7 +362,7 @@ func (lq *localQueue) ownershipOver(o *ownership) {
 	if lq == nil {
 		return
 	}
-	lqs := lq.queues()
+	lqs := &lq.q.shared.localQueues
 	lqs.mu.Lock()
 	was := lq.holder == o
 	if was {
@@ -409,7 +404,7 @@ func (lq *localQueue) pass(o *ownership) bool {
 	if q.Revocable || o.node.SawMulti() || o.isPinned() {
 		return false
 	}
-	lqs := lq.queues()
+	lqs := &lq.q.shared.localQueues
 	now := lqs.now()
 	lqs.mu.Lock()
 	if lq.waiters.Len() == 0 || lq.holder != o || // nobody waits, or the node is gone
@@ -431,7 +426,7 @@ func (lq *localQueue) pass(o *ownership) bool {
 func (lq *localQueue) passTo(o *ownership, w *waiter) bool {
 	next := w.mutex.own(o.node.In(&w.mutex.queue.Queue))
 	next.local = lq
-	lqs := lq.queues()
+	lqs := &lq.q.shared.localQueues
 	become := func(from, to *ownership) (ok bool) {
 		lqs.mu.Lock()
 		defer lqs.mu.Unlock()

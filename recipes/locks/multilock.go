@@ -145,17 +145,11 @@ func (m *InterProcessMultiLock) Ordered() *InterProcessMultiLock {
 // the nodes at their paths exist, and one to release. One more if another owner was in
 // the way of a semaphore mutex the last time.
 func (m *InterProcessMultiLock) Acquire(ctx context.Context) (*Hold, error) {
-	if t := tracingOf(m); t != nil {
-		return t.acquire(ctx, m, func(ctx context.Context) (*Hold, error) { return m.take(ctx, noLimit) })
-	}
 	return m.take(ctx, noLimit)
 }
 
 // TryAcquire waits for wait at most, for all members together; see Lock.
 func (m *InterProcessMultiLock) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
-	if t := tracingOf(m); t != nil {
-		return t.acquire(ctx, m, func(ctx context.Context) (*Hold, error) { return m.take(ctx, limit{bounded: true, wait: wait}) })
-	}
 	return m.take(ctx, limit{bounded: true, wait: wait})
 }
 
@@ -163,6 +157,13 @@ func (m *InterProcessMultiLock) take(ctx context.Context, lim limit) (*Hold, err
 	if m == nil || len(m.members) == 0 && m.err == nil {
 		return nil, opError("acquire", "multi-lock", unmade("NewInterProcessMultiLock"))
 	}
+	if t := tracingOf(m.holders()); t != nil {
+		return t.acquire(ctx, m, func(ctx context.Context) (*Hold, error) { return m.acquire(ctx, lim) })
+	}
+	return m.acquire(ctx, lim)
+}
+
+func (m *InterProcessMultiLock) acquire(ctx context.Context, lim limit) (*Hold, error) {
 	if err := usable(ctx, m.err); err != nil {
 		return nil, opError("acquire", "multi-lock", err)
 	}
@@ -324,9 +325,9 @@ func (m *InterProcessMultiLock) takeJointly(ctx context.Context, lim limit, join
 		}
 	}
 	began := time.Now()
-	limited, cancel, err := lim.begin(ctx, s)
+	limited, cancel, err := lim.begin(ctx, s, label)
 	if err != nil {
-		return opError("acquire", label, &WaitError{Lock: label, Err: err})
+		return opError("acquire", label, err)
 	}
 	defer cancel()
 	for {
@@ -356,7 +357,7 @@ func (m *InterProcessMultiLock) jointAttempt(ctx context.Context, lockSet []join
 	}
 	s := sessionOf(lockSet[0])
 	got := &nodesHost{own: func(i int, node acquire.Node) *ownership { return lockSet[i].own(node) }}
-	got.trace = acquireTraceOf(ctx, s)
+	got.trace, got.log = acquireTraceOf(ctx, s), &sharedOf(s).waitLog
 	return acquire.NewMulti(members, m.ordered, ownerOf(ctx, s, lockSet[0].fullPath()), got), got
 }
 

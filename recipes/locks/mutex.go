@@ -93,21 +93,35 @@ func (m *InterProcessMutex) TryAcquire(ctx context.Context, wait time.Duration) 
 }
 
 func (m *InterProcessMutex) take(ctx context.Context, lim limit) (*Hold, error) {
-	if t := tracingOf(m); t != nil {
+	if m.isZero() {
+		return nil, opError("acquire", monitor.Mutex, m.fault())
+	}
+	if t := tracingOf(&m.queue.Queue); t != nil {
 		return t.acquire(ctx, m, func(ctx context.Context) (*Hold, error) { return m.acquire(ctx, lim) })
 	}
 	return m.acquire(ctx, lim)
 }
 
-// acquire waits for as long as the limit lasts. Thousands may wait in the local queue at
-// once, so their stacks are kept so small that the smallest size is enough.
 func (m *InterProcessMutex) acquire(ctx context.Context, lim limit) (*Hold, error) {
-	if hold, err := m.begin(ctx); hold != nil || err != nil {
+	hold, err := m.queueUp(ctx, lim)
+	if err != nil {
+		return nil, opError("acquire", m.path, err)
+	}
+	return hold, nil
+}
+
+// queueUp waits for as long as the limit lasts. Thousands may wait in the local queue at
+// once, so their stacks are kept so small that the smallest size is enough.
+func (m *InterProcessMutex) queueUp(ctx context.Context, lim limit) (*Hold, error) {
+	if err := usable(ctx, m.err); err != nil {
+		return nil, err
+	}
+	if hold, err := m.reenter(ctx); hold != nil || err != nil {
 		return hold, err
 	}
-	limited, cancel, err := lim.begin(ctx, m.queue.Core.Session())
+	limited, cancel, err := lim.begin(ctx, m.queue.Core.Session(), m.path)
 	if err != nil {
-		return nil, opError("acquire", m.path, &WaitError{Lock: m.queue.Lock, Err: err})
+		return nil, err
 	}
 	defer cancel()
 	began := time.Now()
@@ -121,31 +135,16 @@ func (m *InterProcessMutex) acquire(ctx context.Context, lim limit) (*Hold, erro
 			if o != nil {
 				o.decline() // it came too late
 			}
-			return nil, opError("acquire", m.path, lim.verdict(ctx, limited, m.queue.Core.Session(), in, m.queue.Lock, began, err))
+			return nil, lim.verdict(ctx, limited, m.queue.Core.Session(), in, m.path, began, err)
 		}
 		if o == nil {
 			continue
 		}
-		if hold, err := m.conclude(ctx, o); hold != nil || err != nil {
+		if hold, err := newNodeHold(ctx, o); err == nil || !o.mayGetAnother(err) {
 			return hold, err
 		}
+		// The node was lost meanwhile, and nobody has had the lock.
 	}
-}
-
-// begin does what needs no server: it refuses, or re-enters. To all other callers it
-// returns neither hold nor error.
-func (m *InterProcessMutex) begin(ctx context.Context) (*Hold, error) {
-	if m.isZero() {
-		return nil, opError("acquire", monitor.Mutex, m.fault())
-	}
-	if err := usable(ctx, m.err); err != nil {
-		return nil, opError("acquire", m.path, err)
-	}
-	hold, err := m.reenter(ctx)
-	if err != nil {
-		return nil, opError("acquire", m.path, err)
-	}
-	return hold, nil
 }
 
 // enter gets a contender in the local queue, unless it gets the lock or fails already. After
@@ -153,8 +152,8 @@ func (m *InterProcessMutex) begin(ctx context.Context) (*Hold, error) {
 func (m *InterProcessMutex) enter(ctx context.Context, once bool) (w *waiter, o *ownership, in *acquire.Obstacle, err error) {
 	var lq *localQueue
 	if m.queue.Kind != znode.Read && m.queue.Handovers > 0 {
-		if lq, w, err = localQueuesOf(m.queue.Core.Session()).join(ctx, m, once); w != nil {
-			sharedOf(m.queue.Core.Session()).waitLog.arm()
+		if lq, w, err = m.queue.shared.localQueues.join(ctx, m, once); w != nil {
+			m.queue.shared.waitLog.arm()
 			return w, nil, nil, nil
 		} else if err != nil {
 			return nil, nil, lq.seenAhead(), err
@@ -162,19 +161,6 @@ func (m *InterProcessMutex) enter(ctx context.Context, once bool) (w *waiter, o 
 	}
 	o, in, err = lq.acquire(ctx, m, nil, once)
 	return nil, o, in, err
-}
-
-// conclude makes a hold of the ownership. It returns neither hold nor error if the node
-// was lost meanwhile. Nobody has had the lock then, so the caller acquires it once more.
-func (m *InterProcessMutex) conclude(ctx context.Context, o *ownership) (*Hold, error) {
-	hold, err := newNodeHold(ctx, o)
-	switch {
-	case err != nil && o.mayGetAnother(err):
-		return nil, nil
-	case err != nil:
-		return nil, opError("acquire", m.path, err)
-	}
-	return hold, nil
 }
 
 // isZero is whether the lock was not made by its constructor.

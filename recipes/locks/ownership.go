@@ -99,10 +99,6 @@ func isClosed(ch <-chan struct{}) bool {
 	}
 }
 
-func newOwnership(key lockKey, path string) *ownership {
-	return &ownership{key: key, path: path, state: ownershipState{is: Held}}
-}
-
 // now is the state at this moment. It also reads the clock, since a deadline may have
 // passed that no timer has noticed yet.
 func (o *ownership) now() (HoldState, error) {
@@ -227,8 +223,8 @@ func lostError(path string, reason error) error {
 func (o *ownership) addHold(h *Hold) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if err := o.state.mayEnter(); err != nil {
-		return err
+	if o.state.err != nil {
+		return o.state.err
 	}
 	o.holds = append(o.holds, h)
 	return nil
@@ -251,10 +247,11 @@ func (o *ownership) leave(h *Hold) (last bool, err error) {
 	defer o.mu.Unlock()
 	o.takeOutLocked(h)
 	last = len(o.holds) == 0
-	switch {
-	case o.state.is == Lost:
+	if o.state.is == Lost {
 		return last, o.state.err
-	case last && o.state.release():
+	}
+	if last {
+		o.state.release()
 		o.endLocked()
 	}
 	return last, nil
@@ -280,7 +277,7 @@ func (o *ownership) removeHold(h *Hold) error {
 func (o *ownership) listen(fn func(HoldState)) (remove func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	over := o.state.over()
+	over := o.state.err != nil
 	hub := o.hub
 	if hub == nil || over {
 		hub = &listeners.Hub[HoldState]{ReplayLast: true, OnPanic: o.panicked}

@@ -7,13 +7,10 @@ package locks
 // them, no event changes it.
 type ownershipState struct {
 	is     HoldState
-	err    error // of Lost and Released
+	err    error // of Lost and Released, nil before
 	pinned bool  // the node goes with the ownership, in whatever state: no other owner may have it
 	writes int32 // transactions on their way that rest on the node
 }
-
-// over is whether the ownership is lost or released.
-func (s *ownershipState) over() bool { return s.is == Lost || s.is == Released }
 
 // become switches between Held and Uncertain.
 func (s *ownershipState) become(from, to HoldState) (changed bool) {
@@ -36,41 +33,26 @@ func (s *ownershipState) lose(path string, reason error) (lost, first bool) {
 	return true, true
 }
 
-// release ends the ownership after its last hold. It says whether there is something to
-// give back, which a lost ownership has not.
-func (s *ownershipState) release() (released bool) {
-	if s.is == Lost {
-		return false
+// release ends the ownership after its last hold, unless it is lost.
+func (s *ownershipState) release() {
+	if s.is != Lost {
+		s.is, s.err = Released, ErrReleased
 	}
-	s.is, s.err = Released, ErrReleased
-	return true
-}
-
-// mayEnter is whether one more hold may share the ownership: the error is why not.
-func (s *ownershipState) mayEnter() error {
-	if s.over() {
-		return s.err
-	}
-	return nil
 }
 
 // pin lets the node go with the ownership. It fails once that is over.
 func (s *ownershipState) pin() error {
-	if s.over() {
-		return s.err
-	}
-	s.pinned = true
-	return nil
+	s.pinned = s.pinned || s.err == nil
+	return s.err
 }
 
 // write says that a transaction begins which rests on the node. It fails once the
 // ownership is over.
 func (s *ownershipState) write() error {
-	if s.over() {
-		return s.err
+	if s.err == nil {
+		s.writes++
 	}
-	s.writes++
-	return nil
+	return s.err
 }
 
 // wrote says that such a transaction is over. With doubt the servers may still apply it,

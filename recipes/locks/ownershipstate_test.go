@@ -27,8 +27,7 @@ var (
 	confirmed = says("confirmed", func(s *ownershipState) any { return s.become(Uncertain, Held) })
 	expired   = event{"expired", func(s *ownershipState) string { return fmt.Sprint(s.lose("/l/n", framework.ErrSessionExpired)) }}
 	deleted   = event{"deleted", func(s *ownershipState) string { return fmt.Sprint(s.lose("/l/n", session.ErrNodeDeleted)) }}
-	released  = says("released", func(s *ownershipState) any { return s.release() })
-	entered   = says("entered", func(s *ownershipState) any { return s.mayEnter() })
+	released  = says("released", func(s *ownershipState) any { s.release(); return s.is == Released })
 	pinned    = says("pinned", func(s *ownershipState) any { return s.pin() })
 	written   = says("written", func(s *ownershipState) any { return s.write() })
 )
@@ -59,9 +58,6 @@ func TestOwnershipState(t *testing.T) {
 		"released while uncertain":  {[]event{suspended, released}, []string{"true", "true"}, Released, "released", false},
 		"released is not lost":      {[]event{released, expired, deleted}, []string{"true", "false false", "false false"}, Released, "released", false},
 		"released stays released":   {[]event{released, suspended, confirmed}, []string{"true", "false", "false"}, Released, "released", false},
-		"entered":                   {[]event{entered, suspended, entered}, []string{none, "true", none}, Uncertain, "", false},
-		"entered when lost":         {[]event{expired, entered}, []string{"true true", over}, Lost, over, false},
-		"entered when released":     {[]event{released, entered}, []string{"true", "released"}, Released, "released", false},
 		"kept":                      {[]event{pinned}, []string{none}, Held, "", true},
 		"kept when lost":            {[]event{expired, pinned}, []string{"true true", over}, Lost, over, false},
 		"kept when released":        {[]event{released, pinned}, []string{"true", "released"}, Released, "released", false},
@@ -74,7 +70,7 @@ func TestOwnershipState(t *testing.T) {
 				assert.Equal(t, steps.say[i], e.do(&s), "%d: %s", i, e.name)
 			}
 			assert.Equal(t, steps.is, s.is)
-			assert.Equal(t, steps.is == Lost || steps.is == Released, s.over())
+			assert.Equal(t, steps.is == Lost || steps.is == Released, s.err != nil)
 			assert.Equal(t, steps.kept, s.isPinned())
 			if steps.err == "" {
 				require.NoError(t, s.err)
@@ -88,7 +84,7 @@ func TestOwnershipState(t *testing.T) {
 // No order of events takes an ownership back from a state that is final, or changes why
 // it is over.
 func TestOwnershipStateIsFinal(t *testing.T) {
-	events := []event{suspended, confirmed, expired, deleted, released, entered, pinned, written}
+	events := []event{suspended, confirmed, expired, deleted, released, pinned, written}
 	seen := make(map[HoldState]int)
 	var try func(s ownershipState, done []string)
 	try = func(s ownershipState, done []string) {
@@ -102,7 +98,7 @@ func TestOwnershipStateIsFinal(t *testing.T) {
 			next := s
 			e.do(&next)
 			all := append(done[:len(done):len(done)], e.name)
-			if s.over() {
+			if s.err != nil {
 				require.Equal(t, s.is, next.is, "%v", all)
 				require.Equal(t, s.err, next.err, "%v", all)
 			}

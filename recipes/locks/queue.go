@@ -12,6 +12,7 @@ import (
 type queue struct {
 	acquire.Queue
 	client *framework.Client
+	shared *shared
 	// exclusive is whether the node that has the lock keeps out everybody else.
 	exclusive bool
 }
@@ -27,15 +28,14 @@ func (q *queue) init(c *framework.Client, path string, opts []Option) error {
 		return err
 	}
 	core.Session().KeepReady()
-	q.client, q.Core, q.Lock, q.Path = c, core, full, full
+	q.client, q.shared, q.Core, q.Lock, q.Path = c, sharedOf(core.Session()), core, full, full
 	return nil
 }
 
 // own is the ownership of a node in the queue. A lock that several owners have at a time has
 // no token.
 func (q *queue) own(key lockKey, node acquire.Node, alone bool) *ownership {
-	o := newOwnership(key, q.Core.Relative(node.Path()))
-	o.queue, o.node, o.since = q, node, time.Now()
+	o := &ownership{key: key, path: q.Core.Relative(node.Path()), queue: q, node: node, since: time.Now(), state: ownershipState{is: Held}}
 	if alone {
 		o.token = node.Token()
 	}

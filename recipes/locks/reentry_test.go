@@ -14,7 +14,7 @@ import (
 
 // owned is an ownership of a lock, without a node.
 func owned(key lockKey) *ownership {
-	o := newOwnership(key, key.path)
+	o := &ownership{key: key, path: key.path, state: ownershipState{is: Held}}
 	o.backing = &foreignBacking{of: o}
 	return o
 }
@@ -72,7 +72,7 @@ func TestHoldChain_FindsMembers(t *testing.T) {
 		return heldUnder(t.Context(), t, o)
 	}
 	read, write := side(znode.Read), side(znode.Write)
-	group := newOwnership(lockKey{}, "")
+	group := &ownership{state: ownershipState{is: Held}}
 	group.backing = &groupBacking{group, []*Hold{read, write}}
 	chain := holdChainOf(heldUnder(t.Context(), t, group).Context())
 	assert.Same(t, read, chain.find(key, nil), "the first")

@@ -94,19 +94,16 @@ func (s *InterProcessSemaphore) TryAcquireN(ctx context.Context, n int, wait tim
 }
 
 func (s *InterProcessSemaphore) take(ctx context.Context, n int, lim limit) (*Hold, error) {
-	if t := tracingOf(s); t != nil {
+	if s.isZero() {
+		return nil, opError("acquire", monitor.Semaphore, s.fault())
+	}
+	if t := tracingOf(&s.leases.Queue); t != nil {
 		return t.acquire(ctx, s, func(ctx context.Context) (*Hold, error) { return s.acquire(ctx, n, lim) })
 	}
 	return s.acquire(ctx, n, lim)
 }
 
 func (s *InterProcessSemaphore) acquire(ctx context.Context, n int, lim limit) (*Hold, error) {
-	if s.isZero() {
-		return nil, opError("acquire", monitor.Semaphore, s.fault())
-	}
-	if err := s.allowed(ctx, n); err != nil {
-		return nil, opError("acquire", s.path, err)
-	}
 	hold, err := s.queueUp(ctx, n, lim)
 	if err != nil {
 		return nil, opError("acquire", s.path, err)
@@ -140,15 +137,18 @@ func (s *InterProcessSemaphore) allowed(ctx context.Context, n int) error {
 }
 
 func (s *InterProcessSemaphore) queueUp(ctx context.Context, n int, lim limit) (hold *Hold, err error) {
+	if err := s.allowed(ctx, n); err != nil {
+		return nil, err
+	}
 	began := time.Now()
-	limited, cancel, err := lim.begin(ctx, s.turns.Core.Session())
+	limited, cancel, err := lim.begin(ctx, s.turns.Core.Session(), s.path)
 	if err != nil {
-		return nil, &WaitError{Lock: s.path, Err: err}
+		return nil, err
 	}
 	defer cancel()
 	for {
 		got := &nodesHost{own: func(_ int, node acquire.Node) *ownership { return s.own(node) }}
-		got.spare, got.trace = s.total-n, acquireTraceOf(ctx, s.turns.Core.Session())
+		got.spare, got.trace, got.log = s.total-n, acquireTraceOf(ctx, s.turns.Core.Session()), &s.turns.shared.waitLog
 		a := acquire.NewSemaphore(&s.turns.Queue, &s.leases.Queue, n, s.total, ownerOf(ctx, s.turns.Core.Session(), s.path), &s.contended, got)
 		err = a.Run(limited, lim.once())
 		s.contended.Store(a.SawAhead())

@@ -16,17 +16,13 @@ import (
 // tracing tells the tracer and the log of acquisitions and holds.
 type tracing struct{ *session.Tracing }
 
-// tracingOf is the tracing of a lock's client. It is nil if that has neither tracer nor
-// logger, and for a lock that cannot be used.
-func tracingOf(lock ownLock) *tracing {
-	if lock.isNil() {
+// tracingOf is the tracing of a queue's client. It is nil if that has neither tracer nor
+// logger, and for the queue of a lock that cannot be used.
+func tracingOf(q *acquire.Queue) *tracing {
+	if q.Core == nil || !q.Core.Session().Tracing().On() {
 		return nil
 	}
-	core := lock.holders().Core
-	if core == nil || !core.Session().Tracing().On() {
-		return nil
-	}
-	return &tracing{core.Session().Tracing()}
+	return &tracing{q.Core.Session().Tracing()}
 }
 
 // recipeOf is what a lock is called that has nodes of a kind.
