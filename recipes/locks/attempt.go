@@ -18,9 +18,6 @@ func (m *InterProcessMutex) newAttempt(owner nodename.Owner, trace *acquireTrace
 	a := &mutexAttempt{mutex: m, local: local}
 	a.trace, a.log = trace, &m.queue.shared.waitLog
 	a.Init(&m.queue.Queue, owner, a)
-	if local != nil {
-		a.NoteMulti()
-	}
 	return a
 }
 

@@ -47,8 +47,8 @@ type longestWait struct {
 	spare      int
 	since      time.Time
 	waiters    int
-	front      acquire.NodeName // of the queue, if it is known
-	has, wants []string         // of a MultiLock
+	front      string   // of the queue, if it is known
+	has, wants []string // of a MultiLock
 }
 
 // look logs the long waits that are due, and sets the timer for the next ones.
@@ -119,7 +119,7 @@ func (wl *waitLog) longest() map[string]*longestWait {
 		}
 		have.waiters++
 		have.spare = min(have.spare, spare)
-		if have.front.String() == "" {
+		if have.front == "" {
 			have.queue, have.front = w.queue, w.at.Front()
 		}
 		if have.waiters == 1 || w.since.Before(have.since) {
@@ -175,8 +175,8 @@ func (wl *waitLog) judge(w *longestWait, logged loggedWait, held []time.Time, no
 	case logged.long:
 		return loggedWait{long: true}, nil
 	}
-	if front := w.front.String(); front != "" {
-		fields = append(fields, zap.String("behind", w.queue.PathOf(front)))
+	if w.front != "" {
+		fields = append(fields, zap.String("behind", w.queue.PathOf(w.front)))
 	}
 	return loggedWait{long: true}, func() { log.Info("waiting long for a lock", fields...) }
 }

@@ -29,8 +29,7 @@ type Attempt struct {
 	sawAhead  bool            // a node was seen ahead
 	apart     bool            // each queue is listed with a request of its own, as one reply for all is too large
 	resumable bool            // another goroutine may go on after Run has failed
-	wantMulti bool            // to note nodes of MultiLocks
-	sawMulti  bool            // one was seen in the queue
+	sawMulti  bool            // a node of a MultiLock was seen in a queue whose nodes are handed over
 	deletions *deletions      // of our nodes, nil for none
 	obstacle  *Obstacle       // that was in the way when Run failed, nil if none was seen
 	other     *Obstacle       // a node of another kind of lock that the latest round met alone, nil for none
@@ -299,7 +298,9 @@ func (a *Attempt) track(ctx context.Context, c *transport.Conn) (err error) {
 		if err := a.learnCzxid(ctx, c, k); err != nil {
 			return err
 		}
-		o := a.host.Own(i, a.node(k))
+		o := a.host.Own(i, Node{
+			queue: k.queue, id: a.id, path: k.path, czxid: k.czxid, tag: k.owner.Tag, mayStillAppear: k.mayStillAppear, sawMulti: a.sawMulti,
+		})
 		n := o.Node()
 		if n.tracked, err = a.session.Track(ctx, a.id, n.path, o); err != nil {
 			a.host.Withdrawn(o)
@@ -375,15 +376,8 @@ func (a *Attempt) Empty() bool {
 	return true
 }
 
-// Session is the session of the attempt's client.
-func (a *Attempt) Session() *session.Session { return a.session }
-
 // SessionID is the one that the contenders belong to, 0 before the first.
 func (a *Attempt) SessionID() int64 { return a.id }
-
-// NoteMulti makes the nodes of an attempt remember whether a MultiLock was seen in
-// the queue.
-func (a *Attempt) NoteMulti() { a.wantMulti = true }
 
 // SawAhead is whether a node was seen ahead.
 func (a *Attempt) SawAhead() bool { return a.sawAhead }

@@ -20,76 +20,45 @@ import (
 // what the creation has made. On another connection than before it sends a sync first,
 // since this server may be behind the one that told us of our nodes.
 func (a *Attempt) exchange(ctx context.Context, c *transport.Conn, p *plan) error {
-	var room [1]creation
-	x := requests{lists: listing{of: p.list, around: p.around}}
-	creations, err := x.send(ctx, a, c, p, room[:0])
-	if err != nil {
-		return err
-	}
-	a.session.AwaitLast(ctx, x.last)
-	// First what may have made nodes: whatever ends the waiting, it must be known.
-	if err := a.created(ctx, c, creations); err != nil {
-		return err
-	}
-	if x.before != nil {
-		if err := session.AwaitBarrier(ctx, a.session, c, x.before); err != nil {
-			return err
-		}
-	}
-	if err := x.lists.read(ctx, a, c); err != nil {
-		return err
-	}
-	a.conn = c
-	return nil
-}
-
-// requests are the requests of a round.
-type requests struct {
-	before *transport.Call // that has to come before the others, nil for none
-	lists  listing
-	last   *transport.Call
-}
-
-// send sends them and returns those that make nodes. After an error it is known which of
-// these were sent.
-func (x *requests) send(ctx context.Context, a *Attempt, c *transport.Conn, p *plan, creations []creation) ([]creation, error) {
 	var room [4]*transport.Call
-	calls := room[:0]
-	if x.before = a.before(c); x.before != nil {
-		calls = append(calls, x.before)
+	var one [1]creation
+	calls, lists := room[:0], listing{of: p.list, around: p.around}
+	before := a.before(c)
+	if before != nil {
+		calls = append(calls, before)
 	}
-	creations, err := a.creations(c, p, creations)
+	creations, err := a.creations(c, p, one[:0])
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, m := range creations {
 		calls = append(calls, m.call)
 	}
-	calls = x.lists.ask(a, calls, p.watch != nil)
-	if err := x.sendTogether(ctx, a, c, p, calls, creations); err != nil {
-		return nil, err
+	calls = lists.ask(a, calls, p.watch != nil)
+	if err := a.send(ctx, c, calls, creations, &lists); err != nil {
+		return err
 	}
 	if p.watch != nil {
-		if err := x.lists.askWatched(ctx, a, c, p.watch); err != nil {
-			return nil, errors.Join(a.created(ctx, c, creations), err)
+		if err := lists.askWatched(ctx, a, c, p.watch); err != nil {
+			return errors.Join(a.created(ctx, c, creations), err)
 		}
-		calls = append(calls, x.lists.one)
+		calls = append(calls, lists.one)
 	}
-	x.last = calls[len(calls)-1]
-	return creations, nil
-}
-
-// sendTogether sends the requests: one creation and its list with those of other attempts.
-func (x *requests) sendTogether(ctx context.Context, a *Attempt, c *transport.Conn, p *plan, calls []*transport.Call, creations []creation) error {
-	if x.before != nil || p.watch != nil || len(creations) != 1 || creations[0].joint || x.lists.one == nil || p.list[0] != creations[0].of[0] {
-		return a.send(ctx, c, calls, creations)
+	a.session.AwaitLast(ctx, calls[len(calls)-1])
+	// First what may have made nodes: whatever ends the waiting, it must be known.
+	if err := a.created(ctx, c, creations); err != nil {
+		return err
 	}
-	q := p.list[0].queue
-	err := session.CreateJointly(ctx, q.Core, c, q.Path, !q.isPart(), creations[0].call, x.lists.one)
-	if err == nil {
-		creations[0].sent()
+	if before != nil {
+		if err := session.AwaitBarrier(ctx, a.session, c, before); err != nil {
+			return err
+		}
 	}
-	return err
+	if err := lists.read(ctx, a, c); err != nil {
+		return err
+	}
+	a.conn = c
+	return nil
 }
 
 // before is the request that has to come before the others of a round, nil for none.
@@ -114,27 +83,28 @@ func (a *Attempt) any(holds func(*contender) bool) bool {
 	return false
 }
 
-// send sends calls, of which some make nodes. After an error it is known which of
-// those were sent.
-func (a *Attempt) send(ctx context.Context, c *transport.Conn, calls []*transport.Call, creations []creation) error {
+// send sends the calls of a round, of which some make nodes: one creation and its list with
+// those of other attempts. After an error it is known which of the creations were sent.
+func (a *Attempt) send(ctx context.Context, c *transport.Conn, calls []*transport.Call, creations []creation, lists *listing) (err error) {
 	switch {
 	case len(calls) == 0:
 		return nil
+	case len(calls) == 2 && len(creations) == 1 && !creations[0].joint && lists.one != nil && lists.of[0] == creations[0].of[0]:
+		q := lists.of[0].queue
+		err = session.CreateJointly(ctx, q.Core, c, q.Path, !q.isPart(), calls[0], calls[1])
 	case len(calls) <= 3 && len(creations) <= 1:
-		err := a.session.Send(ctx, c, calls...)
-		if err == nil {
-			for _, m := range creations {
-				m.sent()
-			}
+		err = a.session.Send(ctx, c, calls...)
+	default:
+		for _, m := range creations {
+			m.sent() // each call ends, and then it is known
+		}
+		if err = a.session.SendAll(ctx, c, calls); err != nil {
+			_ = a.created(ctx, c, creations)
 		}
 		return err
 	}
-	for _, m := range creations {
-		m.sent() // each call ends, and then it is known
-	}
-	err := a.session.SendAll(ctx, c, calls)
-	if err != nil {
-		_ = a.created(ctx, c, creations)
+	if err == nil && len(creations) == 1 {
+		creations[0].sent()
 	}
 	return err
 }

@@ -335,7 +335,7 @@ func (m *member) follower() string {
 // position notes where our node waits.
 func (m *member) position(p *Position) {
 	p.Place, p.Predecessor = m.place, m.predecessor
-	p.Head.set(m.snapshot.Bytes(0))
+	p.Head = m.snapshot.Name(0)
 }
 
 // isFirst is whether we were seen to have a node with nobody ahead.

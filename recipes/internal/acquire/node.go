@@ -24,11 +24,6 @@ type Node struct {
 	sawMulti       bool
 }
 
-// node is the node of a contender.
-func (a *Attempt) node(k *contender) Node {
-	return Node{queue: k.queue, id: a.id, path: k.path, czxid: k.czxid, tag: k.owner.Tag, mayStillAppear: k.mayStillAppear, sawMulti: a.sawMulti}
-}
-
 // Track makes the session track the node of an owner. The error is that of
 // session.Session.Track.
 func Track(ctx context.Context, o Owner) (err error) {
@@ -58,7 +53,7 @@ func (n *Node) Session() *session.Session { return n.queue.Core.Session() }
 // SessionID is the number of the session that the node belongs to.
 func (n *Node) SessionID() int64 { return n.id }
 
-// SawMulti is whether a MultiLock was seen in the queue, if that was asked for.
+// SawMulti is whether a MultiLock was seen in the queue, if the node can be handed over.
 func (n *Node) SawMulti() bool { return n.sawMulti }
 
 // State is how sure the client is that the node exists and that its session has not

@@ -1,6 +1,8 @@
 package acquire
 
 import (
+	"cmp"
+
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
@@ -8,17 +10,17 @@ import (
 
 // Position is where a contender stands in its queue.
 type Position struct {
-	Place       int      // the place in the queue
-	Predecessor string   // the node that it waits for, "" for none
-	Head        NodeName // the first of the queue, if that is not the one that it waits for
-	next        string   // the node before the one that it waits for, "" for none or if no event grants the lock
-	sessionID   int64    // the session of the first one, if it is known
+	Place       int    // the place in the queue
+	Predecessor string // the node that it waits for, "" for none
+	Head        string // the first of the queue, if that is not the one that it waits for
+	next        string // the node before the one that it waits for, "" for none or if no event grants the lock
+	sessionID   int64  // the session of the first one, if it is known
 }
 
 // Only is the node that a contender waits for if that node is the first of its queue.
 // Otherwise it is "".
 func (p *Position) Only() string {
-	if p.Head.n > 0 {
+	if p.Head != "" {
 		return ""
 	}
 	return p.Predecessor
@@ -34,39 +36,7 @@ func (p *Position) Ahead(q *Queue) (n int, behind string) {
 }
 
 // Front is the name of the first node of the queue.
-func (p *Position) Front() NodeName {
-	front := p.Head
-	if front.n == 0 {
-		front.Set(p.Predecessor)
-	}
-	return front
-}
-
-// NodeName is the name of a node. It has room for our names, so that it needs no further
-// memory during a wait.
-type NodeName struct {
-	long string // if there is no room
-	n    uint8  // bytes in room
-	room [63]byte
-}
-
-// Set takes a name.
-func (n *NodeName) Set(name string) { n.set([]byte(name)) }
-
-func (n *NodeName) set(name []byte) {
-	n.long, n.n = "", uint8(copy(n.room[:], name)) //nolint:gosec // room is small
-	if int(n.n) < len(name) {
-		n.long = string(name)
-	}
-}
-
-// String returns the name.
-func (n *NodeName) String() string {
-	if n.long != "" {
-		return n.long
-	}
-	return string(n.room[:n.n])
-}
+func (p *Position) Front() string { return cmp.Or(p.Head, p.Predecessor) }
 
 // mostLists is how many lists in a row may show a node of another kind ahead of a
 // contender that would be first, before the contender is refused. With the pauses
@@ -91,7 +61,7 @@ func (a *Attempt) locate(k *contender) (at, ahead int, err error) {
 	}
 	k.admitted, k.first = true, false
 	k.behindOther = snap.OtherAhead(at) || k.beside != ""
-	a.sawMulti = a.sawMulti || a.wantMulti && snap.HasYielding()
+	a.sawMulti = a.sawMulti || k.queue.Handovers > 0 && snap.HasYielding()
 	ahead, waits := k.queue.Rule(snap, at)
 	switch {
 	case waits:
@@ -118,11 +88,11 @@ func (a *Attempt) waitForOther(k *contender, path, other string) error {
 
 // set notes where locate has found a contender that waits.
 func (p *Position) set(k *contender, at, ahead int) {
-	p.Place, p.Predecessor, p.next, p.sessionID = at, k.snapshot.Name(ahead), "", 0
-	if p.Head.set(nil); ahead == 0 {
+	*p = Position{Place: at, Predecessor: k.snapshot.Name(ahead)}
+	if ahead == 0 {
 		return
 	}
-	p.Head.set(k.snapshot.Bytes(0))
+	p.Head = k.snapshot.Name(0)
 	if k.queue.EventGrants {
 		p.next = k.snapshot.Name(ahead - 1)
 	}
@@ -173,11 +143,8 @@ func (a *Attempt) Obstacle() *Obstacle {
 // obstacle is the node in the way, as a position has it.
 func (p *Position) obstacle(q *Queue) *Obstacle {
 	in := &Obstacle{Lock: q.Lock, Ahead: p.Place, Session: p.sessionID}
-	switch {
-	case p.Head.n > 0:
-		in.Node = session.Join(q.Path, p.Head.String())
-	case p.Predecessor != "":
-		in.Node = session.Join(q.Path, p.Predecessor)
+	if front := p.Front(); front != "" {
+		in.Node = session.Join(q.Path, front)
 	}
 	return in
 }

@@ -1,7 +1,6 @@
 package acquire
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -10,15 +9,6 @@ import (
 	"github.com/paddock-zk/paddock/internal/wire"
 	"github.com/paddock-zk/paddock/recipes/internal/znode"
 )
-
-func TestNodeName(t *testing.T) {
-	var n NodeName
-	assert.Empty(t, n.String())
-	for _, name := range []string{"a", strings.Repeat("b", 63), strings.Repeat("c", 64), strings.Repeat("d", 500), "e", ""} {
-		n.set([]byte(name))
-		assert.Equal(t, name, n.String(), "%d bytes", len(name))
-	}
-}
 
 func node(n string) string { return "_c_uuid-lock-000000000" + n }
 
@@ -46,7 +36,7 @@ func TestPosition(t *testing.T) {
 			assert.Equal(t, tc.at, p.Place)
 			assert.Equal(t, node(string(rune('0'+tc.ahead))), p.Predecessor)
 			assert.Equal(t, tc.only, p.Only())
-			assert.Equal(t, tc.front, p.Head.String())
+			assert.Equal(t, tc.front, p.Head)
 			assert.Equal(t, tc.next, p.next)
 			assert.Zero(t, p.sessionID, "that was of another list")
 			assert.Equal(t, &Obstacle{Lock: "/l", Node: tc.inTheWay, Ahead: tc.at}, p.obstacle(q))

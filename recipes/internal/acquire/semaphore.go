@@ -202,8 +202,7 @@ func (a *Semaphore) judgeLeases() (step, error) {
 		}
 		if _, waits := q.Rule(snap, at); waits && !a.full {
 			a.full, a.sawAhead = true, true
-			a.leasePosition = Position{Place: at - i} // our own before it were made in this order
-			a.leasePosition.Head.set(snap.Bytes(0))
+			a.leasePosition = Position{Place: at - i, Head: snap.Name(0)} // our own before it were made in this order
 		}
 	}
 	switch {
