@@ -9,15 +9,6 @@ import (
 // Requests of different locks that are sent at the same moment leave together, see
 // transport.Joint. One that is sent while no other is under way leaves as it is.
 
-// join adds a creation and its list to those that leave together next.
-func join(core Core, c *transport.Conn, parent string, makeParent bool, create, list *transport.Call) error {
-	j := &transport.Joint{Write: create, List: list, Parent: parent}
-	if makeParent {
-		j.Make = core.Parent(parent)
-	}
-	return c.Join(j)
-}
-
 // DeleteJointly is SendInTurn for the deletion of a node.
 func DeleteJointly(s *Session, c *transport.Conn, path string, deletion *transport.Call) error {
 	if err := s.free(deletion); err != nil {

@@ -123,7 +123,11 @@ func CreateJointly(ctx context.Context, core Core, c *transport.Conn, parent str
 	}
 	sent, err := c.SendAlone(parent, create, list)
 	if !sent {
-		err = join(core, c, parent, makeParent, create, list)
+		j := &transport.Joint{Write: create, List: list, Parent: parent}
+		if makeParent {
+			j.Make = core.Parent(parent)
+		}
+		err = c.Join(j)
 	}
 	return queued(list, err)
 }

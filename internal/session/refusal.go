@@ -17,12 +17,14 @@ import (
 // right on which node was needed, and whose credentials were given. Of a node that cannot be
 // made it names the parent that is missing.
 func (s *Session) Refusal(op wire.Op, path string, code wire.Code) error {
-	right, node := need(op, path)
-	switch {
+	if code != wire.CodeNoAuth && code != wire.CodeNoNode {
+		return Error(code)
+	}
+	switch right, node := need(op, path); {
 	case right == "" || node == "":
 	case code == wire.CodeNoAuth:
 		return &accessError{right: right, node: node, shown: s.transport.Shown(), cfg: &s.cfg.Transport}
-	case code == wire.CodeNoNode && right == "CREATE":
+	case right == "CREATE":
 		return &parentError{node}
 	}
 	return Error(code)

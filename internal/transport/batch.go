@@ -379,26 +379,6 @@ func (c *Conn) knowParents(of ...*Joint) {
 	}
 }
 
-// alarm is a timer that exists only while it is set.
-type alarm struct{ timer *time.Timer }
-
-func (a *alarm) set(after time.Duration) { a.timer = time.NewTimer(after) }
-
-// rings is nil while it is not set.
-func (a *alarm) rings() <-chan time.Time {
-	if a.timer == nil {
-		return nil
-	}
-	return a.timer.C
-}
-
-func (a *alarm) stop() {
-	if a.timer != nil {
-		a.timer.Stop()
-		a.timer = nil
-	}
-}
-
 // batchCounts count the transactions with the requests of several.
 type batchCounts struct{ batches, requests, undone atomic.Int64 }
 

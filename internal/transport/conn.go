@@ -193,20 +193,21 @@ func (c *Conn) nudge() {
 // writeLoop runs until the connection ends.
 func (c *Conn) writeLoop() {
 	var buf []byte
-	var alarm alarm // for joint requests
-	defer alarm.stop()
+	alarm := time.NewTimer(time.Hour) // for joint requests
+	alarm.Stop()
+	defer alarm.Stop()
 	for {
 		select {
 		case <-c.wake:
-		case <-alarm.rings():
+		case <-alarm.C:
 		case <-c.down:
 			return
 		}
-		alarm.stop()
+		alarm.Stop()
 		buf = c.takeOut(buf[:0])
 		var again time.Duration
 		if buf, again = c.takeJoint(buf, c.transport.cfg.Now()); again > 0 {
-			alarm.set(again)
+			alarm.Reset(again)
 		}
 		if len(buf) == 0 {
 			continue
@@ -409,12 +410,19 @@ func (c *Conn) readBody(into *[]byte, n, least, most int) ([]byte, error) {
 	if into == nil {
 		into = new([]byte)
 	}
-	if have := cap(*into); have < n {
-		*into = make([]byte, 0, min(max(n, 2*have), readStep))
+	frame := (*into)[:0]
+	if have := cap(frame); have < n {
+		frame = make([]byte, 0, min(max(n, 2*have), readStep))
 	}
-	frame, err := readN(c.in, n, (*into)[:0])
-	if err != nil {
-		return nil, fmt.Errorf("read: %w", networkError{err})
+	for len(frame) < n {
+		if len(frame) == cap(frame) {
+			frame = append(make([]byte, 0, min(n, 2*cap(frame))), frame...)
+		}
+		upto := min(n, cap(frame))
+		if _, err := io.ReadFull(c.in, frame[len(frame):upto]); err != nil {
+			return nil, fmt.Errorf("read: %w", networkError{err})
+		}
+		frame = frame[:upto]
 	}
 	*into = frame
 	return frame, nil
@@ -423,24 +431,6 @@ func (c *Conn) readBody(into *[]byte, n, least, most int) ([]byte, error) {
 // readStep is how much is read at a time of what is long: memory is not asked for
 // on the server's word alone.
 const readStep = 64 << 10
-
-// readN reads n bytes into frame, which is empty. It asks for more memory only as
-// the bytes arrive.
-func readN(r io.Reader, n int, frame []byte) ([]byte, error) {
-	for len(frame) < n {
-		if len(frame) == cap(frame) {
-			bigger := make([]byte, len(frame), min(n, 2*cap(frame)))
-			copy(bigger, frame)
-			frame = bigger
-		}
-		upto := min(n, cap(frame))
-		if _, err := io.ReadFull(r, frame[len(frame):upto]); err != nil {
-			return nil, err
-		}
-		frame = frame[:upto]
-	}
-	return frame, nil
-}
 
 // expect sets the deadline for n more bytes. What has arrived needs none, and is
 // read although the connection may have ended since.
@@ -539,8 +529,7 @@ func (c *Conn) reply(h wire.ReplyHeader, body []byte, size int, in *[]byte, fail
 	return nil
 }
 
-// sawZxid remembers how far we have seen the state, for the next connect
-// request: go-zookeeper would only count the replies to its own requests.
+// sawZxid remembers how far we have seen the state. A request was taken that has a zxid.
 func (c *Conn) sawZxid(h wire.ReplyHeader) {
 	if h.Zxid > 0 {
 		c.unused = false

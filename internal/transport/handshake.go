@@ -52,14 +52,14 @@ func (c *Conn) connectRequest(body []byte) ([]byte, error) {
 	if r.SessionID == 0 || c.transport.isAbandoned(r.SessionID) {
 		// A session given up is only to be closed, by any server: one that was
 		// restored from a copy, say, and is behind all that we have seen.
-		c.transport.lastZxid.reset()
+		c.transport.lastZxid.Store(0)
 	}
 	if r.SessionID == 0 {
 		if err := c.transport.asks(); err != nil {
 			return nil, err
 		}
 	}
-	r.LastZxidSeen = c.transport.lastZxid.load()
+	r.LastZxidSeen = c.transport.lastZxid.Load()
 	r.Timeout = int32(c.transport.cfg.SessionTimeout.Milliseconds())
 	r.ReadOnly, r.HasReadOnly = c.transport.cfg.ReadOnly, true
 

@@ -160,15 +160,14 @@ type Transport struct {
 	changed   chan struct{}
 }
 
-// zxid is the latest state seen.
-type zxid struct{ v atomic.Int64 }
+// zxid is the latest state seen, for the next connect request: go-zookeeper would only
+// count the replies to its own requests.
+type zxid struct{ atomic.Int64 }
 
-func (z *zxid) load() int64 { return z.v.Load() }
-func (z *zxid) reset()      { z.v.Store(0) }
 func (z *zxid) raise(to int64) {
 	for {
-		now := z.v.Load()
-		if to <= now || z.v.CompareAndSwap(now, to) {
+		now := z.Load()
+		if to <= now || z.CompareAndSwap(now, to) {
 			return
 		}
 	}
@@ -236,7 +235,7 @@ func (l *Transport) Raw() *zk.Conn {
 }
 
 // LastZxid is the latest state that a reply of this session has shown.
-func (l *Transport) LastZxid() int64 { return l.lastZxid.load() }
+func (l *Transport) LastZxid() int64 { return l.lastZxid.Load() }
 
 // errChosen makes go-zookeeper ask for the address that was chosen.
 var errChosen = errors.New("an address was chosen")
