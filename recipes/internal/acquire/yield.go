@@ -58,9 +58,10 @@ func (s *seen) lately() bool {
 	return at != nil && time.Since(*at) < lately
 }
 
-// What a client has seen in the queues of a MultiLock: owners for whom one makes room, and
-// owners that say that they have other locks. Where some say so, all that have others do.
-var sawOthers, sawNesting = session.Slot[seen]{New: newSeen}, session.Slot[seen]{New: newSeen}
+// What a client has seen in the queues of a MultiLock: owners for whom one makes room, owners
+// that say that they have other locks, and those of them that go in the reverse order. Where
+// some say so, all that have others do.
+var sawOthers, sawNesting, sawReverse = session.Slot[seen]{New: newSeen}, session.Slot[seen]{New: newSeen}, session.Slot[seen]{New: newSeen}
 
 // orderOfOthers is in which order owners of other libraries go, as a client has seen it.
 var orderOfOthers = session.Slot[deadlock.Order]{New: func(*session.Session) *deadlock.Order { return new(deadlock.Order) }}
@@ -167,10 +168,10 @@ func (a *Multi) extend() {
 // happened.
 func (a *Multi) wait(ctx context.Context, c *transport.Conn) (first bool, err error) {
 	for {
+		calm := a.calm()
 		if made, err := a.makeRoom(ctx, c); made || err != nil {
 			return false, err
 		}
-		calm := a.calm()
 		if a.checking && !calm {
 			if yielded, err := a.checkDeadlock(ctx, c); yielded || err != nil {
 				return false, err
@@ -266,6 +267,9 @@ func (a *Multi) calm() bool {
 	}
 	if others&(1<<nodename.Nesting|1<<nodename.Reverse|1<<nodename.Unknown) != 0 {
 		sawNesting.Of(a.session).now()
+	}
+	if others.Has(nodename.Reverse) {
+		sawReverse.Of(a.session).now()
 	}
 	if a.others = others; others.Has(nodename.Unknown) && others.Has(nodename.Backward) {
 		orderOfOthers.Of(a.session).Hear(time.Now(), lately)
@@ -398,7 +402,8 @@ const (
 
 // makesRoom is to whom a MultiLock of a way makes room in a queue at once. They may have what
 // it waits for, and wait for it here. They are in nobody's way once it takes its locks in
-// their order as well. Of two that go in different orders, only the Ordered one changes.
+// their order as well. Of two that go in different orders, only the Ordered one changes, but
+// see ordered.
 var makesRoom = [...]nodename.Ways{
 	nodename.Joint:    takesRoom,
 	nodename.Ordered:  backwards,
@@ -408,15 +413,18 @@ var makesRoom = [...]nodename.Ways{
 // ordered are ways, with the order of owners of other libraries as our client has seen it. Most
 // may have one lock alone. So one that cannot take its locks in that order, or has changed its
 // own too often, moves for them a few times. Then it keeps its places: it would never be served
-// beside a crowd. Beside such owners it does not follow backward MultiLocks before its client has
-// learned, or heard, that this is the order. It would follow the one and then the other.
+// beside a crowd.
+//
+// Where owners say that they have other locks, and none goes in the reverse order, backward
+// MultiLocks are there by mistake. Nobody follows them, and they follow the ordered ones. If
+// both turned for each other, one mistake would keep a crowd going to and fro.
 func (a *Multi) ordered(ways nodename.Ways) nodename.Ways {
-	if !(a.others | ways).Has(nodename.Unknown) {
-		return ways
-	}
-	reverse := orderOfOthers.Of(a.session).Reverse()
-	if !reverse && !ways.Has(nodename.Reverse) {
+	reverse := a.others.Has(nodename.Unknown) && orderOfOthers.Of(a.session).Reverse()
+	if sawNesting.Of(a.session).lately() && !sawReverse.Of(a.session).lately() && !reverse {
 		ways &^= 1 << nodename.Backward
+		if ways.Has(nodename.Ordered) {
+			ways = ways.With(nodename.Nesting)
+		}
 	}
 	switch {
 	case !ways.Has(nodename.Unknown), a.obliged >= mostLeft:

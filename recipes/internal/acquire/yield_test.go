@@ -175,20 +175,26 @@ func TestMulti_LooksWhoWaitsBeforeItMoves(t *testing.T) {
 	}
 }
 
-// Beside owners of another library a MultiLock follows backward ones once its client has learned, or
-// heard, that this is the order. It would go to and fro between the two otherwise.
-func TestMulti_FollowsBesideALibraryAsItsClientHasLearned(t *testing.T) {
-	const both, backward = nodename.Ways(1<<nodename.Unknown | 1<<nodename.Backward), nodename.Ways(1 << nodename.Backward)
+// A MultiLock follows backward ones unless owners that say what they have all go in the other order.
+// Beside another library it does once its client has learned, or heard, that this is the order. It would
+// go to and fro between the two otherwise.
+func TestMulti_FollowsBackwardOnesInTheOrderOfOthers(t *testing.T) {
+	const both, backward, ordered = nodename.Ways(1<<nodename.Unknown | 1<<nodename.Backward), nodename.Ways(1 << nodename.Backward), nodename.Ways(1 << nodename.Ordered)
 	a := NewMulti([]Member{{Queue: &Queue{Core: bareCore{}}}}, false, nodename.Owner{}, nil)
 	a.session = openSession(t, zktest.Start(t))
-	assert.Equal(t, backward, a.ordered(backward), "no other library")
+	assert.Equal(t, backward|ordered, a.ordered(backward|ordered), "nobody has said what it has")
+	sawNesting.Of(a.session).now()
+	assert.Equal(t, ordered.With(nodename.Nesting), a.ordered(backward|ordered), "all go in the order of the paths")
+
 	a.others = both
-	assert.Zero(t, a.ordered(backward), "beside one")
-	assert.Equal(t, nodename.Ways(0).With(nodename.Unknown).With(nodename.Nesting), a.ordered(both))
-	assert.Equal(t, backward.With(nodename.Reverse), a.ordered(backward.With(nodename.Reverse)), "an owner says so")
+	assert.Equal(t, nodename.Ways(0).With(nodename.Unknown).With(nodename.Nesting), a.ordered(both), "beside another library")
 	orderOfOthers.Of(a.session).Hear(time.Now(), lately)
 	assert.Equal(t, backward, a.ordered(backward))
 	assert.Equal(t, both.With(nodename.Reverse), a.ordered(both))
+	a.others = backward
+	assert.Zero(t, a.ordered(backward), "nobody of that library is here")
+	sawReverse.Of(a.session).now()
+	assert.Equal(t, backward, a.ordered(backward), "an owner says so")
 }
 
 // One that has left queues over and over moves. One with a semaphore that has moved over and
