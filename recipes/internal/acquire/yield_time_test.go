@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -344,6 +345,32 @@ func TestMultiLockOfManyMakesRoom(t *testing.T) {
 		assert.False(t, inner.Pending())
 		require.NoError(t, inner.Soon().Release())
 		require.NoError(t, outer.Release())
+		require.NoError(t, multi.Soon().Release())
+	})
+}
+
+// Newcomers that come over and over, and give up, do not put off the look at who waits.
+func TestNewcomersDoNotPutOffTheLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(kit.Near))
+		c, first, second, passing := kit.Connect(t, srv), kit.Connect(t, srv), kit.Connect(t, srv), kit.Connect(t, srv)
+		b := kit.Hold(t, locks.NewInterProcessMutex(first, "/b"))
+		multi := kit.Acquire(t, locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, "/a"), locks.NewInterProcessMutex(c, "/b")))
+		require.NoError(t, srv.WaitChildren(t.Context(), "/b", 2))
+		ctx, cancel := context.WithCancel(t.Context())
+		var come sync.WaitGroup
+		come.Go(func() {
+			for ctx.Err() == nil {
+				_, _ = locks.NewInterProcessMutex(passing, "/a").TryAcquire(ctx, 10*time.Millisecond)
+			}
+		})
+		began := time.Now()
+		a := kit.Acquire(t, locks.NewInterProcessMutex(second, "/a")).Soon() // the same owner, who does not say so
+		assert.Less(t, time.Since(began), time.Second)
+		cancel()
+		come.Wait()
+		require.NoError(t, a.Release())
+		require.NoError(t, b.Release())
 		require.NoError(t, multi.Soon().Release())
 	})
 }

@@ -19,6 +19,7 @@ const (
 // Decide says in which queues to yield now. The view must have all owners that matter.
 // Decide counts the yield.
 func (h *History) Decide(v *View) (yield []int, why Reason) {
+	h.checkBy = time.Time{}
 	held, crowds := v.held(), v.perSession()
 	h.stall.library = false
 	var certain, uncertain, circled, beside []int
@@ -168,7 +169,18 @@ func (h *History) stalled(v *View, patience time.Duration) bool {
 // is no later than the end of the backoff with owners of which nothing shows. waits is
 // whether another owner has what we wait for in a queue. below draws a time from 0 up to
 // a limit.
+//
+// An earlier answer holds until that check. Otherwise newcomers that come over and over would
+// put it off for ever.
 func (h *History) Next(now time.Time, waits func(queue int) bool, below func(time.Duration) time.Duration) time.Duration {
+	next := h.next(now, waits, below)
+	if by := now.Add(next); h.checkBy.IsZero() || by.Before(h.checkBy) {
+		h.checkBy = by
+	}
+	return h.checkBy.Sub(now)
+}
+
+func (h *History) next(now time.Time, waits func(queue int) bool, below func(time.Duration) time.Duration) time.Duration {
 	next := h.checkIn/2 + below(h.checkIn)
 	for i := range h.heads {
 		if !waits(i) {

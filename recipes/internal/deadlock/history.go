@@ -14,6 +14,7 @@ type History struct {
 	unsure  backoff       // with one that may
 	stall   stallTimeout  // with any other
 	checkIn time.Duration // until the next check, if nothing else is due
+	checkBy time.Time     // the next check comes no later, whatever happens meanwhile; zero for none
 	queues  int
 	heads   []head // by queue; nil until a holder is seen, so that a free MultiLock allocates none
 	cycles  []suspectedCycle
