@@ -46,21 +46,18 @@ func (a *Attempt) creations(c *transport.Conn, p *plan, all []creation) ([]creat
 			m.call = transport.NewCall(wire.OpCreate2, m.of[0].creation(c))
 		} else {
 			var err error
-			if m.call, err = createTogether(c, m.of); p.split && a.tooLarge(m.call, err) {
-				n = len(m.of) / 2
+			m.call, err = createTogether(c, m.of)
+			if p.split && (errors.Is(err, session.ErrTooLarge) || err == nil && m.call.Size() > session.MostInTransaction(a.session)) {
+				n = len(m.of) / 2 // it needs several transactions
 				continue
-			} else if err != nil {
+			}
+			if err != nil {
 				return nil, err
 			}
 		}
 		all, left = append(all, m), left[len(m.of):]
 	}
 	return all, nil
-}
-
-// tooLarge is whether the creations need several transactions.
-func (a *Attempt) tooLarge(call *transport.Call, err error) bool {
-	return errors.Is(err, session.ErrTooLarge) || err == nil && call.Size() > session.MostInTransaction(a.session)
 }
 
 // mostBytes bounds a transaction. Servers cut the connection when one is larger
@@ -138,9 +135,13 @@ func (a *Attempt) answeredTogether(ctx context.Context, c *transport.Conn, m cre
 		m.refused()
 		return 0, err
 	}
-	if at, err := a.refusedTogether(m, results); err != nil {
+	if at, code, err := refusal(results); err != nil {
 		m.refused()
-		return at, err
+		q := m.of[at].queue
+		if code != wire.CodeOK {
+			err = a.session.Refusal(wire.OpCreate, session.Join(q.Path, string(q.Kind)), code)
+		}
+		return at, fmt.Errorf("%s: %w", q.Path, err)
 	}
 	// In a transaction the result of a creation has no Stat, whichever operation made it.
 	// But the reply to a write carries its own zxid, since servers apply one at a time.
@@ -150,19 +151,6 @@ func (a *Attempt) answeredTogether(ctx context.Context, c *transport.Conn, m cre
 		err = errors.Join(err, k.made(results[i].Path, m.call.Zxid()))
 	}
 	return 0, err
-}
-
-// refusedTogether is the contender that stopped a transaction, and why.
-func (a *Attempt) refusedTogether(m creation, results []wire.MultiResult) (at int, err error) {
-	at, code, err := refusal(results)
-	if err == nil {
-		return 0, nil
-	}
-	q := m.of[at].queue
-	if code != wire.CodeOK {
-		err = a.session.Refusal(wire.OpCreate, session.Join(q.Path, string(q.Kind)), code)
-	}
-	return at, fmt.Errorf("%s: %w", q.Path, err)
 }
 
 // results are those of a transaction of n operations.

@@ -35,14 +35,19 @@ func CreateBeside(ctx context.Context, q *Queue, held *Node) (Node, error) {
 		if err != nil {
 			return node, err
 		}
-		create, err := createBeside(c, q, path, held)
+		// If the held node has gone, it makes nothing: another owner may be first then, and a
+		// node with the same number would stand ahead of it.
+		create, err := transaction(&wire.MultiRequest{Ops: []wire.MultiOp{
+			{Op: wire.OpCheck, Request: &wire.PathVersionRequest{Path: held.path, Version: -1}},
+			{Op: wire.OpCreate, Request: &wire.CreateRequest{Path: path, Data: q.NodeData(c), ACL: q.Core.ACL(path), Flags: wire.FlagEphemeral}},
+		}})
 		if err != nil {
 			return node, err
 		}
 		if err = s.Send(ctx, c, create); err == nil {
 			before := *k
 			k.sent(create) // and stays so only without a known outcome, for leave
-			if err = besideCreated(ctx, c, q, path, create); !errors.Is(err, session.ErrOutcomeUnknown) {
+			if err = besideCreated(ctx, s, c, path, create); !errors.Is(err, session.ErrOutcomeUnknown) {
 				k.phase, k.request = before.phase, before.request
 			}
 		}
@@ -59,19 +64,8 @@ func CreateBeside(ctx context.Context, q *Queue, held *Node) (Node, error) {
 	}
 }
 
-// createBeside is the transaction that makes a node beside one that is held. If that has
-// gone, it makes nothing: another owner may be first then, and a node with the same
-// number would stand ahead of it.
-func createBeside(c *transport.Conn, q *Queue, path string, held *Node) (*transport.Call, error) {
-	return transaction(&wire.MultiRequest{Ops: []wire.MultiOp{
-		{Op: wire.OpCheck, Request: &wire.PathVersionRequest{Path: held.path, Version: -1}},
-		{Op: wire.OpCreate, Request: &wire.CreateRequest{Path: path, Data: q.NodeData(c), ACL: q.Core.ACL(path), Flags: wire.FlagEphemeral}},
-	}})
-}
-
 // besideCreated takes in the reply to that transaction.
-func besideCreated(ctx context.Context, c *transport.Conn, q *Queue, path string, create *transport.Call) error {
-	s := q.Core.Session()
+func besideCreated(ctx context.Context, s *session.Session, c *transport.Conn, path string, create *transport.Call) error {
 	results, err := results(ctx, s, c, create, 2)
 	if err != nil {
 		return err

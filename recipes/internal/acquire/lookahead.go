@@ -186,21 +186,15 @@ func (pw *predecessorWatch) await(ctx context.Context, s *session.Session, p *Po
 	}
 	select {
 	case <-e.woken:
-		return pw.grants()
+		if first, err = e.grants(); first {
+			pw.granted()
+			pw.granting = e
+		}
+		return first, err
 	case <-ctx.Done():
 		p.sessionID = e.sessionID
 		return false, contextend.Of(ctx)
 	}
-}
-
-// grants ends the preparations if the event of the node ahead has made us first.
-func (pw *predecessorWatch) grants() (first bool, err error) {
-	events := pw.events
-	if first, err = events.grants(); first {
-		pw.granted()
-		pw.granting = events
-	}
-	return first, err
 }
 
 // spent is whether the watch on the node ahead has ended, and that node is not gone.
