@@ -174,26 +174,26 @@ func (w *waiter) withdraw() {
 // finish turns what a waiter was told into an ownership or an error, or does what is left
 // to do. An ownership beside an error came too late. Without either the caller has to begin
 // again.
-func (w *waiter) finish(ctx, limited context.Context) (o *ownership, in *acquire.Obstacle, err error) {
+func (w *waiter) finish(ctx, limited context.Context) (o *ownership, err error) {
 	switch o = w.granted; {
 	case w.expired:
-		return nil, nil, framework.ErrSessionExpired
+		return nil, framework.ErrSessionExpired
 	case w.isFront:
 		return w.acquire()
 	case o == nil:
-		return nil, w.queue.seenAhead(), contextend.Of(limited)
+		return nil, &acquire.StoppedError{Err: contextend.Of(limited), InTheWay: w.queue.seenAhead()}
 	case limited.Err() != nil:
-		return o, o.heldHere(), contextend.Of(limited)
+		return o, &acquire.StoppedError{Err: contextend.Of(limited), InTheWay: o.heldHere()}
 	}
 	acquireTraceOf(ctx, w.mutex.queue.Core.Session()).takesOver()
 	// A deadline may have passed between the hand-over and now.
 	if state, _ := o.now(); state != Lost {
-		return o, nil, nil
+		return o, nil
 	}
 	if w.outlived() {
-		return nil, nil, framework.ErrSessionExpired
+		return nil, framework.ErrSessionExpired
 	}
-	return nil, nil, nil
+	return nil, nil
 }
 
 // outlived is whether the waiter's session has ended, for a waiter that must not go on in
@@ -207,11 +207,11 @@ func (w *waiter) outlived() bool {
 }
 
 // acquire goes on from where another front waiter has got to.
-func (w *waiter) acquire() (*ownership, *acquire.Obstacle, error) {
+func (w *waiter) acquire() (*ownership, error) {
 	lq, a, m := w.queue, w.attempt, w.mutex
 	if w.outlived() {
 		lq.leaveFront(a)
-		return nil, nil, framework.ErrSessionExpired
+		return nil, framework.ErrSessionExpired
 	}
 	switch {
 	case a == nil:
@@ -225,9 +225,8 @@ func (w *waiter) acquire() (*ownership, *acquire.Obstacle, error) {
 }
 
 // acquire gets the lock from the servers for the front waiter, or for a caller without a
-// local queue, with a new attempt if there is none. If it fails, it leaves the front. in is
-// the obstacle that it met.
-func (lq *localQueue) acquire(ctx context.Context, m *InterProcessMutex, a *mutexAttempt, once bool) (o *ownership, in *acquire.Obstacle, err error) {
+// local queue, with a new attempt if there is none. If it fails, it leaves the front.
+func (lq *localQueue) acquire(ctx context.Context, m *InterProcessMutex, a *mutexAttempt, once bool) (o *ownership, err error) {
 	defer func() {
 		if o == nil {
 			lq.leaveFront(a)
@@ -237,11 +236,8 @@ func (lq *localQueue) acquire(ctx context.Context, m *InterProcessMutex, a *mute
 		s := m.queue.Core.Session()
 		a = m.newAttempt(ownerOf(ctx, s, m.path), acquireTraceOf(ctx, s), lq)
 	}
-	if ctx.Err() != nil { // nothing is sent for a caller that has gone
-		return nil, a.Obstacle(), contextend.Of(ctx)
-	}
 	err = a.Run(ctx, once)
-	return a.owned, a.Obstacle(), err
+	return a.owned, err
 }
 
 // leaveFront lets another be the front waiter. Without a local queue nobody goes on with the

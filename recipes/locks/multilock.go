@@ -334,7 +334,7 @@ func (m *InterProcessMultiLock) takeJointly(ctx context.Context, lim limit, join
 		a, got := m.jointAttempt(ctx, lockSet)
 		got.multi = wait
 		if err := a.Run(limited, lim.once()); err != nil {
-			return opError("acquire", label, lim.verdict(ctx, limited, s, a.Obstacle(), label, began, err))
+			return opError("acquire", label, lim.verdict(ctx, limited, s, label, began, err))
 		}
 		won, err := holdAll(ctx, got.owned)
 		if err != nil {

@@ -126,16 +126,16 @@ func (m *InterProcessMutex) queueUp(ctx context.Context, lim limit) (*Hold, erro
 	defer cancel()
 	began := time.Now()
 	for {
-		w, o, in, err := m.enter(limited, lim.once())
+		w, o, err := m.enter(limited, lim.once())
 		if w != nil {
 			w.await()
-			o, in, err = w.finish(ctx, limited)
+			o, err = w.finish(ctx, limited)
 		}
 		if err != nil {
 			if o != nil {
 				o.decline() // it came too late
 			}
-			return nil, lim.verdict(ctx, limited, m.queue.Core.Session(), in, m.path, began, err)
+			return nil, lim.verdict(ctx, limited, m.queue.Core.Session(), m.path, began, err)
 		}
 		if o == nil {
 			continue
@@ -147,20 +147,19 @@ func (m *InterProcessMutex) queueUp(ctx context.Context, lim limit) (*Hold, erro
 	}
 }
 
-// enter gets a contender in the local queue, unless it gets the lock or fails already. After
-// an error it returns the obstacle, too.
-func (m *InterProcessMutex) enter(ctx context.Context, once bool) (w *waiter, o *ownership, in *acquire.Obstacle, err error) {
+// enter gets a contender in the local queue, unless it gets the lock or fails already.
+func (m *InterProcessMutex) enter(ctx context.Context, once bool) (w *waiter, o *ownership, err error) {
 	var lq *localQueue
 	if m.queue.Kind != znode.Read && m.queue.Handovers > 0 {
 		if lq, w, err = m.queue.shared.localQueues.join(ctx, m, once); w != nil {
 			m.queue.shared.waitLog.arm()
-			return w, nil, nil, nil
+			return w, nil, nil
 		} else if err != nil {
-			return nil, nil, lq.seenAhead(), err
+			return nil, nil, &acquire.StoppedError{Err: err, InTheWay: lq.seenAhead()}
 		}
 	}
-	o, in, err = lq.acquire(ctx, m, nil, once)
-	return nil, o, in, err
+	o, err = lq.acquire(ctx, m, nil, once)
+	return nil, o, err
 }
 
 // isZero is whether the lock was not made by its constructor.

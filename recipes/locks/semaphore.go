@@ -153,7 +153,7 @@ func (s *InterProcessSemaphore) queueUp(ctx context.Context, n int, lim limit) (
 		err = a.Run(limited, lim.once())
 		s.contended.Store(a.SawAhead())
 		if err != nil {
-			return nil, lim.verdict(ctx, limited, s.turns.Core.Session(), a.Obstacle(), s.path, began, err)
+			return nil, lim.verdict(ctx, limited, s.turns.Core.Session(), s.path, began, err)
 		}
 		switch leases, err := holdAll(ctx, got.owned); {
 		case err != nil:

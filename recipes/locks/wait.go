@@ -80,11 +80,15 @@ func (e *WaitError) Unwrap() error { return e.Err }
 // verdict says why an acquisition failed: the caller's context ended, the wait ended with
 // or without the knowledge that another owner has the lock, or an error came. For
 // TryAcquire no error matches two of the first three. limited is the context that the wait
-// was limited by, and in the obstacle that was met.
-func (l limit) verdict(ctx, limited context.Context, s *session.Session, in *acquire.Obstacle, lock string, began time.Time, err error) error {
+// was limited by.
+func (l limit) verdict(ctx, limited context.Context, s *session.Session, lock string, began time.Time, err error) error {
+	var in *acquire.Obstacle
 	var why, failure error
-	if in == nil && s.Writable() { // connected again, say
-		failure = acquire.FailureOf(err)
+	if stopped := (*acquire.StoppedError)(nil); errors.As(err, &stopped) {
+		err, in = stopped.Err, stopped.InTheWay
+		if in == nil && s.Writable() { // connected again, say
+			failure = stopped.Failure
+		}
 	}
 	switch {
 	case errors.Is(err, session.ErrClosed):

@@ -1,6 +1,7 @@
 package acquire
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -30,10 +31,12 @@ type Attempt struct {
 	apart     bool            // each queue is listed with a request of its own, as one reply for all is too large
 	resumable bool            // another goroutine may go on after Run has failed
 	sawMulti  bool            // a node of a MultiLock was seen in a queue whose nodes are handed over
-	deletions *deletions      // of our nodes, nil for none
-	obstacle  *Obstacle       // that was in the way when Run failed, nil if none was seen
 	other     *Obstacle       // a node of another kind of lock that the latest round met alone, nil for none
 	failure   error           // of the last round, one that may pass; nil if it had none
+
+	// A client that deletes our nodes over and over does not make us send requests over and over.
+	deletedInARow int       // how often others have deleted our nodes
+	deletedLast   time.Time // when they last did
 }
 
 // Host takes the nodes that an attempt has got, and hears of its turning points.
@@ -114,11 +117,15 @@ func (a *Attempt) init(contenders []contender, host Host, p policy) {
 // After a failure that may pass comes another round: on the next connection, or after a
 // pause if this one still works. Errors are ErrNotAcquired with once; the end of ctx;
 // ErrInvalidLock, znode.ErrSequenceExhausted, zk.ErrSessionExpired with FailOnLoss, and
-// refusals of the servers. After an error the contenders have left their queues, except
-// that of Single: it stays as it is.
+// refusals of the servers, each in a *StoppedError. After an error the contenders have left
+// their queues, except that of Single: it stays as it is. For a caller that has gone nothing
+// is sent.
 func (a *Attempt) Run(ctx context.Context, once bool) (err error) {
 	a.once, a.unchecked = once, once
 	defer a.end(&err)
+	if ctx.Err() != nil {
+		return contextend.Of(ctx)
+	}
 	for failures := 0; ; {
 		err := a.round(ctx)
 		switch {
@@ -129,55 +136,31 @@ func (a *Attempt) Run(ctx context.Context, once bool) (err error) {
 		case errors.Is(err, errWoken):
 			failures, a.failure = 0, nil
 			continue
-		case ctx.Err() != nil:
-			return a.ended(err)
-		case !passing(err):
+		case ctx.Err() != nil, !passing(err):
 			return err
 		}
-		if failures++; !errors.Is(err, errStale) {
+		if failures++; !errors.Is(err, errStale) { // else nothing has failed: others have changed what was found
 			a.failure = err
+			a.host.Observe(Event{Kind: Retry, Err: err})
 		}
-		if err := a.rest(ctx, failures, err); err != nil {
-			return a.ended(err)
+		if err := pause(ctx, max(failures, a.deletedInARow)); err != nil {
+			return err
 		}
 	}
 }
 
-// EndedError is an error of Run whose context has ended, after a round that failed.
-type EndedError struct {
-	Err     error
-	Failure error // of that round
+// StoppedError is an error of Run, with what the attempt had met by then. That is told only.
+type StoppedError struct {
+	Err      error
+	InTheWay *Obstacle // nil if none was seen
+	Failure  error     // that had passed, of the last round before; nil if that had none
 }
 
 // Error implements error.
-func (e *EndedError) Error() string { return e.Err.Error() + ": " + e.Failure.Error() }
+func (e *StoppedError) Error() string { return e.Err.Error() }
 
-// Unwrap gives Err. The failure has passed, and is told only.
-func (e *EndedError) Unwrap() error { return e.Err }
-
-// FailureOf is the failure that an error of Run tells of, nil for none.
-func FailureOf(err error) error {
-	var ended *EndedError
-	if errors.As(err, &ended) {
-		return ended.Failure
-	}
-	return nil
-}
-
-func (a *Attempt) ended(err error) error {
-	if a.failure == nil {
-		return err
-	}
-	return &EndedError{Err: err, Failure: a.failure}
-}
-
-// rest is the time between a failure that may pass and the next round.
-func (a *Attempt) rest(ctx context.Context, failures int, err error) error {
-	if !errors.Is(err, errStale) { // nothing has failed: others have changed what was found
-		a.host.Observe(Event{Kind: Retry, Err: err})
-	}
-	return pause(ctx, max(failures, a.deletions.count()))
-}
+// Unwrap gives Err.
+func (e *StoppedError) Unwrap() error { return e.Err }
 
 // What a round returns decides when the next one comes. Earlier failures are forgotten
 // only after a wait: a list may succeed each time while the step after it fails.
@@ -198,7 +181,11 @@ var (
 // with.
 func (a *Attempt) end(err *error) {
 	if *err != nil {
-		a.obstacle = a.policy.obstacle()
+		in := cmp.Or(a.other, a.policy.obstacle())
+		if in == nil && a.sawAhead {
+			in = &Obstacle{Lock: a.contenders[0].queue.Lock}
+		}
+		*err = &StoppedError{Err: *err, InTheWay: in, Failure: a.failure}
 	}
 	if !a.resumable {
 		a.Leave()
@@ -336,10 +323,12 @@ func (a *Attempt) learnCzxid(ctx context.Context, c *transport.Conn, k *contende
 
 // deleted begins again after another client has deleted our nodes.
 func (a *Attempt) deleted(gone ...*contender) error {
-	if a.deletions == nil {
-		a.deletions = new(deletions)
+	now := time.Now()
+	if now.Sub(a.deletedLast) > 2*mostPause {
+		a.deletedInARow = 0
 	}
-	a.deletions.note()
+	a.deletedInARow++
+	a.deletedLast = now
 	for _, k := range gone {
 		k.forget(a.id)
 	}
@@ -381,30 +370,6 @@ func (a *Attempt) SessionID() int64 { return a.id }
 
 // SawAhead is whether a node was seen ahead.
 func (a *Attempt) SawAhead() bool { return a.sawAhead }
-
-// deletions counts how often in a row others have deleted our nodes. So a client that
-// deletes them over and over does not make us send requests over and over.
-type deletions struct {
-	inARow int
-	last   time.Time
-}
-
-func (d *deletions) note() {
-	now := time.Now()
-	if now.Sub(d.last) > 2*mostPause {
-		d.inARow = 0
-	}
-	d.inARow++
-	d.last = now
-}
-
-// count is how many came in a row.
-func (d *deletions) count() int {
-	if d == nil {
-		return 0
-	}
-	return d.inARow
-}
 
 const (
 	firstPause = 5 * time.Millisecond

@@ -129,17 +129,6 @@ type Obstacle struct {
 	Has     []string // the paths of a MultiLock's members that it had by then, in full
 }
 
-// Obstacle is the node that was in the way when Run failed, nil if none was seen.
-func (a *Attempt) Obstacle() *Obstacle {
-	switch {
-	case a.other != nil:
-		return a.other
-	case a.obstacle == nil && a.sawAhead:
-		return &Obstacle{Lock: a.contenders[0].queue.Lock}
-	}
-	return a.obstacle
-}
-
 // obstacle is the node in the way, as a position has it.
 func (p *Position) obstacle(q *Queue) *Obstacle {
 	in := &Obstacle{Lock: q.Lock, Ahead: p.Place, Session: p.sessionID}

@@ -105,5 +105,5 @@ func (a *Single) obstacle() *Obstacle {
 // Run must not be running.
 func (a *Single) Adopt(q *Queue, host Host) {
 	a.contender[0].queue, a.position = q, Position{}
-	a.host, a.Attempt.obstacle = host, nil
+	a.host = host
 }
