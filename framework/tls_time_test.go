@@ -63,6 +63,21 @@ func TestTLS(t *testing.T) {
 	})
 }
 
+// Servers at which a whole fleet arrives answer each step late: dialing, two exchanges of TLS, and
+// the connect request. The client waits for twice ConnectTimeout, which is 10 s here.
+func TestTLSAtSlowServers(t *testing.T) {
+	const late = 2400 * time.Millisecond // each way
+	synctest.Test(t, func(t *testing.T) {
+		ca := newAuthority(t)
+		slow := serving(ca.issue("zk.test", time.Hour))
+		slow.MaxVersion = tls.VersionTLS12 // later ones have one exchange
+		srv := zktest.Start(t, zktest.InMemory(), zktest.TLS(slow), zktest.Latency(late), zktest.WithLimits(zktest.Limits{Handshake: time.Minute}))
+		began := time.Now()
+		kit.Dial(t, named(ca.pool(), map[string]*zktest.Server{"zk.test:2281": srv}))
+		assert.Equal(t, 4*2*late, time.Since(began))
+	})
+}
+
 func TestTLSRefused(t *testing.T) {
 	for _, tc := range []struct {
 		name   string

@@ -84,8 +84,8 @@ type outgoing struct {
 // ownXid marks the transaction ids of our requests.
 const ownXid = 1 << 30
 
-// newConn makes the connection of nc, whose handshake has to be over by deadline.
-func newConn(l *Transport, nc net.Conn, t target, deadline time.Time) *Conn {
+// newConn makes the connection of nc, with the patience that is left for its handshake.
+func newConn(l *Transport, nc net.Conn, t target, p *patience) *Conn {
 	c := &Conn{
 		transport: l,
 		nc:        nc,
@@ -95,7 +95,7 @@ func newConn(l *Transport, nc net.Conn, t target, deadline time.Time) *Conn {
 		down:      make(chan struct{}),
 	}
 	c.life, c.endLife = context.WithCancel(l.life)
-	c.shake.deadline = deadline
+	c.shake.patience = p
 	c.silence.Store(int64(l.cfg.ConnectTimeout))
 	return c
 }
@@ -396,6 +396,9 @@ func (c *Conn) readLength() (int, error) {
 	}
 	n := int(int32(binary.BigEndian.Uint32(prefix)))
 	_, _ = c.in.Discard(4) // cannot fail after Peek
+	if !c.shake.done {
+		c.shake.patience.heard()
+	}
 	return n, nil
 }
 
@@ -438,7 +441,7 @@ func (c *Conn) expect(n int) error {
 	if c.in.Buffered() >= n {
 		return nil
 	}
-	deadline := c.shake.deadline
+	deadline := c.shake.patience.ends
 	if c.shake.done {
 		deadline = time.Now().Add(time.Duration(c.silence.Load()))
 	}

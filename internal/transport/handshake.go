@@ -20,12 +20,12 @@ var ErrAuthFailed = errors.New("credentials refused")
 
 // handshake is what a connection knows before it is up.
 type handshake struct {
-	deadline time.Time // for all of it
-	asked    bool      // the connect request has passed
-	done     bool      // requests may follow
-	session  int64     // the session that was asked for, 0 for a new one
-	seen     int64     // the latest state seen, as it was told
-	replaced bool      // a new session was granted instead
+	patience *patience
+	asked    bool  // the connect request has passed
+	done     bool  // requests may follow
+	session  int64 // the session that was asked for, 0 for a new one
+	seen     int64 // the latest state seen, as it was told
+	replaced bool  // a new session was granted instead
 }
 
 // The sizes of a connect response with a password of up to 220 bytes.

@@ -79,7 +79,7 @@ func (l *Transport) serves(ctx context.Context, t target) bool {
 func (l *Transport) ask(ctx context.Context, t target, word string, most int64) string {
 	ctx, cancel := context.WithTimeout(ctx, l.cfg.ConnectTimeout)
 	defer cancel()
-	nc, err := l.open(ctx, t)
+	nc, err := l.open(ctx, t, newPatience(l.cfg.ConnectTimeout))
 	if err != nil {
 		return ""
 	}

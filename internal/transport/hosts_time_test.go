@@ -171,6 +171,55 @@ func TestSlowDialAndHandshake(t *testing.T) {
 	})
 }
 
+// A server that answers a part of the handshake in time has up to twice ConnectTimeout, which is
+// 3 s here. Whoever left it and came again would have it begin anew.
+func TestServerThatAnswersSlowly(t *testing.T) {
+	credentials := func(p *peer) { p.next(); p.send(&wire.ReplyHeader{Xid: wire.XidAuth}) }
+	grant := wire.AppendFrame(nil, &wire.ConnectResponse{Timeout: 9000, SessionID: session1, Password: make([]byte, 16)})
+	for name, tc := range map[string]struct {
+		serve  func(p *peer)
+		event  string
+		within time.Duration
+	}{
+		"each step late": {func(p *peer) {
+			time.Sleep(2 * time.Second)
+			p.welcome(session1, 9*time.Second)
+			time.Sleep(2 * time.Second)
+			credentials(p)
+			p.answer(1)
+		}, "up", 4 * time.Second},
+		"no second step": {func(p *peer) { time.Sleep(2 * time.Second); p.welcome(session1, 9*time.Second); p.frame(); p.frame() }, "failed", 5 * time.Second},
+		"more than twice as late": {func(p *peer) {
+			time.Sleep(2900 * time.Millisecond)
+			p.welcome(session1, 9*time.Second)
+			time.Sleep(2900 * time.Millisecond)
+			p.frame()
+			p.send(&wire.ReplyHeader{Xid: 7})
+			time.Sleep(time.Second)
+			p.answer(1)
+		}, "failed", 6 * time.Second},
+		"a byte each third second": {func(p *peer) {
+			p.asked()
+			for _, b := range grant {
+				time.Sleep(time.Second / 3)
+				_, _ = p.Write([]byte{b})
+			}
+		}, "failed", 4333 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newScript(t, tc.serve, mutely)
+				began := time.Now()
+				l, r := open(t, s, func(cfg *Config) { cfg.Auth = []Auth{{Scheme: "digest", Data: func() []byte { return []byte("a:b") }}} })
+				r.await(t, tc.event, 1)
+				assert.Equal(t, tc.within, time.Since(began).Round(time.Millisecond))
+				assert.Equal(t, []string{tc.event}, r.trace())
+				shut(t, l, s)
+			})
+		})
+	}
+}
+
 // Servers that were learned may have moved, and then only the first ones lead to others.
 func TestLearnedServersThatHaveMoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -15,6 +15,7 @@ package transport
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -258,11 +259,10 @@ func (l *Transport) dial(_, _ string, _ time.Duration) (net.Conn, error) {
 func (l *Transport) connect(t target) (net.Conn, error) {
 	step, err := l.beginSASL(t)
 	// One limit for dialing and handshake, as a server that is slow in both is slow.
-	ctx, cancel := context.WithTimeout(l.life, l.cfg.ConnectTimeout)
-	defer cancel()
+	p := newPatience(l.cfg.ConnectTimeout)
 	var nc net.Conn
 	if err == nil {
-		nc, err = l.open(ctx, t)
+		nc, err = l.open(l.life, t, p)
 	}
 	if err != nil {
 		l.hosts.failed(t, err)
@@ -272,8 +272,7 @@ func (l *Transport) connect(t target) (net.Conn, error) {
 	if tc, ok := nc.(*tlsConn); ok && (tc.shown != nil || !tc.ConnectionState().DidResume) {
 		l.shown.Store(tc.shown) // a server asks for none again in a session of TLS that is resumed
 	}
-	deadline, _ := ctx.Deadline()
-	c := newConn(l, nc, t, deadline)
+	c := newConn(l, nc, t, p)
 	c.step = step
 	l.mu.Lock()
 	l.conn = c
@@ -285,12 +284,14 @@ func (l *Transport) connect(t target) (net.Conn, error) {
 	return c, nil
 }
 
-// open dials a server. The dialer and what TLS calls are the user's: they end with ctx.
-func (l *Transport) open(ctx context.Context, t target) (net.Conn, error) {
-	nc, err := l.cfg.Dial(ctx, "tcp", t.addr)
+// open dials a server. The dialer and what TLS calls are the user's: they end with their contexts.
+func (l *Transport) open(ctx context.Context, t target, p *patience) (net.Conn, error) {
+	dialing, cancel := context.WithDeadline(ctx, p.ends)
+	defer cancel()
+	nc, err := l.cfg.Dial(dialing, "tcp", t.addr)
 	switch {
 	case err != nil:
-		return nil, networkError{inTime(ctx, err)}
+		return nil, networkError{inTime(dialing, err)}
 	case nc == nil, nc == net.Conn((*net.TCPConn)(nil)):
 		return nil, errors.New("Config.DialContext returned neither a connection nor an error")
 	}
@@ -303,9 +304,13 @@ func (l *Transport) open(ctx context.Context, t target) (net.Conn, error) {
 	}
 	tc := &tlsConn{under: nc}
 	cfg.GetClientCertificate = tc.noting(cfg)
-	tc.Conn = tls.Client(nc, cfg)
-	err = tc.HandshakeContext(ctx)
-	if err == nil {
+	shaking, end := context.WithCancelCause(ctx)
+	late := time.AfterFunc(time.Until(p.ends), func() { end(context.DeadlineExceeded) })
+	defer late.Stop()
+	from := &listened{nc, func() { p.heard(); late.Reset(time.Until(p.ends)) }}
+	tc.Conn = tls.Client(from, cfg)
+	err = tc.HandshakeContext(shaking)
+	if from.heard = nil; err == nil {
 		return tc, nil
 	}
 	_ = nc.Close() // the handshake's error is the one that tells
@@ -315,7 +320,7 @@ func (l *Transport) open(ctx context.Context, t target) (net.Conn, error) {
 	if refusesCertificate(err) {
 		return nil, fmt.Errorf("TLS: %s: %w", refusedCertificate, networkError{err})
 	}
-	return nil, fmt.Errorf("TLS: %w", networkError{inTime(ctx, err)})
+	return nil, fmt.Errorf("TLS: %w", networkError{inTime(shaking, cmp.Or(context.Cause(shaking), err))})
 }
 
 // tlsConn closes soon, also where the other side takes no last words.

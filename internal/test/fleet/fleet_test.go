@@ -16,10 +16,10 @@ import (
 // ours is the rule of this client, for servers with such costs.
 func ours(c costs) rule {
 	drawn := func(round int, timeout time.Duration) span {
-		least, most := transport.Pause(round, timeout, 0, c == tls)
+		least, most := transport.Pause(round, timeout, 0, c != plain)
 		return span{least, most}
 	}
-	return rule{first: func(timeout time.Duration) span { return drawn(0, timeout) }, round: drawn}
+	return rule{first: func(timeout time.Duration) span { return drawn(0, timeout) }, round: drawn, patient: true}
 }
 
 // atOnce is the rule of clients that dial as soon as they have lost a connection.
@@ -44,8 +44,9 @@ var (
 	oneDies    = outage{dead: 1, cut: 1}
 	leaderDies = outage{dead: 1, closed: 2, until: 500 * time.Millisecond, cut: 3}
 	allDie     = outage{dead: 3, until: 10 * time.Second, cut: 3}
-	plain      = costs{50 * time.Microsecond, 200 * time.Microsecond}
-	tls        = costs{50 * time.Microsecond, time.Millisecond}
+	plain      = costs{50 * time.Microsecond, 200 * time.Microsecond, 1}
+	tls        = costs{50 * time.Microsecond, time.Millisecond, 1}
+	sideBySide = costs{50 * time.Microsecond, time.Millisecond, 4} // TLS and SASL
 )
 
 func run(t *testing.T, name string, clients int, by rule, o outage, c costs, timeout time.Duration) result {
@@ -99,6 +100,22 @@ func TestLeaderDiesUnderTLS(t *testing.T) {
 			assert.LessOrEqual(t, now.lost, most)
 			run(t, "plain", many, ours(plain), leaderDies, tls, timeout)
 			run(t, "Java's", many, java, leaderDies, tls, timeout)
+		})
+	}
+}
+
+// Servers that work at all handshakes side by side answer late, and each one that is given up
+// in the middle begins anew.
+func TestLeaderDiesUnderHandshakesSideBySide(t *testing.T) {
+	for timeout, most := range map[time.Duration]int{6 * time.Second: 3000, 9 * time.Second: 0} {
+		t.Run(timeout.String(), func(t *testing.T) {
+			by := ours(sideBySide)
+			now := run(t, "ours", many, by, leaderDies, sideBySide, timeout)
+			assert.LessOrEqual(t, now.lost, most)
+			by.patient = false
+			before := run(t, "no patience", many, by, leaderDies, sideBySide, timeout)
+			assert.Greater(t, before.lost, now.lost, "else the rule is not needed")
+			run(t, "Java's", many, java, leaderDies, sideBySide, timeout)
 		})
 	}
 }

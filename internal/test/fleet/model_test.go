@@ -14,6 +14,9 @@ type rule struct {
 	first func(timeout time.Duration) span
 	round func(n int, timeout time.Duration) span
 	each  span
+	// patient is whether a server that answers a step of a handshake has a third of the
+	// timeout more, up to two thirds in all.
+	patient bool
 }
 
 // span is what a pause is drawn from.
@@ -31,6 +34,7 @@ type outage struct {
 type costs struct {
 	accept    time.Duration // taking it from the queue
 	handshake time.Duration // all else, until the session is renewed
+	steps     int           // of the handshake; the server does one step of each client in turn
 }
 
 // The servers' queue for connections that they have not accepted has 50 places, ZooKeeper's
@@ -79,6 +83,8 @@ type client struct {
 	round  int           // so far
 	ends   time.Duration // when the servers end its session
 	dial   int           // which dial is under way
+	begun  time.Duration // when it began
+	until  time.Duration // when it is given up
 	isBack bool
 }
 
@@ -136,9 +142,20 @@ func (m *model) try(c *client) {
 			m.dials++
 		}
 		c.dial++
-		dial := c.dial
-		m.at(m.now+m.timeout/3, func() { m.failed(c, dial) })
-		m.arrive(c, dial, server, m.now, 1)
+		c.begun, c.until = m.now, m.now+m.timeout/3
+		m.wait(c, c.dial)
+		m.arrive(c, c.dial, server, m.now, 1)
+	})
+}
+
+// wait gives a dial up when its time is over.
+func (m *model) wait(c *client, dial int) {
+	m.at(c.until, func() {
+		if c.dial == dial && m.now < c.until {
+			m.wait(c, dial)
+			return
+		}
+		m.failed(c, dial)
 	})
 }
 
@@ -171,10 +188,20 @@ func (m *model) arrive(c *client, dial, server int, begun time.Duration, attempt
 
 func (m *model) accepted(c *client, dial, server int) {
 	m.waiting[server]--
-	m.free[server] = max(m.free[server], m.now) + m.costs.handshake
+	m.step(c, dial, server, 1)
+}
+
+// step is the nth of a handshake.
+func (m *model) step(c *client, dial, server, n int) {
+	m.free[server] = max(m.free[server], m.now) + m.costs.handshake/time.Duration(m.costs.steps)
 	m.at(m.free[server]+2*oneWay, func() {
 		switch {
 		case c.dial != dial:
+		case n < m.costs.steps:
+			if m.rule.patient {
+				c.until = min(m.now+m.timeout/3, c.begun+m.timeout*2/3)
+			}
+			m.step(c, dial, server, n+1)
 		case server < m.outage.dead+m.outage.closed && !m.over():
 			m.failed(c, dial)
 		default:
