@@ -106,10 +106,11 @@ func parseEnsemble(config string) ([]string, error) {
 		if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 			host = hostOf(server)
 		}
-		if host == "" || port == "" {
-			return nil, fmt.Errorf("%w: configuration line %q", ErrInvalidArgument, strings.TrimSpace(line))
+		some, err := parseServers(net.JoinHostPort(host, port))
+		if err != nil {
+			return nil, fmt.Errorf("%w: configuration line %q: %w", ErrInvalidArgument, strings.TrimSpace(line), err)
 		}
-		servers = append(servers, net.JoinHostPort(host, port))
+		servers = append(servers, some...)
 	}
 	slices.Sort(servers)
 	return slices.Compact(servers), nil

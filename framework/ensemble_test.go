@@ -27,7 +27,7 @@ func TestParseEnsemble(t *testing.T) {
 		require.NoError(t, err, config)
 		assert.Equal(t, want, got, config)
 	}
-	for _, bad := range []string{"server.1=a:1:2;", "server.1=:1:2;2181", "server.1=;b:"} {
+	for _, bad := range []string{"server.1=a:1:2;", "server.1=:1:2;2181", "server.1=;b:", "server.1=a:1:2;0", "server.1=a:1:2;65536", "server.1=a b:1:2;2181", "server.1=me@a:1:2;2181", "server.1=a/b:1:2;2181", "server.1=${HOST}:1:2;2181"} {
 		_, err := parseEnsemble(bad)
 		require.ErrorIs(t, err, ErrInvalidArgument, bad)
 	}

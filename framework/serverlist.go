@@ -62,6 +62,9 @@ func serversBySRV(name string, lookUp func(ctx context.Context, service, proto, 
 		_, records, err := lookUp(ctx, "", "", name)
 		var servers []string
 		for _, r := range records {
+			if r.Target == "." { // says that there is no such service
+				continue
+			}
 			servers = append(servers, net.JoinHostPort(strings.TrimSuffix(r.Target, "."), strconv.Itoa(int(r.Port))))
 		}
 		return servers, err

@@ -38,7 +38,7 @@ func TestServersInFile(t *testing.T) {
 func TestServersBySRV(t *testing.T) {
 	servers, err := serversBySRV("_client._tcp.zk", func(_ context.Context, service, proto, name string) (string, []*net.SRV, error) {
 		assert.Equal(t, "_client._tcp.zk", service+proto+name)
-		return name, []*net.SRV{{Target: "zk-0.zk.", Port: 2181}, {Target: "zk-1.zk.", Port: 2182}}, nil
+		return name, []*net.SRV{{Target: "zk-0.zk.", Port: 2181}, {Target: "zk-1.zk.", Port: 2182}, {Target: "."}}, nil
 	})(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, []string{"zk-0.zk:2181", "zk-1.zk:2182"}, servers)
