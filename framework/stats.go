@@ -71,8 +71,10 @@ type ShownCache struct {
 // ShowCache has Caches, and with it metrics and the page, show a cache until Remove is called.
 // They call info, in any goroutine. It must not block, and the client sets its Path. It is for
 // recipes, such as recipes/cache.
+//
+// Errors: ErrClosed, ErrInvalidPath.
 func (c *Client) ShowCache(path string, info func() monitor.CacheInfo) (*ShownCache, error) {
-	if c.unusable() {
+	if c.unusable() || c.session.IsClosed() {
 		return nil, &OpError{Op: "show cache", Path: path, Err: ErrClosed}
 	}
 	full, err := c.full(path, false)

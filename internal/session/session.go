@@ -209,6 +209,9 @@ func (s *Session) Deadlines() *deadline.List { return s.deadlines }
 // Done is closed when the session begins to close.
 func (s *Session) Done() <-chan struct{} { return s.life.Done() }
 
+// IsClosed reports whether Close was called.
+func (s *Session) IsClosed() bool { return s.life.Err() != nil }
+
 // wakeBefore wakes the run loop unless it looks by then. The caller has noted before what
 // is due.
 func (s *Session) wakeBefore(due time.Time) {

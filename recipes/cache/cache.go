@@ -34,6 +34,17 @@ func Bytes(_ string, data []byte) ([]byte, error) { return data, nil }
 // The cache looks again after a minute.
 var ErrLimit = errors.New("subtree is larger than the limits of the cache")
 
+// errClosed is framework.ErrClosed of a cache that was closed before its client.
+var errClosed error = closedError{}
+
+type closedError struct{}
+
+// Error implements error.
+func (closedError) Error() string { return "cache is closed" }
+
+// Unwrap gives what callers look for.
+func (closedError) Unwrap() error { return framework.ErrClosed }
+
 // Option changes a cache.
 type Option interface{ apply(*options) }
 
@@ -60,7 +71,7 @@ func Depth(n int) Option { return option(func(o *options) { o.depth = n }) }
 
 // Select leaves out nodes below the path for which keep is false, with everything below them.
 // They are not read. For one path keep must always say the same. It is called in the goroutine
-// of the cache and must not block.
+// of the cache and must not block. A nil keep keeps all.
 func Select(keep func(path string) bool) Option {
 	return option(func(o *options) { o.keep = keep })
 }
@@ -162,8 +173,16 @@ func Start[T any](client *framework.Client, path string, decode Decoder[T], opts
 		wrong = "no decoder"
 	case o.depth < 0:
 		wrong = "a Depth that is negative"
-	case o.check < 0, o.nodes < 1, o.bytes < 1, o.holes <= 0, o.ring < 1:
-		wrong = "MaxNodes, MaxBytes, RetryHoles, Recheck or History is not positive"
+	case o.nodes < 1:
+		wrong = "MaxNodes is not positive"
+	case o.bytes < 1:
+		wrong = "MaxBytes is not positive"
+	case o.holes <= 0:
+		wrong = "RetryHoles is not positive"
+	case o.check < 0:
+		wrong = "Recheck is not positive"
+	case o.ring < 1:
+		wrong = "History is not positive"
 	}
 	if wrong != "" {
 		return nil, fmt.Errorf("cache %s: %w: %s", path, framework.ErrInvalidArgument, wrong)
@@ -252,14 +271,18 @@ func (c *Cache[T]) info() monitor.CacheInfo {
 
 // Ready waits until the cache has loaded, and returns its snapshot.
 //
-// Errors: ctx.Err() together with the reason why it has not, ErrClosed.
+// Errors: those of Await.
 func (c *Cache[T]) Ready(ctx context.Context) (*Snapshot[T], error) { return c.Await(ctx, 1) }
 
 // Await waits for a snapshot that shows at least the state after a transaction: that of a
 // write of yours, say, which its Stat names.
 //
-// Errors: ctx.Err() together with the reason why there is none, ErrClosed.
+// Errors: ctx.Err() together with the reason why there is none, and framework.ErrClosed once
+// the cache or its client is closed.
 func (c *Cache[T]) Await(ctx context.Context, zxid int64) (*Snapshot[T], error) {
+	if ctx == nil {
+		return nil, c.fail(framework.ErrNilContext)
+	}
 	const patience = 50 * time.Millisecond
 	ask := time.NewTimer(0)
 	defer ask.Stop()
@@ -271,7 +294,7 @@ func (c *Cache[T]) Await(ctx context.Context, zxid int64) (*Snapshot[T], error) 
 		case now.zxid >= zxid:
 			return now, nil
 		case closed:
-			return nil, c.fail(framework.ErrClosed)
+			return nil, c.fail(status.Err)
 		}
 		select {
 		case <-changed:
@@ -309,7 +332,7 @@ func (c *Cache[T]) fail(err error) error { return fmt.Errorf("cache %s: %w", c.p
 
 // Steps are the changes from snapshot to snapshot, in order. The first step has Restart set,
 // and so has the next one of a reader that has fallen out of the History. The last result is an
-// error: that of ctx, or ErrClosed.
+// error: that of ctx, or framework.ErrClosed once the cache or its client is closed.
 func (c *Cache[T]) Steps(ctx context.Context) iter.Seq2[Step[T], error] {
 	return func(yield func(Step[T], error) bool) {
 		at := c.join()
@@ -375,9 +398,12 @@ func (c *Cache[T]) moved(at *int, next int) {
 // await waits for steps from a number on, and returns some and the number of the next one. It
 // returns one that restarts if there are none from there any more.
 func (c *Cache[T]) await(ctx context.Context, at, most int) ([]Step[T], int, error) {
+	if ctx == nil {
+		return nil, 0, c.fail(framework.ErrNilContext)
+	}
 	for {
 		c.mu.Lock()
-		changed, closed, end := c.changed, c.closed, c.first+len(c.steps)
+		changed, closed, why, end := c.changed, c.closed, c.status.Err, c.first+len(c.steps)
 		var steps []Step[T]
 		switch {
 		case !c.status.Complete:
@@ -395,7 +421,7 @@ func (c *Cache[T]) await(ctx context.Context, at, most int) ([]Step[T], int, err
 		case steps != nil:
 			return steps, end, nil
 		case closed:
-			return nil, 0, c.fail(framework.ErrClosed)
+			return nil, 0, c.fail(why)
 		}
 		select {
 		case <-changed:
@@ -516,7 +542,9 @@ func (c *Cache[T]) run(ctx context.Context, core *core[T]) {
 		if c.status.Current {
 			c.status.Current, c.status.Since = false, time.Now()
 		}
-		c.status.Err = framework.ErrClosed
+		if c.status.Err = framework.ErrClosed; ctx.Err() != nil {
+			c.status.Err = errClosed
+		}
 		c.tellLocked()
 	}()
 	for pause := firstPause; ; pause = min(2*pause, mostPause) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"strings"
 	"sync"
@@ -713,6 +714,7 @@ func TestClose(t *testing.T) {
 		assert.Equal(t, "/app/a", e.Value, "the last snapshot stays")
 		assert.False(t, c.Status().Current)
 		require.ErrorIs(t, c.Status().Err, framework.ErrClosed)
+		assert.ErrorContains(t, c.Status().Err, "cache is closed", "and the client is not")
 		time.Sleep(time.Second)
 		kit.NothingLeft(t, srv)
 
@@ -723,6 +725,31 @@ func TestClose(t *testing.T) {
 		require.NoError(t, third.Close())
 		_, err = c.Await(t.Context(), 1<<60)
 		require.ErrorIs(t, err, framework.ErrClosed)
+		require.ErrorContains(t, err, "client is closed")
+		_, err = Start(third, "/app", text)
+		require.ErrorIs(t, err, framework.ErrClosed)
+	})
+}
+
+// No context is an error, as in calls of a client.
+func TestNilContext(t *testing.T) {
+	bubble(t, func(t *testing.T, _ *zktest.Server, client, _ *framework.Client) {
+		c := started(t, client, "/app", text)
+		ready(t, c)
+		var none context.Context
+		for _, wait := range []func() (*Snapshot[string], error){
+			func() (*Snapshot[string], error) { return c.Ready(none) },
+			func() (*Snapshot[string], error) { return c.Await(none, 1<<60) },
+			func() (*Snapshot[string], error) { return c.Fresh(none) },
+		} {
+			_, err := wait()
+			require.ErrorIs(t, err, framework.ErrNilContext)
+		}
+		for _, follow := range []func(context.Context) iter.Seq2[Step[string], error]{c.Steps, c.Latest} {
+			for _, err := range follow(none) {
+				require.ErrorIs(t, err, framework.ErrNilContext)
+			}
+		}
 	})
 }
 
@@ -823,11 +850,15 @@ func TestWrongArguments(t *testing.T) {
 	srv := zktest.Start(t)
 	client := kit.Connect(t, srv)
 	for says, start := range map[string]func() (*Cache[[]byte], error){
-		"no client":                       func() (*Cache[[]byte], error) { return Start(nil, "/v", Bytes) },
-		"no decoder":                      func() (*Cache[[]byte], error) { return Start[[]byte](client, "/v", nil) },
-		"option is nil":                   func() (*Cache[[]byte], error) { return Start(client, "/v", Bytes, nil) },
-		"a Depth that is negative":        func() (*Cache[[]byte], error) { return Start(client, "/v", Bytes, Depth(-1)) },
-		"MaxNodes, MaxBytes, RetryHoles,": func() (*Cache[[]byte], error) { return Start(client, "/v", Bytes, History(0)) },
+		"no client":                  func() (*Cache[[]byte], error) { return Start(nil, "/v", Bytes) },
+		"no decoder":                 func() (*Cache[[]byte], error) { return Start[[]byte](client, "/v", nil) },
+		"option is nil":              func() (*Cache[[]byte], error) { return Start(client, "/v", Bytes, nil) },
+		"a Depth that is negative":   func() (*Cache[[]byte], error) { return Start(client, "/v", Bytes, Depth(-1)) },
+		"MaxNodes is not positive":   func() (*Cache[[]byte], error) { return Start(client, "/v", Bytes, MaxNodes(0)) },
+		"MaxBytes is not positive":   func() (*Cache[[]byte], error) { return Start(client, "/v", Bytes, MaxBytes(0)) },
+		"RetryHoles is not positive": func() (*Cache[[]byte], error) { return Start(client, "/v", Bytes, RetryHoles(0)) },
+		"Recheck is not positive":    func() (*Cache[[]byte], error) { return Start(client, "/v", Bytes, Recheck(-1)) },
+		"History is not positive":    func() (*Cache[[]byte], error) { return Start(client, "/v", Bytes, History(0)) },
 	} {
 		_, err := start()
 		require.ErrorIs(t, err, framework.ErrInvalidArgument)
