@@ -14,8 +14,9 @@ import (
 )
 
 // Create makes a node and returns its path, which a sequential mode or
-// Protected extends. Nil data is Config.DefaultData. A sequential path may end
-// in a slash, so that the name is the number alone.
+// Protected extends: with that it must be shorter than MaxPathLength. Nil data is
+// Config.DefaultData. A sequential path may end in a slash, so that the name is the
+// number alone.
 //
 // Errors: ErrNodeExists, ErrNoNode (the parent is missing), ErrNoAuth,
 // ErrInvalidACL, ErrNoChildrenForEphemerals, ErrInvalidArgument, ErrInvalidPath,
@@ -41,6 +42,9 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, mode Mode
 		parent, node := PathAndNode(o.path)
 		cr.parent, cr.protection = parent, session.NewProtection(o.session)
 		cr.target = session.Join(parent, cr.protection+node)
+		if err := ValidatePath(cr.target + digitsOf(mode.sequential())); err != nil {
+			return "", o.fail(err)
+		}
 	}
 	if !options.hasACL {
 		cr.opts.acl = o.defaultACL(cr.target)

@@ -76,6 +76,51 @@ func TestProtectedCreateSearchesBehindAWrite(t *testing.T) {
 
 // A node with a time to live goes when it has no children and was not modified
 // for so long.
+// What servers and Protected put into a name counts for the length of the path. Otherwise
+// there would be a node that no call takes.
+func TestNodeThatNobodyCouldName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := kit.Connect(t, srv)
+		create := func(mode framework.Mode, opts ...framework.CreateOption) func(*framework.Client, string) (string, error) {
+			return func(c *framework.Client, path string) (string, error) {
+				return c.Create(t.Context(), path, nil, mode, opts...)
+			}
+		}
+		digits, uuid := len("0000000000"), len("_c_00000000-0000-0000-0000-000000000000-")
+		for name, tc := range map[string]struct {
+			more   int
+			create func(*framework.Client, string) (string, error)
+		}{
+			"sequential": {digits, create(framework.PersistentSequential)},
+			"protected":  {uuid, create(framework.Ephemeral, framework.Protected())},
+			"both":       {digits + uuid, create(framework.EphemeralSequential, framework.Protected())},
+			"transaction": {digits, func(c *framework.Client, path string) (string, error) {
+				tx := c.Transaction()
+				tx.Create(path, nil, framework.PersistentSequential)
+				results, err := tx.Commit(t.Context())
+				if err != nil {
+					return "", err
+				}
+				return results[0].Path, nil
+			}},
+		} {
+			for _, client := range []*framework.Client{c, c.UsingNamespace("space")} {
+				require.NoError(t, c.EnsurePath(t.Context(), "/space"))
+				room := framework.MaxPathLength - 1 - tc.more - len("/")
+				if client != c {
+					room -= len("/space")
+				}
+				path, err := tc.create(client, "/"+strings.Repeat("x", room))
+				require.NoError(t, err, name)
+				require.NoError(t, client.Delete(t.Context(), path, framework.AnyVersion), name)
+				_, err = tc.create(client, "/"+strings.Repeat("x", room+1))
+				require.ErrorIs(t, err, framework.ErrInvalidPath, name)
+			}
+		}
+	})
+}
+
 func TestTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.SweepInterval(time.Second))

@@ -78,7 +78,7 @@ func ACLs(acl ...ACL) CreateOption {
 
 // TTL lets the server remove a persistent node that has no children and was
 // not modified for d. Servers have it switched off unless
-// zookeeper.extendedTypesEnabled is set.
+// zookeeper.extendedTypesEnabled is set. At least a millisecond, at most 34 years.
 func TTL(d time.Duration) CreateOption {
 	return createOption(func(o *createOptions) { o.ttl, o.hasTTL = d, true })
 }
@@ -128,6 +128,11 @@ func (IdempotentOption) set(o *setOptions)       { o.idempotent = true }
 func (IdempotentOption) delete(o *deleteOptions) { o.idempotent = true }
 func (IdempotentOption) commit(o *commitOptions) { o.idempotent = true }
 
+// mostTTL is what the owner of a node has room for: 40 bits of milliseconds.
+//
+// Source: ZooKeeper's EphemeralType.
+const mostTTL = (1<<40 - 1) * time.Millisecond
+
 func createOptionsOf(mode Mode, opts []CreateOption) (createOptions, error) {
 	var o createOptions
 	for _, opt := range opts {
@@ -143,6 +148,8 @@ func createOptionsOf(mode Mode, opts []CreateOption) (createOptions, error) {
 		return o, fmt.Errorf("%w: only persistent nodes have a TTL", ErrInvalidArgument)
 	case o.hasTTL && o.ttl < time.Millisecond:
 		return o, fmt.Errorf("%w: TTL %v is shorter than a millisecond", ErrInvalidArgument, o.ttl)
+	case o.hasTTL && o.ttl > mostTTL:
+		return o, fmt.Errorf("%w: TTL %v is longer than %v, the longest that servers take", ErrInvalidArgument, o.ttl, mostTTL)
 	case o.orSet && mode.sequential():
 		return o, fmt.Errorf("%w: OrSet on a sequential node, which never exists", ErrInvalidArgument)
 	case o.orSet && o.protected:

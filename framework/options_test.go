@@ -22,6 +22,8 @@ func TestCreateOptions_ThatDoNotGoTogether(t *testing.T) {
 		"a TTL of an ephemeral node":    {Ephemeral, []CreateOption{TTL(time.Second)}, "only persistent nodes have a TTL"},
 		"a TTL of a container":          {Container, []CreateOption{TTL(time.Second)}, "only persistent nodes have a TTL"},
 		"no TTL":                        {Persistent, []CreateOption{TTL(0)}, "TTL 0s is shorter than a millisecond"},
+		"the longest TTL":               {Persistent, []CreateOption{TTL(mostTTL)}, ""},
+		"too long a TTL":                {Persistent, []CreateOption{TTL(mostTTL + 1)}, "is longer than 305419h53m47.775s"},
 		"a negative TTL":                {Persistent, []CreateOption{TTL(-time.Second)}, "TTL -1s is shorter than a millisecond"},
 		"or set":                        {Persistent, []CreateOption{OrSet()}, ""},
 		"or set a sequence":             {EphemeralSequential, []CreateOption{OrSet()}, "OrSet on a sequential node, which never exists"},

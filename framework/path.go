@@ -39,13 +39,11 @@ func checkNamespace(namespace string) error {
 	}
 }
 
-// full puts chroot and namespace before a path.
+// full puts chroot and namespace before a path. The digits that servers put behind that of a
+// sequential node have to fit, too: nobody could name the node otherwise.
 func (b *base) full(path string, sequential bool) (string, error) {
-	checked := path
-	if sequential {
-		checked += "0"
-	}
-	if err := ValidatePath(checked); err != nil {
+	digits := digitsOf(sequential)
+	if err := ValidatePath(path + digits); err != nil {
 		return "", err
 	}
 	if b.namespace != "" {
@@ -60,10 +58,18 @@ func (b *base) full(path string, sequential bool) (string, error) {
 		return b.prefix, nil
 	}
 	full := b.prefix + path
-	if len(full) >= MaxPathLength {
-		return "", ValidatePath(full)
+	if len(full)+len(digits) >= MaxPathLength {
+		return "", ValidatePath(full + digits)
 	}
 	return full, nil
+}
+
+// digitsOf stand for those of a sequential node.
+func digitsOf(sequential bool) string {
+	if sequential {
+		return "0000000000"
+	}
+	return ""
 }
 
 // relative takes chroot and namespace off again.
