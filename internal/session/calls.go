@@ -169,15 +169,17 @@ func (s *Session) Await(ctx context.Context, c *transport.Conn, call *transport.
 
 // Ended says how a call that has ended went.
 func (s *Session) Ended(call *transport.Call, write bool) error {
-	if call.Replied() {
+	switch {
+	case call.Err() == nil && call.Code() == wire.CodeOK:
+		return nil
+	case call.Replied():
 		op, path := call.Refused()
 		err := s.Refusal(op, path, call.Code())
 		if err == nil && call.Err() != nil {
 			err = Unreadable(write, fmt.Errorf("%w: %w", ErrReplyTooLarge, call.Err()))
 		}
 		return err
-	}
-	if s.life.Err() != nil {
+	case s.life.Err() != nil:
 		return fmt.Errorf("%w: %w", ErrClosed, lostError(call.Err(), write))
 	}
 	return lostError(call.Err(), write)

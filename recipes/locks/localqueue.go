@@ -28,13 +28,13 @@ type localQueue struct {
 	key localQueueKey
 
 	// The fields below are guarded by the local queues' mu.
-	hasAhead   bool          // others were seen ahead
-	ahead      int           // how many nodes, when somebody last looked
-	head       string        // the first of them, if it is the only one
-	holder     *ownership    // who has the lock, nil while a front waiter asks for it
-	firstSince time.Duration // when its node became first in its queue, since the local queues were made
-	passed     int           // how often the lock was handed over since
-	waiters    list.List     // of *waiter
+	hasAhead   bool       // others were seen ahead
+	ahead      int        // how many nodes, when somebody last looked
+	head       string     // the first of them, if it is the only one
+	holder     *ownership // who has the lock, nil while a front waiter asks for it
+	firstSince time.Time  // when its node became first in its queue
+	passed     int        // how often the lock was handed over since
+	waiters    list.List  // of *waiter
 }
 
 // localQueueKey is the key of a local queue: what the node is made from and, for callers that
@@ -59,7 +59,7 @@ type waiter struct {
 	answered sync.WaitGroup  // of one, which takes less than a channel
 
 	// The fields below are guarded by the local queues' mu.
-	since   time.Duration // the local queues were made
+	since   time.Time
 	session int64         // that it waits in, with FailOnLoss; else 0
 	entry   *list.Element // in the local queue, nil once it was taken out
 	timeUp  bool          // its time was up when it had just been taken out
@@ -73,13 +73,9 @@ type waiter struct {
 // localQueues are the local queues of one client. A local queue is there as long as it has
 // a front waiter or a holder.
 type localQueues struct {
-	made time.Time
-	mu   sync.Mutex // guards all local queues of the client
-	all  map[localQueueKey]*localQueue
+	mu  sync.Mutex // guards all local queues of the client
+	all map[localQueueKey]*localQueue
 }
-
-// now is the time since the local queues were made.
-func (lqs *localQueues) now() time.Duration { return time.Since(lqs.made) }
 
 // join enters the local queue for a lock, or makes it. It returns
 //
@@ -109,7 +105,7 @@ func (lqs *localQueues) join(ctx context.Context, m *InterProcessMutex, once boo
 	case once:
 		return nil, nil, nil
 	}
-	w := &waiter{mutex: m, queue: lq, ctx: ctx, done: done, since: lqs.now(), session: id}
+	w := &waiter{mutex: m, queue: lq, ctx: ctx, done: done, since: time.Now(), session: id}
 	w.answered.Add(1)
 	w.entry = lq.waiters.PushBack(w)
 	return lq, w, nil
@@ -121,7 +117,7 @@ func (lqs *localQueues) each(note func(q *acquire.Queue, since time.Time)) {
 	defer lqs.mu.Unlock()
 	for _, lq := range lqs.all {
 		for e := lq.waiters.Front(); e != nil; e = e.Next() {
-			note(&lq.q.Queue, lqs.made.Add(waiterAt(e).since))
+			note(&lq.q.Queue, waiterAt(e).since)
 		}
 	}
 }
@@ -185,7 +181,7 @@ func (w *waiter) finish(ctx, limited context.Context) (o *ownership, err error) 
 	case limited.Err() != nil:
 		return o, &acquire.StoppedError{Err: contextend.Of(limited), InTheWay: o.heldHere()}
 	}
-	acquireTraceOf(ctx, w.mutex.queue.Core.Session()).takesOver()
+	acquireTraceOf(ctx).takesOver()
 	// A deadline may have passed between the hand-over and now.
 	if state, _ := o.now(); state != Lost {
 		return o, nil
@@ -219,7 +215,7 @@ func (w *waiter) acquire() (*ownership, error) {
 		a.Leave() // it is of a session that we may not have waited in
 		a = nil
 	default:
-		a.adopt(m, acquireTraceOf(w.ctx, m.queue.Core.Session()))
+		a.adopt(m, acquireTraceOf(w.ctx))
 	}
 	return lq.acquire(w.ctx, m, a, false)
 }
@@ -234,7 +230,7 @@ func (lq *localQueue) acquire(ctx context.Context, m *InterProcessMutex, a *mute
 	}()
 	if a == nil {
 		s := m.queue.Core.Session()
-		a = m.newAttempt(ownerOf(ctx, s, m.path), acquireTraceOf(ctx, s), lq)
+		a = m.newAttempt(ownerOf(ctx, s, m.path), acquireTraceOf(ctx), lq)
 	}
 	err = a.Run(ctx, once)
 	return a.owned, err
@@ -318,10 +314,9 @@ func (lq *localQueue) taken(o *ownership) {
 		return
 	}
 	lqs := &lq.q.shared.localQueues
-	now := lqs.now()
 	lqs.mu.Lock()
 	defer lqs.mu.Unlock()
-	lq.holder, lq.firstSince, lq.passed = o, now, 0
+	lq.holder, lq.firstSince, lq.passed = o, time.Now(), 0
 }
 
 // moved says that there is a contender in a session. It tells the waiters that waited in
@@ -401,10 +396,10 @@ func (lq *localQueue) pass(o *ownership) bool {
 		return false
 	}
 	lqs := &lq.q.shared.localQueues
-	now := lqs.now()
 	lqs.mu.Lock()
+	had := time.Since(lq.firstSince)
 	if lq.waiters.Len() == 0 || lq.holder != o || // nobody waits, or the node is gone
-		lq.passed >= q.Handovers && now-lq.firstSince >= q.Burst || now-lq.firstSince >= mostRun {
+		lq.passed >= q.Handovers && had >= q.Burst || had >= mostRun {
 		lqs.mu.Unlock()
 		return false
 	}

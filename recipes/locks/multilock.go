@@ -357,7 +357,7 @@ func (m *InterProcessMultiLock) jointAttempt(ctx context.Context, lockSet []join
 	}
 	s := sessionOf(lockSet[0])
 	got := &nodesHost{own: func(i int, node acquire.Node) *ownership { return lockSet[i].own(node) }}
-	got.trace, got.log = acquireTraceOf(ctx, s), &sharedOf(s).waitLog
+	got.trace, got.log = acquireTraceOf(ctx), &sharedOf(s).waitLog
 	return acquire.NewMulti(members, m.ordered, ownerOf(ctx, s, lockSet[0].fullPath()), got), got
 }
 

@@ -25,10 +25,7 @@ type holdChainKey struct{}
 type acquireTraceKey struct{}
 
 // acquireTraceOf is the acquisition that a context was made for, nil for none.
-func acquireTraceOf(ctx context.Context, s *session.Session) *acquireTrace {
-	if !s.Tracing().On() {
-		return nil
-	}
+func acquireTraceOf(ctx context.Context) *acquireTrace {
 	a, _ := ctx.Value(acquireTraceKey{}).(*acquireTrace)
 	return a
 }

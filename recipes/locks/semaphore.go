@@ -148,7 +148,7 @@ func (s *InterProcessSemaphore) queueUp(ctx context.Context, n int, lim limit) (
 	defer cancel()
 	for {
 		got := &nodesHost{own: func(_ int, node acquire.Node) *ownership { return s.own(node) }}
-		got.spare, got.trace, got.log = s.total-n, acquireTraceOf(ctx, s.turns.Core.Session()), &s.turns.shared.waitLog
+		got.spare, got.trace, got.log = s.total-n, acquireTraceOf(ctx), &s.turns.shared.waitLog
 		a := acquire.NewSemaphore(&s.turns.Queue, &s.leases.Queue, n, s.total, ownerOf(ctx, s.turns.Core.Session(), s.path), &s.contended, got)
 		err = a.Run(limited, lim.once())
 		s.contended.Store(a.SawAhead())

@@ -1,10 +1,6 @@
 package locks
 
-import (
-	"time"
-
-	"github.com/paddock-zk/paddock/internal/session"
-)
+import "github.com/paddock-zk/paddock/internal/session"
 
 // shared is what the locks of one client have in common, through however many
 // lock objects.
@@ -15,7 +11,7 @@ type shared struct {
 
 var sharedSlot = session.Slot[shared]{New: func(s *session.Session) *shared {
 	sh := &shared{
-		localQueues: localQueues{made: time.Now(), all: make(map[localQueueKey]*localQueue)},
+		localQueues: localQueues{all: make(map[localQueueKey]*localQueue)},
 	}
 	sh.waitLog.session, sh.waitLog.localQueues = s, &sh.localQueues
 	session.Inspect(s, sh)
