@@ -205,7 +205,7 @@ func (o *ownership) group(g *ownership) {
 	case Lost:
 		g.lose(err)
 	case Uncertain:
-		g.markUncertain()
+		g.become(Held, Uncertain)
 	}
 }
 

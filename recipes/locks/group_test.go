@@ -26,7 +26,7 @@ func TestGroup_Worst(t *testing.T) {
 	errGone := errors.New("gone")
 	states := map[HoldState]func(h *Hold){
 		Held:      func(*Hold) {},
-		Uncertain: func(h *Hold) { h.ownership.markUncertain() },
+		Uncertain: func(h *Hold) { h.ownership.become(Held, Uncertain) },
 		Lost:      func(h *Hold) { h.ownership.lose(errGone) },
 		Released:  func(h *Hold) { _ = h.Release() },
 	}

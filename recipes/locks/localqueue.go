@@ -409,7 +409,9 @@ func (lq *localQueue) pass(o *ownership) bool {
 		return false
 	}
 	w.answered.Done()
-	o.markPassed()
+	o.mu.Lock()
+	o.passed = true
+	o.mu.Unlock()
 	return true
 }
 

@@ -215,7 +215,7 @@ func (m *InterProcessMultiLock) takeAll(ctx context.Context, lim limit, holds []
 			from = run[len(run)-1] + 1
 			err = m.takeJointly(stepCtx, lim.rest(until), run, holds)
 		case holds[from] == nil:
-			holds[from], err = takeAlone(stepCtx, lim.rest(until), m.members[from])
+			holds[from], err = lim.rest(until).acquire(stepCtx, m.members[from])
 			from++
 		default:
 			from++
@@ -259,15 +259,6 @@ func (m *InterProcessMultiLock) run(from int, joint []bool, holds []*Hold) (run 
 	return run
 }
 
-// takeAlone takes one member.
-func takeAlone(ctx context.Context, lim limit, lock Lock) (*Hold, error) {
-	hold, err := lim.acquire(ctx, lock)
-	if err == nil && hold == nil {
-		err = fmt.Errorf("%w: a member's Acquire returned neither a hold nor an error", ErrInvalidLock)
-	}
-	return hold, err
-}
-
 // rest is what is left of a limit that ends at that time. A step that comes late still asks,
 // without waiting.
 func (l limit) rest(until time.Time) limit {
@@ -277,12 +268,17 @@ func (l limit) rest(until time.Time) limit {
 	return l
 }
 
-// acquire takes one lock within a limit.
-func (l limit) acquire(ctx context.Context, lock Lock) (*Hold, error) {
-	if !l.bounded {
-		return lock.Acquire(ctx)
+// acquire takes one member within a limit.
+func (l limit) acquire(ctx context.Context, lock Lock) (hold *Hold, err error) {
+	if l.bounded {
+		hold, err = lock.TryAcquire(ctx, l.wait)
+	} else {
+		hold, err = lock.Acquire(ctx)
 	}
-	return lock.TryAcquire(ctx, l.wait)
+	if err == nil && hold == nil {
+		err = fmt.Errorf("%w: a member's Acquire returned neither a hold nor an error", ErrInvalidLock)
+	}
+	return hold, err
 }
 
 // begin does what needs no server, and says which members can be taken in one step with

@@ -58,7 +58,13 @@ func (o *ownership) check() (HoldState, error) {
 	if o.backing != nil {
 		return o.backing.check()
 	}
-	return o.nodeState()
+	switch state, reason := o.node.State(); state {
+	case session.NodeLost:
+		return Lost, reason
+	case session.NodeUncertain:
+		return Uncertain, nil
+	}
+	return Held, nil
 }
 
 // members are the holds that it stands on, not to be changed.
@@ -131,10 +137,7 @@ func (o *ownership) over(h *Hold) bool {
 	return o.state.is == Released || o.state.is == Lost && !slices.Contains(o.holds, h)
 }
 
-// markUncertain and markHeld switch between Held and Uncertain.
-func (o *ownership) markUncertain() { o.become(Held, Uncertain) }
-func (o *ownership) markHeld()      { o.become(Uncertain, Held) }
-
+// become switches between Held and Uncertain.
 func (o *ownership) become(from, to HoldState) {
 	o.mu.Lock()
 	changed := o.state.become(from, to)
@@ -301,13 +304,6 @@ func (o *ownership) panicked(value any) {
 	}
 }
 
-// markPassed says that the node has gone to another owner of this client.
-func (o *ownership) markPassed() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.passed = true
-}
-
 // pin makes the release delete the node, and not hand it over to another owner. It fails
 // if the ownership has ended.
 func (o *ownership) pin() error {
@@ -355,25 +351,13 @@ func (o *ownership) decline() {
 	}
 }
 
-// nodeState is how sure the client is of the node of an ownership.
-func (o *ownership) nodeState() (HoldState, error) {
-	state, reason := o.node.State()
-	switch state {
-	case session.NodeLost:
-		return Lost, reason
-	case session.NodeUncertain:
-		return Uncertain, nil
-	}
-	return Held, nil
-}
-
 // NodeChanged is how the session reports a change of the node.
 func (o *ownership) NodeChanged(node *session.TrackedNode, state session.TrackedState, reason error) {
 	switch state {
 	case session.NodeHeld:
-		o.markHeld()
+		o.become(Uncertain, Held)
 	case session.NodeUncertain:
-		o.markUncertain()
+		o.become(Held, Uncertain)
 		if o.queue.EndOnSuspended {
 			o.lose(framework.ErrNotConnected)
 			// Nobody believes in the node any more, so it has to go.

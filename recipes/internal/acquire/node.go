@@ -35,9 +35,6 @@ func Track(ctx context.Context, o Owner) (err error) {
 // Path is the node's path, in full.
 func (n *Node) Path() string { return n.path }
 
-// Kind is what kind of node it is.
-func (n *Node) Kind() znode.Kind { return n.queue.Kind }
-
 // Token is the transaction that has made the node. It grows from holder to holder.
 func (n *Node) Token() int64 { return n.czxid }
 
