@@ -44,6 +44,9 @@ type InterProcessMultiLock struct {
 // must all keep to the order of the paths. If the MultiLock cannot get a member, it gives
 // back those that it has, in reverse.
 //
+// Under a hold, give Acquire the context of that hold. Otherwise other MultiLocks count on
+// this one to give up all that its owner has, and both may wait for ever.
+//
 // A nested MultiLock stands for its members. The same lock twice counts once, and both
 // sides of a read/write lock count as its write side. Members that the caller holds already
 // are re-entered. With a nil lock, or with no lock at all, every Acquire returns
