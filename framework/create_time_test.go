@@ -76,6 +76,70 @@ func TestProtectedCreateSearchesBehindAWrite(t *testing.T) {
 
 // A node with a time to live goes when it has no children and was not modified
 // for so long.
+// A node that others delete can be gone when its creator looks for it, and is then made twice.
+// Receipt knows better.
+func TestProtectedNodeThatOthersDelete(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond), zktest.TransactionLog())
+		c, other := kit.Connect(t, srv), kit.Connect(t, srv)
+		require.NoError(t, c.EnsurePath(t.Context(), "/q"))
+		taken := 0
+		take := zktest.Call(func(zktest.Request) {
+			names, _, err := other.Children(t.Context(), "/q")
+			assert.NoError(t, err)
+			for _, name := range names {
+				assert.NoError(t, other.Delete(t.Context(), "/q/"+name, framework.AnyVersion))
+				taken++
+			}
+		})
+		for want, put := range map[int]func() error{
+			2: func() error {
+				_, err := c.Create(t.Context(), "/q/i-", nil, framework.PersistentSequential, framework.Protected())
+				return err
+			},
+			1: func() error {
+				tx := c.Transaction()
+				tx.Create("/q/item", nil, framework.Persistent)
+				_, err := tx.Commit(t.Context(), framework.Receipt("/receipts"))
+				return err
+			},
+		} {
+			lost := srv.On(zktest.Match{Session: c.SessionID(), Func: func(r zktest.Request) bool {
+				return (r.Op == "create" || r.Op == "multi") && strings.HasPrefix(r.Path, "/q/")
+			}, Nth: 1}, zktest.CutAfter())
+			taking := srv.On(zktest.Match{Op: "connect"}, take)
+			require.NoError(t, put())
+			lost.Remove()
+			taking.Remove()
+			names, _, err := other.Children(t.Context(), "/q")
+			require.NoError(t, err)
+			assert.Equal(t, want, taken+len(names))
+			taken = 0
+			require.NoError(t, other.Delete(t.Context(), "/q", framework.AnyVersion, framework.Recursive()))
+			require.NoError(t, other.EnsurePath(t.Context(), "/q"))
+		}
+	})
+}
+
+// Two clients raise a counter at the same moment, the write of one is lost, and Idempotent
+// takes that of the other for it.
+func TestIdempotentSetsOfTwoClients(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c, other := kit.Connect(t, srv), kit.Connect(t, srv)
+		_, err := c.Create(t.Context(), "/n", []byte("5"), framework.Persistent)
+		require.NoError(t, err)
+		first := zktest.Match{Op: "setData", Session: c.SessionID(), Nth: 1}
+		srv.On(first, zktest.Call(func(zktest.Request) {
+			_, err := other.Set(t.Context(), "/n", []byte("6"), 0)
+			assert.NoError(t, err)
+		}))
+		srv.On(first, zktest.CutBefore())
+		_, err = c.Set(t.Context(), "/n", []byte("6"), 0, framework.Idempotent())
+		require.NoError(t, err, "as intended, whoever wrote it")
+	})
+}
+
 // What servers and Protected put into a name counts for the length of the path. Otherwise
 // there would be a node that no call takes.
 func TestNodeThatNobodyCouldName(t *testing.T) {

@@ -64,7 +64,13 @@ func Parents() CreateOption { return createOption(func(o *createOptions) { o.par
 
 // Protected puts "_c_" and a UUID into the name. By it the client finds its node
 // after a lost reply, and does not make a second one. If the call fails, the client
-// deletes the node that it may have made, in the background.
+// deletes the node that it may have made, in the background. Others may see the node
+// until then, whatever the error is.
+//
+// A node that others delete, such as an item of a queue, can be gone before the client
+// looks for it. The client then makes a second one, and the item is there twice. Where
+// that matters, choose the name yourself, and make the node in a transaction with
+// Receipt.
 //
 // Source: Curator's withProtection; names are the same.
 func Protected() CreateOption { return createOption(func(o *createOptions) { o.protected = true }) }
@@ -118,9 +124,13 @@ type IdempotentOption struct{}
 //   - for Delete, an absent node;
 //   - for Commit, all of its operations, with nodes that it creates as for Create.
 //
-// It needs exact versions: with AnyVersion a repeated write may overwrite the
-// write of another client. Under a lock, Commit does not take the work of
+// Another client may have made them so: of two that raise a counter from 5 to 6, both
+// can succeed. Where it matters who has written, use a transaction with Receipt, or
+// write an id of your own into the data. Under a lock, Commit does not take the work of
 // another owner for its own.
+//
+// It needs exact versions: with AnyVersion a repeated write may overwrite the write of
+// another client. Commit refuses AnyVersion with ErrInvalidArgument; Receipt takes it.
 func Idempotent() IdempotentOption { return IdempotentOption{} }
 
 func (IdempotentOption) create(o *createOptions) { o.idempotent = true }
