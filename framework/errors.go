@@ -69,7 +69,8 @@ var (
 )
 
 var (
-	// ErrClosed reports a call on a closed client.
+	// ErrClosed reports a call on a closed client. Subscriptions, kept nodes and caches that
+	// were ended before their client match it as well, and say so.
 	ErrClosed = session.ErrClosed
 	// ErrNotConnected reports that no server could be asked in time, and that
 	// nothing was left behind. If the caller's context ended while there was no
@@ -102,6 +103,15 @@ var (
 	// ErrNilContext reports a call that was given no context.
 	ErrNilContext = session.ErrNilContext
 )
+
+// endedError is ErrClosed of what was ended by its user, while the client goes on.
+type endedError string
+
+// Error implements error.
+func (e endedError) Error() string { return string(e) }
+
+// Unwrap gives what callers look for.
+func (endedError) Unwrap() error { return ErrClosed }
 
 // Retryable reports that the failure may pass and that nothing was written.
 func Retryable(err error) bool {

@@ -101,10 +101,11 @@ func (k *KeptNode) Err() error {
 }
 
 // Remove deletes the node, and keeps it no more. It also deletes what may come of a creation
-// that is on its way. If ctx ends first, that goes on in the background. A second call
-// returns the same as the first.
+// that is on its way. If ctx ends first, that goes on in the background, and a later call
+// waits for it.
 //
-// Errors: ErrNoAuth, ErrClosed, since the node goes with the session, and ctx.Err().
+// Errors: ErrClosed, since the node goes with the session, ctx.Err(), and ErrNoAuth: the node
+// then stays until the session ends or somebody deletes it. A later call returns the same.
 func (k *KeptNode) Remove(ctx context.Context) error {
 	if k == nil || k.op == nil {
 		return &OpError{Op: "keep", Err: ErrClosed}
@@ -164,9 +165,13 @@ func (k *KeptNode) set(err error) {
 func (k *KeptNode) run(life, keeping context.Context) {
 	defer close(k.ended)
 	defer context.AfterFunc(life, k.stop)()
-	k.set(k.keep(keeping))
+	err := k.keep(keeping)
+	if errors.Is(err, ErrClosed) && life.Err() == nil {
+		err = endedError("it was removed")
+	}
+	k.set(err)
 	k.stop()
-	err := session.RetryUntilDone(life, k.op.session, k.remove)
+	err = session.RetryUntilDone(life, k.op.session, k.remove)
 	switch {
 	case err == nil:
 	case life.Err() != nil:

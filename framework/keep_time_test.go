@@ -64,6 +64,7 @@ func TestKeep(t *testing.T) {
 		require.NoError(t, k.Remove(t.Context()))
 		require.NoError(t, k.Remove(t.Context()))
 		require.ErrorIs(t, k.Err(), framework.ErrClosed)
+		require.ErrorContains(t, k.Err(), ": it was removed", "and the client is not closed")
 		kit.NothingLeft(t, srv)
 	})
 }

@@ -244,7 +244,7 @@ func (s *Subscription) Stop() {
 	s.queue = nil
 	s.readOn(nil)
 	if s.err == nil {
-		s.err = ErrClosed
+		s.err = endedError("it was stopped")
 	}
 	s.tell()
 }

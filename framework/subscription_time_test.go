@@ -75,6 +75,7 @@ func TestSubscription(t *testing.T) {
 		tree.Stop()
 		_, err = tree.Next(t.Context())
 		require.ErrorIs(t, err, framework.ErrClosed)
+		require.ErrorContains(t, err, ": it was stopped", "and the client is not closed")
 		node.Stop()
 		time.Sleep(time.Second)
 		assert.Empty(t, srv.Watches())
