@@ -70,3 +70,18 @@ func TestLimitsOfConnectingAreNotTheCallers(t *testing.T) {
 		})
 	}
 }
+
+// A deadline that is shorter than ConnectTimeout comes before any failure. The error names the
+// server that has not answered.
+func TestFirstServerIsNamedBeforeItFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		srv.Freeze()
+		defer srv.Thaw()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := framework.Connect(ctx, kit.Config(srv))
+		require.ErrorIs(t, err, framework.ErrNotConnected)
+		assert.ErrorContains(t, err, "not connected: "+srv.ConnectString()+" has not answered yet")
+	})
+}

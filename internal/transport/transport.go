@@ -147,6 +147,7 @@ type Transport struct {
 	lastZxid  zxid
 	batched   batchCounts
 	shown     atomic.Pointer[x509.Certificate] // of the latest connection
+	trying    atomic.Pointer[target]           // the latest one
 
 	mu        sync.Mutex // guards the fields below
 	conn      *Conn      // the one in use, from dial to down
@@ -258,6 +259,7 @@ func (l *Transport) dial(_, _ string, _ time.Duration) (net.Conn, error) {
 // connect makes a connection to a server.
 func (l *Transport) connect(t target) (net.Conn, error) {
 	step, err := l.beginSASL(t)
+	l.trying.Store(&t)
 	// One limit for dialing and handshake, as a server that is slow in both is slow.
 	p := newPatience(l.cfg.ConnectTimeout)
 	var nc net.Conn
@@ -705,6 +707,15 @@ func (l *Transport) present() (c *Conn, session int64, left bool, changed <-chan
 		session = newSession
 	}
 	return c, session, l.left, l.changed
+}
+
+// Trying is the server that was tried last, as Conn.Addr names it. It is empty before the first.
+func (l *Transport) Trying() string {
+	t := l.trying.Load()
+	if t == nil {
+		return ""
+	}
+	return t.String()
 }
 
 // Servers are those that are connected to, in no order.
