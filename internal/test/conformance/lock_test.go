@@ -23,7 +23,7 @@ import (
 // kind is a lock for one owner at a time, in all its forms.
 type kind struct {
 	name      string
-	make      func(c *client, path string, opts ...locks.Option) locks.Lock
+	with      func(c *client, path string, opts ...locks.Option) locks.Lock
 	queues    []string // where its nodes stand, below its path
 	reentrant bool
 }
@@ -65,6 +65,11 @@ var exclusive = []kind{
 			locks.NewInterProcessMutex(c.Client, path+"/b", opts...),
 			locks.NewInterProcessMutex(c.Client, path+"/a", opts...))
 	}, []string{"/a", "/b"}, true},
+}
+
+// make makes a lock whose Release waits for as long as a busy ensemble needs.
+func (k kind) make(c *client, path string, opts ...locks.Option) locks.Lock {
+	return k.with(c, path, append([]locks.Option{locks.ReleaseWait(patience)}, opts...)...)
 }
 
 func (k kind) paths(path string) []string {
