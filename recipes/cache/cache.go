@@ -314,18 +314,52 @@ func (c *Cache[T]) Await(ctx context.Context, zxid int64) (*Snapshot[T], error) 
 }
 
 // Fresh waits for a snapshot that shows every write that was finished before the call, as far
-// as Client.Sync promises it. It takes three round trips.
+// as Client.Sync promises it. It takes three round trips. If the servers have lost what the
+// snapshot shows, it waits until the cache has begun anew, for two minutes.
 //
 // Errors: those of Client.Sync and Await.
 func (c *Cache[T]) Fresh(ctx context.Context) (*Snapshot[T], error) {
-	if err := c.client.Sync(ctx, c.path); err != nil {
-		return nil, c.fail(err)
+	for {
+		if err := c.client.Sync(ctx, c.path); err != nil {
+			return nil, c.fail(err)
+		}
+		results, err := c.client.ReadAll(ctx, framework.Read{Path: c.path})
+		if err != nil {
+			return nil, c.fail(err)
+		}
+		now := c.Snapshot()
+		if zxid := results[0].Zxid; zxid >= now.zxid {
+			return c.Await(ctx, zxid)
+		}
+		if err := c.awaitOther(ctx, now); err != nil {
+			return nil, c.fail(err)
+		}
 	}
-	results, err := c.client.ReadAll(ctx, framework.Read{Path: c.path})
-	if err != nil {
-		return nil, c.fail(err)
+}
+
+// awaitOther waits for another snapshot than one that is ahead of the servers, and for readPause
+// at most, in which they may get that far.
+func (c *Cache[T]) awaitOther(ctx context.Context, ahead *Snapshot[T]) error {
+	pause := time.NewTimer(readPause)
+	defer pause.Stop()
+	for {
+		c.mu.Lock()
+		now, changed, closed, why := c.now, c.changed, c.closed, c.status.Err
+		c.mu.Unlock()
+		switch {
+		case closed:
+			return why
+		case now != ahead:
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-pause.C:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	return c.Await(ctx, results[0].Zxid)
 }
 
 func (c *Cache[T]) fail(err error) error { return fmt.Errorf("cache %s: %w", c.path, err) }
@@ -533,6 +567,23 @@ const (
 	subscribeLimit = 5 * time.Second // after which Status says why
 )
 
+// mostBehind is how often the servers show an older state than the snapshot before they are
+// synced, and again before they count as restored: a minute each.
+const mostBehind = int(time.Minute / readPause)
+
+// errRestored is why a cache begins anew whose servers have lost what they had shown. Nothing
+// that it knows helps to tell what they have now.
+var errRestored = errors.New("the servers have lost what they had shown, as if restored from an older state")
+
+// anew makes a core that knows nothing, and has readers begin with its first snapshot.
+func (c *Cache[T]) anew(was *core[T]) *core[T] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.first, c.steps, c.kept = c.first+len(c.steps)+1, nil, 0
+	c.status.Complete, c.status.Holes = false, 0
+	return was.anew()
+}
+
 // run keeps the copy until ctx ends or the client is closed.
 func (c *Cache[T]) run(ctx context.Context, core *core[T]) {
 	defer func() {
@@ -557,6 +608,9 @@ func (c *Cache[T]) run(ctx context.Context, core *core[T]) {
 			return
 		case errors.Is(err, ErrLimit), errors.Is(err, framework.ErrUnsupported):
 			pause = limitPause
+		case errors.Is(err, errRestored):
+			core = c.anew(core)
+			pause = firstPause
 		case errors.Is(err, framework.ErrNotConnected), time.Since(began) > mostPause:
 			pause = firstPause // the next attempt waits for a connection
 		}
@@ -641,6 +695,12 @@ func (c *Cache[T]) follow(ctx context.Context, core *core[T]) error {
 		if c.options.check > 0 && !time.Now().Before(check) {
 			check = time.Now().Add(c.options.check)
 			core.check()
+		}
+		if core.behind == mostBehind && c.client.Sync(ctx, c.path) != nil {
+			core.behind = 0
+		}
+		if core.behind > 2*mostBehind {
+			return errRestored
 		}
 		if reads := core.asks(); len(reads) > 0 {
 			if err := sub.Read(reads...); err != nil {

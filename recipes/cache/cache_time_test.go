@@ -753,6 +753,43 @@ func TestNilContext(t *testing.T) {
 	})
 }
 
+// An ensemble whose data was lost, or restored, has lower zxids than the snapshot. The cache
+// begins anew, and until then no answer is taken for fresh.
+func TestRestoredServers(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server, client, _ *framework.Client) {
+		made(t, client, "/app/a", "/app/b", "/app/c/d", "/other/1", "/other/2", "/other/3")
+		c := started(t, client, "/app", text)
+		ready(t, c)
+		var seen []string // of a reader
+		go func() {
+			for step, err := range c.Steps(t.Context()) {
+				if err == nil && step.Restart != nil {
+					seen = append(seen, strings.Join(paths(step.Restart), " "))
+				}
+			}
+		}()
+		require.NoError(t, srv.Reset())
+		time.Sleep(30 * time.Second) // the client begins a new session
+		made(t, client, "/app/a", "/app/e")
+		short, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := c.Fresh(short)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.False(t, c.Status().Current)
+		s, err := c.Fresh(t.Context())
+		require.NoError(t, err)
+		want := []string{"/app", "/app/a", "/app/e"}
+		assert.Equal(t, want, paths(s))
+		assert.True(t, c.Status().Current)
+		made(t, client, "/app/f")
+		s, err = c.Fresh(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, append(want, "/app/f"), paths(s))
+		synctest.Wait()
+		assert.Equal(t, []string{"/app /app/a /app/b /app/c /app/c/d", "/app /app/a /app/e"}, seen)
+	})
+}
+
 func TestStartRefuses(t *testing.T) {
 	for _, start := range []func() (*Cache[string], error){
 		func() (*Cache[string], error) { return Start(nil, "/a", text) },

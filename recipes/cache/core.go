@@ -53,6 +53,7 @@ type core[T any] struct {
 	up         bool  // whether there are events now
 	level      bool  // whether a snapshot shows all that was missed before there were
 	ahead      bool  // a node was taken out since the last answer
+	behind     int   // how often in a row the answers were older than the last snapshot
 	exactAt    int64 // the last state that the tree shows if there was an outage; 0 for none
 	candidates []*candidate[T]
 	hot        map[string]int // nodes that have spoiled a candidate, and in how many batches they are read along
@@ -101,6 +102,13 @@ func newCore[T any](top string, depth int, decode Decoder[T]) *core[T] {
 	c := &core[T]{top: top, depth: depth, decode: decode, published: &Snapshot[T]{top: top}}
 	c.reset()
 	return c
+}
+
+// anew is a core that knows nothing.
+func (c *core[T]) anew() *core[T] {
+	next := newCore(c.top, c.depth, c.decode)
+	next.keep = c.keep
+	return next
 }
 
 func (c *core[T]) reset() {
@@ -213,7 +221,7 @@ func (c *core[T]) take(ev framework.Event) []*Snapshot[T] {
 }
 
 func (c *core[T]) established(zxid int64) []*Snapshot[T] {
-	c.up = true
+	c.up, c.behind = true, 0
 	if c.from = zxid; zxid == 0 {
 		c.from = math.MaxInt64
 	}
@@ -374,7 +382,9 @@ func (c *core[T]) answered(ev framework.Event) (snapshots []*Snapshot[T]) {
 		}
 		if ev.Zxid < c.published.zxid { // the server is behind what another one has shown
 			c.later = append(c.later, framework.Read{Path: c.top})
+			c.behind++
 		} else {
+			c.behind = 0
 			c.level = true
 		}
 		snapshots = c.publish(snapshots, ev.Zxid, c.tree)
