@@ -320,6 +320,7 @@ func (c *Cache[T]) Await(ctx context.Context, zxid int64) (*Snapshot[T], error) 
 // Errors: those of Client.Sync and Await.
 func (c *Cache[T]) Fresh(ctx context.Context) (*Snapshot[T], error) {
 	for {
+		now := c.Snapshot() // before the servers are asked, as it may go on past their answer
 		if err := c.client.Sync(ctx, c.path); err != nil {
 			return nil, c.fail(err)
 		}
@@ -327,7 +328,6 @@ func (c *Cache[T]) Fresh(ctx context.Context) (*Snapshot[T], error) {
 		if err != nil {
 			return nil, c.fail(err)
 		}
-		now := c.Snapshot()
 		if zxid := results[0].Zxid; zxid >= now.zxid {
 			return c.Await(ctx, zxid)
 		}
