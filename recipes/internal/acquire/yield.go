@@ -63,6 +63,10 @@ func (s *seen) lately() bool {
 // some say so, all that have others do.
 var sawOthers, sawNesting, sawReverse = session.Slot[seen]{New: newSeen}, session.Slot[seen]{New: newSeen}, session.Slot[seen]{New: newSeen}
 
+// sawHiding is when a MultiLock of a client has had to suspect somebody again, after it had begun
+// anew. Somebody has other locks and does not say so, and MultiLocks of the client suspect at once.
+var sawHiding = session.Slot[seen]{New: newSeen}
+
 // orderOfOthers is in which order owners of other libraries go, as a client has seen it.
 var orderOfOthers = session.Slot[deadlock.Order]{New: func(*session.Session) *deadlock.Order { return new(deadlock.Order) }}
 
@@ -74,6 +78,7 @@ type yieldState struct {
 	left        int            // how often it has left queues with all later ones
 	moved       int            // how often it has moved since then
 	obliged     int            // how often it has moved for owners whose order it could not take
+	anew        bool           // it has left all queues, to begin anew in all
 	guessed     bool           // it has followed an owner by what the queues show; that was of no use, or it would not have to again
 	checking    bool           // the next round lists all queues, to see whether it is in the way
 	rounds      int            // of lists
@@ -136,7 +141,7 @@ func (a *Multi) nodes(m *member, entries []znode.Entry) []deadlock.Node {
 func (a *Multi) begin() {
 	a.history.Begin(len(a.members), a.hasTurn(), time.Now())
 	a.connectedOn = a.conn
-	a.asked, a.guessed = nil, false
+	a.asked, a.anew, a.guessed = nil, false, false
 	a.calmUntil, a.calmFor = time.Time{}, firstCalm
 	if a.way == nodename.Backward {
 		a.turnRound()
@@ -507,10 +512,19 @@ func (a *Multi) checkDeadlock(ctx context.Context, c *transport.Conn) (yielded b
 	if len(yield) > 0 && a.besideLibrary() {
 		orderOfOthers.Of(a.session).Yielded(a.way == nodename.Backward, time.Now())
 	}
+	// It may be a mistake. One that goes in an order from now on makes all others do so that it
+	// meets, and so for ever. One that queues anew is as it was, and in nobody's way.
+	hiding, shown := sawHiding.Of(a.session), why != deadlock.Time
+	if shown && (a.anew || hiding.lately()) && !seen.Told {
+		hiding.now()
+	}
 	switch {
 	case len(yield) == 0:
 		return false, nil
-	case why == deadlock.Time, a.guessed, why == deadlock.Matched && a.way != nodename.Joint, seen.Told:
+	case a.way == nodename.Joint && !a.anew && !seen.Told && !hiding.lately() && !a.hasTurn():
+		a.anew = true
+		return true, a.takeInOrder(ctx, c, nodename.Joint, 0)
+	case !shown, a.guessed, why == deadlock.Matched && a.way != nodename.Joint, seen.Told:
 		return true, a.leaveOrMove(ctx, c, yield, why)
 	}
 	a.guessed = true
@@ -610,7 +624,7 @@ func (a *Multi) leaveOrMove(ctx context.Context, c *transport.Conn, yield []*mem
 // takeInOrder makes room for owners that take their locks one after another. From now on we
 // do so too, in the order of the paths, as if we were Ordered, or in the reverse order. In
 // that order we leave the queues from a member on, or from an earlier one which is not ours,
-// and keep what is before that.
+// and keep what is before that. A joint one leaves all, and queues anew in all at once.
 func (a *Multi) takeInOrder(ctx context.Context, c *transport.Conn, way nodename.Way, from int) error {
 	members := a.members
 	turns := way != a.way && (way == nodename.Backward || a.way == nodename.Backward)
@@ -637,7 +651,9 @@ func (a *Multi) takeInOrder(ctx context.Context, c *transport.Conn, way nodename
 		a.turnRound()
 	}
 	a.way, a.reach = way, from
-	a.extend()
+	if a.extend(); way == nodename.Joint {
+		a.reach = len(a.members)
+	}
 	return nil
 }
 

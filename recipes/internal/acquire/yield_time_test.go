@@ -289,6 +289,38 @@ func TestMultiLockReadsWhyOthersWait(t *testing.T) {
 	}
 }
 
+// A MultiLock that waits for somebody who may wait for it leaves all its queues, and queues anew in all
+// of them. If that was of no use, it goes on in the order of that owner.
+func TestMultiLockBeginsAnewBeforeItFollows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(kit.Near))
+		plain, c := kit.Connect(t, srv), kit.Connect(t, srv)
+		lock := func(c *framework.Client, path string) locks.Lock { return locks.NewInterProcessMutex(c, path) }
+		held := kit.Hold(t, lock(plain, "/c"))
+		multi := kit.Acquire(t, locks.NewInterProcessMultiLock(lock(c, "/b"), lock(c, "/c")))
+		require.NoError(t, srv.WaitChildren(t.Context(), "/c", 2))
+		ways := func() (ways []nodename.Way) {
+			for _, path := range []string{"/b", "/c"} {
+				for _, node := range kit.Children(t, c, path) {
+					if way := nodename.WayOf(node); way.Yields() {
+						ways = append(ways, way)
+					}
+				}
+			}
+			return ways
+		}
+		for _, want := range [][]nodename.Way{{nodename.Joint, nodename.Joint}, {nodename.Backward}} {
+			other := kit.Acquire(t, lock(plain, "/b")) // the client has /c as well
+			time.Sleep(200 * time.Millisecond)         // less than it waits where nothing shows
+			assert.NoError(t, other.Soon().Release(), "it made room")
+			time.Sleep(10 * time.Millisecond)
+			assert.Equal(t, want, ways())
+		}
+		require.NoError(t, held.Release())
+		require.NoError(t, multi.Soon().Release())
+	})
+}
+
 // A MultiLock that reads keeps its place for readers, whatever else they have: none waits for
 // it. It makes room for a reader behind a writer.
 func TestMultiLockKeepsItsPlaceAmongReaders(t *testing.T) {
