@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/paddock-zk/paddock/framework/monitor"
+	"github.com/paddock-zk/paddock/internal/transport"
 )
 
 // TLSFiles names PEM files whose contents may change while a client runs. The client looks
@@ -143,7 +144,7 @@ func (f *tlsFiles) info() *monitor.CertificateInfo {
 	if f.shown == nil {
 		return nil
 	}
-	return &monitor.CertificateInfo{Subject: f.shown.Subject.String(), Until: f.shown.NotAfter}
+	return &monitor.CertificateInfo{Subject: transport.Subject(f.shown), Until: f.shown.NotAfter}
 }
 
 const (
@@ -179,7 +180,7 @@ func (f *tlsFiles) warn(ctx context.Context) {
 		} else if !leaf.Equal(told) || time.Since(toldAt) >= warnEvery {
 			told, toldAt = leaf, time.Now()
 			f.log.Warn("the certificate of this client ends soon, or has ended: servers refuse new connections then",
-				zap.Stringer("subject", leaf.Subject), zap.Time("until", leaf.NotAfter), zap.String("file", f.names.Certificate))
+				zap.String("subject", transport.Subject(leaf)), zap.Time("until", leaf.NotAfter), zap.String("file", f.names.Certificate))
 		}
 		look.Reset(next)
 	}

@@ -2,6 +2,9 @@ package transport
 
 import (
 	"context"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
 	"errors"
 	"fmt"
 	"io"
@@ -30,4 +33,13 @@ func TestNetworkErrorIsNoAnswer(t *testing.T) {
 		assert.ErrorAs(t, err, new(net.Error))
 	}
 	assert.ErrorIs(t, networkError{fmt.Errorf("write: %w", io.ErrClosedPipe)}, io.ErrClosedPipe, "the other end of a net.Pipe is closed, see Suspects.ended")
+}
+
+// A subject that begins with the common name is told in this order, as the servers do.
+func TestSubject(t *testing.T) {
+	raw, err := asn1.Marshal(pkix.RDNSequence{
+		{{Type: asn1.ObjectIdentifier{2, 5, 4, 3}, Value: "orders"}}, {{Type: asn1.ObjectIdentifier{2, 5, 4, 10}, Value: "Example, Inc."}},
+	})
+	require.NoError(t, err)
+	assert.Equal(t, `O=Example\, Inc.,CN=orders`, Subject(&x509.Certificate{RawSubject: raw}))
 }

@@ -352,15 +352,18 @@ func (c *tlsConn) noting(cfg *tls.Config) func(*tls.CertificateRequestInfo) (*tl
 // Shown is the identity of the certificate that the server of the latest connection was
 // shown, as an access list of the scheme x509 names it. It is empty without one.
 func (l *Transport) Shown() []string {
-	cert := l.shown.Load()
-	if cert == nil {
-		return nil
+	if cert := l.shown.Load(); cert != nil {
+		return []string{"x509:" + Subject(cert)}
 	}
+	return nil
+}
+
+// Subject is whom a certificate is for, as an access list of the scheme x509 names it. It
+// is empty if that cannot be read.
+func Subject(cert *x509.Certificate) string {
 	var subject pkix.RDNSequence // cert.Subject has forgotten the order
-	if _, err := asn1.Unmarshal(cert.RawSubject, &subject); err != nil {
-		return []string{"x509"}
-	}
-	return []string{"x509:" + subject.String()}
+	_, _ = asn1.Unmarshal(cert.RawSubject, &subject)
+	return subject.String()
 }
 
 // mostClosing is how long the last words may take. Package tls gives them 5 s.

@@ -1,11 +1,16 @@
 package lockpage_test
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
-	"net/http/httptest"
+	"math/big"
+	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -22,10 +27,17 @@ import (
 
 // The page shows which certificate the servers were shown, and until when it lasts.
 func TestPageShowsTheCertificate(t *testing.T) {
-	site := httptest.NewTLSServer(nil)
-	cert, leaf := site.TLS.Certificates[0], site.Certificate()
-	site.Close()
-	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "me", Organization: []string{"Example, Inc."}}, NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}, &x509.Certificate{}, private.Public(), private)
+	require.NoError(t, err)
+	leaf, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	cert := tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private}
+	key, err := x509.MarshalPKCS8PrivateKey(private)
 	require.NoError(t, err)
 	dir := t.TempDir()
 	files := framework.TLSFiles{CA: filepath.Join(dir, "cert"), Certificate: filepath.Join(dir, "cert"), Key: filepath.Join(dir, "key")}
@@ -36,7 +48,7 @@ func TestPageShowsTheCertificate(t *testing.T) {
 
 	s := serve(t, lockpage.Handler(c))
 	_, body := s.get("")
-	assert.Contains(t, body, `<th scope="row">Certificate</th><td><code>`+leaf.Subject.String()+`</code>, until `+leaf.NotAfter.UTC().Format(time.RFC3339))
+	assert.Contains(t, body, `<th scope="row">Certificate</th><td><code>CN=me,O=Example\, Inc.</code>, until `+leaf.NotAfter.UTC().Format(time.RFC3339))
 	_, body = s.get("?format=json")
 	var all struct {
 		Certificate struct {
