@@ -118,7 +118,7 @@ type Config struct {
 	// the same session, in a moment in which it holds no lock and no request is on its way. It
 	// looks for such a moment for a second. If that server does not let it in, it looks less
 	// often, up to every 8 min. It stays with a server that takes no session up again, as a
-	// ClickHouse Keeper. Defaults to none.
+	// ClickHouse Keeper. If no server matches, the log says so. Defaults to none.
 	Prefer []string
 
 	// TLS turns on encryption; host names are verified as written in ConnectString, or as

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/test/kit"
@@ -183,5 +184,19 @@ func TestPreferIsChecked(t *testing.T) {
 		c, err := framework.Start(framework.Config{ConnectString: "a", Prefer: []string{good}, DialContext: func(context.Context, string, string) (net.Conn, error) { return nil, net.ErrClosed }})
 		require.NoError(t, err, good)
 		require.NoError(t, c.Close())
+	}
+}
+
+// Patterns that no server matches are told, once for each connection.
+func TestPreferNobody(t *testing.T) {
+	for pattern, lines := range map[string]int{"zk-x-*": 1, "127.*": 0} {
+		t.Run(pattern, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				logged, logs := kit.Logged(zapcore.WarnLevel)
+				kit.Connect(t, zktest.Start(t, zktest.InMemory()), logged, func(cfg *framework.Config) { cfg.Prefer = []string{pattern} })
+				time.Sleep(5 * time.Minute)
+				assert.Equal(t, lines, logs.FilterMessage("none of the servers matches Config.Prefer").Len())
+			})
+		})
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"go.uber.org/zap"
 )
 
 var errGoingHome = errors.New("a preferred server serves again")
@@ -44,9 +46,13 @@ func matches(pattern, hostPort string) bool {
 // on its way. So nobody notices more than a short outage. After each move that did not lead
 // home, it looks half as often: a server may tell that it serves and not let us in.
 func (l *Transport) seekHome(c *Conn) {
-	every := homeEvery << l.hosts.movesInVain()
+	every, told := homeEvery<<l.hosts.movesInVain(), false
 	for sleep(c.life, every/2+l.hosts.random.UpTo(every)) {
 		servers := l.hosts.targets(c.life)
+		if !told && len(servers) > 0 && !slices.ContainsFunc(servers, l.hosts.near) {
+			told = true
+			l.cfg.Logger.Warn("none of the servers matches Config.Prefer", zap.Strings("prefer", l.cfg.Prefer), zap.Stringers("servers", servers))
+		}
 		l.hosts.random.Shuffle(len(servers), func(i, j int) { servers[i], servers[j] = servers[j], servers[i] })
 		for _, t := range servers {
 			if t.sameServer(c.target) || !l.hosts.near(t) || !l.serves(c.life, t) {
