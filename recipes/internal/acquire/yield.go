@@ -58,10 +58,12 @@ func (s *seen) lately() bool {
 	return at != nil && time.Since(*at) < lately
 }
 
-// What a client has seen in the queues of a MultiLock: owners for whom one makes room, owners
-// that say that they have other locks, and those of them that go in the reverse order. Where
-// some say so, all that have others do.
-var sawOthers, sawNesting, sawReverse = session.Slot[seen]{New: newSeen}, session.Slot[seen]{New: newSeen}, session.Slot[seen]{New: newSeen}
+// What a client has seen in the queues of a MultiLock: owners for whom one makes room, and
+// owners that say that they have other locks. Where some say so, all that have others do.
+var sawOthers, sawNesting = session.Slot[seen]{New: newSeen}, session.Slot[seen]{New: newSeen}
+
+// Some of these have other locks at earlier paths, or at a later one.
+var sawInOrder, sawReverse = session.Slot[seen]{New: newSeen}, session.Slot[seen]{New: newSeen}
 
 // sawHiding is when a MultiLock of a client has had to suspect somebody again, after it had begun
 // anew. Somebody has other locks and does not say so, and MultiLocks of the client suspect at once.
@@ -273,6 +275,9 @@ func (a *Multi) calm() bool {
 	if others&(1<<nodename.Nesting|1<<nodename.Reverse|1<<nodename.Unknown) != 0 {
 		sawNesting.Of(a.session).now()
 	}
+	if others.Has(nodename.Nesting) {
+		sawInOrder.Of(a.session).now()
+	}
 	if others.Has(nodename.Reverse) {
 		sawReverse.Of(a.session).now()
 	}
@@ -422,10 +427,15 @@ var makesRoom = [...]nodename.Ways{
 //
 // Where owners say that they have other locks, and none goes in the reverse order, backward
 // MultiLocks are there by mistake. Nobody follows them, and they follow the ordered ones. If
-// both turned for each other, one mistake would keep a crowd going to and fro.
+// both turned for each other, one mistake would keep a crowd going to and fro. Beside another
+// library nobody follows them before its client has learned, or heard, that this is the order.
 func (a *Multi) ordered(ways nodename.Ways) nodename.Ways {
-	reverse := a.others.Has(nodename.Unknown) && orderOfOthers.Of(a.session).Reverse()
-	if sawNesting.Of(a.session).lately() && !sawReverse.Of(a.session).lately() && !reverse {
+	library, reverse := (a.others | ways).Has(nodename.Unknown), orderOfOthers.Of(a.session).Reverse()
+	switch {
+	case reverse:
+	case library && !ways.Has(nodename.Reverse):
+		ways &^= 1 << nodename.Backward
+	case !library && sawInOrder.Of(a.session).lately() && !sawReverse.Of(a.session).lately():
 		ways &^= 1 << nodename.Backward
 		if ways.Has(nodename.Ordered) {
 			ways = ways.With(nodename.Nesting)

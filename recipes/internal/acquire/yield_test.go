@@ -183,8 +183,10 @@ func TestMulti_FollowsBackwardOnesInTheOrderOfOthers(t *testing.T) {
 	a := NewMulti([]Member{{Queue: &Queue{Core: bareCore{}}}}, false, nodename.Owner{}, nil)
 	a.session = openSession(t, zktest.Start(t))
 	assert.Equal(t, backward|ordered, a.ordered(backward|ordered), "nobody has said what it has")
-	sawNesting.Of(a.session).now()
+	sawInOrder.Of(a.session).now()
 	assert.Equal(t, ordered.With(nodename.Nesting), a.ordered(backward|ordered), "all go in the order of the paths")
+	sawReverse.Of(a.session).now()
+	assert.Equal(t, backward|ordered, a.ordered(backward|ordered), "some go in the reverse order")
 
 	a.others = both
 	assert.Equal(t, nodename.Ways(0).With(nodename.Unknown).With(nodename.Nesting), a.ordered(both), "beside another library")
@@ -192,9 +194,7 @@ func TestMulti_FollowsBackwardOnesInTheOrderOfOthers(t *testing.T) {
 	assert.Equal(t, backward, a.ordered(backward))
 	assert.Equal(t, both.With(nodename.Reverse), a.ordered(both))
 	a.others = backward
-	assert.Zero(t, a.ordered(backward), "nobody of that library is here")
-	sawReverse.Of(a.session).now()
-	assert.Equal(t, backward, a.ordered(backward), "an owner says so")
+	assert.Equal(t, backward, a.ordered(backward), "nobody of that library is here now")
 }
 
 // One that has left queues over and over moves. One with a semaphore that has moved over and
