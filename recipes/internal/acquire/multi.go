@@ -237,7 +237,7 @@ func (a *Multi) locateAll() error {
 		came = came || !before && m.isFirst()
 	}
 	if came && a.besideLibrary() {
-		orderOfOthers.Of(a.session).Came(a.way == nodename.Backward)
+		a.orderOfOthers().Came(a.way == nodename.Backward)
 	}
 	return nil
 }

@@ -3,7 +3,9 @@ package acquire
 import (
 	"context"
 	"errors"
+	"hash/crc32"
 	"math"
+	"path"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -69,8 +71,16 @@ var sawInOrder, sawReverse = session.Slot[seen]{New: newSeen}, session.Slot[seen
 // anew. Somebody has other locks and does not say so, and MultiLocks of the client suspect at once.
 var sawHiding = session.Slot[seen]{New: newSeen}
 
-// orderOfOthers is in which order owners of other libraries go, as a client has seen it.
-var orderOfOthers = session.Slot[deadlock.Order]{New: func(*session.Session) *deadlock.Order { return new(deadlock.Order) }}
+// ordersOfOthers are in which orders owners of other libraries go, as a client has seen it.
+var ordersOfOthers = session.Slot[[64]deadlock.Order]{New: func(*session.Session) *[64]deadlock.Order { return new([64]deadlock.Order) }}
+
+// orderOfOthers is the one of ours. Different sets of locks may be taken in different orders, so each
+// parent of a first path has one. A few parents may share it.
+func (a *Multi) orderOfOthers() *deadlock.Order {
+	first := min(a.members[0].queue.Lock, a.members[len(a.members)-1].queue.Lock)
+	all := ordersOfOthers.Of(a.session)
+	return &all[crc32.ChecksumIEEE([]byte(path.Dir(first)))%uint32(len(all))]
+}
 
 // yieldState is what a MultiLock knows about whether it is in the way of others.
 type yieldState struct {
@@ -282,7 +292,7 @@ func (a *Multi) calm() bool {
 		sawReverse.Of(a.session).now()
 	}
 	if a.others = others; others.Has(nodename.Unknown) && others.Has(nodename.Backward) {
-		orderOfOthers.Of(a.session).Hear(time.Now(), lately)
+		a.orderOfOthers().Hear(time.Now(), lately)
 	}
 	return waits <= first && others == 0
 }
@@ -430,7 +440,7 @@ var makesRoom = [...]nodename.Ways{
 // both turned for each other, one mistake would keep a crowd going to and fro. Beside another
 // library nobody follows them before its client has learned, or heard, that this is the order.
 func (a *Multi) ordered(ways nodename.Ways) nodename.Ways {
-	library, reverse := (a.others | ways).Has(nodename.Unknown), orderOfOthers.Of(a.session).Reverse()
+	library, reverse := (a.others | ways).Has(nodename.Unknown), a.orderOfOthers().Reverse()
 	switch {
 	case reverse:
 	case library && !ways.Has(nodename.Reverse):
@@ -520,7 +530,7 @@ func (a *Multi) checkDeadlock(ctx context.Context, c *transport.Conn) (yielded b
 		yield = append(yield, a.members[i])
 	}
 	if len(yield) > 0 && a.besideLibrary() {
-		orderOfOthers.Of(a.session).Yielded(a.way == nodename.Backward, time.Now())
+		a.orderOfOthers().Yielded(a.way == nodename.Backward, time.Now())
 	}
 	// It may be a mistake. One that goes in an order from now on makes all others do so that it
 	// meets, and so for ever. One that queues anew is as it was, and in nobody's way.

@@ -190,11 +190,30 @@ func TestMulti_FollowsBackwardOnesInTheOrderOfOthers(t *testing.T) {
 
 	a.others = both
 	assert.Equal(t, nodename.Ways(0).With(nodename.Unknown).With(nodename.Nesting), a.ordered(both), "beside another library")
-	orderOfOthers.Of(a.session).Hear(time.Now(), lately)
+	a.orderOfOthers().Hear(time.Now(), lately)
 	assert.Equal(t, backward, a.ordered(backward))
 	assert.Equal(t, both.With(nodename.Reverse), a.ordered(both))
 	a.others = backward
 	assert.Equal(t, backward, a.ordered(backward), "nobody of that library is here now")
+}
+
+// Owners of another library may take one set of locks in one order and another set in the other. What
+// a client learns of the one does not count for the other.
+func TestMulti_SetsOfLocksHaveOrdersOfTheirOwn(t *testing.T) {
+	s := openSession(t, zktest.Start(t))
+	multi := func(paths ...string) *Multi {
+		var locks []Member
+		for _, p := range paths {
+			locks = append(locks, Member{Queue: &Queue{Core: bareCore{}, Lock: p}})
+		}
+		a := NewMulti(locks, false, nodename.Owner{}, nil)
+		a.session = s
+		return a
+	}
+	multi("/x/1", "/y/1").orderOfOthers().Hear(time.Now(), lately)
+	assert.True(t, multi("/x/2", "/x/3").orderOfOthers().Reverse())
+	assert.True(t, multi("/y/2", "/x/3").orderOfOthers().Reverse(), "turned round")
+	assert.False(t, multi("/y/1", "/y/2").orderOfOthers().Reverse())
 }
 
 // One that has left queues over and over moves. One with a semaphore that has moved over and
