@@ -26,7 +26,7 @@ func TestLogOfAnOutage(t *testing.T) {
 		"no server": {func(srv *zktest.Server, _ *framework.Config) func() {
 			_ = srv.Stop()
 			return func() { _ = srv.Restart() }
-		}, 2500 * time.Millisecond, "connection refused"},
+		}, 3 * time.Second, "connection refused"}, // after a second, and a pause of two
 		"credentials refused": {func(srv *zktest.Server, cfg *framework.Config) func() {
 			cfg.Auth = []framework.Auth{{Scheme: "digest", Data: []byte("nobody:hush")}}
 			rule := srv.On(zktest.Match{Op: "auth"}, zktest.Fail(-115))

@@ -919,6 +919,7 @@ func TestCachePrints(t *testing.T) {
 		require.NoError(t, err)
 		_, err = c.Fresh(t.Context())
 		require.NoError(t, err)
+		synctest.Wait() // the snapshot is there a moment before the status says that it is current
 		assert.Equal(t, fmt.Sprintf("cache /v: current at zxid 0x%x, 0 nodes", stat.Mzxid), c.String())
 		srv.Stop()
 		time.Sleep(time.Minute)
