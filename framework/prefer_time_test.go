@@ -189,11 +189,16 @@ func TestPreferIsChecked(t *testing.T) {
 
 // Patterns that no server matches are told, once for each connection.
 func TestPreferNobody(t *testing.T) {
-	for pattern, lines := range map[string]int{"zk-x-*": 1, "127.*": 0} {
+	for pattern, lines := range map[string]int{"zk-x-*": 1, "127.*": 0, "zk-down": 0} {
 		t.Run(pattern, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				logged, logs := kit.Logged(zapcore.WarnLevel)
-				kit.Connect(t, zktest.Start(t, zktest.InMemory()), logged, func(cfg *framework.Config) { cfg.Prefer = []string{pattern} })
+				kit.Connect(t, zktest.Start(t, zktest.InMemory()), logged, func(cfg *framework.Config) {
+					cfg.Prefer, cfg.ConnectString = []string{pattern}, cfg.ConnectString+",zk-down:2181"
+					cfg.LookupHost = func(_ context.Context, host string) ([]string, error) {
+						return nil, &net.DNSError{Name: host, IsNotFound: true}
+					}
+				})
 				time.Sleep(5 * time.Minute)
 				assert.Equal(t, lines, logs.FilterMessage("none of the servers matches Config.Prefer").Len())
 			})

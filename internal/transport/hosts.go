@@ -25,8 +25,8 @@ import (
 // the client began with.
 //
 // The address that was tried longest ago comes first. Those that kept us waiting
-// when they were last tried come behind all others, as each can cost a whole
-// ConnectTimeout. Among the others, preferred ones come first (home.go).
+// when they were last tried come behind all others, as each can cost a
+// ConnectTimeout or two. Among the others, preferred ones come first (home.go).
 type hosts struct {
 	random  *random.Source
 	lookUp  func(server string, lk *lookup) // begins a look-up, which ends in found; nil if names are dialed

@@ -307,6 +307,7 @@ func (l *Transport) open(ctx context.Context, t target, p *patience) (net.Conn, 
 	tc := &tlsConn{under: nc}
 	cfg.GetClientCertificate = tc.noting(cfg)
 	shaking, end := context.WithCancelCause(ctx)
+	defer end(nil)
 	late := time.AfterFunc(time.Until(p.ends), func() { end(context.DeadlineExceeded) })
 	defer late.Stop()
 	from := &listened{nc, func() { p.heard(); late.Reset(time.Until(p.ends)) }}
