@@ -74,8 +74,6 @@ func TestProtectedCreateSearchesBehindAWrite(t *testing.T) {
 	})
 }
 
-// A node with a time to live goes when it has no children and was not modified
-// for so long.
 // A node that others delete can be gone when its creator looks for it, and is then made twice.
 // Receipt knows better.
 func TestProtectedNodeThatOthersDelete(t *testing.T) {
@@ -185,6 +183,8 @@ func TestNodeThatNobodyCouldName(t *testing.T) {
 	})
 }
 
+// A node with a time to live goes when it has no children and was not modified
+// for so long.
 func TestTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.SweepInterval(time.Second))

@@ -275,7 +275,8 @@ func (c *Cache[T]) info() monitor.CacheInfo {
 func (c *Cache[T]) Ready(ctx context.Context) (*Snapshot[T], error) { return c.Await(ctx, 1) }
 
 // Await waits for a snapshot that shows at least the state after a transaction: that of a
-// write of yours, say, which its Stat names.
+// write of yours, say, which its Stat names. After the servers have lost what they had shown, it
+// may return the last snapshot for a write made since, until the cache has begun anew.
 //
 // Errors: ctx.Err() together with the reason why there is none, and framework.ErrClosed once
 // the cache or its client is closed.
@@ -291,7 +292,7 @@ func (c *Cache[T]) Await(ctx context.Context, zxid int64) (*Snapshot[T], error) 
 		now, changed, sub, status, closed := c.now, c.changed, c.sub, c.status, c.closed
 		c.mu.Unlock()
 		switch {
-		case now.zxid >= zxid:
+		case now.zxid >= zxid && (status.Complete || closed):
 			return now, nil
 		case closed:
 			return nil, c.fail(status.Err)
@@ -568,7 +569,7 @@ const (
 )
 
 // mostBehind is how often the servers show an older state than the snapshot before they are
-// synced, and again before they count as restored: a minute each.
+// synced, and again before they count as restored: a minute each where nothing changes.
 const mostBehind = int(time.Minute / readPause)
 
 // errRestored is why a cache begins anew whose servers have lost what they had shown. Nothing
@@ -696,8 +697,11 @@ func (c *Cache[T]) follow(ctx context.Context, core *core[T]) error {
 			check = time.Now().Add(c.options.check)
 			core.check()
 		}
-		if core.behind == mostBehind && c.client.Sync(ctx, c.path) != nil {
-			core.behind = 0
+		if core.behind == mostBehind {
+			core.behind++
+			if c.client.Sync(ctx, c.path) != nil {
+				core.behind = 0
+			}
 		}
 		if core.behind > 2*mostBehind {
 			return errRestored

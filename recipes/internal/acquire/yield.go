@@ -67,7 +67,7 @@ var sawOthers, sawNesting = session.Slot[seen]{New: newSeen}, session.Slot[seen]
 // Some of these have other locks at earlier paths, or at a later one.
 var sawInOrder, sawReverse = session.Slot[seen]{New: newSeen}, session.Slot[seen]{New: newSeen}
 
-// sawHiding is when a MultiLock of a client has had to suspect somebody again, after it had begun
+// sawHiding is when a MultiLock of a client has last had to suspect somebody again, after it had begun
 // anew. Somebody has other locks and does not say so, and MultiLocks of the client suspect at once.
 var sawHiding = session.Slot[seen]{New: newSeen}
 

@@ -170,8 +170,8 @@ func (h *History) stalled(v *View, patience time.Duration) bool {
 // whether another owner has what we wait for in a queue. below draws a time from 0 up to
 // a limit.
 //
-// An earlier answer holds until that check. Otherwise newcomers that come over and over would
-// put it off for ever.
+// An earlier answer holds until that check, and is 0 or less if it is due. Otherwise newcomers that
+// come over and over would put it off for ever.
 func (h *History) Next(now time.Time, waits func(queue int) bool, below func(time.Duration) time.Duration) time.Duration {
 	next := h.next(now, waits, below)
 	if by := now.Add(next); h.checkBy.IsZero() || by.Before(h.checkBy) {
