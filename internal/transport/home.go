@@ -49,9 +49,9 @@ func (l *Transport) seekHome(c *Conn) {
 	every, told := homeEvery<<l.hosts.movesInVain(), false
 	for sleep(c.life, every/2+l.hosts.random.UpTo(every)) {
 		servers := l.hosts.targets(c.life)
-		// One whose name cannot be looked up now may be preferred all the same.
-		named := slices.ContainsFunc(l.Servers(), func(s string) bool { return l.hosts.near(target{server: s}) })
-		if !told && !named && len(servers) > 0 && !slices.ContainsFunc(servers, l.hosts.near) {
+		if !told && len(servers) > 0 && !slices.ContainsFunc(servers, l.hosts.near) &&
+			// One whose name cannot be looked up now may be preferred all the same.
+			!slices.ContainsFunc(l.Servers(), func(s string) bool { return l.hosts.near(target{server: s}) }) {
 			told = true
 			l.cfg.Logger.Warn("none of the servers matches Config.Prefer", zap.Strings("prefer", l.cfg.Prefer), zap.Stringers("servers", servers))
 		}

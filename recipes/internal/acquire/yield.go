@@ -48,8 +48,6 @@ const mostAsked = 8
 // seen is when a client has last seen something.
 type seen struct{ at atomic.Pointer[time.Time] }
 
-func newSeen(*session.Session) *seen { return new(seen) }
-
 func (s *seen) now() {
 	now := time.Now()
 	s.at.Store(&now)
@@ -60,25 +58,27 @@ func (s *seen) lately() bool {
 	return at != nil && time.Since(*at) < lately
 }
 
-// What a client has seen in the queues of a MultiLock: owners for whom one makes room, and
-// owners that say that they have other locks. Where some say so, all that have others do.
-var sawOthers, sawNesting = session.Slot[seen]{New: newSeen}, session.Slot[seen]{New: newSeen}
+// sights are what a client has seen in the queues of its MultiLocks.
+type sights struct {
+	others  seen // owners for whom one makes room
+	nesting seen // owners that say that they have other locks: where some say so, all that have others do
+	// Some of these have other locks at earlier paths, or at a later one.
+	inOrder, reverse seen
+	// A MultiLock has last had to suspect somebody again, after it had begun anew. Somebody has
+	// other locks and does not say so, and MultiLocks of the client suspect at once.
+	hiding seen
+	orders [64]deadlock.Order // in which owners of other libraries go
+}
 
-// Some of these have other locks at earlier paths, or at a later one.
-var sawInOrder, sawReverse = session.Slot[seen]{New: newSeen}, session.Slot[seen]{New: newSeen}
+var sightsOf = session.Slot[sights]{New: func(*session.Session) *sights { return new(sights) }}
 
-// sawHiding is when a MultiLock of a client has last had to suspect somebody again, after it had begun
-// anew. Somebody has other locks and does not say so, and MultiLocks of the client suspect at once.
-var sawHiding = session.Slot[seen]{New: newSeen}
-
-// ordersOfOthers are in which orders owners of other libraries go, as a client has seen it.
-var ordersOfOthers = session.Slot[[64]deadlock.Order]{New: func(*session.Session) *[64]deadlock.Order { return new([64]deadlock.Order) }}
+func (a *Multi) sights() *sights { return sightsOf.Of(a.session) }
 
 // orderOfOthers is the one of ours. Different sets of locks may be taken in different orders, so each
 // parent of a first path has one. A few parents may share it.
 func (a *Multi) orderOfOthers() *deadlock.Order {
 	first := min(a.members[0].queue.Lock, a.members[len(a.members)-1].queue.Lock)
-	all := ordersOfOthers.Of(a.session)
+	all := &a.sights().orders
 	return &all[crc32.ChecksumIEEE([]byte(path.Dir(first)))%uint32(len(all))]
 }
 
@@ -119,7 +119,7 @@ func (a *Multi) sawHead(i int, m *member, now time.Time) {
 
 // view is what the latest lists have shown.
 func (a *Multi) view(now time.Time) *deadlock.View {
-	v := &deadlock.View{Now: now, Ours: a.way, Told: sawNesting.Of(a.session).lately(), Queues: make([]deadlock.Queue, len(a.members))}
+	v := &deadlock.View{Now: now, Ours: a.way, Told: a.sights().nesting.lately(), Queues: make([]deadlock.Queue, len(a.members))}
 	for i, m := range a.members {
 		q := &v.Queues[i]
 		q.Listed, q.First, q.Lease = m.seen == a.rounds, m.isFirst(), m.turn != nil
@@ -280,16 +280,16 @@ func (a *Multi) calm() bool {
 		}
 	}
 	if others&takesRoom != 0 {
-		sawOthers.Of(a.session).now()
+		a.sights().others.now()
 	}
 	if others&(1<<nodename.Nesting|1<<nodename.Reverse|1<<nodename.Unknown) != 0 {
-		sawNesting.Of(a.session).now()
+		a.sights().nesting.now()
 	}
 	if others.Has(nodename.Nesting) {
-		sawInOrder.Of(a.session).now()
+		a.sights().inOrder.now()
 	}
 	if others.Has(nodename.Reverse) {
-		sawReverse.Of(a.session).now()
+		a.sights().reverse.now()
 	}
 	if a.others = others; others.Has(nodename.Unknown) && others.Has(nodename.Backward) {
 		a.orderOfOthers().Hear(time.Now(), lately)
@@ -332,7 +332,7 @@ func (a *Multi) watch(ctx context.Context, c *transport.Conn, calm bool) (looked
 		}
 	}()
 	now := time.Now()
-	due := !calm || sawOthers.Of(a.session).lately() || !a.calmUntil.IsZero() && !now.Before(a.calmUntil)
+	due := !calm || a.sights().others.lately() || !a.calmUntil.IsZero() && !now.Before(a.calmUntil)
 	for i, m := range a.members {
 		s := setting{member: m, at: i, list: due && (m.gone() || m.inTheWay() && !m.hears())}
 		switch {
@@ -445,7 +445,7 @@ func (a *Multi) ordered(ways nodename.Ways) nodename.Ways {
 	case reverse:
 	case library && !ways.Has(nodename.Reverse):
 		ways &^= 1 << nodename.Backward
-	case !library && sawInOrder.Of(a.session).lately() && !sawReverse.Of(a.session).lately():
+	case !library && a.sights().inOrder.lately() && !a.sights().reverse.lately():
 		ways &^= 1 << nodename.Backward
 		if ways.Has(nodename.Ordered) {
 			ways = ways.With(nodename.Nesting)
@@ -534,7 +534,7 @@ func (a *Multi) checkDeadlock(ctx context.Context, c *transport.Conn) (yielded b
 	}
 	// It may be a mistake. One that goes in an order from now on makes all others do so that it
 	// meets, and so for ever. One that queues anew is as it was, and in nobody's way.
-	hiding, shown := sawHiding.Of(a.session), why != deadlock.Time
+	hiding, shown := &a.sights().hiding, why != deadlock.Time
 	if shown && (a.anew || hiding.lately()) && !seen.Told {
 		hiding.now()
 	}

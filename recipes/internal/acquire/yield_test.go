@@ -183,9 +183,9 @@ func TestMulti_FollowsBackwardOnesInTheOrderOfOthers(t *testing.T) {
 	a := NewMulti([]Member{{Queue: &Queue{Core: bareCore{}}}}, false, nodename.Owner{}, nil)
 	a.session = openSession(t, zktest.Start(t))
 	assert.Equal(t, backward|ordered, a.ordered(backward|ordered), "nobody has said what it has")
-	sawInOrder.Of(a.session).now()
+	a.sights().inOrder.now()
 	assert.Equal(t, ordered.With(nodename.Nesting), a.ordered(backward|ordered), "all go in the order of the paths")
-	sawReverse.Of(a.session).now()
+	a.sights().reverse.now()
 	assert.Equal(t, backward|ordered, a.ordered(backward|ordered), "some go in the reverse order")
 
 	a.others = both
