@@ -4,10 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
-
-	"github.com/paddock-zk/paddock/internal/session"
-	"github.com/paddock-zk/paddock/internal/session/cleanup"
 )
 
 // newGroup makes one hold of several. It is lost as soon as one of them is, and its
@@ -81,118 +77,6 @@ func worst(members []*Hold) (HoldState, error) {
 		}
 	}
 	return state, nil
-}
-
-// releaseAll releases in reverse, but deletes the nodes of our locks together. A hold may
-// have been released before. Once giveUp is closed, it does not wait for the servers.
-func releaseAll(holds []*Hold, giveUp <-chan struct{}) error {
-	g := givingBack{giveUp: giveUp}
-	for _, h := range slices.Backward(holds) {
-		g.end(h)
-	}
-	g.deleteNodes()
-	return g.err()
-}
-
-// givingBack gives several holds back together.
-type givingBack struct {
-	giveUp  <-chan struct{} // ends the wait for the servers; nil for never
-	over    []*ownership    // whose node has to go
-	pending bool
-	errs    []error
-}
-
-// end ends a hold for good, with the members that it still has. What had its node is over.
-// It reports false if the hold was released before.
-func (g *givingBack) end(h *Hold) bool {
-	o := h.ownership
-	if o.queue == nil && len(h.members()) == 0 { // a lock of somebody else's
-		g.take(h.Release())
-		return true
-	}
-	if !h.released.CompareAndSwap(false, true) {
-		return false
-	}
-	h.endContexts()
-	for _, m := range slices.Backward(h.members()) {
-		m.ownership.ungroup(o)
-		g.end(m)
-	}
-	last, lost := o.leave(h)
-	g.take(lost)
-	if lost == nil {
-		h.trace().released()
-	}
-	if last && lost == nil && o.queue != nil {
-		g.over = append(g.over, o)
-	}
-	return true
-}
-
-func (g *givingBack) take(err error) {
-	switch {
-	case err == nil, errors.Is(err, ErrReleased):
-	case errors.Is(err, ErrReleasePending):
-		g.pending = true
-	default:
-		g.errs = append(g.errs, err)
-	}
-}
-
-// err is the result for Release.
-func (g *givingBack) err() error {
-	if len(g.errs) == 0 && g.pending {
-		return ErrReleasePending
-	}
-	return errors.Join(g.errs...)
-}
-
-// deleteNodes deletes the nodes of what is over, those of one session together, and waits
-// for that.
-func (g *givingBack) deleteNodes() {
-	type source struct {
-		*session.Session
-		id int64
-	}
-	paths := make(map[source][]string)
-	of := make(map[source][]*ownership)
-	var longest time.Duration
-	for _, o := range g.over {
-		o.stopTracking()
-		from := source{o.node.Session(), o.node.SessionID()}
-		paths[from] = append(paths[from], o.nodePath())
-		of[from] = append(of[from], o)
-		longest = max(longest, o.queue.ReleaseWait)
-	}
-	until := time.Now().Add(longest)
-	for from, owns := range of {
-		removals := cleanup.RemoveAll(from.Session, from.id, paths[from])
-		for _, o := range owns {
-			o.node.SweepBeside()
-			o.local.ownershipOver(o)
-		}
-		for i, o := range owns {
-			g.take(o.awaitRemoval(removals[i], time.Until(until), g.giveUp))
-		}
-	}
-}
-
-// deleted says that a transaction has deleted the nodes of what is over.
-func (g *givingBack) deleted() {
-	for _, o := range g.over {
-		o.stopTracking()
-		o.node.Sweep()
-		o.local.ownershipOver(o)
-	}
-}
-
-// refusals is the part of an error that matters to a caller whose lock is lost or given
-// up anyway.
-func refusals(err error) error {
-	if errors.Is(err, ErrLockLost) || errors.Is(err, ErrReleasePending) {
-		return nil
-	}
-	return err
 }
 
 // group makes another ownership lost, and uncertain, together with this one.

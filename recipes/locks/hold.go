@@ -217,6 +217,22 @@ func (h *Hold) Members() []*Hold {
 // members are its Members, not to be changed.
 func (h *Hold) members() []*Hold { return h.ownership.members() }
 
+// first is the first ownership under a hold that stands on a node, nil for none.
+func (h *Hold) first() *ownership {
+	if h.isNone() {
+		return nil
+	}
+	if h.ownership.queue != nil {
+		return h.ownership
+	}
+	for _, m := range h.members() {
+		if o := m.first(); o != nil {
+			return o
+		}
+	}
+	return nil
+}
+
 // FencingToken is a number that rises from holder to holder, for the life of the
 // ensemble. It is the node's czxid. Once a holder has called FencingToken, the next
 // holder gets another node and so another token, see LocalHandovers. Holders of different
@@ -246,37 +262,4 @@ func (h *Hold) Revoked() <-chan struct{} {
 		h.ownership.revoked = make(chan struct{})
 	}
 	return h.ownership.revoked
-}
-
-// HoldState says how sure the client is that it holds a lock.
-type HoldState int
-
-// The states of a hold, in the order in which they can follow. Only Held and Uncertain
-// may alternate.
-const (
-	// Held says that nobody else has the lock.
-	Held HoldState = iota + 1
-	// Uncertain says that the connection is suspended, or that the client is connected
-	// again and has not seen the node yet. Nobody else has the lock, since the session
-	// lease has not run out.
-	Uncertain
-	// Lost says that another owner may have the lock.
-	Lost
-	// Released says that it was given back.
-	Released
-)
-
-// String returns the state in one word.
-func (s HoldState) String() string {
-	switch s {
-	case Held:
-		return "HELD"
-	case Uncertain:
-		return "UNCERTAIN"
-	case Lost:
-		return "LOST"
-	case Released:
-		return "RELEASED"
-	}
-	return "NONE"
 }

@@ -18,9 +18,9 @@ func (sh *shared) Holds() []monitor.HoldInfo {
 		info := monitor.HoldInfo{Since: o.since, Session: o.node.SessionID()}
 		o.mu.Lock()
 		info.Holds, info.Uncertain, info.MultiLock = len(o.holds), o.state.is == Uncertain, len(o.groups) > 0
-		over := o.state.err != nil
+		ended := o.state.err != nil
 		o.mu.Unlock()
-		if over || info.Holds == 0 {
+		if ended || info.Holds == 0 {
 			continue
 		}
 		info.Lock = o.lock()

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/paddock-zk/paddock/framework/monitor"
 	"github.com/paddock-zk/paddock/internal/session/nodename"
 	"github.com/paddock-zk/paddock/recipes/internal/acquire"
 	"github.com/paddock-zk/paddock/recipes/internal/znode"
@@ -262,15 +263,6 @@ func (m *InterProcessMultiLock) run(from int, joint []bool, holds []*Hold) (run 
 	return run
 }
 
-// rest is what is left of a limit that ends at that time. A step that comes late still asks,
-// without waiting.
-func (l limit) rest(until time.Time) limit {
-	if l.bounded && l.wait > 0 {
-		l.wait = max(0, time.Until(until))
-	}
-	return l
-}
-
 // acquire takes one member within a limit.
 func (l limit) acquire(ctx context.Context, lock Lock) (hold *Hold, err error) {
 	if l.bounded {
@@ -369,10 +361,55 @@ func pathsOf(lockSet []jointMember) string {
 	return brief(paths)
 }
 
-// brief are the first of some paths.
-func brief(paths []string) string {
-	if more := len(paths) - 3; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(paths[:3], ", "), more)
+func (m *InterProcessMultiLock) isNil() bool { return m == nil }
+
+func (m *InterProcessMultiLock) fullPath() string { return "" }
+
+func (m *InterProcessMultiLock) fault() error {
+	for _, member := range m.members {
+		if err := faultOf(member); err != nil {
+			return err
+		}
 	}
-	return strings.Join(paths, ", ")
+	return m.err
+}
+
+// holders is that of the first member that can be used.
+func (m *InterProcessMultiLock) holders() *acquire.Queue {
+	if m.err == nil {
+		for _, member := range m.members {
+			if own, ours := member.(ownLock); ours && own.holders().Core != nil {
+				return own.holders()
+			}
+		}
+	}
+	return &acquire.Queue{}
+}
+
+func (m *InterProcessMultiLock) describe() monitor.Lock {
+	l := monitor.Lock{Kind: monitor.MultiLock, Members: m.paths}
+	if q := m.holders(); q.Core != nil {
+		l.Participant = participantOf(q)
+	}
+	l.Path = strings.Join(l.Members, ", ")
+	return l
+}
+
+// beginMember is never asked: a MultiLock in a MultiLock is its members.
+func (m *InterProcessMultiLock) beginMember(context.Context) (*Hold, bool, error) {
+	return nil, false, nil
+}
+
+// String is the kind of the lock and the paths of its members, in full, for logs.
+func (m *InterProcessMultiLock) String() string {
+	if m == nil || len(m.members) == 0 {
+		return label(monitor.MultiLock, "", true)
+	}
+	var paths []string
+	for _, path := range m.paths {
+		if path != "" {
+			paths = append(paths, path)
+		}
+	}
+	return label(monitor.MultiLock, strings.Join(paths, ", "), false)
 }

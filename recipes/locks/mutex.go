@@ -3,6 +3,7 @@ package locks
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/paddock-zk/paddock/framework"
@@ -222,4 +223,25 @@ func (m *InterProcessMutex) String() string {
 		return label(monitor.Mutex, "", true)
 	}
 	return label(m.queue.Recipe, m.path, false)
+}
+
+// reenter gives another hold to a caller that has the lock already. To all other callers
+// it returns neither hold nor error.
+func (m *InterProcessMutex) reenter(ctx context.Context) (*Hold, error) {
+	from := holdChainOf(ctx)
+	if same := from.ofKind(m.key, m.queue.Kind); same != nil {
+		_, _ = same.ownership.now() // a deadline may have passed unseen
+		return newHold(ctx, same.ownership)
+	}
+	switch m.queue.Kind {
+	case znode.Read:
+		if write := from.ofKind(m.key, znode.Write); write != nil {
+			return m.downgrade(ctx, write.ownership)
+		}
+	case znode.Write:
+		if from.ofKind(m.key, znode.Read) != nil {
+			return nil, fmt.Errorf("%w: the read side is held, and a write side waits for it", ErrDeadlock)
+		}
+	}
+	return nil, nil
 }

@@ -39,6 +39,23 @@ type ownership struct {
 	passed    bool                      // the node went to another owner of this client: only the tracer goes by it
 }
 
+// lockKey is which lock a hold is of. Lock objects of one client with the same
+// path are the same lock; a namespace is part of the path.
+type lockKey struct {
+	session *session.Session
+	path    string // in full
+}
+
+// own is the ownership of a node in the queue. A lock that several owners have at a time has
+// no token.
+func (q *queue) own(key lockKey, node acquire.Node, alone bool) *ownership {
+	o := &ownership{key: key, path: q.Core.Relative(node.Path()), queue: q, node: node, since: time.Now(), state: ownershipState{is: Held}}
+	if alone {
+		o.token = node.Token()
+	}
+	return o
+}
+
 // backing is what an ownership without a node of its own stands on: other holds, or a
 // foreign lock.
 type backing interface {
@@ -260,23 +277,6 @@ func (o *ownership) leave(h *Hold) (last bool, err error) {
 	return last, nil
 }
 
-// removeHold takes a hold away. After the last one it gives the lock back. It returns the
-// result for Release.
-func (o *ownership) removeHold(h *Hold) error {
-	switch last, lost := o.leave(h); {
-	case lost != nil && last && o.backing != nil:
-		if refused := o.backing.clear(); refused != nil {
-			return errors.Join(lost, refused)
-		}
-		return lost
-	case lost != nil:
-		return lost
-	case last:
-		return o.give()
-	}
-	return nil
-}
-
 func (o *ownership) listen(fn func(HoldState)) (remove func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -341,14 +341,6 @@ func (o *ownership) wrote(doubt bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.state.wrote(doubt)
-}
-
-// decline gives back an ownership that no hold has joined, without waiting for the
-// servers.
-func (o *ownership) decline() {
-	if _, lost := o.leave(nil); lost == nil && !o.local.pass(o) {
-		o.deleteNode() // goes on in the background
-	}
 }
 
 // NodeChanged is how the session reports a change of the node.

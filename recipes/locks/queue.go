@@ -1,8 +1,6 @@
 package locks
 
 import (
-	"time"
-
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/recipes/internal/acquire"
@@ -30,14 +28,4 @@ func (q *queue) init(c *framework.Client, path string, opts []Option) error {
 	core.Session().KeepReady()
 	q.client, q.shared, q.Core, q.Lock, q.Path = c, sharedOf(core.Session()), core, full, full
 	return nil
-}
-
-// own is the ownership of a node in the queue. A lock that several owners have at a time has
-// no token.
-func (q *queue) own(key lockKey, node acquire.Node, alone bool) *ownership {
-	o := &ownership{key: key, path: q.Core.Relative(node.Path()), queue: q, node: node, since: time.Now(), state: ownershipState{is: Held}}
-	if alone {
-		o.token = node.Token()
-	}
-	return o
 }

@@ -2,7 +2,6 @@ package locks
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/paddock-zk/paddock/internal/session"
@@ -10,8 +9,7 @@ import (
 	"github.com/paddock-zk/paddock/recipes/internal/znode"
 )
 
-// A context carries the holds that it comes from, and the acquisition that it was made
-// for, if the tracer was told of that.
+// A context carries the holds that it comes from.
 
 // holdChain is the holds that a context comes from, the latest first.
 type holdChain struct {
@@ -21,14 +19,6 @@ type holdChain struct {
 }
 
 type holdChainKey struct{}
-
-type acquireTraceKey struct{}
-
-// acquireTraceOf is the acquisition that a context was made for, nil for none.
-func acquireTraceOf(ctx context.Context) *acquireTrace {
-	a, _ := ctx.Value(acquireTraceKey{}).(*acquireTrace)
-	return a
-}
 
 // ownerOf is the owner that a node made with a context is of. All nodes of an owner have
 // one tag. It is made for the first hold and kept for those acquired under it.
@@ -94,13 +84,6 @@ func holdChainOf(ctx context.Context) *holdChain {
 	}
 	chain, _ := ctx.Value(holdChainKey{}).(*holdChain)
 	return chain
-}
-
-// lockKey is which lock a hold is of. Lock objects of one client with the same
-// path are the same lock; a namespace is part of the path.
-type lockKey struct {
-	session *session.Session
-	path    string // in full
 }
 
 // find returns the latest hold of a lock that a context comes from and for which accepts
@@ -184,25 +167,4 @@ func (chain *holdChain) holds(key lockKey, kind znode.Kind) bool {
 	}
 	state, _ := h.ownership.now()
 	return state == Held || state == Uncertain
-}
-
-// reenter gives another hold to a caller that has the lock already. To all other callers
-// it returns neither hold nor error.
-func (m *InterProcessMutex) reenter(ctx context.Context) (*Hold, error) {
-	from := holdChainOf(ctx)
-	if same := from.ofKind(m.key, m.queue.Kind); same != nil {
-		_, _ = same.ownership.now() // a deadline may have passed unseen
-		return newHold(ctx, same.ownership)
-	}
-	switch m.queue.Kind {
-	case znode.Read:
-		if write := from.ofKind(m.key, znode.Write); write != nil {
-			return m.downgrade(ctx, write.ownership)
-		}
-	case znode.Write:
-		if from.ofKind(m.key, znode.Read) != nil {
-			return nil, fmt.Errorf("%w: the read side is held, and a write side waits for it", ErrDeadlock)
-		}
-	}
-	return nil, nil
 }

@@ -2,6 +2,7 @@ package locks
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/paddock-zk/paddock/framework"
@@ -26,6 +27,23 @@ import (
 // Two rules hold in all of them. All contexts end before anything else, since the next
 // step may let another owner in. And the local queue hears of the end only after the
 // deletion has left: its next node has to come behind that.
+
+// removeHold takes a hold away. After the last one it gives the lock back. It returns the
+// result for Release.
+func (o *ownership) removeHold(h *Hold) error {
+	switch last, lost := o.leave(h); {
+	case lost != nil && last && o.backing != nil:
+		if refused := o.backing.clear(); refused != nil {
+			return errors.Join(lost, refused)
+		}
+		return lost
+	case lost != nil:
+		return lost
+	case last:
+		return o.give()
+	}
+	return nil
+}
 
 // give hands the lock over, or gives it back, once. It returns the result for Release.
 func (o *ownership) give() error {
@@ -75,6 +93,126 @@ func (o *ownership) awaitRemoval(removal *cleanup.Removal, limit time.Duration, 
 	default:
 		return opError("release", o.nodePath(), err)
 	}
+}
+
+// decline gives back an ownership that no hold has joined, without waiting for the
+// servers.
+func (o *ownership) decline() {
+	if _, lost := o.leave(nil); lost == nil && !o.local.pass(o) {
+		o.deleteNode() // goes on in the background
+	}
+}
+
+// releaseAll releases in reverse, but deletes the nodes of our locks together. A hold may
+// have been released before. Once giveUp is closed, it does not wait for the servers.
+func releaseAll(holds []*Hold, giveUp <-chan struct{}) error {
+	g := givingBack{giveUp: giveUp}
+	for _, h := range slices.Backward(holds) {
+		g.end(h)
+	}
+	g.deleteNodes()
+	return g.err()
+}
+
+// givingBack gives several holds back together.
+type givingBack struct {
+	giveUp  <-chan struct{} // ends the wait for the servers; nil for never
+	over    []*ownership    // whose node has to go
+	pending bool
+	errs    []error
+}
+
+// end ends a hold for good, with the members that it still has. What had its node is over.
+// It reports false if the hold was released before.
+func (g *givingBack) end(h *Hold) bool {
+	o := h.ownership
+	if o.queue == nil && len(h.members()) == 0 { // a lock of somebody else's
+		g.take(h.Release())
+		return true
+	}
+	if !h.released.CompareAndSwap(false, true) {
+		return false
+	}
+	h.endContexts()
+	for _, m := range slices.Backward(h.members()) {
+		m.ownership.ungroup(o)
+		g.end(m)
+	}
+	last, lost := o.leave(h)
+	g.take(lost)
+	if lost == nil {
+		h.trace().released()
+	}
+	if last && lost == nil && o.queue != nil {
+		g.over = append(g.over, o)
+	}
+	return true
+}
+
+func (g *givingBack) take(err error) {
+	switch {
+	case err == nil, errors.Is(err, ErrReleased):
+	case errors.Is(err, ErrReleasePending):
+		g.pending = true
+	default:
+		g.errs = append(g.errs, err)
+	}
+}
+
+// err is the result for Release.
+func (g *givingBack) err() error {
+	if len(g.errs) == 0 && g.pending {
+		return ErrReleasePending
+	}
+	return errors.Join(g.errs...)
+}
+
+// deleteNodes deletes the nodes of what is over, those of one session together, and waits
+// for that.
+func (g *givingBack) deleteNodes() {
+	type source struct {
+		*session.Session
+		id int64
+	}
+	paths := make(map[source][]string)
+	of := make(map[source][]*ownership)
+	var longest time.Duration
+	for _, o := range g.over {
+		o.stopTracking()
+		from := source{o.node.Session(), o.node.SessionID()}
+		paths[from] = append(paths[from], o.nodePath())
+		of[from] = append(of[from], o)
+		longest = max(longest, o.queue.ReleaseWait)
+	}
+	until := time.Now().Add(longest)
+	for from, owns := range of {
+		removals := cleanup.RemoveAll(from.Session, from.id, paths[from])
+		for _, o := range owns {
+			o.node.SweepBeside()
+			o.local.ownershipOver(o)
+		}
+		for i, o := range owns {
+			g.take(o.awaitRemoval(removals[i], time.Until(until), g.giveUp))
+		}
+	}
+}
+
+// deleted says that a transaction has deleted the nodes of what is over.
+func (g *givingBack) deleted() {
+	for _, o := range g.over {
+		o.stopTracking()
+		o.node.Sweep()
+		o.local.ownershipOver(o)
+	}
+}
+
+// refusals is the part of an error that matters to a caller whose lock is lost or given
+// up anyway.
+func refusals(err error) error {
+	if errors.Is(err, ErrLockLost) || errors.Is(err, ErrReleasePending) {
+		return nil
+	}
+	return err
 }
 
 // unclaimAll gives back the nodes of ownerships without a hold.

@@ -274,3 +274,11 @@ func tellState(holds []*Hold, state HoldState) {
 		}
 	}
 }
+
+type acquireTraceKey struct{}
+
+// acquireTraceOf is the acquisition that a context was made for, nil for none.
+func acquireTraceOf(ctx context.Context) *acquireTrace {
+	a, _ := ctx.Value(acquireTraceKey{}).(*acquireTrace)
+	return a
+}

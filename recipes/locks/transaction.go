@@ -35,22 +35,6 @@ func (h *Hold) Transaction() *Transaction {
 	return t
 }
 
-// first is the first ownership under a hold that stands on a node, nil for none.
-func (h *Hold) first() *ownership {
-	if h.isNone() {
-		return nil
-	}
-	if h.ownership.queue != nil {
-		return h.ownership
-	}
-	for _, m := range h.members() {
-		if o := m.first(); o != nil {
-			return o
-		}
-	}
-	return nil
-}
-
 // node is the full path of the first node that a hold stands on, "" for none.
 func (h *Hold) node() string {
 	if o := h.first(); o != nil {

@@ -77,6 +77,51 @@ func (e *WaitError) Error() string {
 // Unwrap gives Err.
 func (e *WaitError) Unwrap() error { return e.Err }
 
+// brief are the first of some paths.
+func brief(paths []string) string {
+	if more := len(paths) - 3; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(paths[:3], ", "), more)
+	}
+	return strings.Join(paths, ", ")
+}
+
+// limit is how long an acquisition may wait.
+type limit struct {
+	bounded bool
+	wait    time.Duration
+}
+
+var noLimit = limit{}
+
+// once is to ask and not to queue.
+func (l limit) once() bool { return l.bounded && l.wait <= 0 }
+
+// begin starts the clock. A caller that does not want to wait for a lock gets an error at
+// once if there is no connection. The time to ask is limited to how long a server may be
+// silent.
+func (l limit) begin(ctx context.Context, s *session.Session, lock string) (context.Context, context.CancelFunc, error) {
+	switch {
+	case !l.bounded:
+		return ctx, func() {}, nil
+	case !l.once():
+		limited, cancel := context.WithTimeout(ctx, l.wait)
+		return limited, cancel, nil
+	case !s.Writable():
+		return nil, nil, &WaitError{Lock: lock, Err: s.NotConnected("")}
+	}
+	limited, cancel := context.WithTimeout(ctx, s.Timeout()*2/3)
+	return limited, cancel, nil
+}
+
+// rest is what is left of a limit that ends at that time. A step that comes late still asks,
+// without waiting.
+func (l limit) rest(until time.Time) limit {
+	if l.bounded && l.wait > 0 {
+		l.wait = max(0, time.Until(until))
+	}
+	return l
+}
+
 // verdict says why an acquisition failed: the caller's context ended, the wait ended with
 // or without the knowledge that another owner has the lock, or an error came. For
 // TryAcquire no error matches two of the first three. limited is the context that the wait
