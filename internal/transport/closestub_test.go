@@ -2,7 +2,7 @@ package transport
 
 import (
 	"bufio"
-	"net"
+	"io"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -13,7 +13,8 @@ import (
 
 // It plays a server for which the session is over.
 func TestCloseStub(t *testing.T) {
-	f := newCloseStub()
+	var l Transport
+	f := l.closeStub()
 	p := &peer{t: t, Conn: f, in: bufio.NewReader(f)}
 	p.send(&wire.ConnectRequest{Timeout: 9000, SessionID: session1, Password: make([]byte, 16)})
 	var granted wire.ConnectResponse
@@ -35,8 +36,6 @@ func TestCloseStub(t *testing.T) {
 		h.Decode(wire.NewDecoder(p.frame()))
 		assert.Equal(t, []any{int32(i + 1), op.want}, []any{h.Xid, h.Code}, "operation %d", op.op)
 	}
-	_, err := f.Write([]byte{0, 0, 0, 1, 7})
-	require.NoError(t, err, "what is no request has no answer")
 
 	read := make(chan error, 1)
 	go func() {
@@ -44,6 +43,18 @@ func TestCloseStub(t *testing.T) {
 		read <- err
 	}()
 	require.NoError(t, f.Close())
-	assert.ErrorIs(t, <-read, net.ErrClosed)
+	assert.ErrorIs(t, <-read, io.ErrClosedPipe)
 	require.NoError(t, f.Close(), "a second time")
+	l.wg.Wait() // the goroutine behind it has ended
+}
+
+// So it is where go-zookeeper closes it before it has read an answer.
+func TestCloseStub_Unread(t *testing.T) {
+	var l Transport
+	f := l.closeStub()
+	(&peer{t: t, Conn: f}).send(&wire.ConnectRequest{Password: make([]byte, 16)})
+	require.NoError(t, f.Close())
+	l.wg.Wait()
+	_, err := f.Write([]byte{0})
+	assert.ErrorIs(t, err, io.ErrClosedPipe)
 }

@@ -133,21 +133,21 @@ type Handler interface {
 type Transport struct {
 	Suspects *Suspects
 
-	cfg       Config
-	handler   Handler
-	hosts     *hosts
-	raw       *zk.Conn
-	events    <-chan zk.Event
-	life      context.Context // ends when the transport closes
-	stop      context.CancelFunc
-	closeStub chan struct{} // closed when go-zookeeper has got its last connection
-	parting   sync.Once     // closes closeStub
-	wg        sync.WaitGroup
-	rawUsed   atomic.Bool
-	lastZxid  zxid
-	batched   batchCounts
-	shown     atomic.Pointer[x509.Certificate] // of the latest connection
-	trying    atomic.Pointer[target]           // the latest one
+	cfg      Config
+	handler  Handler
+	hosts    *hosts
+	raw      *zk.Conn
+	events   <-chan zk.Event
+	life     context.Context // ends when the transport closes
+	stop     context.CancelFunc
+	parted   chan struct{} // closed when go-zookeeper has got its last connection
+	parting  sync.Once     // closes parted
+	wg       sync.WaitGroup
+	rawUsed  atomic.Bool
+	lastZxid zxid
+	batched  batchCounts
+	shown    atomic.Pointer[x509.Certificate] // of the latest connection
+	trying   atomic.Pointer[target]           // the latest one
 
 	mu        sync.Mutex // guards the fields below
 	conn      *Conn      // the one in use, from dial to down
@@ -181,7 +181,7 @@ func New(cfg Config, h Handler) *Transport {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	l := &Transport{Suspects: newSuspects(cfg.Logger), cfg: cfg, handler: h, hosts: newHosts(cfg.Servers, cfg.Random), closeStub: make(chan struct{}), changed: make(chan struct{})}
+	l := &Transport{Suspects: newSuspects(cfg.Logger), cfg: cfg, handler: h, hosts: newHosts(cfg.Servers, cfg.Random), parted: make(chan struct{}), changed: make(chan struct{})}
 	l.hosts.most = math.MaxInt64
 	if cfg.LostAfter > 0 {
 		l.hosts.most = cfg.LostAfter
@@ -252,8 +252,8 @@ func (l *Transport) dial(_, _ string, _ time.Duration) (net.Conn, error) {
 	case l.hosts.choose(l.life, l.handler.Failed):
 		return nil, errChosen
 	}
-	l.parting.Do(func() { close(l.closeStub) })
-	return newCloseStub(), nil
+	l.parting.Do(func() { close(l.parted) })
+	return l.closeStub(), nil
 }
 
 // connect makes a connection to a server.
@@ -599,7 +599,7 @@ func (l *Transport) Close(limit time.Duration) error {
 func (l *Transport) partFromLib() {
 	for waiting := true; waiting; {
 		select {
-		case <-l.closeStub:
+		case <-l.parted:
 			waiting = false
 		case _, looping := <-l.events:
 			if !looping {
