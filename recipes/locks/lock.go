@@ -163,10 +163,9 @@ func faultOf(lock Lock) error {
 	return nil
 }
 
-// identityOf is which lock a member is, and which side. A semaphore is none: each lease
-// is another. Neither is a foreign lock.
+// identityOf is which lock a member is, and which side. A foreign lock is none.
 func identityOf(lock Lock) (lockKey, znode.Kind) {
-	if m, is := lock.(jointMember); is {
+	if m, is := lock.(interface{ identity() (lockKey, znode.Kind) }); is {
 		return m.identity()
 	}
 	return lockKey{}, ""

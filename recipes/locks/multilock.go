@@ -48,10 +48,10 @@ type InterProcessMultiLock struct {
 // Under a hold, give Acquire the context of that hold. Otherwise other MultiLocks count on
 // this one to give up all that its owner has, and both may wait for ever.
 //
-// A nested MultiLock stands for its members. The same lock twice counts once, and both
-// sides of a read/write lock count as its write side. Members that the caller holds already
-// are re-entered. With a nil lock, or with no lock at all, every Acquire returns
-// ErrInvalidLock.
+// A nested MultiLock stands for its members. The same lock twice counts once, be it one
+// lock object or two, and both sides of a read/write lock count as its write side. So of a
+// semaphore it takes one lease. Members that the caller holds already are re-entered. With a
+// nil lock, or with no lock at all, every Acquire returns ErrInvalidLock.
 //
 // A type of your own may have a method Unwrap() Lock. The MultiLock then takes the lock
 // that Unwrap returns, together with the others, and does not call the member's
@@ -95,6 +95,9 @@ func (m *InterProcessMultiLock) add(lock Lock) error {
 		}
 	}
 	if nested, ok := lock.(*InterProcessMultiLock); ok {
+		if nested.isZero() {
+			return unmade("NewInterProcessMultiLock")
+		}
 		for _, inner := range nested.members {
 			if err := m.add(inner); err != nil {
 				return err
@@ -158,7 +161,7 @@ func (m *InterProcessMultiLock) TryAcquire(ctx context.Context, wait time.Durati
 }
 
 func (m *InterProcessMultiLock) take(ctx context.Context, lim limit) (*Hold, error) {
-	if m == nil || len(m.members) == 0 && m.err == nil {
+	if m.isZero() {
 		return nil, opError("acquire", "multi-lock", unmade("NewInterProcessMultiLock"))
 	}
 	if t := tracingOf(m.holders()); t != nil {
@@ -171,9 +174,9 @@ func (m *InterProcessMultiLock) acquire(ctx context.Context, lim limit) (*Hold, 
 	if err := usable(ctx, m.err); err != nil {
 		return nil, opError("acquire", "multi-lock", err)
 	}
-	for until := time.Now().Add(lim.wait); ; {
+	for began := time.Now(); ; {
 		holds := make([]*Hold, len(m.members))
-		if err := m.takeAll(ctx, lim.rest(until), holds); err != nil {
+		if err := m.takeAll(ctx, lim, began, holds); err != nil {
 			return nil, err
 		}
 		hold, err := newGroup(ctx, holds)
@@ -188,18 +191,19 @@ func (m *InterProcessMultiLock) acquire(ctx context.Context, lim limit) (*Hold, 
 
 // takeAll takes every member, or none. After an error, or if a function of the caller
 // panics, it gives back those that it has.
-func (m *InterProcessMultiLock) takeAll(ctx context.Context, lim limit, holds []*Hold) (err error) {
+func (m *InterProcessMultiLock) takeAll(ctx context.Context, lim limit, began time.Time, holds []*Hold) (err error) {
 	whole := false
 	defer func() {
 		if !whole {
 			if told := (*WaitError)(nil); errors.As(err, &told) {
 				told.Has, told.Wants = m.standing(told.Has, holds)
+				told.Waited = time.Since(began)
 			}
 			have := slices.DeleteFunc(holds, func(h *Hold) bool { return h == nil })
 			err = errors.Join(err, refusals(releaseAll(have, ctx.Done())))
 		}
 	}()
-	until := time.Now().Add(lim.wait)
+	until := began.Add(lim.wait)
 	joint, err := m.begin(ctx, holds)
 	if err != nil {
 		return err
@@ -362,6 +366,9 @@ func pathsOf(lockSet []jointMember) string {
 }
 
 func (m *InterProcessMultiLock) isNil() bool { return m == nil }
+func (m *InterProcessMultiLock) isZero() bool {
+	return m == nil || len(m.members) == 0 && m.err == nil
+}
 
 func (m *InterProcessMultiLock) fullPath() string { return "" }
 

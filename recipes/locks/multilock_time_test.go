@@ -80,6 +80,38 @@ func TestMultiLockMembers(t *testing.T) {
 	})
 }
 
+// A semaphore that is named twice counts once, whatever objects it is named by: otherwise the
+// MultiLock would wait for itself.
+func TestMultiLockOfOneSemaphoreTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := kit.Connect(t, zktest.Start(t, zktest.InMemory()))
+		semaphore := func(c *framework.Client, path string) locks.Lock { return locks.NewInterProcessSemaphore(c, path, 1) }
+		for name, again := range map[string]locks.Lock{
+			"another object":    semaphore(c, "/app/s"),
+			"in a namespace":    semaphore(c.UsingNamespace("app"), "/s"),
+			"a semaphore mutex": locks.NewInterProcessSemaphoreMutex(c, "/app/s"),
+			"a MultiLock":       locks.NewInterProcessMultiLock(semaphore(c, "/app/s")),
+		} {
+			h, err := locks.NewInterProcessMultiLock(semaphore(c, "/app/s"), again).TryAcquire(t.Context(), time.Minute)
+			require.NoError(t, err, name)
+			assert.Len(t, h.Members(), 1, name)
+			require.NoError(t, h.Release())
+		}
+	})
+}
+
+// A MultiLock without a constructor is refused as a member, too: it may stand for a lock that
+// was forgotten.
+func TestMultiLockOfAZeroOne(t *testing.T) {
+	c, err := framework.Start(framework.Config{ConnectString: "127.0.0.1:1"})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, c.Close()) })
+	lock := locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, "/a"), &locks.InterProcessMultiLock{})
+	_, err = lock.TryAcquire(t.Context(), 0)
+	require.ErrorIs(t, err, locks.ErrInvalidLock)
+	require.EqualError(t, err, "acquire multi-lock: member 1: invalid lock: it was made without NewInterProcessMultiLock")
+}
+
 // One member may not be had at all: the error says which, and nothing is left of
 // the others.
 func TestMultiLockMemberIsRefused(t *testing.T) {

@@ -178,6 +178,8 @@ func (s *InterProcessSemaphore) fullPath() string        { return s.path }
 func (s *InterProcessSemaphore) describe() monitor.Lock  { return lockOf(&s.leases.Queue) }
 func (s *InterProcessSemaphore) holders() *acquire.Queue { return &s.leases.Queue }
 
+func (s *InterProcessSemaphore) identity() (lockKey, znode.Kind) { return s.key, znode.Lease }
+
 func (s *InterProcessSemaphore) fault() error {
 	if s.isZero() {
 		return unmade("NewInterProcessSemaphore")

@@ -70,7 +70,7 @@ func (m *InterProcessSemaphoreMutex) describe() monitor.Lock  { return m.semapho
 func (m *InterProcessSemaphoreMutex) holders() *acquire.Queue { return m.semaphore.holders() }
 
 func (m *InterProcessSemaphoreMutex) identity() (lockKey, znode.Kind) {
-	return m.semaphore.key, znode.Lease
+	return m.semaphore.identity()
 }
 
 func (m *InterProcessSemaphoreMutex) member() acquire.Member {

@@ -279,6 +279,26 @@ func TestMemberThatCouldNotBeHad(t *testing.T) {
 	})
 }
 
+// With members that need steps of their own, the wait counts from the call.
+func TestWaitOfAllStepsIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c, other := kit.Connect(t, srv), kit.Connect(t, srv)
+		first, err := locks.NewInterProcessSemaphore(other, "/a", 1).Acquire(t.Context())
+		require.NoError(t, err)
+		last, err := locks.NewInterProcessMutex(other, "/b").Acquire(t.Context())
+		require.NoError(t, err)
+		lock := locks.NewInterProcessMultiLock(locks.NewInterProcessSemaphore(c, "/a", 1), locks.NewInterProcessMutex(c, "/b"))
+		time.AfterFunc(time.Second, func() { assert.NoError(t, first.Release()) })
+		err = acquireWithin(t.Context(), lock, 3*time.Second)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		told := waitErrorOf(t, err)
+		assert.Equal(t, 3*time.Second, told.Waited)
+		assert.Equal(t, []string{"/a"}, told.Has)
+		require.NoError(t, last.Release())
+	})
+}
+
 // A client that is closed is not one that is not connected: nothing can be had of it
 // later.
 func TestTryAcquireOfAClosedClient(t *testing.T) {
