@@ -150,7 +150,7 @@ func (l limit) verdict(ctx, limited context.Context, s *session.Session, lock st
 			why = fmt.Errorf("%w: %v", why, failure) //nolint:errorlint // told, and not to be matched: it has passed
 		}
 	case errors.Is(err, ErrNotAcquired):
-		why = ErrNotAcquired
+		why = err // which may say more
 	case limited.Err() == nil:
 		return err
 	case in != nil && s.Writable():

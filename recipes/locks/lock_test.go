@@ -1,12 +1,15 @@
 package locks
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/recipes/internal/acquire"
 	"github.com/paddock-zk/paddock/recipes/internal/znode"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -78,4 +81,20 @@ func TestMembersThatCannotBeUsed(t *testing.T) {
 	} {
 		assert.True(t, isNil(lock), "%T", lock)
 	}
+}
+
+// An option that ends a wait early says why in the words of its own error.
+func TestARefusalKeepsItsWords(t *testing.T) {
+	srv := zktest.Start(t)
+	c, err := framework.Start(framework.Config{ConnectString: srv.ConnectString()})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, c.Close()) })
+	m := NewInterProcessMutex(c, "/m")
+	refused := &acquire.StoppedError{Err: fmt.Errorf("%w: 12 wait", ErrNotAcquired), InTheWay: &acquire.Obstacle{Lock: "/m", Ahead: 13}}
+	err = noLimit.verdict(t.Context(), t.Context(), m.queue.Core.Session(), "/m", time.Now(), refused)
+	var told *WaitError
+	require.ErrorAs(t, err, &told)
+	require.ErrorIs(t, err, ErrNotAcquired)
+	assert.Equal(t, 13, told.Ahead)
+	assert.ErrorContains(t, err, "lock not acquired: 12 wait (waited ")
 }
