@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 
 	"github.com/paddock-zk/paddock/internal/contextend"
 	"github.com/paddock-zk/paddock/internal/session"
@@ -190,15 +189,7 @@ func (b *base) dataOrDefault(c *transport.Conn, data []byte) []byte {
 	case b.plan.DefaultData != nil:
 		return b.plan.DefaultData
 	}
-	return localIP(c)
-}
-
-// localIP is the address that we have towards the servers.
-func localIP(c *transport.Conn) []byte {
-	if tcp, ok := c.LocalAddr().(*net.TCPAddr); ok {
-		return []byte(tcp.IP.String())
-	}
-	return []byte("127.0.0.1")
+	return c.LocalIP()
 }
 
 // makeParents makes what is missing above, if this Create does so. The

@@ -11,7 +11,7 @@ import (
 )
 
 // run watches the clock until the session closes. It looks after the end of the session
-// lease, its renewals, the watches on tracked nodes, and the limits of waits.
+// lease, its renewals and the watches on tracked nodes.
 func (s *Session) run() {
 	timer := time.NewTimer(time.Hour)
 	timer.Stop()
@@ -46,13 +46,6 @@ const lookAgain = time.Second
 func (s *Session) maintain(now time.Time) time.Time {
 	s.mu.Lock()
 	s.wakeAt = time.Time{} // what comes while we look must wake us again
-	s.mu.Unlock()
-	return lease.Sooner(s.maintainSession(now), s.deadlines.Expire(now))
-}
-
-// maintainSession does what is due for the session and its tracked nodes.
-func (s *Session) maintainSession(now time.Time) time.Time {
-	s.mu.Lock()
 	if s.id == 0 || s.closed {
 		s.mu.Unlock()
 		return time.Time{}

@@ -26,7 +26,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/paddock-zk/paddock/framework/monitor"
-	"github.com/paddock-zk/paddock/internal/session/deadline"
 	"github.com/paddock-zk/paddock/internal/session/lease"
 	"github.com/paddock-zk/paddock/internal/session/watch"
 	"github.com/paddock-zk/paddock/internal/transport"
@@ -73,7 +72,6 @@ type Session struct {
 	states    listeners.Hub[listeners.State]
 	errors    listeners.Hub[error]
 	watches   *watch.Registry
-	deadlines *deadline.List
 	window    *window       // of requests on their way
 	wake      chan struct{} // wakes the run loop
 	life      context.Context
@@ -139,7 +137,6 @@ func Open(cfg Config) (*Session, error) {
 		changed: make(chan struct{}),
 		done:    make(chan struct{}),
 	}
-	s.deadlines = deadline.New(s.clock.Now, s.wakeBefore)
 	s.opened, s.stateSince = s.clock.Now(), time.Now()
 	s.outage.since = s.opened
 	s.states.ReplayLast = true
@@ -203,23 +200,14 @@ func (s *Session) Timeout() time.Duration {
 	return s.lease.Timeout()
 }
 
-// Deadlines are the limits of waits, which the run loop ends.
-func (s *Session) Deadlines() *deadline.List { return s.deadlines }
-
 // Done is closed when the session begins to close.
 func (s *Session) Done() <-chan struct{} { return s.life.Done() }
 
 // IsClosed reports whether Close was called.
 func (s *Session) IsClosed() bool { return s.life.Err() != nil }
 
-// wakeBefore wakes the run loop unless it looks by then. The caller has noted before what
-// is due.
-func (s *Session) wakeBefore(due time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.wakeBeforeLocked(due)
-}
-
+// wakeBeforeLocked wakes the run loop unless it looks by then. The caller has noted before
+// what is due.
 func (s *Session) wakeBeforeLocked(due time.Time) {
 	if s.wakeAt.IsZero() || due.Before(s.wakeAt) {
 		s.wakeLocked()

@@ -150,6 +150,6 @@ func (c *trackedNodes) lasted(by time.Duration, most int) (due []*TrackedNode, n
 // requeueWatch lets a watch be set again, before those of later tracked nodes.
 func (c *trackedNodes) requeueWatch(node *TrackedNode) {
 	if node.unwatched.In() == nil {
-		c.unwatched.Insert(node, &node.unwatched, nil)
+		c.unwatched.PushFront(node, &node.unwatched)
 	}
 }

@@ -38,6 +38,7 @@ type Conn struct {
 	nc        net.Conn
 	in        *bufio.Reader
 	target    target
+	local     []byte // see LocalIP
 
 	// The fields below are set by the handshake, before Handler.Up.
 	session   int64
@@ -91,8 +92,12 @@ func newConn(l *Transport, nc net.Conn, t target, p *patience) *Conn {
 		nc:        nc,
 		in:        bufio.NewReaderSize(nc, 8<<10),
 		target:    t,
+		local:     []byte("127.0.0.1"),
 		wake:      make(chan struct{}, 1),
 		down:      make(chan struct{}),
+	}
+	if tcp, ok := nc.LocalAddr().(*net.TCPAddr); ok {
+		c.local = []byte(tcp.IP.String())
 	}
 	c.life, c.endLife = context.WithCancel(l.life)
 	c.shake.patience = p
@@ -116,6 +121,9 @@ func (c *Conn) CreatedAt() time.Time { return c.createdAt }
 // Addr is the server as it is written in the connection string, with its address
 // in parentheses if that was looked up.
 func (c *Conn) Addr() string { return c.target.String() }
+
+// LocalIP is the address that we have towards the server, as text. It must not be changed.
+func (c *Conn) LocalIP() []byte { return c.local }
 
 // Down is closed when the connection has ended and every call on it as well.
 func (c *Conn) Down() <-chan struct{} { return c.down }

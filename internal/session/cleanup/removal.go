@@ -8,12 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/paddock-zk/paddock/internal/session"
-	"github.com/paddock-zk/paddock/internal/session/deadline"
 	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
@@ -26,15 +26,12 @@ var ErrLate = errors.New("not answered in time")
 type Removal struct {
 	session  *session.Session
 	path     string
-	answered chan struct{}
-	reported bool  // to the error listeners; written before a job has it, and by that
-	doubtful bool  // an attempt may have deleted the node; written likewise
-	refusal  error // of the last attempt; written likewise
-	limit    deadline.Entry
-
-	mu   sync.Mutex // guards the fields below
-	told bool       // answered is closed
-	err  error
+	reported bool          // to the error listeners; written before a job has it, and by that
+	doubtful bool          // an attempt may have deleted the node; written likewise
+	refusal  error         // of the last attempt; written likewise
+	told     atomic.Bool   // answered is closed, or is about to be
+	answered chan struct{} // closed with the first answer
+	err      error         // what that was
 }
 
 func newRemoval(s *session.Session, path string) *Removal {
@@ -46,67 +43,27 @@ func newRemoval(s *session.Session, path string) *Removal {
 // confirmed, and ErrNoNode if the node had been gone before. It returns ErrSessionOver if
 // the node went or will go with the session, and ErrClosed if the session is being closed.
 // Other errors are a refusal and ErrLate; after these the removal goes on in the background.
-// Call Wait once.
 func (r *Removal) Wait(limit time.Duration, giveUp <-chan struct{}) error {
-	r.expect(limit)
+	late := func() { r.tell(ErrLate) }
+	if limit <= 0 {
+		late()
+	}
+	defer time.AfterFunc(limit, late).Stop()
 	select {
 	case <-r.answered:
 	case <-giveUp:
-		r.GiveUp()
-	case <-r.session.Done():
-		r.waitClosing(limit, giveUp)
+		late()
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	<-r.answered
 	return r.err
 }
 
-// waitClosing is Wait while the session is being closed, when the run loop has
-// ended. An answer on its way still comes.
-func (r *Removal) waitClosing(limit time.Duration, giveUp <-chan struct{}) {
-	t := time.NewTimer(limit)
-	defer t.Stop()
-	select {
-	case <-r.answered:
-	case <-giveUp:
-	case <-t.C:
-	}
-	r.GiveUp()
-}
-
-// expect makes the removal end its wait after the limit.
-func (r *Removal) expect(limit time.Duration) {
-	if limit <= 0 {
-		r.GiveUp()
-		return
-	}
-	r.session.Deadlines().Add(&r.limit, r, limit)
-	if r.isTold() { // before it was waited for
-		r.session.Deadlines().Remove(&r.limit)
-	}
-}
-
-// GiveUp ends Wait, as its limit would.
-func (r *Removal) GiveUp() { r.tell(ErrLate) }
-
 // tell answers, once.
 func (r *Removal) tell(err error) {
-	r.mu.Lock()
-	first := !r.told
-	if first {
-		r.told, r.err = true, err
-	}
-	r.mu.Unlock()
-	if first {
-		r.session.Deadlines().Remove(&r.limit)
+	if r.told.CompareAndSwap(false, true) {
+		r.err = err
 		close(r.answered)
 	}
-}
-
-func (r *Removal) isTold() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.told
 }
 
 // Remove deletes a node that was created in the session given: at once, and in

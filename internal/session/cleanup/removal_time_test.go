@@ -62,7 +62,7 @@ func TestRemovalIsAnsweredOnce(t *testing.T) {
 		require.NoError(t, create(t.Context(), s, "/a"))
 		r := Remove(s, s.ID(), "/a")
 		require.NoError(t, r.Wait(time.Second, nil))
-		r.GiveUp()
+		require.NoError(t, r.Wait(0, nil), "a second time")
 		require.ErrorIs(t, Remove(s, s.ID(), "/a").Wait(time.Second, nil), zk.ErrNoNode)
 		require.ErrorIs(t, Remove(s, s.ID()+1, "/a").Wait(time.Second, nil), session.ErrSessionOver)
 	})

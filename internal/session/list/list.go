@@ -20,12 +20,6 @@ type Place[T any] struct {
 // In is the list that a place is in, nil for none.
 func (p *Place[T]) In() *List[T] { return p.in }
 
-// Of is the thing that has its place here, nil for a place in no list.
-func (p *Place[T]) Of() *T { return p.of }
-
-// Prev is the place before this one, nil for none.
-func (p *Place[T]) Prev() *Place[T] { return p.prev }
-
 // Len is how many things are in the list.
 func (l *List[T]) Len() int { return l.n }
 
@@ -36,9 +30,6 @@ func (l *List[T]) First() *T {
 	}
 	return l.first.of
 }
-
-// Last is the last place, nil for none.
-func (l *List[T]) Last() *Place[T] { return l.last }
 
 // All are the things from the first to the last. The one that was given last may be removed
 // meanwhile, no other.
@@ -55,15 +46,16 @@ func (l *List[T]) All() iter.Seq[*T] {
 }
 
 // Push adds a thing at the end, by a place that is in no list.
-func (l *List[T]) Push(thing *T, p *Place[T]) { l.Insert(thing, p, l.last) }
+func (l *List[T]) Push(thing *T, p *Place[T]) { l.insert(thing, p, l.last, nil) }
 
-// Insert adds a thing behind another, or as the first with nil, by a place that is in no list.
-func (l *List[T]) Insert(thing *T, p, after *Place[T]) {
-	next := l.first
+// PushFront adds a thing as the first, by a place that is in no list.
+func (l *List[T]) PushFront(thing *T, p *Place[T]) { l.insert(thing, p, nil, l.first) }
+
+func (l *List[T]) insert(thing *T, p, after, next *Place[T]) {
 	if after == nil {
 		l.first = p
 	} else {
-		next, after.next = after.next, p
+		after.next = p
 	}
 	if next == nil {
 		l.last = p

@@ -1,7 +1,6 @@
 package list
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -22,27 +21,18 @@ func names(l *List[thing]) (all []string) {
 func TestList(t *testing.T) {
 	var l, other List[thing]
 	assert.Nil(t, l.First())
-	assert.Nil(t, l.Last())
 	a, b, c, d := &thing{name: "a"}, &thing{name: "b"}, &thing{name: "c"}, &thing{name: "d"}
-	l.Push(b, &b.place)
+	l.PushFront(b, &b.place)
+	l.Push(c, &c.place)
 	l.Push(d, &d.place)
-	l.Insert(a, &a.place, nil)
-	l.Insert(c, &c.place, &b.place)
+	l.PushFront(a, &a.place)
 	assert.Equal(t, []string{"a", "b", "c", "d"}, names(&l))
 	assert.Equal(t, 4, l.Len())
 	assert.Same(t, a, l.First())
 
-	var back []string
-	for p := l.Last(); p != nil; p = p.Prev() {
-		back = append(back, p.Of().name)
-	}
-	slices.Reverse(back)
-	assert.Equal(t, []string{"a", "b", "c", "d"}, back)
-
 	assert.True(t, b.place.Remove())
 	assert.False(t, b.place.Remove())
 	assert.Nil(t, b.place.In())
-	assert.Nil(t, b.place.Of())
 	other.Push(b, &b.place)
 	assert.Same(t, &other, b.place.In())
 	assert.Same(t, &l, c.place.In())
@@ -54,7 +44,6 @@ func TestList(t *testing.T) {
 	}
 	assert.Empty(t, names(&l))
 	assert.Zero(t, l.Len())
-	assert.Nil(t, l.Last())
 	l.Push(d, &d.place)
 	assert.Equal(t, []string{"d"}, names(&l))
 	for range l.All() {
