@@ -49,8 +49,12 @@ func NewCircuitBreaker(states listeners.Source[listeners.State], policy retry.Po
 func (b *CircuitBreaker) States() listeners.Source[listeners.State] { return &b.out }
 
 // Close ends the breaker and its States, and waits for its goroutine. It may be
-// called more than once.
+// called more than once. A breaker made without NewCircuitBreaker has only States.
 func (b *CircuitBreaker) Close() {
+	if b.stop == nil {
+		b.out.Close()
+		return
+	}
 	b.once.Do(func() { close(b.stop) })
 	<-b.done
 }

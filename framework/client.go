@@ -167,7 +167,7 @@ func (c *Client) String() string {
 // ends when the client is closed.
 func (c *Client) States() listeners.Source[listeners.State] {
 	if c.unusable() {
-		return new(listeners.Hub[listeners.State])
+		return silent[listeners.State]()
 	}
 	return c.session.States()
 }
@@ -178,9 +178,16 @@ func (c *Client) States() listeners.Source[listeners.State] {
 // write them twice.
 func (c *Client) Errors() listeners.Source[error] {
 	if c.unusable() {
-		return new(listeners.Hub[error])
+		return silent[error]()
 	}
 	return c.session.Errors()
+}
+
+// silent is the source of a client that was never started: nothing comes from it.
+func silent[E any]() listeners.Source[E] {
+	h := new(listeners.Hub[E])
+	h.Close()
+	return h
 }
 
 // SessionID is the present session's id, 0 without one.

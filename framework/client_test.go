@@ -14,6 +14,18 @@ import (
 	"github.com/paddock-zk/paddock/listeners"
 )
 
+func endsAtOnce[E any](t *testing.T, source listeners.Source[E]) {
+	t.Helper()
+	sub := source.Subscribe()
+	defer sub.Stop()
+	select {
+	case _, more := <-sub.C:
+		assert.False(t, more)
+	default:
+		t.Error("it does not end")
+	}
+}
+
 // Zero values do nothing, and say so.
 func TestZeroValues(t *testing.T) {
 	new(framework.Watch).Stop()
@@ -27,13 +39,16 @@ func TestZeroValues(t *testing.T) {
 		assert.Zero(t, c.SessionTimeout())
 		assert.Nil(t, c.Conn())
 		require.ErrorIs(t, c.BlockUntilConnected(t.Context()), framework.ErrClosed)
-		c.States().Subscribe().Stop()
-		c.Errors().Subscribe().Stop()
+		endsAtOnce(t, c.States())
+		endsAtOnce(t, c.Errors())
 		tx := c.UsingNamespace("x").Transaction()
 		tx.Delete("/a", 0)
 		_, err := tx.Commit(t.Context())
 		require.ErrorIs(t, err, framework.ErrClosed)
 	}
+	var breaker framework.CircuitBreaker
+	breaker.Close()
+	endsAtOnce(t, breaker.States())
 	var none context.Context
 	_, err := framework.Connect(none, framework.Config{ConnectString: "127.0.0.1:1"})
 	require.ErrorIs(t, err, framework.ErrNilContext)

@@ -146,7 +146,7 @@ func TestSASLRefused(t *testing.T) {
 		"wrong password, required": {required, sasl.DigestMD5("bob", "hunter2"), `DIGEST-MD5 as "bob": the server refuses it (session closed, SASL required)`},
 		"unknown user":             {[]zktest.Option{users}, sasl.DigestMD5("nobody", "hunter2"), `DIGEST-MD5 as "nobody": the server refuses it (auth failed)`},
 		"a server without SASL":    {nil, sasl.DigestMD5("bob", "hunter2"), `the server has no SASL: it needs authProvider.sasl`},
-		"no user":                  {[]zktest.Option{users}, sasl.DigestMD5("", "hunter2"), "the user is empty"},
+		"no user":                  {[]zktest.Option{users}, sasl.DigestMD5("", "hunter2"), "credentials refused: DIGEST-MD5: the user is empty"},
 		"nothing, required":        {required, nil, "the server requires SASL of every client: set Config.SASL"},
 		"no ticket": {required, &mechanism{begin: func(context.Context, sasl.Server) (sasl.Exchange, error) {
 			return nil, fmt.Errorf("no ticket: %w", framework.ErrNoNode)

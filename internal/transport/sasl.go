@@ -43,7 +43,11 @@ func (s *SASL) identity() string {
 // refused is a refusal of the proof. What a mechanism failed with is the user's, as what a
 // dialer failed with.
 func (s *SASL) refused(format string, args ...any) error {
-	return fmt.Errorf("%w: %s as %q: %w", errNotProven, s.Mechanism, s.User(), fmt.Errorf(format, args...))
+	who := s.Mechanism
+	if user := s.User(); user != "" {
+		who += fmt.Sprintf(" as %q", user)
+	}
+	return fmt.Errorf("%w: %s: %w", errNotProven, who, fmt.Errorf(format, args...))
 }
 
 // beginSASL asks the mechanism before a server is dialed: a ticket may take its time, for
