@@ -58,6 +58,7 @@ func unreadable(perms int32) func(*framework.Config) {
 // clients that made them. From ZooKeeper 3.9 on servers then say nothing about them
 // but that they are there.
 func TestNodesThatNobodyMayRead(t *testing.T) {
+	t.Parallel()
 	for _, version := range []string{"3.8", "3.9"} {
 		for _, multi := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, MultiLock %v", version, multi), func(t *testing.T) {

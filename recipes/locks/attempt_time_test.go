@@ -17,6 +17,7 @@ import (
 
 // A front waiter that gives up passes on the node, whatever it knows of it.
 func TestLeadIsPassedOn(t *testing.T) {
+	t.Parallel()
 	for _, after := range []time.Duration{0, d / 2, d, 3 * d / 2, 2 * d, 3 * d, 4 * d, time.Second} {
 		t.Run(after.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -119,6 +119,7 @@ func TestManyLocksTakeOneRoundTrip(t *testing.T) {
 // Over a long way nobody waits for others, unless very much is on its way, and then for no
 // more than a millisecond.
 func TestNobodyWaitsLongForOthers(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		n    int
 		wait time.Duration
@@ -267,6 +268,7 @@ func TestOneOfManyIsRefused(t *testing.T) {
 // Tokens of one lock rise, also if one client has asked for several of its nodes at one
 // moment: each node data has a node of its own.
 func TestTokensOfManyRise(t *testing.T) {
+	t.Parallel()
 	const n = 20
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(nearTrip/2))
@@ -301,6 +303,7 @@ func TestTokensOfManyRise(t *testing.T) {
 // Some servers that speak the protocol have no containers. They refuse a request that is to
 // make one, or end the connection, also if it is one of several operations.
 func TestManyLocksWithoutContainers(t *testing.T) {
+	t.Parallel()
 	const n = 40
 	parent := regexp.MustCompile(`^/l/\d+$`)
 	hit := 0
@@ -508,6 +511,7 @@ func TestReplyToABatchIsLost(t *testing.T) {
 // Contexts end at the instant at which a batch is refused, with another goroutine behind
 // each of them in the local queue.
 func TestContextsEndWithARefusal(t *testing.T) {
+	t.Parallel()
 	const n, rounds = 40, 20
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond), zktest.SweepInterval(0))

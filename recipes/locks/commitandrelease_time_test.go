@@ -33,6 +33,7 @@ var answers = map[string]struct {
 // CommitAndRelease ends the contexts before the servers have the transaction, and the hold
 // for good, whatever becomes of it. The error says so, and the lock is given back.
 func TestCommitAndReleaseEndsTheHold(t *testing.T) {
+	t.Parallel()
 	for name, lock := range kit.Locks {
 		for what, answer := range answers {
 			t.Run(name+"/"+what, func(t *testing.T) {
@@ -243,6 +244,7 @@ func TestWhileCommitAndReleaseIsOnItsWay(t *testing.T) {
 // A caller who does not want to wait any more does not wait for the release
 // either, which goes on in the background.
 func TestCancelledCommitAndReleaseReturnsAtOnce(t *testing.T) {
+	t.Parallel()
 	for name, lock := range kit.Locks {
 		for _, lost := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, connection lost first: %v", name, lost), func(t *testing.T) {

@@ -283,6 +283,7 @@ func TestNobodyIsStuck(t *testing.T) {
 // is neither that of the paths nor the reverse. It is 1.0 to 1.4 s now, and up to 3.2 s in one
 // schedule of thirty.
 func TestMixtureThatWasFound(t *testing.T) {
+	t.Parallel()
 	const seed = 15152
 	assert.Less(t, mixtureOf(seed).run(t, seed), 5*time.Second)
 }

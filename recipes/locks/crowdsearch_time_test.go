@@ -60,6 +60,7 @@ func TestSearchSchedules(t *testing.T) {
 // take them in neither its order nor the reverse: it waited for 10 to 67 s. In the last one, in
 // two runs of six, an Ordered one that read made room for another reader, which had the lock too.
 func TestSchedulesThatWereFound(t *testing.T) {
+	t.Parallel()
 	for seed, times := range map[uint64]int{1765: 3, 374: 1, 628: 1, 1645: 1, 1687: 5} {
 		for range times {
 			s := scheduleOf(seed)

@@ -24,6 +24,7 @@ import (
 // The servers take less than Config.MaxRequest. The node was asked for once or twice a
 // second, for ever, and all holds of the client went to and fro.
 func TestNodeThatIsTooLargeForTheServers(t *testing.T) {
+	t.Parallel()
 	large := locks.NodeData([]byte(strings.Repeat("x", 20_000)))
 	for name, acquire := range map[string]func(ctx context.Context, c *framework.Client) error{
 		"mutex": func(ctx context.Context, c *framework.Client) error {
@@ -298,6 +299,7 @@ func TestWatchesThatAreSetAgainAreTooLargeForTheServers(t *testing.T) {
 
 // The request that renews the session names the nodes of many holds.
 func TestRenewalsThatAreTooLargeForTheServers(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.MaxFrame(10_000))
 		c := kit.Connect(t, srv)

@@ -51,6 +51,7 @@ func (k logLines) Write(e zapcore.Entry, fields []zapcore.Field) error {
 
 // Errors name nodes as the servers do, whatever chroot and namespace there are.
 func TestPathsInErrorsAreInFull(t *testing.T) {
+	t.Parallel()
 	for _, name := range slices.Sorted(maps.Keys(endables)) {
 		e := endables[name]
 		if e.alone || strings.HasPrefix(name, "locks.Do at work") {
@@ -78,6 +79,7 @@ func TestPathsInErrorsAreInFull(t *testing.T) {
 }
 
 func TestPathsOfLostHoldsAreInFull(t *testing.T) {
+	t.Parallel()
 	for name, lock := range kit.Locks {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

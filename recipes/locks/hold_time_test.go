@@ -141,6 +141,7 @@ var entries = map[string]func(c *framework.Client) (outer, inner locks.Lock){
 // A hold that was entered from another one outlasts it, with the values and the deadline
 // of its own context. It ends with the context that the other one was acquired with.
 func TestContextOutlastsTheHoldThatWasEntered(t *testing.T) {
+	t.Parallel()
 	errStop := errors.New("stop")
 	for name, entry := range entries {
 		for way, tc := range map[string]struct {

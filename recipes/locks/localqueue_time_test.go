@@ -147,6 +147,7 @@ func TestOthersGetTheirTurn(t *testing.T) {
 // By default a lock that is held for moments goes round for 10 ms before others
 // get it, and one that is held for longer sixteen times.
 func TestOthersGetTheirTurnByDefault(t *testing.T) {
+	t.Parallel()
 	for held, before := range map[time.Duration]int32{100 * time.Microsecond: 100, time.Millisecond: 17, 2 * time.Millisecond: 17} {
 		t.Run(held.String(), func(t *testing.T) {
 			eachExclusive(t, func(t *testing.T, lock func(*framework.Client, ...locks.Option) locks.Lock) {
@@ -327,6 +328,7 @@ func TestOneLocalQueueForEachNamespace(t *testing.T) {
 // The lock is not handed over with the node where that would say something
 // untrue. Each of these, left out, lets a second hold have the same node.
 func TestNodeThatIsNotHandedOver(t *testing.T) {
+	t.Parallel()
 	type scene struct {
 		t     *testing.T
 		srv   *zktest.Server
@@ -606,6 +608,7 @@ func TestTryingInALocalQueue(t *testing.T) {
 // A goroutine that gets the lock from another goroutine of the client finds the contexts
 // of the earlier hold ended. So many that it takes some time to end them.
 func TestContextsEndBeforeAHandover(t *testing.T) {
+	t.Parallel()
 	eachExclusive(t, func(t *testing.T, lock func(c *framework.Client, opts ...locks.Option) locks.Lock) {
 		srv := zktest.Start(t, zktest.InMemory())
 		c := kit.Connect(t, srv)

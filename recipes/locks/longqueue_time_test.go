@@ -144,6 +144,7 @@ func TestThousandsOfLeasesWhoseDeletionFails(t *testing.T) {
 // One lost reply leaves a thousand creations in doubt. They are looked for with a
 // few lists.
 func TestSweepsShareTheirLists(t *testing.T) {
+	t.Parallel()
 	const n = 1000
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))

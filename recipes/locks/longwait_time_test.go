@@ -55,6 +55,7 @@ var waitingFor = map[string]struct {
 // A wait for a lock that the same client holds is logged after a while, and again
 // each time when it has lasted twice as long.
 func TestWaitingForALockThatTheClientHoldsIsLogged(t *testing.T) {
+	t.Parallel()
 	for name, tc := range waitingFor {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -92,6 +93,7 @@ func TestWaitingForALockThatTheClientHoldsIsLogged(t *testing.T) {
 // A lock that is held for long is logged once, also if nobody waits for it: its
 // Release may have been forgotten.
 func TestLongHoldIsLoggedOnce(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
 		logged, logs := kit.Logged(zapcore.InfoLevel)
@@ -162,6 +164,7 @@ func TestLongWaitNamesTheHolder(t *testing.T) {
 
 // To wait is what a candidate is for.
 func TestCandidatesThatWaitAreNotLogged(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
 		logged, logs := kit.Logged(zapcore.InfoLevel)
@@ -187,6 +190,7 @@ func TestCandidatesThatWaitAreNotLogged(t *testing.T) {
 
 // A long wait for another client is logged once, however many goroutines wait.
 func TestLongWaitIsLoggedOnce(t *testing.T) {
+	t.Parallel()
 	for name, lock := range kit.Locks {
 		if name == "downgrade" {
 			continue // as write

@@ -35,6 +35,7 @@ func (c *slowContext) Value(key any) any {
 // An acquisition whose nodes are lost between the grant and its return begins again, as one
 // does that waits. Nobody has had the lock.
 func TestLockThatIsLostAtItsGrant(t *testing.T) {
+	t.Parallel()
 	losses := map[string]func(t *testing.T, srv *zktest.Server, session int64){
 		"node deleted": func(t *testing.T, srv *zktest.Server, session int64) {
 			other := kit.Connect(t, srv)

@@ -24,6 +24,7 @@ import (
 // hears of that before anything else. That a node is gone ends the hold at once,
 // but does not say why.
 func TestWhyANodeIsGone(t *testing.T) {
+	t.Parallel()
 	const d = 5 * time.Millisecond
 	for name, lock := range kit.Locks {
 		for _, held := range []time.Duration{0, 300 * time.Millisecond} {
@@ -161,6 +162,7 @@ func TestManyNodesThatAreGone(t *testing.T) {
 // When the servers hear that a lock is given back, the contexts of the hold have
 // ended, with whatever is below them.
 func TestContextsEndBeforeTheLockIsGivenBack(t *testing.T) {
+	t.Parallel()
 	for name, lock := range kit.Locks {
 		for way, give := range map[string]func(c *framework.Client, h *locks.Hold) error{
 			"release": func(_ *framework.Client, h *locks.Hold) error { return h.Release() },
@@ -273,6 +275,7 @@ func TestContextsOfReenteredHolds(t *testing.T) {
 // A goroutine that asks a hold at its deadline ends the contexts, as the session does.
 // The second one does not go on before the first has ended them.
 func TestContextsEndedByTwoAtOnce(t *testing.T) {
+	t.Parallel()
 	for name, look := range map[string]func(h *locks.Hold){
 		"asked":    func(h *locks.Hold) { assert.Equal(t, locks.Lost, h.State()) },
 		"released": func(h *locks.Hold) { assert.ErrorIs(t, h.Release(), locks.ErrLockLost) },

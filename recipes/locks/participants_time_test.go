@@ -77,6 +77,7 @@ type listable interface {
 }
 
 func TestParticipants(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		lock   func(c *framework.Client, data string) listable
 		holds  []string

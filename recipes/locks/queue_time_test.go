@@ -167,6 +167,7 @@ func TestQueueThatIsTooLong(t *testing.T) {
 
 // Nothing can be said about the order of a queue whose numbers are used up.
 func TestSequenceExhaustedEverywhere(t *testing.T) {
+	t.Parallel()
 	for name, path := range map[string]string{
 		"mutex": "/l/m/_c_x-lock-", "read": "/l/rw/_c_x-__WRIT__", "multi": "/l/b/_c_x-lock-", "semaphore mutex": "/l/s/locks/_c_x-lock-", "semaphore": "/l/s/leases/_c_x-lease-",
 	} {
@@ -227,6 +228,7 @@ func TestTwoKindsOfLockOnOnePath(t *testing.T) {
 
 // Both come at the same time: at most one of them gets its lock.
 func TestTwoKindsOfLockAtOnce(t *testing.T) {
+	t.Parallel()
 	pairs := [][2]string{{"mutex", "semaphore"}, {"write", "semaphore mutex"}, {"mutex", "write"}, {"latch", "mutex"}, {"selector", "latch"}, {"latch", "semaphore"}, {"read", "latch"}, {"mutex in a MultiLock", "semaphore mutex in a MultiLock"}}
 	for _, pair := range pairs {
 		t.Run(fmt.Sprint(pair), func(t *testing.T) {
@@ -338,6 +340,7 @@ func TestWhatStandsBesideALock(t *testing.T) {
 // before it have gone. So who comes behind it waits for that node to go, and is refused if
 // it stays.
 func TestAnotherKindBetween(t *testing.T) {
+	t.Parallel()
 	for name, other := range map[string]string{
 		"mutex": "__WRIT__", "write": "latch-", "latch": "lock-", "selector": "latch-", "mutex in a MultiLock": "__lock__",
 	} {
@@ -388,6 +391,7 @@ func TestReaderBehindAnotherKind(t *testing.T) {
 
 // The context of a hold is no way to get a lock of another kind at the same path.
 func TestAnotherKindUnderAHold(t *testing.T) {
+	t.Parallel()
 	for first, one := range kinds {
 		for second, two := range kinds {
 			if one.kind == two.kind {

@@ -24,6 +24,7 @@ import (
 )
 
 func TestHoldEndsBeforeTheServerCanGiveTheLockAway(t *testing.T) {
+	t.Parallel()
 	for _, after := range []time.Duration{0, time.Second, 9 * time.Second, 10 * time.Second, 29 * time.Second, 47 * time.Second} {
 		for name, change := range map[string]func(*framework.Config){"by server": kit.ByServer, "by quorum": func(*framework.Config) {}} {
 			t.Run(fmt.Sprintf("%s after %v", name, after), func(t *testing.T) {
@@ -377,6 +378,7 @@ func TestNobodyEntersAgainAfterSleep(t *testing.T) {
 // reached. By then, and before the connection is closed, the contexts of all holds
 // have ended, however many there are.
 func TestContextsEndBeforeASessionIsGivenUp(t *testing.T) {
+	t.Parallel()
 	for name, giveUp := range map[string]func(srv *zktest.Server, c *framework.Client){
 		"no renewal": func(srv *zktest.Server, c *framework.Client) {
 			srv.On(zktest.Match{Op: "multi", Session: c.SessionID()}, zktest.Fail(-127))

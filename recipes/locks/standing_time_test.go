@@ -122,6 +122,7 @@ func TestWaitingMultiLockShowsWhatItHas(t *testing.T) {
 
 // A MultiLock that gives way over and over says so once, and to whom.
 func TestGivingWayOverAndOverIsLoggedOnce(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(kit.Near))
 		logged, logs := kit.Logged(zapcore.InfoLevel)

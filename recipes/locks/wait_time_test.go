@@ -45,6 +45,7 @@ func acquireWithin(ctx context.Context, lock locks.Lock, d time.Duration) error 
 
 // An error of a wait says who was in the way, and for how long.
 func TestWhoWasInTheWay(t *testing.T) {
+	t.Parallel()
 	lockSet := make(map[string]func(c *framework.Client) locks.Lock)
 	for name, lock := range kit.Locks {
 		if name != "semaphore" && name != "downgrade" {
