@@ -14,7 +14,7 @@ func DeleteJointly(s *Session, c *transport.Conn, path string, deletion *transpo
 	if err := s.free(deletion); err != nil {
 		return err
 	}
-	if s.occupy(nil, deletion) {
+	if s.window.free(deletion) {
 		return queued(deletion, deleteJointly(c, path, deletion))
 	}
 	s.inTurn(deletion, func() error { return deleteJointly(c, path, deletion) })

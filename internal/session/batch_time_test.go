@@ -80,6 +80,13 @@ func TestCreateJointly_LeavesTogether(t *testing.T) {
 	}
 }
 
+// fill takes a load that no call gives back.
+func fill(w *window, l load) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.requests.used, w.bytes.used = w.requests.used+l.requests, w.bytes.used+l.bytes
+}
+
 // Who gives up while he waits for room takes none with him.
 func TestCreateJointly_WithoutRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -88,12 +95,12 @@ func TestCreateJointly_WithoutRoom(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		all := s.window.most()
-		s.window.take(all)
+		fill(s.window, all)
 		err := CreateJointly(ctx, coreOf{s: s}, c, "/none", true, creationBelow("/none", 0), NewList("/none"))
 		require.ErrorIs(t, err, context.Canceled)
 		s.window.Release(all.requests, all.bytes)
 		// Deletions wait for their turn without a goroutine, and end with the connection.
-		s.window.take(all)
+		fill(s.window, all)
 		waiting := make([]*transport.Call, 1000)
 		for i := range waiting {
 			waiting[i] = transport.NewCall(wire.OpDelete, &wire.PathVersionRequest{Path: "/gone", Version: -1})

@@ -19,18 +19,13 @@ func (s *Session) admit(ctx context.Context, c *transport.Conn, calls ...*transp
 			return err
 		}
 	}
-	turn, err := s.vet(ctx, c, calls...)
-	if err != nil {
+	err := s.vet(ctx, c, calls...)
+	if err != nil || s.window.free(calls...) {
 		return err
-	}
-	last := calls[len(calls)-1]
-	if s.occupy(turn, calls...) {
-		return nil
 	}
 	slots := s.window.ask(calls...)
 	select {
 	case <-slots.granted:
-		last.Occupy(s.places(turn), slots.load.requests, slots.load.bytes)
 		return nil
 	case <-ctx.Done():
 		err = s.contextEnd(ctx)
@@ -38,20 +33,8 @@ func (s *Session) admit(ctx context.Context, c *transport.Conn, calls ...*transp
 		err = ErrClosed
 	}
 	s.window.giveUp(slots)
-	if turn != nil {
-		<-turn
-	}
+	calls[len(calls)-1].Discard() // the turn, and slots that were granted meanwhile
 	return err
-}
-
-// occupy takes slots for calls if nobody has to wait. They give back the turn, too, if
-// they have it.
-func (s *Session) occupy(turn chan struct{}, calls ...*transport.Call) bool {
-	l, ok := s.window.free(calls...)
-	if ok {
-		calls[len(calls)-1].Occupy(s.places(turn), l.requests, l.bytes)
-	}
-	return ok
 }
 
 // SendAtOnce queues calls to leave c back to back. They take slots, and wait for none.
@@ -60,10 +43,8 @@ func SendAtOnce(s *Session, c *transport.Conn, calls ...*transport.Call) error {
 	if err := s.free(calls...); err != nil {
 		return err
 	}
-	s.window.take(load{requests: len(calls)})
-	last := calls[len(calls)-1]
-	last.Occupy(s.window, len(calls), 0)
-	return queued(last, c.Send(calls...))
+	s.window.take(calls...)
+	return queued(calls[len(calls)-1], c.Send(calls...))
 }
 
 // queued is the error with which calls are not sent, whose last one is given.
@@ -82,7 +63,7 @@ func SendInTurn(s *Session, c *transport.Conn, call *transport.Call) error {
 	if err := s.free(call); err != nil {
 		return err
 	}
-	if s.occupy(nil, call) {
+	if s.window.free(call) {
 		return queued(call, c.Send(call))
 	}
 	s.inTurn(call, func() error { return c.Send(call) })
@@ -90,8 +71,7 @@ func SendInTurn(s *Session, c *transport.Conn, call *transport.Call) error {
 }
 
 func (s *Session) inTurn(call *transport.Call, send func() error) {
-	s.window.askFor(call, func(l load) {
-		call.Occupy(s.window, l.requests, l.bytes)
+	s.window.askFor(call, func() {
 		var lost *transport.LostError
 		if errors.As(send(), &lost) {
 			call.Abandon(lost.Cause)

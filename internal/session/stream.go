@@ -29,11 +29,7 @@ const (
 // reads the connection, or in one that ends it, and must not block.
 func Follow(ctx context.Context, s *Session, c *transport.Conn, path string, subtree bool, fn func(Notice)) (*Stream, error) {
 	first, waiting := make(chan error, 1), true // waiting is fn's, whose calls do not overlap
-	prepare := func(call *transport.Call) {
-		s.window.take(load{requests: 1})
-		call.Occupy(s.window, 1, 0)
-	}
-	st, err := s.watches.Follow(c, path, subtree, prepare, func(n Notice) {
+	st, err := s.watches.Follow(c, path, subtree, func(call *transport.Call) { s.window.take(call) }, func(n Notice) {
 		switch {
 		case !waiting:
 		case n.Kind == Established:

@@ -31,59 +31,34 @@ func (e *endsConnectionError) Is(target error) bool {
 // Lacks is whether the servers have been found not to know an operation.
 func (s *Session) Lacks(op wire.Op) bool { return s.transport.Suspects.Lacks(op) }
 
-// places are what calls give back that are sent by themselves: their slots, and the turn.
-type places struct {
-	window *window
-	turn   chan struct{}
-}
-
-// Release implements transport.Slots.
-func (p places) Release(requests, bytes int) {
-	p.window.Release(requests, bytes)
-	<-p.turn
-}
-
-// places are what calls give back when they end.
-func (s *Session) places(turn chan struct{}) transport.Slots {
-	if turn == nil {
-		return s.window
-	}
-	return places{s.window, turn}
-}
-
 // vet refuses calls at which the servers end the connection each time. If that is only
-// suspected of one, it waits for the turn to send them by themselves. Then it waits for an
-// answer on the connection, which shows that this works. It returns the turn, which is nil
-// for calls that anybody may send.
-func (s *Session) vet(ctx context.Context, c *transport.Conn, calls ...*transport.Call) (turn chan struct{}, err error) {
+// suspected of one, it waits for the turn to send them by themselves, which the last call
+// gives back when it ends. Then it waits for an answer on the connection, which shows that
+// this works.
+func (s *Session) vet(ctx context.Context, c *transport.Conn, calls ...*transport.Call) (err error) {
 	suspects := s.transport.Suspects
-	for {
-		switch verdict, of := suspects.Judge(calls...); {
-		case verdict == transport.Guilty:
-			err = &endsConnectionError{of.Op(), of.Size()}
-		case verdict == transport.Alone && turn == nil:
-			select {
-			case suspects.Turn() <- struct{}{}:
-				turn = suspects.Turn()
-				continue // the one before may have told
-			case <-ctx.Done():
-				return nil, s.contextEnd(ctx)
-			case <-s.life.Done():
-				return nil, ErrClosed
-			}
-		case verdict == transport.Alone:
+	verdict, of := suspects.Judge(calls...)
+	if verdict == transport.Alone {
+		select {
+		case suspects.Turn() <- struct{}{}:
+		case <-ctx.Done():
+			return s.contextEnd(ctx)
+		case <-s.life.Done():
+			return ErrClosed
+		}
+		// The one before may have told.
+		if verdict, of = suspects.Judge(calls...); verdict == transport.Alone {
 			if err = s.probe(ctx, c); err == nil {
-				for _, call := range calls {
-					call.SendAlone()
-				}
-				return turn, nil
+				transport.SendAlone(suspects.Turn(), calls...)
+				return nil
 			}
 		}
-		if turn != nil {
-			<-turn
-		}
-		return nil, err
+		<-suspects.Turn()
 	}
+	if verdict == transport.Guilty {
+		return &endsConnectionError{of.Op(), of.Size()}
+	}
+	return err
 }
 
 // probe waits for the answer to a request that any server answers.

@@ -114,29 +114,27 @@ func (w *window) expectsLocked(calls []*transport.Call) load {
 	return l
 }
 
-// free takes what calls need if nobody has to wait.
-func (w *window) free(calls ...*transport.Call) (l load, ok bool) {
+// free takes what calls need if nobody has to wait. The last of them gives it back.
+func (w *window) free(calls ...*transport.Call) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.queue.Len() > 0 {
-		return l, false
-	}
-	return w.enterLocked(calls)
+	return w.queue.Len() == 0 && w.enterLocked(calls)
 }
 
 // enterLocked takes what calls need, which is more than fits if they are sent together.
-func (w *window) enterLocked(calls []*transport.Call) (l load, ok bool) {
-	l = w.expectsLocked(calls)
+func (w *window) enterLocked(calls []*transport.Call) bool {
+	l := w.expectsLocked(calls)
 	if w.requests.full() || l.bytes > 0 && w.bytes.full() {
-		return load{}, false
+		return false
 	}
-	w.addLocked(l, 1)
-	return l, true
+	w.takeLocked(l, calls)
+	return true
 }
 
-func (w *window) addLocked(l load, sign int) {
-	w.requests.used += sign * l.requests
-	w.bytes.used += sign * l.bytes
+func (w *window) takeLocked(l load, calls []*transport.Call) {
+	w.requests.used += l.requests
+	w.bytes.used += l.bytes
+	calls[len(calls)-1].Occupy(w, l.requests, l.bytes)
 }
 
 // ask waits in line with calls.
@@ -149,7 +147,7 @@ func (w *window) ask(calls ...*transport.Call) *slotRequest {
 
 // askFor waits in line with a call, without a goroutine. It calls fn in its turn, maybe at
 // once. fn must not block.
-func (w *window) askFor(call *transport.Call, fn func(load)) {
+func (w *window) askFor(call *transport.Call, fn func()) {
 	w.wait(&slotRequest{calls: []*transport.Call{call}, grant: fn})
 }
 
@@ -162,14 +160,11 @@ func (w *window) wait(p *slotRequest) {
 	w.wake() // there may be room by now
 }
 
-// giveUp ends a wait.
+// giveUp ends a wait, unless it was granted meanwhile.
 func (w *window) giveUp(p *slotRequest) {
 	w.mu.Lock()
-	waited := p.place.Remove()
-	w.mu.Unlock()
-	if !waited { // granted meanwhile
-		w.Release(p.load.requests, p.load.bytes)
-	}
+	defer w.mu.Unlock()
+	p.place.Remove()
 }
 
 // most is how many requests, and how many bytes of replies, may be on their way.
@@ -179,17 +174,18 @@ func (w *window) most() load {
 	return load{w.requests.size, w.bytes.size}
 }
 
-// take takes slots that are not waited for.
-func (w *window) take(l load) {
+// take takes slots for calls that wait for none. The last of them gives them back.
+func (w *window) take(calls ...*transport.Call) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.addLocked(l, 1)
+	w.takeLocked(load{requests: len(calls)}, calls)
 }
 
 // Release gives a load back. It implements transport.Slots.
 func (w *window) Release(requests, bytes int) {
 	w.mu.Lock()
-	w.addLocked(load{requests, bytes}, -1)
+	w.requests.used -= requests
+	w.bytes.used -= bytes
 	w.mu.Unlock()
 	w.wake()
 }
@@ -205,18 +201,16 @@ func (w *window) wake() {
 	}
 	w.waking = true
 	for p := w.queue.First(); p != nil; p = w.queue.First() {
-		l, ok := w.enterLocked(p.calls)
-		if !ok {
+		if !w.enterLocked(p.calls) {
 			break
 		}
 		p.place.Remove()
-		p.load, p.calls = l, nil
 		if p.grant == nil {
 			close(p.granted)
 			continue
 		}
 		w.mu.Unlock()
-		p.grant(l)
+		p.grant()
 		w.mu.Lock()
 	}
 	w.waking = false
@@ -271,8 +265,7 @@ func (b *bound) adapt(a transport.Ack, part int, aim time.Duration, late, waitin
 // slotRequest waits for slots in a window.
 type slotRequest struct {
 	calls   []*transport.Call
-	load    load          // once it is granted
 	granted chan struct{} // closed, unless grant is called
-	grant   func(load)
+	grant   func()
 	place   list.Place[slotRequest]
 }

@@ -53,9 +53,10 @@ type Call struct {
 	// Cancel came too late for it.
 	flight   bool
 	unwanted bool
-	parent   string  // of the node that it makes, if it is a joint request
-	alone    bool    // it was sent by itself, see Suspects; written before it is sent
-	carries  wire.Op // an operation within it that servers may lack, 0 for none
+	parent   string        // of the node that it makes, if it is a joint request
+	alone    bool          // it was sent by itself, see Suspects; written before it is sent, as the next one is
+	turn     chan struct{} // whose token it gives back at its end, nil for none
+	carries  wire.Op       // an operation within it that servers may lack, 0 for none
 	done     chan struct{}
 
 	// The fields below are written once, before done is closed.
@@ -95,8 +96,14 @@ func (c *Call) Size() int { return len(c.frame) - 4 }
 // Frame is the request as it is sent, save for its id.
 func (c *Call) Frame() []byte { return c.frame }
 
-// SendAlone says that the call is sent by itself, as Suspects asks.
-func (c *Call) SendAlone() { c.alone = true }
+// SendAlone says that calls are sent by themselves, as Suspects asks. The last of them gives
+// the turn back when it ends.
+func SendAlone(turn chan struct{}, calls ...*Call) {
+	for _, call := range calls {
+		call.alone = true
+	}
+	calls[len(calls)-1].turn = turn
+}
 
 // Done is closed when the call has ended.
 func (c *Call) Done() <-chan struct{} { return c.done }
@@ -165,8 +172,12 @@ func (c *Call) Occupy(places Slots, requests, bytes int) {
 	c.slots, c.taken = places, [2]int{requests, bytes}
 }
 
-// Discard gives back the places of a call that was not sent.
+// Discard gives back the places and the turn of a call that was not sent.
 func (c *Call) Discard() {
+	if c.turn != nil {
+		<-c.turn
+		c.turn = nil
+	}
 	if c.slots != nil {
 		c.slots.Release(c.taken[0], c.taken[1])
 		c.slots = nil
