@@ -66,7 +66,7 @@ func TestCreateJointly_LeavesTogether(t *testing.T) {
 						var made wire.Create2Response
 						assert.NoError(t, create.Decode(&made))
 						deletion := transport.NewCall(wire.OpDelete, &wire.PathVersionRequest{Path: made.Path, Version: -1})
-						assert.NoError(t, DeleteJointly(s, c, made.Path, deletion))
+						assert.NoError(t, SendInTurn(s, c, deletion, made.Path))
 						assert.NoError(t, s.Await(t.Context(), c, deletion, true))
 					})
 				}
@@ -104,7 +104,7 @@ func TestCreateJointly_WithoutRoom(t *testing.T) {
 		waiting := make([]*transport.Call, 1000)
 		for i := range waiting {
 			waiting[i] = transport.NewCall(wire.OpDelete, &wire.PathVersionRequest{Path: "/gone", Version: -1})
-			require.NoError(t, DeleteJointly(s, c, "/gone", waiting[i]))
+			require.NoError(t, SendInTurn(s, c, waiting[i], "/gone"))
 		}
 		synctest.Wait()
 		before := srv.Requests()["delete"]

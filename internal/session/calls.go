@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/paddock-zk/paddock/internal/session/watch"
 	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
@@ -58,25 +59,33 @@ func queued(last *transport.Call, err error) error {
 
 // SendInTurn is SendAtOnce for what there can be very much of: if others wait for slots, the
 // call leaves in its turn. It does not block. If it cannot be sent then, it ends with a
-// *transport.LostError.
-func SendInTurn(s *Session, c *transport.Conn, call *transport.Call) error {
+// *transport.LostError. With deletes, the path of the one node that it deletes, it may leave
+// together with those of others, see transport.Joint.
+func SendInTurn(s *Session, c *transport.Conn, call *transport.Call, deletes string) error {
 	if err := s.free(call); err != nil {
 		return err
 	}
 	if s.window.free(call) {
-		return queued(call, c.Send(call))
+		return queued(call, sendOrJoin(c, call, deletes))
 	}
-	s.inTurn(call, func() error { return c.Send(call) })
-	return nil
-}
-
-func (s *Session) inTurn(call *transport.Call, send func() error) {
 	s.window.askFor(call, func() {
 		var lost *transport.LostError
-		if errors.As(send(), &lost) {
+		if errors.As(sendOrJoin(c, call, deletes), &lost) {
 			call.Abandon(lost.Cause)
 		}
 	})
+	return nil
+}
+
+func sendOrJoin(c *transport.Conn, call *transport.Call, deletes string) error {
+	if deletes == "" {
+		return c.Send(call)
+	}
+	sent, err := c.SendAlone("", call)
+	if !sent {
+		err = c.Join(&transport.Joint{Write: call, Parent: watch.Above(deletes)})
+	}
+	return err
 }
 
 // Send queues calls to leave c back to back. After an error none will. For more

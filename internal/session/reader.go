@@ -214,7 +214,7 @@ func (r *Reader) send(ops []ReadOp) {
 	call := newReads(ops)
 	sent := s.clock.Now()
 	call.OnReply = func(call *transport.Call) { r.answered(&Answer{Ops: ops, call: call}, s.clock.Since(sent)) }
-	err := SendInTurn(s, r.conn, call)
+	err := SendInTurn(s, r.conn, call, "")
 	var lost *transport.LostError
 	switch {
 	case err == nil:

@@ -74,7 +74,7 @@ func Remove(s *session.Session, id int64, path string) *Removal {
 	if err == nil {
 		call := deletion(path)
 		call.OnReply = func(call *transport.Call) { r.attempted(id, s.Ended(call, true)) }
-		if err = session.DeleteJointly(s, c, path, call); err == nil {
+		if err = session.SendInTurn(s, c, call, path); err == nil {
 			return r
 		}
 	}
@@ -241,7 +241,7 @@ func (b *removals) next() {
 		}
 		b.next()
 	}
-	if session.SendInTurn(b.session, b.conn, call) != nil {
+	if session.SendInTurn(b.session, b.conn, call, "") != nil {
 		removeLater(b.session, b.id, append(batch, b.takeAll()...))
 	}
 }
