@@ -191,7 +191,7 @@ func TestLossDuringCommitAndRelease(t *testing.T) {
 					next := kit.Acquire(t, m)
 					tx := h.Transaction()
 					tx.Check("/nobody-has-made-it", framework.AnyVersion)
-					rule := srv.On(zktest.Match{Session: c.SessionID(), Op: "multi"}, zktest.Delay(5*time.Second))
+					rule := srv.On(zktest.Match{Session: c.SessionID(), Op: "multi", Path: "/nobody-has-made-it"}, zktest.Delay(5*time.Second))
 					var losing sync.WaitGroup
 					losing.Go(func() {
 						time.Sleep(time.Second)
