@@ -16,8 +16,9 @@ import (
 // tries. It is go-zookeeper's HostProvider.
 //
 // Servers are tried in cycles. Each cycle looks up all names anew (lookup.go)
-// and tries every address once. Within a cycle there are no pauses. Before the
-// second cycle and all further ones there is a pause, which doubles each time (pause.go).
+// and tries every address once. Within the first cycle there are no pauses. Within the
+// second one and all further ones there is a pause before each address. It doubles
+// from cycle to cycle (pause.go).
 // The loss of a connection that has lasted begins anew with a first cycle: after a
 // pause if the other side has ended it, as it may have ended many, and else at once.
 //
@@ -47,7 +48,8 @@ type hosts struct {
 	tries     uint64                 // so far
 	cycle     int                    // how many have begun since a connection lasted
 	going     bool                   // a cycle has begun and not ended
-	due       time.Time              // of the next cycle
+	due       time.Time              // of the next cycle, or the next address
+	owed      bool                   // a pause has to come before the next address of the cycle
 	gathering time.Time              // until when the cycle waits for names, to choose among all addresses
 	tried     bool                   // something was tried in this cycle
 	untried   []target               // of this cycle
@@ -88,7 +90,7 @@ const (
 	// fail requests on the raw connection. cyclesToFlush is how many cycles it does not.
 	flushEvery    = 5 * time.Second
 	cyclesToFlush = 4
-	// mostHastened makes the longest pause half a second.
+	// mostHastened makes the longest pause a third of a second.
 	mostHastened = 2500 * time.Millisecond
 )
 
@@ -179,6 +181,10 @@ func (h *hosts) stepLocked(now time.Time) (until time.Time) {
 		asked := h.pendingLocked()
 		gathering := h.going && asked && now.Before(h.gathering)
 		switch {
+		case h.going && h.owed && len(h.untried) > 0:
+			h.owed, h.due = false, now.Add(h.pauseLocked(h.cycle-1))
+		case now.Before(h.due) && (h.going || len(h.untried) == 0): // what is found between cycles does not wait
+			return h.due
 		case len(h.untried) > 0 && !gathering:
 			h.chooseLocked(slices.MinFunc(h.untried, h.compareLocked))
 			return time.Time{}
@@ -187,9 +193,7 @@ func (h *hosts) stepLocked(now time.Time) (until time.Time) {
 		case h.going && asked && !h.tried:
 			return now.Add(h.limit) // a look-up ends before, which is a change
 		case h.going:
-			h.going, h.due = false, now.Add(h.pauseLocked())
-		case now.Before(h.due):
-			return h.due
+			h.going, h.due = false, now.Add(h.pauseLocked(h.cycle))
 		default:
 			h.beginLocked(now)
 		}
@@ -198,7 +202,7 @@ func (h *hosts) stepLocked(now time.Time) (until time.Time) {
 
 // beginLocked begins a cycle.
 func (h *hosts) beginLocked(now time.Time) {
-	h.going, h.tried, h.gathering = true, false, now.Add(mostGathering)
+	h.going, h.tried, h.owed, h.gathering = true, false, false, now.Add(mostGathering)
 	h.cycle++
 	for _, server := range h.cycleLocked() {
 		if h.lookUp == nil || isAddress(server) {
@@ -259,7 +263,7 @@ func first(a, b bool) int {
 }
 
 func (h *hosts) chooseLocked(t target) {
-	h.chosen, h.atOnce, h.tried = &t, nil, true
+	h.chosen, h.atOnce, h.tried, h.owed = &t, nil, true, h.cycle > 1
 	h.untried = slices.DeleteFunc(h.untried, func(other target) bool { return other == t })
 	h.tries++
 	if x := h.history[t]; x != nil {
@@ -267,13 +271,13 @@ func (h *hosts) chooseLocked(t target) {
 	}
 }
 
-// pauseLocked draws the pause before the next cycle.
-func (h *hosts) pauseLocked() time.Duration {
+// pauseLocked draws a pause before an address of the cycle that follows so many.
+func (h *hosts) pauseLocked(cycles int) time.Duration {
 	var left time.Duration
 	if !h.holdsEnd.IsZero() {
 		left = time.Until(h.holdsEnd)
 	}
-	least, most := Pause(h.cycle, h.timeout, left, h.costly)
+	least, most := Pause(cycles, h.timeout, left, h.costly)
 	return least + h.random.UpTo(most-least+1)
 }
 
@@ -323,13 +327,13 @@ func (h *hosts) ended(t target, upFor time.Duration, withOthers bool, err error)
 	}
 	h.resetLocked()
 	if withOthers {
-		h.due = time.Now().Add(h.pauseLocked())
+		h.due = time.Now().Add(h.pauseLocked(0))
 	}
 }
 
 // resetLocked makes the next cycle a first one.
 func (h *hosts) resetLocked() {
-	h.cycle, h.going, h.due, h.untried = 0, false, time.Time{}, nil
+	h.cycle, h.going, h.owed, h.due, h.untried = 0, false, false, time.Time{}, nil
 	h.signalLocked()
 }
 
@@ -365,7 +369,7 @@ func (h *hosts) hasten() {
 	defer h.mu.Unlock()
 	h.most = mostHastened
 	h.timeout = min(h.timeout, h.most)
-	if soon := time.Now().Add(h.pauseLocked()); soon.Before(h.due) {
+	if soon := time.Now().Add(h.pauseLocked(h.cycle)); soon.Before(h.due) {
 		h.due = soon
 		h.signalLocked()
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // longestPause is that of the session timeout that tests ask for.
-const longestPause = 9 * time.Second / 5
+const longestPause = 9 * time.Second * 2 / 15
 
 func TestReconnectPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -26,12 +26,12 @@ func TestReconnectPauses(t *testing.T) {
 		synctest.Wait()
 		dials := s.dials()
 		assert.Equal(t, dials[0], dials[1], "each server is tried at once")
-		for i := 2; i+1 < len(dials); i += 2 {
+		assert.Greater(t, len(dials), 20)
+		for i := 2; i < len(dials); i++ {
 			pause := dials[i].Sub(dials[i-1])
 			least, most := Pause(i/2, 9*time.Second, 0, false)
-			assert.LessOrEqual(t, pause, most, "then there is a pause before each cycle")
+			assert.LessOrEqual(t, pause, most, "then there is a pause before each server")
 			assert.GreaterOrEqual(t, pause, least)
-			assert.Zero(t, dials[i+1].Sub(dials[i]), "and none within it")
 		}
 		assert.ErrorContains(t, r.failures()[0], errNobody.Error())
 		shut(t, l, s)

@@ -10,10 +10,10 @@ import (
 // rule is how a client comes back after the end of its connection.
 type rule struct {
 	// first is the pause after the end, round the one before each further round of all
-	// servers, from 1 on, and each the one before each dial.
+	// servers, from 1 on, and each the one before each dial of a round, from 0 on.
 	first func(timeout time.Duration) span
 	round func(n int, timeout time.Duration) span
-	each  span
+	each  func(n int, timeout time.Duration) span
 	// patient is whether a server that answers a step of a handshake has a third of the
 	// timeout more, up to two thirds in all.
 	patient bool
@@ -137,7 +137,7 @@ func (m *model) try(c *client) {
 	}
 	c.tried++
 	server := (c.first + c.tried - 1) % servers
-	m.at(m.now+m.draw(m.rule.each), func() {
+	m.at(m.now+m.draw(m.rule.each(c.round, m.timeout)), func() {
 		if m.outage.until == 0 || m.now < m.outage.until {
 			m.dials++
 		}
