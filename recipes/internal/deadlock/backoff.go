@@ -61,6 +61,8 @@ type stallTimeout struct {
 	soon    bool      // see Begin
 	told    bool      // see TurnRound
 	library bool      // an owner of another library waited behind us at the latest check
+	at      int       // the queue in which we have last yielded beside others
+	yielded time.Time // there
 }
 
 // beside is the backoff if all that wait behind us say that they have no other locks. They

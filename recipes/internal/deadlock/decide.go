@@ -1,6 +1,7 @@
 package deadlock
 
 import (
+	"slices"
 	"time"
 
 	"github.com/paddock-zk/paddock/internal/session/nodename"
@@ -52,8 +53,8 @@ func (h *History) Decide(v *View) (yield []int, why Reason) {
 		yield, why = uncertain, max(why, Matched)
 	case len(circled) > 0 && h.stalled(v, h.stall.time(v.Now)):
 		yield = circled
-	case len(beside) > 0 && h.stalled(v, h.stall.beside(v.Now)):
-		yield = beside
+	case len(beside) > 0 && h.stalled(v, h.stall.beside(v.Now)) && v.Now.Sub(h.stall.yielded) >= min(h.stall.beside(v.Now), besideStall):
+		yield = h.inTurn(v, beside)
 	default:
 		return nil, Time
 	}
@@ -155,12 +156,31 @@ func (v *View) isOutOfOrder(at int) bool {
 
 // stalled is whether an owner has had what we wait for, for longer than that.
 func (h *History) stalled(v *View, patience time.Duration) bool {
+	return h.longest(v) >= patience
+}
+
+// longest is how long an owner has had what we wait for, at most.
+func (h *History) longest(v *View) (had time.Duration) {
 	for i := range v.Queues {
-		if len(v.Queues[i].Holders) > 0 && v.Now.Sub(h.since(i)) >= patience {
-			return true
+		if len(v.Queues[i].Holders) > 0 {
+			had = max(had, v.Now.Sub(h.since(i)))
 		}
 	}
-	return false
+	return had
+}
+
+// inTurn chooses one of some queues. Most of those that wait there are innocent. If they all
+// got what we have, one of them might be in our way next, over and over. It begins where it was
+// of use the last time: what we wait for came then.
+func (h *History) inTurn(v *View, queues []int) []int {
+	s := &h.stall
+	next := s.at
+	if h.longest(v) > v.Now.Sub(s.yielded) {
+		next++
+	}
+	i, _ := slices.BinarySearch(queues, next)
+	s.at, s.yielded = queues[i%len(queues)], v.Now
+	return []int{s.at}
 }
 
 // Next is the time to the next check. If an owner may wait for us, that is when it will

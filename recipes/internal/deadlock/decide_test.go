@@ -158,6 +158,26 @@ func TestDecideSeesTheOrderOfOthers(t *testing.T) {
 	}
 }
 
+// Where only time shows that somebody may wait for us, we yield in one queue at a time, and begin
+// with the one that was of use the last time.
+func TestDecideYieldsInOneQueueAtATime(t *testing.T) {
+	const between = besideStall
+	h := begun(3)
+	decide := func(after time.Duration) []int {
+		v := blocked(after, of("a1", 1, "x"), of("b0", 2, "y"))
+		v.Queues = []Queue{v.Queues[0], v.Queues[0], v.Queues[1]}
+		yield, _ := h.Decide(v)
+		return yield
+	}
+	h.SawHolder(2, "a1", start)
+	assert.Equal(t, []int{0}, decide(between))
+	assert.Nil(t, decide(2*between-1), "too soon after that")
+	assert.Equal(t, []int{1}, decide(2*between))
+	h.SawHolder(2, "b1", start.Add(2*between+1)) // that was of use
+	assert.Equal(t, []int{1}, decide(3*between+1))
+	assert.Equal(t, []int{0}, decide(4*between+1))
+}
+
 // Where owners say what they have, MultiLocks of a session count as a crowd of it.
 func TestWhereOwnersSayWhatTheyHave(t *testing.T) {
 	for told, want := range map[bool][]int{false: {0}, true: nil} {
