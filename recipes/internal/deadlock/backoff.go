@@ -61,6 +61,7 @@ type stallTimeout struct {
 	soon    bool      // see Begin
 	told    bool      // see TurnRound
 	library bool      // an owner of another library waited behind us at the latest check
+	yields  int       // beside others, in all queues at once
 	at      int       // the queue in which we have last yielded beside others
 	yielded time.Time // there
 }
@@ -80,6 +81,11 @@ func (s *stallTimeout) beside(now time.Time) time.Duration {
 	}
 	return besideStall
 }
+
+// mostAtOnce is how often we yield beside others in all queues, before we do so in one at a
+// time. In crowds that ends a jam soonest. It does not help beside few owners that are there
+// each time.
+const mostAtOnce = 5
 
 const (
 	besideStall = 300 * time.Millisecond

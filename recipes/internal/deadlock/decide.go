@@ -53,8 +53,10 @@ func (h *History) Decide(v *View) (yield []int, why Reason) {
 		yield, why = uncertain, max(why, Matched)
 	case len(circled) > 0 && h.stalled(v, h.stall.time(v.Now)):
 		yield = circled
-	case len(beside) > 0 && h.stalled(v, h.stall.beside(v.Now)) && v.Now.Sub(h.stall.yielded) >= min(h.stall.beside(v.Now), besideStall):
-		yield = h.inTurn(v, beside)
+	case len(beside) > 0 && h.stalled(v, h.stall.beside(v.Now)):
+		if yield = h.makeRoomBeside(v, beside); len(yield) == 0 {
+			return nil, Time
+		}
 	default:
 		return nil, Time
 	}
@@ -169,13 +171,22 @@ func (h *History) longest(v *View) (had time.Duration) {
 	return had
 }
 
-// inTurn chooses one of some queues. Most of those that wait there are innocent. If they all
-// got what we have, one of them might be in our way next, over and over. It begins where it was
-// of use the last time: what we wait for came then.
-func (h *History) inTurn(v *View, queues []int) []int {
+// makeRoomBeside chooses from the queues in which others wait. Most of them are innocent. If
+// all got what we have each time, one of these might be in our way the next time, over and over. So
+// later it chooses one queue at a time. It begins where it was of use the last time: what we
+// wait for came then.
+func (h *History) makeRoomBeside(v *View, queues []int) []int {
 	s := &h.stall
+	if s.yields < mostAtOnce {
+		s.yields++
+		return queues
+	}
+	since := v.Now.Sub(s.yielded)
+	if since < min(s.beside(v.Now), besideStall) {
+		return nil
+	}
 	next := s.at
-	if h.longest(v) > v.Now.Sub(s.yielded) {
+	if h.longest(v) > since {
 		next++
 	}
 	i, _ := slices.BinarySearch(queues, next)

@@ -158,8 +158,8 @@ func TestDecideSeesTheOrderOfOthers(t *testing.T) {
 	}
 }
 
-// Where only time shows that somebody may wait for us, we yield in one queue at a time, and begin
-// with the one that was of use the last time.
+// Where only time shows that somebody may wait for us, we yield in all queues a few times. Then
+// we yield in one at a time, and begin with the one that was of use the last time.
 func TestDecideYieldsInOneQueueAtATime(t *testing.T) {
 	const between = besideStall
 	h := begun(3)
@@ -170,6 +170,9 @@ func TestDecideYieldsInOneQueueAtATime(t *testing.T) {
 		return yield
 	}
 	h.SawHolder(2, "a1", start)
+	for range mostAtOnce {
+		assert.Equal(t, []int{0, 1}, decide(between))
+	}
 	assert.Equal(t, []int{0}, decide(between))
 	assert.Nil(t, decide(2*between-1), "too soon after that")
 	assert.Equal(t, []int{1}, decide(2*between))
