@@ -236,13 +236,15 @@ func (m *InterProcessMultiLock) takeAll(ctx context.Context, lim limit, began ti
 	return nil
 }
 
-// standing are the paths of the members that it has, and of the others. It has those that a
-// step had by then, and those that it holds.
+// standing are the paths of the members that it has, and of the others, without foreign ones,
+// whose paths are not known. It has those that a step had by then, and those that it holds.
 func (m *InterProcessMultiLock) standing(step []string, holds []*Hold) (has, wants []string) {
 	for i, path := range m.paths {
-		if holds[i] != nil || slices.Contains(step, path) {
+		switch {
+		case path == "":
+		case holds[i] != nil || slices.Contains(step, path):
 			has = append(has, path)
-		} else {
+		default:
 			wants = append(wants, path)
 		}
 	}

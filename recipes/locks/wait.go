@@ -38,8 +38,8 @@ type WaitError struct {
 	// is 0.
 	Local bool
 	// Has are the paths of the members that a MultiLock had by then, in full, and Wants
-	// those of the others. It has a member when it is first in that queue. Both are empty
-	// for all other locks.
+	// those of the others. It has a member when it is first in that queue. Members of
+	// types of your own have no path here. Both are empty for all other locks.
 	Has, Wants []string
 	// Err is ErrNotAcquired or framework.ErrNotConnected from TryAcquire, or the end
 	// of the caller's context. From Acquire the latter also matches
@@ -68,7 +68,10 @@ func (e *WaitError) Error() string {
 		fmt.Fprintf(&b, ", %d ahead", e.Ahead)
 	}
 	if len(e.Has) > 0 {
-		fmt.Fprintf(&b, "; has %s, wants %s", brief(e.Has), brief(e.Wants))
+		b.WriteString("; has " + brief(e.Has))
+		if len(e.Wants) > 0 {
+			b.WriteString(", wants " + brief(e.Wants))
+		}
 	}
 	b.WriteByte(')')
 	return b.String()

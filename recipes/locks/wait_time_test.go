@@ -300,6 +300,26 @@ func TestWaitOfAllStepsIsTold(t *testing.T) {
 	})
 }
 
+// A member of another type has no path: only those of the others are told.
+func TestWaitForAMemberOfAnotherType(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := kit.Connect(t, srv)
+		h, err := locks.NewInterProcessMutex(kit.Connect(t, srv), "/b").Acquire(t.Context())
+		require.NoError(t, err)
+		theirs := whatever(func(wait time.Duration) (*locks.Hold, error) {
+			return locks.NewInterProcessMutex(c, "/b").TryAcquire(t.Context(), wait)
+		})
+		_, err = locks.NewInterProcessMultiLock(theirs, locks.NewInterProcessMutex(c, "/a")).TryAcquire(t.Context(), time.Second)
+		require.ErrorIs(t, err, locks.ErrNotAcquired)
+		told := waitErrorOf(t, err)
+		assert.Equal(t, []string{"/a"}, told.Has)
+		assert.Empty(t, told.Wants)
+		require.ErrorContains(t, err, "; has /a)")
+		require.NoError(t, h.Release())
+	})
+}
+
 // A client that is closed is not one that is not connected: nothing can be had of it
 // later.
 func TestTryAcquireOfAClosedClient(t *testing.T) {
