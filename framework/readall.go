@@ -39,7 +39,8 @@ type ReadResult struct {
 // the servers take long for them. So locks and other requests of the client have their turn
 // in between. Results of several requests can show different states.
 //
-// Errors: ErrNotConnected, ErrNoNode if the chroot does not exist. There are no results then.
+// Errors: ErrNotConnected, ErrNoNode if the chroot does not exist, ErrInvalidPath of any of
+// the reads, ErrAuthFailed, ErrClosed, ErrNilContext, and ctx.Err(). There are no results then.
 func (c *Client) ReadAll(ctx context.Context, reads ...Read) ([]ReadResult, error) {
 	o, err := c.begin(ctx, "read all", "/", false, false)
 	if err != nil {

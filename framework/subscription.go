@@ -125,7 +125,7 @@ func (c *Client) Subscribe(ctx context.Context, path string, opts ...SubscribeOp
 //
 // Errors: ErrClosed once Stop was called or the client is closed, ErrUnsupported if a later
 // server has no persistent watches. After these nothing follows. After ctx.Err(), which it
-// matches if ctx ends first, Next may be called again.
+// matches if ctx ends first, and after ErrNilContext, Next may be called again.
 func (s *Subscription) Next(ctx context.Context) (Event, error) {
 	if s == nil || s.op == nil {
 		return Event{}, &OpError{Op: "subscribe", Err: ErrClosed}
