@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/test/kit"
@@ -26,10 +25,13 @@ import (
 // Otherwise they show that they go on, and that locks exclude each other.
 var wholeCrowds = flag.Bool("crowds", false, "let crowds beside Java go on for 10 s each")
 
-// owners are those of one language in a crowd.
-type owners struct{ n, clients int }
+// side is some owners of a crowd, all of one language and way.
+type side struct {
+	language, way string
+	n, clients    int
+}
 
-// crowdTally is what owners of one language have got.
+// crowdTally is what a side has got.
 type crowdTally struct {
 	rounds, least, most int
 	longest, stall      time.Duration // the longest wait, and the longest time without a grant
@@ -41,109 +43,113 @@ func (c crowdTally) String() string {
 
 // MultiLocks stand in one crowd with Curator's locks: with its MultiLocks, with threads that
 // nest mutexes or take one at a time, and with MultiLocks in the reverse order of the paths.
-// Each owner takes 2 to 4 of 25 mutexes for 5 ms.
+// Each owner takes 2 to 4 of 25 mutexes for 5 ms. With -crowds, Curator's MultiLocks stand in the
+// place of ours as well, in a Java of their own.
 func TestCrowdsBesideJava(t *testing.T) {
 	span := time.Second
 	if *wholeCrowds {
 		span = 10 * time.Second
 	}
-	alone := make(map[string]crowdTally) // so that what many crowds are compared with runs once
-	run := func(t *testing.T, way string, inGo, inJava owners) (goes, javas crowdTally) {
+	known := make(map[side]crowdTally) // so that what many crowds are compared with runs once
+	alone := func(t *testing.T, s side) crowdTally {
 		t.Helper()
-		key := fmt.Sprint(way, inGo, inJava)
-		if got, known := alone[key]; known {
-			return got, got
+		if _, have := known[s]; !have {
+			known[s] = runCrowd(t, span, s)[0]
 		}
-		goes, javas = runCrowd(t, span, way, inGo, inJava)
-		switch {
-		case inGo.n == 0:
-			alone[key] = javas
-		case inJava.n == 0:
-			alone[key] = goes
-		}
-		return goes, javas
+		return known[s]
 	}
 	if *wholeCrowds {
 		t.Run("alone", func(t *testing.T) {
-			goes, _ := run(t, "multi", owners{40, 4}, owners{})
-			_, javas := run(t, "multi", owners{}, owners{40, 4})
-			_, _ = fmt.Fprintf(t.Output(), "crowds: 40 MultiLocks in Go alone: %v; 40 in Java alone: %v\n", goes, javas)
-			assert.GreaterOrEqual(t, 100*goes.rounds, 95*javas.rounds, "Curator is faster")
+			ours, theirs := alone(t, side{"go", "multi", 40, 4}), alone(t, side{"java", "multi", 40, 4})
+			_, _ = fmt.Fprintf(t.Output(), "crowds: 40 MultiLocks in Go alone: %v; 40 in Java alone: %v\n", ours, theirs)
+			assert.GreaterOrEqual(t, 100*ours.rounds, 95*theirs.rounds, "Curator is faster")
 		})
 	}
-	for _, c := range []struct {
-		way          string
-		inGo, inJava owners
-	}{
-		{"multi", owners{40, 4}, owners{20, 4}},
-		{"multi", owners{100, 10}, owners{10, 10}},
-		{"nested", owners{40, 4}, owners{20, 4}},
-		{"plain", owners{40, 4}, owners{40, 4}},
-		{"reverse", owners{40, 4}, owners{1, 1}},
-		{"reverse", owners{20, 4}, owners{10, 2}},
+	for _, c := range []struct{ ours, others side }{
+		{side{"go", "multi", 40, 4}, side{"java", "multi", 20, 4}},
+		{side{"go", "multi", 100, 10}, side{"java", "multi", 10, 10}},
+		{side{"go", "multi", 40, 4}, side{"java", "nested", 20, 4}},
+		{side{"go", "multi", 40, 4}, side{"java", "plain", 40, 4}},
+		{side{"go", "multi", 40, 4}, side{"java", "reverse", 1, 1}},
+		{side{"go", "multi", 20, 4}, side{"java", "reverse", 10, 2}},
 	} {
-		t.Run(fmt.Sprintf("%d beside %d %s", c.inGo.n, c.inJava.n, c.way), func(t *testing.T) {
-			goes, javas := run(t, c.way, c.inGo, c.inJava)
-			for longer := 4 * span; min(goes.rounds, javas.rounds) == 0 && c.way != "reverse" && longer < time.Minute; longer *= 4 {
-				goes, javas = runCrowd(t, longer, c.way, c.inGo, c.inJava) // a busy machine's servers are slow
+		t.Run(fmt.Sprintf("%d beside %d %s", c.ours.n, c.others.n, c.others.way), func(t *testing.T) {
+			got := runCrowd(t, span, c.ours, c.others)
+			least := func() int { return min(got[0].rounds, got[1].rounds) }
+			for longer := 4 * span; least() == 0 && c.others.way != "reverse" && longer < time.Minute; longer *= 4 {
+				got = runCrowd(t, longer, c.ours, c.others) // a busy machine's servers are slow
 			}
-			what := fmt.Sprintf("%d MultiLocks in Go and %d in Java, %s", c.inGo.n, c.inJava.n, c.way)
-			_, _ = fmt.Fprintf(t.Output(), "crowds: %s: Go %v; Java %v\n", what, goes, javas)
+			_, _ = fmt.Fprintf(t.Output(), "crowds: %v: %v; %v: %v\n", c.ours, got[0], c.others, got[1])
+			assert.Positive(t, got[0].rounds+got[1].rounds)
 			if *wholeCrowds {
-				assert.Less(t, min(goes.stall, javas.stall), 2*time.Second, "nobody got anything")
+				assert.Less(t, min(got[0].stall, got[1].stall), 2*time.Second, "nobody got anything")
 			}
-			assert.Positive(t, goes.rounds+javas.rounds)
-			if c.way == "reverse" {
-				return
+			if c.others.way == "reverse" {
+				return // Curator beside itself would wait for ever
 			}
-			assert.Positive(t, min(goes.rounds, javas.rounds), "a side got nothing")
+			assert.Positive(t, least(), "a side got nothing")
 			if !*wholeCrowds {
 				return
 			}
-			aloneGo, _ := run(t, "multi", c.inGo, owners{})
-			_, aloneJava := run(t, c.way, owners{}, c.inJava)
-			_, _ = fmt.Fprintf(t.Output(), "crowds: %s: alone %d and %d\n", what, aloneGo.rounds, aloneJava.rounds)
+			curators := c.ours
+			curators.language = "java"
+			beside := runCrowd(t, span, curators, c.others)
+			_, _ = fmt.Fprintf(t.Output(), "crowds: alone %d and %d; Curator's %v: %v; %v: %v; alone %d\n", alone(t, c.ours).rounds,
+				alone(t, c.others).rounds, curators, beside[0], c.others, beside[1], alone(t, curators).rounds)
 		})
 	}
 }
 
-// runCrowd runs owners of both languages for some time.
-func runCrowd(t *testing.T, span time.Duration, way string, inGo, inJava owners) (goes, javas crowdTally) {
+// runCrowd runs the sides of a crowd for some time.
+func runCrowd(t *testing.T, span time.Duration, sides ...side) []crowdTally {
 	t.Helper()
 	below, where := chroot(t)
 	prefix := "/" + shared.name("crowd") + "-"
-	p := shared.peers["java"][0]
-	var clients []*framework.Client
-	for range inGo.clients {
-		clients = append(clients, kit.Dial(t, framework.Config{ConnectString: where, SessionTimeout: sessionTimeout}))
-	}
-	var began *reply
-	if inJava.n > 0 {
-		var names []string
-		for range inJava.clients {
-			names = append(names, p.client(t, where))
+	got, run := make([]crowdTally, len(sides)), make([]func() crowdTally, len(sides))
+	for i, s := range sides {
+		if s.language == "java" {
+			p, names := shared.peers["java"][i], []string(nil)
+			for range s.clients {
+				names = append(names, p.client(t, where))
+			}
+			run[i] = func() crowdTally {
+				return javaTally(t, p.begin("crowd", strings.Join(names, ","), s.way, prefix, s.n, span.Milliseconds()))
+			}
+			continue
 		}
-		began = p.begin("crowd", strings.Join(names, ","), way, prefix, inJava.n, span.Milliseconds())
+		var clients []*framework.Client
+		for range s.clients {
+			clients = append(clients, kit.Dial(t, framework.Config{ConnectString: where, SessionTimeout: sessionTimeout}))
+		}
+		run[i] = func() crowdTally { return goCrowd(t, span, clients, prefix, s.n) }
 	}
-	goes = goCrowd(t, span, clients, prefix, inGo.n)
-	if began != nil {
-		text := began.ok(t)
-		var longest, stall int64
-		_, err := fmt.Sscan(text, &javas.rounds, &javas.least, &javas.most, &longest, &stall)
-		require.NoError(t, err, text)
-		javas.longest, javas.stall = time.Duration(longest)*time.Millisecond, time.Duration(stall)*time.Millisecond
+	var wg sync.WaitGroup
+	for i := range sides {
+		wg.Go(func() { got[i] = run[i]() })
 	}
+	wg.Wait()
 	assert.Empty(t, shared.witness.violations())
 	nothingLeft(t, below)
-	return goes, javas
+	return got
+}
+
+// javaTally waits for what a side in Java has got.
+func javaTally(t *testing.T, began *reply) (got crowdTally) {
+	t.Helper()
+	text, err := began.wait(2 * time.Minute)
+	if !assert.NoError(t, err) {
+		return got
+	}
+	var longest, stall int64
+	_, err = fmt.Sscan(text, &got.rounds, &got.least, &got.most, &longest, &stall)
+	assert.NoError(t, err, text)
+	got.longest, got.stall = time.Duration(longest)*time.Millisecond, time.Duration(stall)*time.Millisecond
+	return got
 }
 
 // goCrowd runs MultiLocks of Go.
 func goCrowd(t *testing.T, span time.Duration, clients []*framework.Client, prefix string, n int) (got crowdTally) {
 	t.Helper()
-	if n == 0 {
-		return got
-	}
 	ctx, cancel := context.WithTimeout(t.Context(), span)
 	defer cancel()
 	each, last := make([]int, n), time.Now()
@@ -152,7 +158,9 @@ func goCrowd(t *testing.T, span time.Duration, clients []*framework.Client, pref
 	for i := range n {
 		rnd := rand.New(rand.NewPCG(1, uint64(i)))
 		witness, err := callWitness(t.Context(), shared.witness.addr())
-		require.NoError(t, err)
+		if !assert.NoError(t, err) {
+			break
+		}
 		granted := func(since time.Time) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -180,7 +188,7 @@ func goCrowd(t *testing.T, span time.Duration, clients []*framework.Client, pref
 				for _, path := range paths {
 					err = errors.Join(err, witness.tell("enter %s 1 go", path))
 				}
-				<-time.After(5 * time.Millisecond)
+				err = errors.Join(err, witness.tell("hold"))
 				for _, path := range paths {
 					err = errors.Join(err, witness.tell("leave %s 1 go", path))
 				}

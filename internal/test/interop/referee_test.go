@@ -21,7 +21,8 @@ import (
 // referee knows who is inside what. Each worker has a connection to it. A worker
 // sends the line "enter RESOURCE KIND LANGUAGE" after it has acquired a lock, and
 // "leave ..." before it gives the lock back. It goes on once the witness has
-// answered. KIND is "shared" or how many may be inside.
+// answered. KIND is "shared" or how many may be inside. The answer to the line "hold" comes
+// after heldFor: so workers of all languages hold locks for one time, whatever their timers do.
 //
 // A worker whose connection ends is inside no longer: its process was killed.
 type referee struct {
@@ -46,6 +47,8 @@ type resource struct {
 	inside          map[string]int         // by language
 	holders         map[net.Conn][]visitor // to be forgotten with their connections
 }
+
+const heldFor = 5 * time.Millisecond
 
 type visitor struct{ kind, language string }
 
@@ -87,7 +90,9 @@ func (w *referee) close() {
 func (w *referee) hear(conn net.Conn) {
 	defer w.gone(conn)
 	for lines := bufio.NewScanner(conn); lines.Scan(); {
-		if err := w.note(conn, lines.Text()); err != nil {
+		if lines.Text() == "hold" {
+			<-time.After(heldFor)
+		} else if err := w.note(conn, lines.Text()); err != nil {
 			_, _ = fmt.Fprintln(conn, err)
 			return
 		}

@@ -96,7 +96,7 @@ final class Crowd {
                 for (String path : paths) {
                     w.tell("enter " + path + " 1 java");
                 }
-                Thread.sleep(5);
+                w.tell("hold");
                 for (String path : paths) {
                     w.tell("leave " + path + " 1 java");
                 }
