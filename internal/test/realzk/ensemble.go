@@ -206,9 +206,13 @@ func (e *Ensemble) writeFiles(m *member) error {
 	}
 	config := e.opts.config(data, e.ports.members[m.id], e.peersOf(m.id))
 	id := strconv.Itoa(m.id + 1)
+	var jaas error
+	if e.opts.JAAS != "" {
+		jaas = os.WriteFile(filepath.Join(m.dir, jaasFile), []byte(strings.ReplaceAll(e.opts.JAAS, "{id}", id)), 0o600)
+	}
 	return errors.Join(
 		os.WriteFile(filepath.Join(data, "myid"), []byte(id), 0o600),
-		os.WriteFile(filepath.Join(m.dir, jaasFile), []byte(strings.ReplaceAll(e.opts.JAAS, "{id}", id)), 0o600),
+		jaas,
 		os.WriteFile(m.config(), []byte(config), 0o600),
 	)
 }
