@@ -431,7 +431,7 @@ func (p *plan) checkPrefer() error {
 		_, port, _ := strings.Cut(pattern, ":")
 		_, noPort := strconv.Atoi(port) // "fe80:*" has none, nor has an address of IPv6
 		class, _, _ := strings.Cut(strings.TrimPrefix(pattern, "["), "]")
-		inBrackets := pattern != class && net.ParseIP(class) != nil
+		inBrackets := strings.HasPrefix(pattern, "[") && (net.ParseIP(class) != nil || strings.Contains(class, ":"))
 		if err != nil || noPort == nil || inBrackets || pattern == "" || strings.ContainsAny(pattern, "/,; \t\r\n") {
 			return fmt.Errorf("has %q: it must be a pattern of a host without a port or brackets, such as zk-a-* or 10.0.1.*", pattern)
 		}

@@ -76,7 +76,7 @@ func Parents() CreateOption { return createOption(func(o *createOptions) { o.par
 func Protected() CreateOption { return createOption(func(o *createOptions) { o.protected = true }) }
 
 // ACLs overrides Config.ACL for the node, not for its parents. An empty list is
-// refused by the server with ErrInvalidACL.
+// refused with ErrInvalidACL.
 func ACLs(acl ...ACL) CreateOption {
 	acl = slices.Clone(acl) // a kept node is made with it again
 	return createOption(func(o *createOptions) { o.acl, o.hasACL = acl, true })

@@ -176,7 +176,7 @@ func TestPreferredServerThatDoesNotServe(t *testing.T) {
 }
 
 func TestPreferIsChecked(t *testing.T) {
-	for _, bad := range []string{"", "zk-[", "a/b", "10.0.1.0/24", "zk-a-1:2181", "zk-a-*:2181", "zk-[ab]:2181", "[::1]", "[::1]:2181", "zk-a-*;zk-b-*", "zk-a-* zk-b-*", "a,b"} {
+	for _, bad := range []string{"[fd00:*]", "[fd00:*]*", "", "zk-[", "a/b", "10.0.1.0/24", "zk-a-1:2181", "zk-a-*:2181", "zk-[ab]:2181", "[::1]", "[::1]:2181", "zk-a-*;zk-b-*", "zk-a-* zk-b-*", "a,b"} {
 		_, err := framework.Start(framework.Config{ConnectString: "a", Prefer: []string{"b", bad}})
 		require.ErrorContains(t, err, "config: Prefer has ", bad)
 	}
