@@ -542,7 +542,6 @@ func (a *Multi) checkDeadlock(ctx context.Context, c *transport.Conn) (yielded b
 	case len(yield) == 0:
 		return false, nil
 	case a.way == nodename.Joint && !a.anew && !seen.Told && !hiding.lately() && !a.hasTurn():
-		a.anew = true
 		return true, a.takeInOrder(ctx, c, nodename.Joint, 0)
 	case !shown, a.guessed, why == deadlock.Matched && a.way != nodename.Joint, seen.Told:
 		return true, a.leaveOrMove(ctx, c, yield, why)
@@ -672,7 +671,7 @@ func (a *Multi) takeInOrder(ctx context.Context, c *transport.Conn, way nodename
 	}
 	a.way, a.reach = way, from
 	if a.extend(); way == nodename.Joint {
-		a.reach = len(a.members)
+		a.reach, a.anew = len(a.members), true
 	}
 	return nil
 }

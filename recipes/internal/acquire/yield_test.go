@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 
+	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/session/nodename"
 	"github.com/paddock-zk/paddock/internal/transport"
@@ -172,6 +173,31 @@ func TestMulti_LooksWhoWaitsBeforeItMoves(t *testing.T) {
 		}
 		_, _ = a.makeRoom(t.Context(), c) // our nodes are not there, which the servers refuse
 		assert.Same(t, locks[first].Queue, seen.in, "after it has left %d times", left)
+	}
+}
+
+// A MultiLock has begun anew once its nodes are deleted. If the servers refuse that, as one of the
+// nodes has gone, it has not, and does so at the next suspicion in place of following somebody.
+func TestMulti_BeginsAnewOnceItsNodesAreGone(t *testing.T) {
+	srv := zktest.Start(t)
+	s := openSession(t, srv)
+	c, err := s.AwaitConn(t.Context(), true)
+	require.NoError(t, err)
+	other, err := framework.Connect(t.Context(), framework.Config{ConnectString: srv.ConnectString()})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, other.Close()) })
+	locks := mutexes(s, 2)
+	a := NewMulti(locks, false, nodename.Owner{}, nil)
+	a.host, a.session = new(yields), s
+	a.history.Begin(len(locks), false, time.Now())
+	for _, m := range a.members {
+		m.phase, m.path = queued, m.queue.Path
+	}
+	for i, anew := range []bool{false, true} {
+		_, err := other.Create(t.Context(), fmt.Sprint("/l", i), nil, framework.Ephemeral)
+		require.NoError(t, err)
+		require.NoError(t, a.takeInOrder(t.Context(), c, nodename.Joint, 0))
+		assert.Equal(t, anew, a.anew)
 	}
 }
 
