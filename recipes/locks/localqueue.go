@@ -365,33 +365,17 @@ func (lq *localQueue) ownershipOver(o *ownership) {
 	}
 }
 
-const (
-	// mostRun is how long after a node was first in its queue the lock is still
-	// handed over here.
-	mostRun = time.Second
-	// With a MultiLock in the queue it is handed over less often, and for a shorter time. A
-	// MultiLock that is first in another queue holds up everybody there meanwhile. And after 20 ms
-	// it suspects whoever has the node.
-	handoversBesideMulti = 3
-	runBesideMulti       = 20 * time.Millisecond
-)
-
-// runIsOverLocked is whether a node was handed over often enough, so that others get their turn.
-func (lq *localQueue) runIsOverLocked(o *ownership) bool {
-	run, q := time.Since(lq.firstSince), o.queue
-	return lq.passed >= q.Handovers && run >= q.Burst || run >= mostRun ||
-		o.node.SawMulti() && (lq.passed >= handoversBesideMulti || run >= runBesideMulti || !o.node.OthersTell())
-}
+// mostRun is how long after a node was first in its queue the lock is still
+// handed over here.
+const mostRun = time.Second
 
 // pass hands the lock of an ownership that is over to the next in the local queue, if
 // there is one and all of this is true:
 //
-//   - Others have had to wait for less than the bound, in turns and in time. It is lower if a
-//     MultiLock was seen in the queue.
-//   - No MultiLock was seen, or owners have lately told the client's MultiLocks that they have
-//     other locks. A MultiLock yields only to owners whose nodes it sees, and a goroutine in a
-//     local queue has no node. Where that one may hide a lock, the MultiLock may move over and
-//     over, and meet the next one each time in place of the one that it has made room for.
+//   - Others have had to wait for less than the bound, in turns and in time.
+//   - No MultiLock was seen in the queue. It needs a moment in which all of its members
+//     are free, and it yields only to owners whose nodes it sees. A goroutine in a local
+//     queue has no node.
 //   - The lock is not Revocable. A request to give it back is written into the node, and
 //     would reach the next holder.
 //   - The ownership has shown its token to nobody, since the next one has the same.
@@ -407,12 +391,15 @@ func (lq *localQueue) pass(o *ownership) bool {
 	if lq == nil {
 		return false
 	}
-	if o.queue.Revocable || o.isPinned() {
+	q := o.queue
+	if q.Revocable || o.node.SawMulti() || o.isPinned() {
 		return false
 	}
 	lqs := &lq.q.shared.localQueues
 	lqs.mu.Lock()
-	if lq.waiters.Len() == 0 || lq.holder != o || lq.runIsOverLocked(o) { // nobody waits, or the node is gone
+	had := time.Since(lq.firstSince)
+	if lq.waiters.Len() == 0 || lq.holder != o || // nobody waits, or the node is gone
+		lq.passed >= q.Handovers && had >= q.Burst || had >= mostRun {
 		lqs.mu.Unlock()
 		return false
 	}

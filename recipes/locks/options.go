@@ -72,8 +72,8 @@ func Revocable() Option { return acquire.Option(func(q *acquire.Queue) { q.Revoc
 // node, at the end of the queue.
 //
 // Release also deletes the node in these cases:
-//   - The client saw a MultiLock in the queue, and no owner has lately told a MultiLock of the
-//     client that it has other locks. Else after three times, and 20 ms.
+//   - The client saw a MultiLock in the queue. The MultiLock then waits for one
+//     holder only.
 //   - The hold has shown its FencingToken. No two holders show the same one.
 //   - A transaction of the hold is on its way, or has no known outcome.
 //   - A read side, or a MultiLock, was taken under the hold.

@@ -53,10 +53,6 @@ func (n *Node) SessionID() int64 { return n.id }
 // SawMulti is whether a MultiLock was seen in the queue, if the node can be handed over.
 func (n *Node) SawMulti() bool { return n.sawMulti }
 
-// OthersTell is whether owners that have other locks have lately said so to MultiLocks of the
-// client. Then hardly anybody hides what it has.
-func (n *Node) OthersTell() bool { return sightsOf.Of(n.Session()).inOrder.lately() }
-
 // State is how sure the client is that the node exists and that its session has not
 // ended.
 func (n *Node) State() (session.TrackedState, error) { return n.tracked.State() }
