@@ -2,6 +2,7 @@ package locks_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -78,6 +79,32 @@ func TestMultiLockMembers(t *testing.T) {
 		time.Sleep(time.Minute)
 		assert.Empty(t, srv.Ephemerals(c.SessionID()))
 	})
+}
+
+// An Ordered MultiLock makes its nodes one by one, and each path may be missing. That costs
+// round trips, and no pauses as after failures.
+func TestOrderedMultiLockOfNewPaths(t *testing.T) {
+	for kind, lock := range map[string]func(c *framework.Client, path string) locks.Lock{
+		"mutexes":           func(c *framework.Client, path string) locks.Lock { return locks.NewInterProcessMutex(c, path) },
+		"semaphores":        func(c *framework.Client, path string) locks.Lock { return locks.NewInterProcessSemaphore(c, path, 2) },
+		"semaphore mutexes": func(c *framework.Client, path string) locks.Lock { return locks.NewInterProcessSemaphoreMutex(c, path) },
+	} {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const n = 25
+				c := kit.Connect(t, zktest.Start(t, zktest.InMemory(), zktest.Latency(d)))
+				for _, life := range []string{"first", "second"} {
+					var members []locks.Lock
+					for i := range n {
+						members = append(members, lock(c, fmt.Sprintf("/%s/l%02d", life, i)))
+					}
+					began := time.Now()
+					require.NoError(t, kit.Hold(t, locks.NewInterProcessMultiLock(members...).Ordered()).Release())
+					assert.Less(t, time.Since(began), n*20*d, life)
+				}
+			})
+		})
+	}
 }
 
 // A semaphore that is named twice counts once, whatever objects it is named by: otherwise the

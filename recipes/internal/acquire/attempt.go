@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -131,7 +132,7 @@ func (a *Attempt) Run(ctx context.Context, once bool) (err error) {
 		switch {
 		case err == nil:
 			return nil
-		case errors.Is(err, errNotDone):
+		case errors.Is(err, errNotDone), errors.Is(err, errParentMade):
 			continue
 		case errors.Is(err, errWoken):
 			failures, a.failure = 0, nil
@@ -166,7 +167,7 @@ func (e *StoppedError) Unwrap() error { return e.Err }
 // only after a wait: a list may succeed each time while the step after it fails.
 //
 //	error                     next round        failures
-//	errNotDone                at once           as before
+//	errNotDone, errParentMade at once           as before
 //	errWoken                  at once           0
 //	errStale                  after a pause     one more
 //	others that may pass      after a pause     one more, and told as Retry
@@ -175,6 +176,8 @@ var (
 	errNotDone = errors.New("there is more to do")
 	errWoken   = errors.New("a node that the attempt waited for may be gone")
 	errStale   = errors.New("the state has changed since it was read")
+	// Many members of a MultiLock may each lack a parent.
+	errParentMade = fmt.Errorf("%w: a parent was missing", errStale)
 )
 
 // end is deferred: it ends the watches, and gives up contenders that nobody can go on

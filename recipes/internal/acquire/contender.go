@@ -39,6 +39,7 @@ type contender struct {
 	mayStillAppear bool
 	first          bool           // the latest list showed nobody ahead; no phase: each list says it anew
 	behindOther    bool           // the latest list showed a node of another kind of lock ahead
+	parentMade     bool           // the attempt has made its parent, which was missing
 	admitted       bool           // a list has shown that the queue belongs to its kind of lock
 	listsBehind    uint8          // how many in a row showed nobody ahead but a node of another kind
 	beside         string         // of a part of a lock: who came first to the path of the lock itself, as another kind of lock; "" for nobody

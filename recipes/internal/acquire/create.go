@@ -83,7 +83,7 @@ func createTogether(c *transport.Conn, of []*contender) (*transport.Call, error)
 }
 
 // created takes in the replies to requests that make nodes. Parents that were missing
-// are made, and errStale is returned then.
+// are made, and errParentMade or errStale is returned then.
 func (a *Attempt) created(ctx context.Context, c *transport.Conn, creations []creation) (err error) {
 	var parentless []*contender
 	for _, m := range creations {
@@ -175,8 +175,8 @@ func refusal(results []wire.MultiResult) (at int, code wire.Code, err error) {
 	return 0, wire.CodeOK, nil
 }
 
-// ensure makes the parents of contenders, one of which is missing, and says that the
-// contenders have to be made again.
+// ensure makes the parents of contenders, one of which is missing. Then the contenders can
+// be made: errParentMade. But if a parent has gone that it had made before, it is errStale.
 func (a *Attempt) ensure(ctx context.Context, c *transport.Conn, of []*contender) error {
 	parents := session.Parents{Check: noContender}
 	for _, k := range of {
@@ -192,7 +192,14 @@ func (a *Attempt) ensure(ctx context.Context, c *transport.Conn, of []*contender
 	if err := of[0].queue.Core.Ensure(ctx, c, parents); err != nil {
 		return err
 	}
-	return errStale
+	err := errParentMade
+	for _, k := range of {
+		if k.parentMade {
+			err = errStale
+		}
+		k.parentMade = true
+	}
+	return err
 }
 
 // noContender refuses to make the parts of a semaphore on a path that a lock of
