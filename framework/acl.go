@@ -72,15 +72,12 @@ func DigestAuth(user, password string) Auth {
 	return Auth{Scheme: "digest", Data: []byte(user + ":" + password)}
 }
 
-// checkACL says which entry of an access list is wrong. What is meant by other schemes is
-// for the server to say.
+// checkACL says which entry of an access list is wrong. Whether a list may be empty, and
+// what is meant by other schemes, is for the server to say.
 //
 // Source: ZooKeeper's AuthenticationProviders, isValid. Differs: a right that does not exist,
 // a hash that is none.
 func checkACL(acl []ACL) error {
-	if len(acl) == 0 {
-		return fmt.Errorf("%w: the list is empty, which servers refuse: WorldACL(PermAll) lets everybody in, AuthACL(PermAll) those like this client", ErrInvalidACL)
-	}
 	for i, a := range acl {
 		if wrong := aclFault(a); wrong != "" {
 			return fmt.Errorf("%w: entry %d, scheme %q: %s", ErrInvalidACL, i, a.Scheme, wrong)

@@ -75,8 +75,8 @@ func Parents() CreateOption { return createOption(func(o *createOptions) { o.par
 // Source: Curator's withProtection; names are the same.
 func Protected() CreateOption { return createOption(func(o *createOptions) { o.protected = true }) }
 
-// ACLs overrides Config.ACL for the node, not for its parents. An empty list is
-// refused with ErrInvalidACL.
+// ACLs overrides Config.ACL for the node, not for its parents. ZooKeeper refuses an
+// empty list with ErrInvalidACL: WorldACL(PermAll) lets everybody in.
 func ACLs(acl ...ACL) CreateOption {
 	acl = slices.Clone(acl) // a kept node is made with it again
 	return createOption(func(o *createOptions) { o.acl, o.hasACL = acl, true })
