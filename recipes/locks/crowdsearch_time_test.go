@@ -78,6 +78,24 @@ func TestSchedulesThatWereFound(t *testing.T) {
 	}
 }
 
+// A MultiLock beside two owners that hide their locks, and one of the same client that does not, is
+// served. They take their locks in neither the order of paths nor the reverse. It was passed over for
+// ever where goroutines of the client handed the nodes over to each other: it made room for one
+// of them, and met the next one in its place.
+func TestMultiLockBesideOwnersOfBothSorts(t *testing.T) {
+	t.Parallel()
+	owner := func(way workload.Way, members ...int) mixedOwner {
+		return mixedOwner{way: way, members: members, reads: make([]bool, len(members)), clients: make([]int, len(members))}
+	}
+	for seed := range uint64(5) {
+		s := &schedule{seed: seed, late: zktest.Uniform(0, time.Millisecond), hidden: true, someTell: true}
+		s.kinds, s.clients, s.hold = make([]int, 3), 1, time.Millisecond
+		s.owners = []mixedOwner{owner(workload.Nested, 0, 1), owner(workload.Nested, 2, 0), owner(workload.Multi, 0, 1, 2), owner(workload.Nested, 0, 1)}
+		s.run(t)
+		assert.Less(t, s.longest, 20*time.Second, "seed %d", seed)
+	}
+}
+
 // schedule is a small mixture, and how late whatever is sent arrives.
 type schedule struct {
 	mixture
