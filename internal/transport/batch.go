@@ -328,8 +328,7 @@ func (c *Conn) flyLocked(buf []byte, now time.Time, calls ...*Call) []byte {
 // writeLocked appends calls to buf and marks them as sent.
 func (c *Conn) writeLocked(buf []byte, now time.Time, calls ...*Call) []byte {
 	for _, call := range calls {
-		c.xid = (c.xid + 1) & (ownXid - 1)
-		call.setXid(ownXid | c.xid)
+		call.setXid(c.transport.nextXid())
 		call.phase, call.sentAt = sent, now
 		c.sent.add(request{xid: call.xid, call: call, sentAt: now})
 		buf = append(buf, call.frame...)

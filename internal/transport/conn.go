@@ -64,7 +64,6 @@ type Conn struct {
 	out     []outgoing
 	batch   batches // what leaves with others
 	sent    unanswered
-	xid     int32
 	reading bool  // go-zookeeper is inside Read: where its goroutine is, in any state of the connection
 	up      bool  // Handler.Up was called, which is told of the end: err says nothing of it
 	err     error // why the connection ended, once it has
@@ -84,6 +83,13 @@ type outgoing struct {
 
 // ownXid marks the transaction ids of our requests.
 const ownXid = 1 << 30
+
+// nextXid is that of the next request. Ids go on from one connection to the next: a server
+// takes a write of the session that comes through another server for the one with this id
+// that it has been sent itself, and answers that with what the other has done.
+//
+// Source: ZooKeeper's CommitProcessor, which compares the cxids of a session.
+func (l *Transport) nextXid() int32 { return ownXid | l.xids.Add(1)&(ownXid-1) }
 
 // newConn makes the connection of nc, with the patience that is left for its handshake.
 func newConn(l *Transport, nc net.Conn, t target, p *patience) *Conn {
@@ -155,8 +161,7 @@ func (c *Conn) send(queue *[]outgoing, calls []*Call) error {
 
 func (c *Conn) queueLocked(queue *[]outgoing, calls []*Call) {
 	for i, call := range calls {
-		c.xid = (c.xid + 1) & (ownXid - 1)
-		call.setXid(ownXid | c.xid)
+		call.setXid(c.transport.nextXid())
 		call.phase = queued
 		*queue = append(*queue, outgoing{call: call, more: i < len(calls)-1})
 	}

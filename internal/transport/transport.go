@@ -145,6 +145,7 @@ type Transport struct {
 	wg       sync.WaitGroup
 	rawUsed  atomic.Bool
 	lastZxid zxid
+	xids     atomic.Int32 // how many were given out
 	batched  batchCounts
 	shown    atomic.Pointer[x509.Certificate] // of the latest connection
 	trying   atomic.Pointer[target]           // the latest one

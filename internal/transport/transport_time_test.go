@@ -50,6 +50,43 @@ func TestLostConnectionIsReplacedAtOnce(t *testing.T) {
 	})
 }
 
+// The ids of requests go on with the next connection. Servers compare them: one that is sent a
+// request took a write of the session with the same id, from another server, for that.
+func TestXidsGoOnWithTheNextConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		seen := make(chan int32, 100)
+		s := newScript(t, func(p *peer) {
+			p.welcome(session1, 9*time.Second)
+			for {
+				h, _ := p.next()
+				if h.Op == 0 {
+					return
+				}
+				if h.Op == wire.OpDelete {
+					seen <- h.Xid
+				}
+				p.send(&wire.ReplyHeader{Xid: h.Xid, Zxid: 1})
+			}
+		})
+		l, r := open(t, s)
+		for i := range 3 {
+			r.await(t, "up", i+1)
+			for range 2 {
+				call := NewCall(wire.OpDelete, &wire.PathVersionRequest{Path: "/a", Version: -1})
+				require.NoError(t, r.current().Send(call))
+				<-call.Done()
+			}
+			r.current().Kill(errors.New("test"))
+		}
+		for last := int32(ownXid); len(seen) > 0; {
+			xid := <-seen
+			assert.Greater(t, xid, last)
+			last = xid
+		}
+		shut(t, l, s)
+	})
+}
+
 func TestCloseTellsTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ops := make(chan wire.Op, 10)
