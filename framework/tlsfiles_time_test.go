@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -182,6 +183,39 @@ func TestCertificateExchangedForOneThatEnds(t *testing.T) {
 			synctest.Wait()
 			assert.Equal(t, i+1, logs.FilterMessageSnippet("ends soon").Len())
 		}
+	})
+}
+
+// The servers' authority may be exchanged, too: the client connects again once its file has the new one.
+func TestAuthorityExchanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		former, next, dir := newAuthority(t), newAuthority(t), t.TempDir()
+		server := serving(former.issue("zk.test", time.Hour))
+		var renewed atomic.Bool
+		certificate := next.issue("zk.test", time.Hour)
+		server.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			if renewed.Load() {
+				return serving(certificate), nil
+			}
+			return nil, nil //nolint:nilnil // the configuration as it is
+		}
+		srv := zktest.Start(t, zktest.InMemory(), zktest.TLS(server))
+		cfg := named(nil, map[string]*zktest.Server{"zk.test:2281": srv})
+		cfg.TLS, cfg.TLSFiles = nil, filesIn(t, dir, former, former.issue("own", time.Hour))
+		c := kit.Dial(t, cfg)
+		session := c.SessionID()
+
+		renewed.Store(true)
+		srv.DisconnectAll()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		synctest.Wait()
+		require.ErrorContains(t, c.BlockUntilConnected(ctx), "unknown authority")
+		filesIn(t, dir, next, former.issue("own", time.Hour))
+		ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		require.NoError(t, c.BlockUntilConnected(ctx))
+		assert.Equal(t, session, c.SessionID())
 	})
 }
 
