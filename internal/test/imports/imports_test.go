@@ -1,8 +1,10 @@
 package imports
 
 import (
+	"maps"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,6 +43,27 @@ func TestNothingIsBroughtAlong(t *testing.T) {
 			}
 		}
 	}
+}
+
+// What users of Paddock have in their go.sum is asked for by name: Kerberos, metrics and the like
+// are modules of their own, whose dependencies stay out of it.
+func TestModulesOfUsers(t *testing.T) {
+	sums, err := os.ReadFile("../../../go.sum")
+	require.NoError(t, err)
+	modules := make(map[string]bool)
+	for line := range strings.Lines(string(sums)) {
+		name, _, _ := strings.Cut(line, " ")
+		modules[name] = true
+	}
+	assert.ElementsMatch(t, []string{
+		"github.com/cenkalti/backoff/v4",
+		"github.com/go-zookeeper/zk",
+		"github.com/stretchr/testify",
+		"go.uber.org/goleak",
+		"go.uber.org/multierr",
+		"go.uber.org/zap",
+		"go.yaml.in/yaml/v3",
+	}, slices.Collect(maps.Keys(modules)))
 }
 
 // Elections bring locks, and no other recipe.
