@@ -104,7 +104,7 @@ func (b *base) inNamespace(namespace string) *base {
 // the connection, so there nil can also mean that it failed at that moment.
 //
 // Close waits for code of yours that is running:
-// functions of Config, and methods of a context given to Acquire or Bind.
+// functions of Config and of Go, and methods of a context given to Acquire or Bind.
 //
 // A client that was never let in has no nodes, but a server may have made a session for it.
 // Close tries for half a second at most to end that one, and not at all if Config.SASL was refused.
@@ -121,6 +121,34 @@ func (c *Client) Close() error {
 		return fmt.Errorf("close: %w", err)
 	}
 	return nil
+}
+
+// Go runs work in a goroutine of the client, which Close joins. ctx ends when Close begins, with
+// ErrClosed as its cause, and when stop is called, with context.Canceled. From then on calls with
+// ctx fail, and work has to return soon. Close and stop wait for it without a limit.
+//
+// stop may be called more than once, by any goroutine, and each call waits. work itself must call
+// neither stop nor Close, which would wait for it forever. It can begin another goroutine that does.
+//
+// Errors: ErrClosed, ErrInvalidArgument if work is nil. Nothing runs then.
+func (c *Client) Go(work func(ctx context.Context)) (stop func(), err error) {
+	switch {
+	case work == nil:
+		return nil, fmt.Errorf("go: %w: work is nil", ErrInvalidArgument)
+	case c.unusable():
+		return nil, ErrClosed
+	}
+	ctx, cancel := context.WithCancel(c.session.Life())
+	done := make(chan struct{})
+	if !c.session.Go(func(context.Context) {
+		defer close(done)
+		defer cancel()
+		work(ctx)
+	}) {
+		cancel()
+		return nil, ErrClosed
+	}
+	return func() { cancel(); <-done }, nil
 }
 
 var errNotOwner = errors.New("close: this client shares its session: close the one it was made from")

@@ -3,6 +3,7 @@ package framework_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -252,6 +253,74 @@ func TestCallsDuringClose(t *testing.T) {
 			assert.ErrorIs(t, <-failed, framework.ErrClosed)
 		}
 		srv.Thaw()
+	})
+}
+
+// Close and stop wait for work, whose context says which of the two ends it.
+func TestGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := kit.Connect(t, srv)
+		type end struct{ err, cause, call error }
+		ends := make(chan end, 2)
+		work := func(ctx context.Context) {
+			<-ctx.Done()
+			_, _, err := c.Get(ctx, "/")
+			time.Sleep(time.Minute) // it is slow to return
+			ends <- end{ctx.Err(), context.Cause(ctx), err}
+		}
+		stop, err := c.Go(work)
+		require.NoError(t, err)
+		stopNow, err := c.UsingNamespace("ns").Go(work)
+		require.NoError(t, err)
+		synctest.Wait()
+
+		began := time.Now()
+		go stopNow()
+		stopNow()
+		assert.Equal(t, time.Minute, time.Since(began))
+		got := <-ends
+		assert.Equal(t, end{context.Canceled, context.Canceled, got.call}, got)
+		require.ErrorIs(t, got.call, context.Canceled)
+		assert.NotErrorIs(t, got.call, framework.ErrClosed)
+		stopNow()
+
+		began = time.Now()
+		require.NoError(t, c.Close())
+		assert.Equal(t, time.Minute, time.Since(began))
+		require.Len(t, ends, 1, "Close has waited")
+		got = <-ends
+		assert.Equal(t, end{context.Canceled, framework.ErrClosed, got.call}, got)
+		stop()
+
+		_, err = c.Go(work)
+		require.ErrorIs(t, err, framework.ErrClosed)
+		_, err = new(framework.Client).Go(work)
+		require.ErrorIs(t, err, framework.ErrClosed)
+		_, err = c.Go(nil)
+		require.ErrorIs(t, err, framework.ErrInvalidArgument)
+	})
+}
+
+// Work may begin other work, end its goroutine, and have another goroutine close the client.
+func TestGoFromWithin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := kit.Connect(t, srv)
+		left, closed := false, make(chan error, 1)
+		stop, err := c.Go(func(context.Context) {
+			_, err := c.Go(func(ctx context.Context) { //nolint:contextcheck // the client has a context of its own for it
+				go func() { closed <- c.Close() }()
+				<-ctx.Done()
+				left = true
+			})
+			assert.NoError(t, err)
+			runtime.Goexit()
+		})
+		require.NoError(t, err)
+		require.NoError(t, <-closed)
+		assert.True(t, left)
+		stop()
 	})
 }
 

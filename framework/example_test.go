@@ -158,6 +158,30 @@ func ExampleClient_Keep() {
 	// []
 }
 
+// A background goroutine that the client's Close waits for.
+func ExampleClient_Go() {
+	zk, stop := server()
+	defer stop()
+	client, err := framework.Connect(context.Background(), framework.Config{ConnectString: zk})
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = client.Go(func(ctx context.Context) {
+		<-ctx.Done() // it would do something until then
+		fmt.Println("work ends:", context.Cause(ctx))
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := client.Close(); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("closed")
+	// Output:
+	// work ends: client is closed
+	// closed
+}
+
 func ExampleClient_Subscribe() {
 	zk, stop := server()
 	defer stop()

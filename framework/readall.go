@@ -110,7 +110,7 @@ func (o *op) readMissing(ctx context.Context, ops []session.ReadOp, results []Re
 		case a = <-answers:
 		case <-ctx.Done():
 			return missing, contextend.Of(ctx)
-		case <-o.session.Done():
+		case <-o.session.Life().Done():
 			return missing, ErrClosed
 		}
 		left -= len(a.Ops)

@@ -200,8 +200,8 @@ func (s *Session) Timeout() time.Duration {
 	return s.lease.Timeout()
 }
 
-// Done is closed when the session begins to close.
-func (s *Session) Done() <-chan struct{} { return s.life.Done() }
+// Life ends when the session begins to close, with ErrClosed as its cause.
+func (s *Session) Life() context.Context { return s.life }
 
 // IsClosed reports whether Close was called.
 func (s *Session) IsClosed() bool { return s.life.Err() != nil }

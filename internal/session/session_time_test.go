@@ -40,7 +40,7 @@ func TestSession_Close(t *testing.T) {
 				assert.Equal(t, tc.want != nil, len(srv.Ephemerals(id)) > 0)
 				assert.Zero(t, s.ID())
 				assert.Equal(t, listeners.Lost, s.State())
-				<-s.Done()
+				<-s.Life().Done()
 			})
 		})
 	}

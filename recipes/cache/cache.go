@@ -108,8 +108,7 @@ type Cache[T any] struct {
 	client  *framework.Client
 	path    string
 	options options
-	stop    context.CancelFunc
-	done    chan struct{}
+	stop    func() // ends and joins run
 	shown   *framework.ShownCache
 
 	mu      sync.Mutex // guards the fields below
@@ -149,7 +148,7 @@ type Status struct {
 
 // Start makes a cache of path and what is below it. It returns at once, and loads in the
 // background, for as long as it takes. The node need not exist, and there need not be a
-// connection. Close the cache before the client.
+// connection. The cache ends with its client, whose Close waits for the decoder.
 //
 // A cache of "/" leaves out "/zookeeper".
 //
@@ -187,32 +186,30 @@ func Start[T any](client *framework.Client, path string, decode Decoder[T], opts
 	if wrong != "" {
 		return nil, fmt.Errorf("cache %s: %w: %s", path, framework.ErrInvalidArgument, wrong)
 	}
-	life, stop := context.WithCancel(context.Background())
 	c := &Cache[T]{
-		client: client, path: path, options: o, stop: stop, done: make(chan struct{}),
+		client: client, path: path, options: o,
 		now: &Snapshot[T]{top: path}, status: Status{Since: time.Now()}, changed: make(chan struct{}), readers: make(map[*int]struct{}),
 	}
 	var err error
 	if c.shown, err = client.ShowCache(path, c.info); err != nil {
-		stop()
 		return nil, c.fail(err)
 	}
-	go func() {
-		defer close(c.done)
+	c.stop, err = client.Go(func(ctx context.Context) {
 		defer c.shown.Remove()
 		core := newCore(path, o.depth, decode)
 		core.keep = o.keep
-		c.run(life, core)
-	}()
+		c.run(ctx, core)
+	})
+	if err != nil {
+		c.shown.Remove()
+		return nil, c.fail(err)
+	}
 	return c, nil
 }
 
 // Close ends the cache, takes its watch off the servers, and waits until that was sent. The last
 // snapshot stays readable. A second call does nothing.
-func (c *Cache[T]) Close() {
-	c.stop()
-	<-c.done
-}
+func (c *Cache[T]) Close() { c.stop() }
 
 // Snapshot is the present state. It is empty, with Zxid 0, until the cache has loaded.
 func (c *Cache[T]) Snapshot() *Snapshot[T] {
@@ -594,7 +591,7 @@ func (c *Cache[T]) run(ctx context.Context, core *core[T]) {
 		if c.status.Current {
 			c.status.Current, c.status.Since = false, time.Now()
 		}
-		if c.status.Err = framework.ErrClosed; ctx.Err() != nil {
+		if c.status.Err = framework.ErrClosed; errors.Is(context.Cause(ctx), context.Canceled) {
 			c.status.Err = errClosed
 		}
 		c.tellLocked()
@@ -602,11 +599,12 @@ func (c *Cache[T]) run(ctx context.Context, core *core[T]) {
 	for pause := firstPause; ; pause = min(2*pause, mostPause) {
 		began := time.Now()
 		err := c.follow(ctx, core)
+		if ctx.Err() != nil || errors.Is(err, framework.ErrClosed) {
+			return
+		}
 		core.take(framework.Event{Type: framework.Gap})
 		c.set(false, err)
 		switch {
-		case ctx.Err() != nil, errors.Is(err, framework.ErrClosed):
-			return
 		case errors.Is(err, ErrLimit), errors.Is(err, framework.ErrUnsupported):
 			pause = limitPause
 		case errors.Is(err, errRestored):

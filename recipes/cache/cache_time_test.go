@@ -731,6 +731,23 @@ func TestClose(t *testing.T) {
 	})
 }
 
+// The client's Close waits for a cache that is decoding.
+func TestCloseOfTheClient(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zktest.Server, _, other *framework.Client) {
+		made(t, other, "/app/a")
+		client, err := framework.Connect(t.Context(), kit.Config(srv))
+		require.NoError(t, err)
+		c := started(t, client, "/app", func(string, []byte) (int, error) { time.Sleep(time.Minute); return 0, nil })
+		time.Sleep(time.Second)
+		began := time.Now()
+		require.NoError(t, client.Close())
+		assert.GreaterOrEqual(t, time.Since(began), 59*time.Second)
+		_, err = c.Ready(t.Context())
+		require.ErrorContains(t, err, "client is closed")
+		c.Close()
+	})
+}
+
 // No context is an error, as in calls of a client.
 func TestNilContext(t *testing.T) {
 	bubble(t, func(t *testing.T, _ *zktest.Server, client, _ *framework.Client) {
@@ -876,6 +893,7 @@ func TestCachesOfAClient(t *testing.T) {
 		assert.Zero(t, client.Caches()[0].Behind)
 		assert.Greater(t, read, 1)
 		c.Close()
+		assert.Equal(t, 1, logs.FilterMessage("cache is not current").Len(), "to close a cache is no news")
 		assert.Len(t, client.Caches(), 1)
 		b.Close()
 		assert.Empty(t, client.Caches())
