@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Authority signs certificates for the loopback address, which last for a day.
+// Authority signs certificates for the loopback address and its name, which last for a day.
 type Authority struct{ own tls.Certificate }
 
 // NewAuthority makes one that nobody trusts yet.
@@ -24,7 +24,7 @@ func NewAuthority() (*Authority, error) {
 
 // Issue makes a certificate, for a server or for a client.
 func (a *Authority) Issue() (tls.Certificate, error) {
-	return issue(&x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}, a)
+	return issue(&x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"localhost"}}, a)
 }
 
 // Pool is who trusts the authority.
