@@ -70,7 +70,7 @@ test-full: ## what test runs a part of: every failure at every request of every 
 # They print what they measured, and take as long as one likes.
 BREAKING := ^(TestMargin|TestHoldsAtADistance|TestNestingProcesses|TestBreak)$$
 
-test-zk: ## on real ZooKeepers, one and three, which the tests start (needs Java)
+test-zk: ## on real ZooKeepers, one and three, which the tests start (needs what `.ci/run zookeeper` installs)
 	@SUITES='TestStandalone TestEnsemble' .ci/gotest \
 		-tags realzk $(RACE) -skip '$(BREAKING)|^(TestInProcess|TestFleet$$|TestSecureEnsemble$$)' -shuffle=on -count=1 -p 1 -timeout 30m $(ZK_PACKAGES)
 	@cd examples/oncall && go mod tidy -diff && $(LINT) run --build-tags realzk && go test -tags realzk -count=1 -timeout 5m . $(if $(ARGS),-args $(ARGS))
