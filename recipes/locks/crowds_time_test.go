@@ -2,10 +2,12 @@ package locks_test
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -48,7 +50,7 @@ func (c crowdSize) String() string {
 type tally struct {
 	mu      sync.Mutex
 	each    []int
-	longest []time.Duration // that each waited
+	longest []time.Duration // that each waited, at the end also in vain
 	last    time.Time       // grant
 	stall   time.Duration   // longest time without one
 	// In the second half of the time, in which as many set out as are done.
@@ -78,14 +80,20 @@ func (s *tally) String() string {
 		slices.Max(s.each), s.stall.Round(time.Millisecond), slices.Max(s.longest).Round(time.Millisecond), s.forAGrant(s.requests), s.forAGrant(s.lists))
 }
 
-// tallyOf runs owners for some time of a bubble. Each takes what draw gives, in a way, over
-// and over, and holds it for 5 ms.
-func tallyOf(t *testing.T, span time.Duration, clients, owners int, draw func(i int, rnd *rand.Rand, all []*framework.Client) (workload.Way, []locks.Lock)) *tally {
-	s := &tally{each: make([]int, owners), longest: make([]time.Duration, owners)}
+// gathering is owners that want locks for some time of a bubble.
+type gathering struct {
+	span            time.Duration
+	clients, owners int
+	hidden          bool // contexts are not passed on
+}
+
+// run has each take what draw gives, in a way, over and over, and hold it for 5 ms.
+func (g gathering) run(t *testing.T, draw func(i int, rnd *rand.Rand, all []*framework.Client) (workload.Way, []locks.Lock)) *tally {
+	s := &tally{each: make([]int, g.owners), longest: make([]time.Duration, g.owners)}
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(500*time.Microsecond))
 		var all []*framework.Client
-		for range clients {
+		for range g.clients {
 			all = append(all, kit.Connect(t, srv))
 		}
 		count := func(sign int) {
@@ -98,13 +106,13 @@ func tallyOf(t *testing.T, span time.Duration, clients, owners int, draw func(i 
 			s.events += sign * int(c.Notifications)
 			s.bytes += sign * int(c.BytesSent)
 		}
-		time.AfterFunc(span/2, func() { count(-1) })
-		time.AfterFunc(span-time.Nanosecond, func() { count(1) })
-		ctx, cancel := context.WithTimeout(t.Context(), span)
+		time.AfterFunc(g.span/2, func() { count(-1) })
+		time.AfterFunc(g.span-time.Nanosecond, func() { count(1) })
+		ctx, cancel := context.WithTimeout(t.Context(), g.span)
 		defer cancel()
 		s.last = time.Now()
 		var wg sync.WaitGroup
-		for i := range owners {
+		for i := range g.owners {
 			rnd := rand.New(rand.NewPCG(1, uint64(i)))
 			wg.Go(func() {
 				for ctx.Err() == nil {
@@ -115,8 +123,12 @@ func tallyOf(t *testing.T, span time.Duration, clients, owners int, draw func(i 
 						time.Sleep(5 * time.Millisecond)
 						return nil
 					}
-					if _, err := (workload.How{Inside: inside, Chained: true}).Once(ctx, way, set...); ctx.Err() == nil {
+					had, err := workload.How{Inside: inside, Chained: !g.hidden}.Once(ctx, way, set...)
+					if ctx.Err() == nil {
 						assert.NoError(t, err)
+					}
+					if !had {
+						s.longest[i] = max(s.longest[i], time.Since(began))
 					}
 				}
 			})
@@ -129,7 +141,7 @@ func tallyOf(t *testing.T, span time.Duration, clients, owners int, draw func(i 
 
 // alone runs a crowd in which everybody takes locks in one way.
 func (c crowdSize) alone(t *testing.T, span time.Duration, way workload.Way) *tally {
-	return tallyOf(t, span, c.clients, c.clients*c.each, func(i int, rnd *rand.Rand, all []*framework.Client) (workload.Way, []locks.Lock) {
+	return gathering{span: span, clients: c.clients, owners: c.clients * c.each}.run(t, func(i int, rnd *rand.Rand, all []*framework.Client) (workload.Way, []locks.Lock) {
 		client, members := all[i%len(all)], rnd.Perm(c.paths)[:c.least+rnd.IntN(c.most-c.least+1)]
 		if way == workload.Nested {
 			slices.Sort(members)
@@ -159,44 +171,142 @@ func TestCrowdsOfMultiLocks(t *testing.T) {
 	if *wholeCrowds {
 		span = 20 * time.Second
 		crowds = []crowdSize{
-			{25, 1, 1000, 2, 4, 0}, {25, 100, 10, 2, 4, 0}, {4, 20, 10, 2, 3, 0},
+			{25, 1, 1000, 2, 4, 0}, {25, 100, 10, 2, 4, 0}, {1000, 1, 1000, 2, 4, 0}, {4, 20, 10, 2, 3, 0},
 			{25, 1, 100, 2, 4, 20}, {25, 10, 10, 2, 4, 20}, {25, 10, 10, 2, 4, 5}, {25, 4, 5, 15, 20, 10}, {25, 4, 5, 15, 20, 100}, {100, 1, 40, 50, 60, 2},
 		}
 	}
 	for _, c := range crowds {
 		t.Run(c.String(), func(t *testing.T) {
+			span := span
+			if c.paths == 1000 {
+				span /= 4 // it makes a hundred thousand rounds
+			}
 			nested, multi := c.alone(t, span, workload.Nested), c.alone(t, span, workload.Multi)
 			_, _ = fmt.Fprintf(t.Output(), "crowds: %v: nested: %v\ncrowds: %v: MultiLocks: %v\n", c, nested, c, multi)
 			least := 9 * nested.rounds() / 10
-			if c.least >= 15 {
+			switch {
+			case c.least >= 15:
 				least = 2 * nested.rounds()
-			}
-			if c.least >= 50 {
-				least = 18 * nested.rounds() / 10
+			case c.paths == 1000: // where few wait, nested locking serves small sets first, which make more rounds
+				least = 17 * nested.rounds() / 20
 			}
 			assert.GreaterOrEqual(t, multi.rounds(), least, "nested locking is faster")
 			assert.LessOrEqual(t, slices.Max(multi.each), 2*slices.Min(multi.each)+2, "shares")
-			assert.Less(t, multi.stall, 2*time.Second)
-			if c.writes == 0 {
-				ordered := c.alone(t, span, workload.Ordered)
-				_, _ = fmt.Fprintf(t.Output(), "crowds: %v: Ordered MultiLocks: %v\n", c, ordered)
-				assert.GreaterOrEqual(t, 10*ordered.rounds(), 8*nested.rounds(), "nested locking is faster than Ordered ones")
-				assert.Less(t, ordered.stall, 2*time.Second)
-			}
+			assert.Less(t, multi.stall, 2*time.Second, "nobody got anything")
+			assert.Less(t, slices.Max(multi.longest), span/2, "somebody waited")
+			ordered := c.alone(t, span, workload.Ordered)
+			_, _ = fmt.Fprintf(t.Output(), "crowds: %v: Ordered MultiLocks: %v\n", c, ordered)
+			assert.GreaterOrEqual(t, 10*ordered.rounds(), 8*nested.rounds(), "nested locking is faster than Ordered ones")
+			assert.Less(t, ordered.stall, 2*time.Second, "nobody got anything")
 		})
 	}
 }
 
-// Beside plain users all make at least as many rounds as MultiLocks alone. Beside owners that nest,
+// mixedCrowd is MultiLocks, and owners that nest or take one lock at a time.
+type mixedCrowd struct {
+	multi, inOrder, reverse, plain int
+	hidden                         bool // contexts are not passed on
+	unyielding                     bool // nobody yields to plain users
+}
+
+// sides are the rounds of each, and the longest wait.
+func (m mixedCrowd) sides(got *tally) string {
+	var all []string
+	from := 0
+	for _, n := range []int{m.multi, m.inOrder, m.reverse, m.plain} {
+		if n > 0 {
+			rounds := 0
+			for _, one := range got.each[from : from+n] {
+				rounds += one
+			}
+			all = append(all, fmt.Sprintf("%d (%v)", rounds, slices.Max(got.longest[from:from+n]).Round(time.Millisecond)))
+		}
+		from += n
+	}
+	return strings.Join(all, " + ")
+}
+
+// run has the MultiLocks, or what stands in their place, take locks in a way. If that is to nest, all go in the order of the paths.
+func (m mixedCrowd) run(t *testing.T, span time.Duration, clients int, way workload.Way) *tally {
+	together := way == workload.Nested
+	var turns sync.Map // of unyielding ones
+	return gathering{span: span, clients: clients, owners: m.multi + m.inOrder + m.reverse + m.plain, hidden: m.hidden}.run(t, func(i int, rnd *rand.Rand, all []*framework.Client) (workload.Way, []locks.Lock) {
+		client, way, members := all[i%len(all)], way, rnd.Perm(25)[:2+rnd.IntN(3)]
+		if i >= m.multi {
+			way = workload.Nested
+		}
+		if i >= m.multi+m.inOrder+m.reverse {
+			members = members[:1]
+		}
+		if way == workload.Nested {
+			slices.Sort(members)
+		}
+		if i >= m.multi+m.inOrder && !together {
+			slices.Reverse(members)
+		}
+		var set []locks.Lock
+		for _, member := range members {
+			mutex := locks.NewInterProcessMutex(client, fmt.Sprintf("/s/m%04d", member))
+			if set = append(set, mutex); m.unyielding && i >= m.multi {
+				turn, _ := turns.LoadOrStore([2]int{i % len(all), member}, make(chan struct{}, 1))
+				set[0] = unyielding{mutex, turn.(chan struct{})}
+			}
+		}
+		return way, set
+	})
+}
+
+// unyielding is a mutex of a plain user whose node says that it is a MultiLock's. So nobody
+// yields to it. As with a mutex, the goroutines of a client have one node at a time.
+type unyielding struct {
+	mutex locks.Lock
+	turn  chan struct{}
+}
+
+func (u unyielding) Acquire(ctx context.Context) (*locks.Hold, error) {
+	select {
+	case u.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	hold, err := locks.NewInterProcessMultiLock(u.mutex).Acquire(ctx)
+	if err != nil {
+		<-u.turn
+		return nil, err
+	}
+	given, _ := locks.NewHold(ctx, func() error {
+		defer func() { <-u.turn }()
+		return hold.Release()
+	})
+	return given, nil
+}
+
+func (u unyielding) TryAcquire(context.Context, time.Duration) (*locks.Hold, error) {
+	return nil, errors.ErrUnsupported
+}
+
+// Beside plain users all make nearly as many rounds as without any yield. Beside owners that nest,
 // in the order of paths or in the reverse order, all make at least half of what they make if
-// all nest. Somebody gets something all the time, and everybody gets something.
+// all nest. Somebody gets something all the time, and everybody gets something. Crowds of owners
+// that do not pass their contexts on are only printed.
 func TestCrowdsBesideOthers(t *testing.T) {
 	t.Parallel()
 	span, scale := 2*time.Second, 1
 	if *wholeCrowds {
 		span, scale = 20*time.Second, 5
 	}
-	all := []struct{ multi, inOrder, reverse, plain int }{{20, 0, 0, 20}, {20, 4, 0, 0}, {4, 0, 20, 0}, {10, 10, 0, 0}, {10, 4, 0, 10}, {40, 0, 1, 0}, {20, 0, 4, 0}}
+	all := []mixedCrowd{
+		{multi: 20, plain: 20},
+		{multi: 20, inOrder: 4},
+		{multi: 4, reverse: 20},
+		{multi: 10, inOrder: 10},
+		{multi: 10, reverse: 10},
+		{multi: 10, inOrder: 4, plain: 10},
+		{multi: 40, reverse: 1},
+		{multi: 20, reverse: 4},
+		{multi: 20, inOrder: 4, hidden: true},
+		{multi: 20, reverse: 4, hidden: true},
+	}
 	if !*wholeCrowds {
 		all = all[:3] // one of each sort
 	}
@@ -206,56 +316,39 @@ func TestCrowdsBesideOthers(t *testing.T) {
 			if !*wholeCrowds { // the crowds share them out
 				both = both[nth%2 : nth%2+1]
 			}
+			c.multi, c.inOrder, c.plain = c.multi*scale, c.inOrder*scale, c.plain*scale
+			if c.reverse > 1 {
+				c.reverse *= scale
+			}
 			for _, clients := range both {
-				multi, inOrder, plain, reverse := c.multi*scale, c.inOrder*scale, c.plain*scale, c.reverse
-				if reverse > 1 {
-					reverse *= scale
+				c.unyielding = false
+				got := c.run(t, span, clients, workload.Multi)
+				_, _ = fmt.Fprintf(t.Output(), "crowds: %+v, %d clients: %s: %v\n", c, clients, c.sides(got), got)
+				if c.hidden {
+					continue // such a crowd breaks down, see docs/combining-locks.md
 				}
-				n := multi + inOrder + reverse + plain
-				crowd := func(way workload.Way, n int) *tally {
-					together := way == workload.Nested // then all have to go in one order
-					return tallyOf(t, span, clients, n, func(i int, rnd *rand.Rand, all []*framework.Client) (workload.Way, []locks.Lock) {
-						client, way, members := all[i%len(all)], way, rnd.Perm(25)[:2+rnd.IntN(3)]
-						if i >= multi {
-							way = workload.Nested
-						}
-						if i >= multi+inOrder+reverse {
-							members = members[:1]
-						}
-						if way == workload.Nested {
-							slices.Sort(members)
-						}
-						if i >= multi+inOrder && !together {
-							slices.Reverse(members)
-						}
-						var set []locks.Lock
-						for _, m := range members {
-							set = append(set, locks.NewInterProcessMutex(client, fmt.Sprintf("/s/m%04d", m)))
-						}
-						return way, set
-					})
-				}
-				got := crowd(workload.Multi, n)
-				rounds := func(from, to int) (all int) {
-					for _, n := range got.each[from:to] {
-						all += n
-					}
-					return all
-				}
-				_, _ = fmt.Fprintf(t.Output(), "crowds: %d MultiLocks, %d nest in order, %d in reverse, %d plain, %d clients: %d + %d + %d + %d rounds: %v\n", multi, inOrder, reverse, plain, clients,
-					rounds(0, multi), rounds(multi, multi+inOrder), rounds(multi+inOrder, n-plain), rounds(n-plain, n), got)
 				assert.Less(t, got.stall, 2*time.Second, "nobody got anything")
 				if *wholeCrowds {
 					assert.Positive(t, slices.Min(got.each), "somebody got nothing")
+					assert.Less(t, slices.Max(got.longest[:c.multi]), 15*time.Second, "a MultiLock waited")
 				}
-				switch {
-				case inOrder > 0 && plain > 0: // plain users gain most where all nest
-					assert.GreaterOrEqual(t, 9*got.rounds(), 4*crowd(workload.Nested, n).rounds(), "beside owners that nest, and plain users")
-				case inOrder+reverse > 0:
-					assert.GreaterOrEqual(t, 2*got.rounds(), crowd(workload.Nested, n).rounds(), "beside owners that nest")
-				default:
-					assert.GreaterOrEqual(t, 10*got.rounds(), 9*crowd(workload.Multi, multi).rounds(), "beside plain users")
+				if clients > 1 { // in one, others have one place in a queue, and wait for each other as well
+					assert.Less(t, slices.Max(got.longest), 15*time.Second, "somebody waited")
 				}
+				if c.inOrder+c.reverse > 0 {
+					nested := c.run(t, span, clients, workload.Nested)
+					_, _ = fmt.Fprintf(t.Output(), "crowds: the same if all nest: %s: %v\n", c.sides(nested), nested)
+					share := 0.5
+					if c.plain > 0 && clients == 1 { // where all nest, locks are handed over to plain users
+						share = 0.44
+					}
+					assert.GreaterOrEqual(t, float64(got.rounds()), share*float64(nested.rounds()), "beside owners that nest")
+					continue
+				}
+				c.unyielding = true
+				without := c.run(t, span, clients, workload.Multi)
+				_, _ = fmt.Fprintf(t.Output(), "crowds: the same if nobody yields: %s: %v\n", c.sides(without), without)
+				assert.GreaterOrEqual(t, 10*got.rounds(), 9*without.rounds(), "beside plain users")
 			}
 		})
 	}
