@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
 	"github.com/paddock-zk/paddock/retry"
@@ -178,16 +177,4 @@ func (o *op) on(path string) *op {
 	other := *o
 	other.path = path
 	return &other
-}
-
-// background runs work until it is done or the client closed, and reports what
-// it cannot do.
-func (o *op) background(name string, work func(ctx context.Context) error) {
-	s := o.session
-	s.Go(func(ctx context.Context) {
-		err := session.RetryUntilDone(ctx, s, work)
-		if err != nil && ctx.Err() == nil {
-			s.Report("the servers refuse clean-up", &OpError{Op: name, Path: o.path, Err: err})
-		}
-	})
 }

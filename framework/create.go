@@ -8,6 +8,7 @@ import (
 
 	"github.com/paddock-zk/paddock/internal/contextend"
 	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/session/cleanup"
 	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
@@ -59,9 +60,11 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, mode Mode
 		return before.note(err)
 	})
 	if err != nil {
-		cr.forget()
 		if cr.opts.protected {
-			return "", err // what may be there is deleted in the background
+			if cr.maybeMade {
+				cleanup.Sweep(cr.session, cr.madeIn, cr.parent, cr.protection)
+			}
+			return "", err
 		}
 		return "", before.end(o, err)
 	}
@@ -80,8 +83,8 @@ type creation struct {
 
 	parent     string // of a protected node
 	protection string
-	madeIn     int64 // the session in which an attempt had no reply
 	maybeMade  bool  // an attempt had no reply
+	madeIn     int64 // the session of the last one, 0 if the node outlives sessions
 
 	there *transport.Call // for OrSet: describes the node, right behind the request that makes it
 }
@@ -121,8 +124,10 @@ func (cr *creation) attempt(ctx context.Context) (string, error) {
 			break
 		}
 	}
-	if Ambiguous(err) && !cr.maybeMade {
-		cr.maybeMade, cr.madeIn = true, c.SessionID()
+	if Ambiguous(err) {
+		if cr.maybeMade = true; cr.mode.ephemeral() {
+			cr.madeIn = c.SessionID()
+		}
 	}
 	return made, err
 }
@@ -272,7 +277,8 @@ func (cr *creation) accept(ctx context.Context, c *transport.Conn, exists error)
 // find looks for what an earlier attempt has made. A node of another owner, as of a
 // session that is over, is not what was asked for, and is deleted.
 func (cr *creation) find(ctx context.Context, c *transport.Conn) (string, error) {
-	names, err := session.Find(ctx, cr.session, c, cr.parent, cr.protection)
+	ours := func(name []byte) bool { return bytes.HasPrefix(name, []byte(cr.protection)) }
+	names, err := session.Find(ctx, cr.session, c, cr.parent, cr.mode.ephemeral(), ours)
 	if errors.Is(err, ErrNoNode) {
 		return "", nil
 	}
@@ -298,32 +304,6 @@ func (cr *creation) find(ctx context.Context, c *transport.Conn) (string, error)
 	return "", err
 }
 
-// forget deletes in the background what a failed Create may have made.
-func (cr *creation) forget() {
-	if !cr.opts.protected || !cr.maybeMade {
-		return
-	}
-	cr.background("clean up after create", func(ctx context.Context) error {
-		c, err := cr.session.AwaitConn(ctx, true)
-		if err != nil {
-			return err
-		}
-		if cr.mode.ephemeral() && c.SessionID() != cr.madeIn {
-			return nil // it went with its session
-		}
-		names, err := session.Find(ctx, cr.session, c, cr.parent, cr.protection)
-		if errors.Is(err, ErrNoNode) {
-			return nil
-		}
-		for _, name := range names {
-			if err := cr.deleteNow(ctx, c, session.Join(cr.parent, name)); err != nil {
-				return err
-			}
-		}
-		return err
-	})
-}
-
 // deleteNow deletes a node of any version that may be gone already.
 func (o *op) deleteNow(ctx context.Context, c *transport.Conn, path string) error {
 	err := o.session.Round(ctx, c, wire.OpDelete, true, &wire.PathVersionRequest{Path: path, Version: AnyVersion}, wire.Empty{})
@@ -331,15 +311,4 @@ func (o *op) deleteNow(ctx context.Context, c *transport.Conn, path string) erro
 		return nil
 	}
 	return err
-}
-
-// deleteLater deletes a node in the background.
-func (o *op) deleteLater() {
-	o.background("delete", func(ctx context.Context) error {
-		c, err := o.session.AwaitConn(ctx, true)
-		if err != nil {
-			return err
-		}
-		return o.deleteNow(ctx, c, o.path)
-	})
 }

@@ -227,3 +227,49 @@ func TestCreateBelowAMissingChroot(t *testing.T) {
 		require.EqualError(t, err, "create /app/none/a: zk: node does not exist: /app/none, the parent, is missing", "the chroot is there")
 	})
 }
+
+// What a Create that failed has left behind is deleted, however often the servers refuse
+// that at first. The refusal is told once.
+func TestProtectedCreateIsCleanedUpAfterARefusal(t *testing.T) {
+	for name, mode := range map[string]framework.Mode{"ephemeral": framework.Ephemeral, "persistent": framework.Persistent} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory())
+				admin, c := kit.Connect(t, srv), kit.Connect(t, srv, func(cfg *framework.Config) { cfg.Retry = retry.None() })
+				require.NoError(t, admin.EnsurePath(t.Context(), "/p"))
+				var told atomic.Int32
+				defer c.Errors().Listen(func(error) { told.Add(1) })()
+				srv.On(zktest.Match{Op: "create", Session: c.SessionID(), Nth: 1}, zktest.CutAfter())
+				noAuth := srv.On(zktest.Match{Op: "delete", Session: c.SessionID()}, zktest.Fail(-102))
+				_, err := c.Create(t.Context(), "/p/n", nil, mode, framework.Protected())
+				require.ErrorIs(t, err, framework.ErrOutcomeUnknown)
+				time.Sleep(time.Minute)
+				assert.Len(t, kit.Children(t, admin, "/p"), 1)
+				assert.Equal(t, int32(1), told.Load())
+				noAuth.Remove()
+				time.Sleep(10 * time.Second)
+				assert.Empty(t, kit.Children(t, admin, "/p"))
+			})
+		})
+	}
+}
+
+// An attempt in a later session may have made the node as well, which goes with that session
+// only if somebody deletes it.
+func TestProtectedCreateIsCleanedUpInEachSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		admin := kit.Connect(t, srv)
+		c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.Retry = retry.NTimes(1, 10*time.Second) })
+		require.NoError(t, admin.EnsurePath(t.Context(), "/p"))
+		first := c.SessionID()
+		rule := srv.On(zktest.Match{Op: "create"}, zktest.CutAfter())
+		time.AfterFunc(time.Second, func() { _ = srv.ExpireSession(first) }) // before the second attempt
+		_, err := c.Create(t.Context(), "/p/n", nil, framework.Ephemeral, framework.Protected())
+		require.ErrorIs(t, err, framework.ErrOutcomeUnknown)
+		assert.Equal(t, 2, rule.Fired())
+		time.Sleep(4 * time.Second) // less than the timeout of the session
+		assert.NotEqual(t, first, c.SessionID())
+		assert.Empty(t, kit.Children(t, admin, "/p"))
+	})
+}

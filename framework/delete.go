@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/session/cleanup"
 	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
@@ -92,9 +93,10 @@ func undone(err error) bool {
 	return (Retryable(err) || Ambiguous(err) || ended(err)) && !errors.Is(err, ErrClosed)
 }
 
-// guarantee deletes in the background until it is done.
+// guarantee deletes in the background until it is done, or refused.
 func (o *op) guarantee(recursive bool) {
-	o.background("guaranteed delete", func(ctx context.Context) error {
+	o.name = "guaranteed delete"
+	work := func(ctx context.Context) error {
 		c, err := o.session.AwaitConn(ctx, true)
 		if err != nil {
 			return err
@@ -107,6 +109,11 @@ func (o *op) guarantee(recursive bool) {
 			return nil
 		}
 		return err
+	}
+	o.session.Go(func(ctx context.Context) {
+		if err := session.RetryUntilDone(ctx, o.session, work); err != nil && ctx.Err() == nil {
+			o.session.Report(cleanup.Refused, o.fail(err))
+		}
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/session/cleanup"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
@@ -60,7 +61,7 @@ func (r *receipt) create(o *op) wire.MultiOp {
 // the transaction, and in another session it goes with that in which it was made.
 func (r *receipt) remove(o *op) {
 	if r != nil && r.asked {
-		o.on(r.path).deleteLater()
+		cleanup.Remove(o.session, o.session.ID(), r.path)
 	}
 }
 

@@ -60,6 +60,9 @@ func TestReceipt(t *testing.T) {
 		"the delete is lost": func(srv *zktest.Server, id int64) {
 			srv.On(zktest.Match{Op: "delete", Session: id, Nth: 1}, zktest.CutBefore())
 		},
+		"the delete is refused": func(srv *zktest.Server, id int64) {
+			srv.On(zktest.Match{Op: "delete", Session: id, Nth: 1}, zktest.Fail(-102))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withReceipts(t, func(t *testing.T, srv *zktest.Server, c, admin *framework.Client) {

@@ -32,7 +32,7 @@ func (s *Session) AwaitConn(ctx context.Context, write bool) (*transport.Conn, e
 	}
 }
 
-// AwaitConnOf waits for a connection of one session. It returns ErrSessionOver as
+// AwaitConnOf waits for a connection of one session, 0 for any. It returns ErrSessionOver as
 // soon as that session has ended.
 func (s *Session) AwaitConnOf(ctx context.Context, session int64) (*transport.Conn, error) {
 	for {
@@ -42,7 +42,7 @@ func (s *Session) AwaitConnOf(ctx context.Context, session int64) (*transport.Co
 		switch {
 		case closed:
 			return nil, ErrClosed
-		case id != session:
+		case session != 0 && id != session:
 			return nil, ErrSessionOver
 		case c != nil && !c.ReadOnly():
 			return c, nil
@@ -69,14 +69,14 @@ func (s *Session) ConnOrNil() *transport.Conn {
 	return s.conn
 }
 
-// ConnOf returns the connection if it is up and belongs to the session given.
+// ConnOf returns the connection if it is up and belongs to the session given, 0 for any.
 func (s *Session) ConnOf(session int64) (*transport.Conn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.closed:
 		return nil, ErrClosed
-	case s.id != session:
+	case session != 0 && s.id != session:
 		return nil, ErrSessionOver
 	case s.conn == nil:
 		return nil, ErrNotConnected

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"strings"
@@ -11,23 +10,15 @@ import (
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
-// Find lists what stands under parent with a protection, made by a request that
-// a server had read before the connection was lost.
-func Find(ctx context.Context, s *Session, c *transport.Conn, parent, protection string) ([]string, error) {
-	return s.find(ctx, c, parent, has(protection))
-}
-
-func has(protection string) func(name []byte) bool {
-	return func(name []byte) bool { return bytes.HasPrefix(name, []byte(protection)) }
-}
-
-// FindOwn is Find for ephemeral nodes of c's session whose names match. If the list is
-// longer than we accept, it asks for the session's own nodes instead, if the servers know that.
+// Find lists the protected nodes under parent whose names match, also those made by requests
+// that a server had read before the connection was lost. If the list is longer than we accept
+// and the nodes are ephemeral, it asks for those of c's session instead, if the servers know
+// that.
 //
 // Source: ZooKeeper's FinalRequestProcessor, getEphemerals.
-func FindOwn(ctx context.Context, s *Session, c *transport.Conn, parent string, match func(name []byte) bool) ([]string, error) {
+func Find(ctx context.Context, s *Session, c *transport.Conn, parent string, ephemeral bool, match func(name []byte) bool) ([]string, error) {
 	found, err := s.find(ctx, c, parent, match)
-	if !errors.Is(err, ErrReplyTooLarge) || s.Lacks(wire.OpGetEphemerals) {
+	if !ephemeral || !errors.Is(err, ErrReplyTooLarge) || s.Lacks(wire.OpGetEphemerals) {
 		return found, err
 	}
 	own := transport.NewCall(wire.OpGetEphemerals, &wire.PathRequest{Path: Join(parent, nodename.Mark)})

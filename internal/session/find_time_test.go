@@ -14,6 +14,10 @@ import (
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
+func has(protection string) func(name []byte) bool {
+	return func(name []byte) bool { return strings.HasPrefix(string(name), protection) }
+}
+
 func TestFind_ComesBehindAWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
@@ -23,18 +27,18 @@ func TestFind_ComesBehindAWrite(t *testing.T) {
 			created(t.Context(), t, s, "/"+name)
 		}
 		before := srv.Requests()["multi"]
-		found, err := Find(t.Context(), s, c, "/", ours)
+		found, err := Find(t.Context(), s, c, "/", false, has(ours))
 		require.NoError(t, err)
 		assert.ElementsMatch(t, []string{ours + "a", ours + "b"}, found)
 		assert.Equal(t, 1, srv.Requests()["multi"]-before, "behind a write")
-		_, err = Find(t.Context(), s, c, "/none", ours)
+		_, err = Find(t.Context(), s, c, "/none", false, has(ours))
 		require.ErrorIs(t, err, zk.ErrNoNode)
 	})
 }
 
 // Where the list is too long the session's own nodes are asked for. A server that does not
 // know that is not asked again.
-func TestFindOwn_InALongList(t *testing.T) {
+func TestFind_InALongList(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fault zktest.Fault
 		asked int // in ten searches
@@ -58,7 +62,7 @@ func TestFindOwn_InALongList(t *testing.T) {
 				for range 10 {
 					c, err := s.AwaitConn(t.Context(), true)
 					require.NoError(t, err)
-					found, err := FindOwn(t.Context(), s, c, "/", func(name []byte) bool { return string(name) == own })
+					found, err := Find(t.Context(), s, c, "/", true, has(own))
 					if tc.found {
 						require.NoError(t, err)
 						assert.Equal(t, []string{own}, found)
@@ -72,7 +76,7 @@ func TestFindOwn_InALongList(t *testing.T) {
 				require.NoError(t, crowd.Close())
 				c, err := s.AwaitConn(t.Context(), true)
 				require.NoError(t, err)
-				found, err := FindOwn(t.Context(), s, c, "/", func(name []byte) bool { return string(name) == own })
+				found, err := Find(t.Context(), s, c, "/", true, has(own))
 				require.NoError(t, err, "the list is short now")
 				assert.Equal(t, []string{own}, found)
 			})

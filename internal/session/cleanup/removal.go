@@ -113,8 +113,8 @@ func (r *Removal) ends(err error) bool {
 	return true
 }
 
-// refusedCleanUp is under what the log has refusals.
-const refusedCleanUp = "the servers refuse clean-up"
+// Refused is under what the log has refusals.
+const Refused = "the servers refuse clean-up"
 
 // refused reports to the waiters of removals, and to the error listeners, that the
 // servers refuse them for now.
@@ -127,7 +127,7 @@ func refused(s *session.Session, all []*Removal) {
 	if more := len(all) - 1; more > 0 {
 		err = fmt.Errorf("%w (and %d more)", err, more)
 	}
-	s.Report(refusedCleanUp, fmt.Errorf("delete %s: %w", all[0].path, err))
+	s.Report(Refused, fmt.Errorf("delete %s: %w", all[0].path, err))
 }
 
 // removeLater deletes nodes in the background, until all are known to be gone or

@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-zk/paddock/internal/session/nodename"
 )
 
-// swept is the place where sweeps look: below one parent, for nodes of one session.
+// swept is the place where sweeps look: below one parent, for nodes of one session, 0 for any.
 type swept struct {
 	session int64
 	parent  string
@@ -34,7 +34,8 @@ var sweepsSlot = session.Slot[sweeps]{New: func(s *session.Session) *sweeps {
 }}
 
 // Sweep deletes in the background the nodes under parent that have a protection. It is
-// for ephemeral nodes of the given session. Sweeps of one parent share their lists.
+// for ephemeral nodes of the given session, or with 0 for others. Sweeps of one parent share
+// their lists.
 func Sweep(s *session.Session, id int64, parent, protection string) {
 	SweepBeside(s, id, parent, protection, "")
 }
@@ -71,7 +72,7 @@ func (all *sweeps) sweep(ctx context.Context, where swept) {
 			return
 		case !session.Passing(err) && !reported:
 			reported = true
-			all.session.Report(refusedCleanUp, fmt.Errorf("clean up %s: %w", where.parent, err))
+			all.session.Report(Refused, fmt.Errorf("clean up %s: %w", where.parent, err))
 		}
 		if session.Pause(ctx, all.session, pause) != nil {
 			all.drop(where)
@@ -109,7 +110,7 @@ func (all *sweeps) once(ctx context.Context, where swept, wanted map[string]stri
 	if err != nil {
 		return err
 	}
-	names, err := session.FindOwn(ctx, all.session, c, where.parent, func(name []byte) bool {
+	names, err := session.Find(ctx, all.session, c, where.parent, where.session != 0, func(name []byte) bool {
 		except, ok := wanted[string(nodename.Protection(name))]
 		return ok && except != string(name)
 	})
