@@ -8,6 +8,7 @@ import (
 	"sort"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/framework/monitor"
 	"github.com/paddock-zk/paddock/listeners"
 	"github.com/paddock-zk/paddock/retry"
 	zktest "github.com/paddock-zk/paddock/testing"
@@ -180,6 +181,28 @@ func ExampleClient_Go() {
 	// Output:
 	// work ends: client is closed
 	// closed
+}
+
+// What a recipe shows is in metrics and on the page of recipes/lockpage, too.
+func ExampleClient_Show() {
+	zk, stop := server()
+	defer stop()
+	client, err := framework.Connect(context.Background(), framework.Config{ConnectString: zk})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	shown, err := client.Show("/party", func() monitor.Entry {
+		return monitor.Entry{Kind: "party", State: "open", Numbers: map[string]int64{"guests": 71}}
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer shown.Remove()
+	for _, e := range client.Entries() {
+		fmt.Println(e.Kind, e.Path, e.State, e.Numbers)
+	}
+	// Output: party /party open map[guests:71]
 }
 
 func ExampleClient_Subscribe() {

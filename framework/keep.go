@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/paddock-zk/paddock/framework/monitor"
 	"github.com/paddock-zk/paddock/internal/contextend"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/transport"
@@ -31,6 +32,7 @@ type KeptNode struct {
 	mu    sync.Mutex    // guards the fields below
 	first chan struct{} // closed once the node is there, nil then
 	err   error
+	since time.Time // since when the node is there, or is not
 }
 
 // Keep makes an ephemeral node, and makes it again whenever it is gone: since a session has
@@ -42,6 +44,8 @@ type KeptNode struct {
 // others set stays, until the node is gone. data is copied. The client must have the right to
 // read the node. Of another session's node that it may not read, it sees the end within half
 // a minute; ZooKeeper 3.9 refuses with ErrNoAuth.
+//
+// Client.Entries, metrics and the page show it until Remove is called.
 //
 // Keeping does not renew the session lease as holding a lock does. So others may see the
 // node gone, and one of theirs in its place, before Err says so. To exclude others, take a
@@ -70,7 +74,7 @@ func (c *Client) Keep(ctx context.Context, path string, data []byte, opts ...Cre
 	}
 	keeping, stop := context.WithCancel(context.WithoutCancel(ctx))
 	first := make(chan struct{})
-	k := &KeptNode{client: c, op: o, path: path, data: bytes.Clone(data), opts: slices.Clone(opts), stop: stop, ended: make(chan struct{}), first: first}
+	k := &KeptNode{client: c, op: o, path: path, data: bytes.Clone(data), opts: slices.Clone(opts), stop: stop, ended: make(chan struct{}), first: first, since: time.Now()}
 	if !o.session.Go(func(life context.Context) { k.run(life, keeping) }) {
 		stop()
 		return nil, o.fail(ErrClosed)
@@ -154,6 +158,9 @@ func (k *KeptNode) set(err error) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if there := k.thereLocked(); there != (err == nil) {
+		k.since = time.Now()
+	}
 	if err == nil && k.first != nil {
 		close(k.first)
 		k.first = nil
@@ -161,10 +168,27 @@ func (k *KeptNode) set(err error) {
 	k.err = err
 }
 
+// thereLocked is whether the node is there, as far as the client knows.
+func (k *KeptNode) thereLocked() bool { return k.first == nil && k.err == nil }
+
+// entry is what the client shows.
+func (k *KeptNode) entry() monitor.Entry {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	e := monitor.Entry{Kind: "kept node", State: "missing", Since: k.since, Err: k.err}
+	if k.thereLocked() {
+		e.State = "there"
+	}
+	return e
+}
+
 // run keeps the node until keeping ends, and then deletes it.
 func (k *KeptNode) run(life, keeping context.Context) {
 	defer close(k.ended)
 	defer context.AfterFunc(life, k.stop)()
+	if shown, err := k.client.Show(k.path, k.entry); err == nil { // or it is closed
+		defer shown.Remove()
+	}
 	err := k.keep(keeping)
 	if errors.Is(err, ErrClosed) && life.Err() == nil {
 		err = endedError("it was removed")

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/framework/monitor"
 	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/retry"
 	zktest "github.com/paddock-zk/paddock/testing"
@@ -66,6 +67,46 @@ func TestKeep(t *testing.T) {
 		require.ErrorIs(t, k.Err(), framework.ErrClosed)
 		require.ErrorContains(t, k.Err(), ": it was removed", "and the client is not closed")
 		kit.NothingLeft(t, srv)
+	})
+}
+
+// The client shows the nodes that it keeps.
+func TestKeptNodesAreShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c, other := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.Namespace = "ns" }), kit.Connect(t, srv)
+		_, err := other.Create(t.Context(), "/ns/a", nil, framework.Ephemeral, framework.Parents())
+		require.NoError(t, err)
+		began := time.Now()
+		kept := make(chan *framework.KeptNode)
+		go func() {
+			k, err := c.Keep(t.Context(), "/a", nil)
+			assert.NoError(t, err)
+			kept <- k
+		}()
+		time.Sleep(time.Hour + time.Second) // not when Keep looks, which is twice a minute
+		list := c.Entries()
+		require.Len(t, list, 1)
+		require.ErrorIs(t, list[0].Err, framework.ErrNodeExists)
+		list[0].Err = nil
+		assert.Equal(t, []monitor.Entry{{Kind: "kept node", State: "missing", Path: "/ns/a", Since: began}}, list)
+		require.NoError(t, other.Delete(t.Context(), "/ns/a", framework.AnyVersion))
+		k := <-kept
+		synctest.Wait()
+		assert.Equal(t, []monitor.Entry{{Kind: "kept node", State: "there", Path: "/ns/a", Since: time.Now()}}, c.Entries())
+		srv.Refuse()
+		srv.DisconnectAll()
+		cut := time.Now()
+		time.Sleep(time.Hour)
+		list = c.UsingNamespace("").Entries()
+		require.Len(t, list, 1)
+		require.ErrorIs(t, list[0].Err, framework.ErrNotConnected)
+		assert.Equal(t, "missing", list[0].State)
+		assert.Less(t, list[0].Since.Sub(cut), time.Second)
+		srv.Accept()
+		time.Sleep(time.Minute)
+		require.NoError(t, k.Remove(t.Context()))
+		assert.Empty(t, c.Entries())
 	})
 }
 

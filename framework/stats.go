@@ -2,6 +2,7 @@ package framework
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -32,7 +33,11 @@ func (c *Client) Holds() []monitor.HoldInfo {
 	if c.unusable() {
 		return nil
 	}
-	return session.Inspected(c.session).Holds()
+	var all []monitor.HoldInfo
+	for _, by := range session.Shown[inspector](c.session) {
+		all = append(all, by.Holds()...)
+	}
+	return all
 }
 
 // Waiters are the goroutines of this client that wait for a lock or an election now.
@@ -44,23 +49,37 @@ func (c *Client) Waiters() []monitor.WaiterInfo {
 	if c.unusable() {
 		return nil
 	}
-	return session.Inspected(c.session).Waiters()
+	var all []monitor.WaiterInfo
+	for _, by := range session.Shown[inspector](c.session) {
+		all = append(all, by.Waiters()...)
+	}
+	return all
 }
 
-// Caches are the caches of this client that are not closed, by their paths, which are in
-// full. It asks no server.
-func (c *Client) Caches() []monitor.CacheInfo {
+// inspector is shown by a package with locks.
+type inspector interface {
+	Holds() []monitor.HoldInfo
+	Waiters() []monitor.WaiterInfo
+}
+
+// Entries are what recipes show besides locks and elections, such as caches and kept nodes, by
+// their paths, which are in full. It asks no server.
+func (c *Client) Entries() []monitor.Entry {
 	if c.unusable() {
 		return nil
 	}
-	list := session.Caches(c.session)
-	slices.SortStableFunc(list, func(a, b monitor.CacheInfo) int { return strings.Compare(a.Path, b.Path) })
+	var list []monitor.Entry
+	for _, s := range session.Shown[*Shown](c.session) {
+		list = append(list, s.now())
+	}
+	slices.SortStableFunc(list, func(a, b monitor.Entry) int { return strings.Compare(a.Path, b.Path) })
 	return list
 }
 
-// ShownCache is a cache that a client shows. Make it with Client.ShowCache.
-type ShownCache struct {
-	info   func() monitor.CacheInfo
+// Shown is something that a client shows. Make it with Client.Show.
+type Shown struct {
+	path   string // in full
+	entry  func() monitor.Entry
 	log    *zap.Logger
 	remove func()
 
@@ -68,56 +87,63 @@ type ShownCache struct {
 	told error      // the reason that was logged last; nil for none
 }
 
-// ShowCache has Caches, and with it metrics and the page, show a cache until Remove is called.
-// They call info, in any goroutine. It must not block, and the client sets its Path. It is for
-// recipes, such as recipes/cache.
+// Show has Entries, and with it metrics and the page, show something of a recipe's at path, until
+// Remove is called. They call entry, in any goroutine, and at once in several. It must not
+// block. The client sets the Path of what it returns.
 //
-// Errors: ErrClosed, ErrInvalidPath.
-func (c *Client) ShowCache(path string, info func() monitor.CacheInfo) (*ShownCache, error) {
-	if c.unusable() || c.session.IsClosed() {
-		return nil, &OpError{Op: "show cache", Path: path, Err: ErrClosed}
+// Errors: ErrClosed, ErrInvalidPath, ErrInvalidArgument if entry is nil.
+func (c *Client) Show(path string, entry func() monitor.Entry) (*Shown, error) {
+	fail := func(err error) (*Shown, error) { return nil, &OpError{Op: "show", Path: path, Err: err} }
+	switch {
+	case entry == nil:
+		return fail(fmt.Errorf("%w: entry is nil", ErrInvalidArgument))
+	case c.unusable() || c.session.IsClosed():
+		return fail(ErrClosed)
 	}
 	full, err := c.full(path, false)
 	if err != nil {
-		return nil, &OpError{Op: "show cache", Path: path, Err: err}
+		return fail(err)
 	}
-	s := &ShownCache{log: c.session.Log(), info: func() monitor.CacheInfo {
-		now := info()
-		now.Path = full
-		return now
-	}}
-	s.remove = session.Show(c.session, s.info)
+	s := &Shown{path: full, entry: entry, log: c.session.Log()}
+	s.remove = session.Show(c.session, s)
 	return s, nil
 }
 
-// Changed logs why a cache is not current, unless it is the connection, of which the client
-// has a line already. Later it logs that the cache is current again. Recipes call it after each
-// change of Current or Err.
-func (s *ShownCache) Changed() {
-	now := s.info()
-	switch told, news := s.tell(now); {
+func (s *Shown) now() monitor.Entry {
+	now := s.entry()
+	now.Path = s.path
+	return now
+}
+
+// Changed logs the state of the entry if it has an Err, unless that is the connection, of which
+// the client has a line already. It logs the state once more when there is no Err any more.
+// Recipes call it when that may have changed.
+func (s *Shown) Changed() {
+	now := s.now()
+	line, fields := now.Kind+" is "+now.State, []zap.Field{zap.String("kind", now.Kind), zap.String("path", now.Path)}
+	switch told, news := s.tell(now.Err); {
 	case !news:
 	case told == nil:
-		s.log.Info("cache is current again", zap.String("path", now.Path), zap.Int("nodes", now.Nodes), zap.Int64("zxid", now.Zxid))
+		s.log.Info(line, fields...)
 	default:
-		s.log.Warn("cache is not current", zap.String("path", now.Path), zap.Error(told))
+		s.log.Warn(line, append(fields, zap.Error(told))...)
 	}
 }
 
-// tell returns what there is to log, if there is news: why the cache is not current, nil if
-// it is again.
-func (s *ShownCache) tell(now monitor.CacheInfo) (told error, news bool) {
+// tell returns what there is to log, if there is news: what is wrong, nil if nothing is any
+// more.
+func (s *Shown) tell(now error) (told error, news bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case now.Current:
+	case now == nil:
 		news, s.told = s.told != nil, nil
-	case now.Err == nil, errors.Is(now.Err, ErrNotConnected), errors.Is(now.Err, ErrClosed):
-	case s.told == nil || s.told.Error() != now.Err.Error():
-		news, s.told = true, now.Err
+	case errors.Is(now, ErrNotConnected), errors.Is(now, ErrClosed):
+	case s.told == nil || s.told.Error() != now.Error():
+		news, s.told = true, now
 	}
 	return s.told, news
 }
 
-// Remove ends that the cache is shown.
-func (s *ShownCache) Remove() { s.remove() }
+// Remove ends that it is shown. A second call does nothing.
+func (s *Shown) Remove() { s.remove() }

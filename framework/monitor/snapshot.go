@@ -82,26 +82,22 @@ type WaiterInfo struct {
 	Has, Wants []string
 }
 
-// CacheInfo is how a cache of a client stands: see framework.Client.Caches.
-type CacheInfo struct {
-	// Path is that of the topmost node.
+// Entry is how something stands that a recipe keeps in a client: see framework.Client.Show.
+type Entry struct {
+	// Kind is what it is, such as "cache", and State how it is, such as "current". They are
+	// words of the recipe's. Metrics have them as labels, so there must be few.
+	Kind, State string
+	// Path is that of its node, in full.
 	Path string
-	// Complete is whether it was loaded once. Current is whether the servers tell it of each
-	// change, and Since when that is as it is: while Current is false, the age of what it
-	// shows.
-	Complete, Current bool
-	Since             time.Time
-	// Err is why it is not current, nil if it is or begins.
+	// Since is when State came to be, zero if that is not known.
+	Since time.Time
+	// Behind is what it waits for, such as another's node. "" for nothing.
+	Behind string
+	// Err is why it is not as it should be, nil if it is.
 	Err error
-	// Zxid is the transaction whose state it shows. Nodes are those of that state, Bytes those
-	// of their paths and data, about, and Holes the nodes that cannot be read or decoded.
-	Zxid                int64
-	Nodes, Bytes, Holes int
-	// Gaps is how often it was current and was not any more, and LastGap when that was last;
-	// zero for never.
-	Gaps    int
-	LastGap time.Time
-	// Readers are those that follow its changes, and Behind those of them that have changes to
-	// read.
-	Readers, Behind int
+	// Numbers are what can be counted, such as "nodes". Metrics add up those of one name and
+	// one kind, and have the names as labels.
+	Numbers map[string]int64
+	// Note says to people what else there is.
+	Note string
 }

@@ -27,41 +27,21 @@ func (s *Session) holding() bool {
 	return s.tracked.granted() > 0
 }
 
-// Inspector says what locks hold and wait for in a session.
-type Inspector interface {
-	Holds() []monitor.HoldInfo
-	Waiters() []monitor.WaiterInfo
+// Show has a client show what somebody does with its session, until remove is called. The
+// client knows by its type what it can show.
+func Show(s *Session, what any) (remove func()) {
+	key := new(byte)
+	s.shown.Store(key, what)
+	return func() { s.shown.Delete(key) }
 }
 
-// Inspect lets a client show what locks do with its session. It is for the package of the
-// locks.
-func Inspect(s *Session, by Inspector) { s.inspector.Store(&by) }
-
-// Inspected says what the locks hold and wait for.
-func Inspected(s *Session) Inspector {
-	if by := s.inspector.Load(); by != nil {
-		return *by
-	}
-	return noLocks{}
-}
-
-// noLocks is for a client that no lock was made with.
-type noLocks struct{}
-
-func (noLocks) Holds() []monitor.HoldInfo     { return nil }
-func (noLocks) Waiters() []monitor.WaiterInfo { return nil }
-
-// Show lets a client show a cache until remove is called. info must not block.
-func Show(s *Session, info func() monitor.CacheInfo) (remove func()) {
-	s.caches.Store(&info, info)
-	return func() { s.caches.Delete(&info) }
-}
-
-// Caches are those that are shown, in no order.
-func Caches(s *Session) (list []monitor.CacheInfo) {
-	s.caches.Range(func(_, info any) bool {
-		list = append(list, info.(func() monitor.CacheInfo)())
+// Shown is all of one type that is shown, in no order.
+func Shown[T any](s *Session) (all []T) {
+	s.shown.Range(func(_, what any) bool {
+		if is, ok := what.(T); ok {
+			all = append(all, is)
+		}
 		return true
 	})
-	return list
+	return all
 }

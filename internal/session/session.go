@@ -79,8 +79,7 @@ type Session struct {
 	jobs      sync.WaitGroup // the run loop, and work in the background
 	slots     sync.Map       // by *Slot: what it keeps
 	slotsMu   sync.Mutex     // for those who fill one
-	inspector atomic.Pointer[Inspector]
-	caches    sync.Map // see Show
+	shown     sync.Map       // see Show
 	// heldUntil is until when all tracked nodes that are held stay so, counted from the
 	// opening of the session object. It is the deadline at the time of the last question.
 	// It is 0 before that, and once tracked nodes are in doubt.

@@ -109,7 +109,7 @@ type Cache[T any] struct {
 	path    string
 	options options
 	stop    func() // ends and joins run
-	shown   *framework.ShownCache
+	shown   *framework.Shown
 
 	mu      sync.Mutex // guards the fields below
 	now     *Snapshot[T]
@@ -191,7 +191,7 @@ func Start[T any](client *framework.Client, path string, decode Decoder[T], opts
 		now: &Snapshot[T]{top: path}, status: Status{Since: time.Now()}, changed: make(chan struct{}), readers: make(map[*int]struct{}),
 	}
 	var err error
-	if c.shown, err = client.ShowCache(path, c.info); err != nil {
+	if c.shown, err = client.Show(path, c.entry); err != nil {
 		return nil, c.fail(err)
 	}
 	c.stop, err = client.Go(func(ctx context.Context) {
@@ -249,21 +249,33 @@ func (s Status) String() string {
 	}
 }
 
-// info is what the client shows.
-func (c *Cache[T]) info() monitor.CacheInfo {
+// entry is what the client shows.
+func (c *Cache[T]) entry() monitor.Entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := c.status
-	info := monitor.CacheInfo{
-		Complete: s.Complete, Current: s.Current, Since: s.Since, Err: s.Err, Zxid: s.Zxid, Nodes: s.Nodes, Bytes: s.Bytes, Holes: s.Holes,
-		Gaps: s.Gaps, LastGap: s.LastGap, Readers: len(c.readers),
-	}
+	s, behind := c.status, 0
 	for at := range c.readers {
 		if s.Complete && *at < c.first+len(c.steps) {
-			info.Behind++
+			behind++
 		}
 	}
-	return info
+	e := monitor.Entry{Kind: "cache", State: "not loaded", Since: s.Since, Err: s.Err, Numbers: map[string]int64{
+		"nodes": int64(s.Nodes), "bytes": int64(s.Bytes), "holes": int64(s.Holes), "gaps": int64(s.Gaps),
+		"readers": int64(len(c.readers)), "readers behind": int64(behind),
+	}}
+	switch {
+	case s.Current:
+		e.State = "current"
+	case s.Complete:
+		e.State = "old"
+	}
+	if s.Complete {
+		e.Note = fmt.Sprintf("zxid %#x", s.Zxid)
+		if s.Gaps > 0 {
+			e.Note += ", last gap " + s.LastGap.UTC().Format(time.RFC3339)
+		}
+	}
+	return e
 }
 
 // Ready waits until the cache has loaded, and returns its snapshot.

@@ -837,14 +837,14 @@ func TestLoad(t *testing.T) {
 }
 
 // A client shows its caches, and logs why one is not current.
-func TestCachesOfAClient(t *testing.T) {
+func TestEntriesOfAClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
 		log, logs := observer.New(zapcore.InfoLevel)
 		client := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.Namespace, cfg.Logger = "ns", zap.New(log) })
 		other := kit.Connect(t, srv)
 		made(t, other, "/ns/app/a", "/ns/b")
-		assert.Empty(t, client.Caches())
+		assert.Empty(t, client.Entries())
 		c, b := started(t, client, "/app", text, MaxNodes(3)), started(t, client, "/b", text)
 		ready(t, c)
 		ready(t, b)
@@ -867,36 +867,39 @@ func TestCachesOfAClient(t *testing.T) {
 		s, err := c.Await(t.Context(), stat.Mzxid)
 		require.NoError(t, err)
 		synctest.Wait()
-		list := client.Caches()
+		list := client.Entries()
 		require.Len(t, list, 2)
 		assert.Equal(t, "/ns/b", list[1].Path)
 		one := list[0]
 		assert.Less(t, one.Since.Sub(gap), time.Second)
 		one.Since = time.Time{}
-		assert.Equal(t, monitor.CacheInfo{
-			Path: "/ns/app", Complete: true, Current: true, Zxid: s.Zxid(), Nodes: 2, Bytes: len("/app") + len("/app/a") + len("1"),
-			Gaps: 1, LastGap: gap, Readers: 2, Behind: 1,
+		assert.Equal(t, monitor.Entry{
+			Kind: "cache", State: "current", Path: "/ns/app", Note: fmt.Sprintf("zxid %#x, last gap %s", s.Zxid(), gap.UTC().Format(time.RFC3339)),
+			Numbers: map[string]int64{
+				"nodes": 2, "bytes": int64(len("/app") + len("/app/a") + len("1")), "holes": 0, "gaps": 1, "readers": 2, "readers behind": 1,
+			},
 		}, one)
 		assert.Zero(t, logs.FilterMessageSnippet("cache").Len(), "the connection has lines of its own")
 		made(t, other, "/ns/app/b", "/ns/app/c")
 		time.Sleep(time.Second)
-		one = client.Caches()[0]
+		one = client.Entries()[0]
 		require.ErrorIs(t, one.Err, ErrLimit)
-		assert.Equal(t, 2, one.Gaps)
+		assert.Equal(t, int64(2), one.Numbers["gaps"])
+		assert.Equal(t, "old", one.State)
 		time.Sleep(5 * time.Minute)
-		require.Equal(t, 1, logs.FilterMessage("cache is not current").Len(), "%v", logs.All())
+		require.Equal(t, 1, logs.FilterMessage("cache is old").Len(), "%v", logs.All())
 		require.NoError(t, other.Delete(t.Context(), "/ns/app/c", 0))
 		time.Sleep(2 * time.Minute)
-		assert.Equal(t, 1, logs.FilterMessage("cache is current again").Len())
+		assert.Equal(t, 1, logs.FilterMessage("cache is current").Len())
 		close(stuck)
 		synctest.Wait()
-		assert.Zero(t, client.Caches()[0].Behind)
+		assert.Zero(t, client.Entries()[0].Numbers["readers behind"])
 		assert.Greater(t, read, 1)
 		c.Close()
-		assert.Equal(t, 1, logs.FilterMessage("cache is not current").Len(), "to close a cache is no news")
-		assert.Len(t, client.Caches(), 1)
+		assert.Equal(t, 1, logs.FilterMessage("cache is old").Len(), "to close a cache is no news")
+		assert.Len(t, client.Entries(), 1)
 		b.Close()
-		assert.Empty(t, client.Caches())
+		assert.Empty(t, client.Entries())
 	})
 }
 

@@ -65,11 +65,11 @@ func TestSubscribersThatNeverRead(t *testing.T) {
 			most = max(most, c.kept, len(c.steps)*batch)
 			c.mu.Unlock()
 		}
-		info := client.Caches()[0]
+		info := client.Entries()[0].Numbers
 		t.Logf("crowds: %d subscribers, %d changes: %d kept at most", subscribers, changes, most)
 		assert.LessOrEqual(t, most, history)
-		assert.Equal(t, subscribers, info.Readers)
-		assert.Equal(t, subscribers/10, info.Behind)
+		assert.Equal(t, int64(subscribers), info["readers"])
+		assert.Equal(t, int64(subscribers/10), info["readers behind"])
 		for i, n := range told {
 			if i%10 != 0 {
 				require.Equal(t, changes, n, "subscriber %d", i)
@@ -77,7 +77,7 @@ func TestSubscribersThatNeverRead(t *testing.T) {
 		}
 		close(stuck)
 		synctest.Wait()
-		assert.Zero(t, client.Caches()[0].Behind)
+		assert.Zero(t, client.Entries()[0].Numbers["readers behind"])
 		c.Close()
 		readers.Wait()
 	})

@@ -1,5 +1,5 @@
 // Package lockpage serves a page about the locks of a client: its connection, what it
-// holds, who waits, its caches, and the queue of any lock as the servers have it. It is for people,
+// holds, who waits, its caches and what other recipes show, and the queue of any lock as the servers have it. It is for people,
 // as HTML that needs no script, and for programs, as JSON.
 //
 // Mount it where you like, beside net/http/pprof for example. Like pprof, it belongs
@@ -92,15 +92,15 @@ type page struct {
 // Handler is the page of a client. These are its addresses, by the query:
 //
 //   - none: the connection, the holds (the oldest first) and the waiters, a hundred on a
-//     page: holds=2 is the second page of holds, waiters=2 that of waiters, caches=2 that of caches.
-//     Caches are there if there are any. filter=orders shows
+//     page: holds=2 is the second page of holds, waiters=2 that of waiters, entries=2 that of
+//     what other recipes show, if there is any. filter=orders shows
 //     those with this in their path, kind or participant, and sort=waiters or sort=path orders
 //     the holds. The page asks the servers who waits behind each, and who has what is waited
 //     for, many with each request; it waits two seconds for them at most.
 //   - path=/locks/orders: the queue of the lock or the election there, a hundred on a page:
 //     places=2 is the second. leases=3 says that it is a semaphore with three leases, which
 //     the nodes do not show.
-//   - format=json: the same as JSON, with all holds, waiters, caches and participants. An Accept header that
+//   - format=json: the same as JSON, with all holds, waiters, entries and participants. An Accept header that
 //     asks for application/json does the same.
 //   - refresh=5: the page loads itself again every five seconds.
 //
@@ -182,7 +182,7 @@ type clientView struct {
 	Filter, Sort  string
 	Holds         part[hold]
 	Waiters       part[waiter]
-	Caches        part[monitor.CacheInfo]
+	Entries       part[monitor.Entry]
 	Losses, Waits []event
 	Remembers     bool
 	Unasked       string // why the servers did not say who waits
@@ -265,7 +265,7 @@ type clientJSON struct {
 	Certificate *certificateJSON   `json:"certificate,omitempty"`
 	HoldsList   []heldJSON         `json:"holds"`
 	WaitersList []waiterJSON       `json:"waiters"`
-	CachesList  []cacheJSON        `json:"caches"`
+	EntriesList []entryJSON        `json:"entries"`
 }
 
 type certificateJSON struct {
@@ -273,32 +273,21 @@ type certificateJSON struct {
 	Until   time.Time `json:"until"`
 }
 
-type cacheJSON struct {
-	Path     string     `json:"path"`
-	Complete bool       `json:"complete"`
-	Current  bool       `json:"current"`
-	Since    time.Time  `json:"since"`
-	Error    string     `json:"error,omitempty"`
-	Zxid     int64      `json:"zxid"`
-	Nodes    int        `json:"nodes"`
-	Bytes    int        `json:"bytes"`
-	Holes    int        `json:"holes"`
-	Gaps     int        `json:"gaps"`
-	LastGap  *time.Time `json:"last_gap,omitempty"`
-	Readers  int        `json:"readers"`
-	Behind   int        `json:"readers_behind"`
+type entryJSON struct {
+	Kind    string           `json:"kind"`
+	Path    string           `json:"path"`
+	State   string           `json:"state"`
+	Since   time.Time        `json:"since"`
+	Behind  string           `json:"behind,omitempty"`
+	Error   string           `json:"error,omitempty"`
+	Numbers map[string]int64 `json:"numbers,omitempty"`
+	Note    string           `json:"note,omitempty"`
 }
 
-func cacheOf(c monitor.CacheInfo) cacheJSON {
-	out := cacheJSON{
-		Path: c.Path, Complete: c.Complete, Current: c.Current, Since: c.Since.UTC(), Zxid: c.Zxid, Nodes: c.Nodes, Bytes: c.Bytes, Holes: c.Holes,
-		Gaps: c.Gaps, Readers: c.Readers, Behind: c.Behind,
-	}
-	if c.Err != nil {
-		out.Error = c.Err.Error()
-	}
-	if last := c.LastGap.UTC(); c.Gaps > 0 {
-		out.LastGap = &last
+func entryOf(e monitor.Entry) entryJSON {
+	out := entryJSON{e.Kind, e.Path, e.State, e.Since.UTC(), e.Behind, "", e.Numbers, e.Note}
+	if e.Err != nil {
+		out.Error = e.Err.Error()
 	}
 	return out
 }
@@ -338,7 +327,7 @@ func (p *page) serveClient(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	holdsPage, err1 := number(q, "holds", 1)
 	waitersPage, err2 := number(q, "waiters", 1)
-	cachesPage, err3 := number(q, "caches", 1)
+	entriesPage, err3 := number(q, "entries", 1)
 	if err := errors.Join(err1, err2, err3); err != nil {
 		p.fail(w, r, http.StatusBadRequest, err)
 		return
@@ -348,10 +337,12 @@ func (p *page) serveClient(w http.ResponseWriter, r *http.Request) {
 		p.fail(w, r, http.StatusBadRequest, fmt.Errorf("sort is %q: it must be waiters or path", order))
 		return
 	}
-	stats, holds, waiters, caches := p.client.Stats(), p.client.Holds(), p.client.Waiters(), p.client.Caches()
+	stats, holds, waiters, entries := p.client.Stats(), p.client.Holds(), p.client.Waiters(), p.client.Entries()
 	holds = slices.DeleteFunc(holds, func(h monitor.HoldInfo) bool { return !has(h.Lock, filter) })
 	waiters = slices.DeleteFunc(waiters, func(one monitor.WaiterInfo) bool { return !has(one.Lock, filter) })
-	caches = slices.DeleteFunc(caches, func(one monitor.CacheInfo) bool { return !strings.Contains(one.Path, filter) })
+	entries = slices.DeleteFunc(entries, func(e monitor.Entry) bool {
+		return !strings.Contains(e.Path, filter) && !strings.Contains(e.Kind, filter)
+	})
 	slices.SortFunc(holds, func(a, b monitor.HoldInfo) int { return a.Since.Compare(b.Since) })
 	slices.SortStableFunc(waiters, func(a, b monitor.WaiterInfo) int { return a.Since.Compare(b.Since) })
 	lastError := ""
@@ -363,7 +354,7 @@ func (p *page) serveClient(w http.ResponseWriter, r *http.Request) {
 			State: stats.State.String(), Since: stats.Since.UTC(), Server: stats.Server, Session: lockview.SessionID(stats.Session),
 			Timeout: stats.Timeout.Seconds(), LeaseLeft: stats.LeaseLeft.Seconds(), LastError: lastError,
 			HoldsList: make([]heldJSON, 0, len(holds)), WaitersList: make([]waiterJSON, 0, len(waiters)),
-			CachesList: make([]cacheJSON, 0, len(caches)),
+			EntriesList: make([]entryJSON, 0, len(entries)),
 		}
 		if own := stats.Certificate; own != nil {
 			out.Certificate = &certificateJSON{own.Subject, own.Until.UTC()}
@@ -374,15 +365,15 @@ func (p *page) serveClient(w http.ResponseWriter, r *http.Request) {
 		for _, one := range waiters {
 			out.WaitersList = append(out.WaitersList, waiterJSON{lockOf(one.Lock, one.Since), one.Local, one.Ahead, one.Behind, one.Has, one.Wants})
 		}
-		for _, one := range caches {
-			out.CachesList = append(out.CachesList, cacheOf(one))
+		for _, e := range entries {
+			out.EntriesList = append(out.EntriesList, entryOf(e))
 		}
 		writeJSON(w, http.StatusOK, out)
 		return
 	}
 	v := &clientView{
-		Caches: cut(caches, cachesPage),
-		Stats:  stats, Connected: stats.State.IsConnected(), LastError: lastError, Filter: filter, Sort: order, core: p.client.Core(session.Key{}),
+		Entries: cut(entries, entriesPage),
+		Stats:   stats, Connected: stats.State.IsConnected(), LastError: lastError, Filter: filter, Sort: order, core: p.client.Core(session.Key{}),
 	}
 	if p.history != nil {
 		v.Remembers = true

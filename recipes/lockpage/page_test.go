@@ -3,6 +3,7 @@ package lockpage_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -19,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/framework/monitor"
 	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/cache"
 	"github.com/paddock-zk/paddock/recipes/lockpage"
@@ -133,13 +135,13 @@ func TestPageOfAClient(t *testing.T) {
 	assert.Equal(t, "no-store", header.Get("Cache-Control"))
 }
 
-// A page shows the caches of its client.
-func TestPageOfCaches(t *testing.T) {
+// A page shows the caches of its client, and what recipes of other modules say.
+func TestPageOfOtherRecipes(t *testing.T) {
 	srv := zktest.Start(t)
 	c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.Namespace = "app" })
 	s := serve(t, lockpage.Handler(c))
 	_, body := s.get("")
-	assert.NotContains(t, body, "Caches")
+	assert.NotContains(t, body, "Other recipes")
 	require.NoError(t, c.EnsurePath(t.Context(), "/<b>/x"))
 	copied, err := cache.Start(c, "/<b>", cache.Bytes)
 	require.NoError(t, err)
@@ -147,21 +149,31 @@ func TestPageOfCaches(t *testing.T) {
 	snapshot, err := copied.Ready(t.Context())
 	require.NoError(t, err)
 	kit.Until(t, "it is current", func() bool { return copied.Status().Current }) // just after the snapshot
+	party, err := c.Show("/party", func() monitor.Entry {
+		return monitor.Entry{Kind: "<party>", State: "full & loud", Err: errors.New("<too many>"), Behind: "/doorman", Numbers: map[string]int64{"guests": 71}}
+	})
+	require.NoError(t, err)
 	_, body = s.get("")
-	for _, text := range []string{"Caches: 1", "/app/&lt;b&gt;", "current", fmt.Sprintf("%#x", snapshot.Zxid())} {
+	for _, text := range []string{
+		"Other recipes: 2", "/app/&lt;b&gt;", "current", fmt.Sprintf("%#x", snapshot.Zxid()),
+		"/app/party", "&lt;party&gt;", "full &amp; loud", "&lt;too many&gt;", "/doorman", "71",
+	} {
 		assert.True(t, strings.Contains(body, text), "%s in %s", text, body)
 	}
+	_, body = s.get("?filter=party")
+	assert.Contains(t, body, "Other recipes: 1")
+	party.Remove()
 	_, body = s.get("?filter=other")
-	assert.NotContains(t, body, "Caches")
-	status, _ := s.get("?caches=x")
+	assert.NotContains(t, body, "Other recipes")
+	status, _ := s.get("?entries=x")
 	assert.Equal(t, http.StatusBadRequest, status)
 	_, body = s.get("?format=json")
-	var all struct{ Caches []map[string]any }
+	var all struct{ Entries []map[string]any }
 	require.NoError(t, json.Unmarshal([]byte(body), &all))
-	require.Len(t, all.Caches, 1)
-	assert.Equal(t, "/app/<b>", all.Caches[0]["path"])
-	assert.InDelta(t, 2, all.Caches[0]["nodes"], 0)
-	assert.NotContains(t, all.Caches[0], "last_gap")
+	require.Len(t, all.Entries, 1)
+	assert.Equal(t, "/app/<b>", all.Entries[0]["path"])
+	assert.InDelta(t, 2, all.Entries[0]["numbers"].(map[string]any)["nodes"], 0)
+	assert.NotContains(t, all.Entries[0], "error")
 }
 
 // A MultiLock that waits shows what it has.

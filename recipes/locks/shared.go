@@ -14,7 +14,7 @@ var sharedSlot = session.Slot[shared]{New: func(s *session.Session) *shared {
 		localQueues: localQueues{all: make(map[localQueueKey]*localQueue)},
 	}
 	sh.waitLog.session, sh.waitLog.localQueues = s, &sh.localQueues
-	session.Inspect(s, sh)
+	session.Show(s, sh)
 	return sh
 }}
 

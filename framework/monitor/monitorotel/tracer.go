@@ -45,7 +45,7 @@ const (
 	eventKey   = attribute.Key("paddock.event")
 	messageKey = attribute.Key("paddock.error") // of a Retried, which is no exception
 	stateKey   = attribute.Key("paddock.state")
-	currentKey = attribute.Key("paddock.cache.current")
+	numberKey  = attribute.Key("paddock.number")
 
 	// Those of the semantic conventions.
 	operationKey = attribute.Key("db.operation.name")
@@ -150,11 +150,11 @@ func (t *Tracer) observe() error {
 	if err != nil {
 		return err
 	}
-	caches, err := t.meter.Int64ObservableUpDownCounter("paddock.caches", metric.WithUnit("{cache}"), metric.WithDescription("Caches that are not closed, by whether they show what the servers have."))
+	entries, err := t.meter.Int64ObservableUpDownCounter("paddock.entries", metric.WithUnit("{entry}"), metric.WithDescription("What other recipes show, such as caches, by how it is."))
 	if err != nil {
 		return err
 	}
-	nodes, err := t.meter.Int64ObservableUpDownCounter("paddock.cache.nodes", metric.WithUnit("{node}"), metric.WithDescription("Nodes in caches, by whether they show what the servers have."))
+	sums, err := t.meter.Int64ObservableUpDownCounter("paddock.entry.numbers", metric.WithUnit("1"), metric.WithDescription("Sums of the numbers that they show, such as the nodes of caches."))
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (t *Tracer) observe() error {
 		t.mu.Unlock()
 		left := make(map[string]time.Duration)
 		held, waiting := make(map[string]int64), make(map[string]int64)
-		cached := make(map[bool][2]int64) // caches and nodes
+		shown, added := make(map[[2]string]int64), make(map[[2]string]int64) // by kind, and state or name
 		for _, w := range clients {
 			stats := w.client.Stats()
 			state := stats.State.String()
@@ -177,9 +177,11 @@ func (t *Tracer) observe() error {
 			for _, waiter := range w.client.Waiters() {
 				waiting[waiter.Lock.Kind]++
 			}
-			for _, one := range w.client.Caches() {
-				sum := cached[one.Current]
-				cached[one.Current] = [2]int64{sum[0] + 1, sum[1] + int64(one.Nodes)}
+			for _, e := range w.client.Entries() {
+				shown[[2]string{e.Kind, e.State}]++
+				for name, n := range e.Numbers {
+					added[[2]string{e.Kind, name}] += n
+				}
 			}
 		}
 		for state, least := range left {
@@ -191,12 +193,14 @@ func (t *Tracer) observe() error {
 		for kind, n := range waiting {
 			o.ObserveInt64(waiters, n, metric.WithAttributes(KindKey.String(kind)))
 		}
-		for current, sum := range cached {
-			o.ObserveInt64(caches, sum[0], metric.WithAttributes(currentKey.Bool(current)))
-			o.ObserveInt64(nodes, sum[1], metric.WithAttributes(currentKey.Bool(current)))
+		for in, n := range shown {
+			o.ObserveInt64(entries, n, metric.WithAttributes(KindKey.String(in[0]), stateKey.String(in[1])))
+		}
+		for of, sum := range added {
+			o.ObserveInt64(sums, sum, metric.WithAttributes(KindKey.String(of[0]), numberKey.String(of[1])))
 		}
 		return nil
-	}, lease, holds, waiters, caches, nodes)
+	}, lease, holds, waiters, entries, sums)
 	return err
 }
 

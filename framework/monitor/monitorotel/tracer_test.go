@@ -91,8 +91,8 @@ func tokenOf(s trace.ReadOnlySpan) int64 {
 	return -1
 }
 
-// Of two clients of one tracer the shorter lease is seen, and what both hold.
-func TestCaches(t *testing.T) {
+// What recipes show is counted by kind and state, and their numbers are added up.
+func TestEntries(t *testing.T) {
 	srv := zktest.Start(t)
 	reader := metric.NewManualReader()
 	tracer, err := monitorotel.New(monitorotel.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader))))
@@ -114,14 +114,21 @@ func TestCaches(t *testing.T) {
 		for _, m := range scope.Metrics {
 			if sum, ok := m.Data.(metricdata.Sum[int64]); ok {
 				for _, point := range sum.DataPoints {
-					sums[m.Name] += point.Value
+					name := m.Name
+					if number, ok := point.Attributes.Value("paddock.number"); ok {
+						if name += "/" + number.AsString(); point.Value == 0 || number.AsString() == "bytes" {
+							continue
+						}
+					}
+					sums[name] += point.Value
 				}
 			}
 		}
 	}
-	assert.Equal(t, map[string]int64{"paddock.caches": 1, "paddock.cache.nodes": 1}, sums)
+	assert.Equal(t, map[string]int64{"paddock.entries": 1, "paddock.entry.numbers/nodes": 1}, sums)
 }
 
+// Of two clients of one tracer the shorter lease is seen, and what both hold.
 func TestTwoClients(t *testing.T) {
 	srv := zktest.Start(t)
 	reader := metric.NewManualReader()

@@ -36,7 +36,7 @@ type Metrics struct {
 type Option func(*Metrics)
 
 // Label gives metrics of locks a label "lock", which fn makes of each lock. It does so for
-// caches, as a monitor.Lock of kind "cache" and with their path. The label must have
+// what other recipes show, as a monitor.Lock with its kind and path. The label must have
 // few values: a path with a number of an order in it makes series for each order. Bytes
 // that are not UTF-8 are replaced. By default it is empty.
 func Label(fn func(monitor.Lock) string) Option { return func(m *Metrics) { m.label = fn } }
@@ -55,14 +55,9 @@ const (
 	waiters
 	oldestHold
 	oldestWait
-	caches
-	cachesCurrent
-	cacheAge
-	cacheNodes
-	cacheBytes
-	cacheHoles
-	cacheGaps
-	cacheReaders
+	entries
+	entryAge
+	entryNumbers
 	certificateLeft
 )
 
@@ -91,14 +86,9 @@ func New(opts ...Option) *Metrics {
 			oldestHold: gauge("oldest_hold_seconds", "How long the oldest of them is held.", "kind", "lock"),
 			oldestWait: gauge("oldest_wait_seconds", "How long the oldest of them has waited. Candidates of elections do not count.", "kind", "lock"),
 
-			caches:        gauge("caches", "Caches that are not closed.", "lock"),
-			cachesCurrent: gauge("caches_current", "Those of them that show what the servers have.", "lock"),
-			cacheAge:      gauge("cache_age_seconds", "For how long the oldest of those that are not current is not.", "lock"),
-			cacheNodes:    gauge("cache_nodes", "Nodes in caches.", "lock"),
-			cacheBytes:    gauge("cache_bytes", "Bytes of their paths and data, about.", "lock"),
-			cacheHoles:    gauge("cache_holes", "Nodes in caches that cannot be read or decoded.", "lock"),
-			cacheGaps:     gauge("cache_gaps", "How often the caches that are not closed were current and were not any more.", "lock"),
-			cacheReaders:  gauge("cache_readers_behind", "Readers of changes of caches that have some to read.", "lock"),
+			entries:      gauge("entries", "What other recipes show, such as caches, by how it is.", "kind", "state", "lock"),
+			entryAge:     gauge("entry_age_seconds", "How long the oldest of them is in that state.", "kind", "state", "lock"),
+			entryNumbers: gauge("entry_numbers", "Sums of the numbers that they show, such as the nodes of caches.", "kind", "number", "lock"),
 
 			certificateLeft: gauge("certificate_left_seconds", "How long the certificate that clients show lasts still; of several clients the least."),
 		},
@@ -107,14 +97,14 @@ func New(opts ...Option) *Metrics {
 		opt(m)
 	}
 	label := m.label
-	m.label = func(l monitor.Lock) string { return strings.ToValidUTF8(label(l), "\uFFFD") } // or no metric is served
+	m.label = func(l monitor.Lock) string { return valid(label(l)) }
 	for kind := monitor.Waiting; kind <= monitor.LeaseRenewed; kind++ {
 		m.events.WithLabelValues(kind.String())
 	}
 	return m
 }
 
-// Watch adds gauges of a client: its connection, what it holds, who waits, and its caches. They are
+// Watch adds gauges of a client: its connection, what it holds, who waits, and what other recipes show. They are
 // taken when the metrics are collected, until stop is called. Stop before you close the
 // client, since a closed one counts as one without a connection.
 func (m *Metrics) Watch(c *framework.Client) (stop func()) {
@@ -207,6 +197,12 @@ func (m *Metrics) collectors() []prometheus.Collector {
 // series is which locks are counted together.
 type series struct{ kind, lock string }
 
+// valid makes a label of a text. Otherwise no metric would be served.
+func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
+
+// entry is which entries are counted together: those in a state, or with a number.
+type entry struct{ kind, what, lock string }
+
 // count is how many there are, and since when the oldest.
 type count struct {
 	n     int
@@ -234,7 +230,7 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	var ending time.Time
 	least := monitor.Stats{LeaseLeft: 1 << 62, Timeout: 1 << 62}
 	held, waiting := make(map[series]*count), make(map[series]*count)
-	cached := make(map[string]*[cacheReaders - caches + 1]float64)
+	shown, sums := make(map[entry]*count), make(map[entry]int64)
 	now := time.Now()
 	for _, c := range clients {
 		s := c.Stats()
@@ -251,22 +247,15 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 		for _, w := range c.Waiters() {
 			m.counted(waiting, w.Lock).add(w.Since)
 		}
-		for _, one := range c.Caches() {
-			label := m.label(monitor.Lock{Kind: "cache", Path: one.Path})
-			if cached[label] == nil {
-				cached[label] = new([cacheReaders - caches + 1]float64)
+		for _, e := range c.Entries() {
+			in := entry{valid(e.Kind), valid(e.State), m.label(monitor.Lock{Kind: e.Kind, Path: e.Path})}
+			if shown[in] == nil {
+				shown[in] = new(count)
 			}
-			sum := cached[label]
-			if sum[0]++; one.Current {
-				sum[cachesCurrent-caches]++
-			} else {
-				sum[cacheAge-caches] = max(sum[cacheAge-caches], now.Sub(one.Since).Seconds())
+			shown[in].add(e.Since)
+			for name, n := range e.Numbers {
+				sums[entry{in.kind, valid(name), in.lock}] += n
 			}
-			sum[cacheNodes-caches] += float64(one.Nodes)
-			sum[cacheBytes-caches] += float64(one.Bytes)
-			sum[cacheHoles-caches] += float64(one.Holes)
-			sum[cacheGaps-caches] += float64(one.Gaps)
-			sum[cacheReaders-caches] += float64(one.Behind)
 		}
 	}
 	gauge := func(which int, v float64, labels ...string) {
@@ -278,10 +267,14 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	if !ending.IsZero() {
 		gauge(certificateLeft, ending.Sub(now).Seconds())
 	}
-	for label, sums := range cached {
-		for i, sum := range sums {
-			gauge(caches+i, sum, label)
+	for e, c := range shown {
+		gauge(entries, float64(c.n), e.kind, e.what, e.lock)
+		if !c.since.IsZero() {
+			gauge(entryAge, now.Sub(c.since).Seconds(), e.kind, e.what, e.lock)
 		}
+	}
+	for e, sum := range sums {
+		gauge(entryNumbers, float64(sum), e.kind, e.what, e.lock)
 	}
 	for s, c := range held {
 		gauge(holds, float64(c.n), s.kind, s.lock)

@@ -117,14 +117,15 @@ func TestMetrics(t *testing.T) {
 	assert.Empty(t, values(t, registry, "paddock_connected"))
 }
 
-func TestCaches(t *testing.T) {
+// Caches and what else recipes show is counted by kind and state.
+func TestEntries(t *testing.T) {
 	srv := zktest.Start(t)
 	m := monitorprom.New(monitorprom.Label(func(l monitor.Lock) string { return l.Kind + strings.Split(l.Path, "/")[1] }))
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(m)
 	c := connect(t, srv, m)
 	defer m.Watch(c)()
-	assert.Empty(t, values(t, registry, "paddock_caches"))
+	assert.Empty(t, values(t, registry, "paddock_entries"))
 	require.NoError(t, c.EnsurePath(t.Context(), "/app/a/b"))
 	for _, path := range []string{"/app", "/app/a"} {
 		copied, err := cache.Start(c, path, cache.Bytes)
@@ -134,12 +135,20 @@ func TestCaches(t *testing.T) {
 		require.NoError(t, err)
 		require.Eventually(t, func() bool { return copied.Status().Current }, 5*time.Second, time.Millisecond)
 	}
-	for name, want := range map[string]float64{
-		"caches": 2, "caches_current": 2, "cache_age_seconds": 0, "cache_nodes": 5, "cache_holes": 0, "cache_gaps": 0, "cache_readers_behind": 0,
-	} {
-		assert.Equal(t, map[string]float64{"cacheapp": want}, values(t, registry, "paddock_"+name), name)
-	}
-	assert.Positive(t, values(t, registry, "paddock_cache_bytes")["cacheapp"])
+	_, err := c.Show("/party", func() monitor.Entry {
+		return monitor.Entry{Kind: "party\xff", State: "full\xff", Since: time.Now().Add(-time.Hour), Numbers: map[string]int64{"guests\xff": 71}}
+	})
+	require.NoError(t, err)
+	got := values(t, registry, "paddock_entries")
+	assert.Equal(t, map[string]float64{"cache cacheapp current": 2, "party\ufffd party\ufffdparty full\ufffd": 1}, got)
+	got = values(t, registry, "paddock_entry_numbers")
+	assert.Positive(t, got["cache cacheapp bytes"])
+	delete(got, "cache cacheapp bytes")
+	assert.Equal(t, map[string]float64{
+		"cache cacheapp nodes": 5, "cache cacheapp holes": 0, "cache cacheapp gaps": 0, "cache cacheapp readers": 0, "cache cacheapp readers behind": 0,
+		"party\ufffd party\ufffdparty guests\ufffd": 71,
+	}, got)
+	assert.InDelta(t, 3600, values(t, registry, "paddock_entry_age_seconds")["party\ufffd party\ufffdparty full\ufffd"], 10)
 	problems, err := testutil.GatherAndLint(registry)
 	require.NoError(t, err)
 	assert.Empty(t, problems)
