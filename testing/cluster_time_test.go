@@ -214,6 +214,16 @@ func TestLeaderIsKilled(t *testing.T) {
 	})
 }
 
+func TestElectionOfOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := zktest.StartCluster(t, 1, zktest.InMemory())
+		c.Elect(0)
+		assert.Equal(t, -1, c.Leader())
+		require.NoError(t, c.WaitServing(t.Context()))
+		assert.Equal(t, 0, c.Leader())
+	})
+}
+
 func TestFrozenLeaderIsReplaced(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *zktest.Cluster, leader, f1, f2 int) {
 		a := begin(t, c.Member(leader), 20*time.Second)

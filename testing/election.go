@@ -176,7 +176,7 @@ func (e *ensemble) candidateLocked() *member {
 
 // seekLocked begins an election, or the joining of a leader, if one is possible.
 func (e *ensemble) seekLocked() {
-	if e.electing || e.closed || len(e.members) == 1 {
+	if e.electing || e.closed {
 		return
 	}
 	joins := slices.ContainsFunc(e.members, func(m *member) bool { return e.joinsLocked(m) })
