@@ -276,6 +276,28 @@ func TestWatchesBesideSubscriptions(t *testing.T) {
 	}
 }
 
+// The last subscription with Subtree on a path ends. Until the server has heard of that, its
+// watch serves those without.
+func TestSubscriptionThatOutlivesOneWithSubtree(t *testing.T) {
+	onEach(t, func(t *testing.T, srv *zktest.Server) {
+		c, other := kit.Connect(t, srv), kit.Connect(t, srv)
+		require.NoError(t, other.EnsurePath(t.Context(), "/a"))
+		node, err := c.Subscribe(t.Context(), "/a")
+		require.NoError(t, err)
+		tree, err := c.Subscribe(t.Context(), "/a", framework.Subtree())
+		require.NoError(t, err)
+		told(t, node)
+		srv.On(zktest.Match{Session: c.SessionID(), Op: "addWatch"}, zktest.Call(func(zktest.Request) {
+			_, err := other.Create(t.Context(), "/a/b", nil, framework.Persistent)
+			assert.NoError(t, err)
+		}))
+		tree.Stop()
+		assert.Equal(t, []string{"NodeChildrenChanged /a"}, told(t, node))
+		require.NoError(t, other.Delete(t.Context(), "/a/b", framework.AnyVersion))
+		assert.Equal(t, []string{"NodeChildrenChanged /a"}, told(t, node))
+	})
+}
+
 func watchesBesideSubscriptions(t *testing.T, version string, seed uint64) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a test

@@ -67,6 +67,7 @@ type persistent struct {
 	streams []*Stream
 	asked   persistentMode // what the server has, or will have once it reads what was sent
 	changes int            // counts what was sent, so that a late answer is not taken for the last one
+	deep    bool           // the server may have the recursive watch
 }
 
 type persistentMode int8
@@ -155,10 +156,11 @@ func (w *Registry) addLocked(c *transport.Conn, path string) *transport.Call {
 	p.changes++
 	mode := wire.AddWatchPersistent
 	if p.asked = p.wanted(); p.asked == modeSubtree {
-		mode = wire.AddWatchPersistentRecursive
+		mode, p.deep = wire.AddWatchPersistentRecursive, true
 	}
+	sent := p.changes
 	call := transport.NewCall(wire.OpAddWatch, &wire.AddWatchRequest{Path: path, Mode: mode})
-	call.OnReply = func(call *transport.Call) { w.added(c, path, call) }
+	call.OnReply = func(call *transport.Call) { w.added(c, path, sent, call) }
 	return call
 }
 
@@ -191,7 +193,7 @@ func (w *Registry) displacedLocked(sub *Watch) bool {
 }
 
 // added tells the streams of a path that their watch stands, or was refused.
-func (w *Registry) added(c *transport.Conn, path string, call *transport.Call) {
+func (w *Registry) added(c *transport.Conn, path string, sent int, call *transport.Call) {
 	if !call.Replied() {
 		return // Down has told it
 	}
@@ -205,6 +207,9 @@ func (w *Registry) added(c *transport.Conn, path string, call *transport.Call) {
 	var told []*Stream
 	switch code := call.Code(); code {
 	case wire.CodeOK:
+		if p.changes == sent {
+			p.deep = p.asked == modeSubtree
+		}
 		for _, st := range p.streams {
 			if st.phase == streamAsked {
 				st.phase = streamUp
@@ -325,7 +330,7 @@ func (w *Registry) pass(ev wire.WatcherEvent, zxid int64) {
 		}
 	}
 	parent := Above(ev.Path)
-	if p := w.streams[parent]; p != nil && p.asked == modeSubtree && (ev.Type == wire.EventNodeCreated || ev.Type == wire.EventNodeDeleted) && parent != ev.Path {
+	if p := w.streams[parent]; p != nil && p.deep && (ev.Type == wire.EventNodeCreated || ev.Type == wire.EventNodeDeleted) && parent != ev.Path {
 		for _, st := range p.streams {
 			if st.phase == streamUp && !st.subtree {
 				parents = append(parents, st)
@@ -352,7 +357,7 @@ func Above(path string) string {
 // cutLocked returns the streams that have lost their watch.
 func (w *Registry) cutLocked() (cut []*Stream) {
 	for _, p := range w.streams {
-		p.asked = modeNone
+		p.asked, p.deep = modeNone, false
 		for _, st := range p.streams {
 			if st.phase != streamDown {
 				st.phase = streamDown
