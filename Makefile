@@ -93,7 +93,7 @@ test-examples: ## modules of their own: fenced data, a scheduler's jobs, a recip
 test-page: ## the page of locks in a browser (needs Chromium); ARGS=-update renews the pictures in docs/pictures
 	@cd internal/test/browser && go test $(RACE) -count=1 -timeout 5m . $(if $(ARGS),-args $(ARGS))
 
-test-secrets: ## every case with a marked password, everything logged: it is told nowhere
+test-secrets: ## every case with a marked password, by digest and by SASL, everything logged: it is told nowhere
 	@out=$$(mktemp); trap 'rm -f "$$out"' EXIT; \
 	if ! go test -count=1 -timeout 10m -run '^TestInProcess(Cluster)?$$' -v ./internal/test/conformance -secrets >"$$out" 2>&1; then \
 		grep -vE '^ *(=== |--- (PASS|SKIP))' "$$out" | tail -n 80; exit 1; \

@@ -338,11 +338,12 @@ func TestConformance(t *testing.T) {
 	require.NoError(t, err)
 	overlay := k.write(t, "overlay.json", `{"Replace": {%q: %q}}`, filepath.Join(root, "internal/test/conformance/kerberos_test.go"), added)
 	cmd := exec.CommandContext(t.Context(), "go", "test", "-tags", "realzk", "-count", "1", "-timeout", "10m", "-run", "^TestKerberos$", "-v", "-overlay", overlay,
-		"github.com/paddock-zk/paddock/internal/test/conformance")
+		"github.com/paddock-zk/paddock/internal/test/conformance", "-secrets")
 	cmd.Env = append(k.env, "TEST_JAAS="+jaas(zookeeper, k.principal(t, zookeeper, "")), "TEST_KEYTAB="+k.principal(t, "alice", ""))
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out[max(0, len(out)-20_000):])
 	cases := regexp.MustCompile(`\d+ cases passed on .*`).Find(out)
 	require.NotNil(t, cases)
 	t.Logf("%s", cases)
+	require.Regexp(t, `secrets: .*, [3-9] secrets in none`, string(out))
 }

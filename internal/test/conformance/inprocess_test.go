@@ -42,7 +42,7 @@ type inKeeper struct{ inProcess }
 func (b inKeeper) expire(id int64) error { return b.srv.ExpireSession(id) }
 
 func TestInProcess(t *testing.T) {
-	srv := zktest.Start(t, zktest.Tick(200*time.Millisecond), zktest.Superuser(superDigest))
+	srv := zktest.Start(t, zktest.Tick(200*time.Millisecond), zktest.Superuser(superDigest), markSASL(t))
 	t.Cleanup(func() { tell(srv) })
 	run(t, "the in-process server", inProcess{srv}, true)
 }
@@ -58,8 +58,9 @@ func TestInProcessAs39(t *testing.T) {
 }
 
 func TestInProcessCluster(t *testing.T) {
+	users := markSASL(t)
 	inVirtualTime(t, "an in-process cluster of three", nil, func(t *testing.T) (backend, *zktest.Server) {
-		cluster := zktest.StartCluster(t, 3, zktest.InMemory(), zktest.Tick(200*time.Millisecond), zktest.SyncLimit(100), zktest.Superuser(superDigest))
+		cluster := zktest.StartCluster(t, 3, zktest.InMemory(), zktest.Tick(200*time.Millisecond), zktest.SyncLimit(100), zktest.Superuser(superDigest), users)
 		return inProcess{&cluster.Server}, &cluster.Server
 	})
 }
@@ -94,7 +95,7 @@ func inVirtualTime(t *testing.T, server string, but []string, start func(t *test
 	every(t, server, but, func(t *testing.T, name string, fn func(*env)) {
 		synctest.Test(t, func(t *testing.T) {
 			b, srv := start(t)
-			admin, err := framework.Connect(t.Context(), framework.Config{ConnectString: b.hosts(), DialContext: b.dial})
+			admin, err := framework.Connect(t.Context(), framework.Config{ConnectString: b.hosts(), DialContext: b.dial, SASL: mechanism})
 			require.NoError(t, err)
 			defer func() { assert.NoError(t, admin.Close()) }()
 			conduct(t, b, admin, name, fn)

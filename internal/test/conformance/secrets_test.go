@@ -19,6 +19,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/framework/sasl"
 	"github.com/paddock-zk/paddock/internal/wire"
 	"github.com/paddock-zk/paddock/listeners"
 	"github.com/paddock-zk/paddock/recipes/locks"
@@ -135,18 +136,22 @@ func clientSecrets(e *env) {
 	w.saw(c.Close())
 	w.operations(e, c)
 
-	refused := e.start(func(cfg *framework.Config) {
-		cfg.Auth = []framework.Auth{{Scheme: "nonsense", Data: []byte(password)}}
-		cfg.Logger = w.logger()
-	})
-	refused.gone = true
-	failures = refused.Errors().Subscribe()
-	defer failures.Stop()
-	err := refused.BlockUntilConnected(e.soon())
-	require.ErrorIs(e, err, framework.ErrAuthFailed)
-	w.saw(err, refused.Client)
-	w.operations(e, refused)
-	e.drain(w, failures)
+	for _, change := range []func(*framework.Config){
+		func(cfg *framework.Config) {
+			cfg.Auth = []framework.Auth{{Scheme: "nonsense", Data: []byte(password)}}
+		},
+		func(cfg *framework.Config) { cfg.SASL = sasl.DigestMD5("nobody", password) },
+	} {
+		refused := e.start(change, func(cfg *framework.Config) { cfg.Logger = w.logger(); w.saw(*cfg, cfg.SASL) })
+		refused.gone = true
+		failures := refused.Errors().Subscribe()
+		defer failures.Stop()
+		err := refused.BlockUntilConnected(e.soon())
+		require.ErrorIs(e, err, framework.ErrAuthFailed)
+		w.saw(err, refused.Client, reflect.ValueOf(refused.Client).Elem().Interface())
+		w.operations(e, refused)
+		e.drain(w, failures)
+	}
 
 	wrong := e.client(func(cfg *framework.Config) {
 		cfg.Auth = []framework.Auth{{Scheme: "digest", Data: []byte("other:" + password)}}
