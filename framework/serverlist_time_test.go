@@ -2,10 +2,8 @@ package framework_test
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -73,48 +71,15 @@ func (m *moving) servers() []string {
 	return append([]string(nil), m.alive...)
 }
 
-// answerDNS answers one question about the servers, as a DNS server does over TCP. The server
-// at 10.0.1.2 has the name zk-1-2.
-func (m *moving) answerDNS(c net.Conn) {
-	defer func() { _ = c.Close() }()
-	var size [2]byte
-	_, err := io.ReadFull(c, size[:])
-	query := make([]byte, binary.BigEndian.Uint16(size[:]))
-	if _, err2 := io.ReadFull(c, query); err != nil || err2 != nil {
-		return
-	}
-	const head, typeA, typeSRV, port = 12, 1, 33, 2181
-	end := head // of the name
-	for query[end] != 0 {
-		end += int(query[end]) + 1
-	}
-	var answers [][]byte
-	asked := binary.BigEndian.Uint16(query[end+1:])
+// named are the servers by names: zk-1-2 is the one at 10.0.1.2.
+func (m *moving) named() map[string]netip.AddrPort {
+	all := make(map[string]netip.AddrPort)
 	for _, server := range m.servers() {
-		ip := netip.MustParseAddrPort(server).Addr().As4()
-		name := fmt.Sprintf("zk-%d-%d", ip[2], ip[3])
-		switch {
-		case asked == typeA && string(query[head+1:end]) == name:
-			answers = append(answers, ip[:])
-		case asked == typeSRV:
-			srv := append([]byte{0, 0, 0, 0, port >> 8, port & 0xff, byte(len(name))}, name...)
-			answers = append(answers, append(srv, 0))
-		}
+		addr := netip.MustParseAddrPort(server)
+		ip := addr.Addr().As4()
+		all[fmt.Sprintf("zk-%d-%d", ip[2], ip[3])] = addr
 	}
-	reply := binary.BigEndian.AppendUint16(nil, 0) // its size
-	reply = append(reply, query[:2]...)
-	for _, field := range []int{0x8180, 1, len(answers), 0, 0} { // a response without an error
-		reply = binary.BigEndian.AppendUint16(reply, uint16(field))
-	}
-	reply = append(reply, query[head:end+5]...)
-	for _, a := range answers {
-		reply = binary.BigEndian.AppendUint16(reply, 0xc000+head) // the name in the question
-		reply = append(reply, query[end+1:end+5]...)              // its type and class
-		reply = binary.BigEndian.AppendUint32(reply, 0)           // not to be kept
-		reply = append(binary.BigEndian.AppendUint16(reply, uint16(len(a))), a...)
-	}
-	binary.BigEndian.PutUint16(reply, uint16(len(reply)-2))
-	_, _ = c.Write(reply)
+	return all
 }
 
 // All members are replaced one after the other, while a lock is held. The hold is kept to
@@ -161,11 +126,7 @@ func TestHoldsThroughTheReplacementOfAllServers(t *testing.T) {
 			return write
 		}},
 		"SRV records": {kept: true, set: func(_ *testing.T, m *moving, cfg *framework.Config) func() {
-			dns := &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
-				asker, server := net.Pipe()
-				go m.answerDNS(server)
-				return asker, nil
-			}}
+			dns := kit.Resolver(m.named)
 			cfg.LookupHost = dns.LookupHost
 			before := net.DefaultResolver
 			net.DefaultResolver = dns

@@ -4,8 +4,14 @@ package robustness
 
 import (
 	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -164,34 +170,92 @@ func TestSecureMembersRestarted(t *testing.T) {
 	require.NoError(t, next.Soon().Release())
 }
 
-// All members that a client knows leave an ensemble that requires TLS and SASL, and end. It
-// has learned of others from the ensemble's configuration, and its hold lives on.
+// All members that clients know leave an ensemble that requires TLS and SASL, and end. Each
+// client learns of the others in its own way, and its hold lives on. One that learns of nobody
+// loses it.
 func TestSecureMembersReplaced(t *testing.T) {
 	opts := withUsers(realzk.Options{Servers: 5, Tick: tick, Properties: required, TLS: true, Reconfig: true, SuperPassword: "secret"})
 	e := realzk.StartT(t, opts)
 	ctx := t.Context()
-	c := kit.Connect(t, e, as("bob", bobs), over(e), kit.Within(8*time.Second, 0), func(cfg *framework.Config) {
-		cfg.ConnectString, cfg.FollowEnsemble = strings.Join(e.Addrs()[:3], ","), true
-	})
+	var gone atomic.Int32 // members, the first ones
+	servers := func() []string { return e.Addrs()[gone.Load():] }
+	named := func() map[string]netip.AddrPort {
+		all := make(map[string]netip.AddrPort)
+		for i, addr := range servers() {
+			all[fmt.Sprint("zk", int(gone.Load())+i)] = netip.MustParseAddrPort(addr)
+		}
+		return all
+	}
+	file := filepath.Join(t.TempDir(), "servers")
+	write := func() {
+		require.NoError(t, os.WriteFile(file+".new", []byte(strings.Join(servers(), "\n")), 0o600))
+		require.NoError(t, os.Rename(file+".new", file))
+	}
+	write()
+	dns := kit.Resolver(named)
+	before := net.DefaultResolver
+	net.DefaultResolver = dns
+	records := framework.ServersBySRV("_client._tcp.zk.")
+	net.DefaultResolver = before
+
+	holders := make(map[string]*framework.Client)
+	holds := make(map[string]*locks.Hold)
+	for way, change := range map[string]func(*framework.Config){
+		"the ensemble's configuration": func(cfg *framework.Config) { cfg.FollowEnsemble = true },
+		"a file":                       func(cfg *framework.Config) { cfg.ServerList = framework.ServersInFile(file) },
+		"SRV records":                  func(cfg *framework.Config) { cfg.ServerList, cfg.LookupHost = records, dns.LookupHost },
+		"a name": func(cfg *framework.Config) { // with one port, and addresses by which nobody can dial here
+			cfg.ConnectString = "zk:2181"
+			cfg.LookupHost = func(context.Context, string) (all []string, _ error) {
+				for i := int(gone.Load()); i < e.Size(); i++ {
+					all = append(all, fmt.Sprint("10.0.0.", i))
+				}
+				return all, nil
+			}
+			cfg.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				var i int
+				if _, err := fmt.Sscanf(addr, "10.0.0.%d:", &i); err != nil {
+					return nil, err
+				}
+				return new(net.Dialer).DialContext(ctx, network, e.Addr(i))
+			}
+		},
+		"nothing": func(cfg *framework.Config) { cfg.CloseTimeout = time.Second },
+	} {
+		c := kit.Connect(t, e, as("bob", bobs), over(e), kit.Within(8*time.Second, 0), func(cfg *framework.Config) {
+			cfg.ConnectString = strings.Join(e.Addrs()[:3], ",")
+		}, change)
+		hold, err := locks.NewInterProcessMutex(c, "/lock/"+way).Acquire(ctx)
+		require.NoError(t, err)
+		holders[way], holds[way] = c, hold
+	}
 	operator := kit.Connect(t, e, as("bob", bobs), over(e), func(cfg *framework.Config) {
 		cfg.ConnectString = strings.Join(e.Addrs()[3:], ",")
 		cfg.Auth = []framework.Auth{framework.DigestAuth("super", "secret")}
 	})
-	hold, err := locks.NewInterProcessMutex(c, "/lock").Acquire(ctx)
-	require.NoError(t, err)
-	id := c.SessionID()
 	for member := range 3 {
 		kit.Eventually(t, "it leaves", func() error {
 			_, err := operator.Conn().IncrementalReconfig(nil, []string{strconv.Itoa(member + 1)}, -1)
 			return err
 		})
-		kit.Until(t, "the client knows", func() bool { return len(c.Servers()) == 4-member })
+		gone.Add(1)
+		write()
+		kit.Until(t, "the client knows", func() bool { return len(holders["the ensemble's configuration"].Servers()) == 4-member })
 		require.NoError(t, e.Kill(member))
-		require.NoError(t, c.Sync(ctx, "/"))
+		for way, c := range holders {
+			if way != "nothing" || member < 2 {
+				require.NoError(t, c.Sync(ctx, "/"), way)
+			}
+		}
 	}
-	require.NoError(t, hold.Err())
-	assert.Equal(t, id, c.SessionID())
-	require.NoError(t, hold.Release())
+	for way, hold := range holds {
+		if way == "nothing" {
+			<-hold.Context().Done()
+			assert.ErrorIs(t, hold.Release(), locks.ErrLockLost)
+			continue
+		}
+		assert.NoError(t, hold.Release(), way)
+	}
 }
 
 // Whoever cannot prove what it is told to has no session.
