@@ -19,12 +19,11 @@ func newGroup(ctx context.Context, members []*Hold) (_ *Hold, err error) {
 	if _, err := worst(members); err != nil {
 		return nil, err
 	}
-	o := &ownership{state: ownershipState{is: Held}}
+	o := &ownership{state: Held, members: members}
 	for _, m := range members {
 		_ = m.ownership.pin() // as the group shows its token; why it cannot is found below
 	}
 	o.token = commonToken(members)
-	o.backing = &groupBacking{o, members}
 	hold, err := newHold(ctx, o)
 	if err != nil {
 		return nil, err
@@ -36,21 +35,12 @@ func newGroup(ctx context.Context, members []*Hold) (_ *Hold, err error) {
 	return hold, nil
 }
 
-// groupBacking is the holds that a group stands on.
-type groupBacking struct {
-	group *ownership
-	holds []*Hold
-}
-
-func (g *groupBacking) members() []*Hold          { return g.holds }
-func (g *groupBacking) check() (HoldState, error) { return worst(g.holds) }
-func (g *groupBacking) clear() error              { return refusals(g.give()) }
-
-func (g *groupBacking) give() error {
-	for _, m := range g.holds {
-		m.ownership.ungroup(g.group)
+// releaseMembers releases what a group stands on.
+func (o *ownership) releaseMembers() error {
+	for _, m := range o.members {
+		m.ownership.ungroup(o)
 	}
-	return releaseAll(g.holds, nil)
+	return releaseAll(o.members, nil)
 }
 
 // commonToken is the token that all members have, 0 if they differ.
@@ -82,7 +72,7 @@ func worst(members []*Hold) (HoldState, error) {
 // group makes another ownership lost, and uncertain, together with this one.
 func (o *ownership) group(g *ownership) {
 	o.mu.Lock()
-	state, err := o.state.is, o.state.err
+	state, err := o.state, o.err
 	o.groups = append(o.groups, g)
 	o.mu.Unlock()
 	switch state {

@@ -88,36 +88,16 @@ func holdAll(ctx context.Context, won []*ownership) (holds []*Hold, err error) {
 // Call lost when the lock may no longer be held. The hold then ends with a *LostError
 // around cause, and release is not called.
 func NewHold(ctx context.Context, release func() error) (hold *Hold, lost func(cause error)) { //nolint:contextcheck // a nil context has nothing to pass on
-	o := &ownership{state: ownershipState{is: Held}}
-	o.backing = &foreignBacking{o, release}
+	if release == nil {
+		release = func() error { return nil }
+	}
+	o := &ownership{state: Held, foreign: release}
 	if ctx == nil {
 		ctx = context.Background()
 	}
 	// A new ownership lets its first hold join.
 	hold, _ = newHold(ctx, o)
 	return hold, o.lose
-}
-
-// foreignBacking is a lock of a user's own type, which says by itself when it is lost.
-type foreignBacking struct {
-	of      *ownership
-	release func() error // nil for none
-}
-
-func (f *foreignBacking) members() []*Hold { return nil }
-func (f *foreignBacking) clear() error     { return nil }
-
-func (f *foreignBacking) check() (HoldState, error) {
-	f.of.mu.Lock()
-	defer f.of.mu.Unlock()
-	return f.of.state.is, f.of.state.err
-}
-
-func (f *foreignBacking) give() error {
-	if f.release == nil {
-		return nil
-	}
-	return f.release()
 }
 
 // Release gives the lock back. It is safe to defer. Whatever it returns, the hold
@@ -215,7 +195,7 @@ func (h *Hold) Members() []*Hold {
 }
 
 // members are its Members, not to be changed.
-func (h *Hold) members() []*Hold { return h.ownership.members() }
+func (h *Hold) members() []*Hold { return h.ownership.members }
 
 // first is the first ownership under a hold that stands on a node, nil for none.
 func (h *Hold) first() *ownership {

@@ -17,8 +17,8 @@ func (sh *shared) Holds() []monitor.HoldInfo {
 		}
 		info := monitor.HoldInfo{Since: o.since, Session: o.node.SessionID()}
 		o.mu.Lock()
-		info.Holds, info.Uncertain, info.MultiLock = len(o.holds), o.state.is == Uncertain, len(o.groups) > 0
-		ended := o.state.err != nil
+		info.Holds, info.Uncertain, info.MultiLock = len(o.holds), o.state == Uncertain, len(o.groups) > 0
+		ended := o.err != nil
 		o.mu.Unlock()
 		if ended || info.Holds == 0 {
 			continue

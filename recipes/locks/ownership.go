@@ -26,11 +26,15 @@ type ownership struct {
 	local   *localQueue  // where goroutines of this client wait for the node, nil if none can
 	node    acquire.Node // that it stands on, with a queue
 	since   time.Time    // it got the node
-	backing backing      // what it stands on without a node of its own, nil with one
+	members []*Hold      // of a MultiLock or a semaphore, that it stands on; not to be changed
+	foreign func() error // gives a foreign lock back
 	ended   atomic.Bool  // the state is final: to be read without the mutex
 
 	mu        sync.Mutex // guards the fields below
-	state     ownershipState
+	state     HoldState  // Lost and Released are final: no event changes them
+	err       error      // of Lost and Released, nil before
+	pinned    bool       // the node goes with the ownership, in whatever state: no other owner may have it
+	writes    int32      // transactions on their way that rest on the node
 	holds     []*Hold
 	groups    []*ownership              // that are lost with this one
 	hub       *listeners.Hub[HoldState] // made by the first Listen
@@ -49,31 +53,22 @@ type lockKey struct {
 // own is the ownership of a node in the queue. A lock that several owners have at a time has
 // no token.
 func (q *queue) own(key lockKey, node acquire.Node, alone bool) *ownership {
-	o := &ownership{key: key, path: q.Core.Relative(node.Path()), queue: q, node: node, since: time.Now(), state: ownershipState{is: Held}}
+	o := &ownership{key: key, path: q.Core.Relative(node.Path()), queue: q, node: node, since: time.Now(), state: Held}
 	if alone {
 		o.token = node.Token()
 	}
 	return o
 }
 
-// backing is what an ownership without a node of its own stands on: other holds, or a
-// foreign lock.
-type backing interface {
-	// members are the holds of a MultiLock or a semaphore, not to be changed.
-	members() []*Hold
-	// check returns how sure the ownership is now. A foreign lock says by itself when that
-	// changes.
-	check() (HoldState, error)
-	// give gives it back, once, and returns the result for Release.
-	give() error
-	// clear does what is left to do when a lost ownership is released.
-	clear() error
-}
-
-// check asks how sure the ownership is now.
+// check asks how sure the ownership is now. A foreign lock says by itself when that changes.
 func (o *ownership) check() (HoldState, error) {
-	if o.backing != nil {
-		return o.backing.check()
+	if o.members != nil {
+		return worst(o.members)
+	}
+	if o.queue == nil {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		return o.state, o.err
 	}
 	switch state, reason := o.node.State(); state {
 	case session.NodeLost:
@@ -82,14 +77,6 @@ func (o *ownership) check() (HoldState, error) {
 		return Uncertain, nil
 	}
 	return Held, nil
-}
-
-// members are the holds that it stands on, not to be changed.
-func (o *ownership) members() []*Hold {
-	if o.backing == nil {
-		return nil
-	}
-	return o.backing.members()
 }
 
 // Node is where it keeps the node that it stands on.
@@ -134,13 +121,14 @@ func (o *ownership) now() (HoldState, error) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.state.is, o.state.err
+	return o.state, o.err
 }
 
-// endLocked tells listeners that the state is final.
-func (o *ownership) endLocked() {
+// endLocked makes the state final, and tells listeners.
+func (o *ownership) endLocked(state HoldState, err error) {
+	o.state, o.err = state, err
 	o.ended.Store(true)
-	o.publishLocked(o.state.is)
+	o.publishLocked(state)
 }
 
 // over is whether a hold of the ownership is over: the lock was given back, or it was
@@ -151,14 +139,15 @@ func (o *ownership) over(h *Hold) bool {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.state.is == Released || o.state.is == Lost && !slices.Contains(o.holds, h)
+	return o.state == Released || o.state == Lost && !slices.Contains(o.holds, h)
 }
 
 // become switches between Held and Uncertain.
 func (o *ownership) become(from, to HoldState) {
 	o.mu.Lock()
-	changed := o.state.become(from, to)
+	changed := o.state == from
 	if changed {
+		o.state = to
 		o.publishLocked(to)
 	}
 	holds, groups := slices.Clone(o.holds), slices.Clone(o.groups)
@@ -190,15 +179,14 @@ func (o *ownership) publishLocked(s HoldState) {
 // may give the lock away.
 func (o *ownership) lose(reason error) {
 	o.mu.Lock()
-	isLost, first := o.state.lose(o.nodePath(), reason)
-	if !isLost {
+	first := o.err == nil
+	if first {
+		o.endLocked(Lost, lostError(o.nodePath(), reason))
+	} else if o.state == Released {
 		o.mu.Unlock()
 		return
 	}
-	if first {
-		o.endLocked()
-	}
-	lost := o.state.err
+	lost := o.err
 	holds, groups := slices.Clone(o.holds), slices.Clone(o.groups)
 	o.mu.Unlock()
 	for _, h := range holds {
@@ -221,7 +209,7 @@ func (o *ownership) session() *session.Session {
 	if o.queue != nil {
 		return o.queue.Core.Session()
 	}
-	for _, m := range o.members() {
+	for _, m := range o.members {
 		if s := m.ownership.session(); s != nil {
 			return s
 		}
@@ -243,8 +231,8 @@ func lostError(path string, reason error) error {
 func (o *ownership) addHold(h *Hold) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.state.err != nil {
-		return o.state.err
+	if o.err != nil {
+		return o.err
 	}
 	o.holds = append(o.holds, h)
 	return nil
@@ -267,12 +255,11 @@ func (o *ownership) leave(h *Hold) (last bool, err error) {
 	defer o.mu.Unlock()
 	o.takeOutLocked(h)
 	last = len(o.holds) == 0
-	if o.state.is == Lost {
-		return last, o.state.err
+	if o.state == Lost {
+		return last, o.err
 	}
 	if last {
-		o.state.release()
-		o.endLocked()
+		o.endLocked(Released, ErrReleased)
 	}
 	return last, nil
 }
@@ -280,11 +267,11 @@ func (o *ownership) leave(h *Hold) (last bool, err error) {
 func (o *ownership) listen(fn func(HoldState)) (remove func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	over := o.state.err != nil
+	over := o.err != nil
 	hub := o.hub
 	if hub == nil || over {
 		hub = &listeners.Hub[HoldState]{ReplayLast: true, OnPanic: o.panicked}
-		hub.Publish(o.state.is)
+		hub.Publish(o.state)
 	}
 	remove = hub.Listen(fn)
 	if over {
@@ -299,8 +286,8 @@ func (o *ownership) listen(fn func(HoldState)) (remove func()) {
 func (o *ownership) panicked(value any) {
 	if o.queue != nil {
 		o.queue.Core.Session().Report(session.Panicked, &session.PanicError{Value: value})
-	} else if members := o.members(); len(members) > 0 {
-		members[0].ownership.panicked(value)
+	} else if len(o.members) > 0 {
+		o.members[0].ownership.panicked(value)
 	}
 }
 
@@ -309,14 +296,15 @@ func (o *ownership) panicked(value any) {
 func (o *ownership) pin() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.state.pin()
+	o.pinned = o.pinned || o.err == nil
+	return o.err
 }
 
 // isPinned is whether the release has to delete the node. The ownership is over.
 func (o *ownership) isPinned() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.state.isPinned()
+	return o.pinned || o.writes > 0
 }
 
 // show returns the token. From then on no other ownership may have it, see pin. It
@@ -332,7 +320,10 @@ func (o *ownership) show() int64 {
 func (o *ownership) write() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.state.write()
+	if o.err == nil {
+		o.writes++
+	}
+	return o.err
 }
 
 // wrote says that a transaction is over. If its outcome is unknown, the servers may still
@@ -340,7 +331,8 @@ func (o *ownership) write() error {
 func (o *ownership) wrote(doubt bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.state.wrote(doubt)
+	o.writes--
+	o.pinned = o.pinned || doubt
 }
 
 // NodeChanged is how the session reports a change of the node.

@@ -132,7 +132,7 @@ func (chain *holdChain) entered() *holdChain {
 // shares is whether the lock of a hold, or of a member, is that of an ownership. For a
 // MultiLock's ownership it is whether all its locks are.
 func (h *Hold) shares(o *ownership) bool {
-	if entered := o.members(); len(entered) > 0 {
+	if entered := o.members; len(entered) > 0 {
 		return !slices.ContainsFunc(entered, func(m *Hold) bool { return !h.shares(m.ownership) })
 	}
 	of := h.ownership

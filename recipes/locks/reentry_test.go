@@ -14,8 +14,7 @@ import (
 
 // owned is an ownership of a lock, without a node.
 func owned(key lockKey) *ownership {
-	o := &ownership{key: key, path: key.path, state: ownershipState{is: Held}}
-	o.backing = &foreignBacking{of: o}
+	o := &ownership{key: key, path: key.path, state: Held, foreign: func() error { return nil }}
 	return o
 }
 
@@ -72,8 +71,7 @@ func TestHoldChain_FindsMembers(t *testing.T) {
 		return heldUnder(t.Context(), t, o)
 	}
 	read, write := side(znode.Read), side(znode.Write)
-	group := &ownership{state: ownershipState{is: Held}}
-	group.backing = &groupBacking{group, []*Hold{read, write}}
+	group := &ownership{state: Held, members: []*Hold{read, write}}
 	chain := holdChainOf(heldUnder(t.Context(), t, group).Context())
 	assert.Same(t, read, chain.find(key, nil), "the first")
 	assert.Same(t, write, chain.find(key, func(h *Hold) bool { return h.ownership.nodeKind() == znode.Write }))

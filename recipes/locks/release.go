@@ -32,8 +32,8 @@ import (
 // result for Release.
 func (o *ownership) removeHold(h *Hold) error {
 	switch last, lost := o.leave(h); {
-	case lost != nil && last && o.backing != nil:
-		if refused := o.backing.clear(); refused != nil {
+	case lost != nil && last && o.members != nil:
+		if refused := refusals(o.releaseMembers()); refused != nil {
 			return errors.Join(lost, refused)
 		}
 		return lost
@@ -47,10 +47,12 @@ func (o *ownership) removeHold(h *Hold) error {
 
 // give hands the lock over, or gives it back, once. It returns the result for Release.
 func (o *ownership) give() error {
-	if o.backing != nil {
-		return o.backing.give()
-	}
-	if o.local.pass(o) {
+	switch {
+	case o.foreign != nil:
+		return o.foreign()
+	case o.members != nil:
+		return o.releaseMembers()
+	case o.local.pass(o):
 		return nil
 	}
 	return o.awaitRemoval(o.deleteNode(), o.queue.ReleaseWait, nil)

@@ -2,7 +2,6 @@ package locks
 
 import (
 	"errors"
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -12,71 +11,68 @@ import (
 	"github.com/paddock-zk/paddock/internal/session"
 )
 
-// event is something that happens to an ownership. It returns what the state says to it.
+// event is something that happens to an ownership.
 type event struct {
 	name string
-	do   func(*ownershipState) string
-}
-
-func says(name string, do func(*ownershipState) any) event {
-	return event{name, func(s *ownershipState) string { return fmt.Sprint(do(s)) }}
+	do   func(*ownership) error
 }
 
 var (
-	suspended = says("suspended", func(s *ownershipState) any { return s.become(Held, Uncertain) })
-	confirmed = says("confirmed", func(s *ownershipState) any { return s.become(Uncertain, Held) })
-	expired   = event{"expired", func(s *ownershipState) string { return fmt.Sprint(s.lose("/l/n", framework.ErrSessionExpired)) }}
-	deleted   = event{"deleted", func(s *ownershipState) string { return fmt.Sprint(s.lose("/l/n", session.ErrNodeDeleted)) }}
-	released  = says("released", func(s *ownershipState) any { s.release(); return s.is == Released })
-	pinned    = says("pinned", func(s *ownershipState) any { return s.pin() })
-	written   = says("written", func(s *ownershipState) any { return s.write() })
+	suspended = event{"suspended", func(o *ownership) error { o.become(Held, Uncertain); return nil }}
+	confirmed = event{"confirmed", func(o *ownership) error { o.become(Uncertain, Held); return nil }}
+	expired   = event{"expired", func(o *ownership) error { o.lose(framework.ErrSessionExpired); return nil }}
+	deleted   = event{"deleted", func(o *ownership) error { o.lose(session.ErrNodeDeleted); return nil }}
+	released  = event{"released", func(o *ownership) error { _, lost := o.leave(nil); return lost }}
+	pinned    = event{"pinned", (*ownership).pin}
+	written   = event{"written", (*ownership).write}
 )
 
 func TestOwnershipState(t *testing.T) {
 	const (
-		none = "<nil>"
-		gone = "lock lost: /l/n: node deleted"
-		over = "lock lost: /l/n: zk: session has been expired by the server"
+		none = ""
+		over = "lock lost: zk: session has been expired by the server"
 	)
 	for name, steps := range map[string]struct {
 		events []event
-		say    []string // to each
+		last   string // what the last one says
 		is     HoldState
 		err    string
 		kept   bool
 	}{
-		"begins held":               {is: Held},
-		"suspended":                 {[]event{suspended}, []string{"true"}, Uncertain, "", false},
-		"suspended twice":           {[]event{suspended, suspended}, []string{"true", "false"}, Uncertain, "", false},
-		"confirmed":                 {[]event{suspended, confirmed}, []string{"true", "true"}, Held, "", false},
-		"confirmed while held":      {[]event{confirmed}, []string{"false"}, Held, "", false},
-		"lost":                      {[]event{expired}, []string{"true true"}, Lost, over, false},
-		"lost while uncertain":      {[]event{suspended, expired}, []string{"true", "true true"}, Lost, over, false},
-		"lost for the first reason": {[]event{expired, deleted}, []string{"true true", "true false"}, Lost, over, false},
-		"lost stays lost":           {[]event{expired, suspended, confirmed, released}, []string{"true true", "false", "false", "false"}, Lost, over, false},
-		"released":                  {[]event{released}, []string{"true"}, Released, "released", false},
-		"released while uncertain":  {[]event{suspended, released}, []string{"true", "true"}, Released, "released", false},
-		"released is not lost":      {[]event{released, expired, deleted}, []string{"true", "false false", "false false"}, Released, "released", false},
-		"released stays released":   {[]event{released, suspended, confirmed}, []string{"true", "false", "false"}, Released, "released", false},
-		"kept":                      {[]event{pinned}, []string{none}, Held, "", true},
-		"kept when lost":            {[]event{expired, pinned}, []string{"true true", over}, Lost, over, false},
-		"kept when released":        {[]event{released, pinned}, []string{"true", "released"}, Released, "released", false},
-		"written":                   {[]event{written}, []string{none}, Held, "", true},
-		"written when lost":         {[]event{expired, written}, []string{"true true", over}, Lost, over, false},
+		"begins held":               {nil, none, Held, none, false},
+		"suspended":                 {[]event{suspended}, none, Uncertain, none, false},
+		"suspended twice":           {[]event{suspended, suspended}, none, Uncertain, none, false},
+		"confirmed":                 {[]event{suspended, confirmed}, none, Held, none, false},
+		"confirmed while held":      {[]event{confirmed}, none, Held, none, false},
+		"lost":                      {[]event{expired}, none, Lost, over, false},
+		"lost while uncertain":      {[]event{suspended, expired}, none, Lost, over, false},
+		"lost for the first reason": {[]event{expired, deleted}, none, Lost, over, false},
+		"lost stays lost":           {[]event{expired, suspended, confirmed, released}, over, Lost, over, false},
+		"released":                  {[]event{released}, none, Released, "released", false},
+		"released while uncertain":  {[]event{suspended, released}, none, Released, "released", false},
+		"released is not lost":      {[]event{released, expired, deleted}, none, Released, "released", false},
+		"released stays released":   {[]event{released, suspended, confirmed}, none, Released, "released", false},
+		"kept":                      {[]event{pinned}, none, Held, none, true},
+		"kept when lost":            {[]event{expired, pinned}, over, Lost, over, false},
+		"kept when released":        {[]event{released, pinned}, "released", Released, "released", false},
+		"written":                   {[]event{written}, none, Held, none, true},
+		"written when lost":         {[]event{expired, written}, over, Lost, over, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := ownershipState{is: Held}
-			for i, e := range steps.events {
-				assert.Equal(t, steps.say[i], e.do(&s), "%d: %s", i, e.name)
+			text := func(err error) string {
+				if err == nil {
+					return none
+				}
+				return err.Error()
 			}
-			assert.Equal(t, steps.is, s.is)
-			assert.Equal(t, steps.is == Lost || steps.is == Released, s.err != nil)
-			assert.Equal(t, steps.kept, s.isPinned())
-			if steps.err == "" {
-				require.NoError(t, s.err)
-			} else {
-				require.EqualError(t, s.err, steps.err)
+			o, last := &ownership{state: Held}, error(nil)
+			for _, e := range steps.events {
+				last = e.do(o)
 			}
+			assert.Equal(t, steps.last, text(last))
+			assert.Equal(t, steps.is, o.state)
+			assert.Equal(t, steps.err, text(o.err))
+			assert.Equal(t, steps.kept, o.isPinned())
 		})
 	}
 }
@@ -86,26 +82,29 @@ func TestOwnershipState(t *testing.T) {
 func TestOwnershipStateIsFinal(t *testing.T) {
 	events := []event{suspended, confirmed, expired, deleted, released, pinned, written}
 	seen := make(map[HoldState]int)
-	var try func(s ownershipState, done []string)
-	try = func(s ownershipState, done []string) {
-		seen[s.is]++
-		require.Equal(t, s.is == Lost, errors.Is(s.err, ErrLockLost), "%v", done)
-		require.Equal(t, s.is == Released, errors.Is(s.err, ErrReleased), "%v", done)
+	var try func(done []event)
+	try = func(done []event) {
+		o := &ownership{state: Held}
+		for _, e := range done {
+			is, why := o.state, o.err
+			_ = e.do(o)
+			if why != nil {
+				require.Equal(t, is, o.state, "%v", done)
+				require.Equal(t, why, o.err, "%v", done)
+			}
+		}
+		seen[o.state]++
+		require.Equal(t, o.state == Lost, errors.Is(o.err, ErrLockLost), "%v", done)
+		require.Equal(t, o.state == Released, errors.Is(o.err, ErrReleased), "%v", done)
+		require.Equal(t, o.err != nil, o.ended.Load(), "%v", done)
 		if len(done) == 4 {
 			return
 		}
 		for _, e := range events {
-			next := s
-			e.do(&next)
-			all := append(done[:len(done):len(done)], e.name)
-			if s.err != nil {
-				require.Equal(t, s.is, next.is, "%v", all)
-				require.Equal(t, s.err, next.err, "%v", all)
-			}
-			try(next, all)
+			try(append(done[:len(done):len(done)], e))
 		}
 	}
-	try(ownershipState{is: Held}, nil)
+	try(nil)
 	for _, is := range []HoldState{Held, Uncertain, Lost, Released} {
 		assert.NotZero(t, seen[is], "%v was never reached", is)
 	}
@@ -120,17 +119,17 @@ func TestNodeStaysWithItsTransactions(t *testing.T) {
 		"the last in doubt":  {false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := ownershipState{is: Held}
+			o := &ownership{state: Held}
 			kept := false
 			for range doubt {
-				require.NoError(t, s.write())
+				require.NoError(t, o.write())
 			}
 			for i, d := range doubt {
-				assert.True(t, s.isPinned(), "%d are on their way", len(doubt)-i)
-				s.wrote(d)
+				assert.True(t, o.isPinned(), "%d are on their way", len(doubt)-i)
+				o.wrote(d)
 				kept = kept || d
 			}
-			assert.Equal(t, kept, s.isPinned())
+			assert.Equal(t, kept, o.isPinned())
 		})
 	}
 }

@@ -236,7 +236,7 @@ func (o *ownership) releasedAs(err error) monitor.Outcome {
 		return monitor.Failed
 	case o.passed:
 		return monitor.HandedOver
-	case o.state.is != Released:
+	case o.state != Released:
 		return monitor.Kept
 	}
 	return monitor.Released
