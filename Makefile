@@ -72,7 +72,7 @@ BREAKING := ^(TestMargin|TestHoldsAtADistance|TestNestingProcesses|TestBreak)$$
 
 test-zk: ## on real ZooKeepers, one and three, which the tests start (needs what `.ci/run zookeeper` installs)
 	@SUITES='TestStandalone TestEnsemble' .ci/gotest \
-		-tags realzk $(RACE) -skip '$(BREAKING)|^(TestInProcess|TestFleet$$|TestSecureEnsemble$$)' -shuffle=on -count=1 -p 1 -timeout 30m $(ZK_PACKAGES)
+		-tags realzk $(RACE) -skip '$(BREAKING)|^(TestInProcess|TestSecureEnsemble$$)' -shuffle=on -count=1 -p 1 -timeout 30m $(ZK_PACKAGES)
 	@cd examples/oncall && go mod tidy -diff && $(LINT) run --build-tags realzk && go test -tags realzk -count=1 -timeout 5m . $(if $(ARGS),-args $(ARGS))
 
 test-interop: ## in one queue with Curator, kazoo and zk.Lock (needs a JDK, libcurator-recipes-java, python3-kazoo); ARGS=-crowds lets crowds beside Java go on for longer

@@ -31,12 +31,13 @@ func TestPicture(t *testing.T) {
 const (
 	top, bottom  = 34.0, 184.0
 	wide, beside = 270, 296
+	below        = 214
 )
 
 func picture(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
-	b.WriteString(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 918 246" font-family="sans-serif" font-size="11" fill="#7d8590">
+	b.WriteString(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 622 460" font-family="sans-serif" font-size="11" fill="#7d8590">
 <title>How many of the clients that were cut off are back, by time, in the model of 10,000 clients</title>
 `)
 	for i, p := range []struct {
@@ -50,13 +51,15 @@ func picture(t *testing.T) string {
 		{"one of three dies, T = 15 s", oneDies, plain, 15 * time.Second, 14 * time.Second, 2},
 		{"the leader dies, T = 15 s", leaderDies, plain, 15 * time.Second, 26 * time.Second, 5},
 		{"the leader dies, TLS and SASL, T = 6 s", leaderDies, tls, 6 * time.Second, 14 * time.Second, 2},
+		{"all are down for 10 s, T = 15 s", allDie, plain, 15 * time.Second, 14 * time.Second, 2},
 	} {
-		left := 44 + i*beside
+		left := 44 + i%2*beside
+		fmt.Fprintf(&b, "<g transform=\"translate(0 %d)\">\n", i/2*below)
 		at := func(seconds float64) float64 { return float64(left) + seconds*wide/p.shown.Seconds() }
 		fmt.Fprintf(&b, "<text x=\"%d\" y=\"20\" font-size=\"12\">%s</text>\n", left, p.name)
 		for _, percent := range []int{0, 50, 100} {
 			fmt.Fprintf(&b, "<path d=\"M%d %.1fH%d\" stroke=\"#7d8590\" stroke-opacity=\".3\"/>\n", left, height(percent), left+wide)
-			if i == 0 {
+			if i%2 == 0 {
 				fmt.Fprintf(&b, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%d %%</text>\n", left-6, height(percent)+4, percent)
 			}
 		}
@@ -78,11 +81,11 @@ func picture(t *testing.T) string {
 			}
 			fmt.Fprintf(&b, "H%d\" fill=\"none\" %s><title>%s: %d sessions lost</title></path>\n", left+wide, c.look, c.name, r.lost)
 		}
-		fmt.Fprintf(&b, "<text x=\"%d\" y=\"199\" text-anchor=\"end\" dy=\"14\">seconds</text>\n", left+wide)
+		fmt.Fprintf(&b, "<text x=\"%d\" y=\"199\" text-anchor=\"end\" dy=\"14\">seconds</text>\n</g>\n", left+wide)
 	}
-	b.WriteString(`<path d="M44 228h24" stroke="#cf222e" stroke-width="2"/><text x="74" y="232">at once, as before</text>
-<path d="M194 228h24" stroke="#9a6700" stroke-width="2" stroke-dasharray="5 3"/><text x="224" y="232">Java's client</text>
-<path d="M344 228h24" stroke="#218bff" stroke-width="2"/><text x="374" y="232">now</text>
+	b.WriteString(`<path d="M44 442h24" stroke="#cf222e" stroke-width="2"/><text x="74" y="446">at once, as before</text>
+<path d="M194 442h24" stroke="#9a6700" stroke-width="2" stroke-dasharray="5 3"/><text x="224" y="446">Java's client</text>
+<path d="M344 442h24" stroke="#218bff" stroke-width="2"/><text x="374" y="446">now</text>
 </svg>
 `)
 	return b.String()
