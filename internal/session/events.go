@@ -3,7 +3,6 @@ package session
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 	"go.uber.org/zap"
@@ -53,7 +52,7 @@ func (s events) Up(c *transport.Conn) {
 		s.lose(ErrNotConnected)
 		return
 	}
-	s.conn, s.id, s.failure, s.downAt = c, c.SessionID(), nil, time.Time{}
+	s.conn, s.id, s.failure = c, c.SessionID(), nil
 	s.checks, s.warned = lease.Backoff{}, false
 	out := s.outage
 	s.outage = outage{}
@@ -133,10 +132,9 @@ func (s events) Down(c *transport.Conn, err error) {
 	if refused {
 		failure = fmt.Errorf("%w: %s: %w", zk.ErrAuthFailed, c.Addr(), err)
 	}
-	s.conn, s.failure, s.lastFailure, s.downAt = nil, failure, failure, s.clock.Now()
-	s.outage.since = s.downAt
+	s.conn, s.failure, s.lastFailure, s.outage.since = nil, failure, failure, s.clock.Now()
 	if s.tracked.granted() > 0 {
-		s.transport.Holds(s.lease.Deadline().Sub(s.downAt))
+		s.transport.Holds(s.lease.Deadline().Sub(s.outage.since))
 	}
 	var changes []change
 	if !s.closed && s.id != 0 {

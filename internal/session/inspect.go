@@ -1,6 +1,10 @@
 package session
 
-import "github.com/paddock-zk/paddock/framework/monitor"
+import (
+	"sync"
+
+	"github.com/paddock-zk/paddock/framework/monitor"
+)
 
 // Stats is how a session stands.
 func Stats(s *Session) monitor.Stats {
@@ -27,17 +31,20 @@ func (s *Session) holding() bool {
 	return s.tracked.granted() > 0
 }
 
+var shown = Slot[sync.Map]{New: func(*Session) *sync.Map { return new(sync.Map) }}
+
 // Show has a client show what somebody does with its session, until remove is called. The
 // client knows by its type what it can show.
 func Show(s *Session, what any) (remove func()) {
 	key := new(byte)
-	s.shown.Store(key, what)
-	return func() { s.shown.Delete(key) }
+	all := shown.Of(s)
+	all.Store(key, what)
+	return func() { all.Delete(key) }
 }
 
 // Shown is all of one type that is shown, in no order.
 func Shown[T any](s *Session) (all []T) {
-	s.shown.Range(func(_, what any) bool {
+	shown.Of(s).Range(func(_, what any) bool {
 		if is, ok := what.(T); ok {
 			all = append(all, is)
 		}

@@ -5,7 +5,7 @@ import "time"
 // outage is the time without a connection. The client logs it when it has lasted for a
 // second, or when a server has turned us away, and then ever more seldom.
 type outage struct {
-	since  time.Time
+	since  time.Time // zero while there is a connection
 	tries  int
 	pause  time.Duration // until it is told again
 	toldAt time.Time     // zero if it was not told

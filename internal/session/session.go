@@ -78,8 +78,6 @@ type Session struct {
 	stop      context.CancelCauseFunc
 	jobs      sync.WaitGroup // the run loop, and work in the background
 	slots     sync.Map       // by *Slot: what it keeps
-	slotsMu   sync.Mutex     // for those who fill one
-	shown     sync.Map       // see Show
 	// heldUntil is until when all tracked nodes that are held stay so, counted from the
 	// opening of the session object. It is the deadline at the time of the last question.
 	// It is 0 before that, and once tracked nodes are in doubt.
@@ -97,7 +95,6 @@ type Session struct {
 	overdue     bool          // the deadline was seen to have passed. The state is LOST only once tracked nodes are told
 	losing      chan struct{} // closed when the session has been given up; nil while nobody is about to
 	givenUp     int64         // the session that was given up last
-	downAt      time.Time     // when the connection was lost; zero while there is one
 	tracked     trackedNodes
 	everTracked bool // a tracked node was made since the run loop looked: only when to look next goes by it
 	watching    int  // requests on their way that set watches on tracked nodes
@@ -107,7 +104,7 @@ type Session struct {
 	wakeAt      time.Time     // when the run loop will look again by itself; zero for never, and while it looks
 	failure     error         // why there is no connection
 	lastFailure error         // the same, kept while there is one
-	outage      outage        // how long there has been none, for the log
+	outage      outage        // how long there has been none
 	closed      bool          // Close has begun. The state is LOST only once tracked nodes and servers are told
 	changed     chan struct{} // closed and replaced when conn, failure or closed change
 	done        chan struct{} // closed when Close has finished

@@ -1,5 +1,7 @@
 package session
 
+import "sync"
+
 // Slot is a place for something that a package keeps for each client. It is a variable
 // of the package.
 type Slot[T any] struct {
@@ -11,12 +13,7 @@ type Slot[T any] struct {
 func (slot *Slot[T]) Of(s *Session) *T {
 	kept, ok := s.slots.Load(slot)
 	if !ok {
-		s.slotsMu.Lock()
-		defer s.slotsMu.Unlock()
-		if kept, ok = s.slots.Load(slot); !ok {
-			kept = slot.New(s)
-			s.slots.Store(slot, kept)
-		}
+		kept, _ = s.slots.LoadOrStore(slot, sync.OnceValue(func() *T { return slot.New(s) }))
 	}
-	return kept.(*T) //nolint:forcetypeassert // nobody else has this key
+	return kept.(func() *T)() //nolint:forcetypeassert // nobody else has this key
 }

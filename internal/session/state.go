@@ -57,8 +57,8 @@ func (s *Session) limitLocked() time.Time {
 	if s.tracked.granted() > 0 {
 		limit = s.lease.Deadline()
 	}
-	if s.cfg.LostAfter > 0 && !s.downAt.IsZero() {
-		limit = earlier(limit, s.downAt.Add(s.cfg.LostAfter))
+	if s.cfg.LostAfter > 0 && s.conn == nil {
+		limit = earlier(limit, s.outage.since.Add(s.cfg.LostAfter))
 	}
 	return limit
 }
@@ -99,6 +99,9 @@ func (s *Session) lose(reason error) {
 		return
 	}
 	id, done := s.id, make(chan struct{})
+	if s.conn != nil {
+		s.outage.since = s.clock.Now()
+	}
 	s.losing, s.overdue, s.conn = done, true, nil
 	if errors.Is(reason, zk.ErrSessionExpired) {
 		s.explainLocked(reason)

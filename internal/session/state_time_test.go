@@ -9,6 +9,8 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/listeners"
@@ -91,6 +93,24 @@ func TestSession_TellsNodesFirst(t *testing.T) {
 		assert.NotEqual(t, id, next.SessionID())
 		synctest.Wait()
 		assert.Empty(t, srv.Ephemerals(id))
+	})
+}
+
+// A session that is given up while connected leaves no connection from then on.
+func TestOutageBehindASessionThatWasGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		core, logs := observer.New(zap.WarnLevel)
+		s, _ := opened(t, srv, func(cfg *Config) { cfg.Logger = zap.New(core) })
+		time.Sleep(time.Minute)
+		srv.Refuse()
+		began := time.Now()
+		s.lose(ErrNotConnected)
+		time.Sleep(10 * time.Second)
+		told := logs.FilterMessage("not connected").All()
+		require.NotEmpty(t, told)
+		assert.GreaterOrEqual(t, told[0].Time.Sub(began), time.Second)
+		assert.Equal(t, told[0].Time.Sub(began), told[0].ContextMap()["for"])
 	})
 }
 
