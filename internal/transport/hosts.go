@@ -18,7 +18,8 @@ import (
 // Servers are tried in cycles. Each cycle looks up all names anew (lookup.go)
 // and tries every address once. Within the first cycle there are no pauses. Within the
 // second one and all further ones there is a pause before each address. It doubles
-// from cycle to cycle (pause.go).
+// from cycle to cycle (pause.go). An address that a slow look-up finds when its cycle has
+// ended has a pause of its own too, unless it was never tried or the cycle is the first.
 // The loss of a connection that has lasted begins anew with a first cycle: after a
 // pause if the other side has ended it, as it may have ended many, and else at once.
 //
@@ -181,9 +182,9 @@ func (h *hosts) stepLocked(now time.Time) (until time.Time) {
 		asked := h.pendingLocked()
 		gathering := h.going && asked && now.Before(h.gathering)
 		switch {
-		case h.going && h.owed && len(h.untried) > 0:
+		case h.owed && len(h.untried) > 0:
 			h.owed, h.due = false, now.Add(h.pauseLocked(h.cycle-1))
-		case now.Before(h.due) && (h.going || len(h.untried) == 0): // what is found between cycles does not wait
+		case now.Before(h.due) && (h.going || !h.hurriesLocked()):
 			return h.due
 		case len(h.untried) > 0 && !gathering:
 			h.chooseLocked(slices.MinFunc(h.untried, h.compareLocked))
@@ -192,12 +193,18 @@ func (h *hosts) stepLocked(now time.Time) (until time.Time) {
 			return h.gathering
 		case h.going && asked && !h.tried:
 			return now.Add(h.limit) // a look-up ends before, which is a change
-		case h.going:
-			h.going, h.due = false, now.Add(h.pauseLocked(h.cycle))
+		case h.going || h.owed:
+			h.going, h.owed, h.due = false, false, now.Add(h.pauseLocked(h.cycle))
 		default:
 			h.beginLocked(now)
 		}
 	}
+}
+
+// hurriesLocked is whether an address that was found between cycles does not wait for the next
+// one: it comes late for the first cycle, or was never tried.
+func (h *hosts) hurriesLocked() bool {
+	return slices.ContainsFunc(h.untried, func(t target) bool { return h.cycle == 1 || h.history[t].tried == 0 })
 }
 
 // beginLocked begins a cycle.

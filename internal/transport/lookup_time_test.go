@@ -186,14 +186,14 @@ func TestSlowLookups(t *testing.T) {
 				s.serving("10.0.0.1:2181", well)
 				began = time.Now()
 				r.await(t, "up", 2)
-				assert.LessOrEqual(t, time.Since(began), longestPause+100*time.Millisecond)
+				assert.LessOrEqual(t, time.Since(began), 2*longestPause+100*time.Millisecond, "a pause before each of two")
 				shut(t, l, s)
 			})
 		})
 	}
 }
 
-// What a slow look-up finds is tried as soon as it is known.
+// What a slow look-up finds is tried as soon as it is known, if it was never tried before.
 func TestAddressThatIsKnownLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScript(t)
@@ -204,6 +204,35 @@ func TestAddressThatIsKnownLate(t *testing.T) {
 		r.await(t, "up", 1)
 		assert.Equal(t, 1234*time.Millisecond, time.Since(began))
 		assert.Equal(t, 1, n.count("slow"), "a name has one look-up at a time")
+		shut(t, l, s)
+	})
+}
+
+// An address that was tried before and is known late again is tried after a pause, like those
+// that are known in time.
+func TestDialsOfAddressesThatAreKnownLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript(t)
+		slow := map[string]time.Duration{"b": 150 * time.Millisecond, "c": 400 * time.Millisecond}
+		n := &names{table: map[string][]string{"a": {"10.0.0.1"}, "b": {"10.0.0.2"}, "c": {"10.0.0.3"}}, slow: slow}
+		l, _ := open(t, s, resolving(n, "a:2181", "b:2181", "c:2181"))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		dials := s.dials()
+		least, most := Pause(100, 9*time.Second, 0, false)
+		tried := make(map[string]int)
+		for i, place := range s.places() {
+			if dials[i].Sub(dials[0]) < 20*time.Second {
+				continue
+			}
+			tried[place]++
+			assert.GreaterOrEqual(t, dials[i].Sub(dials[i-1]), least)
+			assert.LessOrEqual(t, dials[i].Sub(dials[i-1]), most+slow["c"])
+		}
+		assert.Len(t, tried, 3)
+		for place, times := range tried {
+			assert.InDelta(t, tried["10.0.0.1:2181"], times, 2, place)
+		}
 		shut(t, l, s)
 	})
 }
