@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/paddock-zk/paddock/internal/session"
-	"github.com/paddock-zk/paddock/internal/wire"
+	"github.com/paddock-zk/paddock/internal/transport"
 )
 
 // configNode is where servers since 3.5 keep the configuration of the ensemble.
@@ -30,54 +30,22 @@ func (c *Client) Servers() []string {
 // Source: Curator's EnsembleTracker.
 func (b *base) followEnsemble() {
 	o := &op{base: b, name: "follow the ensemble", path: configNode}
+	report := func(err error) { b.session.Report("the list of servers is not followed", o.fail(err)) }
+	conn := func(ctx context.Context) (*transport.Conn, error) { return b.session.AwaitConn(ctx, false) }
 	b.session.Go(func(ctx context.Context) {
-		for ctx.Err() == nil {
-			var changed <-chan struct{}
-			err := session.RetryUntilDone(ctx, o.session, func(ctx context.Context) (err error) {
-				changed, err = o.learnServers(ctx)
-				return err
-			})
-			if err != nil {
-				if ctx.Err() == nil {
-					o.session.Report("the list of servers is not followed", o.fail(err))
-				}
-				return
+		err := session.Observe(ctx, b.session, conn, configNode, func(data []byte) {
+			servers, err := parseEnsemble(string(data))
+			switch {
+			case err != nil:
+				report(err) // and the next one may be better
+			case len(servers) > 0:
+				b.session.Transport().SetServers(servers)
 			}
-			select {
-			case <-changed:
-			case <-ctx.Done():
-			}
+		})
+		if ctx.Err() == nil {
+			report(err)
 		}
 	})
-}
-
-// learnServers reads the configuration once, with a watch.
-func (o *op) learnServers(ctx context.Context) (changed <-chan struct{}, err error) {
-	c, err := o.session.AwaitConn(ctx, false)
-	if err != nil {
-		return nil, err
-	}
-	event := make(chan struct{}, 1)
-	call, watch, err := session.WatchData(ctx, o.session, c, configNode, func(session.Event) { event <- struct{}{} })
-	if err != nil {
-		return nil, err
-	}
-	var resp wire.GetDataResponse
-	if err = o.session.Await(ctx, c, call, false); err == nil {
-		err = call.Decode(&resp)
-	}
-	if err != nil {
-		session.StopWatch(o.session, watch)
-		return nil, err
-	}
-	servers, err := parseEnsemble(string(resp.Data))
-	switch {
-	case err != nil:
-		o.session.Report("the list of servers is not followed", o.fail(err)) // and the next one may be better
-	case len(servers) > 0:
-		o.session.Transport().SetServers(servers)
-	}
-	return event, nil
 }
 
 // parseEnsemble reads lines such as

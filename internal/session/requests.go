@@ -86,47 +86,50 @@ func (s *Session) setWatch(ctx context.Context, c *transport.Conn, op wire.Op, k
 // waits for it. Its callback may be running, or about to.
 func StopWatch(s *Session, w *Watch) { s.watches.Stop(w) }
 
-// Observe calls fn with a node's data, now and after each change, until it is
-// stopped or the node or the session is gone.
-func Observe(s *Session, session int64, path string, fn func(data []byte)) (stop func()) {
-	life, cancel := context.WithCancel(s.life)
-	s.Go(func(context.Context) {
-		defer cancel()
-		_ = RetryUntilDone(life, s, func(ctx context.Context) error {
-			for {
-				if err := s.observeOnce(ctx, session, path, fn); err != nil {
-					return err // whoever needs to know has a tracked node on the node
-				}
+// Observe calls fn with a node's data, now and after each change. It reads on the connections
+// that conn gives, and returns once ctx has ended, or with a failure that repeating cannot cure.
+func Observe(ctx context.Context, s *Session, conn func(context.Context) (*transport.Conn, error), path string, fn func(data []byte)) error {
+	for {
+		var set *Watch
+		var changed chan struct{}
+		var resp wire.GetDataResponse
+		if err := RetryUntilDone(ctx, s, func(ctx context.Context) error {
+			c, err := conn(ctx)
+			if err != nil {
+				return err
 			}
-		})
-	})
-	return cancel
+			told := make(chan struct{}, 1) // not changed, which a former attempt may have
+			call, w, err := WatchData(ctx, s, c, path, func(Event) { told <- struct{}{} })
+			if err != nil {
+				return err
+			}
+			if err = s.Await(ctx, c, call, false); err == nil {
+				err = call.Decode(&resp)
+			}
+			if set, changed = w, told; err != nil {
+				StopWatch(s, w)
+			}
+			return err
+		}); err != nil {
+			return err
+		}
+		fn(resp.Data)
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			StopWatch(s, set)
+			return s.contextEnd(ctx)
+		}
+	}
 }
 
-// observeOnce reads a node and waits for its next change.
-func (s *Session) observeOnce(ctx context.Context, session int64, path string, fn func([]byte)) error {
-	c, err := s.AwaitConnOf(ctx, session)
-	if err != nil {
-		return err
-	}
-	changed := make(chan error, 1)
-	call, w, err := WatchData(ctx, s, c, path, func(ev Event) { changed <- ev.Err })
-	if err != nil {
-		return err
-	}
-	defer StopWatch(s, w)
-	if err := s.Await(ctx, c, call, false); err != nil {
-		return err
-	}
-	var resp wire.GetDataResponse
-	if err := call.Decode(&resp); err != nil {
-		return err
-	}
-	fn(resp.Data)
-	select {
-	case err := <-changed:
-		return err
-	case <-ctx.Done():
-		return s.contextEnd(ctx)
-	}
+// ObserveOwn is Observe for a node of one session, in the background until stopped.
+func ObserveOwn(s *Session, session int64, path string, fn func(data []byte)) (stop func()) {
+	observing, cancel := context.WithCancel(s.life)
+	conn := func(ctx context.Context) (*transport.Conn, error) { return s.AwaitConnOf(ctx, session) }
+	s.Go(func(context.Context) {
+		defer cancel()
+		_ = Observe(observing, s, conn, path, fn) // whoever needs to know has a tracked node on the node
+	})
+	return cancel
 }

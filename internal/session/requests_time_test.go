@@ -57,7 +57,7 @@ func TestObserve_ShowsEachChange(t *testing.T) {
 		s, _ := opened(t, srv)
 		created(t.Context(), t, s, "/a")
 		var seen []string
-		stop := Observe(s, s.ID(), "/a", func(data []byte) { seen = append(seen, string(data)) })
+		stop := ObserveOwn(s, s.ID(), "/a", func(data []byte) { seen = append(seen, string(data)) })
 		synctest.Wait()
 		set := func(data string) {
 			c, err := s.AwaitConn(t.Context(), true)
@@ -75,7 +75,7 @@ func TestObserve_ShowsEachChange(t *testing.T) {
 		assert.Empty(t, srv.Watches())
 		set("3")
 		assert.Len(t, seen, 3)
-		Observe(s, s.ID(), "/none", func([]byte) { assert.Fail(t, "there is no such node") })
+		ObserveOwn(s, s.ID(), "/none", func([]byte) { assert.Fail(t, "there is no such node") })
 		synctest.Wait()
 		assert.Empty(t, srv.Watches())
 	})

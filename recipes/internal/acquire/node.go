@@ -114,5 +114,5 @@ func (n *Node) Pass(to Owner) error {
 // Observe calls fn with the node's data, now and after each change, until it is stopped
 // or the session is over.
 func (n *Node) Observe(fn func(data []byte)) (stop func()) {
-	return session.Observe(n.Session(), n.id, n.path, fn)
+	return session.ObserveOwn(n.Session(), n.id, n.path, fn)
 }
