@@ -211,6 +211,14 @@ func (c *Client) Errors() listeners.Source[error] {
 	return c.session.Errors()
 }
 
+// Report tells an error to the listeners of Errors, and logs it at warn with a message. It is for
+// recipes whose work in the background fails.
+func (c *Client) Report(message string, err error) {
+	if !c.unusable() {
+		c.session.Report(message, err)
+	}
+}
+
 // silent is the source of a client that was never started: nothing comes from it.
 func silent[E any]() listeners.Source[E] {
 	h := new(listeners.Hub[E])

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/test/kit"
@@ -136,6 +137,25 @@ func TestConnectGivesUpWithItsContext(t *testing.T) {
 		require.NotErrorIs(t, err, cause)
 		require.ErrorContains(t, err, "context canceled (cause: enough)")
 		srv.Thaw()
+	})
+}
+
+// What a recipe reports is told to listeners and logged, in the namespaces of a client too.
+func TestReport(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		logged, logs := kit.Logged(zapcore.WarnLevel)
+		c := kit.Connect(t, srv, logged)
+		sub := c.Errors().Subscribe()
+		defer sub.Stop()
+		mine := errors.New("no more room")
+		c.UsingNamespace("ns").Report("party is full", mine)
+		assert.Equal(t, mine, <-sub.C)
+		synctest.Wait()
+		lines := logs.FilterMessage("party is full").All()
+		require.Len(t, lines, 1)
+		assert.Equal(t, "no more room", lines[0].ContextMap()["error"])
+		new(framework.Client).Report("nobody hears", mine)
 	})
 }
 

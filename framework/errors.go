@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/paddock-zk/paddock/internal/contextend"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/retry"
 )
@@ -117,6 +118,11 @@ func (endedError) Unwrap() error { return ErrClosed }
 func Retryable(err error) bool {
 	return err != nil && !Ambiguous(err) && session.Passing(err) && !ended(err)
 }
+
+// ContextError is the end of a context as the errors of this package have it, for recipes. It
+// matches ctx.Err() and nothing else: the cause, which can be any error, is in the text alone.
+// So nobody takes it for the answer of a server. It is nil while ctx goes on.
+func ContextError(ctx context.Context) error { return contextend.Of(ctx) }
 
 // Ambiguous reports that a write may have happened.
 func Ambiguous(err error) bool { return errors.Is(err, ErrOutcomeUnknown) }

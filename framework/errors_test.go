@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/retry"
 )
@@ -35,6 +36,17 @@ func TestClassify(t *testing.T) {
 }
 
 // What a server has said counts, although the context ended at the same moment.
+// The cause of a context is told, and not matched: it is no answer of a server.
+func TestContextError(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	require.NoError(t, ContextError(ctx))
+	cancel(ErrNoNode)
+	err := ContextError(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+	require.NotErrorIs(t, err, ErrNoNode)
+	require.ErrorContains(t, err, ErrNoNode.Error())
+}
+
 func TestWhatIsToldOfOneAttempt(t *testing.T) {
 	offline := fmt.Errorf("%w: %w", context.Canceled, ErrNotConnected)
 	lost := fmt.Errorf("%w: connection lost", ErrNotConnected)

@@ -8,9 +8,6 @@ import (
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/framework/monitor"
-	"github.com/paddock-zk/paddock/internal/session"
-	"github.com/paddock-zk/paddock/recipes/internal/acquire"
-	"github.com/paddock-zk/paddock/recipes/internal/znode"
 	"github.com/paddock-zk/paddock/recipes/locks"
 )
 
@@ -28,7 +25,7 @@ type Latch struct{ election }
 // stands when Await, Run or Terms is called.
 func NewLatch(c *framework.Client, path string, opts ...Option) *Latch {
 	l := new(Latch)
-	l.init(c, path, znode.Latch, opts)
+	l.init(c, path, monitor.Latch, opts)
 	return l
 }
 
@@ -43,48 +40,31 @@ type Selector struct{ election }
 // NewSelector is NewLatch with the nodes of a LeaderSelector.
 func NewSelector(c *framework.Client, path string, opts ...Option) *Selector {
 	s := new(Selector)
-	s.init(c, path, znode.Lock, opts)
+	s.init(c, path, monitor.Selector, opts)
 	return s
 }
 
-// recipes are what elections are called, by the kind of their nodes.
-var recipes = map[znode.Kind]string{znode.Latch: monitor.Latch, znode.Lock: monitor.Selector}
-
 // election is a candidate, whose nodes are of one kind.
 type election struct {
-	client  *framework.Client
-	session *session.Session
-	path    string        // as given
-	queue   acquire.Queue // in which the candidates stand, for those who only look
-	lock    *locks.InterProcessMutex
-	opts    options
-	err     error // what is wrong with how it was made
-
-	relative string // the path as the client knows paths
+	client *framework.Client
+	kind   string // see package monitor
+	path   string
+	lock   *locks.InterProcessMutex
+	opts   options
+	err    error // what is wrong with how it was made
 
 	mu      sync.Mutex // guards the fields below
 	terms   []*Term    // that are not released, in the order of their beginning
 	overrun int        // functions that were reported and go on
 }
 
-func (e *election) init(c *framework.Client, path string, kind znode.Kind, opts []Option) {
-	e.client, e.path, e.queue.Recipe = c, path, recipes[kind]
+func (e *election) init(c *framework.Client, path, kind string, opts []Option) {
+	e.client, e.kind, e.path = c, kind, path
 	if e.opts, e.err = optionsOf(opts); e.err != nil {
 		return
 	}
-	core := c.Core(session.Key{})
-	full, err := acquire.FullPath(core, path)
-	if err != nil {
-		e.err = err
-		return
-	}
-	e.session, e.relative = core.Session(), core.Relative(full)
-	e.queue = acquire.Queue{Core: core, Lock: full, Path: full, Recipe: recipes[kind], Kind: kind, Kinds: []znode.Kind{kind}}
-	e.lock = locks.NewInterProcessMutex(c, path, acquire.Option(func(q *acquire.Queue) {
-		q.Kind, q.Recipe, q.Data = kind, recipes[kind], []byte(e.opts.id)
-		// Each candidate has a node of its own: a term is never handed over with its node.
-		q.Handovers, q.ReleaseWait = 0, e.opts.releaseWait
-	}))
+	e.lock = locks.NewElection(c, kind, path, locks.NodeData([]byte(e.opts.id)), locks.ReleaseWait(e.opts.releaseWait))
+	e.err = e.lock.Err()
 }
 
 // ID is what others know the candidate by.
@@ -96,10 +76,10 @@ func (e *election) Path() string { return e.path }
 // String is the kind of the candidate and the path of the election, as it was given, for
 // logs.
 func (e *election) String() string {
-	if e == nil || e.queue.Recipe == "" {
+	if e == nil || e.kind == "" {
 		return "candidate without a constructor"
 	}
-	return e.queue.Recipe + " " + e.path
+	return e.kind + " " + e.path
 }
 
 // usable says what is wrong with how the candidate was made, or with ctx.

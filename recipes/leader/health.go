@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/paddock-zk/paddock/internal/contextend"
+	"github.com/paddock-zk/paddock/framework"
 )
 
 // health is the health check of one call of Terms. At most one check is under way.
@@ -49,7 +49,7 @@ func (h *health) look(ctx context.Context) error {
 	case <-limit.C:
 		return fmt.Errorf("%w: it did not return within %v", context.DeadlineExceeded, h.every)
 	case <-ctx.Done():
-		return contextend.Of(ctx)
+		return framework.ContextError(ctx)
 	}
 }
 

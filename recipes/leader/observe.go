@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/paddock-zk/paddock/framework"
-	"github.com/paddock-zk/paddock/internal/contextend"
 	"github.com/paddock-zk/paddock/listeners"
 )
 
@@ -172,7 +171,7 @@ func (o *observer) look(ctx context.Context) (Observation, *framework.Watch, err
 	case err == nil:
 		return Observation{Known: true, Leader: leader}, watch, nil
 	case ctx.Err() != nil:
-		return Observation{}, nil, contextend.Of(ctx)
+		return Observation{}, nil, framework.ContextError(ctx)
 	case limited.Err() != nil, framework.Retryable(err):
 		return Observation{}, nil, nil
 	}
@@ -190,16 +189,16 @@ func (o *observer) wait(ctx context.Context, now Observation, watch *framework.W
 	case <-o.changed:
 		return nil
 	case <-ctx.Done():
-		return contextend.Of(ctx)
+		return framework.ContextError(ctx)
 	}
 }
 
 // waitConnected waits for a connection, and a little if there is one: a request has failed
 // for another reason.
 func (o *observer) waitConnected(ctx context.Context) error {
-	if _, err := o.session.AwaitConn(ctx, true); err != nil {
+	if err := o.client.BlockUntilConnected(ctx); err != nil {
 		if ctx.Err() != nil {
-			return contextend.Of(ctx)
+			return framework.ContextError(ctx)
 		}
 		return err
 	}
@@ -209,7 +208,7 @@ func (o *observer) waitConnected(ctx context.Context) error {
 	case <-timer.C:
 	case <-o.changed:
 	case <-ctx.Done():
-		return contextend.Of(ctx)
+		return framework.ContextError(ctx)
 	}
 	return nil
 }
@@ -221,18 +220,17 @@ const lookAgain = 100 * time.Millisecond
 // leader reads who leads, nil for nobody, and watches it.
 func (e *election) leader(ctx context.Context) (*Participant, *framework.Watch, error) {
 	for {
-		name, err := e.first(ctx)
+		path, err := e.lock.First(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
-		if name == "" {
+		if path == "" {
 			watch, err := e.watchEmpty(ctx)
 			if err != nil || watch != nil {
 				return nil, watch, err
 			}
 			continue
 		}
-		path := e.relative + "/" + name
 		id, stat, watch, err := e.client.GetW(ctx, path)
 		switch {
 		case errors.Is(err, framework.ErrNoNode):
@@ -245,25 +243,13 @@ func (e *election) leader(ctx context.Context) (*Participant, *framework.Watch, 
 	}
 }
 
-// first is the name of the node that leads, "" for none.
-func (e *election) first(ctx context.Context) (string, error) {
-	names, _, err := e.client.Children(ctx, e.relative)
-	if err != nil && !errors.Is(err, framework.ErrNoNode) {
-		return "", err
-	}
-	if err := e.queue.LookAround(ctx, err == nil); err != nil {
-		return "", err
-	}
-	return e.queue.First(names)
-}
-
 // watchEmpty watches an election in which nobody stands. It returns no watch if a
 // candidate stands by now.
 func (e *election) watchEmpty(ctx context.Context) (*framework.Watch, error) {
-	names, _, watch, err := e.client.ChildrenW(ctx, e.relative)
+	names, _, watch, err := e.client.ChildrenW(ctx, e.path)
 	if errors.Is(err, framework.ErrNoNode) {
 		var there bool
-		if there, _, watch, err = e.client.ExistsW(ctx, e.relative); there && err == nil {
+		if there, _, watch, err = e.client.ExistsW(ctx, e.path); there && err == nil {
 			watch.Stop()
 			return nil, nil
 		}
@@ -271,10 +257,11 @@ func (e *election) watchEmpty(ctx context.Context) (*framework.Watch, error) {
 	if err != nil {
 		return nil, err
 	}
-	name, err := e.queue.First(names)
-	if err != nil || name != "" {
-		watch.Stop()
-		return nil, err
+	if len(names) > 0 {
+		if path, err := e.lock.First(ctx); err != nil || path != "" {
+			watch.Stop()
+			return nil, err
+		}
 	}
 	return watch, nil
 }

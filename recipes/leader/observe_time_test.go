@@ -15,6 +15,7 @@ import (
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/leader"
+	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
@@ -229,6 +230,32 @@ func TestObservingACandidateThatComes(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Children that are no candidates do not lead, and do not keep an observer from hearing of one
+// that is. Candidates of another kind are refused.
+func TestObservingBesideOtherChildren(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c, other := kit.Connect(t, srv), kit.Connect(t, srv)
+		require.NoError(t, c.EnsurePath(t.Context(), "/e/config"))
+		o := observe(t.Context(), leader.NewLatch(c, "/e"), func(leader.Observation) {})
+		time.Sleep(time.Minute)
+		looks := srv.On(zktest.Match{Session: c.SessionID(), Path: "/e"}, zktest.Call(func(zktest.Request) {}))
+		time.Sleep(time.Minute)
+		assert.Zero(t, looks.Fired(), "it waits, and does not ask again and again")
+		looks.Remove()
+		term, err := leader.NewLatch(other, "/e", leader.ID("a")).Await(t.Context())
+		require.NoError(t, err)
+		synctest.Wait()
+		assert.Equal(t, []string{"nobody", "a"}, o.ids())
+		for _, err := range leader.NewSelector(c, "/e").Observe(t.Context()) {
+			require.ErrorIs(t, err, locks.ErrInvalidLock)
+		}
+		require.NoError(t, term.Release())
+		require.NoError(t, c.Close())
+		<-o.over
+	})
 }
 
 // The path of an election is one of the client's namespace.

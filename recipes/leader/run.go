@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/paddock-zk/paddock/framework"
-	"github.com/paddock-zk/paddock/internal/contextend"
 	"github.com/paddock-zk/paddock/recipes/locks"
 )
 
@@ -94,7 +93,7 @@ func (e *election) serve(term *Term, h *health, yield func(*Term, error) bool) b
 // wait returns nil after d, or the end of ctx.
 func wait(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
-		return contextend.Of(ctx)
+		return framework.ContextError(ctx)
 	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -102,7 +101,7 @@ func wait(ctx context.Context, d time.Duration) error {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return contextend.Of(ctx)
+		return framework.ContextError(ctx)
 	}
 }
 
@@ -148,7 +147,7 @@ func (e *election) Run(ctx context.Context, lead func(ctx context.Context, term 
 			continue
 		}
 		failure := &FunctionError{Path: e.path, Number: term.Number(), Err: err}
-		e.session.Report("leader function failed", failure)
+		e.client.Report("leader function failed", failure)
 		pause, again := failed.next(&e.opts, failure)
 		if !again {
 			return failure
@@ -240,7 +239,7 @@ func (e *election) await(term *Term, done <-chan ending) ending {
 	}
 	e.overran(1)
 	defer e.overran(-1)
-	e.session.Report("leader function still runs", &OverrunError{Path: e.path, Number: term.Number(), Limit: e.opts.grace, Cause: context.Cause(ctx)})
+	e.client.Report("leader function still runs", &OverrunError{Path: e.path, Number: term.Number(), Limit: e.opts.grace, Cause: context.Cause(ctx)})
 	return <-done
 }
 

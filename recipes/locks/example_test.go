@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/framework/monitor"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -280,4 +281,29 @@ func ExampleAttemptRevoke() {
 	// Output:
 	// asking: <nil>
 	// giving way: <nil>
+}
+
+// An election is a mutex with the nodes of Curator's recipe. Package recipes/leader is built on it.
+func ExampleNewElection() {
+	zk, stop := server()
+	defer stop()
+	ctx := context.Background()
+	client, err := framework.Connect(ctx, framework.Config{ConnectString: zk})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+
+	election := locks.NewElection(client, monitor.Latch, "/app/leader", locks.NodeData([]byte("replica-1")))
+	term, err := election.Acquire(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer term.Release()
+	leads, err := election.First(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(election, leads == term.Path())
+	// Output: latch /app/leader true
 }

@@ -35,6 +35,26 @@ func NewInterProcessMutex(c *framework.Client, path string, opts ...Option) *Int
 	return newMutex(c, path, opts, "", nil, znode.Exclusive)
 }
 
+// NewElection returns a mutex for a recipe that elects a leader, as recipes/leader does: a
+// candidate has the lock while it leads. The nodes are those of Curator's recipe: of a
+// LeaderLatch with monitor.Latch, and of a LeaderSelector, whose nodes are those of a mutex,
+// with monitor.Selector. Logs, tracers and the page call it so. Each Acquire has a node of
+// its own, which is handed over to no other: LocalHandovers is 0.
+//
+// With another kind every Acquire returns ErrInvalidLock.
+func NewElection(c *framework.Client, kind, path string, opts ...Option) *InterProcessMutex {
+	nodes := znode.Lock
+	if kind == monitor.Latch {
+		nodes = znode.Latch
+	}
+	m := newMutex(c, path, opts, nodes, nil, znode.Exclusive)
+	m.queue.Recipe, m.queue.Handovers = kind, 0
+	if m.err == nil && kind != monitor.Latch && kind != monitor.Selector {
+		m.err = fmt.Errorf("%w: %q is no kind of election", ErrInvalidLock, kind)
+	}
+	return m
+}
+
 // newMutex makes a lock with nodes of one kind, among those that count. Without a kind
 // it is that of the options, alone.
 func newMutex(c *framework.Client, path string, opts []Option, kind znode.Kind, kinds []znode.Kind, rule znode.Rule) *InterProcessMutex {
@@ -191,6 +211,10 @@ func (m *InterProcessMutex) HeldBy(ctx context.Context) bool {
 	}
 	return holdChainOf(ctx).holds(m.key, m.queue.Kind)
 }
+
+// Err says what is wrong with how the lock was made: an error that matches ErrInvalidLock. It
+// is nil if nothing is.
+func (m *InterProcessMutex) Err() error { return m.fault() }
 
 func (m *InterProcessMutex) isNil() bool                     { return m == nil }
 func (m *InterProcessMutex) fullPath() string                { return m.path }

@@ -177,6 +177,9 @@ var endables = map[string]endable{
 	"locks.InterProcessMutex.Participants": {call: func(ctx context.Context, s scene) error {
 		return of2(locks.NewInterProcessMutex(s.c, s.path).Participants(ctx))
 	}},
+	"locks.InterProcessMutex.First": {call: func(ctx context.Context, s scene) error {
+		return of2(locks.NewInterProcessMutex(s.c, s.path).First(ctx))
+	}},
 	"locks.InterProcessSemaphoreMutex.Participants": {call: func(ctx context.Context, s scene) error {
 		return of2(locks.NewInterProcessSemaphoreMutex(s.c, s.path).Participants(ctx))
 	}},
@@ -203,6 +206,7 @@ var endables = map[string]endable{
 var endless = []string{
 	"locks.NewHold", "locks.Hold.Bind", "locks.InterProcessMutex.HeldBy", "locks.InterProcessSemaphoreMutex.HeldBy", "retry.Detach",
 	"framework.Subscription.Next", "framework.Subscription.Events", "framework.KeptNode.Remove",
+	"framework.ContextError",
 }
 
 func hangs(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -49,6 +49,32 @@ func (m *InterProcessMutex) Participants(ctx context.Context) ([]Participant, er
 	return reading(ctx, m.queue.Core, m.path, m.queue.participants)
 }
 
+// First is the path of the node that stands first in the queue, and so has the lock, as the
+// client knows paths. It is "" if nobody has it. Errors are those of Participants.
+//
+// Cost: one round trip.
+func (m *InterProcessMutex) First(ctx context.Context) (path string, err error) {
+	if m.isZero() {
+		return "", opError("first", monitor.Mutex, m.fault())
+	}
+	if err := usable(ctx, m.err); err != nil {
+		return "", opError("first", m.path, err)
+	}
+	err = m.queue.Core.Read(ctx, "first", m.path, func(ctx context.Context, c *transport.Conn) error {
+		snap, err := m.queue.Look(ctx, c)
+		if err != nil {
+			return err
+		}
+		defer snap.Free()
+		path = ""
+		if snap.Len() > 0 {
+			path = m.queue.Core.Relative(session.Join(m.path, snap.Name(0)))
+		}
+		return nil
+	})
+	return path, err
+}
+
 // reading lists the queue, with retries by the client's policy.
 func reading(ctx context.Context, core session.Core, path string,
 	list func(context.Context, *transport.Conn) ([]Participant, error)) ([]Participant, error) {
