@@ -249,18 +249,19 @@ func (m mixedCrowd) run(t *testing.T, span time.Duration, clients int, way workl
 			mutex := locks.NewInterProcessMutex(client, fmt.Sprintf("/s/m%04d", member))
 			if set = append(set, mutex); m.unyielding && i >= m.multi {
 				turn, _ := turns.LoadOrStore([2]int{i % len(all), member}, make(chan struct{}, 1))
-				set[0] = unyielding{mutex, turn.(chan struct{})}
+				set[0] = unyielding{mutex, locks.NewInterProcessMutex(client, fmt.Sprintf("/own/%d", i)), turn.(chan struct{})}
 			}
 		}
 		return way, set
 	})
 }
 
-// unyielding is a mutex of a plain user whose node says that it is a MultiLock's. So nobody
-// yields to it. As with a mutex, the goroutines of a client have one node at a time.
+// unyielding is a mutex of a plain user whose node says that it is a MultiLock's, as the other member
+// is a lock that nobody else wants. So nobody yields to it. As with a mutex, the goroutines of a
+// client have one node at a time.
 type unyielding struct {
-	mutex locks.Lock
-	turn  chan struct{}
+	mutex, other locks.Lock
+	turn         chan struct{}
 }
 
 func (u unyielding) Acquire(ctx context.Context) (*locks.Hold, error) {
@@ -269,7 +270,7 @@ func (u unyielding) Acquire(ctx context.Context) (*locks.Hold, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	hold, err := locks.NewInterProcessMultiLock(u.mutex).Acquire(ctx)
+	hold, err := locks.NewInterProcessMultiLock(u.mutex, u.other).Acquire(ctx)
 	if err != nil {
 		<-u.turn
 		return nil, err
@@ -285,7 +286,7 @@ func (u unyielding) TryAcquire(context.Context, time.Duration) (*locks.Hold, err
 	return nil, errors.ErrUnsupported
 }
 
-// Beside plain users all make nearly as many rounds as without any yield. Beside owners that nest,
+// Beside plain users all make nearly as many rounds as without any yield, and wait about as long. Beside owners that nest,
 // in the order of paths or in the reverse order, all make at least half of what they make if
 // all nest. Somebody gets something all the time, and everybody gets something. Crowds of owners
 // that do not pass their contexts on are only printed.
@@ -348,7 +349,12 @@ func TestCrowdsBesideOthers(t *testing.T) {
 				c.unyielding = true
 				without := c.run(t, span, clients, workload.Multi)
 				_, _ = fmt.Fprintf(t.Output(), "crowds: the same if nobody yields: %s: %v\n", c.sides(without), without)
-				assert.GreaterOrEqual(t, 10*got.rounds(), 9*without.rounds(), "beside plain users")
+				share := 0.9
+				if !*wholeCrowds { // few rounds show less: in 15 runs it was 0.95 to 1.09
+					share = 0.8
+				}
+				assert.GreaterOrEqual(t, float64(got.rounds()), share*float64(without.rounds()), "beside plain users")
+				assert.Less(t, slices.Max(got.longest), 3*slices.Max(without.longest), "somebody waited")
 			}
 		})
 	}
