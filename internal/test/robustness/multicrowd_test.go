@@ -96,7 +96,7 @@ func TestCrowdsOfMultiLocks(t *testing.T) {
 			for _, way := range []workload.Way{workload.Multi, workload.Ordered} {
 				got := c.run(t, clients, *multiCrowd, way)
 				t.Logf("crowds: %+v: %v: %v", c, map[bool]string{false: "MultiLocks", true: "Ordered MultiLocks"}[way == workload.Ordered], got)
-				assert.GreaterOrEqual(t, 2*got.rounds(), nested.rounds(), "nested locking is faster")
+				assert.GreaterOrEqual(t, 3*got.rounds(), nested.rounds(), "nested locking is faster") // a busy machine made 0.57 of it once; crowds that broke down made 0.01
 				assert.Less(t, got.stall, 2*time.Second+nested.stall, "nobody got anything")
 			}
 		})
