@@ -15,7 +15,7 @@ import (
 	"github.com/paddock-zk/paddock/testing/internal/tree"
 )
 
-// Option configures a server.
+// Option configures a server. One that is nil is refused.
 type Option interface{ apply(*config) }
 
 type optionFunc func(*config)
@@ -80,6 +80,9 @@ func newConfig(opts []Option) (config, error) {
 	c := config{listen: "127.0.0.1:0", tick: defaultTick, maxFrame: defaultMaxFrame, sweepInterval: defaultSweepInterval,
 		syncLimit: defaultSyncLimit, electionTime: defaultElectionTime, watchdog: defaultWatchdog}
 	for _, o := range opts {
+		if o == nil {
+			return c, errors.New("zktest: option is nil")
+		}
 		o.apply(&c)
 	}
 	if c.keeper != nil {

@@ -182,6 +182,7 @@ func (tb *fakeTB) Fatalf(format string, args ...any) { tb.Errorf(format, args...
 
 func TestOptionsThatMakeNoSense(t *testing.T) {
 	for want, opt := range map[string]zktest.Option{
+		"zktest: option is nil":                                            nil,
 		"zktest: tick of 0s":                                               zktest.Tick(0),
 		"zktest: session timeouts from 2s to 1s":                           zktest.SessionTimeouts(2*time.Second, time.Second),
 		"zktest: session timeouts from -1s to 1s":                          zktest.SessionTimeouts(-time.Second, time.Second),

@@ -23,7 +23,8 @@ import (
 	"github.com/paddock-zk/paddock/internal/dns"
 )
 
-// Option changes how a mechanism finds the KDC and names the servers.
+// Option changes how a mechanism finds the KDC and names the servers. With one that is nil
+// the mechanism proves nobody: calls return framework.ErrAuthFailed and say so.
 type Option func(*options)
 
 type options struct {
@@ -31,6 +32,7 @@ type options struct {
 	service string
 	server  string // of all servers, "" for one each
 	written bool   // hosts keep the names in the connection string
+	invalid error  // why nobody can be proven with them
 
 	dial       func(ctx context.Context, network, addr string) (net.Conn, error) // to KDCs
 	lookupAddr func(ctx context.Context, addr string) ([]string, error)
@@ -115,6 +117,10 @@ func newMechanism(s source, opts []Option) *mechanism {
 		service: "zookeeper", dial: new(net.Dialer).DialContext, lookupAddr: dns.Resolver().LookupAddr, lookupHost: dns.Resolver().LookupHost,
 	}}
 	for _, option := range opts {
+		if option == nil {
+			m.opts.invalid = errors.New("option is nil")
+			continue
+		}
 		option(&m.opts)
 	}
 	return m
@@ -182,6 +188,9 @@ func (m *mechanism) Begin(ctx context.Context, server sasl.Server) (sasl.Exchang
 
 // load reads krb5.conf.
 func (o *options) load() (realms, error) {
+	if o.invalid != nil {
+		return realms{}, o.invalid
+	}
 	file := o.file
 	if file == "" {
 		file = os.Getenv("KRB5_CONFIG")

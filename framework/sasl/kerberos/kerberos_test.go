@@ -91,6 +91,7 @@ func TestBadFiles(t *testing.T) {
 		"the principal is empty":                  Keytab(missing, "", conf),
 		"the principal alice has no realm":        Keytab(missing, "alice", ConfigFile(file(t, "k", "[libdefaults]\n"))),
 		"is of the kind KEYRING, and only files ": CredentialCache("KEYRING:persistent:0", conf),
+		"option is nil":                           Keytab(missing, "alice", conf, nil),
 	} {
 		_, err := m.Begin(t.Context(), sasl.Server{Host: "zk", Addr: "127.0.0.1:2181"})
 		require.ErrorContains(t, err, want)
