@@ -197,26 +197,27 @@ func (p *goPeer) lock(client, recipe, path string) locks.Lock {
 	p.mu.Lock()
 	revocable := p.revoked[client+path]
 	p.mu.Unlock()
+	wait := locks.ReleaseWait(patient)
 	switch recipe {
 	case "read":
-		return locks.NewInterProcessReadWriteLock(c, path).ReadLock()
+		return locks.NewInterProcessReadWriteLock(c, path, wait).ReadLock()
 	case "write":
-		return locks.NewInterProcessReadWriteLock(c, path).WriteLock()
+		return locks.NewInterProcessReadWriteLock(c, path, wait).WriteLock()
 	case "semaphore-mutex":
-		return locks.NewInterProcessSemaphoreMutex(c, path)
+		return locks.NewInterProcessSemaphoreMutex(c, path, wait)
 	case "semaphore":
-		return locks.NewInterProcessSemaphore(c, path, 3)
+		return locks.NewInterProcessSemaphore(c, path, 3, wait)
 	case "multi":
 		var members []locks.Lock
 		for _, part := range strings.Split(path, ",") {
-			members = append(members, locks.NewInterProcessMutex(c, part))
+			members = append(members, locks.NewInterProcessMutex(c, part, wait))
 		}
 		return locks.NewInterProcessMultiLock(members...)
 	}
 	if revocable {
-		return locks.NewInterProcessMutex(c, path, locks.Revocable())
+		return locks.NewInterProcessMutex(c, path, wait, locks.Revocable())
 	}
-	return locks.NewInterProcessMutex(c, path)
+	return locks.NewInterProcessMutex(c, path, wait)
 }
 
 func (p *goPeer) actor(name string) *actor {

@@ -15,6 +15,9 @@ import (
 	"github.com/paddock-zk/paddock/recipes/leader"
 )
 
+// patient is for how long what gives back waits, as the machine may have much other work.
+const patient = 20 * time.Second
+
 // candidate is a Latch or a Selector.
 type candidate interface {
 	Await(ctx context.Context) (*leader.Term, error)
@@ -23,9 +26,9 @@ type candidate interface {
 
 func newCandidate(c *framework.Client, kind, path, id string) candidate {
 	if kind == "latch" {
-		return leader.NewLatch(c, path, leader.ID(id))
+		return leader.NewLatch(c, path, leader.ID(id), leader.ReleaseWait(patient))
 	}
-	return leader.NewSelector(c, path, leader.ID(id))
+	return leader.NewSelector(c, path, leader.ID(id), leader.ReleaseWait(patient))
 }
 
 // standing is Election.java in Go: a candidate that stands once.
