@@ -10,8 +10,11 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/framework/monitor"
 )
 
 // mark is in the names of kazoo's nodes.
@@ -23,6 +26,9 @@ type Party struct {
 	client *framework.Client
 	path   string
 	id     string
+
+	mu   sync.Mutex // guards what Follow has seen
+	seen monitor.Entry
 }
 
 // New makes a party at path, in which this program is called id. It sends nothing.
@@ -100,4 +106,43 @@ func (p *Party) Watch(ctx context.Context) iter.Seq2[[]string, error] {
 			}
 		}
 	}
+}
+
+// Follow has the client's page and metrics show the party, with the number of its members,
+// until stop is called, or the client is closed. Its log has why the members are not known.
+func (p *Party) Follow() (stop func(), err error) {
+	p.saw("loads", nil, nil)
+	shown, err := p.client.Show(p.path, func() monitor.Entry {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.seen
+	})
+	if err != nil {
+		return nil, fmt.Errorf("follow party: %w", err)
+	}
+	return p.client.Go(func(ctx context.Context) {
+		defer shown.Remove()
+		for members, err := range p.Watch(ctx) {
+			switch {
+			case ctx.Err() != nil:
+				return
+			case err != nil: // it is the last one
+				p.saw("not known", nil, err)
+			default:
+				p.saw("known", members, nil)
+			}
+			shown.Changed()
+		}
+		<-ctx.Done() // the reason stays there to be seen
+	})
+}
+
+func (p *Party) saw(state string, members []string, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.seen.State != state {
+		p.seen.Since = time.Now()
+	}
+	p.seen.Kind, p.seen.State, p.seen.Err = "party", state, err
+	p.seen.Numbers = map[string]int64{"members": int64(len(members))}
 }

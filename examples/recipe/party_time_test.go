@@ -14,6 +14,7 @@ import (
 
 	"github.com/paddock-zk/paddock/examples/recipe"
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/framework/monitor"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
@@ -77,5 +78,42 @@ func TestParty(t *testing.T) {
 		cancel()
 		_, err, _ = next()
 		require.ErrorIs(t, err, context.Canceled)
+	})
+}
+
+// The client shows a party that is followed, and ends that when it is closed.
+func TestFollow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		a, b := connect(t, srv), connect(t, srv)
+		shows := func() (party []monitor.Entry) {
+			return slices.DeleteFunc(a.Entries(), func(e monitor.Entry) bool { return e.Kind != "party" })
+		}
+		stop, err := recipe.New(a, "/party", "a").Follow()
+		require.NoError(t, err)
+		synctest.Wait()
+		want := monitor.Entry{Kind: "party", State: "known", Path: "/party", Since: time.Now(), Numbers: map[string]int64{"members": 0}}
+		assert.Equal(t, []monitor.Entry{want}, shows())
+		time.Sleep(time.Minute)
+		leave, err := recipe.New(b, "/party", "b").Join(t.Context())
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		want.Numbers["members"] = 1
+		assert.Equal(t, []monitor.Entry{want}, shows())
+		stop()
+		assert.Empty(t, shows())
+		require.NoError(t, leave(t.Context()))
+
+		_, err = b.Create(t.Context(), "/secret", nil, framework.Persistent, framework.ACLs(framework.WorldACL(framework.PermCreate)))
+		require.NoError(t, err)
+		_, err = recipe.New(a, "/secret", "a").Follow()
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		require.Len(t, shows(), 1)
+		assert.Equal(t, "not known", shows()[0].State)
+		require.ErrorIs(t, shows()[0].Err, framework.ErrNoAuth)
+		require.NoError(t, a.Close(), "which ends it")
+		_, err = recipe.New(a, "/party", "a").Follow()
+		require.ErrorIs(t, err, framework.ErrClosed)
 	})
 }
