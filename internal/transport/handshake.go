@@ -222,10 +222,10 @@ func (c *Conn) authenticate() error {
 
 // closeSession ends the session that this connection has just renewed.
 func (c *Conn) closeSession() error {
-	const xid = ownXid
 	if err := c.prove(); err != nil {
 		return err
 	}
+	xid := c.transport.nextXid()
 	c.post(&wire.RequestHeader{Xid: xid, Op: wire.OpCloseSession}, wire.Empty{})
 	h, err := c.answer(xid)
 	switch {

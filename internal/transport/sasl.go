@@ -95,8 +95,9 @@ func (c *Conn) prove() error {
 		case answer == nil:
 			return s.refused("step %d has no answer, and is not the last", n+1)
 		}
-		c.post(&wire.RequestHeader{Xid: ownXid, Op: wire.OpSASL}, &wire.SASLRequest{Token: answer})
-		h, body, err := c.answerBody(ownXid)
+		xid := c.transport.nextXid()
+		c.post(&wire.RequestHeader{Xid: xid, Op: wire.OpSASL}, &wire.SASLRequest{Token: answer})
+		h, body, err := c.answerBody(xid)
 		if err != nil {
 			return fmt.Errorf("SASL: %w", err)
 		}

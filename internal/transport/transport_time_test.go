@@ -36,6 +36,33 @@ func TestAbandonedSessionIsClosedWhereItIsFoundAgain(t *testing.T) {
 	})
 }
 
+// So do the ids of requests that end a session behind a lost reply.
+func TestXidsGoOnWhereASessionIsClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var xids []int32
+		closes := func(p *peer) wire.RequestHeader {
+			p.welcome(session1, 9*time.Second)
+			h, _ := p.next()
+			assert.Equal(t, wire.OpCloseSession, h.Op)
+			xids = append(xids, h.Xid)
+			return h
+		}
+		s := newScript(t,
+			func(p *peer) { p.welcome(session1, 9*time.Second); p.answer(1) },
+			func(p *peer) { closes(p) },
+			func(p *peer) { p.send(&wire.ReplyHeader{Xid: closes(p).Xid, Zxid: 5}) },
+			func(p *peer) { p.welcome(session1+1, 9*time.Second); p.answer(1) })
+		l, r := open(t, s)
+		r.await(t, "up", 1)
+		l.Abandon(session1)
+		r.await(t, "up", 2)
+		if assert.Len(t, xids, 2) {
+			assert.Greater(t, xids[1], xids[0])
+		}
+		shut(t, l, s)
+	})
+}
+
 func TestLostConnectionIsReplacedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScript(t, func(p *peer) { p.welcome(session1, 9*time.Second); p.answer(1) })
