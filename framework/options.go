@@ -65,7 +65,8 @@ func Parents() CreateOption { return createOption(func(o *createOptions) { o.par
 // Protected puts "_c_" and a UUID into the name. By it the client finds its node
 // after a lost reply, and does not make a second one. If the call fails, the client
 // deletes the node that it may have made, in the background. Others may see the node
-// until then, whatever the error is.
+// until then, whatever the error is. A node that is not ephemeral stays if the client
+// is closed before that is done.
 //
 // A node that others delete, such as an item of a queue, can be gone before the client
 // looks for it. The client then makes a second one, and the item is there twice. Where
