@@ -60,7 +60,7 @@ func (h *History) Decide(v *View) (yield []int, why Reason) {
 	default:
 		return nil, Time
 	}
-	h.checkIn = firstCheck
+	h.checkIn, h.yielded = firstCheck, v.Now
 	return yield, why
 }
 
@@ -123,7 +123,7 @@ func (h *History) suspect(v *View, at int, held []holder, crowds map[int64]int) 
 				continue
 			}
 			h.remember(suspectedCycle{grade: g, at: at, own: q.Own, waits: waits.Name, of: has.queue, has: has.Name}, waits.Way.Yields())
-			if v.Now.Sub(h.since(has.queue)) >= h.patience(g, waits, v.Now) {
+			if v.Now.Sub(h.undisturbed(has.queue)) >= h.patience(g, waits, v) {
 				due = max(due, g)
 				if has.queue > at && waits.Tag != "" && !waits.Way.Yields() {
 					why = Against
@@ -156,9 +156,10 @@ func (v *View) isOutOfOrder(at int) bool {
 	return false
 }
 
-// stalled is whether an owner has had what we wait for, for longer than that.
+// stalled is whether an owner has had what we wait for, for longer than that, and we have not
+// yielded meanwhile.
 func (h *History) stalled(v *View, patience time.Duration) bool {
-	return h.longest(v) >= patience
+	return min(h.longest(v), v.Now.Sub(h.yielded)) >= patience
 }
 
 // longest is how long an owner has had what we wait for, at most.
@@ -181,12 +182,8 @@ func (h *History) makeRoomBeside(v *View, queues []int) []int {
 		s.yields++
 		return queues
 	}
-	since := v.Now.Sub(s.yielded)
-	if since < min(s.beside(v.Now), besideStall) {
-		return nil
-	}
 	next := s.at
-	if h.longest(v) > since {
+	if h.longest(v) > v.Now.Sub(s.yielded) {
 		next++
 	}
 	i, _ := slices.BinarySearch(queues, next)
@@ -219,7 +216,7 @@ func (h *History) next(now time.Time, waits func(queue int) bool, below func(tim
 		}
 		since := h.since(i)
 		for _, patience := range []time.Duration{h.sure.time(), h.unsure.time()} {
-			if left := since.Add(patience).Sub(now); left > 0 && left <= mostCheck {
+			if left := h.undisturbed(i).Add(patience).Sub(now); left > 0 && left <= mostCheck {
 				h.checkIn = firstCheck
 				return left + below(patience/2)
 			}

@@ -170,15 +170,40 @@ func TestDecideYieldsInOneQueueAtATime(t *testing.T) {
 		return yield
 	}
 	h.SawHolder(2, "a1", start)
-	for range mostAtOnce {
-		assert.Equal(t, []int{0, 1}, decide(between))
+	for n := range mostAtOnce {
+		assert.Equal(t, []int{0, 1}, decide(time.Duration(n+1)*between))
 	}
-	assert.Equal(t, []int{0}, decide(between))
-	assert.Nil(t, decide(2*between-1), "too soon after that")
-	assert.Equal(t, []int{1}, decide(2*between))
-	h.SawHolder(2, "b1", start.Add(2*between+1)) // that was of use
-	assert.Equal(t, []int{1}, decide(3*between+1))
-	assert.Equal(t, []int{0}, decide(4*between+1))
+	const then = mostAtOnce * between
+	assert.Equal(t, []int{0}, decide(then+between))
+	assert.Nil(t, decide(then+2*between-1), "too soon after that")
+	assert.Equal(t, []int{1}, decide(then+2*between))
+	h.SawHolder(2, "b1", start.Add(then+2*between+1)) // that was of use
+	assert.Equal(t, []int{1}, decide(then+3*between+1))
+	assert.Equal(t, []int{0}, decide(then+4*between+1))
+}
+
+// A yield has time to be of use. Before it is over, we do not suspect somebody else, either.
+func TestDecideWaitsForWhatItYieldedFor(t *testing.T) {
+	h := begun(2)
+	h.SawHolder(1, "a1", start)
+	yield, _ := h.Decide(blocked(besideStall, of("a1", 1, "x"), of("b0", 2, "y"))) // time shows that
+	assert.Equal(t, []int{0}, yield)
+	for after, want := range map[time.Duration][]int{firstUnsure - 1: nil, firstUnsure: {0}} {
+		h := *h
+		yield, _ := h.Decide(blocked(besideStall+after, of("a1", 1, "x"), of("c0", 1, "z")))
+		assert.Equal(t, want, yield, after)
+	}
+}
+
+// Where owners say what they have, one of a session is suspected as late as any other.
+func TestPatienceWhereOwnersSayWhatTheyHave(t *testing.T) {
+	h := begun(2)
+	waits := of("a", 1, "x")
+	v := &View{Now: start.Add(time.Second), Told: true}
+	assert.Equal(t, 100*time.Millisecond, h.patience(unsure, &waits, v))
+	assert.Equal(t, firstBackoff, h.patience(sure, &waits, v))
+	v.Now = start.Add(time.Hour)
+	assert.Equal(t, mostPatience, h.patience(unsure, &waits, v))
 }
 
 // Where owners say what they have, MultiLocks of a session count as a crowd of it.
@@ -198,8 +223,8 @@ func TestPatienceWithOwnersWithoutATag(t *testing.T) {
 	h := begun(2)
 	for waited, want := range map[time.Duration]time.Duration{0: firstUnsure, 300 * time.Millisecond: 30 * time.Millisecond, time.Minute: mostUntagged} {
 		theirs, ours := of("a", 1, ""), of("a", 1, "x")
-		assert.Equal(t, want, h.patience(unsure, &theirs, start.Add(waited)), waited)
-		assert.Equal(t, firstUnsure, h.patience(unsure, &ours, start.Add(waited)), waited)
+		assert.Equal(t, want, h.patience(unsure, &theirs, &View{Now: start.Add(waited)}), waited)
+		assert.Equal(t, firstUnsure, h.patience(unsure, &ours, &View{Now: start.Add(waited)}), waited)
 	}
 }
 

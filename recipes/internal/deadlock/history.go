@@ -15,6 +15,7 @@ type History struct {
 	stall   stallTimeout  // with any other
 	checkIn time.Duration // until the next check, if nothing else is due
 	checkBy time.Time     // the next check comes no later, whatever happens meanwhile; zero for none
+	yielded time.Time     // by Decide, for the last time
 	queues  int
 	heads   []head // by queue; nil until a holder is seen, so that a free MultiLock allocates none
 	cycles  []suspectedCycle
@@ -100,6 +101,15 @@ func (h *History) since(queue int) time.Time {
 	return h.heads[queue].since
 }
 
+// undisturbed is since when the holder in a queue has been there, and we have not yielded. A
+// yield has that time to be of use. Otherwise we would soon yield to an innocent one as well.
+func (h *History) undisturbed(queue int) time.Time {
+	if since := h.since(queue); since.After(h.yielded) {
+		return since
+	}
+	return h.yielded
+}
+
 // TurnRound says that the queues come in reverse from now on, as somebody behind us has said
 // which locks it has.
 func (h *History) TurnRound() {
@@ -134,11 +144,15 @@ func (h *History) Learn(v *View) {
 
 // patience is the backoff with an owner that waits behind us. Without a tag it may be any
 // thread of a session. In a crowd of such threads, that all take their locks in one order,
-// to yield to each of them makes a queue of everything. There waits are long.
-func (h *History) patience(g grade, waits *Node, now time.Time) time.Duration {
-	patience := h.of(g).time()
-	if waits.Tag == "" {
-		patience = max(patience, min(h.stall.time(now), mostUntagged))
+// to yield to each of them makes a queue of everything. There waits are long. Where owners say
+// what they have, one that may wait for us hides it, which is as unlikely as where nothing shows.
+func (h *History) patience(g grade, waits *Node, v *View) time.Duration {
+	patience, stall := h.of(g).time(), h.stall.time(v.Now)
+	switch {
+	case waits.Tag == "":
+		patience = max(patience, min(stall, mostUntagged))
+	case g == unsure && v.Told:
+		patience = max(patience, stall)
 	}
 	return patience
 }
