@@ -182,6 +182,18 @@ func TestDecideYieldsInOneQueueAtATime(t *testing.T) {
 	assert.Equal(t, []int{0}, decide(then+4*between+1))
 }
 
+// The queue in which to begin is the same one when the queues come in reverse.
+func TestQueueOfUseTurnsRound(t *testing.T) {
+	h := begun(3)
+	h.TurnRound()
+	assert.Zero(t, h.stall.at, "we have yielded in none yet")
+	h.stall.at, h.stall.yielded = 0, start
+	h.TurnRound()
+	assert.Equal(t, 2, h.stall.at)
+	h.TurnRound()
+	assert.Zero(t, h.stall.at)
+}
+
 // A yield has time to be of use. Before it is over, we do not suspect somebody else, either.
 func TestDecideWaitsForWhatItYieldedFor(t *testing.T) {
 	h := begun(2)

@@ -115,6 +115,9 @@ func (h *History) undisturbed(queue int) time.Time {
 func (h *History) TurnRound() {
 	h.stall.told = true
 	slices.Reverse(h.heads)
+	if !h.stall.yielded.IsZero() {
+		h.stall.at = h.queues - 1 - h.stall.at
+	}
 	h.cycles = nil
 }
 
