@@ -16,6 +16,7 @@ import (
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/test/kit"
+	"github.com/paddock-zk/paddock/retry"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
@@ -274,6 +275,34 @@ func TestWatchesBesideSubscriptions(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A server that has too much to do refuses a watch. That ends neither the connection nor the
+// watches for one event that are set behind it.
+func TestSubscribeAtABusyServer(t *testing.T) {
+	onEach(t, func(t *testing.T, srv *zktest.Server) {
+		c, other := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.Retry = retry.None() }), kit.Connect(t, srv)
+		states := kit.CountStates(c)
+		rule := srv.On(zktest.Match{Session: c.SessionID(), Op: "addWatch", Nth: 1}, zktest.Fail(-127))
+		failed := make(chan error)
+		go func() {
+			_, err := c.Subscribe(t.Context(), "/a")
+			failed <- err
+		}()
+		_, _, w, err := c.ExistsW(t.Context(), "/a")
+		require.NoError(t, err)
+		err = <-failed
+		assert.True(t, framework.Retryable(err), "%v", err)
+		assert.Equal(t, 1, rule.Fired())
+		_, err = other.Create(t.Context(), "/a", nil, framework.Persistent)
+		require.NoError(t, err)
+		assert.Equal(t, framework.NodeCreated, (<-w.C).Type)
+		sub, err := c.Subscribe(t.Context(), "/a")
+		require.NoError(t, err)
+		assert.Equal(t, []string{"Established /a"}, told(t, sub))
+		synctest.Wait()
+		assert.Equal(t, 1, *states, "the connection stays")
+	})
 }
 
 // The last subscription with Subtree on a path ends. Until the server has heard of that, its

@@ -42,7 +42,8 @@ type Stream struct {
 	path    string
 	subtree bool
 	fn      func(Notice)
-	phase   streamPhase // guarded by the registry's mu
+	phase   streamPhase // guarded by the registry's mu, like the field below
+	stood   bool        // its watch has stood
 }
 
 type streamPhase int8
@@ -205,18 +206,20 @@ func (w *Registry) added(c *transport.Conn, path string, sent int, call *transpo
 	}
 	n := Notice{Kind: Established, Zxid: call.Zxid(), Conn: c}
 	var told []*Stream
-	switch code := call.Code(); code {
-	case wire.CodeOK:
+	isNew := p.changes == sent && !slices.ContainsFunc(p.streams, func(st *Stream) bool { return st.stood })
+	switch code := call.Code(); {
+	case code == wire.CodeOK:
 		if p.changes == sent {
 			p.deep = p.asked == modeSubtree
 		}
 		for _, st := range p.streams {
 			if st.phase == streamAsked {
-				st.phase = streamUp
+				st.phase, st.stood = streamUp, true
 				told = append(told, st)
 			}
 		}
-	case wire.CodeUnimplemented, wire.CodeMarshallingError, wire.CodeQuotaExceeded:
+	case code == wire.CodeUnimplemented, code == wire.CodeMarshallingError, code == wire.CodeQuotaExceeded,
+		code == wire.CodeThrottledOp && isNew: // who asked may ask again
 		w.unknown = w.unknown || code == wire.CodeUnimplemented
 		n = Notice{Kind: Ended, Code: code}
 		told = p.streams
