@@ -98,9 +98,9 @@ func TestRefusedAccessNamesTheCertificate(t *testing.T) {
 		for _, asks := range []tls.ClientAuthType{tls.NoClientCert, tls.VerifyClientCertIfGiven} {
 			for _, least := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 				server := serving(ca.issue("zk.test", time.Hour))
-				server.ClientAuth, server.ClientCAs, server.MaxVersion = asks, ca.pool(), least
+				server.ClientAuth, server.ClientCAs, server.MaxVersion = asks, ca.Pool(), least
 				srv := zktest.Start(t, zktest.InMemory(), zktest.TLS(server))
-				cfg := named(ca.pool(), map[string]*zktest.Server{"zk.test:2281": srv})
+				cfg := named(ca.Pool(), map[string]*zktest.Server{"zk.test:2281": srv})
 				owner := kit.Dial(t, cfg)
 				_, err := owner.Create(t.Context(), "/a", nil, framework.Persistent, framework.ACLs(zk.DigestACL(zk.PermAll, "owner", "secret")...))
 				require.NoError(t, err)

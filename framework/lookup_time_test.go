@@ -86,7 +86,7 @@ func TestTLSVerifiesTheNameAtEachAddress(t *testing.T) {
 		}
 		good, wrong, address := start("zk.test"), start("other.test"), start("10.0.0.3")
 		servers := map[string]*zktest.Server{"10.0.0.1:2281": wrong, "10.0.0.2:2281": good, "10.0.0.3:2281": address}
-		cfg := named(ca.pool(), servers)
+		cfg := named(ca.Pool(), servers)
 		cfg.ConnectString = "zk.test:2281"
 		cfg.LookupHost = func(context.Context, string) ([]string, error) {
 			return []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}, nil
@@ -119,7 +119,7 @@ func TestTLSOneAddressUnderTwoNames(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ca := newAuthority(t)
 			srv := zktest.Start(t, zktest.InMemory(), zktest.TLS(serving(ca.issue("zk.test", time.Hour))))
-			cfg := named(ca.pool(), map[string]*zktest.Server{"10.0.0.1:2281": srv})
+			cfg := named(ca.Pool(), map[string]*zktest.Server{"10.0.0.1:2281": srv})
 			cfg.ConnectString = "zk.test:2281,alias.test:2281"
 			cfg.LookupHost = func(context.Context, string) ([]string, error) { return []string{"10.0.0.1"}, nil }
 			began := time.Now()

@@ -78,7 +78,7 @@ func TestServersThatEndAConnectionWithTLS(t *testing.T) {
 				ca := newAuthority(t)
 				server := serving(ca.issue("zk", time.Hour))
 				server.ClientAuth, server.MaxVersion = tc.asks, tc.newest
-				cfg := framework.Config{ConnectString: "zk:2181", TLS: &tls.Config{RootCAs: ca.pool()}, DialContext: func(context.Context, string, string) (net.Conn, error) {
+				cfg := framework.Config{ConnectString: "zk:2181", TLS: &tls.Config{RootCAs: ca.Pool()}, DialContext: func(context.Context, string, string) (net.Conn, error) {
 					near, far := net.Pipe()
 					go func() {
 						secure := tls.Server(far, server)

@@ -90,9 +90,9 @@ func TestSASLBesideTLS(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ca := newAuthority(t)
 		demanding := serving(ca.issue("zk.test", time.Hour))
-		demanding.ClientAuth, demanding.ClientCAs = tls.RequireAndVerifyClientCert, ca.pool()
+		demanding.ClientAuth, demanding.ClientCAs = tls.RequireAndVerifyClientCert, ca.Pool()
 		srv := zktest.Start(t, zktest.InMemory(), users, zktest.RequireSASL(), zktest.TLS(demanding))
-		cfg := named(ca.pool(), map[string]*zktest.Server{"zk.test:2281": srv})
+		cfg := named(ca.Pool(), map[string]*zktest.Server{"zk.test:2281": srv})
 		cfg.TLS.Certificates = append(cfg.TLS.Certificates, ca.issue("orders.test", time.Hour))
 		cfg.SASL = sasl.DigestMD5("bob", "secret")
 		c := kit.Dial(t, cfg)

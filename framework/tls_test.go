@@ -2,13 +2,9 @@ package framework_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"math/big"
 	"net"
 	"strings"
 	"testing"
@@ -19,29 +15,21 @@ import (
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/test/kit"
+	"github.com/paddock-zk/paddock/internal/test/realzk"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
-// authority signs certificates.
+// authority signs certificates for names.
 type authority struct {
-	t    *testing.T
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
+	*realzk.Authority
+	t *testing.T
 }
 
 func newAuthority(t *testing.T) *authority {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	a, err := realzk.NewAuthority()
 	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotAfter: time.Now().Add(24 * time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	require.NoError(t, err)
-	cert, err := x509.ParseCertificate(der)
-	require.NoError(t, err)
-	return &authority{t: t, cert: cert, key: key}
+	return &authority{a, t}
 }
 
 // issue signs a certificate for one name, good for so long from now on.
@@ -53,25 +41,18 @@ func (a *authority) issue(name string, life time.Duration) tls.Certificate {
 // issueOld is issue for a certificate of some age.
 func (a *authority) issueOld(name string, age, life time.Duration) tls.Certificate {
 	a.t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(a.t, err)
-	subject := pkix.Name{CommonName: name, Organization: []string{"Example, Inc."}}
-	template := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: subject, NotBefore: time.Now().Add(-age), NotAfter: time.Now().Add(life)}
+	template := &x509.Certificate{
+		Subject:   pkix.Name{CommonName: name, Organization: []string{"Example, Inc."}},
+		NotBefore: time.Now().Add(-age), NotAfter: time.Now().Add(life),
+	}
 	if ip := net.ParseIP(name); ip != nil {
 		template.IPAddresses = []net.IP{ip}
 	} else {
 		template.DNSNames = []string{name}
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
+	cert, err := a.Sign(template)
 	require.NoError(a.t, err)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
-}
-
-// pool is who trusts it.
-func (a *authority) pool() *x509.CertPool {
-	pool := x509.NewCertPool()
-	pool.AddCert(a.cert)
-	return pool
+	return cert
 }
 
 // serving is a server's side of TLS with one certificate.
@@ -86,7 +67,7 @@ func TestTLSNamesAsWritten(t *testing.T) {
 	srv := zktest.Start(t, zktest.TLS(serving(ca.issue("localhost", time.Hour))))
 	_, port, err := net.SplitHostPort(srv.ConnectString())
 	require.NoError(t, err)
-	cfg := framework.Config{ConnectString: "localhost:" + port, TLS: &tls.Config{RootCAs: ca.pool()}}
+	cfg := framework.Config{ConnectString: "localhost:" + port, TLS: &tls.Config{RootCAs: ca.Pool()}}
 	_, err = kit.Dial(t, cfg).Create(t.Context(), "/a", nil, framework.Persistent)
 	require.NoError(t, err)
 	assert.Empty(t, cfg.TLS.ServerName, "the caller's configuration is left as it was")

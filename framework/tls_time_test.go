@@ -46,7 +46,7 @@ func TestTLS(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ca := newAuthority(t)
 		srv := zktest.Start(t, zktest.InMemory(), zktest.TLS(serving(ca.issue("zk.test", time.Hour))))
-		c := kit.Dial(t, named(ca.pool(), map[string]*zktest.Server{"zk.test:2281": srv}))
+		c := kit.Dial(t, named(ca.Pool(), map[string]*zktest.Server{"zk.test:2281": srv}))
 		next := states(t, c)
 		next(listeners.Connected)
 		_, err := c.Create(t.Context(), "/a", []byte("x"), framework.Ephemeral)
@@ -73,7 +73,7 @@ func TestTLSAtSlowServers(t *testing.T) {
 		slow.MaxVersion = tls.VersionTLS12 // later ones have one exchange
 		srv := zktest.Start(t, zktest.InMemory(), zktest.TLS(slow), zktest.Latency(late), zktest.WithLimits(zktest.Limits{Handshake: time.Minute}))
 		began := time.Now()
-		kit.Dial(t, named(ca.pool(), map[string]*zktest.Server{"zk.test:2281": srv}))
+		kit.Dial(t, named(ca.Pool(), map[string]*zktest.Server{"zk.test:2281": srv}))
 		assert.Equal(t, 4*2*late, time.Since(began))
 	})
 }
@@ -101,7 +101,7 @@ func TestTLSRefused(t *testing.T) {
 		}, client: func(cfg *framework.Config) { cfg.TLS.MinVersion = 0 }, want: "protocol version"},
 		{name: "no client certificate", server: func(ca *authority) *tls.Config {
 			cfg := serving(ca.issue("zk.test", time.Hour))
-			cfg.ClientAuth, cfg.ClientCAs = tls.RequireAndVerifyClientCert, ca.pool()
+			cfg.ClientAuth, cfg.ClientCAs = tls.RequireAndVerifyClientCert, ca.Pool()
 			return cfg
 		}, want: "certificate required"},
 		{name: "server without TLS", want: "ended by the server, as by one without TLS"},
@@ -116,7 +116,7 @@ func TestTLSRefused(t *testing.T) {
 					opts = append(opts, zktest.TLS(tc.server(ca)))
 				}
 				srv := zktest.Start(t, opts...)
-				cfg := named(ca.pool(), map[string]*zktest.Server{"zk.test:2281": srv})
+				cfg := named(ca.Pool(), map[string]*zktest.Server{"zk.test:2281": srv})
 				if tc.client != nil {
 					tc.client(&cfg)
 				}
@@ -161,9 +161,9 @@ func TestTLSClientCertificate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ca := newAuthority(t)
 		server := serving(ca.issue("zk.test", time.Hour))
-		server.ClientAuth, server.ClientCAs = tls.RequireAndVerifyClientCert, ca.pool()
+		server.ClientAuth, server.ClientCAs = tls.RequireAndVerifyClientCert, ca.Pool()
 		srv := zktest.Start(t, zktest.InMemory(), zktest.TLS(server))
-		cfg := named(ca.pool(), map[string]*zktest.Server{"zk.test:2281": srv})
+		cfg := named(ca.Pool(), map[string]*zktest.Server{"zk.test:2281": srv})
 		cfg.TLS.Certificates = []tls.Certificate{ca.issue("client.test", time.Hour)}
 		require.NoError(t, kit.Dial(t, cfg).Sync(t.Context(), "/"))
 	})
@@ -180,7 +180,7 @@ func TestTLSOneGoodServer(t *testing.T) {
 		good, silent := start(ca.issue("good.test", time.Hour)), start(ca.issue("silent.test", time.Hour))
 		silent.Freeze()
 		defer silent.Thaw()
-		c := kit.Dial(t, named(ca.pool(), map[string]*zktest.Server{
+		c := kit.Dial(t, named(ca.Pool(), map[string]*zktest.Server{
 			"good.test:2281": good, "silent.test:2281": silent, "plain.test:2281": zktest.Start(t, zktest.InMemory()),
 			"wrong.test:2281": start(ca.issue("other.test", time.Hour)), "expired.test:2281": start(ca.issue("expired.test", -time.Minute)),
 		}))

@@ -32,7 +32,7 @@ func filesIn(t *testing.T, dir string, ca *authority, cert tls.Certificate) fram
 	require.NoError(t, err)
 	files := framework.TLSFiles{CA: filepath.Join(dir, "ca"), Certificate: filepath.Join(dir, "cert"), Key: filepath.Join(dir, "key")}
 	for name, block := range map[string]*pem.Block{
-		files.CA:          {Type: "CERTIFICATE", Bytes: ca.cert.Raw},
+		files.CA:          {Type: "CERTIFICATE", Bytes: ca.Certificate().Raw},
 		files.Certificate: {Type: "CERTIFICATE", Bytes: cert.Certificate[0]},
 		files.Key:         {Type: "EC PRIVATE KEY", Bytes: key},
 	} {
@@ -61,7 +61,7 @@ func TestCertificateExchanged(t *testing.T) {
 		ca, dir := newAuthority(t), t.TempDir()
 		seen := &shows{names: make(map[string]int)}
 		server := serving(ca.issue("zk.test", 24*time.Hour))
-		server.ClientAuth, server.ClientCAs, server.VerifyConnection = tls.RequireAndVerifyClientCert, ca.pool(), seen.verify
+		server.ClientAuth, server.ClientCAs, server.VerifyConnection = tls.RequireAndVerifyClientCert, ca.Pool(), seen.verify
 		srv := zktest.Start(t, zktest.InMemory(), zktest.TLS(server))
 		logged, logs := kit.Logged(zapcore.InfoLevel)
 		cfg := named(nil, map[string]*zktest.Server{"zk.test:2281": srv})

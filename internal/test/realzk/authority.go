@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Authority signs certificates for the loopback address and its name, which last for a day.
+// Authority signs certificates.
 type Authority struct{ own tls.Certificate }
 
 // NewAuthority makes one that nobody trusts yet.
@@ -22,10 +22,20 @@ func NewAuthority() (*Authority, error) {
 	return &Authority{own}, err
 }
 
-// Issue makes a certificate, for a server or for a client.
+// Issue makes a certificate for the loopback address and its name, for a server or for a
+// client, which lasts for a day.
 func (a *Authority) Issue() (tls.Certificate, error) {
-	return issue(&x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"localhost"}}, a)
+	return a.Sign(&x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"localhost"}})
 }
+
+// Sign makes a certificate with the names of a template, and with its subject and its times if
+// they are set.
+func (a *Authority) Sign(template *x509.Certificate) (tls.Certificate, error) {
+	return issue(template, a)
+}
+
+// Certificate is the authority's own.
+func (a *Authority) Certificate() *x509.Certificate { return a.own.Leaf }
 
 // Pool is who trusts the authority.
 func (a *Authority) Pool() *x509.CertPool {
@@ -40,8 +50,13 @@ func issue(template *x509.Certificate, by *Authority) (cert tls.Certificate, err
 	if err != nil {
 		return cert, err
 	}
-	template.SerialNumber, template.Subject = big.NewInt(randv2.Int64()), pkix.Name{CommonName: "paddock"}
-	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(24*time.Hour)
+	template.SerialNumber = big.NewInt(randv2.Int64())
+	if template.Subject.CommonName == "" {
+		template.Subject = pkix.Name{CommonName: "paddock"}
+	}
+	if template.NotAfter.IsZero() {
+		template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(24*time.Hour)
+	}
 	parent, signer := template, any(key)
 	if by != nil {
 		parent, signer = by.own.Leaf, by.own.PrivateKey
