@@ -16,7 +16,7 @@ import (
 
 // Participant is one place in a queue: a node. Goroutines of one client that wait in one
 // local queue are one participant, see LocalHandovers. If the client may not read the
-// node, servers from ZooKeeper 3.9 on do not tell its Session, Token and Since.
+// node, it knows nothing of its Data, Session, Token and Since.
 type Participant struct {
 	Path    string // of its node, as the client knows paths
 	Data    []byte // what its lock was given with NodeData; nil if we may not read it
@@ -105,32 +105,27 @@ func (q *queue) participants(ctx context.Context, c *transport.Conn) ([]Particip
 	return q.describe(ctx, c, snap.Entries(0, snap.Len()), waits)
 }
 
-// describe reads every node of a queue, with two requests for each. It leaves out nodes
-// that have gone meanwhile.
+// describe reads every node of a queue. It leaves out nodes that have gone meanwhile.
 func (q *queue) describe(ctx context.Context, c *transport.Conn, nodes []znode.Entry, waits func(int) bool) ([]Participant, error) {
 	request := func(i int) *transport.Call {
-		// The first one needs no right to read before ZooKeeper 3.9. Later servers say
-		// no more than that the node is there.
-		op := [2]wire.Op{wire.OpExists, wire.OpGetData}[i%2]
-		return transport.NewCall(op, &wire.PathWatchRequest{Path: session.Join(q.Path, nodes[i/2].Name)})
+		return transport.NewCall(wire.OpGetData, &wire.PathWatchRequest{Path: session.Join(q.Path, nodes[i].Name)})
 	}
 	var all []Participant
-	var first reply
-	err := q.Core.Session().Each(ctx, c, false, 2*len(nodes), request, func(i int, call *transport.Call, err error) error {
-		if i%2 == 0 {
-			first = reply{call, err}
-			return nil
+	err := q.Core.Session().Each(ctx, c, false, len(nodes), request, func(i int, call *transport.Call, err error) error {
+		one := nodes[i]
+		p := Participant{Path: q.Core.Relative(session.Join(q.Path, one.Name)), Holds: !waits(i), Write: one.Kind == znode.Write}
+		var read wire.GetDataResponse
+		if err == nil {
+			err = call.Decode(&read)
 		}
-		p, err := describeOne(first, reply{call, err})
 		switch {
 		case errors.Is(err, framework.ErrNoNode):
 			return nil
-		case err != nil:
+		case err == nil:
+			p.Data, p.Session, p.Token, p.Since = read.Data, read.Stat.EphemeralOwner, read.Stat.Czxid, time.UnixMilli(read.Stat.Ctime)
+		case !errors.Is(err, framework.ErrNoAuth):
 			return err
 		}
-		one := nodes[i/2]
-		p.Path = q.Core.Relative(session.Join(q.Path, one.Name))
-		p.Holds, p.Write = !waits(i/2), one.Kind == znode.Write
 		all = append(all, p)
 		return nil
 	})
@@ -138,38 +133,4 @@ func (q *queue) describe(ctx context.Context, c *transport.Conn, nodes []znode.E
 		return nil, err
 	}
 	return all, nil
-}
-
-// reply is a call that has ended, with its error.
-type reply struct {
-	call *transport.Call
-	err  error
-}
-
-// decode reads the reply into resp. A refusal for want of rights leaves that empty.
-func (r reply) decode(resp wire.Record) error {
-	switch {
-	case errors.Is(r.err, framework.ErrNoAuth):
-		return nil
-	case r.err != nil:
-		return r.err
-	}
-	return r.call.Decode(resp)
-}
-
-// describeOne is what the replies to exists and getData say of a node.
-func describeOne(exists, get reply) (p Participant, err error) {
-	var there wire.StatResponse
-	var read wire.GetDataResponse
-	if err := exists.decode(&there); err != nil {
-		return p, err
-	}
-	if err := get.decode(&read); err != nil {
-		return p, err
-	}
-	p.Data = read.Data
-	if exists.err == nil {
-		p.Session, p.Token, p.Since = there.Stat.EphemeralOwner, there.Stat.Czxid, time.UnixMilli(there.Stat.Ctime)
-	}
-	return p, nil
 }
