@@ -69,7 +69,9 @@ func holdAll(ctx context.Context, won []*ownership) (holds []*Hold, err error) {
 	for i, o := range won {
 		hold, err := newNodeHold(ctx, o)
 		if err != nil {
-			unclaimAll(won[i:])
+			for _, lacks := range won[i:] {
+				lacks.decline()
+			}
 			_ = releaseAll(holds, ctx.Done()) // what the servers refuse is reported, and tried again
 			if o.mayGetAnother(err) {
 				err = nil

@@ -1,6 +1,7 @@
 package locks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,45 +48,24 @@ type Lock interface {
 // is one that work made itself. For a nil lock Do returns ErrInvalidLock, and for a nil
 // work framework.ErrInvalidArgument. It takes no lock then.
 func Do(ctx context.Context, lock Lock, work func(ctx context.Context) error) error {
-	if err := doable(lock, work); err != nil {
-		return err
-	}
-	hold, err := lock.Acquire(ctx)
-	if err != nil {
-		return err
-	}
-	return under(hold, work)
-}
-
-// doable says which argument of Do is missing.
-func doable(lock Lock, work func(ctx context.Context) error) error {
-	if isNil(lock) {
-		return fmt.Errorf("%w: it is nil", ErrInvalidLock)
-	}
-	if work != nil {
-		return nil
-	}
-	if err := faultOf(lock); err != nil {
-		return err
-	}
-	return fmt.Errorf("%w: work is nil", framework.ErrInvalidArgument)
+	return noLimit.do(ctx, lock, work)
 }
 
 // TryDo is Do with TryAcquire: wait bounds the wait for the lock and not the work.
 func TryDo(ctx context.Context, lock Lock, wait time.Duration, work func(ctx context.Context) error) error {
-	if err := doable(lock, work); err != nil {
-		return err
-	}
-	hold, err := lock.TryAcquire(ctx, wait)
-	if err != nil {
-		return err
-	}
-	return under(hold, work)
+	return limit{bounded: true, wait: wait}.do(ctx, lock, work)
 }
 
-func under(hold *Hold, work func(ctx context.Context) error) (err error) {
-	if hold == nil {
-		return fmt.Errorf("%w: it returned neither a hold nor an error", ErrInvalidLock)
+func (l limit) do(ctx context.Context, lock Lock, work func(ctx context.Context) error) (err error) {
+	if isNil(lock) {
+		return fmt.Errorf("%w: it is nil", ErrInvalidLock)
+	}
+	if work == nil {
+		return cmp.Or(faultOf(lock), fmt.Errorf("%w: work is nil", framework.ErrInvalidArgument))
+	}
+	hold, err := l.acquire(ctx, lock)
+	if err != nil {
+		return err
 	}
 	defer func() {
 		released := hold.Release()
@@ -99,7 +79,7 @@ func under(hold *Hold, work func(ctx context.Context) error) (err error) {
 			err = errors.Join(err, released)
 		}
 	}()
-	return work(hold.Context())
+	return work(hold.Context()) //nolint:contextcheck // it is a child of ctx
 }
 
 // ownLock is a lock of this package. All other types that implement Lock are foreign.

@@ -269,7 +269,7 @@ func (m *InterProcessMultiLock) run(from int, joint []bool, holds []*Hold) (run 
 	return run
 }
 
-// acquire takes one member within a limit.
+// acquire takes a lock within the limit.
 func (l limit) acquire(ctx context.Context, lock Lock) (hold *Hold, err error) {
 	if l.bounded {
 		hold, err = lock.TryAcquire(ctx, l.wait)
@@ -277,7 +277,7 @@ func (l limit) acquire(ctx context.Context, lock Lock) (hold *Hold, err error) {
 		hold, err = lock.Acquire(ctx)
 	}
 	if err == nil && hold == nil {
-		err = fmt.Errorf("%w: a member's Acquire returned neither a hold nor an error", ErrInvalidLock)
+		err = fmt.Errorf("%w: its Acquire returned neither a hold nor an error", ErrInvalidLock)
 	}
 	return hold, err
 }

@@ -216,14 +216,3 @@ func refusals(err error) error {
 	}
 	return err
 }
-
-// unclaimAll gives back the nodes of ownerships without a hold.
-func unclaimAll(owns []*ownership) {
-	g := givingBack{giveUp: sent} // it waits for nothing
-	for _, o := range owns {
-		if _, lost := o.leave(nil); lost == nil {
-			g.over = append(g.over, o)
-		}
-	}
-	g.deleteNodes()
-}

@@ -103,14 +103,6 @@ func (s *InterProcessSemaphore) take(ctx context.Context, n int, lim limit) (*Ho
 	return s.acquire(ctx, n, lim)
 }
 
-func (s *InterProcessSemaphore) acquire(ctx context.Context, n int, lim limit) (*Hold, error) {
-	hold, err := s.queueUp(ctx, n, lim)
-	if err != nil {
-		return nil, opError("acquire", s.path, err)
-	}
-	return hold, nil
-}
-
 // isZero is whether the semaphore was not made by its constructor.
 func (s *InterProcessSemaphore) isZero() bool {
 	return s == nil || s.turns.Core == nil && s.err == nil
@@ -136,7 +128,12 @@ func (s *InterProcessSemaphore) allowed(ctx context.Context, n int) error {
 	return nil
 }
 
-func (s *InterProcessSemaphore) queueUp(ctx context.Context, n int, lim limit) (hold *Hold, err error) {
+func (s *InterProcessSemaphore) acquire(ctx context.Context, n int, lim limit) (_ *Hold, err error) {
+	defer func() {
+		if err != nil {
+			err = opError("acquire", s.path, err)
+		}
+	}()
 	if err := s.allowed(ctx, n); err != nil {
 		return nil, err
 	}

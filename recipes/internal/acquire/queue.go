@@ -211,15 +211,13 @@ func (q *Queue) checkFolder(ctx context.Context, c *transport.Conn) error {
 	return err
 }
 
-// eachStat reports the stat of each of some nodes, by their places, until report returns
-// false. It leaves out nodes that are gone, and those of which ZooKeeper 3.9 says
-// nothing to us.
-func eachStat(ctx context.Context, s *session.Session, c *transport.Conn, paths []string, report func(i int, of *wire.Stat) (more bool)) error {
-	errEnough := errors.New("enough")
+// eachStat reports the stat of each of some nodes, by their places. It leaves out nodes that
+// are gone, and those of which ZooKeeper 3.9 says nothing to us.
+func eachStat(ctx context.Context, s *session.Session, c *transport.Conn, paths []string, report func(i int, of *wire.Stat)) error {
 	request := func(i int) *transport.Call {
 		return transport.NewCall(wire.OpExists, &wire.PathWatchRequest{Path: paths[i]})
 	}
-	err := s.Each(ctx, c, false, len(paths), request, func(i int, call *transport.Call, err error) error {
+	return s.Each(ctx, c, false, len(paths), request, func(i int, call *transport.Call, err error) error {
 		var there wire.StatResponse
 		if err == nil {
 			err = call.Decode(&there)
@@ -227,15 +225,11 @@ func eachStat(ctx context.Context, s *session.Session, c *transport.Conn, paths 
 		switch {
 		case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrNoAuth):
 			return nil
-		case err == nil && !report(i, &there.Stat):
-			return errEnough
+		case err == nil:
+			report(i, &there.Stat)
 		}
 		return err
 	})
-	if errors.Is(err, errEnough) {
-		return nil
-	}
-	return err
 }
 
 // PathOf is the path of a node in the queue, in full. In the queue of a semaphore's turns

@@ -302,19 +302,13 @@ func (a *Semaphore) inTheWay(ctx context.Context, c *transport.Conn) (bool, erro
 	}
 	held := a.leases()[0].queue.paths(a.withoutOurs(leases.Entries(0, leases.Len())))
 	has := make(map[int64]bool)
-	err = eachStat(ctx, a.session, c, held, func(_ int, of *wire.Stat) bool {
-		has[of.EphemeralOwner] = true
-		return true
-	})
+	err = eachStat(ctx, a.session, c, held, func(_ int, of *wire.Stat) { has[of.EphemeralOwner] = true })
 	if err != nil || len(has) == 0 {
 		return false, err
 	}
 	behind := a.turn.queue.paths(snap.Entries(at+1, snap.Len()))
 	found := false
-	err = eachStat(ctx, a.session, c, behind, func(_ int, of *wire.Stat) bool {
-		found = has[of.EphemeralOwner]
-		return !found
-	})
+	err = eachStat(ctx, a.session, c, behind, func(_ int, of *wire.Stat) { found = found || has[of.EphemeralOwner] })
 	return found, err
 }
 

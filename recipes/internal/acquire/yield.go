@@ -613,9 +613,8 @@ func (a *Multi) askSessions(ctx context.Context, c *transport.Conn) error {
 	if a.asked == nil {
 		a.asked = make(map[string]asked)
 	}
-	return eachStat(ctx, a.session, c, paths, func(i int, of *wire.Stat) bool {
+	return eachStat(ctx, a.session, c, paths, func(i int, of *wire.Stat) {
 		a.asked[paths[i]] = asked{of.EphemeralOwner, of.Czxid, time.Now()}
-		return true
 	})
 }
 
