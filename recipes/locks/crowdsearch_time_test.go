@@ -43,13 +43,16 @@ func TestSearchSchedules(t *testing.T) {
 	for seed := *firstMixture; seed < *firstMixture+seeds; seed++ {
 		s := scheduleOf(uint64(seed))
 		naming(t, seed, s.mixture, func() { s.run(t) })
-		worst.stall, worst.longest, worst.passed = max(worst.stall, s.stall), max(worst.longest, s.longest), max(worst.passed, s.passed)
+		if s.stall > worst.stall {
+			worst.stall, worst.seed = s.stall, s.seed
+		}
+		worst.longest, worst.passed = max(worst.longest, s.longest), max(worst.passed, s.passed)
 		if s.readable() {
 			yields = max(yields, s.yields.most.Load())
 		}
 	}
-	_, _ = fmt.Fprintf(t.Output(), "crowds: %d random schedules from seed %d, nobody stuck, longest time without a grant %v, longest wait %v, others were served %d times meanwhile, a MultiLock gave way %d times\n",
-		seeds, *firstMixture, worst.stall, worst.longest, worst.passed, yields)
+	_, _ = fmt.Fprintf(t.Output(), "crowds: %d random schedules from seed %d, nobody stuck, longest time without a grant %v (seed %d), longest wait %v, others were served %d times meanwhile, a MultiLock gave way %d times\n",
+		seeds, *firstMixture, worst.stall, worst.seed, worst.longest, worst.passed, yields)
 }
 
 // Schedules that the search has found. In the first an Ordered MultiLock was passed over
