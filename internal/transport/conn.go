@@ -190,9 +190,6 @@ var errCancelled = errors.New("cancelled")
 // Limit is how large a request of an operation should be for which several will do.
 func (c *Conn) Limit(op wire.Op, most int) int { return c.transport.Suspects.Limit(op, most) }
 
-// Avoid is whether a request that nobody needs is better not sent, see Suspects.
-func (c *Conn) Avoid(call *Call) bool { return c.transport.Suspects.Avoid(call) }
-
 // Kill ends the connection. Handler.Down follows.
 func (c *Conn) Kill(cause error) { c.fail(cause) }
 

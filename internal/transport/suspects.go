@@ -72,6 +72,7 @@ const surelyTaken = 1 << 10
 var basic = map[wire.Op]bool{
 	wire.OpCreate: true, wire.OpDelete: true, wire.OpExists: true, wire.OpGetData: true, wire.OpSetData: true,
 	wire.OpGetChildren: true, wire.OpGetChildren2: true, wire.OpSync: true, wire.OpMulti: true, wire.OpCheck: true,
+	wire.OpRemoveWatches: true,
 }
 
 // young is whether there are versions of ClickHouse Keeper without an operation that later
@@ -140,18 +141,6 @@ func (x *suspicion) judge(size int, now time.Time) Verdict {
 		return Guilty
 	}
 	return Alone
-}
-
-// Avoid is whether a request that nobody needs is better not sent: connections have ended
-// at such requests, the last one lately.
-func (s *Suspects) Avoid(call *Call) bool {
-	if !s.any.Load() {
-		return false
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	x, now := s.of[call.op], time.Now()
-	return x.judge(call.Size(), now) != Free && now.Before(x.last.Add(guiltyFor))
 }
 
 // Doubts is whether an operation is better not part of a larger request: the servers lack

@@ -237,11 +237,10 @@ func (w *Registry) releaseLocked(st standing) {
 		typ = wire.WatchChildren
 	}
 	// If it cannot be sent the connection is gone, and the watch with it. If the
-	// server refuses, the watch has just fired. Where servers end the connection at it, the
-	// watch stays: it does no harm, since nobody waits for its event.
+	// server refuses, the watch has just fired.
 	call := transport.NewCall(wire.OpRemoveWatches, &wire.WatchesRequest{Path: st.path, Type: typ})
 	call.OnReply = func(*transport.Call) { w.removed() }
-	if !w.conn.Avoid(call) && w.conn.Send(call) == nil {
+	if w.conn.Send(call) == nil {
 		w.removes++
 	}
 }
