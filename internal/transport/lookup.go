@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -83,11 +84,9 @@ func (h *hosts) found(server string, lk *lookup, hosts []string, err error) {
 		return
 	}
 	if len(lk.targets) > 0 {
-		for t := range h.history {
-			if t.server == server && !slices.Contains(lk.targets, t) {
-				delete(h.history, t)
-			}
-		}
+		gone := func(t target) bool { return t.server == server && !slices.Contains(lk.targets, t) }
+		h.untried = slices.DeleteFunc(h.untried, gone)
+		maps.DeleteFunc(h.history, func(t target, _ *dialResult) bool { return gone(t) })
 	}
 	switch {
 	case !lk.wanted:

@@ -92,3 +92,33 @@ func readOnlyServer(word string) func(*peer) {
 		p.answer(1)
 	}
 }
+
+// The search for a server with a majority goes on as DNS takes addresses away that it has not tried yet.
+func TestAddressesGoDuringTheSearchForAMajority(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript(t)
+		old := []string{"10.0.0.1", "10.0.0.2", "10.0.0.4"}
+		for _, addr := range old {
+			s.serving(addr+":2181", func(p *peer) {
+				p.asked()
+				p.send(&wire.ConnectResponse{Timeout: 9000, SessionID: session1, Password: make([]byte, 16), HasReadOnly: true, ReadOnly: true})
+				p.answer(1)
+			})
+		}
+		s.serving("10.0.0.3:2181", func(p *peer) {
+			if word, err := p.in.Peek(4); err == nil && string(word) == "isro" {
+				_, _ = p.Write([]byte("rw"))
+				return
+			}
+			p.welcome(session1, 9*time.Second)
+			p.answer(1)
+		})
+		n := &names{table: map[string][]string{"zk": old}}
+		l, r := open(t, s, resolving(n, "zk:2181"), func(cfg *Config) { cfg.ReadOnly = true })
+		r.await(t, "up", 1)
+		n.set("zk", "10.0.0.3")
+		r.await(t, "up", 2)
+		assert.Contains(t, r.current().Addr(), "10.0.0.3")
+		shut(t, l, s)
+	})
+}
