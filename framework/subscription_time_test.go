@@ -484,3 +484,36 @@ func dueBoth[W any](due func(framework.EventType, string), ev framework.EventTyp
 	due(framework.NodeChildrenChanged, parent)
 	*watches = append(rest, *watches...)
 }
+
+// Nor does it if a later request for the path is on its way.
+func TestSubscribesAtABusyServer(t *testing.T) {
+	for name, meddle := range map[string]func(c *framework.Client, cancel func()){
+		"another one": func(c *framework.Client, _ func()) {
+			_, err := c.Subscribe(context.Background(), "/a")
+			assert.True(t, framework.Retryable(err), "%v", err)
+		},
+		"given up": func(_ *framework.Client, cancel func()) { cancel() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(100*time.Millisecond))
+				c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.Retry = retry.None() })
+				states := kit.CountStates(c)
+				rule := srv.On(zktest.Match{Session: c.SessionID(), Op: "addWatch"}, zktest.Fail(-127))
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				time.AfterFunc(10*time.Millisecond, func() { meddle(c, cancel) })
+				_, err := c.Subscribe(ctx, "/a")
+				require.Error(t, err)
+				time.Sleep(time.Second)
+				synctest.Wait()
+				assert.Equal(t, 1, *states, "the connection stays")
+				assert.NotZero(t, rule.Fired())
+				rule.Remove()
+				sub, err := c.Subscribe(t.Context(), "/a")
+				require.NoError(t, err)
+				assert.Equal(t, []string{"Established /a"}, told(t, sub))
+			})
+		})
+	}
+}

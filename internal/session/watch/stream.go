@@ -206,8 +206,9 @@ func (w *Registry) added(c *transport.Conn, path string, sent int, call *transpo
 	}
 	n := Notice{Kind: Established, Zxid: call.Zxid(), Conn: c}
 	var told []*Stream
-	isNew := p.changes == sent && !slices.ContainsFunc(p.streams, func(st *Stream) bool { return st.stood })
+	isNew := !slices.ContainsFunc(p.streams, func(st *Stream) bool { return st.stood })
 	switch code := call.Code(); {
+	case code == wire.CodeThrottledOp && isNew && p.changes != sent: // the answer to a later request decides
 	case code == wire.CodeOK:
 		if p.changes == sent {
 			p.deep = p.asked == modeSubtree
