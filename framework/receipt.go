@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/paddock-zk/paddock/internal/session"
-	"github.com/paddock-zk/paddock/internal/session/cleanup"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
@@ -20,8 +19,8 @@ import (
 //
 // It costs one more operation, about 100 bytes and the path in the transaction, and
 // a delete in the background afterwards. Nothing stays behind: Commit removes the
-// receipt, also if its ctx has ended. A receipt that cannot be removed any more
-// goes with the session. So Commit still returns ErrOutcomeUnknown if the session
+// receipt, also if its ctx has ended. A receipt that cannot be removed any more, or
+// that the servers refuse to delete, goes with the session. Client.Errors tells of a refusal. So Commit still returns ErrOutcomeUnknown if the session
 // ends before it has the answer, if ctx ends, or if Config.Retry gives up.
 //
 // If the servers refuse the receipt, for instance with ErrNoAuth, nothing was
@@ -61,7 +60,7 @@ func (r *receipt) create(o *op) wire.MultiOp {
 // the transaction, and in another session it goes with that in which it was made.
 func (r *receipt) remove(o *op) {
 	if r != nil && r.asked {
-		cleanup.Remove(o.session, o.session.ID(), r.path)
+		o.on(r.path).guarantee(false)
 	}
 }
 

@@ -60,8 +60,8 @@ func TestReceipt(t *testing.T) {
 		"the delete is lost": func(srv *zktest.Server, id int64) {
 			srv.On(zktest.Match{Op: "delete", Session: id, Nth: 1}, zktest.CutBefore())
 		},
-		"the delete is refused": func(srv *zktest.Server, id int64) {
-			srv.On(zktest.Match{Op: "delete", Session: id, Nth: 1}, zktest.Fail(-102))
+		"a server is too busy for the delete": func(srv *zktest.Server, id int64) {
+			srv.On(zktest.Match{Op: "delete", Session: id, Nth: 1}, zktest.Fail(-127))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -152,5 +152,29 @@ func TestReceiptRefused(t *testing.T) {
 		there, _, err := admin.Exists(t.Context(), "/app/made")
 		require.NoError(t, err)
 		assert.False(t, there, "checks alone need no receipt")
+	})
+}
+
+// Where one may create and not delete, the client asks once.
+func TestReceiptThatMayNotBeDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
+		c := kit.Connect(t, srv)
+		var failures []error
+		c.Errors().Listen(func(err error) { failures = append(failures, err) })
+		for path, acl := range map[string][]zk.ACL{"/a": zk.WorldACL(zk.PermAll), "/r": zk.WorldACL(zk.PermRead | zk.PermCreate)} {
+			_, err := c.Create(t.Context(), path, nil, framework.Persistent, framework.ACLs(acl...))
+			require.NoError(t, err)
+		}
+		_, err := bump(c).Commit(t.Context(), framework.Receipt("/r"))
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		assert.Equal(t, 1, srv.Requests()["delete"])
+		require.Len(t, failures, 1)
+		require.ErrorIs(t, failures[0], framework.ErrNoAuth)
+		assert.Len(t, srv.Ephemerals(c.SessionID()), 1)
+		require.NoError(t, c.Close())
+		assert.Empty(t, srv.Ephemerals(0), "it goes with the session")
 	})
 }
