@@ -125,7 +125,8 @@ func (c *Client) Close() error {
 
 // Go runs work in a goroutine of the client, which Close joins. ctx ends when Close begins, with
 // ErrClosed as its cause, and when stop is called, with context.Canceled. From then on calls with
-// ctx fail, and work has to return soon. Close and stop wait for it without a limit.
+// ctx fail, and work has to return soon. Close and stop wait for it without a limit, Close once it
+// has ended the session.
 //
 // stop may be called more than once, by any goroutine, and each call waits. work itself must call
 // neither stop nor Close, which would wait for it forever. It can begin another goroutine that does.
@@ -140,7 +141,7 @@ func (c *Client) Go(work func(ctx context.Context)) (stop func(), err error) {
 	}
 	ctx, cancel := context.WithCancel(c.session.Life())
 	done := make(chan struct{})
-	if !c.session.Go(func(context.Context) {
+	if !c.session.GoBeside(func() {
 		defer close(done)
 		defer cancel()
 		work(ctx)

@@ -322,6 +322,26 @@ func TestGo(t *testing.T) {
 	})
 }
 
+// Work that is slow to return does not keep the session on the servers.
+func TestSessionEndsBeforeSlowWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := kit.Connect(t, srv)
+		_, err := c.Create(t.Context(), "/e", nil, framework.Ephemeral)
+		require.NoError(t, err)
+		_, err = c.Go(func(ctx context.Context) {
+			<-ctx.Done()
+			time.Sleep(time.Second)
+			assert.Empty(t, srv.Ephemerals(0))
+			time.Sleep(time.Minute)
+		})
+		require.NoError(t, err)
+		began := time.Now()
+		require.NoError(t, c.Close())
+		assert.Equal(t, time.Minute+time.Second, time.Since(began), "Close has waited")
+	})
+}
+
 // Work may begin other work, end its goroutine, and have another goroutine close the client.
 func TestGoFromWithin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

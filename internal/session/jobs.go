@@ -20,6 +20,18 @@ func (s *Session) Go(work func(ctx context.Context)) bool {
 	return true
 }
 
+// GoBeside is Go for the user's code, which may be slow to return. Close waits for it once it
+// has ended the session on the servers.
+func (s *Session) GoBeside(work func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.beside.Go(work)
+	return true
+}
+
 // What fails is tried again after pauses that double from the first to the longest.
 const (
 	FirstPause = 50 * time.Millisecond

@@ -77,6 +77,7 @@ type Session struct {
 	life      context.Context
 	stop      context.CancelCauseFunc
 	jobs      sync.WaitGroup // the run loop, and work in the background
+	beside    sync.WaitGroup // see GoBeside
 	slots     sync.Map       // by *Slot: what it keeps
 	// heldUntil is until when all tracked nodes that are held stay so, counted from the
 	// opening of the session object. It is the deadline at the time of the last question.
@@ -218,9 +219,9 @@ func (s *Session) wakeLocked() {
 	}
 }
 
-// Close ends tracked nodes, watches, background work and the session, in this order. It
-// waits for every goroutine, for slightly more than CloseTimeout at most. It returns nil
-// if the servers were told, or have said that the session is over. An error
+// Close ends tracked nodes, watches, background work and the session, in this order, for
+// slightly more than CloseTimeout if functions of Config return. Then it waits for what GoBeside runs, without a
+// limit. It returns nil if the servers were told, or have said that the session is over. An error
 // matches transport.ErrNotTold: nodes of the session may be left. A second Close waits for the first and returns its error.
 func (s *Session) Close() error {
 	s.mu.Lock()
@@ -244,6 +245,7 @@ func (s *Session) Close() error {
 	s.jobs.Wait()
 
 	s.closeErr = s.transport.Close(s.cfg.CloseTimeout)
+	s.beside.Wait()
 
 	s.mu.Lock()
 	s.id = 0
