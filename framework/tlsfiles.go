@@ -41,7 +41,7 @@ type tlsFiles struct {
 	stamps [3]stamp
 	roots  *x509.CertPool
 	own    *tls.Certificate
-	shown  *x509.Certificate // at the last connection
+	latest *x509.Certificate // that of the last connection, whether its server asked or not
 	failed string            // what was logged last
 }
 
@@ -131,20 +131,20 @@ func (f *tlsFiles) into(cfg *tls.Config) {
 		return
 	}
 	cfg.Certificates, cfg.GetClientCertificate = []tls.Certificate{*f.own}, nil
-	if f.shown != nil && !f.shown.Equal(f.own.Leaf) {
-		f.log.Info("another certificate is shown to the servers", zap.Stringer("subject", f.own.Leaf.Subject), zap.Time("until", f.own.Leaf.NotAfter))
+	if f.latest != nil && !f.latest.Equal(f.own.Leaf) {
+		f.log.Info("a new connection has another certificate for servers that ask for one", zap.Stringer("subject", f.own.Leaf.Subject), zap.Time("until", f.own.Leaf.NotAfter))
 	}
-	f.shown = f.own.Leaf
+	f.latest = f.own.Leaf
 }
 
-// info is the certificate that was shown last, nil for none.
+// info is the certificate of the last connection, nil for none.
 func (f *tlsFiles) info() *monitor.CertificateInfo {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.shown == nil {
+	if f.latest == nil {
 		return nil
 	}
-	return &monitor.CertificateInfo{Subject: transport.Subject(f.shown), Until: f.shown.NotAfter}
+	return &monitor.CertificateInfo{Subject: transport.Subject(f.latest), Until: f.latest.NotAfter}
 }
 
 const (

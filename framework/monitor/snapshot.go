@@ -34,8 +34,8 @@ type Stats struct {
 	// Unsupported are the operations that the servers were found not to know, by the names
 	// that ZooKeeper has for them, such as createContainer and createTTL. Nil for none.
 	Unsupported []string
-	// Certificate is the one of framework.Config.TLSFiles that the client has shown to the
-	// servers last. Nil for none.
+	// Certificate is the one of framework.Config.TLSFiles that the last connection had for
+	// servers that ask for one, whether its server did or not. Nil for none.
 	Certificate *CertificateInfo
 }
 
