@@ -67,6 +67,9 @@ type sights struct {
 	// A MultiLock has last had to suspect somebody again, after it had begun anew. Somebody has
 	// other locks and does not say so, and MultiLocks of the client suspect at once.
 	hiding seen
+	// One has last made room, by time alone, for an owner that says it has no other lock. It may
+	// have one, and so may all that say so.
+	silent seen
 	orders [64]deadlock.Order // in which owners of other libraries go
 }
 
@@ -128,7 +131,7 @@ func (a *Multi) view(now time.Time) *deadlock.View {
 		q.Holders = a.nodes(m, m.holders())
 		if m.inTheWay() {
 			q.Followers = a.nodes(m, m.followers())
-			q.Behind = m.snapshot.Ways(m.firstBehind())
+			q.Behind = a.ways(m, m.firstBehind())
 		}
 		q.Has = func(name string) bool { return m.snapshot.Find(name) >= 0 }
 	}
@@ -264,7 +267,7 @@ func (a *Multi) calm() bool {
 	var others nodename.Ways
 	for i, m := range a.members {
 		if m.snapshot.Len() > 0 {
-			others |= m.snapshot.Ways(0) &^ ours
+			others |= a.ways(m, 0) &^ ours
 		}
 		at, known := m.czxid, m.czxid != 0
 		if a.way != nodename.Joint {
@@ -435,21 +438,22 @@ var makesRoom = [...]nodename.Ways{
 // own too often, moves for them a few times. Then it keeps its places: it would never be served
 // beside a crowd.
 //
-// Where owners say that they have other locks, and none goes in the reverse order, backward
+// Where owners say that they have other locks, or may hide some, and none goes in the reverse order, backward
 // MultiLocks are there by mistake. Nobody follows them, and they follow the ordered ones. If
 // both turned for each other, one mistake would keep a crowd going to and fro. Beside another
 // library nobody follows them before its client has learned, or heard, that this is the order.
 func (a *Multi) ordered(ways nodename.Ways) nodename.Ways {
 	library, reverse := (a.others | ways).Has(nodename.Unknown), a.orderOfOthers().Reverse()
+	inOrder := a.mayHide() || !library && a.sights().inOrder.lately()
 	switch {
 	case reverse:
-	case library && !ways.Has(nodename.Reverse):
-		ways &^= 1 << nodename.Backward
-	case !library && a.sights().inOrder.lately() && !a.sights().reverse.lately():
+	case inOrder && !a.sights().reverse.lately():
 		ways &^= 1 << nodename.Backward
 		if ways.Has(nodename.Ordered) {
 			ways = ways.With(nodename.Nesting)
 		}
+	case library && !ways.Has(nodename.Reverse):
+		ways &^= 1 << nodename.Backward
 	}
 	switch {
 	case !ways.Has(nodename.Unknown), a.obliged >= mostLeft:
@@ -460,11 +464,25 @@ func (a *Multi) ordered(ways nodename.Ways) nodename.Ways {
 	return ways.With(nodename.Nesting)
 }
 
+// mayHide is whether plain owners may have other locks. Those who do not follow backward
+// MultiLocks take them at their word: they would move over and over.
+func (a *Multi) mayHide() bool { return a.sights().silent.lately() && !a.hasTurn() && !a.inOrder }
+
+// ways are the ways of all from a place in a queue on. Where owners may hide that they have other
+// locks, a plain one says as little as one of another library.
+func (a *Multi) ways(m *member, from int) nodename.Ways {
+	ways := m.snapshot.Ways(from)
+	if ways.Has(nodename.Plain) && a.mayHide() {
+		ways = ways&^(1<<nodename.Plain) | 1<<nodename.Unknown
+	}
+	return ways
+}
+
 // besideLibrary is whether an owner of another library waits for us, and we take our locks in
 // an order.
 func (a *Multi) besideLibrary() bool {
 	return a.way != nodename.Joint && slices.ContainsFunc(a.members, func(m *member) bool {
-		return m.inTheWay() && m.snapshot.Ways(m.firstBehind()).Has(nodename.Unknown)
+		return m.inTheWay() && a.ways(m, m.firstBehind()).Has(nodename.Unknown)
 	})
 }
 
@@ -476,7 +494,7 @@ func (a *Multi) makeRoom(ctx context.Context, c *transport.Conn) (made bool, err
 		if !m.inTheWay() {
 			continue
 		}
-		if behind := a.ordered(m.snapshot.Ways(m.firstBehind())) & makesRoom[a.way]; behind != 0 {
+		if behind := a.ordered(a.ways(m, m.firstBehind())) & makesRoom[a.way]; behind != 0 {
 			in, to = append(in, m), to|behind
 		}
 	}
@@ -529,12 +547,16 @@ func (a *Multi) checkDeadlock(ctx context.Context, c *transport.Conn) (yielded b
 	for _, i := range in {
 		yield = append(yield, a.members[i])
 	}
-	if len(yield) > 0 && a.besideLibrary() {
+	// Where only plain ones wait, in a crowd that goes in our order, one often waits for long as well.
+	if len(yield) > 0 && a.besideLibrary() && (!a.mayHide() || seen.Match(in)) {
 		a.orderOfOthers().Yielded(a.way == nodename.Backward, time.Now())
+	}
+	if why == deadlock.Beside && slices.ContainsFunc(yield, func(m *member) bool { return m.snapshot.Ways(m.firstBehind()).Has(nodename.Plain) }) {
+		a.sights().silent.now()
 	}
 	// It may be a mistake. One that goes in an order from now on makes all others do so that it
 	// meets, and so for ever. One that queues anew is as it was, and in nobody's way.
-	hiding, shown := &a.sights().hiding, why != deadlock.Time
+	hiding, shown := &a.sights().hiding, why >= deadlock.Matched
 	if shown && (a.anew || hiding.lately()) && !seen.Told {
 		hiding.now()
 	}
@@ -621,7 +643,7 @@ func (a *Multi) askSessions(ctx context.Context, c *transport.Conn) error {
 // leaves is whether it leaves queues now, with all later ones, or else moves to their ends and
 // keeps those. It counts both.
 func (a *Multi) leaves(why deadlock.Reason) bool {
-	moves := why != deadlock.Time || a.inOrder && a.way == nodename.Ordered || a.left >= mostLeft || a.hasTurn()
+	moves := why >= deadlock.Matched || a.inOrder && a.way == nodename.Ordered || a.left >= mostLeft || a.hasTurn()
 	if moves && (a.moved < mostMoved || !a.hasTurn()) {
 		a.moved++
 		return false

@@ -214,6 +214,11 @@ func TestMulti_FollowsBackwardOnesInTheOrderOfOthers(t *testing.T) {
 	a.sights().reverse.now()
 	assert.Equal(t, backward|ordered, a.ordered(backward|ordered), "some go in the reverse order")
 
+	b := NewMulti([]Member{{Queue: &Queue{Core: bareCore{}}}}, false, nodename.Owner{}, nil)
+	b.session = openSession(t, zktest.Start(t))
+	b.sights().silent.now()
+	assert.Equal(t, ordered.With(nodename.Nesting), b.ordered(backward|ordered), "some may hide what they have")
+
 	a.others = both
 	assert.Equal(t, nodename.Ways(0).With(nodename.Unknown).With(nodename.Nesting), a.ordered(both), "beside another library")
 	a.orderOfOthers().Hear(time.Now(), lately)

@@ -406,3 +406,27 @@ func TestNewcomersDoNotPutOffTheLook(t *testing.T) {
 		require.NoError(t, multi.Soon().Release())
 	})
 }
+
+// Where a MultiLock had to make room by time, a plain owner may have other locks. From then on
+// MultiLocks of its client make room for plain ones at once.
+func TestMultiLockMakesRoomAtOnceWhereOwnersMayHideLocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(kit.Near))
+		first, second, c := kit.Connect(t, srv), kit.Connect(t, srv), kit.Connect(t, srv)
+		lock := func(c *framework.Client, path string) locks.Lock { return locks.NewInterProcessMutex(c, path) }
+		held := kit.Hold(t, lock(first, "/c"))
+		var waiting []*kit.Acquisition
+		for i, path := range []string{"/a", "/b"} {
+			waiting = append(waiting, kit.Acquire(t, locks.NewInterProcessMultiLock(lock(c, path), lock(c, "/c"))))
+			require.NoError(t, srv.WaitChildren(t.Context(), "/c", i+2))
+			began := time.Now()
+			plain := kit.Acquire(t, lock(second, path)).Soon()
+			assert.Equal(t, i == 0, time.Since(began) > 200*time.Millisecond, "after %v", time.Since(began))
+			require.NoError(t, plain.Release())
+		}
+		require.NoError(t, held.Release())
+		for _, m := range waiting {
+			require.NoError(t, m.Soon().Release())
+		}
+	})
+}

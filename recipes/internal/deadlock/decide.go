@@ -13,6 +13,7 @@ type Reason int
 // The reasons to yield.
 const (
 	Time    Reason = iota // nothing has moved
+	Beside                // the same, and who waits takes its locks in another way
 	Matched               // an owner waits for us there, or may
 	Against               // the same, and it has a later lock: it takes them in the reverse of our order
 )
@@ -57,6 +58,7 @@ func (h *History) Decide(v *View) (yield []int, why Reason) {
 		if yield = h.makeRoomBeside(v, beside); len(yield) == 0 {
 			return nil, Time
 		}
+		why = Beside
 	default:
 		return nil, Time
 	}
@@ -132,6 +134,20 @@ func (h *History) suspect(v *View, at int, held []holder, crowds map[int64]int) 
 		}
 	}
 	return due, why
+}
+
+// Match is whether an owner that has what we wait for may wait behind us in one of some queues.
+func (v *View) Match(queues []int) bool {
+	for _, i := range queues {
+		for _, has := range v.held() {
+			for j := range v.Queues[i].Followers {
+				if waits := &v.Queues[i].Followers[j]; waits.Known && has.match(waits) != unlike {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // isOutOfOrder is whether a circle of owners that wait for each other may lead through us

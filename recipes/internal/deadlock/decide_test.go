@@ -120,7 +120,7 @@ func TestDecide(t *testing.T) {
 			h.SawHolder(1, c.has.Name, start)
 			yield, why := h.Decide(blocked(c.after, c.has, c.wait...))
 			assert.Equal(t, c.want, yield)
-			assert.Equal(t, c.want != nil && c.after < later, why != Time)
+			assert.Equal(t, c.want != nil && c.after < later, why >= Matched)
 		})
 	}
 }
@@ -139,7 +139,7 @@ func TestDecideSeesTheOrderOfOthers(t *testing.T) {
 		"perhaps has the earlier one":  {of("b0", 1, "y"), true, Matched},
 		"a MultiLock, with that tag":   {func() Node { n := of("a0", 1, "x"); n.Way = nodename.Joint; return n }(), false, Matched},
 		"of a session, without a tag":  {of("b0", 1, ""), false, Matched},
-		"of another session, in stall": {of("b0", 2, "y"), false, Time},
+		"of another session, in stall": {of("b0", 2, "y"), false, Beside},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := begun(2)
@@ -154,6 +154,7 @@ func TestDecideSeesTheOrderOfOthers(t *testing.T) {
 			yield, why := h.Decide(v)
 			assert.Equal(t, []int{1 - holds}, yield)
 			assert.Equal(t, tc.want, why)
+			assert.Equal(t, tc.want != Beside, v.Match(yield))
 		})
 	}
 }
