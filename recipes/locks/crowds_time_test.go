@@ -289,7 +289,7 @@ func (u unyielding) TryAcquire(context.Context, time.Duration) (*locks.Hold, err
 // Beside plain users all make nearly as many rounds as without any yield, and wait about as long. Beside owners that nest,
 // in the order of paths or in the reverse order, all make at least half of what they make if
 // all nest. Somebody gets something all the time, and everybody gets something. Crowds of owners
-// that do not pass their contexts on are only printed.
+// that do not pass their contexts on make a thousand rounds.
 func TestCrowdsBesideOthers(t *testing.T) {
 	t.Parallel()
 	span, scale := 2*time.Second, 1
@@ -325,8 +325,8 @@ func TestCrowdsBesideOthers(t *testing.T) {
 				c.unyielding = false
 				got := c.run(t, span, clients, workload.Multi)
 				_, _ = fmt.Fprintf(t.Output(), "crowds: %+v, %d clients: %s: %v\n", c, clients, c.sides(got), got)
-				if c.hidden {
-					continue // such a crowd breaks down, see docs/combining-locks.md
+				if c.hidden && c.inOrder > 0 && clients > 1 {
+					continue // such a crowd breaks down at times, see docs/combining-locks.md
 				}
 				assert.Less(t, got.stall, 2*time.Second, "nobody got anything")
 				if *wholeCrowds {
@@ -336,14 +336,14 @@ func TestCrowdsBesideOthers(t *testing.T) {
 				if clients > 1 { // in one, others have one place in a queue, and wait for each other as well
 					assert.Less(t, slices.Max(got.longest), 15*time.Second, "somebody waited")
 				}
+				if c.hidden {
+					assert.GreaterOrEqual(t, got.rounds(), 1000)
+					continue
+				}
 				if c.inOrder+c.reverse > 0 {
 					nested := c.run(t, span, clients, workload.Nested)
 					_, _ = fmt.Fprintf(t.Output(), "crowds: the same if all nest: %s: %v\n", c.sides(nested), nested)
-					share := 0.5
-					if c.plain > 0 && clients == 1 { // where all nest, locks are handed over to plain users
-						share = 0.44
-					}
-					assert.GreaterOrEqual(t, float64(got.rounds()), share*float64(nested.rounds()), "beside owners that nest")
+					assert.GreaterOrEqual(t, 2*got.rounds(), nested.rounds(), "beside owners that nest")
 					continue
 				}
 				c.unyielding = true

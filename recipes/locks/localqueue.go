@@ -17,7 +17,8 @@ import (
 // In a local queue wait the goroutines of one client that want the same lock and would
 // make the same node for it. Only one of them has a node in the queue. It is the front
 // waiter, which asks the servers and waits for its turn, or it holds the lock. The others
-// wait for it, without a node, a watch or a request.
+// wait for it, without a node, a watch or a request. While a MultiLock is in the queue, some
+// wait with nodes of their own, see spread.
 //
 // A front waiter that gives up passes its contender on to the next in the local queue,
 // also while a request for it is on its way. A holder that releases hands the lock over
@@ -34,6 +35,8 @@ type localQueue struct {
 	holder     *ownership // who has the lock, nil while a front waiter asks for it
 	firstSince time.Time  // when its node became first in its queue
 	passed     int        // how often the lock was handed over since
+	sawMulti   bool       // a MultiLock was seen in the queue: nothing is handed over
+	beside     int        // how many wait with nodes of their own because of that
 	waiters    list.List  // of *waiter
 }
 
@@ -65,9 +68,9 @@ type waiter struct {
 	timeUp  bool          // its time was up when it had just been taken out
 
 	// What it was told. Without any of these its time is up.
-	isFront, expired bool
-	granted          *ownership
-	attempt          *mutexAttempt // to go on with, nil for a new one
+	isFront, isBeside, expired bool
+	granted                    *ownership
+	attempt                    *mutexAttempt // to go on with, nil for a new one
 }
 
 // localQueues are the local queues of one client. A local queue is there as long as it has
@@ -176,6 +179,8 @@ func (w *waiter) finish(ctx, limited context.Context) (o *ownership, err error) 
 		return nil, framework.ErrSessionExpired
 	case w.isFront:
 		return w.acquire()
+	case w.isBeside:
+		return w.acquireBeside()
 	case o == nil:
 		return nil, &acquire.StoppedError{Err: contextend.Of(limited), InTheWay: w.queue.seenAhead()}
 	case limited.Err() != nil:
@@ -218,6 +223,16 @@ func (w *waiter) acquire() (*ownership, error) {
 		a.adopt(m, acquireTraceOf(w.ctx))
 	}
 	return lq.acquire(w.ctx, m, a, false)
+}
+
+// acquireBeside gets the lock with a node of the waiter's own.
+func (w *waiter) acquireBeside() (*ownership, error) {
+	defer w.queue.besideOver()
+	if w.outlived() {
+		return nil, framework.ErrSessionExpired
+	}
+	var none *localQueue
+	return none.acquire(w.ctx, w.mutex, nil, false)
 }
 
 // acquire gets the lock from the servers for the front waiter, or for a caller without a
@@ -271,6 +286,37 @@ func (lq *localQueue) passFront(a *mutexAttempt) {
 	w.answered.Done()
 }
 
+// spread lets those that have waited longest ask with nodes of their own while a MultiLock is in
+// the queue, at most as many as a node would be handed to. Nothing is handed over there. So in
+// one place, each would wait for all that the ones before it want besides.
+func (lq *localQueue) spread() {
+	lqs := &lq.q.shared.localQueues
+	for {
+		lqs.mu.Lock()
+		var w *waiter
+		if lq.sawMulti && lq.beside < lq.q.Handovers {
+			w = lq.takeFirstLocked()
+		}
+		if w == nil {
+			lqs.mu.Unlock()
+			return
+		}
+		lq.beside++
+		lqs.mu.Unlock()
+		w.isBeside = true
+		w.answered.Done()
+	}
+}
+
+// besideOver says that one with a node of its own has the lock, or has given up.
+func (lq *localQueue) besideOver() {
+	lqs := &lq.q.shared.localQueues
+	lqs.mu.Lock()
+	lq.beside--
+	lqs.mu.Unlock()
+	lq.spread()
+}
+
 // seenAhead is the obstacle that has the lock, nil if none was seen.
 func (lq *localQueue) seenAhead() *acquire.Obstacle {
 	lqs := &lq.q.shared.localQueues
@@ -302,8 +348,9 @@ func (lq *localQueue) sawAhead(p *acquire.Position) {
 	}
 	lqs := &lq.q.shared.localQueues
 	lqs.mu.Lock()
-	defer lqs.mu.Unlock()
-	lq.hasAhead, lq.ahead, lq.head = true, p.Place, p.Only()
+	lq.hasAhead, lq.ahead, lq.head, lq.sawMulti = true, p.Place, p.Only(), p.SawMulti
+	lqs.mu.Unlock()
+	lq.spread()
 }
 
 // taken says which ownership has the lock, nil if none has it after all. The attempt

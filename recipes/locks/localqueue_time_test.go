@@ -173,10 +173,12 @@ func TestOthersGetTheirTurnByDefault(t *testing.T) {
 	}
 }
 
-// A MultiLock that was seen in the queue comes after one holder, not after as
-// many as the bound allows. With the last one gone the lock is handed over again.
+// While a MultiLock is in the queue nothing is handed over, and those who wait have nodes of their
+// own, as many as a node would be handed to. With the last MultiLock gone the others wait
+// behind one node again.
 func TestMultiLocksComeBetween(t *testing.T) {
 	eachExclusive(t, func(t *testing.T, lock func(*framework.Client, ...locks.Option) locks.Lock) {
+		const n, bound = 12, 8
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
 		c, other := kit.Connect(t, srv), kit.Connect(t, srv)
 		multi := locks.NewInterProcessMultiLock(lock(other), locks.NewInterProcessMutex(other, "/m"))
@@ -184,22 +186,66 @@ func TestMultiLocksComeBetween(t *testing.T) {
 		require.NoError(t, err)
 		var order []string
 		nodes := map[string]bool{}
-		wg := kit.InLine(t, 6, kit.Same(lock(c)), func(i int, h *locks.Hold) {
+		wg := kit.InLine(t, n, kit.Same(lock(c, locks.LocalHandovers(bound))), func(i int, h *locks.Hold) {
 			order = append(order, fmt.Sprint(i))
 			nodes[h.Path()] = true
 			time.Sleep(10 * time.Millisecond)
 		})
-		time.Sleep(10 * time.Millisecond) // until the first has its node
-		for range 2 {
-			require.NoError(t, h.Release())
-			h, err = multi.Acquire(t.Context())
-			require.NoError(t, err)
-			order = append(order, "multi")
-		}
+		time.Sleep(100 * time.Millisecond)
+		assert.Len(t, srv.Ephemerals(c.SessionID()), 1+bound, "the first, and those beside it")
+		require.NoError(t, h.Release())
+		h, err = multi.Acquire(t.Context())
+		require.NoError(t, err)
+		order = append(order, "multi")
 		require.NoError(t, h.Release())
 		wg.Wait()
-		assert.Equal(t, []string{"0", "multi", "1", "multi", "2", "3", "4", "5"}, order)
-		assert.Len(t, nodes, 4, "of 0, of 1, of 2, and one that was handed over")
+		require.Len(t, order, n+1)
+		assert.Equal(t, "multi", order[1+bound], "behind those that were there: %v", order)
+		assert.Len(t, nodes, n, "nothing was handed over")
+
+		h, err = lock(other).Acquire(t.Context())
+		require.NoError(t, err)
+		wg = kit.InLine(t, n, kit.Same(lock(c)), func(int, *locks.Hold) {})
+		time.Sleep(100 * time.Millisecond)
+		assert.Len(t, srv.Ephemerals(c.SessionID()), 1)
+		require.NoError(t, h.Release())
+		wg.Wait()
+	})
+}
+
+// One of those with a node of its own gives up, and the next has its place.
+func TestWaiterBesideAMultiLockGivesUp(t *testing.T) {
+	eachExclusive(t, func(t *testing.T, lock func(*framework.Client, ...locks.Option) locks.Lock) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
+		c, other := kit.Connect(t, srv), kit.Connect(t, srv)
+		h, err := locks.NewInterProcessMultiLock(lock(other), locks.NewInterProcessMutex(other, "/m")).Acquire(t.Context())
+		require.NoError(t, err)
+		l := lock(c, locks.LocalHandovers(1))
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for i := range 4 {
+			wg.Go(func() { // the front waiter, the one beside it, and two in the local queue, of whom one gives up, too
+				ctx := ctx
+				if i%2 == 0 {
+					ctx = t.Context()
+				}
+				hold, err := l.Acquire(ctx)
+				if i%2 == 1 {
+					assert.ErrorIs(t, err, context.Canceled)
+					return
+				}
+				assert.NoError(t, err)
+				assert.NoError(t, hold.Release())
+			})
+			time.Sleep(100 * time.Millisecond)
+		}
+		assert.Len(t, srv.Ephemerals(c.SessionID()), 2)
+		cancel()
+		time.Sleep(100 * time.Millisecond)
+		assert.Len(t, srv.Ephemerals(c.SessionID()), 2, "the next has its place")
+		require.NoError(t, h.Release())
+		wg.Wait()
+		assert.Empty(t, srv.Ephemerals(c.SessionID()))
 	})
 }
 

@@ -174,6 +174,7 @@ func (m *InterProcessMutex) enter(ctx context.Context, once bool) (w *waiter, o 
 	if m.queue.Kind != znode.Read && m.queue.Handovers > 0 {
 		if lq, w, err = m.queue.shared.localQueues.join(ctx, m, once); w != nil {
 			m.queue.shared.waitLog.arm()
+			lq.spread()
 			return w, nil, nil
 		} else if err != nil {
 			return nil, nil, &acquire.StoppedError{Err: err, InTheWay: lq.seenAhead()}
