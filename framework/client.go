@@ -213,9 +213,9 @@ func (c *Client) Errors() listeners.Source[error] {
 }
 
 // Report tells an error to the listeners of Errors, and logs it at warn with a message. It is for
-// recipes whose work in the background fails.
+// recipes whose work in the background fails. Of nil it tells nobody.
 func (c *Client) Report(message string, err error) {
-	if !c.unusable() {
+	if err != nil && !c.unusable() {
 		c.session.Report(message, err)
 	}
 }

@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -63,7 +64,7 @@ type inspector interface {
 }
 
 // Entries are what recipes show besides locks and elections, such as caches and kept nodes, by
-// their paths, which are in full. It asks no server.
+// their paths, which are in full, and then their kinds. It asks no server.
 func (c *Client) Entries() []monitor.Entry {
 	if c.unusable() {
 		return nil
@@ -72,7 +73,9 @@ func (c *Client) Entries() []monitor.Entry {
 	for _, s := range session.Shown[*Shown](c.session) {
 		list = append(list, s.now())
 	}
-	slices.SortStableFunc(list, func(a, b monitor.Entry) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortStableFunc(list, func(a, b monitor.Entry) int {
+		return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Kind, b.Kind))
+	})
 	return list
 }
 
@@ -84,7 +87,7 @@ type Shown struct {
 	remove func()
 
 	mu   sync.Mutex // guards told
-	told error      // the reason that was logged last; nil for none
+	told string     // the reason that was logged last; "" for none
 }
 
 // Show has Entries, and with it metrics and the page, show something of a recipe's at path, until
@@ -117,32 +120,34 @@ func (s *Shown) now() monitor.Entry {
 
 // Changed logs the state of the entry if it has an Err, unless that is the connection, of which
 // the client has a line already. It logs the state once more when there is no Err any more.
-// Recipes call it when that may have changed.
+// Recipes call it when that may have changed. It calls entry, so not under a mutex that entry takes.
 func (s *Shown) Changed() {
 	now := s.now()
 	line, fields := now.Kind+" is "+now.State, []zap.Field{zap.String("kind", now.Kind), zap.String("path", now.Path)}
-	switch told, news := s.tell(now.Err); {
-	case !news:
-	case told == nil:
+	switch {
+	case !s.isNews(now.Err):
+	case now.Err == nil:
 		s.log.Info(line, fields...)
 	default:
-		s.log.Warn(line, append(fields, zap.Error(told))...)
+		s.log.Warn(line, append(fields, zap.Error(now.Err))...)
 	}
 }
 
-// tell returns what there is to log, if there is news: what is wrong, nil if nothing is any
-// more.
-func (s *Shown) tell(now error) (told error, news bool) {
+// isNews is whether there is something to log.
+func (s *Shown) isNews(err error) bool {
+	text := ""
+	switch {
+	case err == nil:
+	case errors.Is(err, ErrNotConnected), errors.Is(err, ErrClosed):
+		return false
+	default:
+		text = err.Error() // the recipe's code, so without the mutex
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case now == nil:
-		news, s.told = s.told != nil, nil
-	case errors.Is(now, ErrNotConnected), errors.Is(now, ErrClosed):
-	case s.told == nil || s.told.Error() != now.Error():
-		news, s.told = true, now
-	}
-	return s.told, news
+	news := text != s.told
+	s.told = text
+	return news
 }
 
 // Remove ends that it is shown. A second call does nothing.

@@ -100,3 +100,54 @@ func TestShownChanged(t *testing.T) {
 		}, lines)
 	})
 }
+
+// An error of a recipe's may call Changed itself.
+func TestShownErrorThatCallsChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := kit.Connect(t, zktest.Start(t, zktest.InMemory()))
+		var now atomic.Pointer[monitor.Entry]
+		now.Store(new(monitor.Entry))
+		shown, err := c.Show("/a", func() monitor.Entry { return *now.Load() })
+		require.NoError(t, err)
+		called := 0
+		now.Store(&monitor.Entry{Err: nosyError(func() {
+			called++
+			now.Store(new(monitor.Entry))
+			shown.Changed()
+		})})
+		shown.Changed()
+		assert.NotZero(t, called)
+	})
+}
+
+type nosyError func()
+
+func (e nosyError) Error() string { e(); return "nosy" }
+
+func (e nosyError) Is(error) bool { e(); return false }
+
+func TestReportOfNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := kit.Connect(t, zktest.Start(t, zktest.InMemory()))
+		told := make(chan error, 2)
+		c.Errors().Listen(func(err error) { told <- err })
+		c.Report("nothing", nil)
+		c.Report("something", errors.New("failed"))
+		require.EqualError(t, <-told, "failed")
+	})
+}
+
+func TestEntriesOfOnePath(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := kit.Connect(t, zktest.Start(t, zktest.InMemory()))
+		for _, kind := range []string{"c", "a", "d", "b"} {
+			_, err := c.Show("/a", func() monitor.Entry { return monitor.Entry{Kind: kind} })
+			require.NoError(t, err)
+		}
+		var kinds []string
+		for _, e := range c.Entries() {
+			kinds = append(kinds, e.Kind)
+		}
+		assert.Equal(t, []string{"a", "b", "c", "d"}, kinds)
+	})
+}

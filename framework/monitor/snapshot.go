@@ -96,7 +96,7 @@ type Entry struct {
 	// Err is why it is not as it should be, nil if it is.
 	Err error
 	// Numbers are what can be counted, such as "nodes". Metrics add up those of one name and
-	// one kind, and have the names as labels.
+	// one kind, and have the names as labels. The map must not change once entry has returned it.
 	Numbers map[string]int64
 	// Note says to people what else there is.
 	Note string
