@@ -277,7 +277,7 @@ type entryJSON struct {
 	Kind    string           `json:"kind"`
 	Path    string           `json:"path"`
 	State   string           `json:"state"`
-	Since   time.Time        `json:"since"`
+	Since   time.Time        `json:"since,omitzero"`
 	Behind  string           `json:"behind,omitempty"`
 	Error   string           `json:"error,omitempty"`
 	Numbers map[string]int64 `json:"numbers,omitempty"`

@@ -156,10 +156,13 @@ func TestPageOfOtherRecipes(t *testing.T) {
 	_, body = s.get("")
 	for _, text := range []string{
 		"Other recipes: 2", "/app/&lt;b&gt;", "current", fmt.Sprintf("%#x", snapshot.Zxid()),
-		"/app/party", "&lt;party&gt;", "full &amp; loud", "&lt;too many&gt;", "/doorman", "71",
+		"/app/party", "&lt;party&gt;", `<span class="bad">full &amp; loud`, "&lt;too many&gt;", "/doorman", "71",
 	} {
 		assert.True(t, strings.Contains(body, text), "%s in %s", text, body)
 	}
+	assert.Contains(t, body, "<span>current", "whether a state without an error is good is the recipe's to know")
+	_, body = s.get("?filter=party&format=json")
+	assert.NotContains(t, body, "0001-01-01")
 	_, body = s.get("?filter=party")
 	assert.Contains(t, body, "Other recipes: 1")
 	party.Remove()

@@ -210,7 +210,8 @@ type count struct {
 }
 
 func (c *count) add(since time.Time) {
-	if c.n++; c.n == 1 || since.Before(c.since) {
+	c.n++
+	if !since.IsZero() && (c.since.IsZero() || since.Before(c.since)) {
 		c.since = since
 	}
 }

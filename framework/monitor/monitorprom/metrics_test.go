@@ -139,8 +139,10 @@ func TestEntries(t *testing.T) {
 		return monitor.Entry{Kind: "party\xff", State: "full\xff", Since: time.Now().Add(-time.Hour), Numbers: map[string]int64{"guests\xff": 71}}
 	})
 	require.NoError(t, err)
+	_, err = c.Show("/party/b", func() monitor.Entry { return monitor.Entry{Kind: "party\xff", State: "full\xff"} })
+	require.NoError(t, err)
 	got := values(t, registry, "paddock_entries")
-	assert.Equal(t, map[string]float64{"cache cacheapp current": 2, "party\ufffd party\ufffdparty full\ufffd": 1}, got)
+	assert.Equal(t, map[string]float64{"cache cacheapp current": 2, "party\ufffd party\ufffdparty full\ufffd": 2}, got)
 	got = values(t, registry, "paddock_entry_numbers")
 	assert.Positive(t, got["cache cacheapp bytes"])
 	delete(got, "cache cacheapp bytes")
