@@ -120,7 +120,7 @@ func (p *Party) Follow() (stop func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("follow party: %w", err)
 	}
-	return p.client.Go(func(ctx context.Context) {
+	stop, err = p.client.Go(func(ctx context.Context) {
 		defer shown.Remove()
 		for members, err := range p.Watch(ctx) {
 			switch {
@@ -135,6 +135,11 @@ func (p *Party) Follow() (stop func(), err error) {
 		}
 		<-ctx.Done() // the reason stays there to be seen
 	})
+	if err != nil {
+		shown.Remove()
+		return nil, fmt.Errorf("follow party: %w", err)
+	}
+	return stop, nil
 }
 
 func (p *Party) saw(state string, members []string, err error) {
