@@ -149,26 +149,6 @@ func (q *Queue) Look(ctx context.Context, c *transport.Conn) (*znode.Snapshot, e
 	return snap, nil
 }
 
-// First is the node that stands first by the names of all children, "" if there is none.
-// The errors are those of Parse and Check.
-func (q *Queue) First(children []string) (name string, err error) {
-	snap, err := q.Parse(wire.NamesOf(children))
-	if err != nil {
-		return "", err
-	}
-	defer snap.Free()
-	if err := q.Check(snap); err != nil || snap.Len() == 0 {
-		return "", err
-	}
-	return snap.Name(0), nil
-}
-
-// LookAround is checkAround for somebody who has listed the queue with a call of the
-// client.
-func (q *Queue) LookAround(ctx context.Context, exists bool) error {
-	return q.Core.Read(ctx, "observe", q.Path, func(ctx context.Context, c *transport.Conn) error { return q.checkAround(ctx, c, exists) })
-}
-
 // checkAround refuses what the children of the queue do not show: a chroot that is
 // missing, and parts of a lock of another kind. exists is whether the queue's parent was
 // there. Most often that needs no request.
