@@ -194,7 +194,7 @@ func (o *observer) wait(ctx context.Context, now Observation, watch *framework.W
 }
 
 // waitConnected waits for a connection, and a little if there is one: a request has failed
-// for another reason.
+// for another reason. At a read-only server it waits for the next state, and longer.
 func (o *observer) waitConnected(ctx context.Context) error {
 	if err := o.client.BlockUntilConnected(ctx); err != nil {
 		if ctx.Err() != nil {
@@ -202,7 +202,11 @@ func (o *observer) waitConnected(ctx context.Context) error {
 		}
 		return err
 	}
-	timer := time.NewTimer(lookAgain)
+	pause := lookAgain
+	if !connected(o.client.State()) {
+		pause = 10 * lookAgain
+	}
+	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/test/kit"
+	"github.com/paddock-zk/paddock/listeners"
 	"github.com/paddock-zk/paddock/recipes/leader"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
@@ -151,6 +153,39 @@ func TestObservingThroughAnOutage(t *testing.T) {
 		})
 	}
 }
+
+// At a read-only server an observer sleeps, and goes on once there is a majority.
+func TestObservingAtAReadOnlyServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.StartCluster(t, 3, zktest.InMemory(), zktest.ReadOnlyMode())
+		minority := (srv.Leader() + 1) % 3
+		c := kit.Connect(t, &srv.Server, func(cfg *framework.Config) {
+			cfg.CanBeReadOnly, cfg.ConnectString = true, srv.Member(minority).ConnectString()
+		})
+		ctx := &countingContext{Context: t.Context()}
+		o := observe(ctx, leader.NewLatch(c, "/e"), func(leader.Observation) {})
+		time.Sleep(time.Second)
+		srv.Partition([]int{minority}, []int{(minority + 1) % 3, (minority + 2) % 3})
+		time.Sleep(time.Minute)
+		require.Equal(t, listeners.ReadOnly, c.State())
+		before := ctx.asked.Load()
+		time.Sleep(time.Minute)
+		assert.Less(t, ctx.asked.Load()-before, int64(600), "it looks each second")
+		srv.Heal()
+		time.Sleep(time.Minute)
+		assert.Equal(t, []string{"nobody", "not known", "nobody"}, o.ids())
+		require.NoError(t, c.Close())
+		<-o.over
+	})
+}
+
+// countingContext counts how often somebody waits for its end.
+type countingContext struct {
+	context.Context //nolint:containedctx // it is one
+	asked           atomic.Int64
+}
+
+func (c *countingContext) Done() <-chan struct{} { c.asked.Add(1); return c.Context.Done() }
 
 // An observer that is slow misses states, but never the last one.
 func TestASlowObserver(t *testing.T) {
