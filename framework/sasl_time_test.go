@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -207,6 +208,67 @@ func TestSASLRefusedOnce(t *testing.T) {
 				require.ErrorIs(t, err, framework.ErrAuthFailed)
 				assert.Equal(t, 1, dialed)
 				assert.Zero(t, time.Since(began))
+			})
+		})
+	}
+}
+
+// A ClickHouse Keeper has no SASL, and ends the connection at its first request.
+func TestSASLAtAKeeper(t *testing.T) {
+	for _, release := range []string{"25.12", "26.7"} {
+		t.Run(release, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Keeper(release))
+				began := time.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				_, err := framework.Connect(ctx, kit.Config(srv, as("bob", "hunter2")))
+				require.ErrorIs(t, err, framework.ErrAuthFailed)
+				require.ErrorContains(t, err, `DIGEST-MD5 as "bob": the servers seem to have no SASL, as ClickHouse Keeper: 3 connections in a row`)
+				assert.Less(t, time.Since(began), time.Second)
+			})
+		})
+	}
+}
+
+// A server that dies at the first request of SASL is not taken for one without it.
+func TestSASLCutInARow(t *testing.T) {
+	for name, tc := range map[string]struct {
+		cut     []int // requests
+		refused bool
+	}{
+		"two":                      {[]int{1, 2}, false},
+		"two, an answer, and two":  {[]int{1, 2, 5, 6}, false},
+		"three":                    {[]int{1, 2, 3}, true},
+		"two, an answer and three": {[]int{1, 2, 5, 6, 7}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), users, zktest.RequireSASL())
+				nth := 0
+				srv.On(zktest.Match{Op: "sasl", Func: func(zktest.Request) bool {
+					nth++
+					return slices.Contains(tc.cut, nth)
+				}}, zktest.CutBefore())
+				c, err := framework.Start(kit.Config(srv, as("bob", "secret")))
+				require.NoError(t, err)
+				told := c.Errors().Subscribe()
+				defer told.Stop()
+				time.Sleep(5 * time.Second)
+				require.NoError(t, srv.Disconnect(c.SessionID()))
+				time.Sleep(5 * time.Second)
+				_, err = c.Create(t.Context(), "/a", nil, framework.Ephemeral)
+				require.NoError(t, err, "the next connection proves it again")
+				synctest.Wait()
+				select {
+				case err := <-told.C:
+					require.True(t, tc.refused, "%v", err)
+					require.ErrorIs(t, err, framework.ErrAuthFailed)
+				default:
+					require.False(t, tc.refused)
+				}
+				require.NoError(t, c.Close())
+				assert.Empty(t, srv.Sessions())
 			})
 		})
 	}

@@ -29,8 +29,13 @@ type SASL struct {
 // nothing, and whether that was all.
 type Step func(challenge []byte) (answer []byte, done bool, err error)
 
-// mostSteps is more than any mechanism takes.
-const mostSteps = 10
+const (
+	// mostSteps is more than any mechanism takes.
+	mostSteps = 10
+	// mostUnproven is how many connections in a row may end at the first request of SASL, on
+	// any server, before that is a refusal. A server that dies does so once.
+	mostUnproven = 3
+)
 
 // identity is who an access list would name.
 func (s *SASL) identity() string {
@@ -77,7 +82,8 @@ func (l *Transport) beginSASL(t target) (Step, error) {
 
 // prove is the exchange of SASL, before anything else is said in the session. A session
 // that is only to be closed needs it, too. A server without SASL answers the first token
-// with none. The mechanisms that ZooKeeper has take two at least, so that tells it.
+// with none. The mechanisms that ZooKeeper has take two at least, so that tells it. A
+// ClickHouse Keeper ends the connection at the first token, as a server that dies does.
 func (c *Conn) prove() error {
 	step, s := c.step, c.transport.cfg.SASL
 	if step == nil {
@@ -98,8 +104,15 @@ func (c *Conn) prove() error {
 		xid := c.transport.nextXid()
 		c.post(&wire.RequestHeader{Xid: xid, Op: wire.OpSASL}, &wire.SASLRequest{Token: answer})
 		h, body, err := c.answerBody(xid)
-		if err != nil {
+		switch {
+		case err == nil:
+			c.transport.unproven.Store(0)
+		case n > 0 || !endedByServer(err):
 			return fmt.Errorf("SASL: %w", err)
+		case c.transport.unproven.Add(1) < mostUnproven:
+			return fmt.Errorf("SASL: ended by the server at the first request, as by one without SASL such as ClickHouse Keeper: %w", err)
+		default:
+			return s.refused("the servers seem to have no SASL, as ClickHouse Keeper: %d connections in a row or more have ended at its first request: %w", mostUnproven, err)
 		}
 		var r wire.SASLResponse
 		d := wire.NewDecoder(body)

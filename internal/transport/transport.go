@@ -149,6 +149,7 @@ type Transport struct {
 	batched  batchCounts
 	shown    atomic.Pointer[x509.Certificate] // of the latest connection
 	trying   atomic.Pointer[target]           // the latest one
+	unproven atomic.Int32                     // connections that have ended at the first request of SASL since a server answered one
 
 	mu        sync.Mutex // guards the fields below
 	conn      *Conn      // the one in use, from dial to down
