@@ -1,5 +1,6 @@
-// Package cleanup deletes nodes of a session that have to go. If that fails at once, it
-// goes on in the background until the nodes are known to be gone or their session is over.
+// Package cleanup deletes nodes that have to go: those of a session, and others that a create
+// may have left. If that fails at once, it goes on in the background until the nodes are known
+// to be gone or their session is over.
 // Close of the session waits for its work.
 package cleanup
 
@@ -21,8 +22,8 @@ import (
 // ErrLate reports that the servers have not answered within the limit.
 var ErrLate = errors.New("not answered in time")
 
-// Removal is the deletion of an ephemeral node of ours, which goes on until the
-// node is gone or its session is over.
+// Removal is the deletion of a node that this client has made. It goes on until the node is
+// gone, its session is over, or it has children. One that lasts has no session, and its id is 0.
 type Removal struct {
 	session  *session.Session
 	path     string
@@ -105,6 +106,11 @@ func (r *Removal) ends(err error) bool {
 		r.doubtful = true
 	case errors.Is(err, zk.ErrNoNode) && r.doubtful:
 		err = nil
+	}
+	if errors.Is(err, zk.ErrNotEmpty) { // a node that lasts, and others use it
+		r.refusal = err
+		refused(r.session, []*Removal{r})
+		return true
 	}
 	if err != nil && !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, session.ErrSessionOver) && !errors.Is(err, session.ErrClosed) {
 		return false

@@ -1,8 +1,10 @@
 package cleanup
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/assert"
@@ -31,6 +33,34 @@ func TestSweepDeletesWhatHasTheProtection(t *testing.T) {
 		Sweep(s, s.ID(), "/", ours)
 		assert.Empty(t, sweepsSlot.Of(s).wanted, "no job can run any more")
 	})
+}
+
+// A node that lasts, and has got children meanwhile, stays. That is told once.
+func TestSweepOfANodeWithChildren(t *testing.T) {
+	for _, n := range []int{1, 2} { // nodes: one is deleted by itself, two in a transaction
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Start(t, zktest.InMemory())
+			s, _ := open(t, srv)
+			var told []error
+			s.Errors().Listen(func(err error) { told = append(told, err) })
+			ours := session.NewProtection(s)
+			for i := range n {
+				require.NoError(t, create(t.Context(), s, fmt.Sprintf("/%s%d", ours, i)))
+			}
+			if n > 1 {
+				srv.On(zktest.Match{Op: "multi", Nth: 2}, zktest.Fail(-111)) // the first one is a barrier
+			}
+			deletes := srv.On(zktest.Match{Op: "delete"}, zktest.Fail(-111))
+			Sweep(s, 0, "/", ours)
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			assert.Equal(t, n, deletes.Fired())
+			assert.Len(t, told, n)
+			for _, err := range told {
+				assert.ErrorIs(t, err, zk.ErrNotEmpty)
+			}
+		})
+	}
 }
 
 // A node that is being removed by itself is left to that removal.
