@@ -46,7 +46,8 @@ type Config struct {
 	// ConnectTimeout bounds three things: dialing and handshake with one address of
 	// a server, the look-up of one name, and how long one attempt of a call waits
 	// for a connection. A server that answers a part of the handshake has it anew for
-	// the next part, and twice in all. It must be SessionTimeout at most. Defaults to a third of it.
+	// the next part, and twice in all; up to three times that after attempts in vain of that
+	// kind. It must be SessionTimeout at most. Defaults to a third of it.
 	ConnectTimeout time.Duration
 
 	// CloseTimeout bounds how long Close tries to tell the servers. Defaults to

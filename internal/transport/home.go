@@ -87,7 +87,7 @@ func (l *Transport) serves(ctx context.Context, t target) bool {
 func (l *Transport) ask(ctx context.Context, t target, word string, most int64) string {
 	ctx, cancel := context.WithTimeout(ctx, l.cfg.ConnectTimeout)
 	defer cancel()
-	nc, err := l.open(ctx, t, newPatience(l.cfg.ConnectTimeout))
+	nc, err := l.open(ctx, t, newPatience(l.cfg.ConnectTimeout, 0))
 	if err != nil {
 		return ""
 	}

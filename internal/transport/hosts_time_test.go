@@ -391,3 +391,31 @@ func TestConnectionIsGivenUpWhileItIsIdle(t *testing.T) {
 		shut(t, l, s)
 	})
 }
+
+// Servers that need longer for the handshakes of all their clients than a client waits get more
+// time, until there is a connection.
+func TestServerThatIsLateAgainAndAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lasted := make(chan time.Duration, 10)
+		late := func(p *peer) {
+			defer func(began time.Time) { lasted <- time.Since(began).Round(time.Millisecond) }(time.Now())
+			time.Sleep(2 * time.Second)
+			p.welcome(session1, 9*time.Second)
+			p.frame()
+			p.frame()
+		}
+		well := func(p *peer) {
+			p.welcome(session1, 9*time.Second)
+			p.next()
+			p.send(&wire.ReplyHeader{Xid: wire.XidAuth})
+			time.Sleep(2 * time.Second)
+		}
+		s := newScript(t, late, late, late, late, late, well, late, late, mutely)
+		l, r := open(t, s, func(cfg *Config) { cfg.Auth = []Auth{{Scheme: "digest", Data: func() []byte { return []byte("a:b") }}} })
+		for i, want := range []string{"5s", "5s", "6.5s", "8.75s", "11s", "5s", "5s"} {
+			assert.Equal(t, want, (<-lasted).String(), i)
+		}
+		r.await(t, "failed", 7)
+		shut(t, l, s)
+	})
+}

@@ -37,7 +37,7 @@ func TestHandshakesOfTLSLeaveNothing(t *testing.T) {
 	}
 	l, of := New(cfg, nil), &parent{Context: context.Background(), done: make(chan struct{})}
 	for range 3 {
-		_, err := l.open(of, target{server: "a:1", addr: "a:1"}, newPatience(time.Second))
+		_, err := l.open(of, target{server: "a:1", addr: "a:1"}, newPatience(time.Second, 0))
 		require.Error(t, err)
 	}
 	assert.Zero(t, of.children.Load())

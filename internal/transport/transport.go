@@ -149,6 +149,7 @@ type Transport struct {
 	batched  batchCounts
 	shown    atomic.Pointer[x509.Certificate] // of the latest connection
 	trying   atomic.Pointer[target]           // the latest one
+	slow     atomic.Int32                     // attempts, since the last connection, that a server had begun to answer and not ended in time
 	unproven atomic.Int32                     // connections that have ended at the first request of SASL since a server answered one
 
 	mu        sync.Mutex // guards the fields below
@@ -263,13 +264,13 @@ func (l *Transport) connect(t target) (net.Conn, error) {
 	step, err := l.beginSASL(t)
 	l.trying.Store(&t)
 	// One limit for dialing and handshake, as a server that is slow in both is slow.
-	p := newPatience(l.cfg.ConnectTimeout)
+	p := newPatience(l.cfg.ConnectTimeout, l.slow.Load())
 	var nc net.Conn
 	if err == nil {
 		nc, err = l.open(l.life, t, p)
 	}
 	if err != nil {
-		l.hosts.failed(t, err)
+		l.failed(t, p, err)
 		l.handler.Failed(t.String(), err)
 		return nil, err
 	}
@@ -452,6 +453,7 @@ func (l *Transport) connUp(c *Conn) {
 	l.up, l.upAt, l.used = true, time.Now(), true
 	l.tellLocked()
 	l.mu.Unlock()
+	l.slow.Store(0)
 	l.hosts.up(c.target, c.timeout)
 	l.handler.Up(c)
 	switch {
@@ -489,8 +491,16 @@ func (l *Transport) connDown(c *Conn, wasUp, ours bool, err error) {
 			l.hosts.again(c.target) // it is well, and will give us a new session
 		}
 	default:
-		l.hosts.failed(c.target, err)
+		l.failed(c.target, c.shake.patience, err)
 		l.handler.Failed(c.Addr(), err)
+	}
+}
+
+// failed notes how an attempt ended before it led to a connection.
+func (l *Transport) failed(t target, p *patience, err error) {
+	l.hosts.failed(t, err)
+	if p.begun.Load() && isSilence(err) {
+		l.slow.Add(1)
 	}
 }
 

@@ -28,7 +28,7 @@ func ours(c costs) rule {
 			}
 			return drawn(n, timeout)
 		},
-		patient: true,
+		patient: true, grows: true,
 	}
 }
 
@@ -128,6 +128,23 @@ func TestLeaderDiesUnderHandshakesSideBySide(t *testing.T) {
 			before := run(t, "no patience", many, by, leaderDies, sideBySide, timeout)
 			assert.Greater(t, before.lost, now.lost, "else the rule is not needed")
 			run(t, "Java's", many, java, leaderDies, sideBySide, timeout)
+		})
+	}
+}
+
+// Servers that need longer for all handshakes than a client waits for its own would work in vain
+// without end, if no client waited longer after that.
+func TestHandshakesThatTakeLongerThanAClientWaits(t *testing.T) {
+	slow := costs{50 * time.Microsecond, 2 * time.Millisecond, 4}
+	for name, o := range map[string]outage{"the leader dies": leaderDies, "all are down for 10 s": allDie} {
+		t.Run(name, func(t *testing.T) {
+			by := ours(slow)
+			now := run(t, "ours", many, by, o, slow, 6*time.Second)
+			assert.Less(t, now.most, 25*time.Second)
+			by.grows = false
+			before := run(t, "no growth", many, by, o, slow, 6*time.Second)
+			assert.Greater(t, before.most, 45*time.Second, "else the rule is not needed")
+			assert.LessOrEqual(t, now.lost, before.lost)
 		})
 	}
 }

@@ -17,6 +17,9 @@ type rule struct {
 	// patient is whether a server that answers a step of a handshake has a third of the
 	// timeout more, up to two thirds in all.
 	patient bool
+	// grows is whether each attempt but the first that was given up although the server had
+	// begun to answer gives the next one half as much time more, up to three times as much.
+	grows bool
 }
 
 // span is what a pause is drawn from.
@@ -46,6 +49,7 @@ const (
 	oneWay   = 500 * time.Microsecond
 	inStep   = 2 * time.Millisecond // within which all hear of the end
 	attempts = 4
+	mostTime = time.Minute // how long a run goes on at most
 )
 
 // result is what came of a run, in times since the servers could be reached.
@@ -85,6 +89,8 @@ type client struct {
 	dial   int           // which dial is under way
 	begun  time.Duration // when it began
 	until  time.Duration // when it is given up
+	heard  bool          // the server has answered a step of this dial
+	vain   int           // dials that were given up although the server had begun to answer
 	isBack bool
 }
 
@@ -113,6 +119,14 @@ func (m *model) run() result {
 	}
 	for len(m.events) > 0 && len(m.back) < len(all) {
 		e := heap.Pop(&m.events).(event)
+		if e.at > mostTime {
+			for _, c := range all { // who is not back by then never is
+				if !c.isBack {
+					m.back, m.lost = append(m.back, mostTime), m.lost+1
+				}
+			}
+			break
+		}
 		m.now = e.at
 		e.do()
 	}
@@ -142,7 +156,7 @@ func (m *model) try(c *client) {
 			m.dials++
 		}
 		c.dial++
-		c.begun, c.until = m.now, m.now+m.timeout/3
+		c.heard, c.begun, c.until = false, m.now, m.now+m.each(c)
 		m.wait(c, c.dial)
 		m.arrive(c, c.dial, server, m.now, 1)
 	})
@@ -155,6 +169,9 @@ func (m *model) wait(c *client, dial int) {
 			m.wait(c, dial)
 			return
 		}
+		if c.dial == dial && c.heard {
+			c.vain++
+		}
 		m.failed(c, dial)
 	})
 }
@@ -165,6 +182,17 @@ func (m *model) failed(c *client, dial int) {
 		c.dial++
 		m.try(c)
 	}
+}
+
+// each is how long a server may take for a step.
+func (m *model) each(c *client) time.Duration {
+	each := m.timeout / 3
+	if m.rule.grows {
+		for range c.vain - 1 {
+			each = min(each*3/2, m.timeout)
+		}
+	}
+	return each
 }
 
 func (m *model) over() bool { return m.outage.until > 0 && m.now >= m.outage.until }
@@ -199,7 +227,7 @@ func (m *model) step(c *client, dial, server, n int) {
 		case c.dial != dial:
 		case n < m.costs.steps:
 			if m.rule.patient {
-				c.until = min(m.now+m.timeout/3, c.begun+m.timeout*2/3)
+				c.heard, c.until = true, min(m.now+m.each(c), c.begun+2*m.each(c))
 			}
 			m.step(c, dial, server, n+1)
 		case server < m.outage.dead+m.outage.closed && !m.over():
