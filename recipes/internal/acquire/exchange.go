@@ -7,6 +7,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/paddock-zk/paddock/internal/session"
+	"github.com/paddock-zk/paddock/internal/session/cleanup"
 	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
@@ -147,7 +148,8 @@ func (l *listing) read(ctx context.Context, a *Attempt, c *transport.Conn) error
 			a.apart = true
 			return errStale
 		case errors.Is(err, zk.ErrNoNode):
-			children = wire.Names{} // our nodes have gone with their parent
+			children = wire.Names{}
+			a.removeIn(k.queue) // they should be gone with their parent; but no list has shown that
 		case err != nil:
 			return err
 		}
@@ -195,6 +197,15 @@ func (l *listing) children(ctx context.Context, a *Attempt, c *transport.Conn, i
 		return session.Names(l.one)
 	}
 	return session.Listed(ctx, a.session, c, l.many, i)
+}
+
+// removeIn deletes the nodes in one queue.
+func (a *Attempt) removeIn(q *Queue) {
+	for i := range a.contenders {
+		if k := &a.contenders[i]; k.queue == q && k.phase == queued {
+			cleanup.Remove(a.session, a.id, k.path)
+		}
+	}
 }
 
 // childWatch tells of the next change in a queue.
