@@ -333,7 +333,7 @@ func TestCrowdsBesideOthers(t *testing.T) {
 					assert.Positive(t, slices.Min(got.each), "somebody got nothing")
 					assert.Less(t, slices.Max(got.longest[:c.multi]), 15*time.Second, "a MultiLock waited")
 				}
-				if clients > 1 { // in one, others have one place in a queue, and wait for each other as well
+				if clients > 1 { // in one it is 16 s at times
 					assert.Less(t, slices.Max(got.longest), 15*time.Second, "somebody waited")
 				}
 				if c.hidden {

@@ -216,9 +216,10 @@ func (w *waiter) acquire() (*ownership, error) {
 	}
 	switch {
 	case a == nil:
+		a = w.newAttempt(lq)
 	case a.SessionID() != m.queue.Core.Session().ID():
 		a.Leave() // it is of a session that we may not have waited in
-		a = nil
+		a = w.newAttempt(lq)
 	default:
 		a.adopt(m, acquireTraceOf(w.ctx))
 	}
@@ -232,7 +233,18 @@ func (w *waiter) acquireBeside() (*ownership, error) {
 		return nil, framework.ErrSessionExpired
 	}
 	var none *localQueue
-	return none.acquire(w.ctx, w.mutex, nil, false)
+	return none.acquire(w.ctx, w.mutex, w.newAttempt(none), false)
+}
+
+// newAttempt is an attempt that fails in another session than the waiter waited in, if it is not
+// to go on there.
+func (w *waiter) newAttempt(lq *localQueue) *mutexAttempt {
+	m, lqs := w.mutex, &w.mutex.queue.shared.localQueues
+	a := m.newAttempt(ownerOf(w.ctx, m.queue.Core.Session(), m.path), acquireTraceOf(w.ctx), lq)
+	lqs.mu.Lock()
+	defer lqs.mu.Unlock()
+	a.WaitedIn(w.session)
+	return a
 }
 
 // acquire gets the lock from the servers for the front waiter, or for a caller without a
@@ -484,12 +496,17 @@ func (lq *localQueue) passTo(o *ownership, w *waiter) bool {
 	}
 	if !passed {
 		lqs.mu.Lock()
-		timeUp := w.timeUp
-		if !timeUp {
+		timeUp, over := w.timeUp, lqs.all[lq.key] != lq
+		switch {
+		case timeUp:
+		case over: // it was lost meanwhile, when nobody else was in the local queue
+			lq.beside++
+			w.isBeside = true
+		default:
 			w.entry = lq.waiters.PushFront(w)
 		}
 		lqs.mu.Unlock()
-		if timeUp { // its time was up while it could not leave
+		if timeUp || over { // its time was up while it could not leave
 			w.answered.Done()
 		}
 		return false

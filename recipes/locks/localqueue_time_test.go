@@ -222,14 +222,11 @@ func TestWaiterBesideAMultiLockGivesUp(t *testing.T) {
 		require.NoError(t, err)
 		l := lock(c, locks.LocalHandovers(1))
 		ctx, cancel := context.WithCancel(t.Context())
+		waits := []context.Context{t.Context(), ctx}
 		var wg sync.WaitGroup
 		for i := range 4 {
 			wg.Go(func() { // the front waiter, the one beside it, and two in the local queue, of whom one gives up, too
-				ctx := ctx
-				if i%2 == 0 {
-					ctx = t.Context()
-				}
-				hold, err := l.Acquire(ctx)
+				hold, err := l.Acquire(waits[i%2])
 				if i%2 == 1 {
 					assert.ErrorIs(t, err, context.Canceled)
 					return
@@ -242,7 +239,7 @@ func TestWaiterBesideAMultiLockGivesUp(t *testing.T) {
 		assert.Len(t, srv.Ephemerals(c.SessionID()), 2)
 		cancel()
 		time.Sleep(100 * time.Millisecond)
-		assert.Len(t, srv.Ephemerals(c.SessionID()), 2, "the next has its place")
+		assert.Len(t, srv.Ephemerals(c.SessionID()), 2, "the next has a node")
 		require.NoError(t, h.Release())
 		wg.Wait()
 		assert.Empty(t, srv.Ephemerals(c.SessionID()))

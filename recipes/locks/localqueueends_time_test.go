@@ -124,6 +124,36 @@ func TestLocalQueueWithoutSession(t *testing.T) {
 	})
 }
 
+// A waiter is told to ask for itself while its session may go on still, and asks in the next one.
+func TestWaiterThatAsksInTheNextSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c, other := kit.Connect(t, srv), kit.Connect(t, srv)
+		_, err := locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(other, "/l"), locks.NewInterProcessMutex(other, "/m")).Acquire(t.Context())
+		require.NoError(t, err)
+		m := locks.NewInterProcessMutex(c, "/l", locks.FailOnSessionLoss(), locks.LocalHandovers(1))
+		ctx, cancel := context.WithCancel(t.Context())
+		waits := []context.Context{t.Context(), ctx, t.Context()}
+		ends := []error{framework.ErrSessionExpired, context.Canceled, framework.ErrSessionExpired}
+		var wg sync.WaitGroup
+		for i := range 3 { // the first, the one beside it, and one in the local queue
+			wg.Go(func() {
+				_, err := m.Acquire(waits[i])
+				assert.ErrorIs(t, err, ends[i], "waiter %d", i)
+			})
+			time.Sleep(time.Second)
+		}
+		id := c.SessionID()
+		srv.Freeze()
+		time.Sleep(25 * time.Second)
+		cancel()
+		time.Sleep(time.Minute)
+		srv.Thaw()
+		wg.Wait()
+		assert.NotEqual(t, id, c.SessionID())
+	})
+}
+
 func TestClosedWithALocalQueue(t *testing.T) {
 	for _, held := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

@@ -108,7 +108,7 @@ func (m *InterProcessMutex) Acquire(ctx context.Context) (*Hold, error) {
 // errors, and Acquire for the rest.
 //
 // Cost with wait <= 0: one round trip if another owner has the lock, none if that is a
-// goroutine of this client, two if nobody has it.
+// goroutine of this client and no MultiLock is in the queue, two if nobody has it.
 func (m *InterProcessMutex) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
 	return m.take(ctx, limit{bounded: true, wait: wait})
 }

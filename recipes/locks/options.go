@@ -72,8 +72,8 @@ func Revocable() Option { return acquire.Option(func(q *acquire.Queue) { q.Revoc
 // node, at the end of the queue.
 //
 // Release also deletes the node in these cases:
-//   - The client saw a MultiLock in the queue. The MultiLock then waits for one
-//     holder only.
+//   - The client saw a MultiLock in the queue. There, as many of those who wait as the lock
+//     would be handed to have nodes of their own, and take turns with the MultiLock.
 //   - The hold has shown its FencingToken. No two holders show the same one.
 //   - A transaction of the hold is on its way, or has no known outcome.
 //   - A read side, or a MultiLock, was taken under the hold.

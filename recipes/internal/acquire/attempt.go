@@ -31,6 +31,7 @@ type Attempt struct {
 	sawAhead  bool            // a node was seen ahead
 	apart     bool            // each queue is listed with a request of its own, as one reply for all is too large
 	resumable bool            // another goroutine may go on after Run has failed
+	waitedIn  int64           // the session in which the caller has waited before, 0 for none
 	sawMulti  bool            // a node of a MultiLock was seen in a queue whose nodes are handed over
 	other     *Obstacle       // a node of another kind of lock that the latest round met alone, nil for none
 	failure   error           // of the last round, one that may pass; nil if it had none
@@ -239,10 +240,13 @@ func (a *Attempt) round(ctx context.Context) error {
 	return a.track(ctx, c)
 }
 
+// WaitedIn says that the caller has waited in a session before, without a node.
+func (a *Attempt) WaitedIn(id int64) { a.waitedIn = id }
+
 // begin sets out in a session.
 func (a *Attempt) begin(ctx context.Context, c *transport.Conn) error {
 	a.host.Observe(Event{Kind: Begin, Session: c.SessionID()})
-	if a.id != 0 && a.failOnLoss() {
+	if (a.id != 0 || a.waitedIn != 0 && a.waitedIn != c.SessionID()) && a.failOnLoss() {
 		return zk.ErrSessionExpired
 	}
 	for i := range a.contenders {
