@@ -16,16 +16,22 @@ import (
 func TestReplyThatNeverComes(t *testing.T) {
 	read := func() *Call { return NewCall(wire.OpExists, &wire.PathWatchRequest{Path: "/a"}) }
 	remove := func() *Call { return NewCall(wire.OpDelete, &wire.PathVersionRequest{Path: "/a", Version: -1}) }
+	sent := func(t *testing.T, err error) { // a batch may go in two parts, and the second ends the connection
+		t.Helper()
+		if err != nil {
+			require.ErrorContains(t, err, "no reply to request")
+		}
+	}
 	send := func(t *testing.T, c *Conn, call *Call) *Call {
 		t.Helper()
-		require.NoError(t, c.Send(call))
+		sent(t, c.Send(call))
 		return call
 	}
 	joined := func(t *testing.T, c *Conn, _ *Call) *Call {
 		t.Helper()
 		all := []*Joint{deletionIn("/a"), deletionIn("/b"), deletionIn("/c")}
 		for _, j := range all {
-			require.NoError(t, c.Join(j))
+			sent(t, c.Join(j))
 		}
 		return all[1].Write
 	}
