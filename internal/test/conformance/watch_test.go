@@ -68,6 +68,7 @@ func watchChildren(e *env) {
 	require.NoError(e, err)
 	require.NoError(e, other.Delete(e.soon(), "/ns/a", framework.AnyVersion, framework.Recursive()))
 	assert.Equal(e, framework.Event{Type: framework.NodeChildrenChanged, Path: "/a"}, e.event(w))
+	require.NoError(e, c.Sync(e.soon(), "/a")) // the child goes first, and c's server may lag behind the other deletion
 	require.NoError(e, c.EnsurePath(e.soon(), "/a"))
 	_, _, w, err = c.ChildrenW(e.soon(), "/a")
 	require.NoError(e, err)
