@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -11,24 +12,21 @@ import (
 // Go runs work in the background. Its context ends when the session is closed,
 // which waits for it. Go reports false if that has happened already.
 func (s *Session) Go(work func(ctx context.Context)) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return false
-	}
-	s.jobs.Go(func() { work(s.life) })
-	return true
+	return s.begin(&s.jobs, func() { work(s.life) })
 }
 
 // GoBeside is Go for the user's code, which may be slow to return. Close waits for it once it
 // has ended the session on the servers.
-func (s *Session) GoBeside(work func()) bool {
+func (s *Session) GoBeside(work func()) bool { return s.begin(&s.beside, work) }
+
+// begin runs work among what Close waits for. Once Close has begun it does nothing, and reports false.
+func (s *Session) begin(among *sync.WaitGroup, work func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return false
 	}
-	s.beside.Go(work)
+	among.Go(work)
 	return true
 }
 

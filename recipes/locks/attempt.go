@@ -1,7 +1,8 @@
 package locks
 
 import (
-	"github.com/paddock-zk/paddock/internal/session/nodename"
+	"context"
+
 	"github.com/paddock-zk/paddock/recipes/internal/acquire"
 )
 
@@ -14,10 +15,10 @@ type mutexAttempt struct {
 	owned *ownership  // what came of it
 }
 
-func (m *InterProcessMutex) newAttempt(owner nodename.Owner, trace *acquireTrace, local *localQueue) *mutexAttempt {
+func (m *InterProcessMutex) newAttempt(ctx context.Context, local *localQueue) *mutexAttempt {
 	a := &mutexAttempt{mutex: m, local: local}
-	a.trace, a.log = trace, &m.queue.shared.waitLog
-	a.Init(&m.queue.Queue, owner, a)
+	a.trace, a.log = acquireTraceOf(ctx), &m.queue.shared.waitLog
+	a.Init(&m.queue.Queue, ownerOf(ctx, m.queue.Core.Session(), m.path), a)
 	return a
 }
 

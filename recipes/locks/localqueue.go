@@ -35,8 +35,8 @@ type localQueue struct {
 	holder     *ownership // who has the lock, nil while a front waiter asks for it
 	firstSince time.Time  // when its node became first in its queue
 	passed     int        // how often the lock was handed over since
-	sawMulti   bool       // a MultiLock was seen in the queue: nothing is handed over
-	beside     int        // how many wait with nodes of their own because of that
+	spreads    bool       // those who wait need nodes of their own, as a MultiLock is in the queue
+	beside     int        // how many have one because of that
 	waiters    list.List  // of *waiter
 }
 
@@ -239,8 +239,7 @@ func (w *waiter) acquireBeside() (*ownership, error) {
 // newAttempt is an attempt that fails in another session than the waiter waited in, if it is not
 // to go on there.
 func (w *waiter) newAttempt(lq *localQueue) *mutexAttempt {
-	m, lqs := w.mutex, &w.mutex.queue.shared.localQueues
-	a := m.newAttempt(ownerOf(w.ctx, m.queue.Core.Session(), m.path), acquireTraceOf(w.ctx), lq)
+	a, lqs := w.mutex.newAttempt(w.ctx, lq), &w.mutex.queue.shared.localQueues
 	lqs.mu.Lock()
 	defer lqs.mu.Unlock()
 	a.WaitedIn(w.session)
@@ -256,8 +255,7 @@ func (lq *localQueue) acquire(ctx context.Context, m *InterProcessMutex, a *mute
 		}
 	}()
 	if a == nil {
-		s := m.queue.Core.Session()
-		a = m.newAttempt(ownerOf(ctx, s, m.path), acquireTraceOf(ctx), lq)
+		a = m.newAttempt(ctx, lq)
 	}
 	err = a.Run(ctx, once)
 	return a.owned, err
@@ -306,7 +304,7 @@ func (lq *localQueue) spread() {
 	for {
 		lqs.mu.Lock()
 		var w *waiter
-		if lq.sawMulti && lq.beside < lq.q.Handovers {
+		if lq.spreads && lq.beside < lq.q.Handovers {
 			w = lq.takeFirstLocked()
 		}
 		if w == nil {
@@ -360,7 +358,7 @@ func (lq *localQueue) sawAhead(p *acquire.Position) {
 	}
 	lqs := &lq.q.shared.localQueues
 	lqs.mu.Lock()
-	lq.hasAhead, lq.ahead, lq.head, lq.sawMulti = true, p.Place, p.Only(), p.SawMulti
+	lq.hasAhead, lq.ahead, lq.head, lq.spreads = true, p.Place, p.Only(), p.Spread
 	lqs.mu.Unlock()
 	lq.spread()
 }

@@ -167,7 +167,7 @@ func TestFleet(t *testing.T) {
 					c.States().Listen(func(s listeners.State) { f.listen(i, s) })
 					return nil
 				}))
-				// No rule brings them back sooner: it is the same work for servers that have just begun.
+				// Most of it is work for servers that have just begun, which no rule of a client shortens.
 				t.Logf("T %v, all %d are connected for the first time, 50 at once, after %v", timeout, *fleetSize, time.Since(began).Round(time.Millisecond))
 			}
 

@@ -14,7 +14,7 @@ type Position struct {
 	Predecessor string // the node that it waits for, "" for none
 	Head        string // the first of the queue, if that is not the one that it waits for
 	next        string // the node before the one that it waits for, "" for none or if no event grants the lock
-	SawMulti    bool   // of a queue whose nodes are handed over: a MultiLock was seen, and lately no owner that hides a lock
+	Spread      bool   // goroutines of the client need nodes of their own: nothing is handed over beside a MultiLock, and lately nobody hid a lock
 	sessionID   int64  // the session of the first one, if it is known
 }
 
@@ -117,7 +117,7 @@ func (a *Attempt) mayBeFirst(k *contender, p *Position) error {
 // blocked notes that a node is ahead of a contender.
 func (a *Attempt) blocked(k *contender, p *Position) {
 	a.sawAhead = true
-	p.SawMulti = a.sawMulti && !sightsOf.Of(a.session).silent.lately()
+	p.Spread = a.sawMulti && !sightsOf.Of(a.session).silent.lately()
 	a.host.Observe(Event{Kind: Blocked, Queue: k.queue, Position: p})
 }
 
