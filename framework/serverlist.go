@@ -76,7 +76,8 @@ func (b *base) followList() {
 	b.session.Go(func(ctx context.Context) {
 		var asked time.Time
 		failing := false
-		for look := time.NewTimer(0); ; look.Reset(listEveryOutage) {
+		// A timer of 0 would break the race detector in a bubble (golang/go#78156).
+		for look := time.NewTimer(time.Nanosecond); ; look.Reset(listEveryOutage) {
 			select {
 			case <-look.C:
 			case <-ctx.Done():

@@ -162,7 +162,8 @@ const (
 func (f *tlsFiles) warn(ctx context.Context) {
 	var told *x509.Certificate
 	var toldAt time.Time
-	for look := time.NewTimer(0); ; {
+	// A timer of 0 would break the race detector in a bubble (golang/go#78156).
+	for look := time.NewTimer(time.Nanosecond); ; {
 		select {
 		case <-look.C:
 		case <-f.read:

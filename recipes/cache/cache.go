@@ -294,7 +294,7 @@ func (c *Cache[T]) Await(ctx context.Context, zxid int64) (*Snapshot[T], error) 
 		return nil, c.fail(framework.ErrNilContext)
 	}
 	const patience = 50 * time.Millisecond
-	ask := time.NewTimer(0)
+	ask := time.NewTimer(time.Nanosecond) // of 0 it would break the race detector in a bubble (golang/go#78156)
 	defer ask.Stop()
 	for {
 		c.mu.Lock()

@@ -289,7 +289,7 @@ func randomHistory(t *testing.T, srv *zktest.Server, more func(*rand.Rand) bool,
 		select {
 		case <-writing:
 			calm = true
-		case <-time.After(time.Duration(r.IntN(150)) * time.Millisecond):
+		case <-time.After(time.Duration(r.IntN(150))*time.Millisecond + 1):
 			able := more(r)
 			id := cached.SessionID()
 			if !slices.ContainsFunc(srv.Sessions(), func(s zktest.Session) bool { return s.ID == id && s.Remote != "" }) {

@@ -15,18 +15,12 @@ const Patience = 40 * time.Second
 // What says what the test has waited for.
 func Eventually(t testing.TB, what string, check func() error) {
 	t.Helper()
-	limit := time.NewTimer(Patience)
-	defer limit.Stop()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	for begun := time.Now(); ; <-time.After(5 * time.Millisecond) {
 		err := check()
 		if err == nil {
 			return
 		}
-		select {
-		case <-tick.C:
-		case <-limit.C:
+		if time.Since(begun) >= Patience {
 			require.NoError(t, err, what)
 		}
 	}

@@ -40,6 +40,9 @@ const (
 	firstCalm = 32 * time.Millisecond
 	mostCalm  = 256 * time.Millisecond
 	lately    = 10 * time.Second
+	// soonest is when a check that is due takes place. A timer of 0 would break the race
+	// detector in a synctest bubble (golang/go#78156).
+	soonest = time.Nanosecond
 )
 
 // mostAsked is how many nodes of one queue it asks the servers about.
@@ -237,7 +240,7 @@ func (a *Multi) sleep(ctx context.Context, calm bool) error {
 	var check <-chan time.Time
 	switch now := time.Now(); {
 	case !calm && a.inTheWay():
-		timer := time.NewTimer(a.untilCheck(now))
+		timer := time.NewTimer(max(a.untilCheck(now), soonest))
 		defer timer.Stop()
 		check = timer.C
 	case calm && slices.ContainsFunc(a.members, func(m *member) bool { return m.gone() || m.inTheWay() && !m.hears() }):
@@ -245,7 +248,7 @@ func (a *Multi) sleep(ctx context.Context, calm bool) error {
 			a.calmUntil = now.Add(a.calmFor)
 			a.calmFor = min(2*a.calmFor, mostCalm)
 		}
-		timer := time.NewTimer(a.calmUntil.Sub(now))
+		timer := time.NewTimer(max(a.calmUntil.Sub(now), soonest))
 		defer timer.Stop()
 		check = timer.C
 	}
