@@ -54,7 +54,7 @@ type KeptNode struct {
 // Errors: those of Create, of which ErrNoNode says that the parent is missing, unless
 // Parents is given; ErrUnsupported as of Subscribe; ctx.Err() together with the reason why
 // the node is not there. Nothing is kept then, and what may have been made is deleted in the
-// background. A Protected node cannot be kept.
+// background. Protected and OrSet are ErrInvalidArgument.
 //
 // Source: Curator's PersistentNode.
 func (c *Client) Keep(ctx context.Context, path string, data []byte, opts ...CreateOption) (*KeptNode, error) {
@@ -63,10 +63,13 @@ func (c *Client) Keep(ctx context.Context, path string, data []byte, opts ...Cre
 		return nil, err
 	}
 	options, err := createOptionsOf(Ephemeral, opts)
-	if err == nil && options.protected {
+	switch {
+	case err != nil:
+	case options.protected:
 		err = fmt.Errorf("%w: Protected would give each node another path", ErrInvalidArgument)
-	}
-	if err == nil {
+	case options.orSet:
+		err = fmt.Errorf("%w: OrSet would overwrite what others set: leave it out, as Keep takes a node of this session for its own", ErrInvalidArgument)
+	default:
 		err = contextend.Of(ctx)
 	}
 	if err != nil {

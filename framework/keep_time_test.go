@@ -180,6 +180,23 @@ func TestKeepBesideAnUnreadableNode(t *testing.T) {
 	})
 }
 
+// Options of Create that make no sense for a node that is made again are refused at once.
+func TestKeepRefusesOptionsOfCreate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := kit.Connect(t, zktest.Start(t, zktest.InMemory()))
+		for want, opt := range map[string]framework.CreateOption{
+			"Protected would give each node another path": framework.Protected(),
+			"OrSet would overwrite what others set":       framework.OrSet(),
+			"only persistent nodes have a TTL":            framework.TTL(time.Second),
+		} {
+			_, err := c.Keep(t.Context(), "/a", nil, opt)
+			require.ErrorIs(t, err, framework.ErrInvalidArgument)
+			require.ErrorContains(t, err, want)
+		}
+		assert.Empty(t, c.Entries())
+	})
+}
+
 // What the caller does to its slices later is not written.
 func TestKeepCopies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
