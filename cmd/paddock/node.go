@@ -12,7 +12,6 @@ import (
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/lockview"
-	"github.com/paddock-zk/paddock/recipes/locks"
 )
 
 // node is what the servers say of a node.
@@ -229,13 +228,9 @@ func (w *walk) look(ctx context.Context, b *branch) ([]string, error) {
 		return nil, err
 	}
 	slices.Sort(names)
-	is, err := lockview.KindOf(names)
-	if err != nil || is == lockview.None {
-		return names, nil //nolint:nilerr // a path of two kinds is no lock
-	}
-	q, err := lockview.LookAt(ctx, w.client, b.Path, is, 0)
+	q, err := lockview.LookAt(ctx, w.client, b.Path, names, 0)
 	switch {
-	case errors.Is(err, framework.ErrNoNode), errors.Is(err, locks.ErrInvalidLock): // gone, or a semaphore's folder, which is no lock by itself
+	case errors.Is(err, lockview.ErrNoLock): // of two kinds, or a semaphore's folder, which is no lock by itself
 		return names, nil
 	case err != nil:
 		return nil, err

@@ -1,5 +1,5 @@
 // Package lockview reads the queue of any lock or election from the servers, for people who
-// look at it. It uses the public packages alone.
+// look at it. It knows the queues by the names of their nodes alone.
 package lockview
 
 import (
@@ -12,8 +12,6 @@ import (
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/session/nodename"
-	"github.com/paddock-zk/paddock/recipes/leader"
-	"github.com/paddock-zk/paddock/recipes/locks"
 )
 
 // Kind is which recipe a path belongs to, as far as the names of the nodes below it
@@ -110,83 +108,123 @@ type Queue struct {
 	Participants []Participant `json:"participants"`
 }
 
-// manyLeases stands for the number of a semaphore's leases where nobody said it. Each
-// lease that there is then counts as held.
-const manyLeases = 1 << 30
-
-// Look reads the queue at a path.
+// Look reads the queue at a path. The first leases of a semaphore count as held, and all of them
+// if that is 0.
 func Look(ctx context.Context, client *framework.Client, path string, leases int) (*Queue, error) {
 	names, _, err := client.Children(ctx, path)
 	if err != nil {
 		return nil, err
 	}
+	return LookAt(ctx, client, path, names, leases)
+}
+
+// LookAt is Look with the names below the path. Nodes that have gone meanwhile are left out. Of
+// those that may not be read only the names are known.
+func LookAt(ctx context.Context, client *framework.Client, path string, names []string, leases int) (*Queue, error) {
 	is, err := KindOf(names)
 	if err != nil {
 		return nil, err
 	}
-	return LookAt(ctx, client, path, is, leases)
-}
-
-// LookAt reads the queue at a path whose kind is known.
-func LookAt(ctx context.Context, client *framework.Client, path string, is Kind, leases int) (q *Queue, err error) {
-	if leases == 0 {
-		leases = manyLeases
-	}
-	q = &Queue{Path: path, Kind: is, AgeBy: "client", Participants: []Participant{}}
-	var all []locks.Participant
+	q := &Queue{Path: path, Kind: is, AgeBy: "client", Participants: []Participant{}}
+	var places []Participant
 	switch is {
-	case Mutex:
-		all, err = locks.NewInterProcessMutex(client, path).Participants(ctx)
-	case ReadWrite:
-		all, err = locks.NewInterProcessReadWriteLock(client, path).WriteLock().Participants(ctx)
+	case None:
+		return q, nil
 	case Semaphore:
-		all, err = locks.NewInterProcessSemaphore(client, path, leases).Participants(ctx)
-	case Latch:
-		all, err = candidates(ctx, client, path)
+		places, err = semaphorePlaces(ctx, client, path, leases)
+	default:
+		queue := queueOf(names)
+		places = placesIn(path, queue, holders(queue))
+		err = checkFolder(ctx, client, path, is)
 	}
 	if err != nil {
 		return nil, err
 	}
+	reads := make([]framework.Read, len(places))
+	for i, p := range places {
+		reads[i].Path = p.Node
+	}
+	results, err := client.ReadAll(ctx, reads...)
+	if err != nil {
+		return nil, err
+	}
 	now := time.Now()
-	for _, p := range all {
-		q.add(p, now)
+	for i, r := range results {
+		p := places[i]
+		switch {
+		case r.Err == nil:
+			since := time.UnixMilli(r.Stat.Ctime)
+			p.Data, p.Session, p.Token, p.Since, p.Age = r.Data, SessionID(r.Stat.EphemeralOwner), r.Stat.Czxid, since.UTC(), max(0, now.Sub(since).Seconds())
+		case errors.Is(r.Err, framework.ErrNoNode):
+			continue
+		case !errors.Is(r.Err, framework.ErrNoAuth):
+			return nil, r.Err
+		}
+		q.add(p)
 	}
 	return q, nil
 }
 
-// candidates are the participants of an election as those of a lock.
-func candidates(ctx context.Context, client *framework.Client, path string) (all []locks.Participant, err error) {
-	candidates, err := leader.NewLatch(client, path).Participants(ctx)
-	for _, c := range candidates {
-		all = append(all, locks.Participant{
-			Path: c.Path, Data: []byte(c.ID), Holds: c.Leads, Session: c.Session, Token: c.Number, Since: c.Since,
-		})
+// semaphorePlaces are the leases, and then those who wait for their turn.
+func semaphorePlaces(ctx context.Context, client *framework.Client, path string, held int) (all []Participant, err error) {
+	lists, err := client.ReadAll(ctx, listsOf([]place{{path: framework.MakePath(path, Leases)}, {path: framework.MakePath(path, Turns)}})...)
+	if err != nil {
+		return nil, err
 	}
-	return all, err
+	for i, list := range lists {
+		if list.Err != nil && !errors.Is(list.Err, framework.ErrNoNode) {
+			return nil, list.Err
+		}
+		queue := queueOf(list.Names)
+		switch {
+		case i > 0:
+			held = 0
+		case held == 0:
+			held = len(queue)
+		}
+		all = append(all, placesIn(list.Path, queue, held)...)
+	}
+	return all, nil
+}
+
+// checkFolder refuses the folder in which a semaphore has its turns, whose nodes look like
+// those of a mutex.
+func checkFolder(ctx context.Context, client *framework.Client, path string, is Kind) error {
+	above, folder := framework.PathAndNode(path)
+	if is != Mutex || folder != Turns {
+		return nil
+	}
+	leases, err := client.ReadAll(ctx, framework.Read{Path: framework.MakePath(above, Leases)})
+	if err == nil && !errors.Is(leases[0].Err, framework.ErrNoNode) {
+		err = fmt.Errorf("%w: the nodes are those who wait for their turn at the semaphore %s", ErrNoLock, above)
+	}
+	return err
+}
+
+// placesIn are the nodes of a queue, of which the first ones hold the lock.
+func placesIn(folder string, queue []string, held int) (all []Participant) {
+	for i, name := range queue {
+		all = append(all, Participant{Node: framework.MakePath(folder, name), Holds: i < held})
+	}
+	return all
 }
 
 // add puts a participant behind the others.
-func (q *Queue) add(p locks.Participant, now time.Time) {
-	one := Participant{Node: p.Path, Data: p.Data, Holds: p.Holds, Session: SessionID(p.Session), Token: p.Token, Since: p.Since.UTC()}
-	if p.Since.IsZero() {
-		one.Since = time.Time{}
-	} else {
-		one.Age = max(0, now.Sub(p.Since).Seconds())
+func (q *Queue) add(p Participant) {
+	_, name := framework.PathAndNode(p.Node)
+	if p.Owner, p.Multi = ownerOf(p.Node); p.Owner != "" {
+		p.Way = ways[nodename.WayOf(name)]
 	}
-	if one.Owner, one.Multi = ownerOf(p.Path); one.Owner != "" {
-		_, name := framework.PathAndNode(p.Path)
-		one.Way = ways[nodename.WayOf(name)]
-	}
-	if q.Kind == ReadWrite {
-		one.Side = "read"
-		if p.Write {
-			one.Side = "write"
-		}
+	switch kind, _ := nodename.KindOf(name); kind {
+	case nodename.Read:
+		p.Side = "read"
+	case nodename.Write:
+		p.Side = "write"
 	}
 	if !p.Holds {
-		one.Behind = q.ahead(one)
+		p.Behind = q.ahead(p)
 	}
-	q.Participants = append(q.Participants, one)
+	q.Participants = append(q.Participants, p)
 }
 
 // ahead is the node that a participant waits for, who comes last: for a reader the

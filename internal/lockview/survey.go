@@ -145,15 +145,12 @@ func (s *Survey) listed(list framework.ReadResult) ([]string, error) {
 // judge returns the lock that a path is by the names below, nil if it is none, and the places
 // below to look at. Two folders may be a semaphore's, which shows when they are listed.
 func (s *Survey) judge(at place, names []string) (lock *Lock, folders []place) {
-	var queue []string
+	queue := queueOf(names)
 	for _, name := range names {
-		if IsContender(name) {
-			queue = append(queue, name)
-			continue
+		if !IsContender(name) {
+			folders = append(folders, place{path: framework.MakePath(at.path, name)})
 		}
-		folders = append(folders, place{path: framework.MakePath(at.path, name)})
 	}
-	inOrder(queue)
 	if at.of != nil {
 		s.own(at.of.Path, queue, at.of.enqueueAt(at.path, queue))
 		return nil, folders
@@ -181,23 +178,36 @@ func (s *Survey) judge(at place, names []string) (lock *Lock, folders []place) {
 	return lock, folders
 }
 
-// inOrder sorts the names of a queue. A downgraded reader comes behind its write node, whose
-// number it has.
-func inOrder(queue []string) {
-	const digits = 10
+const digits = 10 // that a server puts behind a name
+
+// queueOf are those of the names that stand in a queue, in its order. A downgraded reader comes
+// behind its write node, whose number it has.
+func queueOf(names []string) (queue []string) {
+	for _, name := range names {
+		if IsContender(name) {
+			queue = append(queue, name)
+		}
+	}
 	side := func(name string) nodename.Kind { kind, _ := nodename.KindOf(name); return kind }
 	slices.SortFunc(queue, func(a, b string) int {
 		return cmp.Or(strings.Compare(a[len(a)-digits:], b[len(b)-digits:]), -strings.Compare(string(side(a)), string(side(b))), strings.Compare(a, b))
 	})
+	return queue
 }
 
-// enqueue counts who has a lock and who waits. Readers that are first have it together.
-func (l *Lock) enqueue(queue []string) {
+// holders is how many of a queue have the lock. Readers that are first have it together, and so
+// do a write node and the reader that was downgraded from it.
+func holders(queue []string) (n int) {
 	reads := func(name string) bool { kind, _ := nodename.KindOf(name); return kind == nodename.Read }
-	l.Holds = 1
-	for reads(queue[0]) && l.Holds < len(queue) && reads(queue[l.Holds]) {
-		l.Holds++
+	for n < len(queue) && (n == 0 || reads(queue[n]) && (reads(queue[0]) || queue[n][len(queue[n])-digits:] == queue[0][len(queue[0])-digits:])) {
+		n++
 	}
+	return n
+}
+
+// enqueue counts who has a lock and who waits.
+func (l *Lock) enqueue(queue []string) {
+	l.Holds = holders(queue)
 	l.Node = framework.MakePath(l.Path, queue[0])
 	if l.Waits = len(queue) - l.Holds; l.Waits > 0 {
 		l.waiter = framework.MakePath(l.Path, queue[l.Holds])

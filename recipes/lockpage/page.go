@@ -31,7 +31,6 @@ import (
 	"github.com/paddock-zk/paddock/framework/monitor"
 	"github.com/paddock-zk/paddock/internal/lockview"
 	"github.com/paddock-zk/paddock/internal/session"
-	"github.com/paddock-zk/paddock/recipes/locks"
 )
 
 // Option changes a page.
@@ -547,7 +546,7 @@ func statusOf(err error) int {
 		return http.StatusOK
 	case errors.Is(err, framework.ErrNoNode):
 		return http.StatusNotFound
-	case errors.Is(err, lockview.ErrNoLock), errors.Is(err, locks.ErrInvalidLock):
+	case errors.Is(err, lockview.ErrNoLock):
 		return http.StatusConflict
 	case errors.Is(err, framework.ErrNoAuth):
 		return http.StatusForbidden
