@@ -46,7 +46,7 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	if ctx == nil {
 		return nil, &OpError{Op: "connect", Path: cfg.ConnectString, Err: ErrNilContext}
 	}
-	c, err := Start(cfg)
+	c, err := Start(cfg) //nolint:contextcheck // the client lives on when ctx ends
 	if err != nil {
 		return nil, err
 	}
@@ -70,14 +70,15 @@ func Start(cfg Config) (*Client, error) {
 	}
 	c := &Client{base: &base{plan: p, session: s, chrootThere: new(atomic.Bool)}, owner: true}
 	c.base = c.inNamespace(p.Namespace)
+	// What calls functions of the user, or reads files, does not hold up the end of the session.
 	if p.files != nil && p.files.names.Certificate != "" {
-		s.Go(p.files.warn)
+		_, _ = c.Go(p.files.warn) // nothing is closed yet
 	}
 	if p.FollowEnsemble {
 		c.followEnsemble()
 	}
 	if p.ServerList != nil {
-		c.followList()
+		_, _ = c.Go(c.followList)
 	}
 	return c, nil
 }

@@ -107,8 +107,8 @@ type Config struct {
 	// ConnectString is where the client begins, and is tried as well when no server of the
 	// list lets it in. After an error, or if the list is empty, it stays as it is, which
 	// Errors tells once until there is a list again. The function must return when its
-	// context ends, and must not panic: Close waits for it. It excludes FollowEnsemble.
-	// Defaults to none.
+	// context ends, as it does with Close, and must not panic: Close ends the session and then
+	// waits for it. It excludes FollowEnsemble. Defaults to none.
 	ServerList func(context.Context) ([]string, error)
 
 	// Prefer has patterns of hosts, as path.Match takes them, for the servers of the client's

@@ -71,22 +71,11 @@ func serversBySRV(name string, lookUp func(ctx context.Context, service, proto, 
 	}
 }
 
-// followList asks for the list of servers again and again.
-func (b *base) followList() {
-	b.session.Go(func(ctx context.Context) {
-		var asked time.Time
-		failing := false
-		// A timer of 0 would break the race detector in a bubble (golang/go#78156).
-		for look := time.NewTimer(time.Nanosecond); ; look.Reset(listEveryOutage) {
-			select {
-			case <-look.C:
-			case <-ctx.Done():
-				look.Stop()
-				return
-			}
-			if time.Since(asked) < listEvery && b.session.State().IsConnected() {
-				continue
-			}
+// followList asks for the list of servers again and again, until ctx ends.
+func (b *base) followList(ctx context.Context) {
+	var asked time.Time
+	for failing := false; ; {
+		if time.Since(asked) >= listEvery || !b.session.State().IsConnected() {
 			asked = time.Now()
 			err := b.askForList(ctx)
 			if err != nil && !failing && ctx.Err() == nil { // its text may be another one each time, as a resolver's has its port
@@ -94,7 +83,12 @@ func (b *base) followList() {
 			}
 			failing = err != nil
 		}
-	})
+		select {
+		case <-time.After(listEveryOutage):
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // askForList asks once.

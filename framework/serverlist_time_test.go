@@ -242,3 +242,31 @@ func TestListThatChangesDuringAnOutage(t *testing.T) {
 		}, reports, "each once, though texts differ")
 	})
 }
+
+// A function that does not see the end of its context holds up Close, but not the end of the
+// session and its nodes.
+func TestCloseDuringAListThatIsSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		other, slow, asked := kit.Connect(t, srv), make(chan struct{}), make(chan context.Context, 1)
+		c := kit.Connect(t, srv, func(cfg *framework.Config) {
+			cfg.ServerList = func(ctx context.Context) ([]string, error) {
+				asked <- ctx
+				<-slow
+				return []string{"10.0.0.2"}, nil
+			}
+		})
+		_, err := c.Create(t.Context(), "/a", nil, framework.Ephemeral)
+		require.NoError(t, err)
+		closed := make(chan error, 1)
+		go func() { closed <- c.Close() }()
+		synctest.Wait()
+		require.ErrorIs(t, context.Cause(<-asked), framework.ErrClosed)
+		there, _, err := other.Exists(t.Context(), "/a")
+		require.NoError(t, err)
+		assert.False(t, there)
+		require.Empty(t, closed, "it waits for the function")
+		close(slow)
+		require.NoError(t, <-closed)
+	})
+}

@@ -20,7 +20,7 @@ import (
 // at their times and sizes before each connection, and reads them again if these have
 // changed. The connection that it has stays. Files that cannot be read, or do not fit
 // together, are logged at warn, and what was read before is used. A pipe or a device is no such
-// file.
+// file. Nothing bounds how long a file is read, so it should not be on a disk of the network.
 type TLSFiles struct {
 	// CA has the certificates of those who vouch for the servers. "" leaves that to
 	// Config.TLS, and so to the machine by default.
@@ -162,15 +162,7 @@ const (
 func (f *tlsFiles) warn(ctx context.Context) {
 	var told *x509.Certificate
 	var toldAt time.Time
-	// A timer of 0 would break the race detector in a bubble (golang/go#78156).
-	for look := time.NewTimer(time.Nanosecond); ; {
-		select {
-		case <-look.C:
-		case <-f.read:
-		case <-ctx.Done():
-			look.Stop()
-			return
-		}
+	for {
 		f.mu.Lock()
 		f.refreshLocked()
 		leaf := f.own.Leaf
@@ -183,7 +175,12 @@ func (f *tlsFiles) warn(ctx context.Context) {
 			f.log.Warn("the certificate of this client ends soon, or has ended: servers refuse new connections then",
 				zap.String("subject", transport.Subject(leaf)), zap.Time("until", leaf.NotAfter), zap.String("file", f.names.Certificate))
 		}
-		look.Reset(next)
+		select {
+		case <-time.After(next):
+		case <-f.read:
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 
