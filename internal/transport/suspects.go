@@ -23,6 +23,9 @@ import (
 // end at such a request, nothing of that size is sent for a while. If size cannot be the
 // reason, the servers lack the operation. They lack one, too, if they answer so.
 //
+// Servers whose quorum comes and goes answer reads, and end at writes. So a small request is
+// not under suspicion if one of its operation was answered before.
+//
 // On a server that takes no session up again, each of these ends would cost a session. So
 // there one end is enough for an operation that only some of these servers know, unless
 // one has answered it before. If the server has ended at that moment for another reason,
@@ -34,11 +37,15 @@ type Suspects struct {
 	any  atomic.Bool   // something is in the maps
 	turn chan struct{} // holds a token while a request is sent by itself
 
+	taken [operations]atomic.Bool // by operation: it was answered
+
 	mu    sync.Mutex // guards the fields below
 	of    map[wire.Op]*suspicion
 	lacks map[wire.Op]bool
-	taken map[wire.Op]bool // of those that only some servers know: it was answered
 }
+
+// operations is how many there are at most. A negative one counts from the end.
+const operations = 1 << 7
 
 // suspicion is what is known of the requests of one operation.
 type suspicion struct {
@@ -82,7 +89,15 @@ func young(op wire.Op) bool {
 }
 
 func newSuspects(log *zap.Logger) *Suspects {
-	return &Suspects{log: log, turn: make(chan struct{}, 1), of: make(map[wire.Op]*suspicion), lacks: make(map[wire.Op]bool), taken: make(map[wire.Op]bool)}
+	return &Suspects{log: log, turn: make(chan struct{}, 1), of: make(map[wire.Op]*suspicion), lacks: make(map[wire.Op]bool)}
+}
+
+func (s *Suspects) tookOnce(op wire.Op) bool { return s.taken[op&(operations-1)].Load() }
+
+// innocent is whether a request cannot be the reason why a connection ended. Of one that only
+// some versions know, the servers before may have been of a later one.
+func (s *Suspects) innocent(op wire.Op, size int) bool {
+	return SurelyTaken(op, size) || size < surelyTaken && !young(op) && s.tookOnce(op)
 }
 
 // Lacks is whether the servers lack an operation: it was found out, and none has been
@@ -194,11 +209,11 @@ func (s *Suspects) ended(calls []*Call, forgets bool, err error) (ours bool) {
 		if lost := (*LostError)(nil); !errors.As(call.err, &lost) || !lost.Sent {
 			continue
 		}
-		if call.carries != 0 {
+		if call.carries != 0 && !s.innocent(call.carries, 0) {
 			largest[call.carries] = max(largest[call.carries], 1) // not the size is suspected
 		}
 		size, x := call.Size(), s.of[call.op]
-		if SurelyTaken(call.op, size) {
+		if s.innocent(call.op, size) {
 			continue
 		}
 		if x != nil && size <= x.fine {
@@ -217,7 +232,7 @@ func (s *Suspects) ended(calls []*Call, forgets bool, err error) (ours bool) {
 			s.of[op] = x
 		}
 		x.ends++
-		if forgets && young(op) && !s.taken[op] && size < surelyTaken {
+		if forgets && young(op) && !s.tookOnce(op) && size < surelyTaken {
 			x.ends, x.alone, x.guilty = max(x.ends, mostEnds), mostAlone, 0
 			x.until = time.Now().Add(guiltyFor << min(x.ends, mostDoublings)) // a trial costs a session
 			s.lacks[op] = true
@@ -275,8 +290,11 @@ func (x *suspicion) blame(size int) bool {
 // answered takes in that a call was answered.
 func (s *Suspects) answered(call *Call, code wire.Code) {
 	op := cmp.Or(call.carries, call.op)
-	if code != wire.CodeUnimplemented && !s.any.Load() && !young(op) {
-		return
+	if code != wire.CodeUnimplemented {
+		s.taken[op&(operations-1)].Store(true)
+		if !s.any.Load() {
+			return
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -284,9 +302,6 @@ func (s *Suspects) answered(call *Call, code wire.Code) {
 	switch {
 	case code != wire.CodeUnimplemented:
 		delete(s.lacks, op)
-		if young(op) {
-			s.taken[op] = true
-		}
 	case !s.lacks[op]:
 		s.lacks[op] = true
 		s.log.Warn("the servers do not know a request", zap.Stringer("request", op))
