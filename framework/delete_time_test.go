@@ -59,6 +59,32 @@ func TestDelete_VersionOfAllBelow(t *testing.T) {
 	})
 }
 
+// The end of its context ends the call, and not the deletion.
+func TestDelete_GuaranteedBeyondItsContext(t *testing.T) {
+	for name, limit := range map[string]time.Duration{"from the start": 0, "without a connection": time.Second} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory())
+				c := kit.Connect(t, srv)
+				require.NoError(t, c.EnsurePath(t.Context(), "/a"))
+				srv.Refuse()
+				require.NoError(t, srv.Disconnect(c.SessionID()))
+				synctest.Wait()
+				ctx, cancel := context.WithTimeout(t.Context(), limit)
+				defer cancel()
+				err := c.Delete(ctx, "/a", framework.AnyVersion, framework.Guaranteed())
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.NotErrorIs(t, err, framework.ErrOutcomeUnknown, "it has not been sent")
+				srv.Accept()
+				time.Sleep(10 * time.Second)
+				there, _, err := c.Exists(t.Context(), "/a")
+				require.NoError(t, err)
+				assert.False(t, there)
+			})
+		})
+	}
+}
+
 // A delete that fails in a way that may pass goes on until the node is gone. One that is
 // refused for good does not.
 func TestDelete_Guaranteed(t *testing.T) {

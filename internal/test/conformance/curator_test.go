@@ -85,6 +85,9 @@ func lockAccessLists(e *env) {
 	require.NoError(e, err)
 	_, _, err = stranger.current().Get(e.soon(), h.Path())
 	require.NoError(e, err, "the node is open")
+	acl, _, err := stranger.current().GetACL(e.soon(), h.Path())
+	require.NoError(e, err)
+	assert.Equal(e, zk.WorldACL(zk.PermRead), acl, "for reading alone")
 	for _, path := range []string{"/deep", "/deep/er"} {
 		_, _, err = stranger.Children(e.soon(), path)
 		require.ErrorIs(e, err, framework.ErrNoAuth, "%s is not", path)
