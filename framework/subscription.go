@@ -88,8 +88,8 @@ func Buffer(events int) SubscribeOption {
 // A watch on the same path that is set through Conn ends a subscription without a sign, on
 // servers before 3.9.
 //
-// Errors: ErrNotConnected, ErrClosed, and ErrUnsupported if the server has no persistent
-// watches. They came with ZooKeeper 3.6.
+// Errors: ErrNotConnected, ErrClosed, ErrNoAuth if the server refuses to tell, which no known
+// one does, and ErrUnsupported if it has no persistent watches. They came with ZooKeeper 3.6.
 func (c *Client) Subscribe(ctx context.Context, path string, opts ...SubscribeOption) (*Subscription, error) {
 	o, err := c.begin(ctx, "subscribe", path, false, false)
 	if err != nil {
@@ -123,8 +123,8 @@ func (c *Client) Subscribe(ctx context.Context, path string, opts ...SubscribeOp
 
 // Next waits for the next event.
 //
-// Errors: ErrClosed once Stop was called or the client is closed, ErrUnsupported if a later
-// server has no persistent watches. After these nothing follows. After ctx.Err(), which it
+// Errors: ErrClosed once Stop was called or the client is closed, ErrUnsupported and ErrNoAuth
+// of a later server, as of Subscribe. After these nothing follows. After ctx.Err(), which it
 // matches if ctx ends first, and after ErrNilContext, Next may be called again.
 func (s *Subscription) Next(ctx context.Context) (Event, error) {
 	if s == nil || s.op == nil {

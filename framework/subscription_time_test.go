@@ -7,12 +7,14 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/test/kit"
@@ -275,6 +277,64 @@ func TestWatchesBesideSubscriptions(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A server that has too much to do refuses to remove a watch, and is asked again.
+func TestUnsubscribeAtABusyServer(t *testing.T) {
+	onEach(t, func(t *testing.T, srv *zktest.Server) {
+		c := kit.Connect(t, srv)
+		var asked atomic.Int32
+		busy := func(zktest.Request) bool { return asked.Add(1) <= 6 }
+		srv.On(zktest.Match{Session: c.SessionID(), Op: "removeWatches", Func: busy}, zktest.Fail(-127))
+		sub, err := c.Subscribe(t.Context(), "/a")
+		require.NoError(t, err)
+		tree, err := c.Subscribe(t.Context(), "/b", framework.Subtree())
+		require.NoError(t, err)
+		_, _, w, err := c.ExistsW(t.Context(), "/c")
+		require.NoError(t, err)
+		sub.Stop()
+		tree.Stop()
+		w.Stop()
+		require.NoError(t, c.Sync(t.Context(), "/"))
+		time.Sleep(time.Second)
+		assert.Empty(t, srv.Watches())
+		assert.LessOrEqual(t, asked.Load(), int32(6+3+2), "two more at a server without modes")
+	})
+}
+
+// A server that refuses a watch for want of rights is not left. Who has subscribed, or does, is
+// told.
+func TestSubscriptionThatIsRefused(t *testing.T) {
+	onEach(t, func(t *testing.T, srv *zktest.Server) {
+		logged, logs := kit.Logged(zapcore.WarnLevel)
+		c := kit.Connect(t, srv, logged)
+		states := kit.CountStates(c)
+		sub, err := c.Subscribe(t.Context(), "/a")
+		require.NoError(t, err)
+		kept, err := c.Keep(t.Context(), "/b", nil)
+		require.NoError(t, err)
+		rule := srv.On(zktest.Match{Session: c.SessionID(), Op: "addWatch"}, zktest.Fail(-102))
+		require.NoError(t, srv.Disconnect(c.SessionID()))
+		for _, want := range []framework.EventType{framework.Established, framework.Gap} {
+			ev, err := sub.Next(t.Context())
+			require.NoError(t, err)
+			assert.Equal(t, want, ev.Type)
+		}
+		_, err = sub.Next(t.Context())
+		require.ErrorIs(t, err, framework.ErrNoAuth)
+		_, err = c.Subscribe(t.Context(), "/a")
+		require.ErrorIs(t, err, framework.ErrNoAuth)
+		time.Sleep(time.Minute)
+		require.ErrorIs(t, kept.Err(), framework.ErrNoAuth)
+		assert.Equal(t, 1, logs.Len(), "%v", logs.All())
+		synctest.Wait()
+		assert.Equal(t, 3, *states, "connected, suspended, connected again")
+		rule.Remove()
+		time.Sleep(time.Minute)
+		require.NoError(t, kept.Err())
+		_, err = c.Subscribe(t.Context(), "/a")
+		require.NoError(t, err)
+	})
 }
 
 // A server that has too much to do refuses a watch. That ends neither the connection nor the

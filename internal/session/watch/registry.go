@@ -239,7 +239,7 @@ func (w *Registry) releaseLocked(st standing) {
 	// If it cannot be sent the connection is gone, and the watch with it. If the
 	// server refuses, the watch has just fired.
 	call := transport.NewCall(wire.OpRemoveWatches, &wire.WatchesRequest{Path: st.path, Type: typ})
-	call.OnReply = func(*transport.Call) { w.removed() }
+	call.OnReply = func(call *transport.Call) { w.removed(st, throttled(call)) }
 	if w.conn.Send(call) == nil {
 		w.removes++
 	}
@@ -249,11 +249,22 @@ func (w *Registry) releaseLocked(st standing) {
 // given up at once.
 const mostRemoves = 256
 
-// removed says that a removal was answered: another one has its turn.
-func (w *Registry) removed() {
+// throttled is whether a server that has too much to do has done nothing. It has kept the
+// request waiting first, so who asks again at once does so no more often than that.
+//
+// Source: ZooKeeper's RequestThrottler.
+func throttled(call *transport.Call) bool {
+	return call.Replied() && call.Code() == wire.CodeThrottledOp
+}
+
+// removed says that a removal was answered: another one has its turn, or the same again.
+func (w *Registry) removed(st standing, again bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.removes--
+	if again {
+		w.releaseLocked(st)
+	}
 	for len(w.late) > 0 && w.removes < mostRemoves {
 		st := w.late[0]
 		w.late = w.late[1:]

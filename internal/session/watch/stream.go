@@ -219,7 +219,7 @@ func (w *Registry) added(c *transport.Conn, path string, sent int, call *transpo
 				told = append(told, st)
 			}
 		}
-	case code == wire.CodeUnimplemented, code == wire.CodeMarshallingError, code == wire.CodeQuotaExceeded,
+	case code == wire.CodeUnimplemented, code == wire.CodeMarshallingError, code == wire.CodeQuotaExceeded, code == wire.CodeNoAuth,
 		code == wire.CodeThrottledOp && isNew: // who asked may ask again
 		w.unknown = w.unknown || code == wire.CodeUnimplemented
 		n = Notice{Kind: Ended, Code: code}
@@ -302,8 +302,8 @@ func (w *Registry) removeLocked(c *transport.Conn, path string, was persistentMo
 		if !call.Replied() || w.conn != c || w.streams[path] != p || p.changes != sent || len(p.streams) > 0 {
 			return
 		}
-		if call.Code() == wire.CodeMarshallingError && typ != wire.WatchAny {
-			w.noModes = true
+		noModes := call.Code() == wire.CodeMarshallingError && typ != wire.WatchAny
+		if w.noModes = w.noModes || noModes; noModes || throttled(call) {
 			w.removeLocked(c, path, was)
 			return
 		}
