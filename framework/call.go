@@ -48,7 +48,7 @@ func (o *op) fail(err error) error {
 
 // do runs attempts by the client's policy.
 func (o *op) do(ctx context.Context, attempt func(ctx context.Context) error) error {
-	if o.session.Tracing().Traces() {
+	if o.plan.Tracer != nil {
 		return o.traced(ctx, attempt)
 	}
 	return o.repeat(ctx, attempt)

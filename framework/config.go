@@ -470,7 +470,9 @@ func (p *plan) session() session.Config {
 		CloseTimeout: p.CloseTimeout,
 		LostAfter:    p.LostAfter,
 		Logger:       p.Logger,
-		Tracer:       p.Tracer,
+	}
+	if p.Tracer != nil {
+		cfg.Observer = tracer{p.Tracer}
 	}
 	if p.files != nil {
 		cfg.Transport.FreshTLS = p.files.into

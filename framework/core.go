@@ -3,18 +3,22 @@ package framework
 import (
 	"context"
 
+	"github.com/paddock-zk/paddock/framework/monitor"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
-// Core is for the recipes of this module: nobody else can make a key. It is nil for a
-// client that is nil or zero.
-func (c *Client) Core(session.Key) session.Core {
-	if c.unusable() {
-		return nil
+// Core is for the recipes of this module: nobody else can make a key. The core is nil for a
+// client that is nil or zero, and the tracer for one without.
+func (c *Client) Core(session.Key) (session.Core, monitor.Tracer) {
+	switch {
+	case c.unusable():
+		return nil, nil
+	case c.plan.Tracer == nil:
+		return core{c.base}, nil
 	}
-	return core{c.base}
+	return core{c.base}, tracer{c.plan.Tracer}
 }
 
 // core is what the recipes of this module do with a client beyond its API.

@@ -21,7 +21,11 @@ func (c *Client) Stats() monitor.Stats {
 	if c.unusable() {
 		return monitor.Stats{}
 	}
-	stats := session.Stats(c.session)
+	s := session.StatsOf(c.session)
+	stats := monitor.Stats{
+		State: s.State, Since: s.Since, Server: s.Server, Session: s.Session, Timeout: s.Timeout, LeaseLeft: s.LeaseLeft,
+		LastError: s.LastError, Holds: s.Holds, Batches: s.Batches, Batched: s.Batched, BatchesUndone: s.BatchesUndone, Unsupported: s.Unsupported,
+	}
 	if c.plan.files != nil {
 		stats.Certificate = c.plan.files.info()
 	}

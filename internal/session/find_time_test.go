@@ -72,7 +72,7 @@ func TestFind_InALongList(t *testing.T) {
 					time.Sleep(time.Second)
 				}
 				assert.Equal(t, tc.asked, asked.Fired())
-				assert.Equal(t, !tc.found, slices.Contains(Stats(s).Unsupported, "getEphemerals"))
+				assert.Equal(t, !tc.found, slices.Contains(StatsOf(s).Unsupported, "getEphemerals"))
 				require.NoError(t, crowd.Close())
 				c, err := s.AwaitConn(t.Context(), true)
 				require.NoError(t, err)

@@ -64,19 +64,19 @@ func (g *gone) explain(reason error) (then []func()) {
 // explainLocked tells why nodes are gone, also those who wait for it.
 func (s *Session) explainLocked(reason error) {
 	for _, fn := range s.gone.explain(reason) {
-		s.tracing.Aside(fn)
+		s.Aside(fn)
 	}
 }
 
-// whenExplained calls fn in another goroutine once it is known why a node of ours is gone,
+// WhenExplained calls fn in another goroutine once it is known why a node of ours is gone,
 // if that ever comes to light.
-func (s *Session) whenExplained(e *GoneError, fn func()) {
+func (s *Session) WhenExplained(e *GoneError, fn func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e.Unwrap() == nil {
 		e.then = append(e.then, fn)
 	} else {
-		s.tracing.Aside(fn)
+		s.Aside(fn)
 	}
 }
 

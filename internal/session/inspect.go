@@ -2,15 +2,29 @@ package session
 
 import (
 	"sync"
+	"time"
 
-	"github.com/paddock-zk/paddock/framework/monitor"
+	"github.com/paddock-zk/paddock/listeners"
 )
 
-// Stats is how a session stands.
-func Stats(s *Session) monitor.Stats {
+// Stats is how a session stands, as package monitor says it.
+type Stats struct {
+	State                           listeners.State
+	Since                           time.Time
+	Server                          string
+	Session                         int64
+	Timeout, LeaseLeft              time.Duration
+	LastError                       error
+	Holds                           int
+	Batches, Batched, BatchesUndone int64
+	Unsupported                     []string
+}
+
+// StatsOf is how a session stands.
+func StatsOf(s *Session) Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := monitor.Stats{
+	st := Stats{
 		State: s.state, Since: s.stateSince, Session: s.id, Timeout: s.lease.Timeout(),
 		LastError: s.lastFailure, Holds: s.tracked.granted(), Unsupported: s.transport.Suspects.Lacking(),
 	}

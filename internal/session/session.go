@@ -25,7 +25,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/paddock-zk/paddock/framework/monitor"
 	"github.com/paddock-zk/paddock/internal/session/lease"
 	"github.com/paddock-zk/paddock/internal/session/watch"
 	"github.com/paddock-zk/paddock/internal/transport"
@@ -51,7 +50,7 @@ type Config struct {
 	// long, if it has not ended before. 0 does not.
 	LostAfter time.Duration
 	Logger    *zap.Logger
-	Tracer    monitor.Tracer // nil for none
+	Observer  Observer // nil for none
 }
 
 // Session is safe for use by many goroutines.
@@ -68,7 +67,7 @@ type Session struct {
 	random    *random.Source
 	transport *transport.Transport
 	log       *zap.Logger
-	tracing   Tracing
+	aside     listeners.Hub[func()] // see Aside
 	states    listeners.Hub[listeners.State]
 	errors    listeners.Hub[error]
 	watches   *watch.Registry
@@ -139,7 +138,8 @@ func Open(cfg Config) (*Session, error) {
 	s.states.ReplayLast = true
 	s.states.OnPanic = s.reportPanic
 	s.errors.OnPanic = func(r any) { s.log.Error("error listener panicked", zap.Any("value", r)) }
-	s.tracing.start(s, cfg.Tracer)
+	s.aside.OnPanic = s.reportPanic // of a logger
+	s.aside.Listen(func(fn func()) { fn() })
 	s.life, s.stop = context.WithCancelCause(context.Background())
 	cfg.Transport.Logger, cfg.Transport.Now, cfg.Transport.Random = cfg.Logger, s.clock.Now, s.random
 	cfg.Transport.LostAfter, cfg.Transport.Holding = cfg.LostAfter, s.holding
@@ -254,7 +254,7 @@ func (s *Session) Close() error {
 	}
 	s.mu.Unlock()
 	s.states.Close()
-	s.tracing.aside.Close()
+	s.aside.Close()
 	s.errors.Close()
 	close(s.done)
 	return s.closeErr

@@ -26,7 +26,7 @@ func (s *Session) setStateLocked(to listeners.State) {
 	}
 	s.state, s.stateSince = to, time.Now()
 	s.states.Publish(to)
-	s.tracing.connection(s, to)
+	s.tellStateLocked(s.stateSince, to)
 }
 
 // wakeWaitersLocked wakes the goroutines that wait for a change.

@@ -341,7 +341,7 @@ func (s *Session) checkAnswered(c *transport.Conn, chk *check) {
 	s.mu.Unlock()
 	notifyOwners(changes)
 	if left > 0 {
-		s.tracing.leaseRenewed(left)
+		s.tellLease(left)
 	}
 	for _, node := range unseen {
 		s.lookAt(c, node)

@@ -372,8 +372,9 @@ func (p *page) serveClient(w http.ResponseWriter, r *http.Request) {
 	}
 	v := &clientView{
 		Entries: cut(entries, entriesPage),
-		Stats:   stats, Connected: stats.State.IsConnected(), LastError: lastError, Filter: filter, Sort: order, core: p.client.Core(session.Key{}),
+		Stats:   stats, Connected: stats.State.IsConnected(), LastError: lastError, Filter: filter, Sort: order,
 	}
+	v.core, _ = p.client.Core(session.Key{})
 	if p.history != nil {
 		v.Remembers = true
 		v.Losses, v.Waits = p.history.latest()

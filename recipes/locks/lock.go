@@ -94,7 +94,7 @@ type ownLock interface {
 	describe() monitor.Lock
 	// holders is the queue of the nodes that have the lock. It has no Core if the lock
 	// cannot be used.
-	holders() *acquire.Queue
+	holders() *queue
 	// beginMember does what needs no server before a MultiLock takes it as a member: it
 	// refuses, or re-enters. joint is whether a MultiLock can take it in one step with
 	// others.

@@ -74,7 +74,7 @@ func TestMembersThatCannotBeUsed(t *testing.T) {
 	} {
 		assert.False(t, isNil(lock), name)
 		require.ErrorIs(t, faultOf(lock), ErrInvalidLock, name)
-		assert.Nil(t, tracingOf(lock.(ownLock).holders()), name)
+		assert.Nil(t, lock.(ownLock).holders().tracing(), name)
 	}
 	for _, lock := range []Lock{
 		nil, (*InterProcessMutex)(nil), (*InterProcessSemaphore)(nil), (*InterProcessSemaphoreMutex)(nil), (*InterProcessMultiLock)(nil),

@@ -105,7 +105,7 @@ func (wl *waitLog) disarm() map[string]*longestWait {
 func (wl *waitLog) longest() map[string]*longestWait {
 	waits := make(map[string]*longestWait)
 	wl.each(func(of *acquisition, w *wait) {
-		if session.IsElection(w.queue.Recipe) {
+		if isElection(w.queue.Recipe) {
 			return
 		}
 		spare := 0

@@ -164,7 +164,7 @@ func (m *InterProcessMultiLock) take(ctx context.Context, lim limit) (*Hold, err
 	if m.isZero() {
 		return nil, opError("acquire", "multi-lock", unmade("NewInterProcessMultiLock"))
 	}
-	if t := tracingOf(m.holders()); t != nil {
+	if t := m.holders().tracing(); t != nil {
 		return t.acquire(ctx, m, func(ctx context.Context) (*Hold, error) { return m.acquire(ctx, lim) })
 	}
 	return m.acquire(ctx, lim)
@@ -384,7 +384,7 @@ func (m *InterProcessMultiLock) fault() error {
 }
 
 // holders is that of the first member that can be used.
-func (m *InterProcessMultiLock) holders() *acquire.Queue {
+func (m *InterProcessMultiLock) holders() *queue {
 	if m.err == nil {
 		for _, member := range m.members {
 			if own, ours := member.(ownLock); ours && own.holders().Core != nil {
@@ -392,13 +392,13 @@ func (m *InterProcessMultiLock) holders() *acquire.Queue {
 			}
 		}
 	}
-	return &acquire.Queue{}
+	return &queue{}
 }
 
 func (m *InterProcessMultiLock) describe() monitor.Lock {
 	l := monitor.Lock{Kind: monitor.MultiLock, Members: m.paths}
 	if q := m.holders(); q.Core != nil {
-		l.Participant = participantOf(q)
+		l.Participant = participantOf(&q.Queue)
 	}
 	l.Path = strings.Join(l.Members, ", ")
 	return l

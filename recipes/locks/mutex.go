@@ -117,7 +117,7 @@ func (m *InterProcessMutex) take(ctx context.Context, lim limit) (*Hold, error) 
 	if m.isZero() {
 		return nil, opError("acquire", monitor.Mutex, m.fault())
 	}
-	if t := tracingOf(&m.queue.Queue); t != nil {
+	if t := m.queue.tracing(); t != nil {
 		return t.acquire(ctx, m, func(ctx context.Context) (*Hold, error) { return m.acquire(ctx, lim) })
 	}
 	return m.acquire(ctx, lim)
@@ -220,7 +220,7 @@ func (m *InterProcessMutex) Err() error { return m.fault() }
 func (m *InterProcessMutex) isNil() bool                     { return m == nil }
 func (m *InterProcessMutex) fullPath() string                { return m.path }
 func (m *InterProcessMutex) describe() monitor.Lock          { return lockOf(&m.queue.Queue) }
-func (m *InterProcessMutex) holders() *acquire.Queue         { return &m.queue.Queue }
+func (m *InterProcessMutex) holders() *queue                 { return &m.queue }
 func (m *InterProcessMutex) identity() (lockKey, znode.Kind) { return m.key, m.queue.Kind }
 func (m *InterProcessMutex) member() acquire.Member          { return acquire.Member{Queue: &m.queue.Queue} }
 

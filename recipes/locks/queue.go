@@ -2,6 +2,7 @@ package locks
 
 import (
 	"github.com/paddock-zk/paddock/framework"
+	"github.com/paddock-zk/paddock/framework/monitor"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/recipes/internal/acquire"
 )
@@ -11,6 +12,7 @@ type queue struct {
 	acquire.Queue
 	client *framework.Client
 	shared *shared
+	tracer monitor.Tracer // of the client, nil for none
 	// exclusive is whether the node that has the lock keeps out everybody else.
 	exclusive bool
 }
@@ -20,12 +22,12 @@ func (q *queue) init(c *framework.Client, path string, opts []Option) error {
 	if err := q.apply(opts); err != nil {
 		return err
 	}
-	core := c.Core(session.Key{})
+	core, tracer := c.Core(session.Key{})
 	full, err := acquire.FullPath(core, path)
 	if err != nil {
 		return err
 	}
 	core.Session().KeepReady()
-	q.client, q.shared, q.Core, q.Lock, q.Path = c, sharedOf(core.Session()), core, full, full
+	q.client, q.shared, q.tracer, q.Core, q.Lock, q.Path = c, sharedOf(core.Session()), tracer, core, full, full
 	return nil
 }

@@ -88,7 +88,7 @@ func (o *ownership) awaitRemoval(removal *cleanup.Removal, limit time.Duration, 
 	case errors.Is(err, framework.ErrNoNode):
 		return lostError(o.nodePath(), ErrNodeDeleted)
 	case errors.Is(err, cleanup.ErrLate) && limit > 0 && !isClosed(giveUp):
-		o.node.Session().Tracing().Pending(o.lock(), limit)
+		logPending(o.node.Session().Log(), o.lock(), limit)
 		return ErrReleasePending
 	case errors.Is(err, cleanup.ErrLate), errors.Is(err, session.ErrSessionOver), errors.Is(err, session.ErrClosed):
 		return ErrReleasePending

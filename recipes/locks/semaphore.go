@@ -97,7 +97,7 @@ func (s *InterProcessSemaphore) take(ctx context.Context, n int, lim limit) (*Ho
 	if s.isZero() {
 		return nil, opError("acquire", monitor.Semaphore, s.fault())
 	}
-	if t := tracingOf(&s.leases.Queue); t != nil {
+	if t := s.leases.tracing(); t != nil {
 		return t.acquire(ctx, s, func(ctx context.Context) (*Hold, error) { return s.acquire(ctx, n, lim) })
 	}
 	return s.acquire(ctx, n, lim)
@@ -170,10 +170,10 @@ func (s *InterProcessSemaphore) own(node acquire.Node) *ownership {
 	return s.leases.own(s.key, node, s.total == 1)
 }
 
-func (s *InterProcessSemaphore) isNil() bool             { return s == nil }
-func (s *InterProcessSemaphore) fullPath() string        { return s.path }
-func (s *InterProcessSemaphore) describe() monitor.Lock  { return lockOf(&s.leases.Queue) }
-func (s *InterProcessSemaphore) holders() *acquire.Queue { return &s.leases.Queue }
+func (s *InterProcessSemaphore) isNil() bool            { return s == nil }
+func (s *InterProcessSemaphore) fullPath() string       { return s.path }
+func (s *InterProcessSemaphore) describe() monitor.Lock { return lockOf(&s.leases.Queue) }
+func (s *InterProcessSemaphore) holders() *queue        { return &s.leases }
 
 func (s *InterProcessSemaphore) identity() (lockKey, znode.Kind) { return s.key, znode.Lease }
 

@@ -64,10 +64,10 @@ func (m *InterProcessSemaphoreMutex) Participants(ctx context.Context) ([]Partic
 	return m.semaphore.Participants(ctx)
 }
 
-func (m *InterProcessSemaphoreMutex) isNil() bool             { return m == nil || m.semaphore == nil }
-func (m *InterProcessSemaphoreMutex) fullPath() string        { return m.semaphore.path }
-func (m *InterProcessSemaphoreMutex) describe() monitor.Lock  { return m.semaphore.describe() }
-func (m *InterProcessSemaphoreMutex) holders() *acquire.Queue { return m.semaphore.holders() }
+func (m *InterProcessSemaphoreMutex) isNil() bool            { return m == nil || m.semaphore == nil }
+func (m *InterProcessSemaphoreMutex) fullPath() string       { return m.semaphore.path }
+func (m *InterProcessSemaphoreMutex) describe() monitor.Lock { return m.semaphore.describe() }
+func (m *InterProcessSemaphoreMutex) holders() *queue        { return m.semaphore.holders() }
 
 func (m *InterProcessSemaphoreMutex) identity() (lockKey, znode.Kind) {
 	return m.semaphore.identity()

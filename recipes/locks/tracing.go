@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.uber.org/zap/zapcore"
+
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/framework/monitor"
 	"github.com/paddock-zk/paddock/internal/session"
@@ -14,15 +16,29 @@ import (
 )
 
 // tracing tells the tracer and the log of acquisitions and holds.
-type tracing struct{ *session.Tracing }
+type tracing struct {
+	monitor.Tracer
+	session *session.Session
+}
 
-// tracingOf is the tracing of a queue's client. It is nil if that has neither tracer nor
-// logger, and for the queue of a lock that cannot be used.
-func tracingOf(q *acquire.Queue) *tracing {
-	if q.Core == nil || !q.Core.Session().Tracing().On() {
+// tracing is that of the queue's client. It is nil if neither a tracer nor the log takes
+// operations that end well, and for the queue of a lock that cannot be used.
+func (q *queue) tracing() *tracing {
+	switch {
+	case q.Core == nil:
 		return nil
+	case q.tracer != nil:
+		return &tracing{q.tracer, q.Core.Session()}
+	case q.Core.Session().Log().Core().Enabled(zapcore.DebugLevel):
+		return &tracing{monitor.Nothing{}, q.Core.Session()}
 	}
-	return &tracing{q.Core.Session().Tracing()}
+	return nil
+}
+
+// End tells the tracer and the log.
+func (t *tracing) End(ctx context.Context, op monitor.Operation, r monitor.Result) {
+	logEnd(t.session.Log(), op, r)
+	t.Tracer.End(ctx, op, r)
 }
 
 // recipeOf is what a lock is called that has nodes of a kind.
@@ -57,7 +73,7 @@ func (o *ownership) lock() monitor.Lock {
 // acquireTrace is an acquisition as the tracer knows it. Only the goroutine that acquires
 // uses it.
 type acquireTrace struct {
-	*session.Tracing
+	*tracing
 	ctx    context.Context // that Begin has returned
 	op     monitor.Operation
 	waited bool
@@ -72,7 +88,7 @@ func (t *tracing) acquire(ctx context.Context, of ownLock, take func(context.Con
 		return take(ctx) // which refuses it
 	}
 	lock := of.describe()
-	a := &acquireTrace{Tracing: t.Tracing, op: monitor.Operation{Kind: monitor.Acquire, Began: time.Now(), Lock: lock}}
+	a := &acquireTrace{tracing: t, op: monitor.Operation{Kind: monitor.Acquire, Began: time.Now(), Lock: lock}}
 	a.ctx = t.begin(ctx, a.op)
 	hold, err := take(context.WithValue(a.ctx, acquireTraceKey{}, a)) //nolint:contextcheck // it is ctx, with the values of the tracer
 	if hold != nil {
@@ -165,7 +181,7 @@ func (o *ownership) shared() bool {
 // returned, and stands in the hold's chain as its parent.
 type holdTrace struct {
 	context.Context
-	tracing *session.Tracing
+	tracing *tracing
 	op      monitor.Operation
 	over    atomic.Bool
 }
@@ -181,7 +197,7 @@ func (h *Hold) trace() *holdTrace {
 // hold tells the tracer that a hold begins, before the caller gets it. The hold's
 // contexts have the values of the tracer.
 func (t *tracing) hold(ctx context.Context, h *Hold, lock monitor.Lock) {
-	trace := &holdTrace{tracing: t.Tracing, op: monitor.Operation{Kind: monitor.Hold, Began: time.Now(), Lock: h.lockOf(lock)}}
+	trace := &holdTrace{tracing: t, op: monitor.Operation{Kind: monitor.Hold, Began: time.Now(), Lock: h.lockOf(lock)}}
 	trace.Context = t.begin(ctx, trace.op)
 	h.mu.Lock()
 	h.chain.parent = trace
@@ -249,9 +265,9 @@ func (o *ownership) tellLost(holds []*Hold, err error) {
 		return
 	}
 	at := time.Now()
-	s.Tracing().Aside(func() {
+	s.Aside(func() {
 		if o.queue != nil {
-			s.Tracing().Lost(o.lock(), at.Sub(o.since), err)
+			logLost(s, o.lock(), at.Sub(o.since), err)
 		}
 		for _, h := range holds {
 			if trace := h.trace(); trace != nil {
@@ -270,7 +286,7 @@ func tellState(holds []*Hold, state HoldState) {
 	at := time.Now()
 	for _, h := range holds {
 		if t := h.trace(); t != nil {
-			t.tracing.Aside(func() { t.tracing.Event(t, monitor.Event{Kind: kind, At: at, Operation: t.op}) })
+			t.tracing.session.Aside(func() { t.tracing.Event(t, monitor.Event{Kind: kind, At: at, Operation: t.op}) })
 		}
 	}
 }

@@ -1,7 +1,6 @@
-package session
+package locks
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
@@ -12,7 +11,9 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/framework/monitor"
+	"github.com/paddock-zk/paddock/internal/session"
 )
 
 // Data of nodes is logged of elections alone.
@@ -27,7 +28,7 @@ func TestLockFields(t *testing.T) {
 		"a candidate": {monitor.Lock{Kind: monitor.Latch, Path: "/e", Participant: "a"}, map[string]any{"kind": "latch", "path": "/e", "participant": "a"}},
 	} {
 		enc := zapcore.NewMapObjectEncoder()
-		for _, f := range LockFields(tc.lock) {
+		for _, f := range lockFields(tc.lock) {
 			f.AddTo(enc)
 		}
 		assert.Equal(t, tc.want, enc.Fields, name)
@@ -35,7 +36,7 @@ func TestLockFields(t *testing.T) {
 }
 
 // A line says how an operation ended, and how long it took.
-func TestTracing_LogsOperations(t *testing.T) {
+func TestLogOfOperations(t *testing.T) {
 	began := time.Now()
 	errNo := errors.New("no")
 	for name, tc := range map[string]struct {
@@ -52,9 +53,8 @@ func TestTracing_LogsOperations(t *testing.T) {
 		"of a call": {monitor.Call, monitor.Result{}, "", nil},
 	} {
 		core, logs := observer.New(zapcore.DebugLevel)
-		tracing := &Tracing{log: zap.New(core)}
 		tc.result.Ended = began.Add(time.Second)
-		tracing.End(t.Context(), monitor.Operation{Kind: tc.kind, Began: began}, tc.result)
+		logEnd(zap.New(core), monitor.Operation{Kind: tc.kind, Began: began}, tc.result)
 		if tc.line == "" {
 			assert.Empty(t, logs.All(), name)
 			continue
@@ -68,46 +68,19 @@ func TestTracing_LogsOperations(t *testing.T) {
 			assert.Equal(t, tc.fields, fields, name)
 		}
 	}
+}
+
+// A lock that is lost is worth a warning, unless the client is closed.
+func TestLogOfLosses(t *testing.T) {
 	core, logs := observer.New(zapcore.InfoLevel)
-	tracing := &Tracing{log: zap.New(core)}
-	assert.False(t, tracing.On())
-	tracing.Lost(monitor.Lock{}, time.Second, ErrClosed)
-	tracing.Lost(monitor.Lock{}, time.Second, errNo)
-	require.Len(t, logs.All(), 2)
+	c, err := framework.Start(framework.Config{ConnectString: "127.0.0.1:1", Logger: zap.New(core)})
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, c.Close()) }()
+	open, _ := c.Core(session.Key{})
+	logLost(open.Session(), monitor.Lock{}, time.Second, session.ErrClosed)
+	logLost(open.Session(), monitor.Lock{}, time.Second, errors.New("no"))
+	logs = logs.FilterMessage("lost")
+	require.Equal(t, 2, logs.Len())
 	assert.Equal(t, zapcore.InfoLevel, logs.All()[0].Level, "as the program wants it")
 	assert.Equal(t, zapcore.WarnLevel, logs.All()[1].Level)
-}
-
-// strange is a tracer with a mistake.
-type strange struct {
-	begin func(ctx context.Context) context.Context
-}
-
-func (s strange) Begin(ctx context.Context, _ monitor.Operation) context.Context { return s.begin(ctx) }
-
-func (strange) End(context.Context, monitor.Operation, monitor.Result) {}
-
-func (strange) Event(context.Context, monitor.Event) {}
-
-// An operation ends with the context of its caller, whatever a tracer returns.
-func TestTracing_StrangeTracers(t *testing.T) {
-	type key struct{}
-	for name, tc := range map[string]struct {
-		begin func(ctx context.Context) context.Context
-		used  bool
-	}{
-		"a value":     {func(ctx context.Context) context.Context { return context.WithValue(ctx, key{}, 1) }, true},
-		"another end": {func(context.Context) context.Context { return context.WithValue(context.Background(), key{}, 1) }, false},
-		"no context":  {func(context.Context) context.Context { return nil }, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			tracing := &Tracing{tracer: strange{tc.begin}, log: zap.NewNop()}
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			of := tracing.Begin(ctx, monitor.Operation{})
-			assert.Equal(t, tc.used, of.Value(key{}) != nil)
-			cancel()
-			assert.Error(t, of.Err())
-		})
-	}
 }
