@@ -123,7 +123,7 @@ func TestWhoWasInTheWay(t *testing.T) {
 					srv.Refuse()
 					_ = srv.Disconnect(c.SessionID())
 				})
-				err = acquireWithin(t.Context(), lock(c), 3*time.Second)
+				err = acquireWithin(t.Context(), lock(c), 10*time.Second) // a pause before the next dial may take some
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				require.ErrorIs(t, err, framework.ErrNotConnected)
 				require.NotErrorIs(t, err, locks.ErrNotAcquired)
