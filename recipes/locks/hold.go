@@ -2,10 +2,10 @@ package locks
 
 import (
 	"context"
-	"errors"
-	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/paddock-zk/paddock/framework"
 )
 
 // Hold is one acquisition. Any goroutine may use and release it. A zero or nil Hold is
@@ -45,20 +45,35 @@ func newNodeHold(ctx context.Context, o *ownership) (*Hold, error) {
 	return hold, nil
 }
 
-// mayGetAnother is whether an acquisition begins again, of which the node was lost before
-// anybody had the lock. It does as a waiter whose node is lost.
-func (o *ownership) mayGetAnother(lost error) bool {
-	return !o.queue.FailOnLoss || errors.Is(lost, ErrNodeDeleted)
+// again is what an acquisition does of which the node was lost before anybody had the lock. It
+// begins again, as a waiter does whose node is lost, unless there is an error.
+func (o *ownership) again() error {
+	if o.queue.FailOnLoss && o.node.SessionID() != o.queue.Core.Session().ID() {
+		return framework.ErrSessionExpired
+	}
+	return nil
 }
 
-// mayGetOthers is mayGetAnother for several holds, of which some were lost before all were
-// there. A lock of somebody else's says by itself when it is lost, and why is the caller's.
-func mayGetOthers(holds []*Hold) bool {
-	lost := func(h *Hold) bool { state, _ := h.status(); return state == Lost }
-	final := func(h *Hold) bool {
-		return lost(h) && (h.ownership.queue == nil || !h.ownership.mayGetAnother(h.Err()))
+// again is that of several holds, of which err says that they cannot be held together. A lock
+// of somebody else's says by itself when it is lost, and why is the caller's.
+func again(holds []*Hold, err error) error {
+	lost := false
+	for _, h := range holds {
+		if state, _ := h.status(); state != Lost {
+			continue
+		}
+		if h.ownership.queue == nil {
+			return err
+		}
+		if over := h.ownership.again(); over != nil {
+			return over
+		}
+		lost = true
 	}
-	return slices.ContainsFunc(holds, lost) && !slices.ContainsFunc(holds, final)
+	if lost {
+		return nil
+	}
+	return err
 }
 
 // holdAll makes holds of the ownerships of nodes that were won together. If one was lost
@@ -73,10 +88,7 @@ func holdAll(ctx context.Context, won []*ownership) (holds []*Hold, err error) {
 				lacks.decline()
 			}
 			_ = releaseAll(holds, ctx.Done()) // what the servers refuse is reported, and tried again
-			if o.mayGetAnother(err) {
-				err = nil
-			}
-			return nil, err
+			return nil, o.again()
 		}
 		holds = append(holds, hold)
 	}

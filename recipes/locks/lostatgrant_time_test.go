@@ -76,35 +76,73 @@ func TestLockThatIsLostAtItsGrant(t *testing.T) {
 	}
 }
 
-// With FailOnSessionLoss it ends with its session.
+// With FailOnSessionLoss it ends with its session, and with nothing else.
 func TestLockThatIsLostAtItsGrantWithItsSession(t *testing.T) {
-	fails := locks.FailOnSessionLoss()
-	for name, lock := range map[string]kit.LockOf{
-		"mutex": func(c *framework.Client) locks.Lock { return locks.NewInterProcessMutex(c, "/l", fails) },
+	t.Parallel()
+	fails := []locks.Option{locks.FailOnSessionLoss(), locks.EndOnSuspended()}
+	kinds := map[string]kit.LockOf{
+		"mutex": func(c *framework.Client) locks.Lock { return locks.NewInterProcessMutex(c, "/l", fails...) },
 		"semaphore": func(c *framework.Client) locks.Lock {
-			return kit.Leases(locks.NewInterProcessSemaphore(c, "/l", 3, fails), 2)
+			return kit.Leases(locks.NewInterProcessSemaphore(c, "/l", 3, fails...), 2)
 		},
 		"multi": func(c *framework.Client) locks.Lock {
-			return locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, "/l", fails), locks.NewInterProcessMutex(c, "/m", fails))
+			return locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, "/l", fails...), locks.NewInterProcessMutex(c, "/m", fails...))
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				srv := zktest.Start(t, zktest.InMemory())
-				c := kit.Connect(t, srv)
-				_, err := lock(c).Acquire(&slowContext{t.Context(), func() bool {
-					session := c.SessionID()
-					if len(srv.Ephemerals(session)) == 0 {
-						return false
+	}
+	losses := []struct {
+		name string
+		lose func(t *testing.T, srv *zktest.Server, session int64)
+		ends bool
+	}{
+		{"expired", func(t *testing.T, srv *zktest.Server, session int64) {
+			require.NoError(t, srv.ExpireSession(session))
+			time.Sleep(time.Second)
+		}, true},
+		{"why is not known yet", func(t *testing.T, srv *zktest.Server, session int64) {
+			require.NoError(t, srv.ExpireSession(session))
+			time.Sleep(d)
+			synctest.Wait()
+		}, true},
+		{"not connected", func(t *testing.T, srv *zktest.Server, session int64) {
+			srv.Refuse()
+			require.NoError(t, srv.Disconnect(session))
+			time.Sleep(time.Minute)
+			srv.Accept()
+		}, true},
+		{"suspended", func(t *testing.T, srv *zktest.Server, session int64) {
+			require.NoError(t, srv.Disconnect(session))
+			time.Sleep(d)
+			synctest.Wait()
+		}, false},
+	}
+	for _, loss := range losses {
+		for kind, lock := range kinds {
+			t.Run(loss.name+" "+kind, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
+					c := kit.Connect(t, srv)
+					lost := false
+					h, err := lock(c).Acquire(&slowContext{t.Context(), func() bool {
+						if session := c.SessionID(); len(srv.Ephemerals(session)) > 0 {
+							lost = true
+							loss.lose(t, srv, session)
+						}
+						return lost
+					}})
+					assert.True(t, lost)
+					if loss.ends {
+						require.ErrorIs(t, err, framework.ErrSessionExpired)
+						assert.NotErrorIs(t, err, locks.ErrLockLost, "nobody has had it")
+					} else {
+						require.NoError(t, err)
+						require.NoError(t, h.Err())
+						require.NoError(t, h.Release())
 					}
-					require.NoError(t, srv.ExpireSession(session))
-					time.Sleep(time.Second)
-					return true
-				}})
-				require.ErrorIs(t, err, framework.ErrSessionExpired)
-				kit.NothingLeft(t, srv)
+					time.Sleep(time.Minute)
+					kit.NothingLeft(t, srv)
+				})
 			})
-		})
+		}
 	}
 }
 

@@ -180,10 +180,10 @@ func (m *InterProcessMultiLock) acquire(ctx context.Context, lim limit) (*Hold, 
 			return nil, err
 		}
 		hold, err := newGroup(ctx, holds)
-		switch {
-		case err == nil:
+		if err == nil {
 			return hold, nil
-		case !mayGetOthers(holds):
+		}
+		if err := again(holds, err); err != nil {
 			return nil, opError("acquire", "multi-lock", err)
 		}
 	}

@@ -161,10 +161,14 @@ func (m *InterProcessMutex) queueUp(ctx context.Context, lim limit) (*Hold, erro
 		if o == nil {
 			continue
 		}
-		if hold, err := newNodeHold(ctx, o); err == nil || !o.mayGetAnother(err) {
-			return hold, err
+		hold, err := newNodeHold(ctx, o)
+		if err == nil {
+			return hold, nil
 		}
 		// The node was lost meanwhile, and nobody has had the lock.
+		if err := o.again(); err != nil {
+			return nil, err
+		}
 	}
 }
 

@@ -44,7 +44,8 @@ func EndOnSuspended() Option {
 }
 
 // FailOnSessionLoss makes a waiter whose session expires return
-// framework.ErrSessionExpired. By default it queues again, at the end.
+// framework.ErrSessionExpired: the one that the client had when the wait began, or the first
+// one if it had none. By default the waiter queues again, at the end.
 func FailOnSessionLoss() Option {
 	return acquire.Option(func(q *acquire.Queue) { q.FailOnLoss = true })
 }

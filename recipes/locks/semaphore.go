@@ -158,8 +158,12 @@ func (s *InterProcessSemaphore) acquire(ctx context.Context, n int, lim limit) (
 		case len(leases) == 1:
 			return leases[0], nil
 		case len(leases) > 1:
-			if hold, err := newGroup(ctx, leases); err == nil || !mayGetOthers(leases) {
-				return hold, err
+			hold, err := newGroup(ctx, leases)
+			if err == nil {
+				return hold, nil
+			}
+			if err := again(leases, err); err != nil {
+				return nil, err
 			}
 		}
 	}

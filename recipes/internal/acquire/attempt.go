@@ -31,7 +31,7 @@ type Attempt struct {
 	sawAhead  bool            // a node was seen ahead
 	apart     bool            // each queue is listed with a request of its own, as one reply for all is too large
 	resumable bool            // another goroutine may go on after Run has failed
-	waitedIn  int64           // the session in which the caller has waited before, 0 for none
+	waitedIn  int64           // with FailOnLoss, the session in which the caller began to wait, 0 for none
 	sawMulti  bool            // a node of a MultiLock was seen in a queue whose nodes are handed over
 	other     *Obstacle       // a node of another kind of lock that the latest round met alone, nil for none
 	failure   error           // of the last round, one that may pass; nil if it had none
@@ -111,6 +111,9 @@ const (
 
 func (a *Attempt) init(contenders []contender, host Host, p policy) {
 	a.session, a.contenders, a.policy, a.host = contenders[0].queue.Core.Session(), contenders, p, host
+	if a.failOnLoss() {
+		a.waitedIn = a.session.ID()
+	}
 }
 
 // Run gets all nodes to the front of their queues and hands them to the host. With
@@ -240,7 +243,7 @@ func (a *Attempt) round(ctx context.Context) error {
 	return a.track(ctx, c)
 }
 
-// WaitedIn says that the caller has waited in a session before, without a node.
+// WaitedIn says in which session the caller began to wait, before there was the attempt.
 func (a *Attempt) WaitedIn(id int64) { a.waitedIn = id }
 
 // begin sets out in a session.
