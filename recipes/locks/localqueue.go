@@ -204,7 +204,7 @@ func (w *waiter) outlived() bool {
 	lqs.mu.Lock()
 	in := w.session
 	lqs.mu.Unlock()
-	return in != 0 && in != w.mutex.queue.Core.Session().ID()
+	return in != 0 && w.mutex.queue.outlived(in)
 }
 
 // acquire goes on from where another front waiter has got to.

@@ -91,29 +91,30 @@ func TestLockThatIsLostAtItsGrantWithItsSession(t *testing.T) {
 	}
 	losses := []struct {
 		name string
-		lose func(t *testing.T, srv *zktest.Server, session int64)
-		ends bool
+		lose func(t *testing.T, srv *zktest.Server, c *framework.Client)
+		ends error
 	}{
-		{"expired", func(t *testing.T, srv *zktest.Server, session int64) {
-			require.NoError(t, srv.ExpireSession(session))
+		{"expired", func(t *testing.T, srv *zktest.Server, c *framework.Client) {
+			require.NoError(t, srv.ExpireSession(c.SessionID()))
 			time.Sleep(time.Second)
-		}, true},
-		{"why is not known yet", func(t *testing.T, srv *zktest.Server, session int64) {
-			require.NoError(t, srv.ExpireSession(session))
+		}, framework.ErrSessionExpired},
+		{"why is not known yet", func(t *testing.T, srv *zktest.Server, c *framework.Client) {
+			require.NoError(t, srv.ExpireSession(c.SessionID()))
 			time.Sleep(d)
 			synctest.Wait()
-		}, true},
-		{"not connected", func(t *testing.T, srv *zktest.Server, session int64) {
+		}, framework.ErrSessionExpired},
+		{"not connected", func(t *testing.T, srv *zktest.Server, c *framework.Client) {
 			srv.Refuse()
-			require.NoError(t, srv.Disconnect(session))
+			require.NoError(t, srv.Disconnect(c.SessionID()))
 			time.Sleep(time.Minute)
 			srv.Accept()
-		}, true},
-		{"suspended", func(t *testing.T, srv *zktest.Server, session int64) {
-			require.NoError(t, srv.Disconnect(session))
+		}, framework.ErrSessionExpired},
+		{"suspended", func(t *testing.T, srv *zktest.Server, c *framework.Client) {
+			require.NoError(t, srv.Disconnect(c.SessionID()))
 			time.Sleep(d)
 			synctest.Wait()
-		}, false},
+		}, nil},
+		{"closed", func(t *testing.T, _ *zktest.Server, c *framework.Client) { require.NoError(t, c.Close()) }, framework.ErrClosed},
 	}
 	for _, loss := range losses {
 		for kind, lock := range kinds {
@@ -123,15 +124,15 @@ func TestLockThatIsLostAtItsGrantWithItsSession(t *testing.T) {
 					c := kit.Connect(t, srv)
 					lost := false
 					h, err := lock(c).Acquire(&slowContext{t.Context(), func() bool {
-						if session := c.SessionID(); len(srv.Ephemerals(session)) > 0 {
+						if !lost && len(srv.Ephemerals(0)) > 0 {
 							lost = true
-							loss.lose(t, srv, session)
+							loss.lose(t, srv, c)
 						}
 						return lost
 					}})
 					assert.True(t, lost)
-					if loss.ends {
-						require.ErrorIs(t, err, framework.ErrSessionExpired)
+					if loss.ends != nil {
+						require.ErrorIs(t, err, loss.ends)
 						assert.NotErrorIs(t, err, locks.ErrLockLost, "nobody has had it")
 					} else {
 						require.NoError(t, err)

@@ -17,6 +17,12 @@ type queue struct {
 	exclusive bool
 }
 
+// outlived is whether a session has ended, and the client goes on.
+func (q *queue) outlived(id int64) bool {
+	s := q.Core.Session()
+	return id != s.ID() && s.Life().Err() == nil // in this order: a closed client has no id
+}
+
 // init takes in what every lock is made from. After an error the queue has no Core.
 func (q *queue) init(c *framework.Client, path string, opts []Option) error {
 	if err := q.apply(opts); err != nil {
