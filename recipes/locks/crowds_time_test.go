@@ -206,6 +206,7 @@ func TestCrowdsOfMultiLocks(t *testing.T) {
 type mixedCrowd struct {
 	multi, inOrder, reverse, plain int
 	hidden                         bool // contexts are not passed on
+	leases                         bool // one lock of five is a semaphore mutex
 	unyielding                     bool // nobody yields to plain users
 }
 
@@ -246,7 +247,11 @@ func (m mixedCrowd) run(t *testing.T, span time.Duration, clients int, way workl
 		}
 		var set []locks.Lock
 		for _, member := range members {
-			mutex := locks.NewInterProcessMutex(client, fmt.Sprintf("/s/m%04d", member))
+			path := fmt.Sprintf("/s/m%04d", member)
+			var mutex locks.Lock = locks.NewInterProcessMutex(client, path)
+			if m.leases && member%5 == 4 {
+				mutex = locks.NewInterProcessSemaphoreMutex(client, path)
+			}
 			if set = append(set, mutex); m.unyielding && i >= m.multi {
 				turn, _ := turns.LoadOrStore([2]int{i % len(all), member}, make(chan struct{}, 1))
 				set[0] = unyielding{mutex, locks.NewInterProcessMutex(client, fmt.Sprintf("/own/%d", i)), turn.(chan struct{})}
@@ -298,6 +303,7 @@ func TestCrowdsBesideOthers(t *testing.T) {
 	}
 	all := []mixedCrowd{
 		{multi: 20, plain: 20},
+		{multi: 20, plain: 20, leases: true},
 		{multi: 20, inOrder: 4},
 		{multi: 4, reverse: 20},
 		{multi: 10, inOrder: 10},
@@ -309,7 +315,7 @@ func TestCrowdsBesideOthers(t *testing.T) {
 		{multi: 20, reverse: 4, hidden: true},
 	}
 	if !*wholeCrowds {
-		all = all[:3] // one of each sort
+		all = all[:4] // one of each sort
 	}
 	for nth, c := range all {
 		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {

@@ -157,7 +157,7 @@ func (a *Multi) nodes(m *member, entries []znode.Entry) []deadlock.Node {
 
 // begin sets out, at first or in another session.
 func (a *Multi) begin() {
-	a.history.Begin(len(a.members), a.hasTurn(), time.Now())
+	a.history.Begin(len(a.members), a.hasTurn(), a.sights().hiding.lately(), time.Now())
 	a.connectedOn = a.conn
 	a.asked, a.anew, a.guessed = nil, false, false
 	a.calmUntil, a.calmFor = time.Time{}, firstCalm
@@ -566,7 +566,7 @@ func (a *Multi) checkDeadlock(ctx context.Context, c *transport.Conn) (yielded b
 	switch {
 	case len(yield) == 0:
 		return false, nil
-	case a.way == nodename.Joint && !a.anew && !seen.Told && !hiding.lately() && !a.hasTurn():
+	case a.way == nodename.Joint && !a.anew && !seen.Told && !hiding.lately():
 		return true, a.takeInOrder(ctx, c, nodename.Joint, 0)
 	case !shown, a.guessed, why == deadlock.Matched && a.way != nodename.Joint, seen.Told:
 		return true, a.leaveOrMove(ctx, c, yield, why)

@@ -161,7 +161,7 @@ func TestMulti_LooksWhoWaitsBeforeItMoves(t *testing.T) {
 		a := NewMulti(locks, true, nodename.Owner{Tag: nodename.NewTag(1, [3]byte{1})}, nil)
 		seen := new(yields)
 		a.host, a.session, a.way, a.left, a.asked = seen, s, nodename.Ordered, left, make(map[string]asked)
-		a.history.Begin(len(queues), false, time.Now())
+		a.history.Begin(len(queues), false, false, time.Now())
 		a.history.SawHolder(2, nests(0), time.Now().Add(-time.Minute))
 		for i, m := range a.members {
 			for _, n := range queues[i] {
@@ -189,7 +189,7 @@ func TestMulti_BeginsAnewOnceItsNodesAreGone(t *testing.T) {
 	locks := mutexes(s, 2)
 	a := NewMulti(locks, false, nodename.Owner{}, nil)
 	a.host, a.session = new(yields), s
-	a.history.Begin(len(locks), false, time.Now())
+	a.history.Begin(len(locks), false, false, time.Now())
 	for _, m := range a.members {
 		m.phase, m.path = queued, m.queue.Path
 	}
@@ -285,7 +285,7 @@ func TestMulti_ComesFirstWhileALaterQueueIsEmpty(t *testing.T) {
 	locks := mutexes(s, len(queues))
 	a := NewMulti(locks, true, nodename.Owner{Tag: nodename.NewTag(1, [3]byte{1})}, nil)
 	a.host, a.session, a.way = new(yields), s, nodename.Ordered
-	a.history.Begin(len(queues), false, time.Now())
+	a.history.Begin(len(queues), false, false, time.Now())
 	for i, m := range a.members {
 		var err error
 		m.snapshot, err = m.queue.Parse(wire.NamesOf(queues[i]))

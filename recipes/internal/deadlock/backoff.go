@@ -58,8 +58,7 @@ func (b *backoff) worth() {
 // owner which holds its lock for hours would make others wait as long.
 type stallTimeout struct {
 	waiting time.Time // since when, on this connection
-	soon    bool      // see Begin
-	told    bool      // see TurnRound
+	patient bool      // see Begin and TurnRound
 	library bool      // an owner of another library waited behind us at the latest check
 	yields  int       // beside others, in all queues at once
 	at      int       // the queue in which we have last yielded beside others
@@ -72,9 +71,7 @@ type stallTimeout struct {
 // libraries say nothing, so it is shorter with them at first.
 func (s *stallTimeout) beside(now time.Time) time.Duration {
 	switch {
-	case s.soon:
-		return s.time(now)
-	case s.told:
+	case s.patient:
 		return max(besideStall, s.time(now))
 	case s.library:
 		return min(max(libraryStall, s.time(now)), besideStall)

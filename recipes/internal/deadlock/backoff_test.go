@@ -54,7 +54,7 @@ func TestStallTimeout(t *testing.T) {
 	s.library = true
 	assert.Equal(t, libraryStall, after(0))
 	assert.Equal(t, besideStall, after(24*time.Hour))
-	s.soon = true
-	assert.Equal(t, leastStall, after(0))
+	s.patient = true
+	assert.Equal(t, besideStall, after(0))
 	assert.Equal(t, mostPatience, after(24*time.Hour))
 }

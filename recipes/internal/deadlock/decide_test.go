@@ -15,7 +15,7 @@ var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // begun is the history of a MultiLock that has just begun.
 func begun(queues int) *History {
 	h := new(History)
-	h.Begin(queues, false, start)
+	h.Begin(queues, false, false, start)
 	return h
 }
 

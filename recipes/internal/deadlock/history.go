@@ -53,17 +53,19 @@ const (
 	mostCheck  = 256 * time.Millisecond
 )
 
-// Begin is called at first and in each new session, with the number of queues. soon is
-// whether to yield as soon to owners that say they have no other locks as to any others.
-func (h *History) Begin(queues int, soon bool, now time.Time) {
+// Begin is called at first and in each new session, with the number of queues. lease is whether
+// one of them is of leases. Then we are as patient as after TurnRound, or we would hardly ever be
+// served where leases are held for long. hiding is whether somebody has lately hidden a lock.
+// Beside owners of leases that do so, one that may wait for us gets what we have at once.
+func (h *History) Begin(queues int, lease, hiding bool, now time.Time) {
 	unsure := firstUnsure
-	if soon {
+	if lease && hiding {
 		unsure = firstBackoff
 	}
 	*h = History{
 		sure:    backoff{first: firstBackoff, most: mostBackoff},
 		unsure:  backoff{first: unsure, most: mostBackoff},
-		stall:   stallTimeout{waiting: now, soon: soon},
+		stall:   stallTimeout{waiting: now, patient: lease},
 		checkIn: firstCheck,
 		queues:  queues,
 		heads:   h.heads,
@@ -113,7 +115,7 @@ func (h *History) undisturbed(queue int) time.Time {
 // TurnRound says that the queues come in reverse from now on, as somebody behind us has said
 // which locks it has.
 func (h *History) TurnRound() {
-	h.stall.told = true
+	h.stall.patient = true
 	slices.Reverse(h.heads)
 	if !h.stall.yielded.IsZero() {
 		h.stall.at = h.queues - 1 - h.stall.at
