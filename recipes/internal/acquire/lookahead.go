@@ -1,7 +1,6 @@
 package acquire
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -29,9 +28,6 @@ import (
 //     event came. Otherwise it may be gone;
 //   - the head is of another session. If it is of ours, the end of the session deletes
 //     both nodes at once, and the event of the head may come first.
-//
-// It is enough as well if the reads that set the watches, after that list, find no head and
-// then our node: the head went in between.
 //
 // The session decides as always whether it still lives. If one of these conditions is not
 // true, another list decides.
@@ -177,19 +173,16 @@ func (pw *predecessorWatch) await(ctx context.Context, s *session.Session, p *Po
 	e := pw.events
 	if pw.reads[0] != nil {
 		s.AwaitLast(ctx, pw.reads[1])
-		ahead, own := s.Await(ctx, e.c, pw.reads[0], false), s.Await(ctx, e.c, pw.reads[1], false)
-		if errors.Is(ahead, zk.ErrNoNode) && own == nil {
-			e.aheadEvent(session.Event{Type: wire.EventNodeDeleted}) // no watch stands that could bring it
-		} else if err := cmp.Or(ahead, own); err != nil {
-			return false, err
-		} else {
-			var resp wire.GetDataResponse
-			if err := pw.reads[0].Decode(&resp); err != nil {
+		for _, read := range pw.reads {
+			if err := s.Await(ctx, e.c, read, false); err != nil {
 				return false, err
 			}
-			e.sessionID = resp.Stat.EphemeralOwner
 		}
-		pw.reads = [2]*transport.Call{}
+		var ahead wire.GetDataResponse
+		if err := pw.reads[0].Decode(&ahead); err != nil {
+			return false, err
+		}
+		e.sessionID, pw.reads = ahead.Stat.EphemeralOwner, [2]*transport.Call{}
 	}
 	select {
 	case <-e.woken:

@@ -215,44 +215,6 @@ func TestEventRightBehindTheReply(t *testing.T) {
 	})
 }
 
-// The node ahead goes between the list that has shown it and the reads that set the
-// watches. These show that ours is first, unless it went too.
-func TestNodeAheadIsGoneBeforeItIsWatched(t *testing.T) {
-	for name, tc := range map[string]struct {
-		meddle func(n *next) // before the node ahead goes
-		lists  int
-		waits  time.Duration
-		place  string
-	}{
-		"ours is there":   {func(*next) {}, 1, 4 * d, "0000000001"},
-		"ours went first": {func(n *next) { go func() { _ = n.other.Delete(n.t.Context(), n.waits, framework.AnyVersion) }() }, 3, 8 * d, "0000000002"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
-				n := &next{t: t, srv: srv, c: kit.Connect(t, srv), other: kit.Connect(t, srv)}
-				n.first = kit.Hold(t, mutexOf(n.other))
-				before, began := srv.Requests(), time.Now()
-				got := kit.Acquire(t, mutexOf(n.c))
-				time.Sleep(d + 1) // its node is made, and the list on its way back
-				n.waits = srv.Ephemerals(n.c.SessionID())[0]
-				tc.meddle(n)
-				require.NoError(t, n.first.Release())
-				h := got.Soon()
-				assert.Equal(t, tc.waits, time.Since(began))
-				assert.Equal(t, tc.lists, srv.Requests()["getChildren"]-before["getChildren"], "lists")
-				assert.Equal(t, before["removeWatches"], srv.Requests()["removeWatches"])
-				assert.True(t, strings.HasSuffix(h.Path(), tc.place), h.Path())
-				time.Sleep(time.Second)
-				assert.Equal(t, locks.Held, h.State())
-				require.NoError(t, h.Release())
-				time.Sleep(time.Second)
-				kit.NothingLeft(t, srv)
-			})
-		})
-	}
-}
-
 // After a wait that was longer than what the creation of its node has proved, a
 // write comes on top (TestHandOffProvesTheSession).
 func TestRoundTripsOfHandOff(t *testing.T) {
