@@ -95,9 +95,10 @@ func newSuspects(log *zap.Logger) *Suspects {
 func (s *Suspects) tookOnce(op wire.Op) bool { return s.taken[op&(operations-1)].Load() }
 
 // innocent is whether a request cannot be the reason why a connection ended. Of one that only
-// some versions know, the servers before may have been of a later one.
-func (s *Suspects) innocent(op wire.Op, size int) bool {
-	return SurelyTaken(op, size) || size < surelyTaken && !young(op) && s.tookOnce(op)
+// some versions of a Keeper know, which forgets sessions, the servers before may have been of a
+// later one.
+func (s *Suspects) innocent(op wire.Op, size int, forgets bool) bool {
+	return SurelyTaken(op, size) || size < surelyTaken && s.tookOnce(op) && (!forgets || !young(op))
 }
 
 // Lacks is whether the servers lack an operation: it was found out, and none has been
@@ -209,11 +210,11 @@ func (s *Suspects) ended(calls []*Call, forgets bool, err error) (ours bool) {
 		if lost := (*LostError)(nil); !errors.As(call.err, &lost) || !lost.Sent {
 			continue
 		}
-		if call.carries != 0 && !s.innocent(call.carries, 0) {
+		if call.carries != 0 && !s.innocent(call.carries, 0, forgets) {
 			largest[call.carries] = max(largest[call.carries], 1) // not the size is suspected
 		}
 		size, x := call.Size(), s.of[call.op]
-		if s.innocent(call.op, size) {
+		if s.innocent(call.op, size, forgets) {
 			continue
 		}
 		if x != nil && size <= x.fine {
