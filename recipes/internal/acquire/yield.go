@@ -551,7 +551,7 @@ func (a *Multi) checkDeadlock(ctx context.Context, c *transport.Conn) (yielded b
 		yield = append(yield, a.members[i])
 	}
 	// Where only plain ones wait, in a crowd that goes in our order, one often waits for long as well.
-	if len(yield) > 0 && a.besideLibrary() && (!a.mayHide() || seen.Match(in)) {
+	if len(yield) > 0 && a.besideLibrary() && (!a.mayHide() || a.history.Match(seen, in)) {
 		a.orderOfOthers().Yielded(a.way == nodename.Backward, time.Now())
 	}
 	if why == deadlock.Beside && slices.ContainsFunc(yield, func(m *member) bool { return m.snapshot.Ways(m.firstBehind()).Has(nodename.Plain) }) {

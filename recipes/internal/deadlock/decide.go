@@ -114,9 +114,7 @@ func (h *History) suspect(v *View, at int, held []holder, crowds map[int64]int) 
 		}
 		for _, has := range held {
 			var g grade
-			switch m := has.match(waits); {
-			case h.differ(has, waits):
-				continue
+			switch m := h.match(has, waits); {
 			case m == alike && q.defers(waits):
 				g = sure
 			case m == perhaps && (waits.Tag == "" || crowds[waits.Session] == 1):
@@ -137,11 +135,11 @@ func (h *History) suspect(v *View, at int, held []holder, crowds map[int64]int) 
 }
 
 // Match is whether an owner that has what we wait for may wait behind us in one of some queues.
-func (v *View) Match(queues []int) bool {
+func (h *History) Match(v *View, queues []int) bool {
 	for _, i := range queues {
 		for _, has := range v.held() {
 			for j := range v.Queues[i].Followers {
-				if waits := &v.Queues[i].Followers[j]; waits.Known && has.match(waits) != unlike {
+				if waits := &v.Queues[i].Followers[j]; waits.Known && h.match(has, waits) != unlike {
 					return true
 				}
 			}

@@ -46,9 +46,10 @@ func blocked(after time.Duration, has Node, behind ...Node) *View {
 	}}
 }
 
-// Threads of another library share a session. One of them that waits behind us is not the one
-// that has what we wait for if its node was there first, or before that one had the lock.
-func TestOwnersOfAnotherLibraryDiffer(t *testing.T) {
+// Threads of another library share a session, and so do owners that do not pass their contexts on. One
+// that waits behind us is not the one that has what we wait for if its node was there first, or
+// before that one had the lock.
+func TestOwnersOfOneSessionDiffer(t *testing.T) {
 	const write, read, lease = "aa__WRIT__0000000001", "aa__READ__0000000001", "aa-lease-0000000001"
 	for name, tc := range map[string]struct {
 		has   string
@@ -63,14 +64,20 @@ func TestOwnersOfAnotherLibraryDiffer(t *testing.T) {
 		"read, and came to the head since":   {read, 1, "after", nodename.Unknown, []int{0}},
 		"a lease, which came there since":    {lease, 1, "after", nodename.Unknown, []int{0}},
 		"was made later":                     {write, 3, "", nodename.Unknown, nil},
+		"plain, waits since it had it":       {write, 1, "before", nodename.Plain, []int{0}},
+		"plain, waited before it had it":     {write, 1, "after", nodename.Plain, nil},
+		"plain, was made later":              {write, 3, "", nodename.Plain, nil},
 		"a nested MultiLock was made later":  {write, 3, "", nodename.Nesting, []int{0}},
 		"a nested MultiLock waited at first": {write, 1, "after", nodename.Nesting, []int{0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			has, waits := of(tc.has, 1, ""), of("b0", 1, "")
 			has.Way, waits.Way, has.Made, waits.Made = tc.way, tc.way, tc.made, 2
-			if tc.way != nodename.Unknown {
+			switch tc.way {
+			case nodename.Nesting:
 				has.Tag, waits.Tag = "x", "x"
+			case nodename.Plain:
+				has.Tag, waits.Tag = "x", "y"
 			}
 			asked, h := start.Add(time.Second), begun(2)
 			waits.Seen = asked
@@ -81,8 +88,10 @@ func TestOwnersOfAnotherLibraryDiffer(t *testing.T) {
 				h.SawHolder(1, "other", asked.Add(time.Millisecond))
 			}
 			h.SawHolder(1, tc.has, asked.Add(2*time.Millisecond))
-			got, _ := h.Decide(blocked(time.Second+libraryStall-time.Millisecond, has, waits))
+			v := blocked(time.Second+libraryStall-time.Millisecond, has, waits)
+			got, _ := h.Decide(v)
 			assert.Equal(t, tc.want, got)
+			assert.Equal(t, tc.want != nil, h.Match(v, []int{0}))
 		})
 	}
 }
@@ -154,7 +163,7 @@ func TestDecideSeesTheOrderOfOthers(t *testing.T) {
 			yield, why := h.Decide(v)
 			assert.Equal(t, []int{1 - holds}, yield)
 			assert.Equal(t, tc.want, why)
-			assert.Equal(t, tc.want != Beside, v.Match(yield))
+			assert.Equal(t, tc.want != Beside, h.Match(v, yield))
 		})
 	}
 }

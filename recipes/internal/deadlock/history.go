@@ -169,12 +169,21 @@ func (h *History) of(g grade) *backoff {
 	return &h.unsure
 }
 
-// differ is whether an owner of another library that waits behind us is surely not the one that
-// has what we wait for. It makes no node while it waits, and it waits in one queue at a time. So
-// its node there is older than the one behind us, and had the lock before that was made. Readers and
-// leases have it before they are at the head.
+// match compares a node behind us with one that has what we wait for, by all that we have seen.
+func (h *History) match(has holder, waits *Node) ownerMatch {
+	m := has.match(waits)
+	if m == perhaps && h.differ(has, waits) {
+		return unlike
+	}
+	return m
+}
+
+// differ is whether the owner of a node behind us, of which only the session shows, is surely not
+// the one that has what we wait for. If it is no MultiLock, it makes no node while it waits, and
+// waits in one queue at a time. So its node there is older than the one behind us, and had the
+// lock before that was made. Readers and leases have it before they are at the head.
 func (h *History) differ(has holder, waits *Node) bool {
-	if waits.Way != nodename.Unknown {
+	if waits.Way.Yields() {
 		return false
 	}
 	kind, _ := nodename.KindOf(has.Name)
