@@ -45,10 +45,7 @@ func (a *mutexAttempt) Withdrawn(acquire.Owner) {
 
 // Observe tells the local queue, too.
 func (a *mutexAttempt) Observe(e acquire.Event) {
-	switch e.Kind {
-	case acquire.Begin:
-		a.local.moved(e.Session)
-	case acquire.Blocked:
+	if e.Kind == acquire.Blocked {
 		a.local.sawAhead(e.Position)
 	}
 	a.acquisition.Observe(e)

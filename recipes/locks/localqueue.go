@@ -59,18 +59,18 @@ type waiter struct {
 	queue    *localQueue
 	ctx      context.Context
 	done     <-chan struct{} // ctx's, as nobody else may call a method of it: it may block
+	session  int64           // that it waits in, with FailOnLoss; else 0
 	answered sync.WaitGroup  // of one, which takes less than a channel
 
 	// The fields below are guarded by the local queues' mu.
-	since   time.Time
-	session int64         // that it waits in, with FailOnLoss; else 0
-	entry   *list.Element // in the local queue, nil once it was taken out
-	timeUp  bool          // its time was up when it had just been taken out
+	since  time.Time
+	entry  *list.Element // in the local queue, nil once it was taken out
+	timeUp bool          // its time was up when it had just been taken out
 
 	// What it was told. Without any of these its time is up.
-	isFront, isBeside, expired bool
-	granted                    *ownership
-	attempt                    *mutexAttempt // to go on with, nil for a new one
+	isFront, isBeside bool
+	granted           *ownership
+	attempt           *mutexAttempt // to go on with, nil for a new one
 }
 
 // localQueues are the local queues of one client. A local queue is there as long as it has
@@ -86,13 +86,15 @@ type localQueues struct {
 //   - the queue alone: the caller is its front waiter;
 //   - the queue and ErrNotAcquired: the caller asks only once, and a goroutine of this
 //     client holds the lock;
-//   - nothing: the caller asks only once, and others are asking already. It asks with a
-//     node of its own, so that it is not refused because of them.
+//   - nothing: the caller asks only once, and others are asking already, or it must not
+//     outlive its session, and has none yet. It asks with a node of its own.
 func (lqs *localQueues) join(ctx context.Context, m *InterProcessMutex, once bool) (*localQueue, *waiter, error) {
 	q := &m.queue
 	var id int64
 	if q.FailOnLoss {
-		id = q.Core.Session().ID()
+		if id = q.Core.Session().ID(); id == 0 { // a node of its own tells of the session that it gets
+			return nil, nil, nil
+		}
 	}
 	key, done := localQueueKey{q.Path, inherited(ctx), q.Core, q.Kind, q.Revocable, q.Data != nil, string(q.Data)}, ctx.Done()
 	lqs.mu.Lock()
@@ -175,8 +177,6 @@ func (w *waiter) withdraw() {
 // again.
 func (w *waiter) finish(ctx, limited context.Context) (o *ownership, err error) {
 	switch o = w.granted; {
-	case w.expired:
-		return nil, framework.ErrSessionExpired
 	case w.isFront:
 		return w.acquire()
 	case w.isBeside:
@@ -186,25 +186,21 @@ func (w *waiter) finish(ctx, limited context.Context) (o *ownership, err error) 
 	case limited.Err() != nil:
 		return o, &acquire.StoppedError{Err: contextend.Of(limited), InTheWay: o.heldHere()}
 	}
-	acquireTraceOf(ctx).takesOver()
 	// A deadline may have passed between the hand-over and now.
-	if state, _ := o.now(); state != Lost {
-		return o, nil
+	switch state, _ := o.now(); {
+	case w.outlived():
+		return o, framework.ErrSessionExpired
+	case state == Lost:
+		return nil, nil
 	}
-	if w.outlived() {
-		return nil, framework.ErrSessionExpired
-	}
-	return nil, nil
+	acquireTraceOf(ctx).takesOver()
+	return o, nil
 }
 
 // outlived is whether the waiter's session has ended, for a waiter that must not go on in
 // the next one.
 func (w *waiter) outlived() bool {
-	lqs := &w.mutex.queue.shared.localQueues
-	lqs.mu.Lock()
-	in := w.session
-	lqs.mu.Unlock()
-	return in != 0 && w.mutex.queue.outlived(in)
+	return w.session != 0 && w.mutex.queue.outlived(w.session)
 }
 
 // acquire goes on from where another front waiter has got to.
@@ -239,9 +235,7 @@ func (w *waiter) acquireBeside() (*ownership, error) {
 // newAttempt is an attempt that fails in another session than the waiter waited in, if it is not
 // to go on there.
 func (w *waiter) newAttempt(lq *localQueue) *mutexAttempt {
-	a, lqs := w.mutex.newAttempt(w.ctx, lq), &w.mutex.queue.shared.localQueues
-	lqs.mu.Lock()
-	defer lqs.mu.Unlock()
+	a := w.mutex.newAttempt(w.ctx, lq)
 	a.WaitedIn(w.session)
 	return a
 }
@@ -348,7 +342,7 @@ func (o *ownership) heldHere() *acquire.Obstacle {
 	return &acquire.Obstacle{Lock: o.queue.Lock, Node: o.node.Path(), Session: o.node.SessionID(), Local: true}
 }
 
-// By sawAhead, taken and moved an attempt tells the waiters behind it in the local queue
+// By sawAhead and taken an attempt tells the waiters behind it in the local queue
 // what has happened. They do nothing for an attempt without a local queue.
 
 // sawAhead says that others are ahead in the queue.
@@ -374,34 +368,6 @@ func (lq *localQueue) taken(o *ownership) {
 	lqs.mu.Lock()
 	defer lqs.mu.Unlock()
 	lq.holder, lq.firstSince, lq.passed = o, time.Now(), 0
-}
-
-// moved says that there is a contender in a session. It tells the waiters that waited in
-// another session and want to know.
-func (lq *localQueue) moved(to int64) {
-	if lq == nil {
-		return
-	}
-	var lost []*waiter
-	lqs := &lq.q.shared.localQueues
-	lqs.mu.Lock()
-	for e := lq.waiters.Front(); e != nil; {
-		w := waiterAt(e)
-		e = e.Next()
-		switch {
-		case !w.mutex.queue.FailOnLoss:
-		case w.session == 0:
-			w.session = to
-		case w.session != to:
-			lq.takeOutLocked(w)
-			lost = append(lost, w)
-		}
-	}
-	lqs.mu.Unlock()
-	for _, w := range lost {
-		w.expired = true
-		w.answered.Done()
-	}
 }
 
 // ownershipOver says that an ownership is over, and that its node is gone or being

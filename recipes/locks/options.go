@@ -45,7 +45,8 @@ func EndOnSuspended() Option {
 
 // FailOnSessionLoss makes a waiter whose session expires return
 // framework.ErrSessionExpired: the one that the client had when the wait began, or the first
-// one if it had none. By default the waiter queues again, at the end.
+// one if it had none. By default the waiter queues again, at the end. A waiter behind another
+// goroutine of its client returns when its turn comes.
 func FailOnSessionLoss() Option {
 	return acquire.Option(func(q *acquire.Queue) { q.FailOnLoss = true })
 }

@@ -248,7 +248,6 @@ func (a *Attempt) WaitedIn(id int64) { a.waitedIn = id }
 
 // begin sets out in a session.
 func (a *Attempt) begin(ctx context.Context, c *transport.Conn) error {
-	a.host.Observe(Event{Kind: Begin, Session: c.SessionID()})
 	if (a.id != 0 || a.waitedIn != 0 && a.waitedIn != c.SessionID()) && a.failOnLoss() {
 		return zk.ErrSessionExpired
 	}

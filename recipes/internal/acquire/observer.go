@@ -3,7 +3,6 @@ package acquire
 // Event is a turning point of an attempt.
 type Event struct {
 	Kind        EventKind
-	Session     int64     // Begin: in which
 	Queue       *Queue    // Blocked, Wait, First, Away, Yield: in which
 	Position    *Position // Blocked, Wait: where ours stands there; it must not be kept
 	Node        string    // Wait: ours in the queue, in full
@@ -16,8 +15,7 @@ type EventKind int
 
 // The turning points of an attempt.
 const (
-	Begin   EventKind = iota + 1 // it begins in a session, the first one or another
-	Blocked                      // a list showed a node ahead
+	Blocked EventKind = iota + 1 // a list showed a node ahead
 	Wait                         // it begins to wait for others, or goes on to
 	First                        // it waits in other queues, and is first in this one
 	Away                         // it waits in other queues, and will come to this one later
