@@ -25,7 +25,7 @@ func (j *termChecker) force(by bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.late = 0; by {
-		j.late = 2 * d
+		j.late = 2*d + sessionTimeout/15 // a client hears of it after a pause before its dial
 	}
 }
 
