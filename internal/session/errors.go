@@ -128,7 +128,11 @@ func (s *Session) NotConnected(howLong string) error {
 	case c != nil && c.ReadOnly(): // it is a write that has waited
 		return fmt.Errorf("%w%s to a server that takes writes: %s is read-only, as it sees no majority of the servers", ErrNotConnected, howLong, c.Addr())
 	}
-	if server := s.transport.Trying(); c == nil && server != "" {
+	server := s.transport.Trying()
+	if c != nil { // there was no time for a round trip
+		server = c.Addr()
+	}
+	if server != "" {
 		return fmt.Errorf("%w%s: %s has not answered yet", ErrNotConnected, howLong, server)
 	}
 	return fmt.Errorf("%w%s", ErrNotConnected, howLong)

@@ -339,3 +339,16 @@ func TestTryAcquireOfAClosedClient(t *testing.T) {
 		}
 	}
 }
+
+// A wait that is shorter than a round trip ends before the server has said anything. The error
+// names it.
+func TestWaitThatIsShorterThanARoundTrip(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(5*time.Millisecond))
+		_, err := locks.NewInterProcessMutex(kit.Connect(t, srv), "/l").TryAcquire(t.Context(), time.Millisecond)
+		require.ErrorIs(t, err, framework.ErrNotConnected)
+		assert.EqualError(t, err, "acquire /l: not connected: "+srv.ConnectString()+" has not answered yet (waited 1ms for /l)")
+		time.Sleep(time.Minute)
+		kit.NothingLeft(t, srv)
+	})
+}
