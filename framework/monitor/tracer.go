@@ -13,7 +13,8 @@ import (
 // from another goroutine, in the order in which they happened. So a slow tracer holds up
 // neither the session nor the loss of a lock.
 //
-// A method must not panic. A tracer may embed Nothing to implement only some methods.
+// A method must not panic. Begin and End must not call Client.Close: it waits for the client's own
+// work, which the call may be part of. A tracer may embed Nothing to implement only some methods.
 type Tracer interface {
 	// Begin hears that an operation begins. ctx is the caller's. The operation goes on
 	// with the values of the context that Begin returns, and so does the context of a
