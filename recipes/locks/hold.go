@@ -88,7 +88,12 @@ func holdAll(ctx context.Context, won []*ownership) (holds []*Hold, err error) {
 				lacks.decline()
 			}
 			_ = releaseAll(holds, ctx.Done()) // what the servers refuse is reported, and tried again
-			return nil, o.again()
+			for _, o := range won {           // a session takes all its nodes with it
+				if over := o.again(); over != nil {
+					return nil, over
+				}
+			}
+			return nil, nil
 		}
 		holds = append(holds, hold)
 	}

@@ -79,7 +79,8 @@ func TestLockThatIsLostAtItsGrant(t *testing.T) {
 // With FailOnSessionLoss it ends with its session, and with nothing else.
 func TestLockThatIsLostAtItsGrantWithItsSession(t *testing.T) {
 	t.Parallel()
-	fails := []locks.Option{locks.FailOnSessionLoss(), locks.EndOnSuspended()}
+	goesOn := locks.EndOnSuspended()
+	fails := []locks.Option{locks.FailOnSessionLoss(), goesOn}
 	kinds := map[string]kit.LockOf{
 		"mutex": func(c *framework.Client) locks.Lock { return locks.NewInterProcessMutex(c, "/l", fails...) },
 		"semaphore": func(c *framework.Client) locks.Lock {
@@ -87,6 +88,12 @@ func TestLockThatIsLostAtItsGrantWithItsSession(t *testing.T) {
 		},
 		"multi": func(c *framework.Client) locks.Lock {
 			return locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, "/l", fails...), locks.NewInterProcessMutex(c, "/m", fails...))
+		},
+		"multi whose first member fails": func(c *framework.Client) locks.Lock {
+			return locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, "/l", fails...), locks.NewInterProcessMutex(c, "/m", goesOn))
+		},
+		"multi whose last member fails": func(c *framework.Client) locks.Lock {
+			return locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, "/l", goesOn), locks.NewInterProcessMutex(c, "/m", fails...))
 		},
 	}
 	losses := []struct {
