@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
@@ -239,7 +240,9 @@ func (w *Registry) releaseLocked(st standing) {
 	// If it cannot be sent the connection is gone, and the watch with it. If the
 	// server refuses, the watch has just fired.
 	call := transport.NewCall(wire.OpRemoveWatches, &wire.WatchesRequest{Path: st.path, Type: typ})
-	call.OnReply = func(call *transport.Call) { w.removed(st, throttled(call)) }
+	call.OnReply = func(call *transport.Call) {
+		onceAnswered(call, func(again bool) { w.removed(st, again) })
+	}
 	if w.conn.Send(call) == nil {
 		w.removes++
 	}
@@ -249,13 +252,19 @@ func (w *Registry) releaseLocked(st standing) {
 // given up at once.
 const mostRemoves = 256
 
-// throttled is whether a server that has too much to do has done nothing. It has kept the
-// request waiting first, so who asks again at once does so no more often than that.
+// onceAnswered calls fn with whether a removal is to be sent again, since a server that has too
+// much to do has done nothing. Then it waits first.
 //
 // Source: ZooKeeper's RequestThrottler.
-func throttled(call *transport.Call) bool {
-	return call.Replied() && call.Code() == wire.CodeThrottledOp
+func onceAnswered(call *transport.Call, fn func(again bool)) {
+	if call.Replied() && call.Code() == wire.CodeThrottledOp {
+		time.AfterFunc(pauseOfRemovals, func() { fn(true) })
+		return
+	}
+	fn(false)
 }
+
+const pauseOfRemovals = time.Second
 
 // removed says that a removal was answered: another one has its turn, or the same again.
 func (w *Registry) removed(st standing, again bool) {

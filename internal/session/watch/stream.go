@@ -69,6 +69,8 @@ type persistent struct {
 	asked   persistentMode // what the server has, or will have once it reads what was sent
 	changes int            // counts what was sent, so that a late answer is not taken for the last one
 	deep    bool           // the server may have the recursive watch
+
+	removals int // are on their way, or refused and to be sent again
 }
 
 type persistentMode int8
@@ -139,7 +141,7 @@ func (w *Registry) Follow(c *transport.Conn, path string, subtree bool, prepare 
 	}
 	st.phase = streamAsked
 	if before == modeNode && p.asked == modeSubtree {
-		w.removeOtherLocked(c, path, wire.WatchPersistent)
+		w.removeLocked(c, path, modeNode)
 	}
 	w.childrenAgainLocked(path)
 	return st, nil
@@ -272,42 +274,50 @@ func (w *Registry) Unfollow(st *Stream) {
 		w.removeLocked(w.conn, st.path, was)
 	default: // the node alone
 		if w.conn.Send(w.addLocked(w.conn, st.path)) == nil {
-			w.removeOtherLocked(w.conn, st.path, wire.WatchPersistentRecursive)
+			w.removeLocked(w.conn, st.path, modeSubtree)
 		}
 	}
 }
 
-// removeOtherLocked removes the mode that was, where modes stand beside each other. A server
-// that keeps one refuses it.
-func (w *Registry) removeOtherLocked(c *transport.Conn, path string, typ int32) {
-	_ = c.Send(transport.NewCall(wire.OpRemoveWatches, &wire.WatchesRequest{Path: path, Type: typ})) // or the connection is gone, and the watch with it
-}
-
-// removeLocked takes the persistent watch of a path off the server.
-func (w *Registry) removeLocked(c *transport.Conn, path string, was persistentMode) {
-	typ := wire.WatchPersistent
+// removeLocked takes a mode of a path off the server. If the server has too much to do, what is
+// wanted a while later says whether it is asked again.
+//
+// A server that keeps one mode for a path has put one that is wanted in the place of the other,
+// and refuses to remove that.
+func (w *Registry) removeLocked(c *transport.Conn, path string, mode persistentMode) {
+	p, typ := w.streams[path], wire.WatchPersistent
+	wanted := p.wanted()
 	switch {
+	case w.noModes && wanted != modeNone:
+		return
 	case w.noModes:
 		typ = wire.WatchAny
-	case was == modeSubtree:
+	case mode == modeSubtree:
 		typ = wire.WatchPersistentRecursive
 	}
-	p := w.streams[path]
-	p.changes++
-	sent := p.changes
+	if wanted == modeNone {
+		p.changes++
+	}
+	p.removals++
 	call := transport.NewCall(wire.OpRemoveWatches, &wire.WatchesRequest{Path: path, Type: typ})
 	call.OnReply = func(call *transport.Call) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if !call.Replied() || w.conn != c || w.streams[path] != p || p.changes != sent || len(p.streams) > 0 {
-			return
-		}
-		noModes := call.Code() == wire.CodeMarshallingError && typ != wire.WatchAny
-		if w.noModes = w.noModes || noModes; noModes || throttled(call) {
-			w.removeLocked(c, path, was)
-			return
-		}
-		w.dropLocked(path)
+		onceAnswered(call, func(again bool) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if !call.Replied() || w.conn != c || w.streams[path] != p {
+				return
+			}
+			p.removals--
+			if typ != wire.WatchAny && call.Code() == wire.CodeMarshallingError {
+				w.noModes, again = true, true
+			}
+			switch wanted := p.wanted(); {
+			case again && wanted != mode:
+				w.removeLocked(c, path, mode)
+			case wanted == modeNone && p.removals == 0:
+				w.dropLocked(path)
+			}
+		})
 	}
 	// Also where servers may end the connection at it: the watch would tell of changes for ever.
 	_ = c.Send(call)
@@ -361,7 +371,7 @@ func Above(path string) string {
 // cutLocked returns the streams that have lost their watch.
 func (w *Registry) cutLocked() (cut []*Stream) {
 	for _, p := range w.streams {
-		p.asked, p.deep = modeNone, false
+		p.asked, p.deep, p.removals = modeNone, false, 0
 		for _, st := range p.streams {
 			if st.phase != streamDown {
 				st.phase = streamDown
