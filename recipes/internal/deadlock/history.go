@@ -178,10 +178,12 @@ func (h *History) match(has holder, waits *Node) ownerMatch {
 	return m
 }
 
-// differ is whether the owner of a node behind us, of which only the session shows, is surely not
-// the one that has what we wait for. If it is no MultiLock, it makes no node while it waits, and
+// differ is whether the owner of a node behind us, of which only the session shows, is not the
+// one that has what we wait for. If it is no MultiLock, it makes no node while it waits, and
 // waits in one queue at a time. So its node there is older than the one behind us, and had the
-// lock before that was made. Readers and leases have it before they are at the head.
+// lock before that was made. Readers and leases have it before they are at the head. An owner
+// that was left the older place of another goroutine of its client is overlooked, until time
+// tells.
 func (h *History) differ(has holder, waits *Node) bool {
 	if waits.Way.Yields() {
 		return false
