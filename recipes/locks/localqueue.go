@@ -1,6 +1,7 @@
 package locks
 
 import (
+	"cmp"
 	"container/list"
 	"context"
 	"sync"
@@ -88,13 +89,14 @@ type localQueues struct {
 //     client holds the lock;
 //   - nothing: the caller asks only once, and others are asking already, or it must not
 //     outlive its session, and has none yet. It asks with a node of its own.
-func (lqs *localQueues) join(ctx context.Context, m *InterProcessMutex, once bool) (*localQueue, *waiter, error) {
+func (lqs *localQueues) join(ctx context.Context, m *InterProcessMutex, once bool, waitedIn int64) (*localQueue, *waiter, error) {
 	q := &m.queue
 	var id int64
 	if q.FailOnLoss {
 		if id = q.Core.Session().ID(); id == 0 { // a node of its own tells of the session that it gets
 			return nil, nil, nil
 		}
+		id = cmp.Or(waitedIn, id)
 	}
 	key, done := localQueueKey{q.Path, inherited(ctx), q.Core, q.Kind, q.Revocable, q.Data != nil, string(q.Data)}, ctx.Done()
 	lqs.mu.Lock()

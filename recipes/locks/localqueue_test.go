@@ -24,7 +24,7 @@ func TestWaiterOfANodeThatIsLostBeforeTheHandover(t *testing.T) {
 		h, err := m.Acquire(t.Context())
 		require.NoError(t, err)
 		o, lqs := h.ownership, &m.queue.shared.localQueues
-		lq, w, err := lqs.join(t.Context(), m, false)
+		lq, w, err := lqs.join(t.Context(), m, false, 0)
 		require.NoError(t, err)
 		lqs.mu.Lock()
 		lq.takeOutLocked(w)

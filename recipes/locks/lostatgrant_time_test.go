@@ -154,6 +154,51 @@ func TestLockThatIsLostAtItsGrantWithItsSession(t *testing.T) {
 	}
 }
 
+// It begins again in the session in which it has waited, or not at all.
+func TestLockThatIsLostAtItsGrantBeginsAgainInItsSession(t *testing.T) {
+	t.Parallel()
+	fails := []locks.Option{locks.FailOnSessionLoss(), locks.EndOnSuspended()}
+	for kind, lock := range map[string]kit.LockOf{
+		"mutex": func(c *framework.Client) locks.Lock { return locks.NewInterProcessMutex(c, "/l", fails...) },
+		"mutex with a node of its own": func(c *framework.Client) locks.Lock {
+			return locks.NewInterProcessMutex(c, "/l", append(fails[:2:2], locks.LocalHandovers(0))...)
+		},
+		"semaphore": func(c *framework.Client) locks.Lock { return locks.NewInterProcessSemaphore(c, "/l", 3, fails...) },
+		"leases": func(c *framework.Client) locks.Lock {
+			return kit.Leases(locks.NewInterProcessSemaphore(c, "/l", 3, fails...), 2)
+		},
+		"multi": func(c *framework.Client) locks.Lock {
+			return locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, "/l", fails...), locks.NewInterProcessMutex(c, "/m", fails[1:]...))
+		},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
+				c := kit.Connect(t, srv)
+				first, suspended := c.SessionID(), false
+				_, err := lock(c).Acquire(&slowContext{t.Context(), func() bool {
+					switch {
+					case suspended:
+						require.NoError(t, srv.ExpireSession(first))
+						time.Sleep(time.Second)
+						return true
+					case len(srv.Ephemerals(first)) > 0:
+						suspended = true
+						require.NoError(t, srv.Disconnect(first))
+						time.Sleep(d)
+						synctest.Wait()
+					}
+					return false
+				}})
+				require.ErrorIs(t, err, framework.ErrSessionExpired)
+				assert.NotEqual(t, first, c.SessionID())
+				time.Sleep(time.Minute)
+				kit.NothingLeft(t, srv)
+			})
+		})
+	}
+}
+
 // A MultiLock that takes several steps waits in a later one for as long as others have that
 // lock. What it has taken before can be lost meanwhile, and is acquired again as well.
 func TestMultiLockThatLosesAMemberWhileItWaits(t *testing.T) {

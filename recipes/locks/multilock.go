@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/paddock-zk/paddock/framework/monitor"
+	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/session/nodename"
 	"github.com/paddock-zk/paddock/recipes/internal/acquire"
 	"github.com/paddock-zk/paddock/recipes/internal/znode"
@@ -174,9 +175,10 @@ func (m *InterProcessMultiLock) acquire(ctx context.Context, lim limit) (*Hold, 
 	if err := usable(ctx, m.err); err != nil {
 		return nil, opError("acquire", "multi-lock", err)
 	}
+	waitedIn := map[*session.Session]int64{}
 	for began := time.Now(); ; {
 		holds := make([]*Hold, len(m.members))
-		if err := m.takeAll(ctx, lim, began, holds); err != nil {
+		if err := m.takeAll(ctx, lim, began, holds, waitedIn); err != nil {
 			return nil, err
 		}
 		hold, err := newGroup(ctx, holds)
@@ -191,7 +193,7 @@ func (m *InterProcessMultiLock) acquire(ctx context.Context, lim limit) (*Hold, 
 
 // takeAll takes every member, or none. After an error, or if a function of the caller
 // panics, it gives back those that it has.
-func (m *InterProcessMultiLock) takeAll(ctx context.Context, lim limit, began time.Time, holds []*Hold) (err error) {
+func (m *InterProcessMultiLock) takeAll(ctx context.Context, lim limit, began time.Time, holds []*Hold, waitedIn map[*session.Session]int64) (err error) {
 	whole := false
 	defer func() {
 		if !whole {
@@ -221,7 +223,7 @@ func (m *InterProcessMultiLock) takeAll(ctx context.Context, lim limit, began ti
 		switch {
 		case len(run) > 1:
 			from = run[len(run)-1] + 1
-			err = m.takeJointly(stepCtx, lim.rest(until), run, holds)
+			err = m.takeJointly(stepCtx, lim.rest(until), run, holds, waitedIn)
 		case holds[from] == nil:
 			holds[from], err = lim.rest(until).acquire(stepCtx, m.members[from])
 			from++
@@ -308,8 +310,9 @@ func (m *InterProcessMultiLock) tag(ctx context.Context) nodename.Tag {
 	return nodename.Tag{}
 }
 
-// takeJointly takes members in one step.
-func (m *InterProcessMultiLock) takeJointly(ctx context.Context, lim limit, joint []int, holds []*Hold) error {
+// takeJointly takes members in one step. It notes in which session of the client it did so, and
+// asks in no other one if a member has FailOnSessionLoss.
+func (m *InterProcessMultiLock) takeJointly(ctx context.Context, lim limit, joint []int, holds []*Hold, waitedIn map[*session.Session]int64) error {
 	lockSet := make([]jointMember, len(joint))
 	for n, i := range joint {
 		lockSet[n] = m.members[i].(jointMember) //nolint:forcetypeassert // joint has picked them
@@ -330,6 +333,9 @@ func (m *InterProcessMultiLock) takeJointly(ctx context.Context, lim limit, join
 	for {
 		a, got := m.jointAttempt(ctx, lockSet)
 		got.multi = wait
+		if id := waitedIn[s]; id != 0 {
+			a.WaitedIn(id)
+		}
 		if err := a.Run(limited, lim.once()); err != nil {
 			return opError("acquire", label, lim.verdict(ctx, limited, s, label, began, err))
 		}
@@ -337,6 +343,7 @@ func (m *InterProcessMultiLock) takeJointly(ctx context.Context, lim limit, join
 		if err != nil {
 			return opError("acquire", label, err)
 		}
+		waitedIn[s] = got.owned[0].node.SessionID()
 		for n, hold := range won {
 			holds[joint[n]] = hold
 		}

@@ -145,10 +145,11 @@ func (m *InterProcessMutex) queueUp(ctx context.Context, lim limit) (*Hold, erro
 		return nil, err
 	}
 	defer cancel()
-	began := time.Now()
+	began, waitedIn := time.Now(), int64(0)
 	for {
-		w, o, err := m.enter(limited, lim.once())
+		w, o, err := m.enter(limited, lim.once(), waitedIn)
 		if w != nil {
+			waitedIn = w.session
 			w.await()
 			o, err = w.finish(ctx, limited)
 		}
@@ -169,14 +170,16 @@ func (m *InterProcessMutex) queueUp(ctx context.Context, lim limit) (*Hold, erro
 		if err := o.again(); err != nil {
 			return nil, err
 		}
+		waitedIn = o.node.SessionID()
 	}
 }
 
-// enter gets a contender in the local queue, unless it gets the lock or fails already.
-func (m *InterProcessMutex) enter(ctx context.Context, once bool) (w *waiter, o *ownership, err error) {
+// enter gets a contender in the local queue, unless it gets the lock or fails already. The
+// caller has waited in a session before, or 0.
+func (m *InterProcessMutex) enter(ctx context.Context, once bool, waitedIn int64) (w *waiter, o *ownership, err error) {
 	var lq *localQueue
 	if m.queue.Kind != znode.Read && m.queue.Handovers > 0 {
-		if lq, w, err = m.queue.shared.localQueues.join(ctx, m, once); w != nil {
+		if lq, w, err = m.queue.shared.localQueues.join(ctx, m, once, waitedIn); w != nil {
 			m.queue.shared.waitLog.arm()
 			lq.spread()
 			return w, nil, nil
@@ -184,7 +187,12 @@ func (m *InterProcessMutex) enter(ctx context.Context, once bool) (w *waiter, o 
 			return nil, nil, &acquire.StoppedError{Err: err, InTheWay: lq.seenAhead()}
 		}
 	}
-	o, err = lq.acquire(ctx, m, nil, once)
+	var a *mutexAttempt
+	if waitedIn != 0 {
+		a = m.newAttempt(ctx, lq)
+		a.WaitedIn(waitedIn)
+	}
+	o, err = lq.acquire(ctx, m, a, once)
 	return nil, o, err
 }
 
