@@ -760,6 +760,7 @@ func lockRevocation(e *env) {
 	_, err = a.Create(e.soon(), "/config", []byte("precious"), framework.Persistent)
 	require.NoError(e, err)
 	for _, path := range []string{"/config", hold.Path()} {
+		require.NoError(e, b.Sync(e.soon(), path)) // its server may be behind
 		require.ErrorIs(e, locks.AttemptRevoke(e.soon(), b.Client, path), locks.ErrNotRevocable)
 		data, _, err := a.Get(e.soon(), path)
 		require.NoError(e, err)
