@@ -66,13 +66,16 @@ func TestSearchSchedules(t *testing.T) {
 // The second run of 628 has one owner pass its contexts on, and one hide its lock. An Ordered
 // one made room for both at once. So the innocent one was in its way the next time, and it was
 // passed over for ever. With all in one client, it suspected the innocent one just after it had
-// made room for the other one. So it was passed over for ever again, and in 1645 as well.
+// made room for the other one. So it was passed over for ever again, and in 1645 as well. In 252 one is,
+// if it leaves its queues twenty times before it keeps the later ones.
 func TestSchedulesThatWereFound(t *testing.T) {
 	t.Parallel()
-	s := scheduleOf(628)
-	s.someTell = true
-	s.run(t)
-	assert.Less(t, s.longest, 20*time.Second, "seed 628, some tell")
+	for seed, most := range map[uint64]time.Duration{628: 20 * time.Second, 252: 5 * time.Second} {
+		s := scheduleOf(seed)
+		s.someTell = true
+		s.run(t)
+		assert.Less(t, s.longest, most, "seed %d, some tell", seed)
+	}
 	for _, seed := range []uint64{628, 1645} {
 		s := scheduleOf(seed)
 		s.someTell, s.clients = true, 1
