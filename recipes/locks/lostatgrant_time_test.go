@@ -89,6 +89,9 @@ func TestLockThatIsLostAtItsGrantWithItsSession(t *testing.T) {
 		"multi": func(c *framework.Client) locks.Lock {
 			return locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, "/l", fails...), locks.NewInterProcessMutex(c, "/m", fails...))
 		},
+		"multi of one": func(c *framework.Client) locks.Lock {
+			return locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, "/l", fails...))
+		},
 		"multi whose first member fails": func(c *framework.Client) locks.Lock {
 			return locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, "/l", fails...), locks.NewInterProcessMutex(c, "/m", goesOn))
 		},
