@@ -15,10 +15,13 @@ type mutexAttempt struct {
 	owned *ownership  // what came of it
 }
 
-func (m *InterProcessMutex) newAttempt(ctx context.Context, local *localQueue) *mutexAttempt {
+// newAttempt is that of a caller who has waited in a session before, or 0. With FailOnSessionLoss
+// it fails in any other.
+func (m *InterProcessMutex) newAttempt(ctx context.Context, local *localQueue, waitedIn int64) *mutexAttempt {
 	a := &mutexAttempt{mutex: m, local: local}
 	a.trace, a.log = acquireTraceOf(ctx), &m.queue.shared.waitLog
 	a.Init(&m.queue.Queue, ownerOf(ctx, m.queue.Core.Session(), m.path), a)
+	a.WaitedIn(waitedIn)
 	return a
 }
 

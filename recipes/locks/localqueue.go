@@ -214,14 +214,14 @@ func (w *waiter) acquire() (*ownership, error) {
 	}
 	switch {
 	case a == nil:
-		a = w.newAttempt(lq)
+		a = m.newAttempt(w.ctx, lq, w.session)
 	case a.SessionID() != m.queue.Core.Session().ID():
 		a.Leave() // it is of a session that we may not have waited in
-		a = w.newAttempt(lq)
+		a = m.newAttempt(w.ctx, lq, w.session)
 	default:
 		a.adopt(m, acquireTraceOf(w.ctx))
 	}
-	return lq.acquire(w.ctx, m, a, false)
+	return lq.acquire(w.ctx, a, false)
 }
 
 // acquireBeside gets the lock with a node of the waiter's own.
@@ -231,28 +231,17 @@ func (w *waiter) acquireBeside() (*ownership, error) {
 		return nil, framework.ErrSessionExpired
 	}
 	var none *localQueue
-	return none.acquire(w.ctx, w.mutex, w.newAttempt(none), false)
-}
-
-// newAttempt is an attempt that fails in another session than the waiter waited in, if it is not
-// to go on there.
-func (w *waiter) newAttempt(lq *localQueue) *mutexAttempt {
-	a := w.mutex.newAttempt(w.ctx, lq)
-	a.WaitedIn(w.session)
-	return a
+	return none.acquire(w.ctx, w.mutex.newAttempt(w.ctx, none, w.session), false)
 }
 
 // acquire gets the lock from the servers for the front waiter, or for a caller without a
-// local queue, with a new attempt if there is none. If it fails, it leaves the front.
-func (lq *localQueue) acquire(ctx context.Context, m *InterProcessMutex, a *mutexAttempt, once bool) (o *ownership, err error) {
+// local queue. If it fails, it leaves the front.
+func (lq *localQueue) acquire(ctx context.Context, a *mutexAttempt, once bool) (o *ownership, err error) {
 	defer func() {
 		if o == nil {
 			lq.leaveFront(a)
 		}
 	}()
-	if a == nil {
-		a = m.newAttempt(ctx, lq)
-	}
 	err = a.Run(ctx, once)
 	return a.owned, err
 }

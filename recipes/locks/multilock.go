@@ -333,9 +333,7 @@ func (m *InterProcessMultiLock) takeJointly(ctx context.Context, lim limit, join
 	for {
 		a, got := m.jointAttempt(ctx, lockSet)
 		got.multi = wait
-		if id := waitedIn[s]; id != 0 {
-			a.WaitedIn(id)
-		}
+		a.WaitedIn(waitedIn[s])
 		if err := a.Run(limited, lim.once()); err != nil {
 			return opError("acquire", label, lim.verdict(ctx, limited, s, label, began, err))
 		}

@@ -187,12 +187,7 @@ func (m *InterProcessMutex) enter(ctx context.Context, once bool, waitedIn int64
 			return nil, nil, &acquire.StoppedError{Err: err, InTheWay: lq.seenAhead()}
 		}
 	}
-	var a *mutexAttempt
-	if waitedIn != 0 {
-		a = m.newAttempt(ctx, lq)
-		a.WaitedIn(waitedIn)
-	}
-	o, err = lq.acquire(ctx, m, a, once)
+	o, err = lq.acquire(ctx, m.newAttempt(ctx, lq, waitedIn), once)
 	return nil, o, err
 }
 

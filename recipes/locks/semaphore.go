@@ -147,9 +147,7 @@ func (s *InterProcessSemaphore) acquire(ctx context.Context, n int, lim limit) (
 		got := &nodesHost{own: func(_ int, node acquire.Node) *ownership { return s.own(node) }}
 		got.spare, got.trace, got.log = s.total-n, acquireTraceOf(ctx), &s.turns.shared.waitLog
 		a := acquire.NewSemaphore(&s.turns.Queue, &s.leases.Queue, n, s.total, ownerOf(ctx, s.turns.Core.Session(), s.path), &s.contended, got)
-		if waitedIn != 0 {
-			a.WaitedIn(waitedIn)
-		}
+		a.WaitedIn(waitedIn)
 		err = a.Run(limited, lim.once())
 		s.contended.Store(a.SawAhead())
 		if err != nil {

@@ -243,8 +243,9 @@ func (a *Attempt) round(ctx context.Context) error {
 	return a.track(ctx, c)
 }
 
-// WaitedIn says in which session the caller began to wait, before there was the attempt.
-func (a *Attempt) WaitedIn(id int64) { a.waitedIn = id }
+// WaitedIn says in which session the caller began to wait, before there was the attempt. 0 is
+// that of the attempt.
+func (a *Attempt) WaitedIn(id int64) { a.waitedIn = cmp.Or(id, a.waitedIn) }
 
 // begin sets out in a session.
 func (a *Attempt) begin(ctx context.Context, c *transport.Conn) error {
