@@ -19,6 +19,7 @@ import (
 
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/test/kit"
+	"github.com/paddock-zk/paddock/listeners"
 	"github.com/paddock-zk/paddock/recipes/locks"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -256,6 +257,7 @@ func TestCloseDuringAListThatIsSlow(t *testing.T) {
 				return []string{"10.0.0.2"}, nil
 			}
 		})
+		states := c.States().Subscribe()
 		_, err := c.Create(t.Context(), "/a", nil, framework.Ephemeral)
 		require.NoError(t, err)
 		closed := make(chan error, 1)
@@ -266,6 +268,10 @@ func TestCloseDuringAListThatIsSlow(t *testing.T) {
 		require.NoError(t, err)
 		assert.False(t, there)
 		require.Empty(t, closed, "it waits for the function")
+		assert.Equal(t, listeners.Lost, c.State())
+		assert.Zero(t, c.SessionID())
+		for range states.C { // its end tells of the state
+		}
 		close(slow)
 		require.NoError(t, <-closed)
 	})

@@ -220,7 +220,7 @@ func (s *Session) wakeLocked() {
 }
 
 // Close ends tracked nodes, watches, background work and the session, in this order, for
-// slightly more than CloseTimeout if functions of Config return. Then it waits for what GoBeside runs, without a
+// slightly more than CloseTimeout if functions of Config return. The state is LOST then, and it waits for what GoBeside runs, without a
 // limit. It returns nil if the servers were told, or have said that the session is over. An error
 // matches transport.ErrNotTold: nodes of the session may be left. A second Close waits for the first and returns its error.
 func (s *Session) Close() error {
@@ -245,8 +245,6 @@ func (s *Session) Close() error {
 	s.jobs.Wait()
 
 	s.closeErr = s.transport.Close(s.cfg.CloseTimeout)
-	s.beside.Wait()
-
 	s.mu.Lock()
 	s.id = 0
 	if s.state != listeners.Latent {
@@ -254,6 +252,8 @@ func (s *Session) Close() error {
 	}
 	s.mu.Unlock()
 	s.states.Close()
+
+	s.beside.Wait()
 	s.aside.Close()
 	s.errors.Close()
 	close(s.done)
