@@ -630,3 +630,25 @@ func TestSubscribesAtABusyServer(t *testing.T) {
 		})
 	}
 }
+
+// Each is told that it stands by the answer to its own request, and not to one before it on the
+// same path.
+func TestSubscribesOnTheirWayTogether(t *testing.T) {
+	onEach(t, func(t *testing.T, srv *zktest.Server) {
+		srv.SetLatency(time.Millisecond)
+		c, other := kit.Connect(t, srv), kit.Connect(t, srv)
+		srv.On(zktest.Match{Session: c.SessionID(), Op: "addWatch", Nth: 2}, zktest.Delay(time.Second))
+		began := time.Now()
+		go func() {
+			_, err := c.Subscribe(t.Context(), "/a")
+			assert.NoError(t, err)
+			assert.Equal(t, 2*time.Millisecond, time.Since(began))
+		}()
+		synctest.Wait()
+		tree, err := c.Subscribe(t.Context(), "/a", framework.Subtree())
+		require.NoError(t, err)
+		_, err = other.Create(t.Context(), "/a/x", nil, framework.Persistent, framework.Parents())
+		require.NoError(t, err)
+		assert.Equal(t, []string{"Established /a", "NodeCreated /a", "NodeCreated /a/x"}, told(t, tree))
+	})
+}

@@ -42,7 +42,8 @@ type Stream struct {
 	path    string
 	subtree bool
 	fn      func(Notice)
-	phase   streamPhase // guarded by the registry's mu, like the field below
+	phase   streamPhase // guarded by the registry's mu, like the fields below
+	request int         // the one that it has asked with, by the changes of its path
 	stood   bool        // its watch has stood
 }
 
@@ -139,7 +140,7 @@ func (w *Registry) Follow(c *transport.Conn, path string, subtree bool, prepare 
 		}
 		return nil, err
 	}
-	st.phase = streamAsked
+	st.phase, st.request = streamAsked, p.changes
 	if before == modeNode && p.asked == modeSubtree {
 		w.removeLocked(c, path, modeNode)
 	}
@@ -170,8 +171,9 @@ func (w *Registry) addLocked(c *transport.Conn, path string) *transport.Call {
 // addAgainLocked sets the watch of a path on a new connection.
 func (w *Registry) addAgainLocked(c *transport.Conn, path string) {
 	call := w.addLocked(c, path)
-	for _, st := range w.streams[path].streams {
-		st.phase = streamAsked
+	p := w.streams[path]
+	for _, st := range p.streams {
+		st.phase, st.request = streamAsked, p.changes
 	}
 	_ = c.Send(call) // if the connection is gone, the next one does it
 	w.childrenAgainLocked(path)
@@ -216,7 +218,7 @@ func (w *Registry) added(c *transport.Conn, path string, sent int, call *transpo
 			p.deep = p.asked == modeSubtree
 		}
 		for _, st := range p.streams {
-			if st.phase == streamAsked {
+			if st.phase == streamAsked && st.request <= sent {
 				st.phase, st.stood = streamUp, true
 				told = append(told, st)
 			}
