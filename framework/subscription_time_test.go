@@ -652,3 +652,36 @@ func TestSubscribesOnTheirWayTogether(t *testing.T) {
 		assert.Equal(t, []string{"Established /a", "NodeCreated /a", "NodeCreated /a/x"}, told(t, tree))
 	})
 }
+
+// A watch for one event does not wait for the removal of a persistent one that would not tell
+// of it.
+func TestChildWatchWhileARemovalIsPutOff(t *testing.T) {
+	onEach(t, func(t *testing.T, srv *zktest.Server) {
+		srv.SetLatency(time.Millisecond)
+		c, other := kit.Connect(t, srv), kit.Connect(t, srv)
+		_, err := c.Create(t.Context(), "/b", nil, framework.Persistent)
+		require.NoError(t, err)
+		tree, err := c.Subscribe(t.Context(), "/b", framework.Subtree())
+		require.NoError(t, err)
+		node, err := c.Subscribe(t.Context(), "/b")
+		require.NoError(t, err)
+		var asked atomic.Int32
+		rule := srv.On(zktest.Match{Session: c.SessionID(), Op: "removeWatches", Func: func(zktest.Request) bool {
+			return asked.Add(1) != 2 // that of the node
+		}}, zktest.Fail(-127))
+		time.AfterFunc(20*time.Second, rule.Remove)
+		tree.Stop()
+		time.Sleep(10 * time.Millisecond)
+		node.Stop()
+		time.Sleep(10 * time.Millisecond)
+		_, _, w, err := c.ChildrenW(t.Context(), "/b")
+		require.NoError(t, err)
+		_, err = other.Create(t.Context(), "/b/x", nil, framework.Persistent)
+		require.NoError(t, err)
+		created := time.Now()
+		assert.Equal(t, framework.NodeChildrenChanged, (<-w.C).Type)
+		assert.Less(t, time.Since(created), 100*time.Millisecond)
+		time.Sleep(time.Minute)
+		assert.Empty(t, srv.Watches())
+	})
+}

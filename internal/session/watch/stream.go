@@ -318,6 +318,9 @@ func (w *Registry) removeLocked(c *transport.Conn, path string, mode persistentM
 				w.removeLocked(c, path, mode)
 			case wanted == modeNone && p.removals == 0:
 				w.dropLocked(path)
+			case wanted == modeNone: // the other mode is still to be removed
+				p.asked = modeNode + modeSubtree - mode
+				w.childrenAgainLocked(path)
 			}
 		})
 	}
