@@ -55,14 +55,15 @@ func (o *ownership) again() error {
 }
 
 // again is that of several holds, of which err says that they cannot be held together. A lock
-// of somebody else's says by itself when it is lost, and why is the caller's.
+// of somebody else's says by itself when it is lost, and why is the caller's. So is the loss of
+// one that the caller had before, and has re-entered.
 func again(holds []*Hold, err error) error {
 	lost := false
 	for _, h := range holds {
 		if state, _ := h.status(); state != Lost {
 			continue
 		}
-		if h.ownership.queue == nil {
+		if h.ownership.queue == nil || h.chain.entered() != nil {
 			return err
 		}
 		if over := h.ownership.again(); over != nil {

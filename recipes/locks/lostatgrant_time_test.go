@@ -259,3 +259,73 @@ func TestMultiLockThatLosesAMemberAndWaitsNoMore(t *testing.T) {
 		})
 	}
 }
+
+// What its caller had before is lost for the caller as well, who is told so.
+func TestMultiLockUnderAHoldThatIsLostWhileItWaits(t *testing.T) {
+	for name, opts := range map[string][]locks.Option{"goes on": nil, "fails": {locks.FailOnSessionLoss()}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
+				c, other := kit.Connect(t, srv), kit.Connect(t, srv)
+				inTheWay := kit.Hold(t, locks.NewInterProcessMutex(other, "/b"))
+				a := locks.NewInterProcessMutex(c, "/a", opts...)
+				outer := kit.Hold(t, a)
+				time.AfterFunc(time.Second, func() { assert.NoError(t, srv.ExpireSession(c.SessionID())) })
+				time.AfterFunc(5*time.Second, func() { assert.NoError(t, inTheWay.Release()) })
+				both := locks.NewInterProcessMultiLock(a, locks.NewInterProcessMutex(c, "/b"))
+				_, err := both.Acquire(context.WithoutCancel(outer.Context()))
+				require.ErrorIs(t, err, locks.ErrLockLost)
+				require.ErrorIs(t, outer.Release(), locks.ErrLockLost)
+				time.Sleep(time.Minute)
+				kit.NothingLeft(t, srv)
+			})
+		})
+	}
+}
+
+// A member that is taken by itself does not begin again in the next session either.
+func TestMemberTakenAloneBeginsAgainInItsSession(t *testing.T) {
+	fails := []locks.Option{locks.FailOnSessionLoss(), locks.EndOnSuspended()}
+	for kind, lock := range map[string]kit.LockOf{
+		"mutex":     func(c *framework.Client) locks.Lock { return locks.NewInterProcessMutex(c, "/l", fails...) },
+		"semaphore": func(c *framework.Client) locks.Lock { return locks.NewInterProcessSemaphore(c, "/l", 3, fails...) },
+	} {
+		t.Run(kind, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
+				c := kit.Connect(t, srv)
+				first, suspended := c.SessionID(), false
+				theirs := lockFunc(func(ctx context.Context) (*locks.Hold, error) {
+					hold, _ := locks.NewHold(ctx, nil)
+					if !suspended {
+						require.NoError(t, srv.Disconnect(first))
+						time.Sleep(d)
+						synctest.Wait()
+						suspended = true
+					}
+					return hold, nil
+				})
+				_, err := locks.NewInterProcessMultiLock(lock(c), theirs).Acquire(&slowContext{t.Context(), func() bool {
+					if suspended {
+						require.NoError(t, srv.ExpireSession(first))
+						time.Sleep(time.Second)
+					}
+					return suspended
+				}})
+				require.ErrorIs(t, err, framework.ErrSessionExpired)
+				assert.NotEqual(t, first, c.SessionID())
+				time.Sleep(time.Minute)
+				kit.NothingLeft(t, srv)
+			})
+		})
+	}
+}
+
+// lockFunc is a lock of a type of the user's.
+type lockFunc func(ctx context.Context) (*locks.Hold, error)
+
+func (f lockFunc) Acquire(ctx context.Context) (*locks.Hold, error) { return f(ctx) }
+
+func (f lockFunc) TryAcquire(ctx context.Context, _ time.Duration) (*locks.Hold, error) {
+	return f(ctx)
+}

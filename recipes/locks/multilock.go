@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/framework/monitor"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/session/nodename"
@@ -226,6 +227,9 @@ func (m *InterProcessMultiLock) takeAll(ctx context.Context, lim limit, began ti
 			err = m.takeJointly(stepCtx, lim.rest(until), run, holds, waitedIn)
 		case holds[from] == nil:
 			holds[from], err = lim.rest(until).acquire(stepCtx, m.members[from])
+			if err == nil {
+				err = holds[from].note(waitedIn)
+			}
 			from++
 		default:
 			from++
@@ -235,6 +239,20 @@ func (m *InterProcessMultiLock) takeAll(ctx context.Context, lim limit, began ti
 		}
 	}
 	whole = true
+	return nil
+}
+
+// note notes in which session the hold was acquired. A lock with FailOnSessionLoss that was
+// acquired in a later one than others of the same wait fails.
+func (h *Hold) note(waitedIn map[*session.Session]int64) error {
+	o := h.ownership
+	if o.queue == nil {
+		return nil
+	}
+	s, id := o.queue.Core.Session(), o.node.SessionID()
+	if waitedIn[s] = cmp.Or(waitedIn[s], id); waitedIn[s] != id && o.queue.FailOnLoss {
+		return opError("acquire", o.queue.Lock, framework.ErrSessionExpired)
+	}
 	return nil
 }
 
@@ -341,7 +359,7 @@ func (m *InterProcessMultiLock) takeJointly(ctx context.Context, lim limit, join
 		if err != nil {
 			return opError("acquire", label, err)
 		}
-		waitedIn[s] = got.owned[0].node.SessionID()
+		waitedIn[s] = cmp.Or(waitedIn[s], got.owned[0].node.SessionID())
 		for n, hold := range won {
 			holds[joint[n]] = hold
 		}
