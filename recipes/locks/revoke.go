@@ -27,12 +27,20 @@ const revokeData = "__REVOKE__"
 // A write of somebody else's is never overwritten unseen.
 //
 // Other errors are those of framework.Client.Get and Set, such as framework.ErrNoAuth. The
-// client needs READ and WRITE on the node. Cost: two round trips.
+// client needs READ and WRITE on the node. Cost: two round trips. If the
+// client's server knows no such node, it catches up first, in two more.
 //
 // Source: Curator's Revoker. Differs: that writes to any node.
 func AttemptRevoke(ctx context.Context, c *framework.Client, path string) error {
-	for {
+	for synced := false; ; {
 		data, stat, err := c.Get(ctx, path)
+		if errors.Is(err, framework.ErrNoNode) && !synced {
+			// Others may tell of a node before the client's server knows of it.
+			if err = c.Sync(ctx, path); err == nil {
+				synced = true
+				continue
+			}
+		}
 		if errors.Is(err, framework.ErrNoNode) {
 			return nil
 		}

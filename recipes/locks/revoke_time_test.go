@@ -99,3 +99,25 @@ func TestAttemptRevokeRacesWithAWrite(t *testing.T) {
 		})
 	}
 }
+
+// Somebody else may tell of a node before the server of the client knows of it.
+func TestAttemptRevokeAtAServerThatIsBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cluster := zktest.StartCluster(t, 3, zktest.InMemory())
+		require.NoError(t, cluster.WaitLeader(t.Context()))
+		leads := cluster.Leader()
+		behind := (leads + 1) % 3
+		at := func(i int) *framework.Client {
+			return kit.Connect(t, cluster.Member(i))
+		}
+		holder, c := at(leads), at(behind)
+		cluster.Lag(behind, time.Second)
+		hold := kit.Hold(t, locks.NewInterProcessMutex(holder, "/m", locks.Revocable()))
+		require.NoError(t, locks.AttemptRevoke(t.Context(), c, hold.Path()))
+		select {
+		case <-hold.Revoked():
+		case <-time.After(time.Minute):
+			t.Error("it was not asked")
+		}
+	})
+}
