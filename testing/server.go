@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -82,11 +83,13 @@ func (s *Server) begin(t TB) {
 // logOpen names the sessions whose clients were not closed at the end of a bubble, since the
 // failure that follows, a deadlock, does not say whose goroutines are left.
 func (s *Server) logOpen() {
-	if !inBubble() {
+	connected := func(open Session) bool { return open.Remote != "" }
+	if !inBubble() || !slices.ContainsFunc(s.Sessions(), connected) {
 		return
 	}
+	<-time.After(time.Second) // the end of a connection may be on its way
 	for _, open := range s.Sessions() {
-		if open.Remote != "" {
+		if connected(open) {
 			s.tb.Logf("zktest: session %#x is connected at the end of the test: if a deadlock follows, its client was not closed", open.ID)
 		}
 	}

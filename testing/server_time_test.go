@@ -334,3 +334,15 @@ func TestServerOverTCPInABubble(t *testing.T) {
 		assert.Equal(t, []string{fmt.Sprintf("zktest: session %#x is connected at the end of the test: if a deadlock follows, its client was not closed", c.session)}, tb.logs)
 	})
 }
+
+// A client that has closed its connection just now is not named.
+func TestConnectionThatHasJustEndedInABubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tb := &fakeTB{TB: t}
+		srv := zktest.Start(tb, zktest.InMemory(), zktest.Latency(time.Millisecond))
+		c := begin(t, srv, 10*time.Second)
+		require.NoError(t, c.nc.Close())
+		tb.cleanups[0]()
+		assert.Empty(t, tb.logs)
+	})
+}
