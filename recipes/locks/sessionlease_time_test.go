@@ -2,10 +2,8 @@ package locks_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"net"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -222,62 +220,11 @@ func TestManyReleasesLoseNoHold(t *testing.T) {
 	}
 }
 
-var manyHolds = flag.Int("holds", 1_000, "how many holds TestManyHoldsAreLost loses at once")
-
-// holdMany makes one client hold many locks over TCP, and another wait for fifty of
-// them, which give makes it get. It returns the least time from the end of a hold's
-// context, or a little after that, to the grant to the other client.
-func holdMany(t *testing.T, give func(srv *zktest.Server, c *framework.Client)) (least time.Duration) {
-	t.Helper()
-	srv := zktest.Start(t, zktest.Tick(500*time.Millisecond))
-	c, other := kit.Connect(t, srv, kit.Within(3*time.Second, 0)), kit.Connect(t, srv)
-	holds := make([]*locks.Hold, *manyHolds)
-	var acquiring sync.WaitGroup
-	for part := range 16 {
-		acquiring.Go(func() {
-			for i := part; i < len(holds); i += 16 {
-				h, err := locks.NewInterProcessMutex(c, fmt.Sprint("/many/", i)).Acquire(t.Context())
-				if !assert.NoError(t, err) {
-					return
-				}
-				holds[i] = h
-			}
-		})
-	}
-	acquiring.Wait()
-	require.False(t, t.Failed())
-	contexts := make([]context.Context, len(holds))
-	for i, h := range holds {
-		contexts[i] = h.Context()
-	}
-	margins := make([]time.Duration, 50)
-	var waiting sync.WaitGroup
-	for n := range margins {
-		i := n * len(holds) / len(margins)
-		ended := make(chan time.Time, 1)
-		context.AfterFunc(contexts[i], func() { ended <- time.Now() })
-		waiting.Go(func() {
-			next, err := locks.NewInterProcessMutex(other, fmt.Sprint("/many/", i)).Acquire(t.Context())
-			granted := time.Now()
-			assert.Error(t, contexts[i].Err(), "the context of lock %d", i)
-			margins[n] = granted.Sub(<-ended)
-			if assert.NoError(t, err) {
-				assert.NoError(t, next.Release())
-			}
-		})
-	}
-	require.NoError(t, srv.WaitChildren(t.Context(), "/many/0", 2))
-	give(srv, c)
-	waiting.Wait()
-	for i, h := range holds {
-		assert.ErrorIs(t, h.Release(), locks.ErrLockLost, "hold %d", i)
-	}
-	return slices.Min(margins)
-}
-
 // However many holds a client has, all contexts have ended when another client gets
 // the first of the locks.
 func TestManyHoldsAreLost(t *testing.T) {
+	t.Parallel()
+	const many, awaited = 1_000, 50
 	for name, give := range map[string]func(srv *zktest.Server, c *framework.Client){
 		// The server is there all the time, so the session is closed at once.
 		"no renewal": func(srv *zktest.Server, c *framework.Client) {
@@ -289,8 +236,33 @@ func TestManyHoldsAreLost(t *testing.T) {
 		"close": func(_ *zktest.Server, c *framework.Client) { assert.NoError(t, c.Close()) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // they wait most of the time
-			t.Logf("least margin %v", holdMany(t, give))
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(500*time.Millisecond))
+				c, other := kit.Connect(t, srv, kit.Within(3*time.Second, 0)), kit.Connect(t, srv)
+				holds, contexts := make([]*locks.Hold, many), make([]context.Context, many)
+				for i := range holds {
+					holds[i] = kit.Hold(t, locks.NewInterProcessMutex(c, fmt.Sprint("/many/", i)))
+					contexts[i] = holds[i].Context()
+				}
+				var waiting sync.WaitGroup
+				for i := 0; i < many; i += many / awaited {
+					waiting.Go(func() {
+						next, err := locks.NewInterProcessMutex(other, fmt.Sprint("/many/", i)).Acquire(t.Context())
+						for _, ctx := range contexts {
+							assert.Error(t, ctx.Err())
+						}
+						if assert.NoError(t, err) {
+							assert.NoError(t, next.Release())
+						}
+					})
+				}
+				synctest.Wait()
+				give(srv, c)
+				waiting.Wait()
+				for i, h := range holds {
+					assert.ErrorIs(t, h.Release(), locks.ErrLockLost, "hold %d", i)
+				}
+			})
 		})
 	}
 }

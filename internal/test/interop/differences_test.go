@@ -111,6 +111,10 @@ func await(t *testing.T, c candidate) *leader.Term {
 	return term
 }
 
+func ourLatch(c *framework.Client) *leader.Latch {
+	return leader.NewLatch(c, "/e", leader.ReleaseWait(patient))
+}
+
 func ourClient(t *testing.T, servers string) *framework.Client {
 	t.Helper()
 	c, err := framework.Connect(t.Context(), framework.Config{ConnectString: servers, SessionTimeout: sessionTimeout})
@@ -148,10 +152,10 @@ func deletedWithCurator(t *testing.T) string {
 func deletedWithOurs(t *testing.T) string {
 	below, servers := chroot(t)
 	c, d := ourClient(t, servers), ourClient(t, servers)
-	term := await(t, leader.NewLatch(c, "/e"))
+	term := await(t, ourLatch(c))
 	next := make(chan *leader.Term, 1)
 	go func() {
-		second, _ := leader.NewLatch(d, "/e").Await(t.Context())
+		second, _ := ourLatch(d).Await(t.Context())
 		next <- second
 	}()
 	queued(t, below+"/e", 2)
@@ -182,12 +186,12 @@ func writesWithCurator(t *testing.T) string {
 func writesWithOurs(t *testing.T) string {
 	below, servers := chroot(t)
 	c, d := ourClient(t, servers), ourClient(t, servers)
-	term := await(t, leader.NewLatch(c, "/e"))
+	term := await(t, ourLatch(c))
 	late := term.Transaction() // begun while it leads
 	late.Create("/data", []byte("late"), framework.Persistent)
 	next := make(chan *leader.Term, 1)
 	go func() {
-		second, _ := leader.NewLatch(d, "/e").Await(t.Context())
+		second, _ := ourLatch(d).Await(t.Context())
 		next <- second
 	}()
 	queued(t, below+"/e", 2)
@@ -237,7 +241,7 @@ func refusedWithCurator(t *testing.T) string {
 func refusedWithOurs(t *testing.T) string {
 	below, servers := chroot(t)
 	closed(t, below)
-	l := leader.NewLatch(ourClient(t, servers), "/e")
+	l := ourLatch(ourClient(t, servers))
 	_, err := l.Await(t.Context())
 	if !errors.Is(err, framework.ErrNoAuth) {
 		return fmt.Sprint(err)
@@ -265,14 +269,14 @@ func listenerWithCurator(t *testing.T) string {
 func listenerWithOurs(t *testing.T) string {
 	_, servers := chroot(t)
 	c, d := ourClient(t, servers), ourClient(t, servers)
-	term := await(t, leader.NewLatch(c, "/e"))
+	term := await(t, ourLatch(c))
 	wake := make(chan struct{})
 	defer close(wake)
 	called := make(chan struct{}, 10)
 	term.Hold().Listen(func(locks.HoldState) { called <- struct{}{}; <-wake })
 	<-called
 	require.NoError(t, term.Release())
-	require.NoError(t, await(t, leader.NewLatch(d, "/e")).Release())
+	require.NoError(t, await(t, ourLatch(d)).Release())
 	return "`Release` does not wait, and the next one leads"
 }
 
@@ -318,7 +322,7 @@ func stubbornWithOurs(t *testing.T) string {
 	}()
 	term := <-terms
 	require.NoError(t, srv.ExpireSession(c.SessionID()))
-	second := await(t, leader.NewSelector(d, "/e"))
+	second := await(t, leader.NewSelector(d, "/e", leader.ReleaseWait(patient)))
 	<-term.Context().Done()
 	state := term.State()
 	var overrun *leader.OverrunError
@@ -424,15 +428,15 @@ func cutWithCurator(t *testing.T) string {
 func cutWithOurs(t *testing.T) string {
 	srv := onOurServer(t)
 	c, d, e := ourClient(t, srv.ConnectString()), ourClient(t, srv.ConnectString()), ourClient(t, srv.ConnectString())
-	term := await(t, leader.NewLatch(c, "/e"))
+	term := await(t, ourLatch(c))
 	stand := func(c *framework.Client, n int) <-chan *leader.Term {
 		next := make(chan *leader.Term, 1)
 		go func() {
-			term, _ := leader.NewLatch(c, "/e").Await(t.Context())
+			term, _ := ourLatch(c).Await(t.Context())
 			next <- term
 		}()
 		require.Eventually(t, func() bool {
-			all, err := leader.NewLatch(c, "/e").Participants(t.Context())
+			all, err := ourLatch(c).Participants(t.Context())
 			return err == nil && len(all) == n
 		}, patience, 10*time.Millisecond)
 		return next
