@@ -149,5 +149,7 @@ func (wl *waitLog) each(note func(of *acquisition, w *wait)) {
 		}
 	}
 	wl.mu.Unlock()
-	wl.localQueues.each(func(q *acquire.Queue, since time.Time) { note(nil, &wait{queue: q, since: since, local: true}) })
+	wl.localQueues.Each(func(m *InterProcessMutex, since time.Time) {
+		note(nil, &wait{queue: &m.queue.Queue, since: since, local: true})
+	})
 }

@@ -11,8 +11,9 @@ type mutexAttempt struct {
 	acquire.Single
 	acquisition
 	mutex *InterProcessMutex
-	local *localQueue // that waits behind it, nil if each caller has a contender
-	owned *ownership  // what came of it
+	local *localQueue      // that waits behind it, nil if each caller has a contender
+	owned *ownership       // what came of it
+	seen  acquire.Position // for whoever waits behind it: where others were ahead. Guarded by the log's mu
 }
 
 // newAttempt is that of a caller who has waited in a session before, or 0. With FailOnSessionLoss
@@ -36,22 +37,33 @@ func (a *mutexAttempt) adopt(m *InterProcessMutex, trace *acquireTrace) {
 func (a *mutexAttempt) Own(_ int, node acquire.Node) acquire.Owner {
 	a.owned = a.mutex.own(node)
 	a.owned.local = a.local
-	a.local.taken(a.owned)
+	a.local.Set(a.owned)
 	return a.owned
 }
 
 // Withdrawn says that the ownership has not got its node.
 func (a *mutexAttempt) Withdrawn(acquire.Owner) {
 	a.owned = nil
-	a.local.taken(nil)
+	a.local.Set(a)
 }
 
 // Observe tells the local queue, too.
 func (a *mutexAttempt) Observe(e acquire.Event) {
 	if e.Kind == acquire.Blocked {
-		a.local.sawAhead(e.Position)
+		a.sawAhead(e.Position)
 	}
 	a.acquisition.Observe(e)
+}
+
+func (a *mutexAttempt) sawAhead(p *acquire.Position) {
+	a.log.mu.Lock()
+	a.seen = *p
+	a.log.mu.Unlock()
+	most := 0
+	if p.Spread {
+		most = a.mutex.queue.Handovers
+	}
+	a.local.Spread(most)
 }
 
 // nodesHost is the host of an attempt for several nodes.

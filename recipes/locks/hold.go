@@ -48,7 +48,7 @@ func newNodeHold(ctx context.Context, o *ownership) (*Hold, error) {
 // again is what an acquisition does of which the node was lost before anybody had the lock. It
 // begins again, as a waiter does whose node is lost, unless there is an error.
 func (o *ownership) again() error {
-	if o.queue.FailOnLoss && o.queue.outlived(o.node.SessionID()) {
+	if o.queue.outlived(o.node.SessionID()) {
 		return framework.ErrSessionExpired
 	}
 	return nil

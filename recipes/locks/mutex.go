@@ -147,12 +147,10 @@ func (m *InterProcessMutex) queueUp(ctx context.Context, lim limit) (*Hold, erro
 	defer cancel()
 	began, waitedIn := time.Now(), int64(0)
 	for {
-		w, o, err := m.enter(limited, lim.once(), waitedIn)
-		if w != nil {
-			waitedIn = w.session
-			w.await()
-			o, err = w.finish(ctx, limited)
+		if m.queue.FailOnLoss && waitedIn == 0 {
+			waitedIn = m.queue.Core.Session().ID()
 		}
+		o, err := m.enter(ctx, limited, lim.once(), waitedIn)
 		if err != nil {
 			if o != nil {
 				o.decline() // it came too late
@@ -174,21 +172,18 @@ func (m *InterProcessMutex) queueUp(ctx context.Context, lim limit) (*Hold, erro
 	}
 }
 
-// enter gets a contender in the local queue, unless it gets the lock or fails already. The
-// caller has waited in a session before, or 0.
-func (m *InterProcessMutex) enter(ctx context.Context, once bool, waitedIn int64) (w *waiter, o *ownership, err error) {
-	var lq *localQueue
-	if m.queue.Kind != znode.Read && m.queue.Handovers > 0 {
-		if lq, w, err = m.queue.shared.localQueues.join(ctx, m, once, waitedIn); w != nil {
-			m.queue.shared.waitLog.arm()
-			lq.spread()
-			return w, nil, nil
-		} else if err != nil {
-			return nil, nil, &acquire.StoppedError{Err: err, InTheWay: lq.seenAhead()}
-		}
+// enter gets the lock by way of the local queue, see goOn. The caller has waited in a session
+// before, or 0.
+func (m *InterProcessMutex) enter(ctx, limited context.Context, once bool, waitedIn int64) (*ownership, error) {
+	lq, w, err := m.join(limited, once, waitedIn)
+	switch {
+	case err != nil:
+		return nil, err
+	case w == nil:
+		return m.ask(limited, lq, nil, once, waitedIn)
 	}
-	o, err = lq.acquire(ctx, m.newAttempt(ctx, lq, waitedIn), once)
-	return nil, o, err
+	told, has := w.Await(limited)
+	return m.goOn(ctx, limited, lq, told, has, waitedIn)
 }
 
 // isZero is whether the lock was not made by its constructor.

@@ -19,16 +19,18 @@ import (
 // MultiLock's members, or of a foreign lock. The holds that re-enter it share it, and the
 // last one to be released gives it back.
 type ownership struct {
-	key     lockKey // zero for a foreign lock and a MultiLock
-	path    string  // of the node, "" if there is none
-	token   int64
-	queue   *queue       // of the node that it stands on, nil if that is none
-	local   *localQueue  // where goroutines of this client wait for the node, nil if none can
-	node    acquire.Node // that it stands on, with a queue
-	since   time.Time    // it got the node
-	members []*Hold      // of a MultiLock or a semaphore, that it stands on; not to be changed
-	foreign func() error // gives a foreign lock back
-	ended   atomic.Bool  // the state is final: to be read without the mutex
+	key       lockKey // zero for a foreign lock and a MultiLock
+	path      string  // of the node, "" if there is none
+	token     int64
+	queue     *queue       // of the node that it stands on, nil if that is none
+	local     *localQueue  // where goroutines of this client wait for the node, nil if none can
+	node      acquire.Node // that it stands on, with a queue
+	since     time.Time    // it got the node
+	first     time.Time    // the node was first in its queue: owners of this client may have had it before
+	handovers int          // of the node since then
+	members   []*Hold      // of a MultiLock or a semaphore, that it stands on; not to be changed
+	foreign   func() error // gives a foreign lock back
+	ended     atomic.Bool  // the state is final: to be read without the mutex
 
 	mu        sync.Mutex // guards the fields below
 	state     HoldState  // Lost and Released are final: no event changes them
@@ -53,7 +55,8 @@ type lockKey struct {
 // own is the ownership of a node in the queue. A lock that several owners have at a time has
 // no token.
 func (q *queue) own(key lockKey, node acquire.Node, alone bool) *ownership {
-	o := &ownership{key: key, path: q.Core.Relative(node.Path()), queue: q, node: node, since: time.Now(), state: Held}
+	now := time.Now()
+	o := &ownership{key: key, path: q.Core.Relative(node.Path()), queue: q, node: node, since: now, first: now, state: Held}
 	if alone {
 		o.token = node.Token()
 	}
@@ -347,10 +350,10 @@ func (o *ownership) NodeChanged(node *session.TrackedNode, state session.Tracked
 			// Nobody believes in the node any more, so it has to go.
 			node.Untrack()
 			cleanup.Remove(o.node.Session(), o.node.SessionID(), o.node.Path())
-			o.local.ownershipOver(o)
+			o.local.Leave(o, nil)
 		}
 	case session.NodeLost:
 		o.lose(reason)
-		o.local.ownershipOver(o)
+		o.local.Leave(o, nil)
 	}
 }

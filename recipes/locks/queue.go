@@ -17,10 +17,11 @@ type queue struct {
 	exclusive bool
 }
 
-// outlived is whether a session has ended, and the client goes on.
+// outlived is whether a caller that has waited in a session, 0 for none, must not go on: the
+// session has ended, and the client goes on.
 func (q *queue) outlived(id int64) bool {
 	s := q.Core.Session()
-	return id != s.ID() && s.Life().Err() == nil // in this order: a closed client has no id
+	return q.FailOnLoss && id != 0 && id != s.ID() && s.Life().Err() == nil // in this order: a closed client has no id
 }
 
 // init takes in what every lock is made from. After an error the queue has no Core.

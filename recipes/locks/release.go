@@ -14,7 +14,7 @@ import (
 //
 //  1. Hold.Release ends the contexts of the hold.
 //  2. ownership.removeHold takes the hold away. After the last one it ends the ownership, and give begins.
-//  3. localQueue.pass hands it to a goroutine of this client, with the node, or
+//  3. ownership.pass hands it to a goroutine of this client, with the node, or
 //  4. deleteNode stops watching the node, and deletes it.
 //  5. awaitRemoval waits until the servers have confirmed that, for ReleaseWait at most.
 //
@@ -52,7 +52,7 @@ func (o *ownership) give() error {
 		return o.foreign()
 	case o.members != nil:
 		return o.releaseMembers()
-	case o.local.pass(o):
+	case o.pass():
 		return nil
 	}
 	return o.awaitRemoval(o.deleteNode(), o.queue.ReleaseWait, nil)
@@ -75,7 +75,7 @@ func (o *ownership) stopTracking() {
 func (o *ownership) deleteNode() *cleanup.Removal {
 	o.stopTracking()
 	removal := o.node.Remove()
-	o.local.ownershipOver(o)
+	o.local.Leave(o, nil)
 	return removal
 }
 
@@ -100,7 +100,7 @@ func (o *ownership) awaitRemoval(removal *cleanup.Removal, limit time.Duration, 
 // decline gives back an ownership that no hold has joined, without waiting for the
 // servers.
 func (o *ownership) decline() {
-	if _, lost := o.leave(nil); lost == nil && !o.local.pass(o) {
+	if _, lost := o.leave(nil); lost == nil && !o.pass() {
 		o.deleteNode() // goes on in the background
 	}
 }
@@ -191,7 +191,7 @@ func (g *givingBack) deleteNodes() {
 		removals := cleanup.RemoveAll(from.Session, from.id, paths[from])
 		for _, o := range owns {
 			o.node.SweepBeside()
-			o.local.ownershipOver(o)
+			o.local.Leave(o, nil)
 		}
 		for i, o := range owns {
 			g.take(o.awaitRemoval(removals[i], time.Until(until), g.giveUp))
@@ -204,7 +204,7 @@ func (g *givingBack) deleted() {
 	for _, o := range g.over {
 		o.stopTracking()
 		o.node.Sweep()
-		o.local.ownershipOver(o)
+		o.local.Leave(o, nil)
 	}
 }
 

@@ -10,9 +10,7 @@ type shared struct {
 }
 
 var sharedSlot = session.Slot[shared]{New: func(s *session.Session) *shared {
-	sh := &shared{
-		localQueues: localQueues{all: make(map[localQueueKey]*localQueue)},
-	}
+	sh := new(shared)
 	sh.waitLog.session, sh.waitLog.localQueues = s, &sh.localQueues
 	session.Show(s, sh)
 	return sh

@@ -164,7 +164,7 @@ func TestPlaceInTheQueueIsTold(t *testing.T) {
 func TestHolderOfTheSameClientIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c, other := kit.Connect(t, srv), kit.Connect(t, srv)
+		c, other, last := kit.Connect(t, srv), kit.Connect(t, srv), kit.Connect(t, srv)
 		h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
 		require.NoError(t, err)
 		_, err = locks.NewInterProcessMutex(c, "/l").TryAcquire(t.Context(), 0)
@@ -177,14 +177,18 @@ func TestHolderOfTheSameClientIsTold(t *testing.T) {
 
 		// Those in a local queue behind one who waits himself know what he has seen.
 		leads := make(chan error)
-		go func() { leads <- acquireWithin(t.Context(), locks.NewInterProcessMutex(other, "/l"), time.Minute) }()
-		synctest.Wait()
-		err = acquireWithin(t.Context(), locks.NewInterProcessMutex(other, "/l"), time.Second)
-		told = waitErrorOf(t, err)
-		assert.Equal(t, h.Path(), told.Holder)
-		assert.Equal(t, 1, told.Ahead)
-		assert.False(t, told.Local)
-		require.EqualError(t, err, "acquire /l: context deadline exceeded (waited 1s behind "+h.Path()+")")
+		for i, of := range []*framework.Client{other, last} {
+			m := locks.NewInterProcessMutex(of, "/l")
+			go func() { leads <- acquireWithin(t.Context(), m, time.Minute) }()
+			synctest.Wait()
+			err = acquireWithin(t.Context(), m, time.Second)
+			told = waitErrorOf(t, err)
+			assert.Equal(t, h.Path(), told.Holder)
+			assert.Equal(t, 1+i, told.Ahead)
+			assert.False(t, told.Local)
+			require.ErrorContains(t, err, "acquire /l: context deadline exceeded (waited 1s behind "+h.Path())
+		}
+		require.ErrorIs(t, <-leads, context.DeadlineExceeded)
 		require.ErrorIs(t, <-leads, context.DeadlineExceeded)
 		require.NoError(t, h.Release())
 	})

@@ -365,16 +365,6 @@ func (a *Attempt) Leave() {
 	leave(a.session, a.id, all...)
 }
 
-// Empty is whether Leave has nothing to do.
-func (a *Attempt) Empty() bool {
-	for i := range a.contenders {
-		if k := &a.contenders[i]; k.phase != absent || k.mayStillAppear {
-			return false
-		}
-	}
-	return true
-}
-
 // SessionID is the one that the contenders belong to, 0 before the first.
 func (a *Attempt) SessionID() int64 { return a.id }
 
