@@ -685,3 +685,35 @@ func TestChildWatchWhileARemovalIsPutOff(t *testing.T) {
 		assert.Empty(t, srv.Watches())
 	})
 }
+
+// A server that has too much to do to set watches again keeps the connection. It is asked again
+// after a while, for those that are still waited for, and tells then what they have missed.
+func TestReconnectAtABusyServer(t *testing.T) {
+	onEach(t, func(t *testing.T, srv *zktest.Server) {
+		c, other := kit.Connect(t, srv), kit.Connect(t, srv)
+		_, _, missed, err := c.ExistsW(t.Context(), "/a")
+		require.NoError(t, err)
+		_, _, stopped, err := c.ExistsW(t.Context(), "/b")
+		require.NoError(t, err)
+		_, _, later, err := c.ExistsW(t.Context(), "/c")
+		require.NoError(t, err)
+		rule := srv.On(zktest.Match{Session: c.SessionID(), Op: "setWatches"}, zktest.Fail(-127))
+		require.NoError(t, srv.Disconnect(c.SessionID()))
+		states := kit.CountStates(c)
+		time.Sleep(30 * time.Second)
+		stopped.Stop()
+		_, err = other.Create(t.Context(), "/a", nil, framework.Persistent)
+		require.NoError(t, err)
+		time.Sleep(30 * time.Second)
+		assert.InDelta(t, 60, rule.Fired(), 3, "once in a second")
+		rule.Remove()
+		assert.Equal(t, framework.NodeCreated, (<-missed.C).Type)
+		time.Sleep(2 * time.Second)
+		assert.Equal(t, []zktest.WatchInfo{{Path: "/c", Kind: "exist", Session: c.SessionID()}}, srv.Watches())
+		_, err = other.Create(t.Context(), "/c", nil, framework.Persistent)
+		require.NoError(t, err)
+		assert.Equal(t, framework.NodeCreated, (<-later.C).Type)
+		synctest.Wait()
+		assert.LessOrEqual(t, *states, 3, "connected, suspended, connected again")
+	})
+}

@@ -361,35 +361,34 @@ func (w *Registry) Begin(c *transport.Conn, seen int64) {
 func (w *Registry) setWatchesLocked(c *transport.Conn, seen int64, keys []watched, set func()) (requests int) {
 	most := min(w.mostBytes, c.Limit(wire.OpSetWatches, w.mostBytes))
 	req := &wire.SetWatchesRequest{RelativeZxid: seen}
-	size := 0
-	flush := func() {
+	size, first := 0, 0
+	flush := func(next int) {
 		if size == 0 {
 			return
 		}
-		call := transport.NewCall(wire.OpSetWatches, req)
+		call, asked := transport.NewCall(wire.OpSetWatches, req), keys[first:next]
 		call.OnReply = func(call *transport.Call) {
 			switch {
 			case !call.Replied():
 			case call.Code() == wire.CodeOK:
 				set()
+			case call.Code() == wire.CodeThrottledOp:
+				onceAnswered(call, func(bool) { w.setLater(c, seen, asked, set) })
 			default:
-				// Without this the watches would be waited for and never fire.
-				// Told, and not to be matched: it answers none of the requests that end
-				// with the connection.
-				c.Kill(fmt.Errorf("watches are not set again: %s", call.Code()))
+				notSet(c, call.Code())
 			}
 		}
 		requests++
 		_ = c.Send(call) // if the connection is gone, the next one does it
-		req, size = &wire.SetWatchesRequest{RelativeZxid: seen}, 0
+		req, size, first = &wire.SetWatchesRequest{RelativeZxid: seen}, 0, next
 	}
 	slices.SortFunc(keys, func(a, b watched) int {
 		return cmp.Or(strings.Compare(a.path, b.path), cmp.Compare(a.kind, b.kind))
 	})
-	for _, key := range keys {
+	for i, key := range keys {
 		more := len(key.path) + 4
 		if size+more > most-setWatchesFrame {
-			flush()
+			flush(i)
 		}
 		size += more
 		switch key.kind {
@@ -401,8 +400,38 @@ func (w *Registry) setWatchesLocked(c *transport.Conn, seen int64, keys []watche
 			req.Child = append(req.Child, key.path)
 		}
 	}
-	flush()
+	flush(len(keys))
 	return requests
+}
+
+// setLater sets the watches of a request for which a server had too much to do, as far as they
+// are still waited for. The server tells then what they have missed. It is one request at most,
+// as what the servers take does not become less while a connection lasts.
+func (w *Registry) setLater(c *transport.Conn, seen int64, keys []watched, set func()) {
+	w.mu.Lock()
+	if w.conn != c {
+		w.mu.Unlock()
+		return
+	}
+	left := slices.DeleteFunc(slices.Clone(keys), func(key watched) bool { return w.subs[key] == nil })
+	// Behind a persistent watch it would take the place of that. The next connection has both.
+	shared, requests := slices.ContainsFunc(left, w.sharedLocked), 0
+	if !shared {
+		requests = w.setWatchesLocked(c, seen, left, set)
+	}
+	w.mu.Unlock()
+	switch {
+	case shared:
+		notSet(c, wire.CodeThrottledOp)
+	case requests == 0:
+		set()
+	}
+}
+
+// notSet ends a connection on which watches are waited for and would never fire. It is told,
+// and not to be matched: it answers none of the requests that end with the connection.
+func notSet(c *transport.Conn, code wire.Code) {
+	c.Kill(fmt.Errorf("watches are not set again: %s", code))
 }
 
 // Down says that the connection has ended, why, and which state it has shown last.
