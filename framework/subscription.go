@@ -90,6 +90,7 @@ func Buffer(events int) SubscribeOption {
 //
 // Errors: ErrNotConnected, ErrClosed, ErrNoAuth if the server refuses to tell, which no known
 // one does, and ErrUnsupported if it has no persistent watches. They came with ZooKeeper 3.6.
+// Both end the client's other subscriptions to the path as well.
 func (c *Client) Subscribe(ctx context.Context, path string, opts ...SubscribeOption) (*Subscription, error) {
 	o, err := c.begin(ctx, "subscribe", path, false, false)
 	if err != nil {
