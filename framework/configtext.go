@@ -41,7 +41,7 @@ func ParseConfig(text string) (cfg Config, err error) {
 		case !ok, name == "", !known && strings.ContainsFunc(name, notInFields): // not shown: it may be a password
 			return Config{}, &ConfigError{Field: "text", Err: fmt.Errorf("has a line that is not: field = value (line %d)", number)}
 		case !known:
-			return Config{}, &ConfigError{Field: name, Err: errors.New("is no field that a text can set")}
+			return Config{}, &ConfigError{Field: name, Err: errors.New("is no field that a text can set" + meant(name))}
 		case seen[name] && name != "Auth":
 			return Config{}, &ConfigError{Field: name, Err: errors.New("is set twice")}
 		}
@@ -51,6 +51,16 @@ func ParseConfig(text string) (cfg Config, err error) {
 		}
 	}
 	return cfg, nil
+}
+
+// meant names the field that differs from a name in case alone.
+func meant(name string) string {
+	for field := range settings {
+		if strings.EqualFold(field, name) {
+			return ": write " + field
+		}
+	}
+	return ""
 }
 
 // byteOrderMark is what some editors begin a text with.
@@ -121,6 +131,9 @@ func (cfg *Config) set(name, value string) (err error) {
 	if value = strings.TrimSpace(value); strings.ContainsAny(value, "\r\n") { // not shown: it may be a password
 		return errors.New("has more than one line")
 	}
+	if n := len(value); n > 1 && value[0] == value[n-1] && strings.ContainsAny(value[:1], `"'`) {
+		return errors.New("is in quotes, which would be part of it: leave them out")
+	}
 	switch field := settings[name](cfg).(type) {
 	case *string:
 		*field = value
@@ -147,7 +160,7 @@ func (cfg *Config) set(name, value string) (err error) {
 		}
 	case *[]Auth:
 		scheme, data, ok := strings.Cut(value, ":")
-		if !ok {
+		if !ok || scheme == "digest" && !strings.Contains(data, ":") {
 			err = errors.New("must be a scheme, a colon and the data, as in digest:user:password")
 		}
 		*field = append(*field, Auth{Scheme: scheme, Data: []byte(data)})

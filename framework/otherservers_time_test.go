@@ -68,8 +68,9 @@ func TestServersThatEndAConnectionWithTLS(t *testing.T) {
 		newest uint16
 		want   string
 	}{
-		"it mistrusts a certificate, TLS 1.2": {tls.RequireAndVerifyClientCert, tls.VersionTLS12, "TLS: the server refuses the certificate of Config.TLS or TLSFiles, or misses one: remote error: tls: unknown certificate authority"},
-		"it asks for a certificate":           {tls.RequireAnyClientCert, 0, "handshake: the server refuses the certificate of Config.TLS or TLSFiles, or misses one: read: remote error: tls: certificate required"},
+		"it mistrusts a certificate, TLS 1.2": {tls.RequireAndVerifyClientCert, tls.VersionTLS12, "TLS: the server refuses the certificate of Config.TLS or TLSFiles " +
+			`(CN=client,O=Example\, Inc., valid from 1999-12-31T23:00:00Z to 2000-01-01T01:00:00Z): remote error: tls: unknown certificate authority`},
+		"it asks for a certificate": {tls.RequireAnyClientCert, 0, "handshake: the server wants a certificate, and Config.TLS or TLSFiles has none of an authority that it trusts: read: remote error: tls: certificate required"},
 		"it says nothing": {tls.NoClientCert, 0, "handshake: ended by the server before an answer (it asks clients for certificates and lacks authProvider.x509, does not serve yet, " +
 			"or has too many connections): read: EOF"},
 	} {

@@ -95,7 +95,7 @@ func (f *tlsFiles) readLocked() error {
 	if f.names.Certificate != "" {
 		pair, err := tls.LoadX509KeyPair(f.names.Certificate, f.names.Key)
 		if err != nil {
-			return fmt.Errorf("%s, %s: %w", f.names.Certificate, f.names.Key, err)
+			return fmt.Errorf("%s, %s: %w (both must be PEM, and no password may protect the key)", f.names.Certificate, f.names.Key, err)
 		}
 		own = &pair
 	}

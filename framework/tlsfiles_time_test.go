@@ -239,3 +239,18 @@ func TestTLSFilesThatAreWrong(t *testing.T) {
 		})
 	}
 }
+
+// A key that a password protects, or a keystore of Java, is refused with what is wanted.
+func TestKeysThatAreNoPEM(t *testing.T) {
+	ca := newAuthority(t)
+	files := filesIn(t, t.TempDir(), ca, ca.issue("a", time.Hour))
+	for what, text := range map[string]string{
+		"password": "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMIIF\n-----END ENCRYPTED PRIVATE KEY-----\n",
+		"keystore": "\xfe\xed\xfe\xed",
+	} {
+		require.NoError(t, os.WriteFile(files.Key, []byte(text), 0o600))
+		_, err := framework.Start(framework.Config{ConnectString: "a", TLSFiles: files})
+		require.ErrorContains(t, err, files.Key+": tls: ", what)
+		require.ErrorContains(t, err, "(both must be PEM, and no password may protect the key)", what)
+	}
+}

@@ -15,15 +15,18 @@ import (
 
 // Refusal is Error for one operation on a path: of a refused access it says which
 // right on which node was needed, and whose credentials were given. Of a node that cannot be
-// made it names the parent that is missing.
+// made it names the parent that is missing, and of an access list what may be wrong with it.
 func (s *Session) Refusal(op wire.Op, path string, code wire.Code) error {
-	if code != wire.CodeNoAuth && code != wire.CodeNoNode {
+	if code != wire.CodeNoAuth && code != wire.CodeNoNode && code != wire.CodeInvalidACL {
 		return Error(code)
 	}
+	access := func(why string) error { return &accessError{Error(code), why, s.transport.Shown(), &s.cfg.Transport} }
 	switch right, node := need(op, path); {
+	case code == wire.CodeInvalidACL:
+		return access("an entry of AuthACL needs an identity that the servers have taken, and any other one a scheme that they know")
 	case right == "" || node == "":
 	case code == wire.CodeNoAuth:
-		return &accessError{right: right, node: node, shown: s.transport.Shown(), cfg: &s.cfg.Transport}
+		return access(right + " on " + node + " is needed")
 	case right == "CREATE":
 		return &parentError{node}
 	}
@@ -41,21 +44,22 @@ func (e *parentError) Error() string {
 // Unwrap gives zk.ErrNoNode.
 func (e *parentError) Unwrap() error { return zk.ErrNoNode }
 
-// accessError is a refused access.
+// accessError is a refused access, or access list.
 type accessError struct {
-	right, node string
-	shown       []string // identities of the certificate
-	cfg         *transport.Config
+	err   error
+	why   string
+	shown []string // identities of the certificate
+	cfg   *transport.Config
 }
 
 // Error implements error.
 func (e *accessError) Error() string {
 	given := cmp.Or(strings.Join(slices.Concat(e.shown, e.cfg.Identities()), ", "), "none")
-	return fmt.Sprintf("%v: %s on %s is needed (credentials given: %s)", zk.ErrNoAuth, e.right, e.node, given)
+	return fmt.Sprintf("%v: %s (credentials given: %s)", e.err, e.why, given)
 }
 
-// Unwrap gives zk.ErrNoAuth.
-func (e *accessError) Unwrap() error { return zk.ErrNoAuth }
+// Unwrap gives zk.ErrNoAuth or zk.ErrInvalidACL.
+func (e *accessError) Unwrap() error { return e.err }
 
 // need is which right on which node an operation takes, "" if it takes none.
 //

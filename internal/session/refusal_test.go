@@ -49,6 +49,16 @@ func TestRefusalOfAnythingElse(t *testing.T) {
 	assert.Equal(t, zk.ErrNoAuth, s.Refusal(wire.OpSync, "/a", wire.CodeNoAuth), "it takes no right")
 }
 
+func TestRefusalOfAnAccessList(t *testing.T) {
+	s := &Session{transport: new(transport.Transport)}
+	for _, op := range []wire.Op{wire.OpCreate, wire.OpSetACL, wire.OpMulti} {
+		err := s.Refusal(op, "/a", wire.CodeInvalidACL)
+		assert.ErrorIs(t, err, zk.ErrInvalidACL)
+		assert.EqualError(t, err, "zk: invalid ACL specified: an entry of AuthACL needs an identity that the servers have taken, "+
+			"and any other one a scheme that they know (credentials given: none)")
+	}
+}
+
 func TestBelow(t *testing.T) {
 	assert.Equal(t, "/a/b", Join("/a", "b"))
 	assert.Equal(t, "/b", Join("/", "b"))

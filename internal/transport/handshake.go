@@ -2,6 +2,7 @@ package transport
 
 import (
 	"bytes"
+	"crypto/x509"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -87,7 +88,7 @@ func (c *Conn) shakeHands() ([]byte, error) {
 		may += "or has too many connections"
 		return nil, fmt.Errorf("handshake: ended by the server before an answer (%s): %w", may, err)
 	case refusesCertificate(err): // in TLS 1.3 a client's own handshake is over before the server has looked at its certificate
-		return nil, fmt.Errorf("handshake: %s: %w", refusedCertificate, err)
+		return nil, fmt.Errorf("handshake: %s: %w", refusedCertificate(c.transport.shown.Load()), err)
 	case err != nil:
 		return nil, fmt.Errorf("handshake: %w", err)
 	}
@@ -133,7 +134,16 @@ func (c *Conn) shakeHands() ([]byte, error) {
 	return wire.AppendFrame(nil, &r), nil
 }
 
-const refusedCertificate = "the server refuses the certificate of Config.TLS or TLSFiles, or misses one"
+// refusedCertificate says what a server has against the certificate that it was shown, nil for
+// none. Package tls shows none to a server that names other authorities.
+func refusedCertificate(shown *x509.Certificate) string {
+	if shown == nil {
+		return "the server wants a certificate, and Config.TLS or TLSFiles has none of an authority that it trusts"
+	}
+	const format = time.RFC3339
+	return fmt.Sprintf("the server refuses the certificate of Config.TLS or TLSFiles (%s, valid from %s to %s)",
+		Subject(shown), shown.NotBefore.Format(format), shown.NotAfter.Format(format))
+}
 
 // refusesCertificate is whether the server has ended TLS for the sake of a certificate. Package
 // tls has no type for what a server says.

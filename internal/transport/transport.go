@@ -324,7 +324,7 @@ func (l *Transport) open(ctx context.Context, t target, p *patience) (net.Conn, 
 		return nil, fmt.Errorf("TLS: ended by the server, as by one without TLS: %w", networkError{err})
 	}
 	if refusesCertificate(err) {
-		return nil, fmt.Errorf("TLS: %s: %w", refusedCertificate, networkError{err})
+		return nil, fmt.Errorf("TLS: %s: %w", refusedCertificate(tc.shown), networkError{err})
 	}
 	return nil, fmt.Errorf("TLS: %w", networkError{inTime(shaking, cmp.Or(context.Cause(shaking), err))})
 }
