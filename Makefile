@@ -60,7 +60,7 @@ test: ## everything that needs only Go, on the in-process server
 SHOW := grep -E '^ *(sweep|nesting|crowds|restarts of [0-9.]*): |^(ok|FAIL|panic)|--- FAIL|Error:|Messages:'
 
 test-full: ## what test runs a part of: every failure at every request of every call and at every moment, elections and mixtures of MultiLocks (PART of these)
-	@go test -count=1 -timeout 20m -run '^(TestEachRequest.*Fails.*|Test.*AtAnyMoment|TestHostileServer|TestTwoKindsOfLockAtOnce|TestMargins|TestOwnLoadLosesNoHold|TestTheWrongKindHarmsNobody|TestHoldStands.*|TestHoldBesideLongReplies|Test.*AreNoAnswers|TestCallsEndWithTheirContext|TestCommitSaysWhatHappened|TestKindsNeverMeet|TestWatchesBesideSubscriptions)$$' -v ./framework ./recipes/locks -sweeps | $(SHOW)
+	@go test -count=1 -timeout 20m -run '^(TestEachRequest.*Fails.*|Test.*AtAnyMoment|TestHostileServer|TestTwoKindsOfLockAtOnce|TestMargins|TestOwnLoadLosesNoHold|TestTheWrongKindHarmsNobody|TestHoldStands.*|TestHoldBesideLongReplies|Test.*AreNoAnswers|TestEndOfAContextIsNoAnswer|TestCallsEndWithTheirContext|TestCommitSaysWhatHappened|TestKindsNeverMeet|TestWatchesBesideSubscriptions)$$' -v ./framework ./recipes/locks -sweeps | $(SHOW)
 	@go test -count=1 -timeout 20m -run '^TestEachRequestOfAnElectionFails$$' -v ./recipes/leader -sweeps $(PART) | $(SHOW)
 	@go test -count=1 -timeout 30m -run '^TestNesting$$' -v ./recipes/locks -nesting $(PART) | $(SHOW)
 	@go test -count=1 -timeout 30m -run '^(TestCrowdsOfMultiLocks|TestCrowdsBesideOthers|TestCrowdsBesideAnotherLibrary|TestSearchSchedules|TestWorkForAGrant)$$' -v ./recipes/locks -crowds | $(SHOW)

@@ -371,7 +371,7 @@ func TestCrowdsBesideOthers(t *testing.T) {
 // fails, and sessions end.
 func TestNobodyIsStuck(t *testing.T) {
 	t.Parallel()
-	seeds := 40
+	seeds := 20
 	if *wholeCrowds {
 		seeds = *mixtures
 	}

@@ -55,7 +55,7 @@ func shortSession(cfg *framework.Config) { cfg.SessionTimeout = 4 * time.Second 
 // What a call asks of a long queue takes the servers longer than a session lasts.
 func TestLongQueueIsReadWithinTheSession(t *testing.T) {
 	t.Parallel()
-	const n = 5_000
+	const n = 2_000
 	for name, tc := range map[string]struct {
 		queue, node string
 		lock        func(*framework.Client) listable
@@ -69,7 +69,7 @@ func TestLongQueueIsReadWithinTheSession(t *testing.T) {
 				c := kit.Connect(t, srv, shortSession)
 				kit.Fill(t, kit.Connect(t, srv), tc.queue, tc.node, n)
 				done := steady(t, c)
-				slow(srv, c.SessionID(), 800*time.Microsecond, "exists", "getData") // 8 s in all
+				slow(srv, c.SessionID(), 4*time.Millisecond, "exists", "getData") // 8 s in all
 				all, err := tc.lock(c).Participants(t.Context())
 				require.NoError(t, err)
 				assert.Len(t, all, n)
@@ -198,7 +198,7 @@ func TestMultiLockOfManyMembers(t *testing.T) {
 // When nothing moves, an acquisition of several leases reads all waiters behind it.
 func TestLookingWhetherToGiveWayToMany(t *testing.T) {
 	t.Parallel()
-	const n = 10_000
+	const n = 2_000
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
 		c, others := kit.Connect(t, srv, shortSession), kit.Connect(t, srv)
@@ -209,7 +209,7 @@ func TestLookingWhetherToGiveWayToMany(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		waiting := kit.Connect(t, srv)
 		kit.Fill(t, waiting, "/s/locks", "x-lock-", n)
-		slow(srv, c.SessionID(), 600*time.Microsecond, "exists", "getData")
+		slow(srv, c.SessionID(), 3*time.Millisecond, "exists", "getData") // 6 s in all
 		time.Sleep(20 * time.Second)
 		assert.True(t, got.Pending())
 		require.NoError(t, waiting.Close())

@@ -91,21 +91,24 @@ func runCrowd(t *testing.T, actors []workload.Actor, in setting) (s score) {
 			}))
 		}
 		last := time.Now()
-		span := time.Second
+		span, whole := time.Second, *everyNesting != ""
 		if in.clients == oneClient {
 			span *= 2 // a local queue that was there first hands over more often
 		}
-		if *everyNesting != "" {
+		if whole {
 			span = 5 * time.Second
 		}
 		if slices.ContainsFunc(actors, workload.Actor.UsesSemaphoreMutex) {
-			span *= 4 // rounds are fewer there
+			span *= 2 // rounds are fewer there
+			if whole {
+				span *= 2
+			}
 		}
 		span = max(span, 300*in.hold, 4000*in.far)
 		if in.hold > time.Second {
 			span *= 2 // who is rarely served waits for hundreds of holds
 		}
-		if slices.ContainsFunc(actors, func(a workload.Actor) bool { return a.Like != "" }) {
+		if (whole || in.hold > 20*time.Millisecond) && slices.ContainsFunc(actors, func(a workload.Actor) bool { return a.Like != "" }) {
 			span *= 4 // they are compared with each other, by few rounds
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), span)

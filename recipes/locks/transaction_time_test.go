@@ -242,7 +242,7 @@ func TestCommitSaysWhatHappened(t *testing.T) {
 					for moment := range 2 * 3 * 3 {
 						for _, meanwhile := range []string{"", "expired", "deleted"} {
 							for _, rival := range []string{"", "equal", "unequal"} {
-								if n++; !*everySweep && n%41 != 0 {
+								if n++; !*everySweep && n%83 != 0 {
 									continue
 								}
 								w := commitWorld{lock: lock, release: release, how: how, meanwhile: meanwhile, rival: rival}
