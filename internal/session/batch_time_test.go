@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/internal/transport"
+	"github.com/paddock-zk/paddock/internal/transport/batch"
 	"github.com/paddock-zk/paddock/internal/wire"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -35,7 +36,7 @@ func creationBelow(parent string, size int) *transport.Call {
 func TestCreateJointly_LeavesTogether(t *testing.T) {
 	for name, tc := range map[string]struct{ size, batches int }{
 		"small": {10, 1},
-		"large": {transport.MostJointSize, 0},
+		"large": {batch.MostSize, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -49,7 +50,7 @@ func TestCreateJointly_LeavesTogether(t *testing.T) {
 					require.NoError(t, s.Send(t.Context(), c, created))
 					require.NoError(t, s.Await(t.Context(), c, created, true))
 				}
-				batches, _, _ := s.transport.Batched()
+				before, _, _ := s.batches.Load()
 				var wg sync.WaitGroup
 				for i := range 20 {
 					wg.Go(func() {
@@ -71,8 +72,8 @@ func TestCreateJointly_LeavesTogether(t *testing.T) {
 					})
 				}
 				wg.Wait()
-				after, _, _ := s.transport.Batched()
-				assert.GreaterOrEqual(t, int(after-batches), tc.batches)
+				after, _, _ := s.batches.Load()
+				assert.GreaterOrEqual(t, int(after-before), tc.batches)
 				assert.Zero(t, s.window.requests.used)
 				assert.Empty(t, srv.Ephemerals(0))
 			})

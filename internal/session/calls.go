@@ -7,6 +7,7 @@ import (
 
 	"github.com/paddock-zk/paddock/internal/session/watch"
 	"github.com/paddock-zk/paddock/internal/transport"
+	"github.com/paddock-zk/paddock/internal/transport/batch"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
@@ -60,7 +61,7 @@ func queued(last *transport.Call, err error) error {
 // SendInTurn is SendAtOnce for what there can be very much of: if others wait for slots, the
 // call leaves in its turn. It does not block. If it cannot be sent then, it ends with a
 // *transport.LostError. With deletes, the path of the one node that it deletes, it may leave
-// together with those of others, see transport.Joint.
+// together with those of others, see package batch.
 func SendInTurn(s *Session, c *transport.Conn, call *transport.Call, deletes string) error {
 	if err := s.free(call); err != nil {
 		return err
@@ -81,11 +82,7 @@ func sendOrJoin(c *transport.Conn, call *transport.Call, deletes string) error {
 	if deletes == "" {
 		return c.Send(call)
 	}
-	sent, err := c.SendAlone("", call)
-	if !sent {
-		err = c.Join(&transport.Joint{Write: call, Parent: watch.Above(deletes)})
-	}
-	return err
+	return batch.Delete(c, watch.Above(deletes), call)
 }
 
 // Send queues calls to leave c back to back. After an error none will. For more
@@ -103,22 +100,18 @@ func (s *Session) Send(ctx context.Context, c *transport.Conn, calls ...*transpo
 // ends for itself. After an error none was sent.
 func CreateJointly(ctx context.Context, core Core, c *transport.Conn, parent string, makeParent bool, create, list *transport.Call) error {
 	s := core.Session()
-	if create.Size() > transport.MostJointSize || s.free(create, list) != nil {
+	if create.Size() > batch.MostSize || s.free(create, list) != nil {
 		return s.Send(ctx, c, create, list)
 	}
 	s.random.Stagger(create.Frame())
 	if err := s.admit(ctx, c, create, list); err != nil {
 		return err
 	}
-	sent, err := c.SendAlone(parent, create, list)
-	if !sent {
-		j := &transport.Joint{Write: create, List: list, Parent: parent}
-		if makeParent {
-			j.Make = core.Parent(parent)
-		}
-		err = c.Join(j)
+	var makes func() wire.MultiOp
+	if makeParent {
+		makes = func() wire.MultiOp { return core.Parent(parent) }
 	}
-	return queued(list, err)
+	return queued(list, batch.Create(c, parent, makes, create, list))
 }
 
 // AwaitLast waits until the last of several calls that were sent together has ended, and so

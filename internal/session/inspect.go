@@ -28,7 +28,7 @@ func StatsOf(s *Session) Stats {
 		State: s.state, Since: s.stateSince, Session: s.id, Timeout: s.lease.Timeout(),
 		LastError: s.lastFailure, Holds: s.tracked.granted(), Unsupported: s.transport.Suspects.Lacking(),
 	}
-	st.Batches, st.Batched, st.BatchesUndone = s.transport.Batched()
+	st.Batches, st.Batched, st.BatchesUndone = s.batches.Load()
 	if s.conn != nil {
 		st.Server = s.conn.Addr()
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/paddock-zk/paddock/internal/session/lease"
 	"github.com/paddock-zk/paddock/internal/session/watch"
 	"github.com/paddock-zk/paddock/internal/transport"
+	"github.com/paddock-zk/paddock/internal/transport/batch"
 	"github.com/paddock-zk/paddock/internal/transport/random"
 	"github.com/paddock-zk/paddock/listeners"
 )
@@ -43,6 +44,7 @@ var ErrTimeoutTooShort = errors.New("session timeout is too short for locks")
 type Config struct {
 	Seams
 	Transport    transport.Config // without its Logger
+	NoBatches    bool             // requests of different locks do not leave together
 	Lease        lease.Rule
 	ServerTick   time.Duration // see lease.Terms
 	CloseTimeout time.Duration
@@ -71,7 +73,8 @@ type Session struct {
 	states    listeners.Hub[listeners.State]
 	errors    listeners.Hub[error]
 	watches   *watch.Registry
-	window    *window       // of requests on their way
+	window    *window // of requests on their way
+	batches   batch.Counts
 	wake      chan struct{} // wakes the run loop
 	life      context.Context
 	stop      context.CancelCauseFunc
@@ -143,6 +146,9 @@ func Open(cfg Config) (*Session, error) {
 	s.life, s.stop = context.WithCancelCause(context.Background())
 	cfg.Transport.Logger, cfg.Transport.Now, cfg.Transport.Random = cfg.Logger, s.clock.Now, s.random
 	cfg.Transport.LostAfter, cfg.Transport.Holding = cfg.LostAfter, s.holding
+	if !cfg.NoBatches {
+		cfg.Transport.Source = s.batches.Source
+	}
 	s.transport = transport.New(cfg.Transport, events{s})
 	if err := s.transport.Open(); err != nil {
 		s.stop(err)

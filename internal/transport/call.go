@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/paddock-zk/paddock/internal/wire"
@@ -43,17 +44,15 @@ type Call struct {
 	// and events are seen in the order of the wire. It must not block.
 	OnReply func(*Call)
 
-	op    wire.Op
-	slots Slots // gives back so much when the call ends
-	taken [2]int
-	frame []byte
-	xid   int32
-	phase phase // guarded by the connection's mu, as are the two below
-	// flight is whether it is the last of a write with joint requests, and unwanted whether
-	// Cancel came too late for it.
-	flight   bool
-	unwanted bool
-	parent   string        // of the node that it makes, if it is a joint request
+	op       wire.Op
+	slots    Slots // gives back so much when the call ends
+	taken    [2]int
+	frame    []byte
+	xid      int32
+	phase    phase         // guarded by the connection's mu. It stays fresh if another call carries this one
+	unwanted atomic.Bool   // its caller has given it up
+	told     Landing       // is told of its end; nil for nobody
+	last     bool          // see Tell
 	alone    bool          // it was sent by itself, see Suspects; written before it is sent, as the next one is
 	turn     chan struct{} // whose token it gives back at its end, nil for none
 	carries  wire.Op       // an operation within it that servers may lack, 0 for none
@@ -61,6 +60,7 @@ type Call struct {
 
 	// The fields below are written once, before done is closed.
 	sentAt time.Time
+	took   time.Duration // until the reply, 0 without one
 	header wire.ReplyHeader
 	body   []byte
 	memory *[]byte // that body lies in, if it is used again
@@ -96,6 +96,28 @@ func (c *Call) Size() int { return len(c.frame) - 4 }
 // Frame is the request as it is sent, save for its id.
 func (c *Call) Frame() []byte { return c.frame }
 
+// Path is what the request is about, if it begins with a path.
+func (c *Call) Path() []byte {
+	const header = 12 // length, id and operation
+	return wire.NewDecoder(c.frame[header:]).Bytes()
+}
+
+// Carry says which operation within a transaction servers may lack.
+func (c *Call) Carry(op wire.Op) { c.carries = op }
+
+// Landing is told of the end of a call.
+type Landing interface{ Landed(call *Call, last bool) }
+
+// Tell has somebody told of the call's end, before OnReply runs, and whether it was the last
+// of those that were sent with it. Say so before it is sent.
+func (c *Call) Tell(whom Landing, last bool) { c.told, c.last = whom, last }
+
+// Unwanted is whether Conn.Cancel was called for it.
+func (c *Call) Unwanted() bool { return c.unwanted.Load() }
+
+// Took is how long the reply took, 0 without one.
+func (c *Call) Took() time.Duration { return c.took }
+
 // SendAlone says that calls are sent by themselves, as Suspects asks. The last of them gives
 // the turn back when it ends.
 func SendAlone(turn chan struct{}, calls ...*Call) {
@@ -121,6 +143,9 @@ func (c *Call) Code() wire.Code { return c.header.Code }
 // Refused is which operation on which path was refused. It is for calls that were
 // refused access, or found no node, and not for an exists.
 func (c *Call) Refused() (op wire.Op, path string) { return c.op, c.path }
+
+// Body is the reply's.
+func (c *Call) Body() []byte { return c.body }
 
 // ReplySize is the length of the reply's body.
 func (c *Call) ReplySize() int { return len(c.body) }
@@ -189,7 +214,19 @@ func (c *Call) Abandon(cause error) {
 	if cause == nil {
 		cause = errCancelled
 	}
-	c.phase, c.err = ended, &LostError{Cause: cause}
+	c.Fail(&LostError{Cause: cause})
+}
+
+// Fail ends a call without an answer that no connection has, for the reason given.
+func (c *Call) Fail(err error) {
+	c.err = err
+	c.end()
+}
+
+// EndAs ends a call as the one ends that has carried it, but for the code and the body.
+func (c *Call) EndAs(carrier *Call, code wire.Code, body []byte) {
+	c.err, c.header, c.body = carrier.err, carrier.header, body
+	c.header.Code = code
 	c.end()
 }
 
@@ -198,16 +235,13 @@ func (c *Call) setXid(xid int32) {
 	binary.BigEndian.PutUint32(c.frame[4:], uint32(xid))
 }
 
-// pathOf is what a request is about, of those that begin with a path.
-func pathOf(frame []byte) string {
-	const header = 12 // length, id and operation
-	return wire.NewDecoder(frame[header:]).String()
-}
-
 // end closes the call; the caller has seen to it that nobody else does.
 func (c *Call) end() {
 	if code := c.header.Code; code == wire.CodeNoAuth || code == wire.CodeNoNode && c.op != wire.OpExists { // first, as OnReply may tell of it
-		c.path = pathOf(c.frame)
+		c.path = string(c.Path())
+	}
+	if c.told != nil {
+		c.told.Landed(c, c.last)
 	}
 	if c.OnReply != nil {
 		c.OnReply(c)

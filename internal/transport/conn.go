@@ -37,6 +37,7 @@ type Conn struct {
 	transport *Transport
 	nc        net.Conn
 	in        *bufio.Reader
+	source    Source // of what leaves with others; nil for none
 	target    target
 	local     []byte // see LocalIP
 
@@ -62,7 +63,6 @@ type Conn struct {
 	mu      sync.Mutex // guards the fields below
 	first   []outgoing // what leaves first
 	out     []outgoing
-	batch   batches // what leaves with others
 	sent    unanswered
 	reading bool  // go-zookeeper is inside Read: where its goroutine is, in any state of the connection
 	up      bool  // Handler.Up was called, which is told of the end: err says nothing of it
@@ -70,6 +70,18 @@ type Conn struct {
 	over    bool  // finish has run, or is running. It follows err, as replies that have come are handed out first
 	// unwritten is why nothing can be written any more.
 	unwritten error
+}
+
+// Source has requests of ours that may leave with others. Its mutex comes before the
+// connection's.
+type Source interface {
+	// Fill sends what is to leave now. The goroutine that writes calls it each time it wakes.
+	// It returns after what time it is to be called again, 0 for not before the next Wake.
+	Fill() time.Duration
+	// Cancel takes back a call that it has not sent, and reports whether it did.
+	Cancel(call *Call) bool
+	// End says that the connection has ended, with all calls that were sent.
+	End(cause error)
 }
 
 // outgoing is a call of ours, or a frame of go-zookeeper's.
@@ -107,6 +119,9 @@ func newConn(l *Transport, nc net.Conn, t target, p *patience) *Conn {
 	}
 	c.life, c.endLife = context.WithCancel(l.life)
 	c.shake.patience = p
+	if l.cfg.Source != nil {
+		c.source = l.cfg.Source(c)
+	}
 	c.silence.Store(int64(l.cfg.ConnectTimeout))
 	return c
 }
@@ -155,7 +170,7 @@ func (c *Conn) send(queue *[]outgoing, calls []*Call) error {
 	}
 	c.queueLocked(queue, calls)
 	c.mu.Unlock()
-	c.nudge()
+	c.Wake()
 	return nil
 }
 
@@ -170,13 +185,15 @@ func (c *Conn) queueLocked(queue *[]outgoing, calls []*Call) {
 // Cancel takes back a call that has not been sent, which then ends with a
 // *LostError, and reports whether it did.
 func (c *Conn) Cancel(call *Call) bool {
+	call.unwanted.Store(true)
+	if c.source != nil && c.source.Cancel(call) {
+		return true
+	}
 	c.mu.Lock()
 	unsent := call.phase == queued
 	if unsent {
 		call.phase = ended
-		c.landedLocked(call)
 	}
-	call.unwanted = true
 	c.mu.Unlock()
 	if unsent {
 		call.err = &LostError{Cause: errCancelled}
@@ -188,12 +205,21 @@ func (c *Conn) Cancel(call *Call) bool {
 var errCancelled = errors.New("cancelled")
 
 // Limit is how large a request of an operation should be for which several will do.
-func (c *Conn) Limit(op wire.Op, most int) int { return c.transport.Suspects.Limit(op, most) }
+func (c *Conn) Limit(op wire.Op, most int) int {
+	return c.transport.Suspects.Limit(op, min(most, c.transport.cfg.MaxRequest))
+}
+
+// Doubts is that of Suspects.
+func (c *Conn) Doubts(op wire.Op) bool { return c.transport.Suspects.Doubts(op) }
+
+// Source is where more calls come from, nil without one.
+func (c *Conn) Source() Source { return c.source }
 
 // Kill ends the connection. Handler.Down follows.
 func (c *Conn) Kill(cause error) { c.fail(cause) }
 
-func (c *Conn) nudge() {
+// Wake has the goroutine that writes look what there is.
+func (c *Conn) Wake() {
 	select {
 	case c.wake <- struct{}{}:
 	default:
@@ -203,7 +229,7 @@ func (c *Conn) nudge() {
 // writeLoop runs until the connection ends.
 func (c *Conn) writeLoop() {
 	var buf []byte
-	alarm := time.NewTimer(time.Hour) // for joint requests
+	alarm := time.NewTimer(time.Hour) // for the source
 	alarm.Stop()
 	defer alarm.Stop()
 	for {
@@ -214,11 +240,12 @@ func (c *Conn) writeLoop() {
 			return
 		}
 		alarm.Stop()
-		buf = c.takeOut(buf[:0])
-		var again time.Duration
-		if buf, again = c.takeJoint(buf, c.transport.cfg.Now()); again > 0 {
-			alarm.Reset(again)
+		if c.source != nil {
+			if again := c.source.Fill(); again > 0 {
+				alarm.Reset(again)
+			}
 		}
+		buf = c.takeOut(buf[:0])
 		if len(buf) == 0 {
 			continue
 		}
@@ -268,7 +295,7 @@ func (c *Conn) takeOut(buf []byte) []byte {
 	buf, c.first = c.takeLocked(buf, c.first, now)
 	buf, c.out = c.takeLocked(buf, c.out, now)
 	if len(c.first)+len(c.out) > 0 {
-		c.nudge()
+		c.Wake()
 	}
 	return buf
 }
@@ -517,11 +544,7 @@ func (c *Conn) reply(h wire.ReplyHeader, body []byte, size int, in *[]byte, fail
 	r, _, err := c.sent.take(h)
 	call := r.call
 	if call != nil && err == nil {
-		call.phase = ended
-		c.answeredLocked(call, now)
-		if call.parent != "" && h.Code == wire.CodeOK {
-			c.batch.parents.add(call.parent)
-		}
+		call.phase, call.took = ended, now.Sub(call.sentAt)
 	}
 	c.mu.Unlock()
 	switch {
@@ -586,7 +609,7 @@ func (c *Conn) Write(p []byte) (int, error) {
 		*queue = append(*queue, o)
 	}
 	c.mu.Unlock()
-	c.nudge()
+	c.Wake()
 	return len(p), nil
 }
 
@@ -623,7 +646,7 @@ func (c *Conn) fail(err error) { c.end(err, false) }
 // was so.
 func (c *Conn) end(err error, idle bool) bool {
 	c.mu.Lock()
-	if idle && len(c.first)+len(c.out)+len(c.batch.waiting)+len(c.sent.all()) > 0 {
+	if idle && len(c.first)+len(c.out)+len(c.sent.all()) > 0 {
 		c.mu.Unlock()
 		return false
 	}
@@ -672,18 +695,10 @@ func (c *Conn) finish() {
 			lost = append(lost, o.call)
 		}
 	}
-	for _, j := range c.batch.waiting {
-		for _, call := range j.calls() {
-			if call.phase != ended {
-				call.err = &LostError{Cause: c.err}
-				lost = append(lost, call)
-			}
-		}
-	}
 	for _, call := range lost {
 		call.phase = ended
 	}
-	c.sent, c.first, c.out, c.batch = unanswered{}, nil, nil, batches{}
+	c.sent, c.first, c.out = unanswered{}, nil, nil
 	wasUp, err := c.up, c.err
 	c.mu.Unlock()
 
@@ -693,6 +708,9 @@ func (c *Conn) finish() {
 	c.transport.connDown(c, wasUp, ours, err)
 	for _, call := range lost {
 		call.end()
+	}
+	if c.source != nil {
+		c.source.End(err)
 	}
 	c.endLife()
 	close(c.down)

@@ -254,7 +254,7 @@ func (c *Conn) post(records ...wire.Record) {
 	c.mu.Lock()
 	c.out = append(c.out, outgoing{frame: wire.AppendFrame(nil, records...)})
 	c.mu.Unlock()
-	c.nudge()
+	c.Wake()
 }
 
 // answer reads frames until the one with xid. What comes before it belongs to

@@ -75,7 +75,7 @@ func (cfg Config) Identities() []string {
 }
 
 // Config says how to connect. All fields are needed, save LostAfter, LookupHost, Prefer, Holding (needed with Prefer), Auth, SASL, TLS, FreshTLS,
-// ReadOnly and Now.
+// ReadOnly, Now and Source.
 type Config struct {
 	Servers        []string // host:port
 	SessionTimeout time.Duration
@@ -93,9 +93,9 @@ type Config struct {
 	MaxReply       int  // bytes
 	MaxRequest     int  // bytes; bounds what the raw connection can send
 	Logger         *zap.Logger
-	Now            func() time.Time // by which Acks are told; time.Now if nil
-	Random         *random.Source   // of the order of servers, and of pauses
-	NoBatches      bool             // joint requests are sent each by itself
+	Now            func() time.Time   // by which Acks are told; time.Now if nil
+	Random         *random.Source     // of the order of servers, and of pauses
+	Source         func(*Conn) Source // of a new connection; nil for none
 }
 
 // Ack is the reply to one request, as far as it proves that the session lives.
@@ -145,8 +145,7 @@ type Transport struct {
 	wg       sync.WaitGroup
 	rawUsed  atomic.Bool
 	lastZxid zxid
-	xids     atomic.Int32 // how many were given out
-	batched  batchCounts
+	xids     atomic.Int32                     // how many were given out
 	shown    atomic.Pointer[x509.Certificate] // of the latest connection
 	trying   atomic.Pointer[target]           // the latest one
 	slow     atomic.Int32                     // attempts, since the last connection, that a server had begun to answer and not ended in time

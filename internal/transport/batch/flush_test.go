@@ -1,14 +1,13 @@
-package transport
+package batch
 
 import (
-	"bytes"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
 )
 
@@ -22,18 +21,18 @@ func TestStopped(t *testing.T) {
 	makes := creationIn("/c", 0)
 	makes.makes = true
 	for name, tc := range map[string]struct {
-		of      []*Joint
+		of      []*joint
 		results []wire.MultiResult
 		at      int
 		parent  bool
 		code    wire.Code
 	}{
-		"the first":          {[]*Joint{a, b}, []wire.MultiResult{refused(wire.CodeNoAuth), after}, 0, false, wire.CodeNoAuth},
-		"the last":           {[]*Joint{a, b}, []wire.MultiResult{undone, refused(wire.CodeNoNode)}, 1, false, wire.CodeNoNode},
-		"a parent":           {[]*Joint{a, makes}, []wire.MultiResult{undone, refused(wire.CodeNodeExists), after}, 1, true, wire.CodeNodeExists},
-		"a node below it":    {[]*Joint{makes, a}, []wire.MultiResult{undone, refused(wire.CodeInvalidACL), after}, 0, false, wire.CodeInvalidACL},
-		"behind a parent":    {[]*Joint{makes, a}, []wire.MultiResult{undone, undone, refused(wire.CodeNoAuth)}, 1, false, wire.CodeNoAuth},
-		"none is said to be": {[]*Joint{a, b}, []wire.MultiResult{undone, undone}, -1, false, wire.CodeOK},
+		"the first":          {[]*joint{a, b}, []wire.MultiResult{refused(wire.CodeNoAuth), after}, 0, false, wire.CodeNoAuth},
+		"the last":           {[]*joint{a, b}, []wire.MultiResult{undone, refused(wire.CodeNoNode)}, 1, false, wire.CodeNoNode},
+		"a parent":           {[]*joint{a, makes}, []wire.MultiResult{undone, refused(wire.CodeNodeExists), after}, 1, true, wire.CodeNodeExists},
+		"a node below it":    {[]*joint{makes, a}, []wire.MultiResult{undone, refused(wire.CodeInvalidACL), after}, 0, false, wire.CodeInvalidACL},
+		"behind a parent":    {[]*joint{makes, a}, []wire.MultiResult{undone, undone, refused(wire.CodeNoAuth)}, 1, false, wire.CodeNoAuth},
+		"none is said to be": {[]*joint{a, b}, []wire.MultiResult{undone, undone}, -1, false, wire.CodeOK},
 	} {
 		at, parent, code := stopped(tc.of, tc.results)
 		assert.Equal(t, tc.at, at, name)
@@ -46,14 +45,14 @@ func TestStopped(t *testing.T) {
 // behind the creations that they are to show.
 func TestFlush_Calls(t *testing.T) {
 	makes := creationIn("/new", 0)
-	makes.makes, makes.Make = true, wire.MultiOp{Op: wire.OpCreateContainer, Request: &wire.CreateRequest{Path: "/new"}}
-	creations := func(n int) (all []*Joint) {
+	makes.makes, makes.make = true, wire.MultiOp{Op: wire.OpCreateContainer, Request: &wire.CreateRequest{Path: "/new"}}
+	creations := func(n int) (all []*joint) {
 		for i := range n {
 			all = append(all, creationIn(fmt.Sprint("/", i), 0))
 		}
 		return all
 	}
-	deletions := func(n int) (all []*Joint) {
+	deletions := func(n int) (all []*joint) {
 		for range n {
 			all = append(all, deletionIn("/l"))
 		}
@@ -61,12 +60,12 @@ func TestFlush_Calls(t *testing.T) {
 	}
 	const create, list, remove, multi, lists = wire.OpCreate2, wire.OpGetChildren, wire.OpDelete, wire.OpMulti, wire.OpMultiRead
 	for name, tc := range map[string]struct {
-		deletions, creations, alone []*Joint
+		deletions, creations, alone []*joint
 		want                        []wire.Op
 	}{
 		"one creation":              {creations: creations(1), want: []wire.Op{create, list}},
 		"two":                       {creations: creations(2), want: []wire.Op{create, list, create, list}},
-		"one that makes its parent": {creations: []*Joint{makes}, want: []wire.Op{multi, list}},
+		"one that makes its parent": {creations: []*joint{makes}, want: []wire.Op{multi, list}},
 		"many":                      {creations: creations(leastJoint), want: []wire.Op{multi, lists}},
 		"few deletions":             {deletions: deletions(2), want: []wire.Op{remove, remove}},
 		"many deletions":            {deletions: deletions(leastJoint), want: []wire.Op{multi}},
@@ -75,11 +74,10 @@ func TestFlush_Calls(t *testing.T) {
 		"refused before":            {creations: creations(leastJoint), alone: append(deletions(1), creations(1)...), want: []wire.Op{remove, multi, create, list, lists}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			conn := &Conn{transport: new(Transport)}
-			f := &flush{conn: conn, deletions: tc.deletions, creations: tc.creations, alone: tc.alone}
+			f := &flush{batches: newBatches(new(fakeConn)), deletions: tc.deletions, creations: tc.creations, alone: tc.alone}
 			var ops []wire.Op
 			for _, call := range f.calls() {
-				ops = append(ops, call.op)
+				ops = append(ops, call.Op())
 			}
 			assert.Equal(t, tc.want, ops)
 		})
@@ -88,51 +86,31 @@ func TestFlush_Calls(t *testing.T) {
 
 // What a transaction has made is told to each creation as if it had been alone.
 func TestFlush_Answered(t *testing.T) {
-	of := []*Joint{creationIn("/a", 0), creationIn("/b", 0), creationIn("/c", 0)}
+	of := []*joint{creationIn("/a", 0), creationIn("/b", 0), creationIn("/c", 0)}
 	of[1].makes = true // its parent is made before it
-	conn := &Conn{transport: new(Transport)}
-	for _, j := range of {
-		j.conn = conn
-	}
-	f := &flush{conn: conn, creations: of, listed: make([]*Joint, len(of))}
+	f := &flush{batches: newBatches(new(fakeConn)), creations: of, listed: make([]*joint, len(of))}
 	made := func(path string) wire.MultiResult { return wire.MultiResult{Op: wire.OpCreate, Path: path} }
 	var reply wire.Encoder
 	(&wire.MultiResponse{Results: []wire.MultiResult{made("/a/n0"), made("/b"), made("/b/n0"), made("/c/n7")}}).Encode(&reply)
-	f.answered(of, 4, &Call{header: wire.ReplyHeader{Zxid: 9}, body: reply.B})
+	carrier := transport.NewCall(wire.OpMulti, wire.Empty{})
+	carrier.EndAs(carrier, wire.CodeOK, reply.B)
+	f.answered(of, 4, carrier)
 	for i, want := range []string{"/a/n0", "/b/n0", "/c/n7"} {
-		<-of[i].Write.Done()
-		require.NoError(t, of[i].Write.Err())
+		<-of[i].write.Done()
+		require.NoError(t, of[i].write.Err())
 		var resp wire.Create2Response
-		require.NoError(t, of[i].Write.Decode(&resp))
+		require.NoError(t, of[i].write.Decode(&resp))
 		assert.Equal(t, want, resp.Path)
-		assert.Equal(t, int64(9), resp.Stat.Czxid, "the reply to a write carries its own zxid")
 		assert.Same(t, of[i], f.listed[i], "its list comes behind")
 	}
 
-	other := []*Joint{creationIn("/d", 0), creationIn("/e", 0)}
+	other := []*joint{creationIn("/d", 0), creationIn("/e", 0)}
+	f.answered(other, 3, carrier)
 	for _, j := range other {
-		j.conn = conn
-	}
-	f.answered(other, 3, &Call{body: reply.B})
-	for _, j := range other {
-		var lost *LostError
-		<-j.List.Done()
-		require.ErrorAs(t, j.Write.Err(), &lost, "too many results")
+		var lost *transport.LostError
+		<-j.list.Done()
+		require.ErrorAs(t, j.write.Err(), &lost, "too many results")
 		assert.True(t, lost.Sent, "nobody knows what has happened")
-		assert.ErrorIs(t, lost, ErrProtocol)
+		assert.ErrorIs(t, lost, transport.ErrProtocol)
 	}
-}
-
-// The writer first takes what was sent, and then lets others join. What is sent meanwhile
-// still leaves before a joint request that its sender has joined after it.
-func TestJointRequestsDoNotOvertake(t *testing.T) {
-	c := &Conn{transport: &Transport{cfg: Config{Now: time.Now}}, wake: make(chan struct{}, 1)}
-	buf := c.takeOut(nil)
-	before, after := NewCall(wire.OpRemoveWatches, &wire.WatchesRequest{Path: "/l"}), creationIn("/l", 0)
-	require.NoError(t, c.Send(before))
-	require.NoError(t, c.Join(after))
-	buf, _ = c.takeJoint(buf, time.Now())
-	assert.Equal(t, sent, before.phase)
-	assert.Equal(t, sent, after.Write.phase)
-	assert.Less(t, bytes.Index(buf, before.frame), bytes.Index(buf, after.Write.frame))
 }

@@ -1,4 +1,4 @@
-package transport
+package batch
 
 import (
 	"hash/maphash"
@@ -24,20 +24,22 @@ func (s *pathSet) has(path string) bool {
 		return true
 	}
 	if _, ok := s.old[h]; ok {
-		s.add(path)
+		s.addHash(h)
 		return true
 	}
 	return false
 }
 
-func (s *pathSet) add(path string) {
+func (s *pathSet) add(path string) { s.addHash(hashOf(path)) }
+
+func (s *pathSet) addHash(h uint64) {
 	switch {
 	case s.young == nil:
 		s.young = make(map[uint64]struct{})
 	case len(s.young) >= mostPaths:
 		s.old, s.young = s.young, make(map[uint64]struct{})
 	}
-	s.young[hashOf(path)] = struct{}{}
+	s.young[h] = struct{}{}
 }
 
 func (s *pathSet) remove(path string) {

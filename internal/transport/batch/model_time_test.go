@@ -1,4 +1,4 @@
-package transport
+package batch
 
 import (
 	"errors"
@@ -15,7 +15,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/zap"
 
+	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
@@ -70,7 +72,7 @@ var happenings = map[string]func(*batchRun) zktest.Fault{
 	"released": func(b *batchRun) zktest.Fault { b.release(); return zktest.Fault{} },
 	"shrinks":  func(b *batchRun) zktest.Fault { b.shrink(); return zktest.Fault{} },
 	"parent removed": func(b *batchRun) zktest.Fault {
-		b.operator(wire.OpDelete, &wire.PathVersionRequest{Path: b.request.Parent, Version: -1})
+		b.operator(wire.OpDelete, &wire.PathVersionRequest{Path: b.request.parent, Version: -1})
 		return zktest.Fault{}
 	},
 	"at the server: cut before": func(*batchRun) zktest.Fault { return zktest.CutBefore() },
@@ -84,13 +86,14 @@ var happenings = map[string]func(*batchRun) zktest.Fault{
 type batchRun struct {
 	t       testing.TB
 	srv     *zktest.Server
-	link    *Transport
-	conn    *Conn
-	admin   *record
-	request *Joint
+	link    *transport.Transport
+	conn    *transport.Conn
+	batches *Batches
+	admin   *transport.Conn
+	request *joint
 	size    int               // of the request
 	node    string            // that it makes or deletes
-	above   *Joint            // deletes the node as well
+	above   *joint            // deletes the node as well
 	plan    map[string]string // moment to happening
 
 	mu    sync.Mutex // guards seen: moments come from several goroutines
@@ -124,13 +127,13 @@ func (b *batchRun) giveUp() {
 		return
 	}
 	b.gaveUp = true
-	b.unsent = b.conn.Cancel(b.request.Write)
-	if b.request.List != nil {
-		b.conn.Cancel(b.request.List)
+	b.unsent = b.conn.Cancel(b.request.write)
+	if b.request.list != nil {
+		b.conn.Cancel(b.request.list)
 	}
 	check := wire.MultiOp{Op: wire.OpCheck, Request: &wire.PathVersionRequest{Path: "/model", Version: -1}}
-	barrier := NewCall(wire.OpMulti, &wire.MultiRequest{Ops: []wire.MultiOp{check}})
-	barrier.OnReply = func(call *Call) {
+	barrier := transport.NewCall(wire.OpMulti, &wire.MultiRequest{Ops: []wire.MultiOp{check}})
+	barrier.OnReply = func(call *transport.Call) {
 		if call.Err() == nil {
 			b.barrier <- b.applied(call.Zxid())
 		}
@@ -143,19 +146,25 @@ func (b *batchRun) release() {
 	if b.above != nil {
 		return
 	}
-	j := &Joint{Write: NewCall(wire.OpDelete, &wire.PathVersionRequest{Path: b.node, Version: -1}), Parent: b.request.Parent}
-	if err := b.conn.Join(j); err == nil {
+	j := &joint{write: transport.NewCall(wire.OpDelete, &wire.PathVersionRequest{Path: b.node, Version: -1}), parent: b.request.parent}
+	if err := b.batches.join(j); err == nil {
 		b.above = j
 	}
 }
 
+// small is a connection whose servers take only small transactions.
+type small struct {
+	*transport.Conn
+	most int
+}
+
+func (s small) Limit(_ wire.Op, most int) int { return min(most, s.most) }
+
 // shrink has the client learn that servers take no transaction of the size of two requests.
 func (b *batchRun) shrink() {
-	s := b.link.Suspects
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.of[wire.OpMulti] = &suspicion{ends: mostEnds, limit: b.size * 3 / 2, last: time.Now()}
-	s.lookLocked()
+	b.batches.mu.Lock()
+	defer b.batches.mu.Unlock()
+	b.batches.conn = small{b.conn, multiSize + b.size*3/2}
 }
 
 func (b *batchRun) closing() {
@@ -171,7 +180,7 @@ func (b *batchRun) closing() {
 // ifAlive does something to the session, unless that is over.
 func (b *batchRun) ifAlive(do func(session int64) error) zktest.Fault {
 	for _, s := range b.srv.Sessions() {
-		if s.ID == b.conn.session {
+		if s.ID == b.conn.SessionID() {
 			if err := do(s.ID); !errors.Is(err, zktest.ErrNoSession) { // it may end at this moment
 				assert.NoError(b.t, err)
 			}
@@ -182,8 +191,8 @@ func (b *batchRun) ifAlive(do func(session int64) error) zktest.Fault {
 
 // operator has another client do something.
 func (b *batchRun) operator(op wire.Op, req wire.Record) {
-	call := NewCall(op, req)
-	require.NoError(b.t, b.admin.current().Send(call))
+	call := transport.NewCall(op, req)
+	require.NoError(b.t, b.admin.Send(call))
 	<-call.Done()
 }
 
@@ -199,7 +208,7 @@ func (b *batchRun) applied(upto int64) int {
 func (b *batchRun) changes(kind zktest.ChangeKind, upto int64) (n int) {
 	for _, txn := range b.srv.Transactions() {
 		for _, change := range txn.Changes {
-			if change.Kind == kind && txn.Zxid <= upto && txn.Session == b.conn.session && strings.HasPrefix(change.Path, below+"/n") {
+			if change.Kind == kind && txn.Zxid <= upto && txn.Session == b.conn.SessionID() && strings.HasPrefix(change.Path, below+"/n") {
 				n++
 			}
 		}
@@ -234,22 +243,18 @@ func (way life) run(t *testing.T, plan map[string]string) (moments []string) {
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = srv.Close() })
 		b := &batchRun{t: t, srv: srv, plan: plan, asked: !way.unknown, barrier: make(chan int, 1)}
-		s := newScript(t) // for nothing but its defaults
-		dial := func(c *Config) { c.Dial, c.Servers = srv.DialContext, []string{srv.ConnectString()} }
-		adminLink, admin := open(t, s, dial)
+		adminLink, admin := opened(t, srv, 1<<20)
 		defer func() { assert.NoError(t, adminLink.Close(time.Minute)) }()
-		admin.await(t, "up", 1)
 		b.admin = admin
 		if way.most == 0 {
 			way.most = 1 << 20
 		}
-		link, r := open(t, s, dial, func(c *Config) { c.MaxReply = way.most })
+		b.link, b.conn = opened(t, srv, way.most)
 		defer b.closing()
-		r.await(t, "up", 1)
-		b.link, b.conn = link, r.current()
+		b.batches = b.conn.Source().(*Batches)
 		all := b.joints(way)
 		b.size = b.request.size()
-		srv.On(zktest.Match{Session: b.conn.session}, zktest.Choose(b.rule))
+		srv.On(zktest.Match{Session: b.conn.SessionID()}, zktest.Choose(b.rule))
 		b.send(all)
 
 		// All of it ends, and truly.
@@ -266,7 +271,7 @@ func (way life) run(t *testing.T, plan map[string]string) (moments []string) {
 		time.Sleep(time.Minute)
 		if b.above != nil {
 			select {
-			case <-b.above.Write.Done():
+			case <-b.above.write.Done():
 			default:
 				require.FailNow(t, "a release never ends", "plan %v, moments %v", plan, b.seen)
 			}
@@ -277,8 +282,30 @@ func (way life) run(t *testing.T, plan map[string]string) (moments []string) {
 	return moments
 }
 
+// ups is told of connections.
+type ups chan *transport.Conn
+
+func (u ups) Up(c *transport.Conn)                            { u <- c }
+func (u ups) Acked(*transport.Conn, transport.Ack)            {}
+func (u ups) Event(*transport.Conn, wire.WatcherEvent, int64) {}
+func (u ups) Down(*transport.Conn, error)                     {}
+func (u ups) Failed(string, error)                            {}
+func (u ups) Expired(int64)                                   {}
+
+// opened is a transport with its first connection.
+func opened(t *testing.T, srv *zktest.Server, mostReply int) (*transport.Transport, *transport.Conn) {
+	t.Helper()
+	up := make(ups, 100)
+	link := transport.New(transport.Config{
+		Servers: []string{srv.ConnectString()}, SessionTimeout: 9 * time.Second, ConnectTimeout: 3 * time.Second,
+		Dial: srv.DialContext, MaxReply: mostReply, MaxRequest: 1 << 20, Logger: zap.NewNop(), Source: new(Counts).Source,
+	}, up)
+	require.NoError(t, link.Open())
+	return link, <-up
+}
+
 // joints are the request and its neighbors.
-func (b *batchRun) joints(way life) (all []*Joint) {
+func (b *batchRun) joints(way life) (all []*joint) {
 	container := func(path string) *wire.CreateRequest {
 		return &wire.CreateRequest{Path: path, ACL: []wire.ACL{{Perms: 31, Scheme: "world", ID: "anyone"}}}
 	}
@@ -299,7 +326,7 @@ func (b *batchRun) joints(way life) (all []*Joint) {
 				b.operator(wire.OpCreate, container(fmt.Sprint(parent, "/other", k)))
 			}
 		}
-		var j *Joint
+		var j *joint
 		if way.deletes {
 			j = deletionIn(parent)
 			if flags != 0 {
@@ -309,8 +336,8 @@ func (b *batchRun) joints(way life) (all []*Joint) {
 			j = creationIn(parent, 0)
 			req := container(name)
 			req.Flags = flags
-			j.Write = NewCall(wire.OpCreate2, req)
-			j.Make = wire.MultiOp{Op: wire.OpCreate, Request: container(parent)}
+			j.write = transport.NewCall(wire.OpCreate2, req)
+			j.make = wire.MultiOp{Op: wire.OpCreate, Request: container(parent)}
 			if flags == 0 {
 				b.operator(wire.OpCreate, container(name)) // so it is refused
 			}
@@ -322,9 +349,9 @@ func (b *batchRun) joints(way life) (all []*Joint) {
 			}
 			j.undone = way.undone
 		}
-		j.Write.OnReply = func(*Call) { b.at(fmt.Sprint("reply ", i)) }
+		j.write.OnReply = func(*transport.Call) { b.at(fmt.Sprint("reply ", i)) }
 		if !way.unknown {
-			b.conn.knowParents(j)
+			b.batches.knowParents(j)
 		}
 		all = append(all, j)
 	}
@@ -332,17 +359,17 @@ func (b *batchRun) joints(way life) (all []*Joint) {
 }
 
 // send has the requests leave together: two others are on their way before.
-func (b *batchRun) send(all []*Joint) {
-	b.srv.Stall(b.conn.session, zktest.FromClient)
+func (b *batchRun) send(all []*joint) {
+	b.srv.Stall(b.conn.SessionID(), zktest.FromClient)
 	for range nearFlights {
-		require.NoError(b.t, b.conn.Join(deletionIn("/no")))
+		require.NoError(b.t, b.batches.join(deletionIn("/no")))
 		synctest.Wait()
 	}
 	for _, j := range all {
-		require.NoError(b.t, b.conn.Join(j))
+		require.NoError(b.t, b.batches.join(j))
 	}
 	b.at("queued")
-	b.srv.Unstall(b.conn.session)
+	b.srv.Unstall(b.conn.SessionID())
 }
 
 // What a call says of its request.
@@ -352,8 +379,8 @@ const (
 	mayBeDone
 )
 
-func result(call *Call) int {
-	var lost *LostError
+func result(call *transport.Call) int {
+	var lost *transport.LostError
 	switch {
 	case errors.As(call.Err(), &lost) && !lost.Sent, call.Err() == nil && call.Code() != wire.CodeOK:
 		return notDone
@@ -365,7 +392,7 @@ func result(call *Call) int {
 
 // judge compares what the request was told with what was done.
 func (b *batchRun) judge(plan map[string]string) {
-	applied, call := b.applied(math.MaxInt64), b.request.Write
+	applied, call := b.applied(math.MaxInt64), b.request.write
 	told := fmt.Sprintf("plan %v, moments %v, cancelled %v, error %v, code %v", plan, b.seen, b.unsent, call.Err(), call.Code())
 	if b.above != nil {
 		b.judgeDeletions(told)
@@ -376,6 +403,7 @@ func (b *batchRun) judge(plan map[string]string) {
 			assert.Zero(b.t, applied, told)
 		case was == done:
 			assert.Equal(b.t, 1, applied, told)
+			b.judgeZxid(told)
 		default:
 			assert.LessOrEqual(b.t, applied, 1, told)
 		}
@@ -385,17 +413,31 @@ func (b *batchRun) judge(plan map[string]string) {
 		default:
 		}
 	}
-	b.conn.mu.Lock()
-	defer b.conn.mu.Unlock()
-	assert.Zero(b.t, b.conn.batch.flights, told)
-	assert.Empty(b.t, b.conn.batch.waiting, told)
+	b.batches.mu.Lock()
+	defer b.batches.mu.Unlock()
+	if b.batches.over == nil {
+		assert.Zero(b.t, b.batches.flights, told)
+	}
+	assert.Empty(b.t, b.batches.waiting, told)
+	assert.Empty(b.t, b.batches.asking, told)
+}
+
+// judgeZxid compares the zxid that the reply shows with that of the transaction.
+func (b *batchRun) judgeZxid(told string) {
+	call := b.request.write
+	assert.Equal(b.t, 1, b.applied(call.Zxid())-b.applied(call.Zxid()-1), told)
+	if b.request.creates() {
+		var made wire.Create2Response
+		assert.NoError(b.t, call.Decode(&made), told)
+		assert.Equal(b.t, call.Zxid(), made.Stat.Czxid, "a lock's fencing token: %s", told)
+	}
 }
 
 // judgeDeletions compares what those were told who deleted the node with what was done.
 func (b *batchRun) judgeDeletions(told string) {
-	calls := []*Call{b.above.Write}
+	calls := []*transport.Call{b.above.write}
 	if !b.request.creates() {
-		calls = append(calls, b.request.Write)
+		calls = append(calls, b.request.write)
 	}
 	var of [mayBeDone + 1]int
 	for _, call := range calls {
