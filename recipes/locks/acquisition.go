@@ -22,7 +22,7 @@ type acquisition struct {
 
 	// The attempt's goroutine changes these under the log's mu.
 	entry *list.Element // in the log while it waits, else nil
-	waits []wait        // where it has waited
+	waits []wait        // where it has waited; until it waits once more also after its end
 }
 
 // wait is where an acquisition waits: in a queue on the servers, or in a local queue.
@@ -78,12 +78,15 @@ func (a *acquisition) Observe(e acquire.Event) {
 
 // note notes where the acquisition stands in a queue.
 func (a *acquisition) note(e *acquire.Event) {
+	a.log.mu.Lock()
+	defer a.log.mu.Unlock()
+	if a.entry == nil {
+		a.waits = a.waits[:0]
+	}
 	i := slices.IndexFunc(a.waits, func(w wait) bool { return w.queue == e.Queue })
 	if i < 0 && e.Kind == acquire.First { // it has not waited there
 		return
 	}
-	a.log.mu.Lock()
-	defer a.log.mu.Unlock()
 	if i < 0 {
 		i = len(a.waits)
 		a.waits = append(a.waits, wait{queue: e.Queue, since: time.Now(), stands: acquire.Wait})
@@ -133,7 +136,7 @@ func (wl *waitLog) remove(a *acquisition) {
 	wl.mu.Lock()
 	defer wl.mu.Unlock()
 	wl.acquisitions.Remove(a.entry)
-	a.entry, a.waits = nil, nil
+	a.entry = nil
 }
 
 // each reports all waits of the client, and the acquisition that each is of: nil for a wait

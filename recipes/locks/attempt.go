@@ -11,9 +11,8 @@ type mutexAttempt struct {
 	acquire.Single
 	acquisition
 	mutex *InterProcessMutex
-	local *localQueue      // that waits behind it, nil if each caller has a contender
-	owned *ownership       // what came of it
-	seen  acquire.Position // for whoever waits behind it: where others were ahead. Guarded by the log's mu
+	local *localQueue // that waits behind it, nil if each caller has a contender
+	owned *ownership  // what came of it
 }
 
 // newAttempt is that of a caller who has waited in a session before, or 0. With FailOnSessionLoss
@@ -49,21 +48,14 @@ func (a *mutexAttempt) Withdrawn(acquire.Owner) {
 
 // Observe tells the local queue, too.
 func (a *mutexAttempt) Observe(e acquire.Event) {
-	if e.Kind == acquire.Blocked {
-		a.sawAhead(e.Position)
-	}
 	a.acquisition.Observe(e)
-}
-
-func (a *mutexAttempt) sawAhead(p *acquire.Position) {
-	a.log.mu.Lock()
-	a.seen = *p
-	a.log.mu.Unlock()
-	most := 0
-	if p.Spread {
-		most = a.mutex.queue.Handovers
+	switch {
+	case e.Kind != acquire.Wait:
+	case e.Spread:
+		a.local.Spread(a.mutex.queue.Handovers)
+	default:
+		a.local.Spread(0)
 	}
-	a.local.Spread(most)
 }
 
 // nodesHost is the host of an attempt for several nodes.

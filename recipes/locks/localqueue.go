@@ -54,10 +54,11 @@ type turn interface {
 func (a *mutexAttempt) inTheWay(q *acquire.Queue) *acquire.Obstacle {
 	a.log.mu.Lock()
 	defer a.log.mu.Unlock()
-	if a.seen.Predecessor == "" {
+	if len(a.waits) == 0 {
 		return nil
 	}
-	return &acquire.Obstacle{Lock: q.Lock, Ahead: a.seen.Place, Node: session.Join(q.Path, a.seen.Front())}
+	at := &a.waits[0].at
+	return &acquire.Obstacle{Lock: q.Lock, Ahead: at.Place, Node: session.Join(q.Path, at.Front())}
 }
 
 func (o *ownership) inTheWay(q *acquire.Queue) *acquire.Obstacle {

@@ -14,7 +14,6 @@ type Position struct {
 	Predecessor string // the node that it waits for, "" for none
 	Head        string // the first of the queue, if that is not the one that it waits for
 	next        string // the node before the one that it waits for, "" for none or if no event grants the lock
-	Spread      bool   // goroutines of the client need nodes of their own: nothing is handed over beside a MultiLock, and lately nobody hid a lock
 	sessionID   int64  // the session of the first one, if it is known
 }
 
@@ -110,15 +109,8 @@ func (a *Attempt) mayBeFirst(k *contender, p *Position) error {
 		return nil
 	}
 	*p = Position{Place: snap.Len(), Predecessor: snap.Name(0)}
-	a.blocked(k, p)
-	return ErrNotAcquired
-}
-
-// blocked notes that a node is ahead of a contender.
-func (a *Attempt) blocked(k *contender, p *Position) {
 	a.sawAhead = true
-	p.Spread = a.sawMulti && !sightsOf.Of(a.session).silent.lately()
-	a.host.Observe(Event{Kind: Blocked, Queue: k.queue, Position: p})
+	return ErrNotAcquired
 }
 
 // Obstacle is the node that was in the way of an attempt. It is made only for an error.

@@ -170,7 +170,7 @@ func (a *Semaphore) judge() (step, error) {
 		return again, err
 	case ahead >= 0:
 		a.turnPosition.set(a.turn, at, ahead)
-		a.blocked(a.turn, &a.turnPosition)
+		a.sawAhead = true
 		a.dropLeases()
 		return waiting, nil
 	case a.stage == queueing:

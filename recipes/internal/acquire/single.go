@@ -64,7 +64,7 @@ func (a *Single) judge() (step, error) {
 		return granted, nil
 	}
 	a.position.set(k, at, ahead)
-	a.blocked(k, &a.position)
+	a.sawAhead = true
 	if a.once {
 		return waiting, ErrNotAcquired
 	}
