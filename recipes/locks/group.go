@@ -9,26 +9,16 @@ import (
 // newGroup makes one hold of several. It is lost as soon as one of them is, and its
 // release releases all of them. If newGroup fails, as one is lost already, none of them is
 // held any more.
-func newGroup(ctx context.Context, members []*Hold) (_ *Hold, err error) {
-	made := false
-	defer func() {
-		if !made {
-			err = errors.Join(err, refusals(releaseAll(members, ctx.Done())))
-		}
-	}()
+func newGroup(ctx context.Context, members []*Hold) (*Hold, error) {
 	if _, err := worst(members); err != nil {
-		return nil, err
+		return nil, errors.Join(err, refusals(releaseAll(members, ctx.Done())))
 	}
 	o := &ownership{state: Held, members: members}
 	for _, m := range members {
 		_ = m.ownership.pin() // as the group shows its token; why it cannot is found below
 	}
 	o.token = commonToken(members)
-	hold, err := newHold(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	made = true
+	hold, _ := newHold(ctx, o) // a new ownership lets its first hold join
 	for _, m := range members {
 		m.ownership.group(o)
 	}

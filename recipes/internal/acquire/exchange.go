@@ -87,8 +87,6 @@ func (a *Attempt) any(holds func(*contender) bool) bool {
 // those of other attempts. After an error it is known which of the creations were sent.
 func (a *Attempt) send(ctx context.Context, c *transport.Conn, calls []*transport.Call, creations []creation, lists *listing) (err error) {
 	switch {
-	case len(calls) == 0:
-		return nil
 	case len(calls) == 2 && len(creations) == 1 && !creations[0].joint && lists.one != nil && lists.of[0] == creations[0].of[0]:
 		q := lists.of[0].queue
 		err = session.CreateJointly(ctx, q.Core, c, q.Path, !q.isPart(), calls[0], calls[1])
@@ -117,7 +115,7 @@ type listing struct {
 	many   *session.Lists  // for all others, and for paths of locks behind them; nil for none
 }
 
-// ask adds the requests, but for the list of a queue that is watched.
+// ask adds the requests, but for the list of a queue that is watched: then around has a path.
 func (l *listing) ask(a *Attempt, calls []*transport.Call, watched bool) []*transport.Call {
 	if !watched && len(l.of) == 1 && len(l.around) == 0 {
 		l.one = session.NewList(l.of[0].queue.Path)
@@ -132,9 +130,6 @@ func (l *listing) ask(a *Attempt, calls []*transport.Call, watched bool) []*tran
 	for _, k := range l.around {
 		paths = append(paths, k.queue.Lock)
 	}
-	if len(paths) == 0 {
-		return calls
-	}
 	l.many = session.NewLists(a.session, paths, a.apart)
 	return append(calls, l.many.Calls...)
 }
@@ -144,9 +139,6 @@ func (l *listing) read(ctx context.Context, a *Attempt, c *transport.Conn) error
 	for i, k := range l.of {
 		children, err := l.children(ctx, a, c, i)
 		switch {
-		case errors.Is(err, session.ErrApart):
-			a.apart = true
-			return errStale
 		case errors.Is(err, zk.ErrNoNode):
 			children = wire.Names{}
 			a.removeIn(k.queue) // they should be gone with their parent; but no list has shown that
@@ -175,12 +167,8 @@ func (l *listing) readAround(ctx context.Context, a *Attempt, c *transport.Conn)
 		if l.one == nil {
 			at += len(l.of)
 		}
-		children, err := session.Listed(ctx, a.session, c, l.many, at)
-		switch {
-		case errors.Is(err, session.ErrApart):
-			a.apart = true
-			return errStale
-		case err != nil && !session.Unseen(err):
+		children, err := l.oneOfMany(ctx, a, c, at)
+		if err != nil && !session.Unseen(err) {
 			return err
 		}
 		k.lookAround(children)
@@ -196,7 +184,15 @@ func (l *listing) children(ctx context.Context, a *Attempt, c *transport.Conn, i
 		}
 		return session.Names(l.one)
 	}
-	return session.Listed(ctx, a.session, c, l.many, i)
+	return l.oneOfMany(ctx, a, c, i)
+}
+
+func (l *listing) oneOfMany(ctx context.Context, a *Attempt, c *transport.Conn, i int) (wire.Names, error) {
+	children, err := session.Listed(ctx, a.session, c, l.many, i)
+	if errors.Is(err, session.ErrApart) {
+		a.apart, err = true, errStale
+	}
+	return children, err
 }
 
 // removeIn deletes the nodes in one queue.
