@@ -717,3 +717,40 @@ func TestReconnectAtABusyServer(t *testing.T) {
 		assert.LessOrEqual(t, *states, 3, "connected, suspended, connected again")
 	})
 }
+
+// A watch for one event misses nothing between the end of a subscription to its path and the
+// beginning of the next one, though both are on their way together.
+func TestWatchBetweenSubscriptions(t *testing.T) {
+	for _, first := range [][]framework.SubscribeOption{nil, {framework.Subtree()}} {
+		for _, next := range [][]framework.SubscribeOption{nil, {framework.Subtree()}} {
+			onEach(t, func(t *testing.T, srv *zktest.Server) {
+				c, other := kit.Connect(t, srv), kit.Connect(t, srv)
+				require.NoError(t, other.EnsurePath(t.Context(), "/a"))
+				sub, err := c.Subscribe(t.Context(), "/a", first...)
+				require.NoError(t, err)
+				_, _, data, err := c.GetW(t.Context(), "/a")
+				require.NoError(t, err)
+				_, _, children, err := c.ChildrenW(t.Context(), "/a")
+				require.NoError(t, err)
+				srv.On(zktest.Match{Session: c.SessionID(), Op: "addWatch"}, zktest.Call(func(zktest.Request) {
+					_, err := other.Set(t.Context(), "/a", nil, framework.AnyVersion)
+					assert.NoError(t, err)
+					_, err = other.Create(t.Context(), "/a/b", nil, framework.Persistent)
+					assert.NoError(t, err)
+				}))
+				sub.Stop()
+				sub, err = c.Subscribe(t.Context(), "/a", next...)
+				require.NoError(t, err)
+				defer sub.Stop()
+				time.Sleep(time.Second)
+				for _, w := range []*framework.Watch{data, children} {
+					select {
+					case <-w.C:
+					default:
+						t.Error("it was not told")
+					}
+				}
+			})
+		}
+	}
+}

@@ -124,9 +124,12 @@ func (w *Registry) Follow(c *transport.Conn, path string, subtree bool, prepare 
 		return nil, &transport.LostError{Cause: errReplaced}
 	}
 	p := w.streams[path]
-	if p == nil {
+	switch {
+	case p == nil:
 		p = &persistent{}
 		w.streams[path] = p
+	case len(p.streams) == 0: // its watch is being removed, and does not tell for a moment
+		w.allAgainLocked(path)
 	}
 	before := p.asked
 	p.streams = append(p.streams, st)
@@ -244,13 +247,18 @@ func (w *Registry) added(c *transport.Conn, path string, sent int, call *transpo
 // which it has stood.
 func (w *Registry) dropLocked(path string) {
 	delete(w.streams, path)
-	for _, kind := range []Kind{Data, Exists, Children} {
-		w.setAgainLocked(watched{path, kind})
-	}
+	w.allAgainLocked(path)
 	for _, child := range []bool{false, true} {
 		if st := (standing{path, child}); w.owed[st] {
 			w.releaseLocked(st)
 		}
+	}
+}
+
+// allAgainLocked sets the watches for one event for which the persistent one of a path has stood.
+func (w *Registry) allAgainLocked(path string) {
+	for _, kind := range []Kind{Data, Exists, Children} {
+		w.setAgainLocked(watched{path, kind})
 	}
 }
 
