@@ -10,7 +10,7 @@ import (
 
 // Cluster is an ensemble of n members, as clients can observe one. The methods
 // that it has from Server act on all members, or on the state that they share.
-// Those of Member act on one.
+// Those of Member act on one. Methods that take a member, from 0, panic if there is no such one.
 type Cluster struct {
 	Server
 	each []*Server
@@ -36,7 +36,7 @@ func StartCluster(t TB, n int, opts ...Option) *Cluster {
 // names a port, member 0 gets it, and the others get the ports that follow.
 func NewCluster(n int, opts ...Option) (*Cluster, error) {
 	if n < 1 {
-		return nil, fmt.Errorf("zktest: cluster of %d", n)
+		return nil, fmt.Errorf("zktest: cluster of %d: it must have 1 member at least", n)
 	}
 	s, err := newServer(n, opts)
 	if err != nil {
@@ -54,7 +54,20 @@ func (c *Cluster) Size() int { return len(c.each) }
 
 // Member is the i-th member, from 0, so that a test can stop, freeze or look at
 // it alone. Closing it closes the cluster.
-func (c *Cluster) Member(i int) *Server { return c.each[i] }
+func (c *Cluster) Member(i int) *Server {
+	c.require(i)
+	return c.each[i]
+}
+
+// require panics if one of the members is not there: a test that counts from 1 would
+// separate others than it means.
+func (c *Cluster) require(members ...int) {
+	for _, i := range members {
+		if i < 0 || i >= len(c.each) {
+			panic(fmt.Sprintf("zktest: no member %d: a cluster of %d has the members 0 to %d", i, len(c.each), len(c.each)-1))
+		}
+	}
+}
 
 // Leader is the index of the leader that a majority follows, -1 without one.
 func (c *Cluster) Leader() int {
@@ -81,6 +94,7 @@ func (c *Cluster) MemberOf(session int64) int {
 // that is in no group is alone. Messages between groups wait, as in a network
 // that loses packets, so no member notices at once. Clients are not affected.
 func (c *Cluster) Partition(groups ...[]int) {
+	c.require(slices.Concat(groups...)...)
 	c.setCut(func(from, to int) bool {
 		return !slices.ContainsFunc(groups, func(g []int) bool { return slices.Contains(g, from) && slices.Contains(g, to) })
 	})
@@ -89,6 +103,7 @@ func (c *Cluster) Partition(groups ...[]int) {
 // PartitionOneWay holds back the messages of the member from to the member to,
 // until Heal. The other way stays open.
 func (c *Cluster) PartitionOneWay(from, to int) {
+	c.require(from, to)
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()
 	c.e.cut[from][to] = true
@@ -113,6 +128,7 @@ func (c *Cluster) setCut(cut func(from, to int) bool) {
 // are out of date until a sync, and it answers its clients' writes later. Lag
 // stays in force when the leader changes; 0 ends it.
 func (c *Cluster) Lag(i int, d time.Duration) {
+	c.require(i)
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()
 	c.e.members[i].lag = d
@@ -122,6 +138,7 @@ func (c *Cluster) Lag(i int, d time.Duration) {
 // member serves until the election is over. If the member cannot win, another
 // one does.
 func (c *Cluster) Elect(i int) {
+	c.require(i)
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()
 	c.e.prefer = c.e.members[i]

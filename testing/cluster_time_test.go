@@ -400,3 +400,16 @@ func TestPingsWaitForAPartitionToHeal(t *testing.T) {
 		})
 	}
 }
+
+// A member that a cluster does not have would be in nobody's way, and nothing be tested.
+func TestMembersThatAreNotThere(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *zktest.Cluster, _, _, _ int) {
+		for name, wrong := range map[string]func(){
+			"Member": func() { c.Member(3) }, "Partition": func() { c.Partition([]int{1}, []int{2, 3}) }, "Lag": func() { c.Lag(3, time.Second) },
+			"PartitionOneWay, from": func() { c.PartitionOneWay(3, 0) }, "PartitionOneWay, to": func() { c.PartitionOneWay(0, 3) }, "Elect": func() { c.Elect(3) },
+		} {
+			assert.PanicsWithValue(t, "zktest: no member 3: a cluster of 3 has the members 0 to 2", wrong, name)
+		}
+		assert.Panics(t, func() { c.Member(-1) })
+	})
+}

@@ -1,6 +1,7 @@
 package zktest
 
 import (
+	"cmp"
 	"crypto/tls"
 	"encoding/base64"
 	"errors"
@@ -70,6 +71,7 @@ func memberAddr(listen string, i int) string {
 // The defaults are those of ZooKeeper.
 const (
 	defaultTick          = 2 * time.Second
+	leastTick            = time.Millisecond // the unit of ZooKeeper's tickTime
 	defaultMaxFrame      = 0xfffff
 	defaultSweepInterval = time.Minute
 	defaultSyncLimit     = 5
@@ -97,8 +99,8 @@ func newConfig(opts []Option) (config, error) {
 	if c.expiry < 0 || c.latePing < 0 {
 		return c, fmt.Errorf("zktest: sessions that expire every %v, pings that are %v late", c.expiry, c.latePing)
 	}
-	if c.tick <= 0 {
-		return c, fmt.Errorf("zktest: tick of %v", c.tick)
+	if c.tick < leastTick {
+		return c, fmt.Errorf("zktest: tick of %v: it must be %v at least", c.tick, leastTick)
 	}
 	if c.minTimeout == 0 && c.maxTimeout == 0 {
 		c.minTimeout, c.maxTimeout = 2*c.tick, 20*c.tick
@@ -112,7 +114,7 @@ func newConfig(opts []Option) (config, error) {
 	case c.badKeeper != "":
 		return c, fmt.Errorf("zktest: Keeper %q, want one of %q", c.badKeeper, KeeperVersions())
 	case c.minTimeout <= 0 || c.minTimeout > c.maxTimeout:
-		return c, fmt.Errorf("zktest: session timeouts from %v to %v", c.minTimeout, c.maxTimeout)
+		return c, fmt.Errorf("zktest: session timeouts from %v to %v: want the least, above 0, and the most", c.minTimeout, c.maxTimeout)
 	case c.maxFrame <= 0:
 		return c, fmt.Errorf("zktest: frames of at most %d bytes", c.maxFrame)
 	case c.syncLimit < 1:
@@ -121,6 +123,8 @@ func newConfig(opts []Option) (config, error) {
 		return c, fmt.Errorf("zktest: election time of %v", c.electionTime)
 	case c.sweepInterval < 0:
 		return c, fmt.Errorf("zktest: sweep interval of %v", c.sweepInterval)
+	case c.tls != nil && len(c.tls.Certificates) == 0 && c.tls.GetCertificate == nil && c.tls.GetConfigForClient == nil:
+		return c, errors.New("zktest: TLS: the server has no certificate: set Certificates, as tls.LoadX509KeyPair loads them")
 	case c.super != "" && !isDigest(c.super):
 		return c, errors.New("zktest: Superuser: want a digest, name:base64(sha1(name:password))")
 	case c.requireSASL && len(c.saslUsers) == 0:
@@ -162,8 +166,10 @@ func Listen(addr string) Option { return optionFunc(func(c *config) { c.listen =
 // TLS makes the server speak TLS with cfg, over TCP as well as in memory. With
 // cfg.ClientAuth it verifies clients' certificates, or requires them. Access lists know a
 // client by the subject of its verified certificate, in the scheme x509: as Java prints it,
-// "CN=orders,O=Example\, Inc.,C=DE".
-func TLS(cfg *tls.Config) Option { return optionFunc(func(c *config) { c.tls = cfg }) }
+// "CN=orders,O=Example\, Inc.,C=DE". Without a certificate the server does not start.
+func TLS(cfg *tls.Config) Option {
+	return optionFunc(func(c *config) { c.tls = cmp.Or(cfg, new(tls.Config)) })
+}
 
 // Latency is the time that bytes take each way between a client and a server in
 // memory. So in virtual time a round trip takes exactly twice that. It needs

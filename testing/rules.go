@@ -60,7 +60,7 @@ type Rule struct {
 // On applies a fault to each request that matches, until the rule is removed.
 // If several rules match, the older ones come first. After a fault that cuts, fails
 // or drops a reply, the server does not ask the others. On panics on a malformed pattern,
-// and on the name of an operation that no request has.
+// on a negative number, and on the name of an operation that no request has.
 //
 // If the server was made with Start, a rule that met no request by the end of the test fails
 // the test, since it tests nothing. Rules that differ only in Op count as one. Remove ends
@@ -76,7 +76,7 @@ func (s *Server) On(m Match, f Fault) *Rule {
 	return r
 }
 
-// ValidMatch reports whether On accepts a match: Path is a pattern, and Op is
+// ValidMatch reports whether On accepts a match: Nth is not negative, Path is a pattern, and Op is
 // the name of an operation.
 func ValidMatch(m Match) bool { return m.check() == nil }
 
@@ -84,6 +84,9 @@ func ValidMatch(m Match) bool { return m.check() == nil }
 func (m Match) check() error {
 	if m.Op != "" && !slices.Contains(requestNames, m.Op) {
 		return fmt.Errorf("Match.Op: unknown operation %q; see Match for their names", m.Op)
+	}
+	if m.Nth < 0 {
+		return fmt.Errorf("Match.Nth: %d: requests are counted from 1, and 0 is each", m.Nth)
 	}
 	if _, err := path.Match(m.Path, ""); err != nil {
 		return fmt.Errorf("Match.Path: %w %q", err, m.Path)

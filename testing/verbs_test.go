@@ -183,7 +183,9 @@ func (tb *fakeTB) Fatalf(format string, args ...any) { tb.Errorf(format, args...
 func TestOptionsThatMakeNoSense(t *testing.T) {
 	for want, opt := range map[string]zktest.Option{
 		"zktest: option is nil":                                            nil,
-		"zktest: tick of 0s":                                               zktest.Tick(0),
+		"zktest: tick of 0s: it must be 1ms at least":                      zktest.Tick(0),
+		"zktest: tick of 500ns":                                            zktest.Tick(500),
+		"zktest: TLS: the server has no certificate: set Certificates":     zktest.TLS(nil),
 		"zktest: session timeouts from 2s to 1s":                           zktest.SessionTimeouts(2*time.Second, time.Second),
 		"zktest: session timeouts from -1s to 1s":                          zktest.SessionTimeouts(-time.Second, time.Second),
 		"zktest: frames of at most -1 bytes":                               zktest.MaxFrame(-1),

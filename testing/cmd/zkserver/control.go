@@ -199,6 +199,9 @@ func (c *control) commandRules() {
 		if !zktest.ValidMatch(zktest.Match{Path: m.Path}) {
 			p.fail("path", errors.New("malformed pattern"))
 		}
+		if m.Nth < 0 {
+			p.fail("nth", errors.New("requests are counted from 1"))
+		}
 		if p.err != nil {
 			return nil
 		}

@@ -188,6 +188,7 @@ func TestControl(t *testing.T) {
 		"/rules/remove?id=9": "no rule", "/sequence?parent=/": "next:", "/lag?member=0": "by:",
 		"/disconnect?sesion=1": "sesion: unknown parameter", "/rules?fault=cut-before&patch=/a": "patch: unknown parameter",
 		"/stop?session=1": "session: unknown parameter", "/rules?fault=cut-before&op=get": `op: unknown operation \"get\"`, "/rules?fault=fail&code=101": "code:",
+		"/rules?fault=cut-before&nth=-1": "nth: requests are counted from 1",
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), "POST", control+path, nil)
 		require.NoError(t, err)
