@@ -18,6 +18,9 @@ type Options struct {
 	// 5. Defaults to 1.
 	Servers int
 
+	// Observers is how many of the Servers, the last ones, follow without a vote.
+	Observers int
+
 	// Tick is ZooKeeper's unit of time, in whole milliseconds. Sessions last
 	// 2 to 20 ticks unless the next fields say otherwise. Defaults to 500 ms.
 	Tick time.Duration
@@ -99,6 +102,9 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Servers < 0 || o.Servers > largestServers || o.Servers%2 == 0 {
 		return o, fmt.Errorf("realzk: Servers is %d, want 1, 3 or 5", o.Servers)
 	}
+	if o.Observers < 0 || o.Observers >= o.Servers {
+		return o, fmt.Errorf("realzk: Observers is %d of %d servers, want some that vote", o.Observers, o.Servers)
+	}
 	if o.Tick == 0 {
 		o.Tick = defaultTick
 	}
@@ -170,6 +176,12 @@ func (o Options) config(dataDir string, own memberPorts, peers []endpoints) stri
 		for j, peer := range peers {
 			_, electionPort, _ := strings.Cut(peer.election, ":")
 			server := peer.quorum + ":" + electionPort
+			if j >= o.Servers-o.Observers {
+				server += ":observer"
+				if peer.client == own.client {
+					p["peerType"] = "observer"
+				}
+			}
 			if o.Reconfig {
 				server += fmt.Sprint(";", loopback, ":", peer.client)
 			}

@@ -29,6 +29,8 @@ func TestOptionsRefused(t *testing.T) {
 		{Options{Servers: 2}, "Servers is 2"},
 		{Options{Servers: -1}, "Servers is -1"},
 		{Options{Servers: 7}, "Servers is 7"},
+		{Options{Servers: 3, Observers: 3}, "Observers is 3 of 3"},
+		{Options{Servers: 3, Observers: -1}, "Observers is -1 of 3"},
 		{Options{Tick: -1}, "Tick is -1ns"},
 		{Options{MinSessionTimeout: time.Microsecond}, "MinSessionTimeout is 1µs"},
 		{Options{MaxSessionTimeout: -time.Second}, "MaxSessionTimeout is -1s"},
@@ -68,6 +70,18 @@ func TestConfigThatCanBeChanged(t *testing.T) {
 	config := Options{Servers: 3, TLS: true, Reconfig: true}.config("/d", memberPorts{client: 11, secure: 41}, []endpoints{{"127.0.0.1:21", "127.0.0.1:31", 11}})
 	assert.Contains(t, config, "server.1=127.0.0.1:21:31;127.0.0.1:11\n")
 	assert.NotContains(t, config, "secureClientPort")
+}
+
+func TestConfigOfObservers(t *testing.T) {
+	o := Options{Servers: 3, Observers: 1, Reconfig: true}
+	peers := []endpoints{{"127.0.0.1:21", "127.0.0.1:31", 11}, {"127.0.0.1:22", "127.0.0.1:32", 12}, {"127.0.0.1:23", "127.0.0.1:33", 13}}
+	votes, observes := o.config("/d", memberPorts{client: 12}, peers), o.config("/d", memberPorts{client: 13}, peers)
+	for _, config := range []string{votes, observes} {
+		assert.Contains(t, config, "server.2=127.0.0.1:22:32;127.0.0.1:12\n")
+		assert.Contains(t, config, "server.3=127.0.0.1:23:33:observer;127.0.0.1:13\n")
+	}
+	assert.NotContains(t, votes, "peerType")
+	assert.Contains(t, observes, "peerType=observer\n")
 }
 
 func TestConfigWithTLS(t *testing.T) {

@@ -101,17 +101,23 @@ func TestMajorityStopped(t *testing.T) {
 // is given to another client; with the belief of a standalone server it does not.
 func TestFollowerCutOff(t *testing.T) {
 	for name, tc := range map[string]struct {
-		proof framework.SessionLease
-		safe  bool
+		proof     framework.SessionLease
+		safe      bool
+		observers int
 	}{
-		"proved by the leader":              {framework.LeaseByQuorum, true},
-		"the control: proved by the server": {framework.LeaseByServer, false},
+		"proved by the leader":                           {framework.LeaseByQuorum, true, 0},
+		"the control: proved by the server":              {framework.LeaseByServer, false, 0},
+		"an observer, proved by the leader":              {framework.LeaseByQuorum, true, 1},
+		"the control: an observer, proved by the server": {framework.LeaseByServer, false, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := realzk.StartT(t, realzk.Options{Servers: 3, Tick: tick, SyncLimit: 16, Partitions: true})
+			e := realzk.StartT(t, realzk.Options{Servers: 3, Observers: tc.observers, Tick: tick, SyncLimit: 16, Partitions: true})
 			leader, err := e.Leader(t.Context())
 			require.NoError(t, err)
 			follower := (leader + 1) % 3
+			if tc.observers > 0 {
+				follower = 2 // which cannot lead
+			}
 			c := kit.Connect(t, e, short, func(cfg *framework.Config) {
 				cfg.ConnectString, cfg.SessionLease = e.Addr(follower), tc.proof
 			})
