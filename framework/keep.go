@@ -25,7 +25,7 @@ type KeptNode struct {
 	path   string // as the caller knows it
 	data   []byte
 	opts   []CreateOption
-	stop   context.CancelFunc
+	stop   func()
 	ended  chan struct{} // closed behind the last request
 	left   error         // why the node could not be deleted; written before ended is closed
 
@@ -35,9 +35,13 @@ type KeptNode struct {
 	since time.Time // since when the node is there, or is not
 }
 
+// kept has the nodes that a client keeps, by their paths in full.
+var kept = session.Slot[sync.Map]{New: func(*session.Session) *sync.Map { return new(sync.Map) }}
+
 // Keep makes an ephemeral node, and makes it again whenever it is gone: since a session has
 // ended, or somebody has deleted it. It returns once the node is there; ctx bounds the call
-// only. Keep a path once in a client.
+// only. A client keeps a path once: of two, each would make the node again that the other
+// removes.
 //
 // While the node of another session stands at path, Keep waits until that has gone. So it
 // waits for up to a session timeout after a program was killed and started again. Data that
@@ -54,7 +58,8 @@ type KeptNode struct {
 // Errors: those of Create, of which ErrNoNode says that the parent is missing, unless
 // Parents is given; ErrUnsupported as of Subscribe; ctx.Err() together with the reason why
 // the node is not there. Nothing is kept then, and what may have been made is deleted in the
-// background. Protected and OrSet are ErrInvalidArgument.
+// background. Protected and OrSet are ErrInvalidArgument, and so is a path that this client
+// keeps already.
 //
 // Source: Curator's PersistentNode.
 func (c *Client) Keep(ctx context.Context, path string, data []byte, opts ...CreateOption) (*KeptNode, error) {
@@ -77,9 +82,17 @@ func (c *Client) Keep(ctx context.Context, path string, data []byte, opts ...Cre
 	}
 	keeping, stop := context.WithCancel(context.WithoutCancel(ctx))
 	first := make(chan struct{})
-	k := &KeptNode{client: c, op: o, path: path, data: bytes.Clone(data), opts: slices.Clone(opts), stop: stop, ended: make(chan struct{}), first: first, since: time.Now()}
-	if !o.session.Go(func(life context.Context) { k.run(life, keeping) }) {
+	k := &KeptNode{client: c, op: o, path: path, data: bytes.Clone(data), opts: slices.Clone(opts), ended: make(chan struct{}), first: first, since: time.Now()}
+	k.stop = func() {
+		kept.Of(o.session).CompareAndDelete(o.path, k)
 		stop()
+	}
+	if _, already := kept.Of(o.session).LoadOrStore(o.path, k); already {
+		stop()
+		return nil, o.fail(fmt.Errorf("%w: this client keeps it already: Remove that first", ErrInvalidArgument))
+	}
+	if !o.session.Go(func(life context.Context) { k.run(life, keeping) }) {
+		k.stop()
 		return nil, o.fail(ErrClosed)
 	}
 	select {
@@ -92,7 +105,7 @@ func (c *Client) Keep(ctx context.Context, path string, data []byte, opts ...Cre
 		if why := k.reason(); why != nil {
 			err = fmt.Errorf("%w: %w", err, why)
 		}
-		stop()
+		k.stop()
 		return nil, o.fail(err)
 	}
 }

@@ -345,3 +345,36 @@ func TestCloseEndsKeptNodes(t *testing.T) {
 		kit.NothingLeft(t, srv)
 	})
 }
+
+// Of two that keep one path, each would make the node again that the other removes.
+func TestKeepOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c, other := kit.Connect(t, srv), kit.Connect(t, srv)
+		k, err := c.Keep(t.Context(), "/ns/a", nil, framework.Parents())
+		require.NoError(t, err)
+		_, err = c.UsingNamespace("ns").Keep(t.Context(), "/a", nil)
+		require.ErrorIs(t, err, framework.ErrInvalidArgument)
+		require.EqualError(t, err, "keep /ns/a: invalid argument: this client keeps it already: Remove that first")
+		require.NoError(t, k.Err())
+
+		require.NoError(t, k.Remove(t.Context()))
+		time.Sleep(time.Minute)
+		assert.Empty(t, srv.Ephemerals(0))
+		ended, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		theirs, err := other.Keep(t.Context(), "/ns/a", nil)
+		require.NoError(t, err)
+		_, err = c.Keep(ended, "/ns/a", nil)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NoError(t, theirs.Remove(t.Context()))
+		k, err = c.Keep(t.Context(), "/ns/a", nil)
+		require.NoError(t, err, "neither one that was removed counts, nor one that was never there")
+		require.NoError(t, k.Remove(t.Context()))
+		_, err = c.Keep(t.Context(), "/missing/a", nil)
+		require.ErrorIs(t, err, framework.ErrNoNode)
+		k, err = c.Keep(t.Context(), "/missing/a", nil, framework.Parents())
+		require.NoError(t, err)
+		require.NoError(t, k.Remove(t.Context()))
+	})
+}

@@ -287,8 +287,8 @@ func (c *Cache[T]) Ready(ctx context.Context) (*Snapshot[T], error) { return c.A
 // write of yours, say, which its Stat names. After the servers have lost what they had shown, it
 // may return the last snapshot for a write made since, until the cache has begun anew.
 //
-// Errors: ctx.Err() together with the reason why there is none, and framework.ErrClosed once
-// the cache or its client is closed.
+// Errors: ctx.Err() together with the reason why there is none, and framework.ErrClosed if the
+// cache or its client was closed before there was one.
 func (c *Cache[T]) Await(ctx context.Context, zxid int64) (*Snapshot[T], error) {
 	if ctx == nil {
 		return nil, c.fail(framework.ErrNilContext)
@@ -315,10 +315,13 @@ func (c *Cache[T]) Await(ctx context.Context, zxid int64) (*Snapshot[T], error) 
 			}
 			ask.Reset(patience)
 		case <-ctx.Done():
-			if status.Err != nil {
+			switch {
+			case status.Err != nil:
 				return nil, c.fail(fmt.Errorf("%w: %w", ctx.Err(), status.Err))
+			case !status.Complete:
+				return nil, c.fail(fmt.Errorf("%w: it is still loading", ctx.Err()))
 			}
-			return nil, c.fail(ctx.Err())
+			return nil, c.fail(fmt.Errorf("%w: transaction %#x has not come: the snapshot is at %#x", ctx.Err(), zxid, now.zxid))
 		}
 	}
 }

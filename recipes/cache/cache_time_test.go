@@ -236,7 +236,7 @@ func TestServersWithoutPersistentWatches(t *testing.T) {
 
 // Whoever has written something can wait until the cache shows it.
 func TestAwaitAndFresh(t *testing.T) {
-	bubble(t, func(t *testing.T, _ *zktest.Server, client, other *framework.Client) {
+	bubble(t, func(t *testing.T, srv *zktest.Server, client, other *framework.Client) {
 		made(t, other, "/app/a")
 		c := started(t, client, "/app", text)
 		ready(t, c)
@@ -257,10 +257,17 @@ func TestAwaitAndFresh(t *testing.T) {
 		defer cancel()
 		_, err = c.Await(ctx, s.Zxid()+100)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.EqualError(t, err, fmt.Sprintf("cache /app: context deadline exceeded: transaction %#x has not come: the snapshot is at %#x", s.Zxid()+100, s.Zxid()))
 		made(t, other, "/app/b")
 		s, err = c.Fresh(t.Context())
 		require.NoError(t, err)
 		assert.Equal(t, []string{"/app", "/app/a", "/app/b"}, paths(s))
+
+		srv.On(zktest.Match{Op: "multiRead"}, zktest.Delay(time.Hour))
+		soon, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = started(t, client, "/other", text).Ready(soon)
+		require.EqualError(t, err, "cache /other: context deadline exceeded: it is still loading")
 	})
 }
 
