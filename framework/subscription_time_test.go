@@ -754,3 +754,47 @@ func TestWatchBetweenSubscriptions(t *testing.T) {
 		}
 	}
 }
+
+// Nor does one whose read is on its way meanwhile, before or behind the removal.
+func TestWatchOnItsWayBetweenSubscriptions(t *testing.T) {
+	for _, behind := range []bool{false, true} {
+		onEach(t, func(t *testing.T, srv *zktest.Server) {
+			srv.SetLatency(time.Millisecond)
+			c, other := kit.Connect(t, srv), kit.Connect(t, srv)
+			require.NoError(t, other.EnsurePath(t.Context(), "/a"))
+			sub, err := c.Subscribe(t.Context(), "/a")
+			require.NoError(t, err)
+			srv.On(zktest.Match{Session: c.SessionID(), Op: "addWatch", Nth: 1}, zktest.Call(func(zktest.Request) {
+				_, err := other.Set(t.Context(), "/a", nil, framework.AnyVersion)
+				assert.NoError(t, err)
+			}))
+			if behind {
+				sub.Stop()
+			}
+			read := make(chan *framework.Watch)
+			go func() {
+				_, _, w, err := c.GetW(t.Context(), "/a")
+				assert.NoError(t, err)
+				read <- w
+			}()
+			synctest.Wait()
+			if !behind {
+				sub.Stop()
+			}
+			next := make(chan *framework.Subscription)
+			go func() {
+				sub, err := c.Subscribe(t.Context(), "/a")
+				assert.NoError(t, err)
+				next <- sub
+			}()
+			w := <-read
+			sub = <-next
+			defer sub.Stop()
+			time.Sleep(time.Second)
+			assert.Len(t, w.C, 1)
+			_, err = other.Create(t.Context(), "/a/b", nil, framework.Persistent)
+			require.NoError(t, err)
+			assert.Contains(t, told(t, sub), "NodeChildrenChanged /a")
+		})
+	}
+}

@@ -33,7 +33,7 @@ type Watch struct {
 	// change: the watch can be set again relative to it.
 	seen int64
 	// shared is whether a persistent watch of the same path takes the place of this one on
-	// the server, and changes how often that had been asked for.
+	// the server, and changes how many changes of such watches had been sent.
 	shared  bool
 	changes int
 }
@@ -86,6 +86,7 @@ type Registry struct {
 	again   int               // requests that set them again, and were not answered
 	ended   error             // set at close
 	streams map[string]*persistent
+	changes int  // of persistent watches that were sent
 	unknown bool // the servers do not know persistent watches
 	noModes bool // this server cannot remove a watch by its mode
 }
@@ -135,9 +136,7 @@ func (w *Registry) Set(c *transport.Conn, call *transport.Call, kind Kind, path 
 	if sub.shared = w.sharedLocked(sub.key); sub.shared {
 		call.Unwatched()
 	}
-	if p := w.streams[path]; p != nil {
-		sub.changes = p.changes
-	}
+	sub.changes = w.changes
 	if err := c.Send(call); err != nil {
 		return nil, err
 	}
@@ -181,6 +180,10 @@ func (w *Registry) settle(sub *Watch, call *transport.Call) error {
 		w.subs[sub.key] = append(w.subs[sub.key], sub)
 		if w.displacedLocked(sub) {
 			w.setAgainLocked(sub.key)
+			if p := w.streams[sub.key.path]; p != nil && len(p.streams) > 0 && w.conn != nil && w.sharedLocked(sub.key) {
+				_ = w.conn.Send(w.addLocked(w.conn, sub.key.path)) // which may have been displaced by that in turn
+				w.childrenAgainLocked(sub.key.path)
+			}
 		}
 	case isSet || w.owed[sub.key.standing()]:
 		sub.phase = phaseOver

@@ -43,7 +43,7 @@ type Stream struct {
 	subtree bool
 	fn      func(Notice)
 	phase   streamPhase // guarded by the registry's mu, like the fields below
-	request int         // the one that it has asked with, by the changes of its path
+	request int         // which change it has asked with
 	stood   bool        // its watch has stood
 }
 
@@ -68,7 +68,8 @@ const (
 type persistent struct {
 	streams []*Stream
 	asked   persistentMode // what the server has, or will have once it reads what was sent
-	changes int            // counts what was sent, so that a late answer is not taken for the last one
+	changes int            // which change was the latest to be sent, so that a late answer is not taken for its
+	removed int            // up to which change there was none at times
 	deep    bool           // the server may have the recursive watch
 
 	removals int // are on their way, or refused and to be sent again
@@ -126,7 +127,7 @@ func (w *Registry) Follow(c *transport.Conn, path string, subtree bool, prepare 
 	p := w.streams[path]
 	switch {
 	case p == nil:
-		p = &persistent{}
+		p = &persistent{removed: w.changes}
 		w.streams[path] = p
 	case len(p.streams) == 0: // its watch is being removed, and does not tell for a moment
 		w.allAgainLocked(path)
@@ -160,7 +161,8 @@ var errReplaced = fmt.Errorf("%w: another connection has taken its place", trans
 // a mark: what the server tells behind its answer comes after the state that it shows.
 func (w *Registry) addLocked(c *transport.Conn, path string) *transport.Call {
 	p := w.streams[path]
-	p.changes++
+	w.changes++
+	p.changes = w.changes
 	mode := wire.AddWatchPersistent
 	if p.asked = p.wanted(); p.asked == modeSubtree {
 		mode, p.deep = wire.AddWatchPersistentRecursive, true
@@ -191,13 +193,14 @@ func (w *Registry) childrenAgainLocked(path string) {
 }
 
 // displacedLocked is whether the server may have lost a watch that was on its way, and whose
-// answer has come now.
+// answer has come now. So it may if a persistent watch was to stand for it that is removed, and
+// another one has come since.
 func (w *Registry) displacedLocked(sub *Watch) bool {
 	p := w.streams[sub.key.path]
 	if p == nil || p.asked == modeNone {
 		return sub.shared
 	}
-	return !w.sharedLocked(sub.key) && p.changes != sub.changes
+	return p.changes > sub.changes && (!w.sharedLocked(sub.key) || sub.shared && sub.changes <= p.removed)
 }
 
 // added tells the streams of a path that their watch stands, or was refused.
@@ -306,7 +309,8 @@ func (w *Registry) removeLocked(c *transport.Conn, path string, mode persistentM
 		typ = wire.WatchPersistentRecursive
 	}
 	if wanted == modeNone {
-		p.changes++
+		w.changes++
+		p.changes, p.removed = w.changes, w.changes
 	}
 	p.removals++
 	call := transport.NewCall(wire.OpRemoveWatches, &wire.WatchesRequest{Path: path, Type: typ})
