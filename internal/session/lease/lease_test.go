@@ -168,7 +168,7 @@ func TestMemoryIsBounded(t *testing.T) {
 			t.Run(fmt.Sprint(rule, name), func(t *testing.T) {
 				l := begun(Terms{Rule: rule, Timeout: timeout})
 				most := 0
-				for i := range 150_000 {
+				for i := range 15_000 {
 					sent := at(float64(i) / 10)
 					l.Replied(Reply{sent, sent.Add(time.Millisecond), evidence})
 					l.Renew(sent, Ready)
