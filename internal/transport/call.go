@@ -45,17 +45,17 @@ type Call struct {
 	OnReply func(*Call)
 
 	op       wire.Op
-	slots    Slots // gives back so much when the call ends
+	carries  wire.Op // an operation within it that servers may lack, 0 for none
+	xid      int32
+	unwanted atomic.Bool // its caller has given it up
+	phase    phase       // guarded by the connection's mu. It stays fresh if another call carries this one
+	last     bool        // see Tell; written before it is sent, as the next two are
+	alone    bool        // it was sent by itself, see Suspects
+	told     Landing     // is told of its end; nil for nobody
+	slots    Slots       // gives back so much when the call ends
 	taken    [2]int
 	frame    []byte
-	xid      int32
-	phase    phase         // guarded by the connection's mu. It stays fresh if another call carries this one
-	unwanted atomic.Bool   // its caller has given it up
-	told     Landing       // is told of its end; nil for nobody
-	last     bool          // see Tell
-	alone    bool          // it was sent by itself, see Suspects; written before it is sent, as the next one is
 	turn     chan struct{} // whose token it gives back at its end, nil for none
-	carries  wire.Op       // an operation within it that servers may lack, 0 for none
 	done     chan struct{}
 
 	// The fields below are written once, before done is closed.
