@@ -35,6 +35,7 @@ type Attempt struct {
 	sawMulti  bool            // a node of a MultiLock was seen in a queue whose nodes are handed over
 	other     *Obstacle       // a node of another kind of lock that the latest round met alone, nil for none
 	failure   error           // of the last round, one that may pass; nil if it had none
+	onWay     *sent           // by a caller that has gone since; nil for nothing
 
 	// A client that deletes our nodes over and over does not make us send requests over and over.
 	deletedInARow int       // how often others have deleted our nodes

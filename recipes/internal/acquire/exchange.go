@@ -3,6 +3,7 @@ package acquire
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/go-zookeeper/zk"
 
@@ -19,7 +20,15 @@ import (
 // After a creation without a known outcome it sends a barrier first, so the lists show
 // what the creation has made. On another connection than before it sends a sync first,
 // since this server may be behind the one that told us of our nodes.
+//
+// If another caller has gone while it waited for that, this one waits for the same answers.
 func (a *Attempt) exchange(ctx context.Context, c *transport.Conn, p *plan) error {
+	if s := a.onWay; s != nil {
+		a.onWay = nil
+		if s.conn == c && a.contenders[0].phase != absent {
+			return a.takeIn(ctx, s)
+		}
+	}
 	var room [4]*transport.Call
 	var one [1]creation
 	calls, lists := room[:0], listing{of: p.list, around: p.around}
@@ -44,20 +53,42 @@ func (a *Attempt) exchange(ctx context.Context, c *transport.Conn, p *plan) erro
 		}
 		calls = append(calls, lists.one)
 	}
-	a.session.AwaitLast(ctx, calls[len(calls)-1])
+	return a.takeIn(ctx, &sent{c, before, creations, lists, calls[len(calls)-1]})
+}
+
+// sent is what a round has sent.
+type sent struct {
+	conn      *transport.Conn
+	before    *transport.Call // see Attempt.before
+	creations []creation
+	lists     listing
+	last      *transport.Call
+}
+
+// takeIn waits for the answers to what was sent, and takes them in. If the caller has gone before
+// they have come, whoever goes on with the attempt does so. Where many wait for short times, each
+// may have less than a round trip left, and none would get the lock by answers of its own.
+func (a *Attempt) takeIn(ctx context.Context, s *sent) error {
+	a.session.AwaitLast(ctx, s.last)
+	if a.resumable && ctx.Err() != nil {
+		a.onWay = &sent{s.conn, s.before, slices.Clone(s.creations), s.lists, s.last}
+	}
 	// First what may have made nodes: whatever ends the waiting, it must be known.
-	if err := a.created(ctx, c, creations); err != nil {
+	if err := a.created(ctx, s.conn, s.creations); err != nil {
 		return err
 	}
-	if before != nil {
-		if err := session.AwaitBarrier(ctx, a.session, c, before); err != nil {
+	if a.onWay != nil {
+		a.onWay.creations = nil
+	}
+	if s.before != nil {
+		if err := session.AwaitBarrier(ctx, a.session, s.conn, s.before); err != nil {
 			return err
 		}
 	}
-	if err := lists.read(ctx, a, c); err != nil {
+	if err := s.lists.read(ctx, a, s.conn); err != nil {
 		return err
 	}
-	a.conn = c
+	a.conn, a.onWay = s.conn, nil
 	return nil
 }
 
