@@ -65,11 +65,14 @@ func (o *ownership) inTheWay(q *acquire.Queue) *acquire.Obstacle {
 	return &acquire.Obstacle{Lock: q.Lock, Node: o.node.Path(), Session: o.node.SessionID(), Local: true}
 }
 
-// stopped is an error of a caller that has waited for somebody else's turn to end.
-func (m *InterProcessMutex) stopped(err error, has turn) error {
+// stopped is an error of a caller that has waited for somebody else's turn to end. The first one
+// that knows what is in the way tells it.
+func (m *InterProcessMutex) stopped(err error, all ...turn) error {
 	stopped := &acquire.StoppedError{Err: err}
-	if has != nil {
-		stopped.InTheWay = has.inTheWay(&m.queue.Queue)
+	for _, has := range all {
+		if has != nil && stopped.InTheWay == nil {
+			stopped.InTheWay = has.inTheWay(&m.queue.Queue)
+		}
 	}
 	return stopped
 }
@@ -105,7 +108,7 @@ func (m *InterProcessMutex) goOn(ctx, limited context.Context, lq *localQueue, t
 	a, _ := has.(*mutexAttempt)
 	switch {
 	case told == localqueue.TimeUp:
-		return nil, m.stopped(contextend.Of(limited), lq.Has())
+		return nil, m.stopped(contextend.Of(limited), lq.Has(), has)
 	case granted && limited.Err() != nil:
 		return o, m.stopped(contextend.Of(limited), o)
 	case told == localqueue.Beside:

@@ -194,6 +194,23 @@ func TestHolderOfTheSameClientIsTold(t *testing.T) {
 	})
 }
 
+// Nor does it forget who had the lock while it waited, when another goroutine has just begun to ask.
+func TestHolderOfTheSameClientHasJustReleased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(20*time.Millisecond))
+		m := locks.NewInterProcessMutex(kit.Connect(t, srv), "/l")
+		h := kit.Hold(t, m)
+		h.FencingToken() // its node is handed to nobody
+		next := kit.Acquire(t, m)
+		require.True(t, next.Waits())
+		time.AfterFunc(10*time.Millisecond, func() { assert.NoError(t, h.Release()) })
+		_, err := m.TryAcquire(t.Context(), 30*time.Millisecond)
+		require.ErrorIs(t, err, locks.ErrNotAcquired)
+		assert.Equal(t, h.Path(), waitErrorOf(t, err).Holder)
+		require.NoError(t, next.Soon().Release())
+	})
+}
+
 // So it is where the local queue of the lock has no part in it.
 func TestHolderOfTheSameClientIsToldWithoutALocalQueue(t *testing.T) {
 	for name, lock := range map[string]func(c *framework.Client) locks.Lock{

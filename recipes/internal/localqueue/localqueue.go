@@ -52,7 +52,7 @@ type Told uint8
 
 // The answers to a waiter.
 const (
-	TimeUp Told = iota // its context has ended, and it has left the queue
+	TimeUp Told = iota // its context has ended, and it has left the queue. The value is the one that there was when it joined
 	Turn               // it is its turn, with a value
 	Beside             // it goes on beside the queue, and says BesideOver when it is done
 )
@@ -77,7 +77,7 @@ func (qs *Queues[K, V, W]) Join(key K, who W, wait bool) (q *Queue[K, V, W], w *
 	case !wait:
 		return nil, nil, q.value
 	}
-	w = &Waiter[K, V, W]{queue: q, who: who, since: time.Now()}
+	w = &Waiter[K, V, W]{queue: q, who: who, since: time.Now(), value: q.value}
 	w.answered.Add(1)
 	q.waiters.Push(w, &w.place)
 	q.spreadLocked()
