@@ -152,7 +152,7 @@ func (wl *waitLog) each(note func(of *acquisition, w *wait)) {
 		}
 	}
 	wl.mu.Unlock()
-	wl.localQueues.Each(func(m *InterProcessMutex, since time.Time) {
-		note(nil, &wait{queue: &m.queue.Queue, since: since, local: true})
+	wl.localQueues.Each(func(q *queue, since time.Time) {
+		note(nil, &wait{queue: &q.Queue, since: since, local: true})
 	})
 }

@@ -10,31 +10,32 @@ import (
 type mutexAttempt struct {
 	acquire.Single
 	acquisition
-	mutex *InterProcessMutex
+	queue *queue
 	local *localQueue // that waits behind it, nil if each caller has a contender
 	owned *ownership  // what came of it
 }
 
 // newAttempt is that of a caller who has waited in a session before, or 0. With FailOnSessionLoss
 // it fails in any other.
-func (m *InterProcessMutex) newAttempt(ctx context.Context, local *localQueue, waitedIn int64) *mutexAttempt {
-	a := &mutexAttempt{mutex: m, local: local}
-	a.trace, a.log = acquireTraceOf(ctx), &m.queue.shared.waitLog
-	a.Init(&m.queue.Queue, ownerOf(ctx, m.queue.Core.Session(), m.path), a)
+func (q *queue) newAttempt(ctx context.Context, local *localQueue, waitedIn int64) *mutexAttempt {
+	a := &mutexAttempt{queue: q, local: local}
+	a.trace, a.log = acquireTraceOf(ctx), &q.shared.waitLog
+	a.Init(&q.Queue, ownerOf(ctx, q.Core.Session(), q.Path), a)
 	a.WaitedIn(waitedIn)
 	return a
 }
 
 // adopt goes on for another lock object, which makes the same node.
-func (a *mutexAttempt) adopt(m *InterProcessMutex, trace *acquireTrace) {
-	a.mutex, a.owned, a.trace = m, nil, trace
-	a.Adopt(&m.queue.Queue, a)
+func (a *mutexAttempt) adopt(q *queue, trace *acquireTrace) {
+	a.queue, a.owned, a.trace = q, nil, trace
+	a.Adopt(&q.Queue, a)
 }
 
 // Own makes the ownership. The local queue knows it before the session can tell of its
 // node.
 func (a *mutexAttempt) Own(_ int, node acquire.Node) acquire.Owner {
-	a.owned = a.mutex.own(node)
+	q := a.queue
+	a.owned = q.own(lockKey{session: q.Core.Session(), path: q.Path}, node, q.exclusive)
 	a.owned.local = a.local
 	a.local.Set(a.owned)
 	return a.owned
@@ -52,7 +53,7 @@ func (a *mutexAttempt) Observe(e acquire.Event) {
 	switch {
 	case e.Kind != acquire.Wait:
 	case e.Spread:
-		a.local.Spread(a.mutex.queue.Handovers)
+		a.local.Spread(a.queue.Handovers)
 	default:
 		a.local.Spread(0)
 	}

@@ -26,9 +26,9 @@ import (
 // or deletes the node. In the latter case the next in the local queue is the front waiter,
 // with a new node.
 type (
-	localQueues = localqueue.Queues[localQueueKey, turn, *InterProcessMutex]
-	localQueue  = localqueue.Queue[localQueueKey, turn, *InterProcessMutex]
-	waiter      = localqueue.Waiter[localQueueKey, turn, *InterProcessMutex]
+	localQueues = localqueue.Queues[localQueueKey, turn, *queue]
+	localQueue  = localqueue.Queue[localQueueKey, turn, *queue]
+	waiter      = localqueue.Waiter[localQueueKey, turn, *queue]
 )
 
 // localQueueKey is the key of a local queue: what the node is made from and, for callers that
@@ -67,11 +67,11 @@ func (o *ownership) inTheWay(q *acquire.Queue) *acquire.Obstacle {
 
 // stopped is an error of a caller that has waited for somebody else's turn to end. The first one
 // that knows what is in the way tells it.
-func (m *InterProcessMutex) stopped(err error, all ...turn) error {
+func (q *queue) stopped(err error, all ...turn) error {
 	stopped := &acquire.StoppedError{Err: err}
 	for _, has := range all {
 		if has != nil && stopped.InTheWay == nil {
-			stopped.InTheWay = has.inTheWay(&m.queue.Queue)
+			stopped.InTheWay = has.inTheWay(&q.Queue)
 		}
 	}
 	return stopped
@@ -85,15 +85,14 @@ func (m *InterProcessMutex) stopped(err error, all ...turn) error {
 //     client holds the lock;
 //   - nothing: the caller asks with a node of its own. So does one that asks only once while
 //     others are asking, and one that must not outlive its session, and has none yet.
-func (m *InterProcessMutex) join(ctx context.Context, once bool, waitedIn int64) (*localQueue, *waiter, error) {
-	q := &m.queue
+func (q *queue) join(ctx context.Context, once bool, waitedIn int64) (*localQueue, *waiter, error) {
 	if q.Kind == znode.Read || q.Handovers == 0 || q.FailOnLoss && waitedIn == 0 {
 		return nil, nil, nil
 	}
 	key := localQueueKey{q.Path, inherited(ctx), q.Core, q.Kind, q.Revocable, q.Data != nil, string(q.Data)}
-	lq, w, has := q.shared.localQueues.Join(key, m, !once)
+	lq, w, has := q.shared.localQueues.Join(key, q, !once)
 	if o, held := has.(*ownership); held {
-		return nil, nil, m.stopped(ErrNotAcquired, o)
+		return nil, nil, q.stopped(ErrNotAcquired, o)
 	}
 	if w != nil {
 		q.shared.waitLog.arm()
@@ -101,21 +100,35 @@ func (m *InterProcessMutex) join(ctx context.Context, once bool, waitedIn int64)
 	return lq, w, nil
 }
 
+// enter gets the lock by way of the local queue, see goOn. The caller has waited in a session
+// before, or 0.
+func (q *queue) enter(ctx, limited context.Context, once bool, waitedIn int64) (*ownership, error) {
+	lq, w, err := q.join(limited, once, waitedIn)
+	switch {
+	case err != nil:
+		return nil, err
+	case w == nil:
+		return q.ask(limited, lq, nil, once, waitedIn)
+	}
+	told, has := w.Await(limited)
+	return q.goOn(ctx, limited, lq, told, has, waitedIn)
+}
+
 // goOn does what a waiter was told, and returns an ownership or an error. An ownership beside an
 // error came too late. Without either the caller has to begin again.
-func (m *InterProcessMutex) goOn(ctx, limited context.Context, lq *localQueue, told localqueue.Told, has turn, waitedIn int64) (*ownership, error) {
+func (q *queue) goOn(ctx, limited context.Context, lq *localQueue, told localqueue.Told, has turn, waitedIn int64) (*ownership, error) {
 	o, granted := has.(*ownership)
 	a, _ := has.(*mutexAttempt)
 	switch {
 	case told == localqueue.TimeUp:
-		return nil, m.stopped(contextend.Of(limited), lq.Has(), has)
+		return nil, q.stopped(contextend.Of(limited), lq.Has(), has)
 	case granted && limited.Err() != nil:
-		return o, m.stopped(contextend.Of(limited), o)
+		return o, q.stopped(contextend.Of(limited), o)
 	case told == localqueue.Beside:
 		defer lq.BesideOver()
 		lq = nil
 	}
-	outlived := m.queue.outlived(waitedIn)
+	outlived := q.outlived(waitedIn)
 	switch {
 	case outlived && granted:
 		return o, framework.ErrSessionExpired
@@ -123,7 +136,7 @@ func (m *InterProcessMutex) goOn(ctx, limited context.Context, lq *localQueue, t
 		leave(lq, a)
 		return nil, framework.ErrSessionExpired
 	case !granted:
-		return m.ask(limited, lq, a, false, waitedIn)
+		return q.ask(limited, lq, a, false, waitedIn)
 	}
 	// A deadline may have passed between the hand-over and now.
 	if state, _ := o.now(); state == Lost {
@@ -136,14 +149,14 @@ func (m *InterProcessMutex) goOn(ctx, limited context.Context, lq *localQueue, t
 // ask gets the lock from the servers for the front waiter, or for a caller without a local
 // queue. It goes on with the attempt that another front waiter has left, unless that is of a
 // session that the caller may not have waited in.
-func (m *InterProcessMutex) ask(ctx context.Context, lq *localQueue, a *mutexAttempt, once bool, waitedIn int64) (*ownership, error) {
-	if a != nil && a.SessionID() == m.queue.Core.Session().ID() {
-		a.adopt(m, acquireTraceOf(ctx))
+func (q *queue) ask(ctx context.Context, lq *localQueue, a *mutexAttempt, once bool, waitedIn int64) (*ownership, error) {
+	if a != nil && a.SessionID() == q.Core.Session().ID() {
+		a.adopt(q, acquireTraceOf(ctx))
 	} else {
 		if a != nil {
 			a.Leave()
 		}
-		a = m.newAttempt(ctx, lq, waitedIn)
+		a = q.newAttempt(ctx, lq, waitedIn)
 		lq.Set(a)
 	}
 	defer func() {
@@ -196,8 +209,8 @@ func (o *ownership) mayPass() bool {
 // pass hands the lock of an ownership that is over to the next in the local queue, if there is
 // one and the lock may be handed over.
 func (o *ownership) pass() bool {
-	passed := o.local != nil && o.mayPass() && o.local.Pass(o, func(next *InterProcessMutex) (turn, bool) {
-		to := next.own(o.node.In(&next.queue.Queue))
+	passed := o.local != nil && o.mayPass() && o.local.Pass(o, func(next *queue) (turn, bool) {
+		to := next.own(o.key, o.node.In(&next.Queue), next.exclusive)
 		to.local, to.first, to.handovers = o.local, o.first, o.handovers+1
 		return to, o.node.Pass(to) == nil
 	})

@@ -150,7 +150,7 @@ func (m *InterProcessMutex) queueUp(ctx context.Context, lim limit) (*Hold, erro
 		if m.queue.FailOnLoss && waitedIn == 0 {
 			waitedIn = m.queue.Core.Session().ID()
 		}
-		o, err := m.enter(ctx, limited, lim.once(), waitedIn)
+		o, err := m.queue.enter(ctx, limited, lim.once(), waitedIn)
 		if err != nil {
 			if o != nil {
 				o.decline() // it came too late
@@ -170,20 +170,6 @@ func (m *InterProcessMutex) queueUp(ctx context.Context, lim limit) (*Hold, erro
 		}
 		waitedIn = o.node.SessionID()
 	}
-}
-
-// enter gets the lock by way of the local queue, see goOn. The caller has waited in a session
-// before, or 0.
-func (m *InterProcessMutex) enter(ctx, limited context.Context, once bool, waitedIn int64) (*ownership, error) {
-	lq, w, err := m.join(limited, once, waitedIn)
-	switch {
-	case err != nil:
-		return nil, err
-	case w == nil:
-		return m.ask(limited, lq, nil, once, waitedIn)
-	}
-	told, has := w.Await(limited)
-	return m.goOn(ctx, limited, lq, told, has, waitedIn)
 }
 
 // isZero is whether the lock was not made by its constructor.
