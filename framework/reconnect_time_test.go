@@ -34,7 +34,7 @@ func TestTimeToReconnect(t *testing.T) {
 		} {
 			t.Run(fmt.Sprintf("%s, session timeout %v", name, timeout), func(t *testing.T) {
 				var took []time.Duration
-				for i := 0; i < 100; i += 3 {
+				for i := 0; i < 100; i += 9 {
 					synctest.Test(t, func(t *testing.T) {
 						srv := zktest.Start(t, zktest.InMemory(), zktest.Tick(timeout/4))
 						c := kit.Connect(t, srv, kit.SmallBuffers, func(cfg *framework.Config) {

@@ -320,7 +320,7 @@ func TestAwaitUnderATerm(t *testing.T) {
 // A hundred candidates and two hundred terms: two candidates hear of each change, the terms
 // go round, and nothing is left.
 func TestNoHerd(t *testing.T) {
-	const candidates, terms = 100, 200
+	const candidates, terms = 50, 100
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
 		j := &termChecker{t: t}
