@@ -108,7 +108,7 @@ func runCrowd(t *testing.T, actors []workload.Actor, in setting) (s score) {
 		if in.hold > time.Second {
 			span *= 2 // who is rarely served waits for hundreds of holds
 		}
-		if (whole || in.hold > 20*time.Millisecond) && slices.ContainsFunc(actors, func(a workload.Actor) bool { return a.Like != "" }) {
+		if slices.ContainsFunc(actors, func(a workload.Actor) bool { return a.Like != "" }) {
 			span *= 4 // they are compared with each other, by few rounds
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), span)
