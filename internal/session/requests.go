@@ -38,8 +38,13 @@ func Stat(ctx context.Context, s *Session, c *transport.Conn, path string) (wire
 	if !errors.Is(err, zk.ErrNoAuth) {
 		return there.Stat, err
 	}
+	return StatByACL(ctx, s, c, path)
+}
+
+// StatByACL describes a node by what its access list is told with.
+func StatByACL(ctx context.Context, s *Session, c *transport.Conn, path string) (wire.Stat, error) {
 	var list wire.GetACLResponse
-	err = s.Round(ctx, c, wire.OpGetACL, false, &wire.PathRequest{Path: path}, &list)
+	err := s.Round(ctx, c, wire.OpGetACL, false, &wire.PathRequest{Path: path}, &list)
 	return list.Stat, err
 }
 

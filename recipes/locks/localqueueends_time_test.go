@@ -180,35 +180,41 @@ func TestWaiterThatAsksInTheNextSession(t *testing.T) {
 }
 
 // Each of many that wait for a short time is the front waiter for less than a round trip. Together
-// they get the lock, and nobody else waits for a node that none of them uses.
+// they get the lock, also with a node whose creation had its reply lost. And nobody else waits for a
+// node that none of them uses.
 func TestShortWaitsInALocalQueue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-		c, other := kit.Connect(t, srv), kit.Connect(t, srv)
-		end := time.Now().Add(time.Second)
-		var got, others atomic.Int32
-		var wg sync.WaitGroup
-		work := func(of *framework.Client, wait time.Duration, got *atomic.Int32) {
-			wg.Go(func() {
-				for time.Now().Before(end) {
-					_ = locks.TryDo(t.Context(), locks.NewInterProcessMutex(of, "/l"), wait, func(context.Context) error {
-						got.Add(1)
-						time.Sleep(time.Millisecond)
-						return nil
-					})
-				}
-			})
-		}
-		work(other, time.Second, &others)
-		for range 20 {
-			work(c, 10*time.Millisecond, &got)
-		}
-		wg.Wait()
-		assert.Greater(t, got.Load(), int32(300))
-		assert.Greater(t, others.Load(), int32(20))
-		time.Sleep(time.Second)
-		kit.NothingLeft(t, srv)
-	})
+	for _, lost := range []int{0, 4} {
+		synctest.Test(t, func(t *testing.T) {
+			srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
+			c, other := kit.Connect(t, srv), kit.Connect(t, srv)
+			if lost > 0 {
+				srv.On(zktest.Match{Session: c.SessionID(), Op: "create2", Nth: lost}, zktest.CutAfter())
+			}
+			end := time.Now().Add(time.Second)
+			var got, others atomic.Int32
+			var wg sync.WaitGroup
+			work := func(of *framework.Client, wait time.Duration, got *atomic.Int32) {
+				wg.Go(func() {
+					for time.Now().Before(end) {
+						_ = locks.TryDo(t.Context(), locks.NewInterProcessMutex(of, "/l"), wait, func(context.Context) error {
+							got.Add(1)
+							time.Sleep(time.Millisecond)
+							return nil
+						})
+					}
+				})
+			}
+			work(other, time.Second, &others)
+			for range 20 {
+				work(c, 10*time.Millisecond, &got)
+			}
+			wg.Wait()
+			assert.Greater(t, got.Load(), int32(300), "reply lost: %d", lost)
+			assert.Greater(t, others.Load(), int32(20), "reply lost: %d", lost)
+			time.Sleep(time.Second)
+			kit.NothingLeft(t, srv)
+		})
+	}
 }
 
 func TestClosedWithALocalQueue(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/paddock-zk/paddock/internal/contextend"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/transport"
+	"github.com/paddock-zk/paddock/internal/wire"
 )
 
 // Attempt is one acquisition: contenders in one queue or several, until all wanted ones
@@ -315,12 +316,31 @@ func (a *Attempt) track(ctx context.Context, c *transport.Conn) (err error) {
 	return nil
 }
 
-// learnCzxid learns the czxid of a node whose creation had its reply lost.
+// learnCzxid learns the czxid of a node whose creation had its reply lost. If the caller goes
+// meanwhile, whoever goes on with the attempt waits for the same answer, see takeIn.
 func (a *Attempt) learnCzxid(ctx context.Context, c *transport.Conn, k *contender) error {
 	if k.czxid != 0 {
 		return nil
 	}
-	stat, err := session.Stat(ctx, a.session, c, k.path)
+	if k.stat == nil || k.statOn != c {
+		k.stat, k.statOn = transport.NewCall(wire.OpExists, &wire.PathWatchRequest{Path: k.path}), c
+		if err := a.session.Send(ctx, c, k.stat); err != nil {
+			k.stat = nil
+			return err
+		}
+	}
+	var there wire.StatResponse
+	err := a.session.Await(ctx, c, k.stat, false)
+	if err == nil {
+		err = k.stat.Decode(&there)
+	}
+	if ctx.Err() == nil {
+		k.stat = nil
+	}
+	stat := there.Stat
+	if errors.Is(err, zk.ErrNoAuth) {
+		stat, err = session.StatByACL(ctx, a.session, c, k.path)
+	}
 	switch {
 	case errors.Is(err, zk.ErrNoNode), err == nil && stat.EphemeralOwner != a.id:
 		k.forget(a.id)

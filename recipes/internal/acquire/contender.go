@@ -51,6 +51,9 @@ type contender struct {
 	czxid   int64           // of its node, 0 if it is not known
 	request *transport.Call // creating and replacing: that has no known outcome
 
+	stat   *transport.Call // that asks for the czxid, nil for none
+	statOn *transport.Conn // where it was sent
+
 	snapshot *znode.Snapshot // of the queue, as the latest list showed it
 	list     *transport.Call // whose reply that lies in, nil if others share it
 }
@@ -152,7 +155,7 @@ func (k *contender) rename(id int64, way nodename.Way) {
 
 // gone notes that it has no node.
 func (k *contender) gone() {
-	k.phase, k.path, k.czxid, k.request = absent, "", 0, nil
+	k.phase, k.path, k.czxid, k.request, k.stat = absent, "", 0, nil, nil
 	k.first, k.behindOther, k.admitted, k.listsBehind = false, false, false, 0
 	k.beside, k.later = "", 0
 }
