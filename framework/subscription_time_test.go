@@ -686,6 +686,32 @@ func TestChildWatchWhileARemovalIsPutOff(t *testing.T) {
 	})
 }
 
+// Nor if the removal that is put off is of the same kind as one that is through.
+func TestChildWatchWhileOneOfTwoRemovalsIsPutOff(t *testing.T) {
+	onEach(t, func(t *testing.T, srv *zktest.Server) {
+		srv.SetLatency(time.Millisecond)
+		c, other := kit.Connect(t, srv), kit.Connect(t, srv)
+		_, err := c.Create(t.Context(), "/b", nil, framework.Persistent)
+		require.NoError(t, err)
+		srv.On(zktest.Match{Session: c.SessionID(), Op: "removeWatches", Nth: 1}, zktest.Fail(-127))
+		for range 2 {
+			tree, err := c.Subscribe(t.Context(), "/b", framework.Subtree())
+			require.NoError(t, err)
+			tree.Stop()
+			time.Sleep(10 * time.Millisecond)
+		}
+		_, _, w, err := c.ChildrenW(t.Context(), "/b")
+		require.NoError(t, err)
+		_, err = other.Create(t.Context(), "/b/x", nil, framework.Persistent)
+		require.NoError(t, err)
+		created := time.Now()
+		assert.Equal(t, framework.NodeChildrenChanged, (<-w.C).Type)
+		assert.Less(t, time.Since(created), 100*time.Millisecond)
+		time.Sleep(time.Minute)
+		assert.Empty(t, srv.Watches())
+	})
+}
+
 // A server that has too much to do to set watches again keeps the connection. It is asked again
 // after a while, for those that are still waited for, and tells then what they have missed.
 func TestReconnectAtABusyServer(t *testing.T) {

@@ -72,7 +72,7 @@ type persistent struct {
 	removed int            // up to which change there was none at times
 	deep    bool           // the server may have the recursive watch
 
-	removals int // are on their way, or refused and to be sent again
+	removals [modeSubtree + 1]int // of each mode that are on their way, or refused and to be sent again
 }
 
 type persistentMode int8
@@ -312,7 +312,7 @@ func (w *Registry) removeLocked(c *transport.Conn, path string, mode persistentM
 		w.changes++
 		p.changes, p.removed = w.changes, w.changes
 	}
-	p.removals++
+	p.removals[mode]++
 	call := transport.NewCall(wire.OpRemoveWatches, &wire.WatchesRequest{Path: path, Type: typ})
 	call.OnReply = func(call *transport.Call) {
 		onceAnswered(call, func(again bool) {
@@ -321,16 +321,17 @@ func (w *Registry) removeLocked(c *transport.Conn, path string, mode persistentM
 			if !call.Replied() || w.conn != c || w.streams[path] != p {
 				return
 			}
-			p.removals--
+			p.removals[mode]--
 			if typ != wire.WatchAny && call.Code() == wire.CodeMarshallingError {
 				w.noModes, again = true, true
 			}
 			switch wanted := p.wanted(); {
 			case again && wanted != mode:
 				w.removeLocked(c, path, mode)
-			case wanted == modeNone && p.removals == 0:
+			case wanted != modeNone:
+			case p.removals == [modeSubtree + 1]int{}:
 				w.dropLocked(path)
-			case wanted == modeNone: // the other mode is still to be removed
+			case p.removals[mode] == 0: // the other mode is still to be removed
 				p.asked = modeNode + modeSubtree - mode
 				w.childrenAgainLocked(path)
 			}
@@ -388,7 +389,7 @@ func Above(path string) string {
 // cutLocked returns the streams that have lost their watch.
 func (w *Registry) cutLocked() (cut []*Stream) {
 	for _, p := range w.streams {
-		p.asked, p.deep, p.removals = modeNone, false, 0
+		p.asked, p.deep, p.removals = modeNone, false, [modeSubtree + 1]int{}
 		for _, st := range p.streams {
 			if st.phase != streamDown {
 				st.phase = streamDown
