@@ -97,7 +97,6 @@ type yieldState struct {
 	moved       int            // how often it has moved since then
 	obliged     int            // how often it has moved for owners whose order it could not take
 	anew        bool           // it has left all queues, to begin anew in all
-	guessed     bool           // it has followed an owner by what the queues show; that was of no use, or it would not have to again
 	checking    bool           // the next round lists all queues, to see whether it is in the way
 	rounds      int            // of lists
 	others      nodename.Ways  // that stood in our queues at the latest look
@@ -159,7 +158,7 @@ func (a *Multi) nodes(m *member, entries []znode.Entry) []deadlock.Node {
 func (a *Multi) begin() {
 	a.history.Begin(len(a.members), a.hasTurn(), a.sights().hiding.lately(), time.Now())
 	a.connectedOn = a.conn
-	a.asked, a.anew, a.guessed = nil, false, false
+	a.asked, a.anew = nil, false
 	a.calmUntil, a.calmFor = time.Time{}, firstCalm
 	if a.way == nodename.Backward {
 		a.turnRound()
@@ -507,6 +506,11 @@ func (a *Multi) makeRoom(ctx context.Context, c *transport.Conn) (made bool, err
 	if len(in) == 0 {
 		return false, nil
 	}
+	if a.way == nodename.Joint && slices.ContainsFunc(in, func(m *member) bool { return a.ways(m, m.firstBehind()).Has(nodename.Unknown) }) {
+		if _, _, err := a.ask(ctx, c); err != nil {
+			return false, err
+		}
+	}
 	if !a.follows(way) { // two that move for each other over and over would not see who else waits for them
 		if yielded, err := a.checkDeadlock(ctx, c); yielded || err != nil {
 			return yielded, err
@@ -539,19 +543,33 @@ func (a *Multi) unwatch() {
 	}
 }
 
+// ask asks the servers who owns nodes that matter. A joint one learns from that in which order others
+// go. matches is whether an owner that has what we wait for may wait behind us.
+func (a *Multi) ask(ctx context.Context, c *transport.Conn) (seen *deadlock.View, matches bool, err error) {
+	if err := a.askSessions(ctx, c); err != nil {
+		return nil, false, err
+	}
+	seen = a.view(time.Now())
+	later, earlier := a.history.Shown(seen)
+	if a.way == nodename.Joint {
+		a.orderOfOthers().Saw(later, earlier, seen.Now)
+	}
+	return seen, later+earlier > 0, nil
+}
+
 // checkDeadlock yields where we are in the way, by the lists that were just taken.
 func (a *Multi) checkDeadlock(ctx context.Context, c *transport.Conn) (yielded bool, err error) {
-	if err := a.askSessions(ctx, c); err != nil {
+	seen, matches, err := a.ask(ctx, c)
+	if err != nil {
 		return false, err
 	}
 	var yield []*member
-	seen := a.view(time.Now())
 	in, why := a.history.Decide(seen)
 	for _, i := range in {
 		yield = append(yield, a.members[i])
 	}
 	// Where only plain ones wait, in a crowd that goes in our order, one often waits for long as well.
-	if len(yield) > 0 && a.besideLibrary() && (!a.mayHide() || a.history.Match(seen, in)) {
+	if len(yield) > 0 && a.besideLibrary() && (!a.mayHide() || matches) {
 		a.orderOfOthers().Yielded(a.way == nodename.Backward, time.Now())
 	}
 	if why == deadlock.Beside && slices.ContainsFunc(yield, func(m *member) bool { return m.snapshot.Ways(m.firstBehind()).Has(nodename.Plain) }) {
@@ -568,14 +586,15 @@ func (a *Multi) checkDeadlock(ctx context.Context, c *transport.Conn) (yielded b
 		return false, nil
 	case a.way == nodename.Joint && !a.anew && !seen.Told && !hiding.lately():
 		return true, a.takeInOrder(ctx, c, nodename.Joint, 0)
-	case !shown, a.guessed, why == deadlock.Matched && a.way != nodename.Joint, seen.Told:
-		return true, a.leaveOrMove(ctx, c, yield, why)
-	}
-	a.guessed = true
-	if why == deadlock.Against && a.way != nodename.Backward {
+	case !shown, seen.Told:
+	// One in order sees only owners that seem to go in the reverse order, see decision 24. But it would be
+	// passed over for ever where they do, if it moved each time. An Ordered one has no other looks.
+	case why == deadlock.Against && (a.way == nodename.Joint || a.way == nodename.Ordered && (a.inOrder || a.moved >= mostLeft)):
 		return true, a.follow(ctx, c, nodename.Backward, yield)
+	case a.way == nodename.Joint:
+		return true, a.follow(ctx, c, nodename.Ordered, yield)
 	}
-	return true, a.follow(ctx, c, nodename.Ordered, yield)
+	return true, a.leaveOrMove(ctx, c, yield, why)
 }
 
 // holders are the nodes that have the lock that a member waits for, or will wait for.

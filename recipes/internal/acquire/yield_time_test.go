@@ -430,3 +430,38 @@ func TestMultiLockMakesRoomAtOnceWhereOwnersMayHideLocks(t *testing.T) {
 		}
 	})
 }
+
+// A MultiLock that has gone over to take its locks in order sees only owners that seem to go in the
+// reverse order: it is first in early queues, and waits in later ones. It moves for them, and does not
+// go in the reverse order itself. A joint one sees both, and follows.
+func TestMultiLockInOrderDoesNotTurnByWhatItSees(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(kit.Near))
+		first, second, c := kit.Connect(t, srv), kit.Connect(t, srv), kit.Connect(t, srv)
+		lock := func(c *framework.Client, path string) locks.Lock { return locks.NewInterProcessMutex(c, path) }
+		held := kit.Hold(t, lock(first, "/c"))
+		var waiting []*kit.Acquisition
+		for i, path := range []string{"/a", "/b"} { // from the second on, plain owners may hide locks
+			waiting = append(waiting, kit.Acquire(t, locks.NewInterProcessMultiLock(lock(c, path), lock(c, "/c"))))
+			require.NoError(t, srv.WaitChildren(t.Context(), "/c", i+2))
+			require.NoError(t, kit.Acquire(t, lock(second, path)).Soon().Release())
+		}
+		before := kit.Children(t, c, "/b")
+		require.Len(t, before, 1)
+		require.Equal(t, nodename.Ordered, nodename.WayOf(before[0]))
+		other := kit.Acquire(t, lock(first, "/b")).Soon() // that client has /c as well
+		time.Sleep(10 * time.Millisecond)
+		var ways []nodename.Way
+		for _, node := range append(kit.Children(t, c, "/b"), kit.Children(t, c, "/c")...) {
+			if way := nodename.WayOf(node); way.Yields() {
+				ways = append(ways, way)
+			}
+		}
+		assert.NotContains(t, ways, nodename.Backward)
+		require.NoError(t, other.Release())
+		require.NoError(t, held.Release())
+		for _, m := range waiting {
+			require.NoError(t, m.Soon().Release())
+		}
+	})
+}

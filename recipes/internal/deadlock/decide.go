@@ -134,18 +134,24 @@ func (h *History) suspect(v *View, at int, held []holder, crowds map[int64]int) 
 	return due, why
 }
 
-// Match is whether an owner that has what we wait for may wait behind us in one of some queues.
-func (h *History) Match(v *View, queues []int) bool {
-	for _, i := range queues {
+// Shown is how often an owner that has what we wait for may wait behind us: in a later queue than
+// the one that it has, and in an earlier one. The former takes its locks in our order.
+func (h *History) Shown(v *View) (later, earlier int) {
+	for i := range v.Queues {
 		for _, has := range v.held() {
 			for j := range v.Queues[i].Followers {
-				if waits := &v.Queues[i].Followers[j]; waits.Known && h.match(has, waits) != unlike {
-					return true
+				waits := &v.Queues[i].Followers[j]
+				switch {
+				case !waits.Known || waits.Way.Yields() || h.match(has, waits) == unlike:
+				case has.queue < i:
+					later++
+				default:
+					earlier++
 				}
 			}
 		}
 	}
-	return false
+	return later, earlier
 }
 
 // isOutOfOrder is whether a circle of owners that wait for each other may lead through us

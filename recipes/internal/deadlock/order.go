@@ -24,6 +24,8 @@ const (
 	mostAgainst = 4
 	// weight is how often something has to come by itself to outweigh a yield.
 	weight = 8
+	// lookWeight is what a look weighs that shows an order. Three turn it.
+	lookWeight = 12
 	// oneJam is how long after a yield others are most likely for the same reason.
 	oneJam = 50 * time.Millisecond
 )
@@ -41,7 +43,29 @@ func (o *Order) Came(reverse bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if reverse == o.reverse {
-		o.against = max(0, o.against-1)
+		o.count(-1, time.Time{})
+	}
+}
+
+// Saw says that a joint MultiLock has seen owners that may go in the order of the paths, or in the
+// reverse order. It came to all of its queues at once. So it sees both as easily. One that takes its
+// locks in an order is first in queues at one end, and waits at the other. It sees only who goes against that.
+func (o *Order) Saw(inOrder, reverse int, now time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case inOrder == reverse:
+	case o.reverse == (reverse > inOrder):
+		o.count(-lookWeight, now)
+	default:
+		o.count(lookWeight, now)
+	}
+}
+
+// count takes something in, with o.mu held.
+func (o *Order) count(against int, now time.Time) {
+	if o.against = max(0, o.against+against); o.against > (mostAgainst-1)*weight {
+		o.reverse, o.against, o.turned = !o.reverse, 0, now
 	}
 }
 
@@ -53,9 +77,7 @@ func (o *Order) Yielded(reverse bool, now time.Time) {
 		return
 	}
 	o.yielded = now
-	if o.against += weight; o.against > (mostAgainst-1)*weight {
-		o.reverse, o.against, o.turned = !o.reverse, 0, now
-	}
+	o.count(weight, now)
 }
 
 // Hear says that a MultiLock goes in the reverse order beside such owners, so its client may have

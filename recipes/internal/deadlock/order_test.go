@@ -8,7 +8,8 @@ import (
 )
 
 // A client takes owners of another library to go in the other order than its MultiLocks, once
-// these have yielded four times, unless what they wait for comes by itself. It can change its mind
+// these have yielded four times, or joint ones have seen it three times, unless what they wait for comes by
+// itself, or joint ones see others that go in its order. It can change its mind
 // again. It hears of clients that have learned the reverse order, unless it has just learned another.
 func TestOrderOfOtherLibraries(t *testing.T) {
 	const within = time.Minute
@@ -19,6 +20,7 @@ func TestOrderOfOtherLibraries(t *testing.T) {
 	}
 	yields := func(reverse bool, times int) event { return event{"yields", reverse, times} }
 	comes := func(reverse bool, times int) event { return event{"comes", reverse, times} }
+	sees := func(reverse bool, times int) event { return event{"sees", reverse, times} }
 	hears, jam, later := event{"hears", true, 1}, event{"jam", false, 9}, event{"later", false, 1}
 	for name, tc := range map[string]struct {
 		seen []event
@@ -36,6 +38,12 @@ func TestOrderOfOtherLibraries(t *testing.T) {
 		"in the other order, all comes":   {[]event{yields(false, 4), comes(true, 99)}, true},
 		"in the other order, four yields": {[]event{yields(false, 4), yields(true, 4)}, false},
 		"of some that have not turned":    {[]event{yields(false, 9)}, true},
+		"sees three":                      {[]event{sees(true, 3)}, true},
+		"sees two":                        {[]event{sees(true, 2)}, false},
+		"sees one in order between":       {[]event{sees(true, 2), sees(false, 1), sees(true, 1)}, false},
+		"sees and yields":                 {[]event{sees(true, 2), yields(false, 1)}, true},
+		"sees that it was wrong":          {[]event{sees(true, 3), sees(false, 3)}, false},
+		"sees as many of both":            {[]event{{"sees both", true, 9}}, false},
 		"hears of another":                {[]event{hears}, true},
 		"hears of it when it knows":       {[]event{hears, yields(true, 4), hears}, false},
 		"hears of it long after":          {[]event{hears, yields(true, 4), later, hears}, true},
@@ -50,6 +58,10 @@ func TestOrderOfOtherLibraries(t *testing.T) {
 						order.Yielded(e.reverse, now)
 					case "jam":
 						order.Yielded(e.reverse, now)
+					case "sees":
+						order.Saw(map[bool]int{false: 1}[e.reverse], map[bool]int{true: 2}[e.reverse], now)
+					case "sees both":
+						order.Saw(2, 2, now)
 					case "comes":
 						order.Came(e.reverse)
 					case "hears":
