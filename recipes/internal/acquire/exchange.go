@@ -26,7 +26,7 @@ func (a *Attempt) exchange(ctx context.Context, c *transport.Conn, p *plan) erro
 	if s := a.onWay; s != nil {
 		a.onWay = nil
 		if s.conn == c && a.contenders[0].phase != absent {
-			return a.takeIn(ctx, s)
+			return a.takeIn(ctx, s, s.creations)
 		}
 	}
 	var room [4]*transport.Call
@@ -53,7 +53,7 @@ func (a *Attempt) exchange(ctx context.Context, c *transport.Conn, p *plan) erro
 		}
 		calls = append(calls, lists.one)
 	}
-	return a.takeIn(ctx, &sent{c, before, creations, lists, calls[len(calls)-1]})
+	return a.takeIn(ctx, &sent{conn: c, before: before, lists: lists, last: calls[len(calls)-1]}, creations)
 }
 
 // sent is what a round has sent.
@@ -68,13 +68,14 @@ type sent struct {
 // takeIn waits for the answers to what was sent, and takes them in. If the caller has gone before
 // they have come, whoever goes on with the attempt does so. Where many wait for short times, each
 // may have less than a round trip left, and none would get the lock by answers of its own.
-func (a *Attempt) takeIn(ctx context.Context, s *sent) error {
+// The creations are apart from the rest so that they need not be on the heap.
+func (a *Attempt) takeIn(ctx context.Context, s *sent, creations []creation) error {
 	a.session.AwaitLast(ctx, s.last)
 	if a.resumable && ctx.Err() != nil {
-		a.onWay = &sent{s.conn, s.before, slices.Clone(s.creations), s.lists, s.last}
+		a.onWay = &sent{s.conn, s.before, slices.Clone(creations), s.lists, s.last}
 	}
 	// First what may have made nodes: whatever ends the waiting, it must be known.
-	if err := a.created(ctx, s.conn, s.creations); err != nil {
+	if err := a.created(ctx, s.conn, creations); err != nil {
 		return err
 	}
 	if a.onWay != nil {
