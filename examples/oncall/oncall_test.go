@@ -58,7 +58,7 @@ var masks = []*regexp.Regexp{
 	regexp.MustCompile(`_c_[0-9a-f-]{36}`),
 	regexp.MustCompile(`\b\d[\d.hµmns]*s\b`), // how long
 	regexp.MustCompile(`pid \d+`),
-	regexp.MustCompile(`token[ =]\d+`),
+	regexp.MustCompile(`token"?[ =:]\d+`), // what else the servers have done before
 	regexp.MustCompile(`127\.0\.0\.1:\d+`),
 	regexp.MustCompile(`node (deleted|gone: deleted, or its session has expired)`), // the second until a server has confirmed the session
 	regexp.MustCompile(`(timeout|lease_left)_seconds":[\d.]+`),
