@@ -33,18 +33,31 @@ func AwaitBarrier(ctx context.Context, s *Session, c *transport.Conn, barrier *t
 // Stat describes a node. Where the server refuses that for want of the right to
 // read, which it does from 3.9 on, the right to administer will do as well.
 func Stat(ctx context.Context, s *Session, c *transport.Conn, path string) (wire.Stat, error) {
+	call, err := AskStat(ctx, s, c, path)
+	if err != nil {
+		return wire.Stat{}, err
+	}
+	return AwaitStat(ctx, s, c, path, call)
+}
+
+// AskStat sends what AwaitStat waits for.
+func AskStat(ctx context.Context, s *Session, c *transport.Conn, path string) (*transport.Call, error) {
+	call := transport.NewCall(wire.OpExists, &wire.PathWatchRequest{Path: path})
+	return call, s.Send(ctx, c, call)
+}
+
+// AwaitStat is the other half of Stat. If ctx ends first, it may be called again.
+func AwaitStat(ctx context.Context, s *Session, c *transport.Conn, path string, call *transport.Call) (wire.Stat, error) {
 	var there wire.StatResponse
-	err := s.Round(ctx, c, wire.OpExists, false, &wire.PathWatchRequest{Path: path}, &there)
+	err := s.Await(ctx, c, call, false)
+	if err == nil {
+		err = call.Decode(&there)
+	}
 	if !errors.Is(err, zk.ErrNoAuth) {
 		return there.Stat, err
 	}
-	return StatByACL(ctx, s, c, path)
-}
-
-// StatByACL describes a node by what its access list is told with.
-func StatByACL(ctx context.Context, s *Session, c *transport.Conn, path string) (wire.Stat, error) {
 	var list wire.GetACLResponse
-	err := s.Round(ctx, c, wire.OpGetACL, false, &wire.PathRequest{Path: path}, &list)
+	err = s.Round(ctx, c, wire.OpGetACL, false, &wire.PathRequest{Path: path}, &list)
 	return list.Stat, err
 }
 

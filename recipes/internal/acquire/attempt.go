@@ -12,7 +12,6 @@ import (
 	"github.com/paddock-zk/paddock/internal/contextend"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/transport"
-	"github.com/paddock-zk/paddock/internal/wire"
 )
 
 // Attempt is one acquisition: contenders in one queue or several, until all wanted ones
@@ -323,23 +322,15 @@ func (a *Attempt) learnCzxid(ctx context.Context, c *transport.Conn, k *contende
 		return nil
 	}
 	if k.stat == nil || k.statOn != c {
-		k.stat, k.statOn = transport.NewCall(wire.OpExists, &wire.PathWatchRequest{Path: k.path}), c
-		if err := a.session.Send(ctx, c, k.stat); err != nil {
-			k.stat = nil
+		call, err := session.AskStat(ctx, a.session, c, k.path)
+		if err != nil {
 			return err
 		}
+		k.stat, k.statOn = call, c
 	}
-	var there wire.StatResponse
-	err := a.session.Await(ctx, c, k.stat, false)
-	if err == nil {
-		err = k.stat.Decode(&there)
-	}
+	stat, err := session.AwaitStat(ctx, a.session, c, k.path, k.stat)
 	if ctx.Err() == nil {
 		k.stat = nil
-	}
-	stat := there.Stat
-	if errors.Is(err, zk.ErrNoAuth) {
-		stat, err = session.StatByACL(ctx, a.session, c, k.path)
 	}
 	switch {
 	case errors.Is(err, zk.ErrNoNode), err == nil && stat.EphemeralOwner != a.id:
