@@ -507,7 +507,7 @@ func (a *Multi) makeRoom(ctx context.Context, c *transport.Conn) (made bool, err
 		return false, nil
 	}
 	if a.learns() && slices.ContainsFunc(in, func(m *member) bool { return a.ways(m, m.firstBehind()).Has(nodename.Unknown) }) {
-		if _, _, err := a.ask(ctx, c); err != nil {
+		if _, err := a.ask(ctx, c); err != nil {
 			return false, err
 		}
 	}
@@ -548,32 +548,36 @@ func (a *Multi) unwatch() {
 func (a *Multi) learns() bool { return a.way == nodename.Joint && a.mayHide() }
 
 // ask asks the servers who owns nodes that matter, and may learn from that in which order others
-// go. matches is whether an owner that has what we wait for may wait behind us.
-func (a *Multi) ask(ctx context.Context, c *transport.Conn) (seen *deadlock.View, matches bool, err error) {
+// go.
+func (a *Multi) ask(ctx context.Context, c *transport.Conn) (*deadlock.View, error) {
 	if err := a.askSessions(ctx, c); err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	seen = a.view(time.Now())
-	later, earlier := a.history.Shown(seen)
+	seen := a.view(time.Now())
 	if a.learns() {
+		later, earlier := a.history.Shown(seen)
 		a.orderOfOthers().Saw(later, earlier, seen.Now)
 	}
-	return seen, later+earlier > 0, nil
+	return seen, nil
 }
 
 // checkDeadlock yields where we are in the way, by the lists that were just taken.
 func (a *Multi) checkDeadlock(ctx context.Context, c *transport.Conn) (yielded bool, err error) {
-	seen, matches, err := a.ask(ctx, c)
+	seen, err := a.ask(ctx, c)
 	if err != nil {
 		return false, err
+	}
+	tells := a.besideLibrary() // a yield, of the order of others
+	if tells && a.mayHide() {  // where only plain ones wait, in a crowd that goes in our order, one often waits for long as well
+		later, earlier := a.history.Shown(seen)
+		tells = later+earlier > 0
 	}
 	var yield []*member
 	in, why := a.history.Decide(seen)
 	for _, i := range in {
 		yield = append(yield, a.members[i])
 	}
-	// Where only plain ones wait, in a crowd that goes in our order, one often waits for long as well.
-	if len(yield) > 0 && a.besideLibrary() && (!a.mayHide() || matches) {
+	if len(yield) > 0 && tells {
 		a.orderOfOthers().Yielded(a.way == nodename.Backward, time.Now())
 	}
 	if why == deadlock.Beside && slices.ContainsFunc(yield, func(m *member) bool { return m.snapshot.Ways(m.firstBehind()).Has(nodename.Plain) }) {
