@@ -13,10 +13,9 @@ import (
 
 // fault is one planted bug: a patch file.
 type fault struct {
-	id   string // "07b": the second fault of row 7 of the catalogue of failures
-	name string // what goes wrong
-	// failure is the row that it is in. reason says what of the row is not planted.
-	failure, reason string
+	id      string // "07b": the second fault of row 7 of the catalogue of failures
+	name    string // what goes wrong
+	failure string // the row that it is in
 	// pkg has the tests expected to find it, and tests names them as go test's
 	// -run does.
 	pkg   string
@@ -55,7 +54,7 @@ func corpus(root string) ([]fault, error) {
 
 var (
 	fileName = regexp.MustCompile(`^([0-9]{2,}[a-z])-[a-z0-9-]+\.patch$`)
-	keyLine  = regexp.MustCompile(`^([A-Z][A-Za-z ]*): (.*)$`)
+	keyLine  = regexp.MustCompile(`^([A-Z][A-Za-z]*): (.*)$`)
 )
 
 // parse reads a patch: a line that says what goes wrong, a header, and a unified
@@ -78,8 +77,6 @@ func parse(file, text string) (m fault, err error) {
 		case line == "":
 		case key != nil && key[1] == "Failure":
 			m.failure = key[2]
-		case key != nil && key[1] == "Not planted":
-			m.reason = key[2]
 		case key != nil && key[1] == "Package":
 			m.pkg = key[2]
 		case key != nil && key[1] == "Run":

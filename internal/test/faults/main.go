@@ -67,7 +67,6 @@ func run(ctx context.Context, only, part string, list bool, jobs int) error {
 		for i := range planted {
 			planted[i].show(os.Stdout)
 		}
-		showReasons(os.Stdout, planted)
 		return nil
 	}
 	began := time.Now()
@@ -83,9 +82,6 @@ func run(ctx context.Context, only, part string, list bool, jobs int) error {
 	fmt.Printf("%-58s %s\n", "without a planted bug all tests named pass", seconds(time.Since(began)))
 	head(os.Stdout)
 	t.all(ctx, planted, func(p *planting) { p.show(os.Stdout) })
-	if only == "" {
-		showReasons(os.Stdout, planted)
-	}
 	return verdict(os.Stdout, planted, time.Since(began))
 }
 

@@ -27,15 +27,6 @@ func (p *planting) show(w io.Writer) {
 	_, _ = fmt.Fprintf(w, line, p.id, p.name, found, seconds(p.took))
 }
 
-// showReasons says what of some rows is not planted.
-func showReasons(w io.Writer, planted []planting) {
-	for _, p := range planted {
-		if p.reason != "" {
-			_, _ = fmt.Fprintf(w, "%4s  not planted: %s: %s\n", p.row(), p.failure, p.reason)
-		}
-	}
-}
-
 // verdict counts, and fails unless every bug was found.
 func verdict(w io.Writer, planted []planting, took time.Duration) error {
 	rows := make(map[string]bool)
