@@ -296,8 +296,10 @@ func (l limit) acquire(ctx context.Context, lock Lock) (hold *Hold, err error) {
 	} else {
 		hold, err = lock.Acquire(ctx)
 	}
-	if err == nil && hold == nil {
-		err = fmt.Errorf("%w: its Acquire returned neither a hold nor an error", ErrInvalidLock)
+	if hold.isNone() {
+		if hold = nil; err == nil {
+			err = fmt.Errorf("%w: its Acquire returned neither a hold nor an error", ErrInvalidLock)
+		}
 	}
 	return hold, err
 }

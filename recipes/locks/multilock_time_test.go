@@ -74,8 +74,10 @@ func TestMultiLockMembers(t *testing.T) {
 		}
 		assert.Equal(t, []time.Duration{0, time.Hour}, waits)
 
-		_, err = locks.NewInterProcessMultiLock(m, whatever(func(time.Duration) (*locks.Hold, error) { return nil, nil })).Acquire(t.Context())
-		require.ErrorIs(t, err, locks.ErrInvalidLock, "neither a hold nor an error")
+		for _, none := range []*locks.Hold{nil, new(locks.Hold)} {
+			_, err = locks.NewInterProcessMultiLock(m, whatever(func(time.Duration) (*locks.Hold, error) { return none, nil })).Acquire(t.Context())
+			require.ErrorIs(t, err, locks.ErrInvalidLock, "neither a hold nor an error")
+		}
 		time.Sleep(time.Minute)
 		assert.Empty(t, srv.Ephemerals(c.SessionID()))
 	})
