@@ -317,9 +317,10 @@ func (r *Reader) paceLocked(a *Answer, size int, took time.Duration) {
 // readSize is what one of several reads takes in their request, without its path.
 const readSize = 9 + 4 + 1
 
-// fitting is how many of the first reads fit into one request: one at least.
+// fitting is how many of the first reads fit into one request: one at least. There are fewer
+// where connections have ended at large ones.
 func fitting(s *Session, ops []ReadOp) int {
-	room := MostInTransaction(s) - transactionSize
+	room := s.transport.Suspects.Limit(wire.OpMultiRead, MostInTransaction(s)) - transactionSize
 	for i, op := range ops {
 		if room -= readSize + len(op.Path); room < 0 && i > 0 {
 			return i

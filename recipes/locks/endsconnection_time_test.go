@@ -157,15 +157,24 @@ func TestOperationAtWhichTheServersEndTheConnection(t *testing.T) {
 // have answered a request know it, so whoever waits gets through. For a minute every Acquire was
 // told that they do not know it (found as seed 2493 of the schedules).
 func TestKnownOperationIsNotBlamedForAnOutage(t *testing.T) {
-	for op, lock := range map[string]func(c *framework.Client, path string) locks.Lock{
+	multi := func(c *framework.Client, path string, n int) locks.Lock {
+		var members []locks.Lock
+		for i := range n {
+			members = append(members, locks.NewInterProcessMutex(c, fmt.Sprintf("%s/%d", path, i)))
+		}
+		return locks.NewInterProcessMultiLock(members...)
+	}
+	for name, lock := range map[string]func(c *framework.Client, path string) locks.Lock{
 		"create2":         func(c *framework.Client, _ string) locks.Lock { return locks.NewInterProcessMutex(c, "/l") },
 		"createContainer": func(c *framework.Client, path string) locks.Lock { return locks.NewInterProcessMutex(c, path) },
-		"multiRead": func(c *framework.Client, path string) locks.Lock {
-			return locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, path+"/a"), locks.NewInterProcessMutex(c, path+"/b"))
+		"multiRead":       func(c *framework.Client, path string) locks.Lock { return multi(c, path, 2) },
+		"multiRead above 1 KiB": func(c *framework.Client, path string) locks.Lock {
+			return multi(c, path+strings.Repeat("x", 100), 40)
 		},
 	} {
-		t.Run(op, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
+				op, _, _ := strings.Cut(name, " ")
 				srv := zktest.Start(t, zktest.InMemory())
 				c := kit.Connect(t, srv)
 				require.NoError(t, kit.Hold(t, lock(c, "/before")).Release())
