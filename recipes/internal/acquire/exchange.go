@@ -252,14 +252,21 @@ func (l *listing) askWatched(ctx context.Context, a *Attempt, c *transport.Conn,
 // listBefore lists queues before anything is made. It sends a sync first, so as not to
 // judge by an old state.
 func (a *Attempt) listBefore(ctx context.Context, c *transport.Conn, of []*contender) error {
+	return a.listAlone(ctx, c, of, transport.NewCall(wire.OpSync, &wire.PathRequest{Path: of[0].queue.Path}))
+}
+
+// listAlone lists queues. The other requests leave first.
+func (a *Attempt) listAlone(ctx context.Context, c *transport.Conn, of []*contender, first ...*transport.Call) error {
 	lists := listing{of: of}
-	calls := lists.ask(a, []*transport.Call{transport.NewCall(wire.OpSync, &wire.PathRequest{Path: of[0].queue.Path})}, false)
+	calls := lists.ask(a, first, false)
 	if err := a.session.SendAll(ctx, c, calls); err != nil {
 		return err
 	}
 	a.session.AwaitLast(ctx, calls[len(calls)-1])
-	if err := a.session.Await(ctx, c, calls[0], false); err != nil {
-		return err
+	for _, call := range first {
+		if err := a.session.Await(ctx, c, call, false); err != nil {
+			return err
+		}
 	}
 	return lists.read(ctx, a, c)
 }

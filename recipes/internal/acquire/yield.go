@@ -207,8 +207,11 @@ func (a *Multi) wait(ctx context.Context, c *transport.Conn) (first bool, err er
 		} else if looked {
 			continue
 		}
-		if err := a.sleep(ctx, calm); err != nil || a.needsRound(c) || a.checking {
-			return false, err
+		a.tellStandings()
+		for more := true; more; more = calm && !a.due(calm) { // while it is calm, one node less ahead changes nothing
+			if err := a.sleep(ctx, calm); err != nil || a.needsRound(c) || a.checking {
+				return false, err
+			}
 		}
 	}
 }
@@ -235,14 +238,13 @@ func (m *member) gone() bool { return m.waits() && m.watch.queue != nil && m.fir
 // sleep returns when a watch has told something, or it is time to look at newcomers or to
 // check.
 func (a *Multi) sleep(ctx context.Context, calm bool) error {
-	a.tellStandings()
 	var check <-chan time.Time
 	switch now := time.Now(); {
 	case !calm && a.inTheWay():
 		timer := time.NewTimer(max(a.untilCheck(now), soonest))
 		defer timer.Stop()
 		check = timer.C
-	case calm && slices.ContainsFunc(a.members, func(m *member) bool { return m.gone() || m.inTheWay() && !m.hears() }):
+	case calm && slices.ContainsFunc(a.members, (*member).unseen):
 		if a.calmUntil.IsZero() {
 			a.calmUntil = now.Add(a.calmFor)
 			a.calmFor = min(2*a.calmFor, mostCalm)
@@ -320,7 +322,7 @@ const mostSettings = session.MostAhead
 
 // watch sets a watch on the node ahead in each queue where we wait. It lists each queue in
 // which that node has gone, and those in which there may be newcomers whom we make room for.
-// These lists watch for the next newcomer. looked is whether there was anything to list.
+// These lists watch for the next newcomer, but see early. looked is whether there was anything to list.
 func (a *Multi) watch(ctx context.Context, c *transport.Conn, calm bool) (looked bool, err error) {
 	type setting struct {
 		*member
@@ -336,10 +338,13 @@ func (a *Multi) watch(ctx context.Context, c *transport.Conn, calm bool) (looked
 			}
 		}
 	}()
-	now := time.Now()
-	due := !calm || a.sights().others.lately() || !a.calmUntil.IsZero() && !now.Before(a.calmUntil)
+	due := a.due(calm)
+	if due && a.early(calm) {
+		a.calmUntil = time.Time{}
+		return a.lookTogether(ctx, c)
+	}
 	for i, m := range a.members {
-		s := setting{member: m, at: i, list: due && (m.gone() || m.inTheWay() && !m.hears())}
+		s := setting{member: m, at: i, list: due && m.unseen()}
 		switch {
 		case s.list:
 			m.newcomer = new(atomic.Bool)
@@ -373,6 +378,44 @@ func (a *Multi) watch(ctx context.Context, c *transport.Conn, calm bool) (looked
 		}
 	}
 	return looked, nil
+}
+
+// due is whether it looks at newcomers now.
+func (a *Multi) due(calm bool) bool {
+	return !calm || a.sights().others.lately() || !a.calmUntil.IsZero() && !time.Now().Before(a.calmUntil)
+}
+
+// early is whether it looks at newcomers without a watch for the next ones, in one request. In a
+// crowd there is always one, and most MultiLocks have their locks before they have looked twice.
+func (a *Multi) early(calm bool) bool {
+	return calm && a.calmFor < mostCalm && !a.sights().others.lately()
+}
+
+// unseen is whether there may be newcomers whom we hold up, and nothing would tell us.
+func (m *member) unseen() bool { return m.gone() || m.inTheWay() && !m.hears() }
+
+// lookTogether lists all queues in which there may be newcomers whom we hold up.
+func (a *Multi) lookTogether(ctx context.Context, c *transport.Conn) (looked bool, err error) {
+	var at []int
+	var of []*contender
+	for i, m := range a.members {
+		if m.unseen() {
+			at, of = append(at, i), append(of, m.contender)
+		}
+	}
+	if len(of) == 0 {
+		return false, nil
+	}
+	if err := a.listAlone(ctx, c, of); err != nil {
+		return false, err
+	}
+	now := time.Now()
+	for _, i := range at {
+		if err := a.stand(i, now); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // look takes in a list of one queue.

@@ -381,6 +381,36 @@ func TestMultiLockOfManyMakesRoom(t *testing.T) {
 	})
 }
 
+// A MultiLock among its like looks at newcomers twice, with one request for all queues. If it still
+// waits then, it is told of the next ones, and asks nothing more.
+func TestMultiLockAmongItsLikeLooksAtAllNewcomersAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(kit.Near))
+		other, c := kit.Connect(t, srv), kit.Connect(t, srv)
+		set := func(c *framework.Client, from, to int) locks.Lock {
+			var all []locks.Lock
+			for i := from; i < to; i++ {
+				all = append(all, locks.NewInterProcessMutex(c, fmt.Sprintf("/m%02d", i)))
+			}
+			return locks.NewInterProcessMultiLock(all...)
+		}
+		require.NoError(t, kit.Hold(t, set(c, 0, 10)).Release()) // the parents are there
+		held := kit.Hold(t, set(other, 9, 11))
+		waits := kit.Acquire(t, set(c, 0, 10))
+		time.Sleep(10 * time.Millisecond) // it has queued
+		began := srv.Requests()
+		asked := func(op string) int { return srv.Requests()[op] - began[op] }
+		time.Sleep(200 * time.Millisecond)
+		assert.Equal(t, []int{2, 0}, []int{asked("multiRead"), asked("getChildren2")})
+		for range 2 {
+			time.Sleep(10 * time.Second)
+			assert.Equal(t, []int{2, 9}, []int{asked("multiRead"), asked("getChildren2")})
+		}
+		require.NoError(t, held.Release())
+		require.NoError(t, waits.Soon().Release())
+	})
+}
+
 // Newcomers that come over and over, and give up, do not put off the look at who waits.
 func TestNewcomersDoNotPutOffTheLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
