@@ -341,7 +341,9 @@ func (a *Multi) watch(ctx context.Context, c *transport.Conn, calm bool) (looked
 	due := a.due(calm)
 	if due && a.early(calm) {
 		a.calmUntil = time.Time{}
-		return a.lookTogether(ctx, c)
+		if looked, err = a.lookTogether(ctx, c); looked || err != nil {
+			return looked, err
+		}
 	}
 	for i, m := range a.members {
 		s := setting{member: m, at: i, list: due && m.unseen()}

@@ -411,6 +411,34 @@ func TestMultiLockAmongItsLikeLooksAtAllNewcomersAtOnce(t *testing.T) {
 	})
 }
 
+// All that a MultiLock waited for has gone, and others are still ahead of it, at the moment when it
+// would look at newcomers. It hears of these others, too.
+func TestMultiLockGoesOnToHearWhereItsLookIsDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
+		other, c := kit.Connect(t, srv), kit.Connect(t, srv)
+		for late := 10 * time.Millisecond; late < 36*time.Millisecond; late += d / 2 {
+			lock := func(c *framework.Client, i int) *locks.InterProcessReadWriteLock {
+				return locks.NewInterProcessReadWriteLock(c, fmt.Sprintf("/%v/%d", late, i))
+			}
+			var readers [4]*locks.Hold
+			for i := range readers {
+				readers[i] = kit.Hold(t, locks.NewInterProcessMultiLock(lock(other, i%2).ReadLock(), lock(other, 2+i).ReadLock()))
+			}
+			multi := kit.Acquire(t, locks.NewInterProcessMultiLock(lock(c, 0).WriteLock(), lock(c, 1).WriteLock()))
+			time.Sleep(time.Second)
+			require.NoError(t, readers[2].Release())
+			time.Sleep(late)
+			require.NoError(t, readers[3].Release())
+			time.Sleep(time.Second)
+			require.True(t, multi.Pending())
+			require.NoError(t, readers[0].Release())
+			require.NoError(t, readers[1].Release())
+			require.NoError(t, multi.Soon().Release())
+		}
+	})
+}
+
 // Newcomers that come over and over, and give up, do not put off the look at who waits.
 func TestNewcomersDoNotPutOffTheLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
