@@ -28,6 +28,9 @@ const (
 // first Established on, which comes before Follow returns. It runs in the goroutine that
 // reads the connection, or in one that ends it, and must not block.
 func Follow(ctx context.Context, s *Session, c *transport.Conn, path string, subtree bool, fn func(Notice)) (*Stream, error) {
+	if s.Lacks(wire.OpAddWatch) {
+		return nil, &CodeError{Code: wire.CodeUnimplemented}
+	}
 	first, waiting := make(chan error, 1), true // waiting is fn's, whose calls do not overlap
 	st, err := s.watches.Follow(c, path, subtree, func(call *transport.Call) { s.window.take(call) }, func(n Notice) {
 		switch {
@@ -43,8 +46,6 @@ func Follow(ctx context.Context, s *Session, c *transport.Conn, path string, sub
 	})
 	var lost *transport.LostError
 	switch {
-	case errors.Is(err, watch.ErrUnknown):
-		return nil, &CodeError{Code: wire.CodeUnimplemented}
 	case errors.As(err, &lost):
 		return nil, lostError(err, false)
 	case err != nil:

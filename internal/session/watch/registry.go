@@ -87,7 +87,6 @@ type Registry struct {
 	ended   error             // set at close
 	streams map[string]*persistent
 	changes int  // of persistent watches that were sent
-	unknown bool // the servers do not know persistent watches
 	noModes bool // this server cannot remove a watch by its mode
 }
 

@@ -119,8 +119,6 @@ func (w *Registry) Follow(c *transport.Conn, path string, subtree bool, prepare 
 	switch {
 	case w.ended != nil:
 		return nil, w.ended
-	case w.unknown:
-		return nil, ErrUnknown
 	case w.conn != c:
 		return nil, &transport.LostError{Cause: errReplaced}
 	}
@@ -151,9 +149,6 @@ func (w *Registry) Follow(c *transport.Conn, path string, subtree bool, prepare 
 	w.childrenAgainLocked(path)
 	return st, nil
 }
-
-// ErrUnknown reports servers that do not know persistent watches.
-var ErrUnknown = fmt.Errorf("persistent watches: %s", wire.CodeUnimplemented)
 
 var errReplaced = fmt.Errorf("%w: another connection has taken its place", transport.ErrLost)
 
@@ -231,7 +226,6 @@ func (w *Registry) added(c *transport.Conn, path string, sent int, call *transpo
 		}
 	case code == wire.CodeUnimplemented, code == wire.CodeMarshallingError, code == wire.CodeQuotaExceeded, code == wire.CodeNoAuth,
 		code == wire.CodeThrottledOp && isNew: // who asked may ask again
-		w.unknown = w.unknown || code == wire.CodeUnimplemented
 		n = Notice{Kind: Ended, Code: code}
 		told = p.streams
 		w.dropLocked(path)
