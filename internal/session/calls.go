@@ -39,16 +39,6 @@ func (s *Session) admit(ctx context.Context, c *transport.Conn, calls ...*transp
 	return err
 }
 
-// SendAtOnce queues calls to leave c back to back. They take slots, and wait for none.
-// After an error none will leave.
-func SendAtOnce(s *Session, c *transport.Conn, calls ...*transport.Call) error {
-	if err := s.free(calls...); err != nil {
-		return err
-	}
-	s.window.take(calls...)
-	return queued(calls[len(calls)-1], c.Send(calls...))
-}
-
 // queued is the error with which calls are not sent, whose last one is given.
 func queued(last *transport.Call, err error) error {
 	if err == nil {
@@ -58,8 +48,8 @@ func queued(last *transport.Call, err error) error {
 	return lostError(err, false)
 }
 
-// SendInTurn is SendAtOnce for what there can be very much of: if others wait for slots, the
-// call leaves in its turn. It does not block. If it cannot be sent then, it ends with a
+// SendInTurn sends a call without blocking: if others wait for slots, it leaves in its turn.
+// After an error it will not leave. If it cannot be sent in its turn, it ends with a
 // *transport.LostError. With deletes, the path of the one node that it deletes, it may leave
 // together with those of others, see package batch.
 func SendInTurn(s *Session, c *transport.Conn, call *transport.Call, deletes string) error {

@@ -96,7 +96,7 @@ func TestSend_RefusesTooMuch(t *testing.T) {
 
 		c.Kill(errors.New("cut"))
 		require.ErrorIs(t, s.Send(t.Context(), c, NewList("/")), ErrNotConnected)
-		require.ErrorIs(t, SendAtOnce(s, c, NewList("/")), ErrNotConnected)
+		require.ErrorIs(t, SendInTurn(s, c, NewList("/"), ""), ErrNotConnected)
 		synctest.Wait()
 		assert.Zero(t, s.window.requests.used)
 	})

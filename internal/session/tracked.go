@@ -381,29 +381,27 @@ func (s *Session) confirmLocked(node *TrackedNode) []change {
 func (s *Session) lookAt(c *transport.Conn, node *TrackedNode) {
 	exists := transport.NewCall(wire.OpExists, &wire.PathWatchRequest{Path: node.path})
 	exists.OnReply = func(call *transport.Call) {
-		if call.Replied() {
-			s.seen(c, node, call.Code())
+		switch code := call.Code(); {
+		case !call.Replied():
+		case code == wire.CodeNoNode:
+			node.Vanished()
+		case code == wire.CodeOK, code == wire.CodeNoAuth:
+			s.seen(c, node)
 		}
 	}
-	_ = SendAtOnce(s, c, transport.NewCall(wire.OpSync, &wire.PathRequest{Path: node.path}), exists)
+	_ = c.Send(transport.NewCall(wire.OpSync, &wire.PathRequest{Path: node.path}), exists) // if the connection is gone, the next one verifies it
 }
 
-// seen takes in whether a tracked node's node exists.
-func (s *Session) seen(c *transport.Conn, node *TrackedNode, code wire.Code) {
+// seen takes in that a tracked node's node exists.
+func (s *Session) seen(c *transport.Conn, node *TrackedNode) {
 	var changes []change
 	s.mu.Lock()
 	if s.tracked.has(node) && s.conn == c {
-		switch code {
-		case wire.CodeOK, wire.CodeNoAuth:
-			changes = s.confirmLocked(node)
-		case wire.CodeNoNode:
-			changes = s.loseLocked(node, s.gone.add())
-		}
+		changes = s.confirmLocked(node)
 		s.wakeLocked()
 	}
 	s.mu.Unlock()
 	notifyOwners(changes)
-	s.inquire()
 }
 
 // watchAfter is how old a tracked node is when its node gets a watch. A watch costs a
@@ -451,7 +449,7 @@ func (s *Session) watchTracked(c *transport.Conn, node *TrackedNode) {
 		case !call.Replied():
 			s.watchEnded(node)
 		case call.Code() == wire.CodeNoNode:
-			s.seen(c, node, call.Code())
+			node.Vanished()
 		}
 	}
 	set, err := s.watches.Set(c, call, watch.Data, node.path, func(ev Event) {
