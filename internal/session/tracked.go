@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -208,19 +207,6 @@ func (node *TrackedNode) State() (TrackedState, error) {
 		s.heldUntil.Store(int64(s.limitLocked().Sub(s.opened)))
 	}
 	return node.state, node.reason
-}
-
-// TrackedUnder tells since when nodes right below some parents are tracked. The parents
-// are the keys of the map.
-func TrackedUnder(s *Session, parents map[string][]time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, node := range s.tracked.all() {
-		parent := node.path[:strings.LastIndexByte(node.path, '/')]
-		if made, wanted := parents[parent]; wanted {
-			parents[parent] = append(made, s.opened.Add(node.since))
-		}
-	}
 }
 
 // Owners are the owners of the nodes that are tracked and granted.

@@ -139,8 +139,15 @@ func (wl *waitLog) heldHere(waits map[string]*longestWait, now time.Time) map[st
 			held[w.queue.Holders()] = nil
 		}
 	}
-	if len(held) > 0 {
-		session.TrackedUnder(wl.session, held)
+	if len(held) == 0 {
+		return nil
+	}
+	for _, owner := range session.Owners(wl.session) {
+		if o, ours := owner.(*ownership); ours && o.queue != nil {
+			if since, wanted := held[o.queue.Holders()]; wanted {
+				held[o.queue.Holders()] = append(since, o.first)
+			}
+		}
 	}
 	return held
 }
