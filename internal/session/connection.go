@@ -62,13 +62,6 @@ func (s *Session) Writable() bool {
 	return s.conn != nil && !s.conn.ReadOnly()
 }
 
-// ConnOrNil is the connection, nil without one.
-func (s *Session) ConnOrNil() *transport.Conn {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.conn
-}
-
 // ConnOf returns the connection if it is up and belongs to the session given, 0 for any.
 func (s *Session) ConnOf(session int64) (*transport.Conn, error) {
 	s.mu.Lock()

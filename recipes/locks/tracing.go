@@ -60,7 +60,8 @@ func lockOf(q *acquire.Queue) monitor.Lock {
 // participantOf is what is written into the nodes, "" if that is not known without a
 // connection.
 func participantOf(q *acquire.Queue) string {
-	return string(q.NodeData(q.Core.Session().ConnOrNil()))
+	c, _ := q.Core.Session().ConnOf(0) // nil without one
+	return string(q.NodeData(c))
 }
 
 // lock is what the tracer and the log call what an ownership is of.
