@@ -98,7 +98,8 @@ type Batches struct {
 	flights int           // writes with joint requests that have no answer
 	trip    time.Duration // the quickest answer to one
 	parents pathSet       // that exist
-	refused pathTimes     // parents of nodes whose writes were refused
+	refused pathSet       // parents of nodes whose writes were refused, since refusal
+	refusal time.Time     // when the first of these was noted
 	over    error         // why the connection has ended, once its calls have
 }
 
@@ -158,7 +159,7 @@ func (b *Batches) join(j *joint) error {
 	if len(b.waiting) == 0 {
 		b.since = now
 	}
-	j.alone = b.refused.has(j.parent, now)
+	j.alone = now.Sub(b.refusal) < refusedFor && b.refused.has(j.parent)
 	b.waiting = append(b.waiting, j)
 	first := len(b.waiting) == 1
 	b.mu.Unlock()

@@ -327,10 +327,13 @@ func (b *Batches) noteRefusal(j *joint, code wire.Code) {
 		}
 		return
 	}
-	b.refused.add(j.parent, time.Now().Add(refusedFor))
+	if now := time.Now(); now.Sub(b.refusal) >= refusedFor {
+		b.refused, b.refusal = pathSet{}, now
+	}
+	b.refused.add(j.parent)
 }
 
-// refusedFor is how long a refusal is remembered.
+// refusedFor is how long refusals are remembered at most: all are forgotten together.
 const refusedFor = 10 * time.Second
 
 // fail ends both calls of a request without an answer.

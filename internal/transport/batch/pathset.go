@@ -1,9 +1,6 @@
 package batch
 
-import (
-	"hash/maphash"
-	"time"
-)
+import "hash/maphash"
 
 // pathSet remembers paths: the last few thousands that were added or asked for. It keeps
 // only a hash of each. So it may take a path for another one, which must do no harm.
@@ -46,29 +43,4 @@ func (s *pathSet) remove(path string) {
 	h := hashOf(path)
 	delete(s.young, h)
 	delete(s.old, h)
-}
-
-// pathTimes remembers paths until a time. It keeps a bounded number of them.
-type pathTimes map[uint64]time.Time
-
-// mostRefused is how many refused paths are remembered.
-const mostRefused = 1 << 10
-
-func (p *pathTimes) add(path string, until time.Time) {
-	if *p == nil || len(*p) >= mostRefused {
-		*p = make(pathTimes)
-	}
-	(*p)[hashOf(path)] = until
-}
-
-func (p pathTimes) has(path string, now time.Time) bool {
-	if len(p) == 0 {
-		return false
-	}
-	until, ok := p[hashOf(path)]
-	if ok && !now.Before(until) {
-		delete(p, hashOf(path))
-		ok = false
-	}
-	return ok
 }

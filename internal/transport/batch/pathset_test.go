@@ -3,7 +3,6 @@ package batch
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -30,18 +29,4 @@ func TestPathSet(t *testing.T) {
 	assert.LessOrEqual(t, len(s.young)+len(s.old), 2*mostPaths)
 	s.remove(fmt.Sprint("/more/", 4*mostPaths-1))
 	assert.False(t, s.has(fmt.Sprint("/more/", 4*mostPaths-1)))
-}
-
-func TestPathTimes(t *testing.T) {
-	now := time.Now()
-	var p pathTimes
-	assert.False(t, p.has("/a", now))
-	p.add("/a", now.Add(time.Second))
-	assert.True(t, p.has("/a", now.Add(time.Second-1)))
-	assert.False(t, p.has("/a", now.Add(time.Second)))
-	assert.False(t, p.has("/a", now), "it is forgotten")
-	for i := range 3 * mostRefused {
-		p.add(fmt.Sprint("/", i), now.Add(time.Second))
-	}
-	assert.LessOrEqual(t, len(p), mostRefused)
 }
