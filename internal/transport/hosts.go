@@ -32,7 +32,6 @@ import (
 type hosts struct {
 	random  *random.Source
 	lookUp  func(server string, lk *lookup) // begins a look-up, which ends in found; nil if names are dialed
-	limit   time.Duration                   // for one look-up
 	byName  bool                            // one address under two names is tried under both, as TLS verifies names
 	home    []string                        // patterns of hosts that are preferred
 	costly  bool                            // a handshake costs the servers much
@@ -192,7 +191,7 @@ func (h *hosts) stepLocked(now time.Time) (until time.Time) {
 		case gathering && len(h.untried) > 0:
 			return h.gathering
 		case h.going && asked && !h.tried:
-			return now.Add(h.limit) // a look-up ends before, which is a change
+			return now.Add(time.Minute) // a look-up ends before, which is a change
 		case h.going || h.owed:
 			h.going, h.owed, h.due = false, false, now.Add(h.pauseLocked(h.cycle))
 		default:

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"time"
 )
 
 // target is one address of one server.
@@ -44,8 +43,8 @@ func isAddress(server string) bool {
 // guards it.
 type lookup struct {
 	wanted  bool // a cycle takes what it finds
-	over    bool
 	targets []target
+	over    chan struct{} // closed once it has ended
 }
 
 var errNoAddress = errors.New("name not resolved: it has no address")
@@ -54,7 +53,7 @@ var errNoAddress = errors.New("name not resolved: it has no address")
 func (h *hosts) lookUpLocked(server string) *lookup {
 	lk := h.lookups[server]
 	if lk == nil {
-		lk = new(lookup)
+		lk = &lookup{over: make(chan struct{})}
 		h.lookups[server] = lk
 		h.lookUp(server, lk)
 	}
@@ -78,7 +77,7 @@ func (h *hosts) found(server string, lk *lookup, hosts []string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.lookups, server)
-	lk.over = true
+	close(lk.over)
 	defer h.signalLocked()
 	if !slices.Contains(h.cycleLocked(), server) {
 		return
@@ -113,15 +112,10 @@ func (h *hosts) targets(ctx context.Context) []target {
 	}
 	h.mu.Unlock()
 	for _, lk := range asked {
-		for ctx.Err() == nil {
-			h.mu.Lock()
-			over, changed := lk.over, h.changed
-			h.mu.Unlock()
-			if over {
-				all = append(all, lk.targets...)
-				break
-			}
-			waitUntil(ctx, time.Now().Add(h.limit), changed)
+		select {
+		case <-lk.over:
+			all = append(all, lk.targets...)
+		case <-ctx.Done():
 		}
 	}
 	return all

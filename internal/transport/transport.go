@@ -189,7 +189,7 @@ func New(cfg Config, h Handler) *Transport {
 		l.hosts.most = cfg.LostAfter
 	}
 	l.hosts.timeout = min(cfg.SessionTimeout, l.hosts.most)
-	l.hosts.limit, l.hosts.byName, l.hosts.rawUsed = cfg.ConnectTimeout, cfg.TLS != nil, l.rawUsed.Load
+	l.hosts.byName, l.hosts.rawUsed = cfg.TLS != nil, l.rawUsed.Load
 	l.hosts.home = cfg.Prefer
 	l.hosts.costly = cfg.TLS != nil || cfg.SASL != nil
 	if cfg.LookupHost != nil {
