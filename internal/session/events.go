@@ -133,9 +133,6 @@ func (s events) Down(c *transport.Conn, err error) {
 		failure = fmt.Errorf("%w: %s: %w", zk.ErrAuthFailed, c.Addr(), err)
 	}
 	s.conn, s.failure, s.lastFailure, s.outage.since = nil, failure, failure, s.clock.Now()
-	if s.tracked.granted() > 0 {
-		s.transport.Holds(s.lease.Deadline().Sub(s.outage.since))
-	}
 	var changes []change
 	if !s.closed && s.id != 0 {
 		changes = s.makeUncertainLocked()

@@ -38,11 +38,14 @@ func StatsOf(s *Session) Stats {
 	return st
 }
 
-// holding is whether a lock is held.
-func (s *Session) holding() bool {
+// holding is what is left until locks that are held are lost, 0 without one.
+func (s *Session) holding() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.tracked.granted() > 0
+	if s.tracked.granted() == 0 {
+		return 0
+	}
+	return s.limitLocked().Sub(s.clock.Now())
 }
 
 var shown = Slot[sync.Map]{New: func(*Session) *sync.Map { return new(sync.Map) }}

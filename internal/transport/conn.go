@@ -509,7 +509,7 @@ func (c *Conn) dispatch(frame []byte, in *[]byte, now time.Time) ([]byte, error)
 			return nil, fmt.Errorf("%w: notification: %w", ErrProtocol, d.Err())
 		}
 		c.transport.handler.Event(c, ev, max(h.Zxid, 0))
-		if !c.transport.rawUsed.Load() {
+		if !c.transport.hosts.rawUsed.Load() {
 			return nil, nil
 		}
 	case h.Xid == wire.XidPing:

@@ -30,7 +30,7 @@ const (
 
 // near is whether an address, or the name that it was looked up for, is preferred.
 func (h *hosts) near(t target) bool {
-	return slices.ContainsFunc(h.home, func(pattern string) bool {
+	return slices.ContainsFunc(h.cfg.Prefer, func(pattern string) bool {
 		return matches(pattern, t.server) || matches(pattern, t.addr)
 	})
 }
@@ -47,7 +47,7 @@ func matches(pattern, hostPort string) bool {
 // home, it looks half as often: a server may tell that it serves and not let us in.
 func (l *Transport) seekHome(c *Conn) {
 	every, told := homeEvery<<l.hosts.movesInVain(), false
-	for sleep(c.life, every/2+l.hosts.random.UpTo(every)) {
+	for sleep(c.life, every/2+l.cfg.Random.UpTo(every)) {
 		servers := l.hosts.targets(c.life)
 		if !told && len(servers) > 0 && !slices.ContainsFunc(servers, l.hosts.near) &&
 			// One whose name cannot be looked up now may be preferred all the same.
@@ -55,14 +55,14 @@ func (l *Transport) seekHome(c *Conn) {
 			told = true
 			l.cfg.Logger.Warn("none of the servers matches Config.Prefer", zap.Strings("prefer", l.cfg.Prefer), zap.Stringers("servers", servers))
 		}
-		l.hosts.random.Shuffle(len(servers), func(i, j int) { servers[i], servers[j] = servers[j], servers[i] })
+		l.cfg.Random.Shuffle(len(servers), func(i, j int) { servers[i], servers[j] = servers[j], servers[i] })
 		for _, t := range servers {
 			if t.sameServer(c.target) || !l.hosts.near(t) || !l.serves(c.life, t) {
 				continue
 			}
 			l.hosts.prefer(t)
 			for range idleTries {
-				if !l.cfg.Holding() && c.end(fmt.Errorf("%w: %v", errGoingHome, t), true) {
+				if l.cfg.Holding() <= 0 && c.end(fmt.Errorf("%w: %v", errGoingHome, t), true) {
 					return
 				}
 				if !sleep(c.life, idleEvery) {

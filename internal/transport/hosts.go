@@ -7,9 +7,8 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
-
-	"github.com/paddock-zk/paddock/internal/transport/random"
 )
 
 // hosts is the order in which servers are tried, and the pauses between the
@@ -30,17 +29,13 @@ import (
 // when they were last tried come behind all others, as each can cost a
 // ConnectTimeout or two. Among the others, preferred ones come first (home.go).
 type hosts struct {
-	random  *random.Source
+	cfg     Config
 	lookUp  func(server string, lk *lookup) // begins a look-up, which ends in found; nil if names are dialed
-	byName  bool                            // one address under two names is tried under both, as TLS verifies names
-	home    []string                        // patterns of hosts that are preferred
-	costly  bool                            // a handshake costs the servers much
-	rawUsed func() bool
+	rawUsed atomic.Bool                     // Transport.Raw was called
 
 	mu        sync.Mutex    // guards the fields below
 	timeout   time.Duration // of the session, or a shorter time after which it is given up
 	most      time.Duration // of timeout
-	holdsEnd  time.Time     // when what the session holds is lost; zero for nothing, and while there is a connection
 	servers   []string
 	first     []string               // what there was before others were learned: names that may lead to servers again
 	lookups   map[string]*lookup     // those that have not ended, by server
@@ -94,11 +89,12 @@ const (
 	mostHastened = 2500 * time.Millisecond
 )
 
-func newHosts(servers []string, by *random.Source) *hosts {
+func newHosts(cfg Config) *hosts {
+	most := cmp.Or(cfg.LostAfter, math.MaxInt64)
 	return &hosts{
-		random: by, servers: slices.Clone(servers), first: slices.Clone(servers),
+		cfg: cfg, servers: slices.Clone(cfg.Servers), first: slices.Clone(cfg.Servers), most: most, timeout: min(cfg.SessionTimeout, most),
 		lookups: make(map[string]*lookup), history: make(map[target]*dialResult),
-		changed: make(chan struct{}), rawUsed: func() bool { return false },
+		changed: make(chan struct{}),
 	}
 }
 
@@ -122,14 +118,13 @@ const placeholder = "placeholder:1"
 // connection with zk.ErrNoServer, and pauses for a second. So it is true only while
 // the application uses that connection, and seldom then.
 func (h *hosts) Next() (string, bool) {
-	used := h.rawUsed()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.chosen != nil {
 		return h.chosen.addr, false
 	}
 	now := time.Now()
-	if !used || h.done || h.cycle < cyclesToFlush || now.Sub(h.flushedAt) < flushEvery {
+	if !h.rawUsed.Load() || h.done || h.cycle < cyclesToFlush || now.Sub(h.flushedAt) < flushEvery {
 		return placeholder, false
 	}
 	h.flushedAt = now
@@ -155,8 +150,9 @@ func (h *hosts) take() (target, bool) {
 // failed of names that have none, and reports false if ctx has ended.
 func (h *hosts) choose(ctx context.Context, failed func(server string, err error)) bool {
 	for ctx.Err() == nil {
+		left := h.cfg.Holding()
 		h.mu.Lock()
-		until := h.stepLocked(time.Now())
+		until := h.stepLocked(time.Now(), left)
 		chosen, misses, changed := h.chosen != nil, h.misses, h.changed
 		h.misses = nil
 		h.mu.Unlock()
@@ -171,8 +167,8 @@ func (h *hosts) choose(ctx context.Context, failed func(server string, err error
 	return false
 }
 
-// stepLocked chooses an address, or returns until when to wait for a change.
-func (h *hosts) stepLocked(now time.Time) (until time.Time) {
+// stepLocked chooses an address, or returns until when to wait for a change. left is as for Pause.
+func (h *hosts) stepLocked(now time.Time, left time.Duration) (until time.Time) {
 	if h.atOnce != nil {
 		h.chooseLocked(*h.atOnce)
 		return time.Time{}
@@ -182,7 +178,7 @@ func (h *hosts) stepLocked(now time.Time) (until time.Time) {
 		gathering := h.going && asked && now.Before(h.gathering)
 		switch {
 		case h.owed && len(h.untried) > 0:
-			h.owed, h.due = false, now.Add(h.pauseLocked(h.cycle-1))
+			h.owed, h.due = false, now.Add(h.pauseLocked(h.cycle-1, left))
 		case now.Before(h.due) && (h.going || !h.hurriesLocked()):
 			return h.due
 		case len(h.untried) > 0 && !gathering:
@@ -193,7 +189,7 @@ func (h *hosts) stepLocked(now time.Time) (until time.Time) {
 		case h.going && asked && !h.tried:
 			return now.Add(time.Minute) // a look-up ends before, which is a change
 		case h.going || h.owed:
-			h.going, h.owed, h.due = false, false, now.Add(h.pauseLocked(h.cycle))
+			h.going, h.owed, h.due = false, false, now.Add(h.pauseLocked(h.cycle, left))
 		default:
 			h.beginLocked(now)
 		}
@@ -232,15 +228,16 @@ func (h *hosts) cycleLocked() []string {
 	return servers
 }
 
-// addLocked adds an address to what is to be tried.
+// addLocked adds an address to what is to be tried: one under two names under both with TLS,
+// which verifies names.
 func (h *hosts) addLocked(t target) {
 	if slices.ContainsFunc(h.untried, func(other target) bool {
-		return other.addr == t.addr && (!h.byName || other.server == t.server)
+		return other.addr == t.addr && (h.cfg.TLS == nil || other.server == t.server)
 	}) {
 		return
 	}
 	if h.history[t] == nil {
-		h.history[t] = &dialResult{rank: h.random.For([]byte(t.String())).UpTo(math.MaxInt64)}
+		h.history[t] = &dialResult{rank: h.cfg.Random.For([]byte(t.String())).UpTo(math.MaxInt64)}
 	}
 	h.untried = append(h.untried, t)
 }
@@ -278,20 +275,16 @@ func (h *hosts) chooseLocked(t target) {
 }
 
 // pauseLocked draws a pause before an address of the cycle that follows so many.
-func (h *hosts) pauseLocked(cycles int) time.Duration {
-	var left time.Duration
-	if !h.holdsEnd.IsZero() {
-		left = time.Until(h.holdsEnd)
-	}
-	least, most := Pause(cycles, h.timeout, left, h.costly)
-	return least + h.random.UpTo(most-least+1)
+func (h *hosts) pauseLocked(cycles int, left time.Duration) time.Duration {
+	least, most := Pause(cycles, h.timeout, left, h.cfg.TLS != nil || h.cfg.SASL != nil)
+	return least + h.cfg.Random.UpTo(most-least+1)
 }
 
 // up is told of a connection that can be used, and of its session's timeout.
 func (h *hosts) up(t target, timeout time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.timeout, h.holdsEnd, h.preferred, h.misses = min(timeout, h.most), time.Time{}, target{}, nil
+	h.timeout, h.preferred, h.misses = min(timeout, h.most), target{}, nil
 	if x := h.history[t]; x != nil {
 		x.silent = false
 	}
@@ -333,7 +326,7 @@ func (h *hosts) ended(t target, upFor time.Duration, withOthers bool, err error)
 	}
 	h.resetLocked()
 	if withOthers {
-		h.due = time.Now().Add(h.pauseLocked(0))
+		h.due = time.Now().Add(h.pauseLocked(0, 0))
 	}
 }
 
@@ -360,14 +353,6 @@ func (h *hosts) prefer(t target) {
 	h.preferred = t
 }
 
-// holds is told that the session holds something, and for how long after the end of its
-// connection.
-func (h *hosts) holds(left time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.holdsEnd = time.Now().Add(left)
-}
-
 // hasten makes pauses short, for a session that is to be closed: its nodes stay until a
 // server is told, and nobody waits for long.
 func (h *hosts) hasten() {
@@ -375,7 +360,7 @@ func (h *hosts) hasten() {
 	defer h.mu.Unlock()
 	h.most = mostHastened
 	h.timeout = min(h.timeout, h.most)
-	if soon := time.Now().Add(h.pauseLocked(h.cycle)); soon.Before(h.due) {
+	if soon := time.Now().Add(h.pauseLocked(h.cycle, 0)); soon.Before(h.due) {
 		h.due = soon
 		h.signalLocked()
 	}

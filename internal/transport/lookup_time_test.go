@@ -252,7 +252,7 @@ func TestSilentAddressComesLast(t *testing.T) {
 		n := &names{table: map[string][]string{"zk": {"10.0.0.0", "10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.9"}}}
 		l, r := open(t, s, resolving(n, "zk:2181"), func(cfg *Config) {
 			for i := uint64(0); ; i++ { // the good one comes last
-				h := newHosts(nil, random.Seeded(i))
+				h := newHosts(Config{Random: random.Seeded(i)})
 				for _, addr := range append(silent, "10.0.0.9:2181") {
 					h.addLocked(target{"zk:2181", addr})
 				}

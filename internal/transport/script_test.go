@@ -277,6 +277,7 @@ func (r *record) trace() []string {
 func open(t testing.TB, s *script, change ...func(*Config)) (*Transport, *record) {
 	t.Helper()
 	cfg := Config{
+		Holding: func() time.Duration { return 0 },
 		Servers: []string{"server:2181"}, SessionTimeout: 9 * time.Second, ConnectTimeout: 3 * time.Second,
 		Dial: s.dial, MaxReply: 1 << 20, MaxRequest: 1 << 20, Logger: zap.NewNop(),
 	}

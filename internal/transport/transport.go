@@ -24,7 +24,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net"
 	"reflect"
 	"slices"
@@ -74,7 +73,7 @@ func (cfg Config) Identities() []string {
 	return all
 }
 
-// Config says how to connect. All fields are needed, save LostAfter, LookupHost, Prefer, Holding (needed with Prefer), Auth, SASL, TLS, FreshTLS,
+// Config says how to connect. All fields are needed, save LostAfter, LookupHost, Prefer, Auth, SASL, TLS, FreshTLS,
 // ReadOnly, Now and Source.
 type Config struct {
 	Servers        []string // host:port
@@ -84,7 +83,7 @@ type Config struct {
 	Dial           func(ctx context.Context, network, addr string) (net.Conn, error)
 	LookupHost     func(ctx context.Context, host string) ([]string, error) // nil to dial names as they are
 	Prefer         []string                                                 // patterns of hosts, see home.go
-	Holding        func() bool                                              // whether the session holds something
+	Holding        func() time.Duration                                     // what is left until the session loses what it holds, 0 without that
 	TLS            *tls.Config
 	FreshTLS       func(*tls.Config) // completes that of a new connection; nil if it is complete
 	SASL           *SASL             // nil for none
@@ -143,7 +142,6 @@ type Transport struct {
 	parted   chan struct{} // closed when go-zookeeper has got its last connection
 	parting  sync.Once     // closes parted
 	wg       sync.WaitGroup
-	rawUsed  atomic.Bool
 	lastZxid zxid
 	xids     atomic.Int32                     // how many were given out
 	shown    atomic.Pointer[x509.Certificate] // of the latest connection
@@ -183,15 +181,7 @@ func New(cfg Config, h Handler) *Transport {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	l := &Transport{Suspects: newSuspects(cfg.Logger), cfg: cfg, handler: h, hosts: newHosts(cfg.Servers, cfg.Random), parted: make(chan struct{}), changed: make(chan struct{})}
-	l.hosts.most = math.MaxInt64
-	if cfg.LostAfter > 0 {
-		l.hosts.most = cfg.LostAfter
-	}
-	l.hosts.timeout = min(cfg.SessionTimeout, l.hosts.most)
-	l.hosts.byName, l.hosts.rawUsed = cfg.TLS != nil, l.rawUsed.Load
-	l.hosts.home = cfg.Prefer
-	l.hosts.costly = cfg.TLS != nil || cfg.SASL != nil
+	l := &Transport{Suspects: newSuspects(cfg.Logger), cfg: cfg, handler: h, hosts: newHosts(cfg), parted: make(chan struct{}), changed: make(chan struct{})}
 	if cfg.LookupHost != nil {
 		l.hosts.lookUp = l.lookUp
 	}
@@ -234,7 +224,7 @@ func (l libLog) Printf(format string, args ...any) {
 // Raw is go-zookeeper's connection. From the first call on it also gets the
 // events of watches.
 func (l *Transport) Raw() *zk.Conn {
-	l.rawUsed.Store(true)
+	l.hosts.rawUsed.Store(true)
 	return l.raw
 }
 
@@ -462,10 +452,6 @@ func (l *Transport) connUp(c *Conn) {
 		l.wg.Go(func() { l.seekHome(c) })
 	}
 }
-
-// Holds says, after the end of a connection, that something is lost if there is none again
-// in time. Pauses between rounds of servers are shorter then.
-func (l *Transport) Holds(left time.Duration) { l.hosts.holds(left) }
 
 // connDown is called once for each connection, at its end. A request of ours may be the
 // reason.

@@ -297,6 +297,7 @@ func opened(t *testing.T, srv *zktest.Server, mostReply int) (*transport.Transpo
 	t.Helper()
 	up := make(ups, 100)
 	link := transport.New(transport.Config{
+		Holding: func() time.Duration { return 0 },
 		Servers: []string{srv.ConnectString()}, SessionTimeout: 9 * time.Second, ConnectTimeout: 3 * time.Second,
 		Dial: srv.DialContext, MaxReply: mostReply, MaxRequest: 1 << 20, Logger: zap.NewNop(), Source: new(Counts).Source,
 	}, up)
