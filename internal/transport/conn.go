@@ -54,10 +54,9 @@ type Conn struct {
 	step   Step   // of the exchange of SASL that is to come, nil for none
 	libIn  []byte // what go-zookeeper has still to read
 
-	silence atomic.Int64  // how long the server may say nothing, in nanoseconds
-	wake    chan struct{} // holds a token while there may be something to write
-	down    chan struct{} // closed when the connection has ended
-	life    context.Context
+	silence atomic.Int64    // how long the server may say nothing, in nanoseconds
+	wake    chan struct{}   // holds a token while there may be something to write
+	life    context.Context // ends when the connection has ended
 	endLife context.CancelFunc
 
 	mu      sync.Mutex // guards the fields below
@@ -112,12 +111,11 @@ func newConn(l *Transport, nc net.Conn, t target, p *patience) *Conn {
 		target:    t,
 		local:     []byte("127.0.0.1"),
 		wake:      make(chan struct{}, 1),
-		down:      make(chan struct{}),
 	}
 	if tcp, ok := nc.LocalAddr().(*net.TCPAddr); ok {
 		c.local = []byte(tcp.IP.String())
 	}
-	c.life, c.endLife = context.WithCancel(l.life)
+	c.life, c.endLife = context.WithCancel(context.Background())
 	c.shake.patience = p
 	if l.cfg.Source != nil {
 		c.source = l.cfg.Source(c)
@@ -147,7 +145,7 @@ func (c *Conn) Addr() string { return c.target.String() }
 func (c *Conn) LocalIP() []byte { return c.local }
 
 // Down is closed when the connection has ended and every call on it as well.
-func (c *Conn) Down() <-chan struct{} { return c.down }
+func (c *Conn) Down() <-chan struct{} { return c.life.Done() }
 
 // Send queues calls, to leave in this order, nothing between them, on this
 // connection or not at all. It does not block. After an error, a *LostError,
@@ -236,7 +234,7 @@ func (c *Conn) writeLoop() {
 		select {
 		case <-c.wake:
 		case <-alarm.C:
-		case <-c.down:
+		case <-c.life.Done():
 			return
 		}
 		alarm.Stop()
@@ -347,7 +345,7 @@ func (c *Conn) Read(p []byte) (n int, err error) {
 		// go-zookeeper may connect again as soon as it has the error, so the end
 		// of this connection must have been told by then.
 		c.finish()
-		<-c.down
+		<-c.life.Done()
 	}
 	// A connection that failed while its last frame was read still hands out
 	// that frame: go-zookeeper must learn of the session, or of its end.
@@ -713,7 +711,6 @@ func (c *Conn) finish() {
 		c.source.End(err)
 	}
 	c.endLife()
-	close(c.down)
 }
 
 // LocalAddr is go-zookeeper's, as are the methods below. It sets deadlines
