@@ -25,9 +25,10 @@ func (s *Session) admit(ctx context.Context, c *transport.Conn, calls ...*transp
 	if err != nil || s.window.free(calls...) {
 		return err
 	}
-	slots := s.window.ask(calls...)
+	granted := make(chan struct{})
+	slots := s.window.ask(func() { close(granted) }, calls...)
 	select {
-	case <-slots.granted:
+	case <-granted:
 		return nil
 	case <-ctx.Done():
 		err = s.contextEnd(ctx)
@@ -59,12 +60,12 @@ func SendInTurn(s *Session, c *transport.Conn, call *transport.Call, deletes str
 	if s.window.free(call) {
 		return queued(call, sendOrJoin(c, call, deletes))
 	}
-	s.window.askFor(call, func() {
+	s.window.ask(func() {
 		var lost *transport.LostError
 		if errors.As(sendOrJoin(c, call, deletes), &lost) {
 			call.Abandon(lost.Cause)
 		}
-	})
+	}, call)
 	return nil
 }
 

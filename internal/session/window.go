@@ -137,27 +137,18 @@ func (w *window) takeLocked(l load, calls []*transport.Call) {
 	calls[len(calls)-1].Occupy(w, l.requests, l.bytes)
 }
 
-// ask waits in line with calls.
-func (w *window) ask(calls ...*transport.Call) *slotRequest {
-	p := &slotRequest{granted: make(chan struct{})}
+// ask has calls wait in line. It calls grant in their turn, maybe at once, unless the wait was
+// given up. grant must not block.
+func (w *window) ask(grant func(), calls ...*transport.Call) *slotRequest {
+	p := &slotRequest{grant: grant}
 	p.calls = append(p.calls, calls...) // calls itself need not be on the heap
-	w.wait(p)
-	return p
-}
-
-// askFor waits in line with a call, without a goroutine. It calls fn in its turn, maybe at
-// once. fn must not block.
-func (w *window) askFor(call *transport.Call, fn func()) {
-	w.wait(&slotRequest{calls: []*transport.Call{call}, grant: fn})
-}
-
-func (w *window) wait(p *slotRequest) {
 	w.mu.Lock()
 	w.requests.limited = w.requests.limited || w.requests.full()
 	w.bytes.limited = w.bytes.limited || w.bytes.full()
 	w.queue.Push(p, &p.place)
 	w.mu.Unlock()
 	w.wake() // there may be room by now
+	return p
 }
 
 // giveUp ends a wait, unless it was granted meanwhile.
@@ -205,10 +196,6 @@ func (w *window) wake() {
 			break
 		}
 		p.place.Remove()
-		if p.grant == nil {
-			close(p.granted)
-			continue
-		}
 		w.mu.Unlock()
 		p.grant()
 		w.mu.Lock()
@@ -264,8 +251,7 @@ func (b *bound) adapt(a transport.Ack, part int, aim time.Duration, late, waitin
 
 // slotRequest waits for slots in a window.
 type slotRequest struct {
-	calls   []*transport.Call
-	granted chan struct{} // closed, unless grant is called
-	grant   func()
-	place   list.Place[slotRequest]
+	calls []*transport.Call
+	grant func()
+	place list.Place[slotRequest]
 }

@@ -157,9 +157,9 @@ func TestWindowExpects(t *testing.T) {
 	w.bytes.size = 1 << 20
 	l := w.expects(read)
 	require.True(t, w.free(read))
-	w.ask(read)
+	w.ask(func() {}, read)
 	third := transport.NewCall(wire.OpGetData, wire.Empty{})
-	w.ask(third)
+	w.ask(func() {}, third)
 	assert.Len(t, waitingIn(w), 2)
 	for range 60 {
 		reply(wire.OpGetData, 100)
@@ -176,18 +176,11 @@ func TestWindowExpects(t *testing.T) {
 func TestWindowServesInTurn(t *testing.T) {
 	w := newWindow()
 	w.requests.size = 2
-	granted := func(p *slotRequest) bool {
-		select {
-		case <-p.granted:
-			return true
-		default:
-			return false
-		}
-	}
+	granted := func(p *slotRequest) bool { return p.place.In() == nil }
 	one := transport.NewCall(wire.OpExists, wire.Empty{})
 	require.True(t, w.free(one))
-	require.True(t, granted(w.ask(one, one, one, one, one)), "what is sent together enters together")
-	first, second, third := w.ask(one), w.ask(one), w.ask(one)
+	require.True(t, granted(w.ask(func() {}, one, one, one, one, one)), "what is sent together enters together")
+	first, second, third := w.ask(func() {}, one), w.ask(func() {}, one), w.ask(func() {}, one)
 	assert.False(t, w.free(one), "others wait")
 	w.Release(4, 0)
 	assert.False(t, granted(first), "two are on their way")
@@ -201,7 +194,7 @@ func TestWindowServesInTurn(t *testing.T) {
 	assert.False(t, granted(third), "slots were taken that nobody waited for")
 	w.Release(1, 0)
 	assert.True(t, granted(third))
-	fourth := w.ask(one)
+	fourth := w.ask(func() {}, one)
 	w.giveUp(third) // when it has its slot already
 	assert.False(t, granted(fourth))
 	one.Discard()
