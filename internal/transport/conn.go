@@ -166,18 +166,14 @@ func (c *Conn) send(queue *[]outgoing, calls []*Call) error {
 		c.mu.Unlock()
 		return &LostError{Cause: err}
 	}
-	c.queueLocked(queue, calls)
-	c.mu.Unlock()
-	c.Wake()
-	return nil
-}
-
-func (c *Conn) queueLocked(queue *[]outgoing, calls []*Call) {
 	for i, call := range calls {
 		call.setXid(c.transport.nextXid())
 		call.phase = queued
 		*queue = append(*queue, outgoing{call: call, more: i < len(calls)-1})
 	}
+	c.mu.Unlock()
+	c.Wake()
+	return nil
 }
 
 // Cancel takes back a call that has not been sent, which then ends with a
@@ -212,9 +208,6 @@ func (c *Conn) Doubts(op wire.Op) bool { return c.transport.Suspects.Doubts(op) 
 
 // Source is where more calls come from, nil without one.
 func (c *Conn) Source() Source { return c.source }
-
-// Kill ends the connection. Handler.Down follows.
-func (c *Conn) Kill(cause error) { c.fail(cause) }
 
 // Wake has the goroutine that writes look what there is.
 func (c *Conn) Wake() {
@@ -273,7 +266,7 @@ func (c *Conn) cannotWrite(err error) {
 	ends := c.up && !slices.ContainsFunc(c.sent.all(), func(r request) bool { return r.call != nil && r.call.op == wire.OpCloseSession })
 	c.mu.Unlock()
 	if ends {
-		c.fail(err)
+		c.Kill(err)
 	}
 }
 
@@ -334,7 +327,7 @@ func (c *Conn) Read(p []byte) (n int, err error) {
 		c.libIn, err = c.next()
 	}
 	if err != nil {
-		c.fail(err)
+		c.Kill(err)
 	}
 
 	c.mu.Lock()
@@ -595,7 +588,7 @@ func committed(op wire.Op, h wire.ReplyHeader) bool {
 func (c *Conn) Write(p []byte) (int, error) {
 	o, err := c.checkFrame(p)
 	if err != nil {
-		c.fail(err)
+		c.Kill(err)
 		return len(p), nil
 	}
 	c.mu.Lock()
@@ -631,16 +624,16 @@ func (c *Conn) checkFrame(p []byte) (outgoing, error) {
 
 // Close is go-zookeeper's.
 func (c *Conn) Close() error {
-	c.fail(net.ErrClosed)
+	c.Kill(net.ErrClosed)
 	return nil
 }
 
-// fail ends the connection for the reason given, unless it has one already.
-// What follows from it is done by finish: in the goroutine that reads, after
-// what it is dealing with, if there is one.
-func (c *Conn) fail(err error) { c.end(err, false) }
+// Kill ends the connection for the reason given, unless it has one already.
+// What follows from it, such as Handler.Down, is done by finish: in the goroutine
+// that reads, after what it is dealing with, if there is one.
+func (c *Conn) Kill(cause error) { c.end(cause, false) }
 
-// end is fail, if asked only while no request waits or is on its way. It returns whether it
+// end is Kill, if asked only while no request waits or is on its way. It returns whether it
 // was so.
 func (c *Conn) end(err error, idle bool) bool {
 	c.mu.Lock()

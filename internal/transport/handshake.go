@@ -127,7 +127,7 @@ func (c *Conn) shakeHands() ([]byte, error) {
 	}
 	c.shake.done = true
 	if err != nil {
-		c.fail(err)
+		c.Kill(err)
 	} else {
 		c.goUp()
 	}
@@ -190,7 +190,7 @@ func stranger(said []byte) string {
 func (c *Conn) expired() []byte {
 	c.shake.done = true
 	c.transport.sessionGone(c.shake.session, c.shake.replaced)
-	c.fail(errExpired)
+	c.Kill(errExpired)
 	return wire.AppendFrame(nil, &wire.ConnectResponse{Password: make([]byte, 16)})
 }
 
@@ -280,15 +280,13 @@ func (c *Conn) answerBody(xid int32) (h wire.ReplyHeader, body []byte, err error
 
 func (c *Conn) goUp() {
 	c.mu.Lock()
-	ended, unwritten := c.err, c.unwritten
-	c.up = ended == nil && unwritten == nil
+	c.up = c.err == nil && c.unwritten == nil
+	up, unwritten := c.up, c.unwritten
 	c.mu.Unlock()
 	switch {
-	case ended != nil: // meanwhile
-		return
-	case unwritten != nil:
-		c.fail(unwritten)
-		return
+	case up:
+		c.transport.connUp(c)
+	case unwritten != nil: // else it has ended meanwhile
+		c.Kill(unwritten)
 	}
-	c.transport.connUp(c)
 }

@@ -273,7 +273,7 @@ func (l *Transport) connect(t target) (net.Conn, error) {
 	l.mu.Unlock()
 	l.wg.Go(c.writeLoop)
 	if l.life.Err() != nil {
-		c.fail(net.ErrClosed)
+		c.Kill(net.ErrClosed)
 	}
 	return c, nil
 }
