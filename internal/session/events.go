@@ -22,21 +22,11 @@ type events struct{ *Session }
 // Up begins a connection: of the session that there was, or of a new one.
 func (s events) Up(c *transport.Conn) {
 	s.mu.Lock()
-	if s.closed {
+	if s.closed || s.givenUp == c.SessionID() { // that came before the transport knew
 		s.mu.Unlock()
 		return
 	}
-	if s.givenUp == c.SessionID() { // it came before the transport knew
-		s.mu.Unlock()
-		return
-	}
-	fresh := s.id != c.SessionID()
-	if !fresh && s.overdueLocked(s.clock.Now()) {
-		s.mu.Unlock()
-		s.lose(ErrNotConnected)
-		return
-	}
-	old := s.id
+	old, fresh := s.id, s.id != c.SessionID()
 	s.mu.Unlock()
 	if fresh && old != 0 {
 		s.lose(zk.ErrSessionExpired)

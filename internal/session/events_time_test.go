@@ -18,7 +18,7 @@ import (
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
-// leaping is a clock that leaps ahead after it was read the next time.
+// leaping is a clock that leaps ahead when it is read the next time.
 type leaping struct {
 	ahead atomic.Int64
 	armed atomic.Bool
@@ -26,11 +26,10 @@ type leaping struct {
 }
 
 func (c *leaping) Now() time.Time {
-	now := time.Now().Add(time.Duration(c.ahead.Load()))
 	if c.armed.Swap(false) {
 		c.ahead.Add(int64(c.leap))
 	}
-	return now
+	return time.Now().Add(time.Duration(c.ahead.Load()))
 }
 
 func (c *leaping) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
