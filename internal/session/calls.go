@@ -16,6 +16,7 @@ import (
 // admit waits for slots in the window and refuses requests for which servers would cut
 // the connection. The last call gives the slots of all back.
 func (s *Session) admit(ctx context.Context, c *transport.Conn, calls ...*transport.Call) error {
+	s.random.Stagger(calls[0].Frame())
 	for _, call := range calls {
 		if err := tooLarge(call, s.cfg.Transport.MaxRequest); err != nil {
 			return err
@@ -79,7 +80,6 @@ func sendOrJoin(c *transport.Conn, call *transport.Call, deletes string) error {
 // Send queues calls to leave c back to back. After an error none will. For more
 // than a few there are SendAll and Each.
 func (s *Session) Send(ctx context.Context, c *transport.Conn, calls ...*transport.Call) error {
-	s.random.Stagger(calls[0].Frame())
 	if err := s.admit(ctx, c, calls...); err != nil {
 		return err
 	}
@@ -94,7 +94,6 @@ func CreateJointly(ctx context.Context, core Core, c *transport.Conn, parent str
 	if create.Size() > batch.MostSize || s.free(create, list) != nil {
 		return s.Send(ctx, c, create, list)
 	}
-	s.random.Stagger(create.Frame())
 	if err := s.admit(ctx, c, create, list); err != nil {
 		return err
 	}

@@ -88,7 +88,6 @@ func (s *Session) setWatch(ctx context.Context, c *transport.Conn, op wire.Op, k
 	if err := s.admit(ctx, c, call); err != nil {
 		return nil, nil, err
 	}
-	s.random.Stagger(call.Frame())
 	sub, err := s.watches.Set(c, call, kind, path, fn)
 	if err != nil {
 		call.Discard()
