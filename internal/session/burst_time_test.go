@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -65,6 +66,21 @@ func TestRequestsOnTheirWay(t *testing.T) {
 		time.Sleep(time.Second)
 		assert.Empty(t, srv.Watches())
 		assert.Empty(t, srv.Ephemerals(c.SessionID()))
+
+		var watches []*framework.Watch
+		for i := range n {
+			_, _, w, err := c.ExistsW(t.Context(), fmt.Sprint("/w", i))
+			require.NoError(t, err)
+			watches = append(watches, w)
+		}
+		assert.Len(t, srv.Watches(), n)
+		most()
+		for _, w := range watches {
+			w.Stop()
+		}
+		time.Sleep(time.Second)
+		assert.LessOrEqual(t, most(), 256, "watches are removed")
+		assert.Empty(t, srv.Watches())
 	})
 }
 
