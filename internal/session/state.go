@@ -21,9 +21,6 @@ func (s *Session) State() listeners.State {
 // setStateLocked publishes under the mutex, so that listeners see states in
 // the order in which they came about. Publish only queues.
 func (s *Session) setStateLocked(to listeners.State) {
-	if s.state == to {
-		return
-	}
 	s.state, s.stateSince = to, time.Now()
 	s.states.Publish(to)
 	s.tellStateLocked(s.stateSince, to)
