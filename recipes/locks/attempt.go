@@ -34,8 +34,7 @@ func (a *mutexAttempt) adopt(q *queue, trace *acquireTrace) {
 // Own makes the ownership. The local queue knows it before the session can tell of its
 // node.
 func (a *mutexAttempt) Own(_ int, node acquire.Node) acquire.Owner {
-	q := a.queue
-	a.owned = q.own(lockKey{session: q.Core.Session(), path: q.Path}, node, q.exclusive)
+	a.owned = a.queue.own(node)
 	a.owned.local = a.local
 	a.local.Set(a.owned)
 	return a.owned
@@ -62,13 +61,13 @@ func (a *mutexAttempt) Observe(e acquire.Event) {
 // nodesHost is the host of an attempt for several nodes.
 type nodesHost struct {
 	acquisition
-	own   func(i int, node acquire.Node) *ownership
-	owned []*ownership
+	queues func(i int) *queue // of the nodes
+	owned  []*ownership
 }
 
 // Own makes one of the ownerships.
 func (n *nodesHost) Own(i int, node acquire.Node) acquire.Owner {
-	o := n.own(i, node)
+	o := n.queues(i).own(node)
 	n.owned = append(n.owned[:i], o)
 	return o
 }

@@ -189,10 +189,10 @@ func (h *Hold) Err() error {
 // Path is the hold's node: its path below the client's chroot and namespace. It is "" if
 // there is no node, or more than one.
 func (h *Hold) Path() string {
-	if h.isNone() {
+	if h.isNone() || h.ownership.queue == nil {
 		return ""
 	}
-	return h.ownership.path
+	return h.ownership.queue.Core.Relative(h.ownership.nodePath())
 }
 
 // String is the state and the node, for logs.

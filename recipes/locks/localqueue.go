@@ -210,7 +210,7 @@ func (o *ownership) mayPass() bool {
 // one and the lock may be handed over.
 func (o *ownership) pass() bool {
 	passed := o.local != nil && o.mayPass() && o.local.Pass(o, func(next *queue) (turn, bool) {
-		to := next.own(o.key, o.node.In(&next.Queue), next.exclusive)
+		to := next.own(o.node.In(&next.Queue))
 		to.local, to.first, to.handovers = o.local, o.first, o.handovers+1
 		return to, o.node.Pass(to) == nil
 	})

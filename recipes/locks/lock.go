@@ -8,10 +8,7 @@ import (
 	"time"
 
 	"github.com/paddock-zk/paddock/framework"
-	"github.com/paddock-zk/paddock/framework/monitor"
-	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/recipes/internal/acquire"
-	"github.com/paddock-zk/paddock/recipes/internal/znode"
 )
 
 // Lock is a lock that can be acquired. All locks of this package implement it, and so can
@@ -57,8 +54,8 @@ func TryDo(ctx context.Context, lock Lock, wait time.Duration, work func(ctx con
 }
 
 func (l limit) do(ctx context.Context, lock Lock, work func(ctx context.Context) error) (err error) {
-	if isNil(lock) {
-		return fmt.Errorf("%w: it is nil", ErrInvalidLock)
+	if lock == nil {
+		return faultOf(lock)
 	}
 	if work == nil {
 		return cmp.Or(faultOf(lock), fmt.Errorf("%w: work is nil", framework.ErrInvalidArgument))
@@ -82,34 +79,15 @@ func (l limit) do(ctx context.Context, lock Lock, work func(ctx context.Context)
 	return work(hold.Context()) //nolint:contextcheck // it is a child of ctx
 }
 
-// ownLock is a lock of this package. All other types that implement Lock are foreign.
-type ownLock interface {
+// ownMember is a member of a MultiLock that is of this package. All others are foreign.
+type ownMember interface {
 	Lock
-	isNil() bool
-	// fault is what is wrong with how it was made.
-	fault() error
-	// fullPath is what MultiLocks order their members by, and what errors call the lock.
-	fullPath() string
-	// describe is what the tracer and the log call it.
-	describe() monitor.Lock
-	// holders is the queue of the nodes that have the lock. It has no Core if the lock
-	// cannot be used.
+	// holders is the queue of the nodes that have the lock.
 	holders() *queue
-	// beginMember does what needs no server before a MultiLock takes it as a member: it
-	// refuses, or re-enters. joint is whether a MultiLock can take it in one step with
-	// others.
-	beginMember(ctx context.Context) (hold *Hold, joint bool, err error)
-}
-
-// jointMember is a member that a MultiLock can take in one step with others of its client.
-type jointMember interface {
-	ownLock
-	// identity is which lock it is, and which side.
-	identity() (lockKey, znode.Kind)
-	// member is what an attempt for several locks takes.
-	member() acquire.Member
-	// own is the ownership of its node.
-	own(node acquire.Node) *ownership
+	// beginMember does what needs no server before a MultiLock takes it: it refuses, or
+	// re-enters. joint is what a MultiLock can take in one step with others of its client. It
+	// has no Queue if there is no such thing.
+	beginMember(ctx context.Context) (hold *Hold, joint acquire.Member, err error)
 }
 
 // noCopy makes go vet complain about a copy of what has it.
@@ -129,40 +107,15 @@ func label(kind, path string, zero bool) string {
 	return kind + " " + path
 }
 
-// isNil is also true for nil pointers of our own types in the interface.
-func isNil(lock Lock) bool {
-	own, ours := lock.(ownLock)
-	return lock == nil || ours && own.isNil()
-}
-
-// faultOf is what is wrong with how a lock of this package was made.
+// faultOf is what is wrong with how a lock was made. Of a foreign one that is not known.
 func faultOf(lock Lock) error {
-	if own, ours := lock.(ownLock); ours {
+	if lock == nil {
+		return fmt.Errorf("%w: it is nil", ErrInvalidLock)
+	}
+	if own, ours := lock.(interface{ fault() error }); ours {
 		return own.fault()
 	}
 	return nil
-}
-
-// identityOf is which lock a member is, and which side. A foreign lock is none.
-func identityOf(lock Lock) (lockKey, znode.Kind) {
-	if m, is := lock.(interface{ identity() (lockKey, znode.Kind) }); is {
-		return m.identity()
-	}
-	return lockKey{}, ""
-}
-
-// pathOf is what members are ordered by: the path of those of this package.
-func pathOf(lock Lock) string {
-	if own, ours := lock.(ownLock); ours {
-		return own.fullPath()
-	}
-	return ""
-}
-
-// sessionOf is the session of the client that a member belongs to.
-func sessionOf(m jointMember) *session.Session {
-	key, _ := m.identity()
-	return key.session
 }
 
 // unmade is the fault of a zero lock.

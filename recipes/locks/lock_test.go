@@ -26,41 +26,36 @@ func TestMembers(t *testing.T) {
 	m, rw := NewInterProcessMutex(c, "/m"), NewInterProcessReadWriteLock(c, "/rw")
 	s, x := NewInterProcessSemaphore(c, "/s", 3), NewInterProcessSemaphoreMutex(c, "/x")
 	for name, tc := range map[string]struct {
-		lock Lock
-		path string
-		kind znode.Kind // of what a MultiLock knows if it is named twice, else ""
-		ours bool
+		lock  Lock
+		path  string
+		kind  znode.Kind // of what a MultiLock knows if it is named twice, else ""
+		joint bool
 	}{
 		"mutex":           {m, "/app/m", znode.Lock, true},
 		"read side":       {rw.ReadLock(), "/app/rw", znode.Read, true},
 		"write side":      {rw.WriteLock(), "/app/rw", znode.Write, true},
-		"semaphore":       {s, "/app/s", znode.Lease, true},
+		"semaphore":       {s, "/app/s", znode.Lease, false},
 		"semaphore mutex": {x, "/app/x", znode.Lease, true},
-		"MultiLock":       {NewInterProcessMultiLock(m, x), "", "", true},
 		"foreign":         {foreignLock{m}, "", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			assert.False(t, isNil(tc.lock))
 			require.NoError(t, faultOf(tc.lock))
-			assert.Equal(t, tc.path, pathOf(tc.lock))
-			key, kind := identityOf(tc.lock)
-			assert.Equal(t, tc.kind, kind)
-			if tc.kind != "" {
-				assert.Equal(t, tc.path, key.path)
-				assert.NotNil(t, key.session)
-			} else {
-				assert.Zero(t, key)
+			q := queueOf(tc.lock)
+			assert.Equal(t, tc.path, q.Lock)
+			assert.Equal(t, tc.path, q.key.path)
+			assert.Equal(t, tc.kind, q.Kind)
+			if tc.kind == "" {
+				assert.Zero(t, *q)
+				return
 			}
-			if joint, is := tc.lock.(jointMember); is {
-				assert.Same(t, key.session, sessionOf(joint))
-			}
-			own, ours := tc.lock.(ownLock)
-			require.Equal(t, tc.ours, ours)
-			if ours {
-				assert.NotNil(t, own.holders().Core)
-			}
+			assert.Same(t, q.Core.Session(), q.key.session)
+			hold, joint, err := tc.lock.(ownMember).beginMember(t.Context())
+			require.NoError(t, err)
+			assert.Nil(t, hold)
+			assert.Equal(t, tc.joint, joint.Queue != nil)
 		})
 	}
+	assert.Same(t, &m.queue, NewInterProcessMultiLock(foreignLock{m}, x, m).holders(), "the first of ours")
 }
 
 func TestMembersThatCannotBeUsed(t *testing.T) {
@@ -72,14 +67,13 @@ func TestMembersThatCannotBeUsed(t *testing.T) {
 		"MultiLock":       NewInterProcessMultiLock(bad),
 		"no members":      NewInterProcessMultiLock(),
 	} {
-		assert.False(t, isNil(lock), name)
 		require.ErrorIs(t, faultOf(lock), ErrInvalidLock, name)
-		assert.Nil(t, lock.(ownLock).holders().tracing(), name)
+		assert.Nil(t, lock.(interface{ holders() *queue }).holders().tracing(), name)
 	}
 	for _, lock := range []Lock{
 		nil, (*InterProcessMutex)(nil), (*InterProcessSemaphore)(nil), (*InterProcessSemaphoreMutex)(nil), (*InterProcessMultiLock)(nil),
 	} {
-		assert.True(t, isNil(lock), "%T", lock)
+		require.ErrorIs(t, faultOf(lock), ErrInvalidLock, "%T", lock)
 	}
 }
 

@@ -115,7 +115,7 @@ func TestInvalidLocks(t *testing.T) {
 			"nil mutex": "made without NewInterProcessMutex", "zero mutex": "acquire mutex: invalid lock: it was made without NewInterProcessMutex",
 			"zero semaphore": "made without NewInterProcessSemaphore", "zero sem.mutex": "made without NewInterProcessSemaphoreMutex",
 			"zero multi-lock": "made without NewInterProcessMultiLock", "zero read side": "or NewInterProcessReadWriteLock", "nil write side": "or NewInterProcessReadWriteLock",
-			"zero members": "made without", "two zero members": "is nil", "release wait": "ReleaseWait is -1ns", "the servers' nodes": "the servers' own", "below these": "the servers' own",
+			"zero members": "made without", "two zero members": "member 0: invalid lock: it was made without", "release wait": "ReleaseWait is -1ns", "the servers' nodes": "the servers' own", "below these": "the servers' own",
 		}
 		for path, want := range map[string]string{
 			"": "it is empty", "l": "does not begin with a slash", "/l/": "ends with a slash", "/l//m": "empty element", "/l/../m": "relative element",

@@ -69,7 +69,7 @@ func NewInterProcessMultiLock(lockSet ...Lock) *InterProcessMultiLock {
 		}
 	}
 	slices.SortStableFunc(m.members, func(a, b Lock) int {
-		pa, pb := pathOf(a), pathOf(b)
+		pa, pb := queueOf(a).Lock, queueOf(b).Lock
 		switch {
 		case pa == "" || pb == "": // foreign ones last
 			return -cmp.Compare(pa, pb)
@@ -77,46 +77,51 @@ func NewInterProcessMultiLock(lockSet ...Lock) *InterProcessMultiLock {
 		return cmp.Compare(pa, pb)
 	})
 	for _, member := range m.members {
-		m.paths = append(m.paths, pathOf(member))
+		m.paths = append(m.paths, queueOf(member).Lock)
 	}
 	return m
 }
 
+// queueOf is where the nodes stand that have the lock of a member. For a foreign one it is
+// the zero queue.
+func queueOf(member Lock) *queue {
+	if own, ours := member.(ownMember); ours {
+		return own.holders()
+	}
+	return &queue{}
+}
+
 // add takes in a member, or those of a MultiLock.
 func (m *InterProcessMultiLock) add(lock Lock) error {
-	if isNil(lock) {
-		return fmt.Errorf("%w: it is nil", ErrInvalidLock)
-	}
 	for range mostWrapped {
 		wrapper, wraps := lock.(interface{ Unwrap() Lock })
 		if !wraps {
 			break
 		}
-		if lock = wrapper.Unwrap(); isNil(lock) {
+		if lock = wrapper.Unwrap(); lock == nil {
 			return fmt.Errorf("%w: its Unwrap returns nil", ErrInvalidLock)
 		}
 	}
+	if err := faultOf(lock); err != nil {
+		return err
+	}
 	if nested, ok := lock.(*InterProcessMultiLock); ok {
-		if nested.isZero() {
-			return unmade("NewInterProcessMultiLock")
-		}
 		for _, inner := range nested.members {
 			if err := m.add(inner); err != nil {
 				return err
 			}
 		}
-		return nested.err
+		return nil
 	}
-	key, mark := identityOf(lock)
+	q := queueOf(lock)
 	for i, have := range m.members {
-		haveKey, haveMark := identityOf(have)
+		other := queueOf(have)
+		ours := q.Core != nil && q.key == other.key
 		switch {
-		case same(have, lock), key != lockKey{} && key == haveKey && mark == haveMark:
+		case same(have, lock), ours && q.Kind == other.Kind, ours && q.Kind == znode.Read && other.Kind == znode.Write:
 			return nil
-		case key != lockKey{} && key == haveKey && mark == znode.Write && haveMark == znode.Read:
+		case ours && q.Kind == znode.Write && other.Kind == znode.Read:
 			m.members[i] = lock
-			return nil
-		case key != lockKey{} && key == haveKey && mark == znode.Read && haveMark == znode.Write:
 			return nil
 		}
 	}
@@ -164,10 +169,10 @@ func (m *InterProcessMultiLock) TryAcquire(ctx context.Context, wait time.Durati
 
 func (m *InterProcessMultiLock) take(ctx context.Context, lim limit) (*Hold, error) {
 	if m.isZero() {
-		return nil, opError("acquire", "multi-lock", unmade("NewInterProcessMultiLock"))
+		return nil, opError("acquire", "multi-lock", m.fault())
 	}
 	if t := m.holders().tracing(); t != nil {
-		return t.acquire(ctx, m, func(ctx context.Context) (*Hold, error) { return m.acquire(ctx, lim) })
+		return t.acquire(ctx, m.describe(), func(ctx context.Context) (*Hold, error) { return m.acquire(ctx, lim) })
 	}
 	return m.acquire(ctx, lim)
 }
@@ -224,7 +229,7 @@ func (m *InterProcessMultiLock) takeAll(ctx context.Context, lim limit, began ti
 		switch {
 		case len(run) > 1:
 			from = run[len(run)-1] + 1
-			err = m.takeJointly(stepCtx, lim.rest(until), run, holds, waitedIn)
+			err = m.takeJointly(stepCtx, lim.rest(until), run, joint, holds, waitedIn)
 		case holds[from] == nil:
 			holds[from], err = lim.rest(until).acquire(stepCtx, m.members[from])
 			if err == nil {
@@ -276,12 +281,12 @@ func (m *InterProcessMultiLock) standing(step []string, holds []*Hold) (has, wan
 //
 // A MultiLock takes its steps in the order of the paths. So two of them that have to take
 // several steps do so in one order, and neither waits for what the other has taken before.
-func (m *InterProcessMultiLock) run(from int, joint []bool, holds []*Hold) (run []int) {
+func (m *InterProcessMultiLock) run(from int, joint []acquire.Member, holds []*Hold) (run []int) {
 	for i := from; i < len(m.members); i++ {
 		if holds[i] != nil {
 			continue
 		}
-		if !joint[i] || len(run) > 0 && sessionOf(m.members[i].(jointMember)) != sessionOf(m.members[run[0]].(jointMember)) { //nolint:forcetypeassert // joint says so
+		if joint[i].Queue == nil || len(run) > 0 && joint[i].Queue.Core.Session() != joint[run[0]].Queue.Core.Session() {
 			break
 		}
 		run = append(run, i)
@@ -306,15 +311,15 @@ func (l limit) acquire(ctx context.Context, lock Lock) (hold *Hold, err error) {
 
 // begin does what needs no server, and says which members can be taken in one step with
 // others. What the caller holds already is re-entered, and what it waits for itself refused.
-func (m *InterProcessMultiLock) begin(ctx context.Context, holds []*Hold) (joint []bool, err error) {
-	joint = make([]bool, len(m.members))
+func (m *InterProcessMultiLock) begin(ctx context.Context, holds []*Hold) (joint []acquire.Member, err error) {
+	joint = make([]acquire.Member, len(m.members))
 	for i, lock := range m.members {
-		own, ours := lock.(ownLock)
+		own, ours := lock.(ownMember)
 		if !ours {
 			continue
 		}
 		if holds[i], joint[i], err = own.beginMember(ctx); err != nil {
-			return nil, opError("acquire", own.fullPath(), err)
+			return nil, opError("acquire", m.paths[i], err)
 		}
 	}
 	return joint, nil
@@ -322,25 +327,23 @@ func (m *InterProcessMultiLock) begin(ctx context.Context, holds []*Hold) (joint
 
 // tag is that of all nodes of the MultiLock, whatever step or client they are of.
 func (m *InterProcessMultiLock) tag(ctx context.Context) nodename.Tag {
-	for _, lock := range m.members {
-		if own, ours := lock.(ownLock); ours && len(m.members) > 1 {
-			return ownerOf(ctx, own.holders().Core.Session(), "").Tag
-		}
+	if q := m.holders(); q.Core != nil && len(m.members) > 1 {
+		return ownerOf(ctx, q.Core.Session(), "").Tag
 	}
 	return nodename.Tag{}
 }
 
 // takeJointly takes members in one step. It notes in which session of the client it did so, and
 // asks in no other one if a member has FailOnSessionLoss.
-func (m *InterProcessMultiLock) takeJointly(ctx context.Context, lim limit, joint []int, holds []*Hold, waitedIn map[*session.Session]int64) error {
-	lockSet := make([]jointMember, len(joint))
-	for n, i := range joint {
-		lockSet[n] = m.members[i].(jointMember) //nolint:forcetypeassert // joint has picked them
+func (m *InterProcessMultiLock) takeJointly(ctx context.Context, lim limit, run []int, joint []acquire.Member, holds []*Hold, waitedIn map[*session.Session]int64) error {
+	members, paths := make([]acquire.Member, len(run)), make([]string, len(run))
+	for n, i := range run {
+		members[n], paths[n] = joint[i], m.paths[i]
 	}
-	s, label := sessionOf(lockSet[0]), pathsOf(lockSet)
+	s, label := members[0].Queue.Core.Session(), brief(paths)
 	wait := &multiWait{members: m.paths}
 	for i, path := range m.paths {
-		if holds[i] == nil && !slices.Contains(joint, i) {
+		if holds[i] == nil && !slices.Contains(run, i) {
 			wait.later = append(wait.later, path)
 		}
 	}
@@ -351,8 +354,9 @@ func (m *InterProcessMultiLock) takeJointly(ctx context.Context, lim limit, join
 	}
 	defer cancel()
 	for {
-		a, got := m.jointAttempt(ctx, lockSet)
-		got.multi = wait
+		got := &nodesHost{queues: func(n int) *queue { return queueOf(m.members[run[n]]) }}
+		got.trace, got.log, got.multi = acquireTraceOf(ctx), &sharedOf(s).waitLog, wait
+		a := acquire.NewMulti(members, m.ordered, ownerOf(ctx, s, paths[0]), got)
 		a.WaitedIn(waitedIn[s])
 		if err := a.Run(limited, lim.once()); err != nil {
 			return opError("acquire", label, lim.verdict(ctx, limited, s, label, began, err))
@@ -363,7 +367,7 @@ func (m *InterProcessMultiLock) takeJointly(ctx context.Context, lim limit, join
 		}
 		waitedIn[s] = cmp.Or(waitedIn[s], got.owned[0].node.SessionID())
 		for n, hold := range won {
-			holds[joint[n]] = hold
+			holds[run[n]] = hold
 		}
 		if won != nil {
 			return nil
@@ -371,49 +375,23 @@ func (m *InterProcessMultiLock) takeJointly(ctx context.Context, lim limit, join
 	}
 }
 
-// jointAttempt sets out to get the nodes of locks in one step.
-func (m *InterProcessMultiLock) jointAttempt(ctx context.Context, lockSet []jointMember) (*acquire.Multi, *nodesHost) {
-	members := make([]acquire.Member, len(lockSet))
-	for i, lock := range lockSet {
-		members[i] = lock.member()
-	}
-	s := sessionOf(lockSet[0])
-	got := &nodesHost{own: func(i int, node acquire.Node) *ownership { return lockSet[i].own(node) }}
-	got.trace, got.log = acquireTraceOf(ctx), &sharedOf(s).waitLog
-	return acquire.NewMulti(members, m.ordered, ownerOf(ctx, s, lockSet[0].fullPath()), got), got
-}
-
-// pathsOf is what errors call a MultiLock.
-func pathsOf(lockSet []jointMember) string {
-	var paths []string
-	for _, lock := range lockSet {
-		paths = append(paths, lock.fullPath())
-	}
-	return brief(paths)
-}
-
-func (m *InterProcessMultiLock) isNil() bool { return m == nil }
 func (m *InterProcessMultiLock) isZero() bool {
 	return m == nil || len(m.members) == 0 && m.err == nil
 }
 
-func (m *InterProcessMultiLock) fullPath() string { return "" }
-
 func (m *InterProcessMultiLock) fault() error {
-	for _, member := range m.members {
-		if err := faultOf(member); err != nil {
-			return err
-		}
+	if m.isZero() {
+		return unmade("NewInterProcessMultiLock")
 	}
 	return m.err
 }
 
-// holders is that of the first member that can be used.
+// holders is the queue of the first member that has one, or else the zero queue.
 func (m *InterProcessMultiLock) holders() *queue {
 	if m.err == nil {
 		for _, member := range m.members {
-			if own, ours := member.(ownLock); ours && own.holders().Core != nil {
-				return own.holders()
+			if q := queueOf(member); q.Core != nil {
+				return q
 			}
 		}
 	}
@@ -427,11 +405,6 @@ func (m *InterProcessMultiLock) describe() monitor.Lock {
 	}
 	l.Path = strings.Join(l.Members, ", ")
 	return l
-}
-
-// beginMember is never asked: a MultiLock in a MultiLock is its members.
-func (m *InterProcessMultiLock) beginMember(context.Context) (*Hold, bool, error) {
-	return nil, false, nil
 }
 
 // String is the kind of the lock and the paths of its members, in full, for logs.

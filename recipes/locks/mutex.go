@@ -22,8 +22,6 @@ import (
 type InterProcessMutex struct {
 	_     noCopy
 	queue queue
-	path  string // as given, in full once it is known
-	key   lockKey
 	err   error // what is wrong with how it was made
 }
 
@@ -58,7 +56,7 @@ func NewElection(c *framework.Client, kind, path string, opts ...Option) *InterP
 // newMutex makes a lock with nodes of one kind, among those that count. Without a kind
 // it is that of the options, alone.
 func newMutex(c *framework.Client, path string, opts []Option, kind znode.Kind, kinds []znode.Kind, rule znode.Rule) *InterProcessMutex {
-	m := &InterProcessMutex{path: path}
+	m := &InterProcessMutex{}
 	q := &m.queue
 	m.err = q.init(c, path, opts)
 	q.Kind = cmp.Or(kind, q.Kind)
@@ -70,7 +68,6 @@ func newMutex(c *framework.Client, path string, opts []Option, kind znode.Kind, 
 		kinds = []znode.Kind{q.Kind}
 	}
 	q.Kinds, q.Rule, q.EventGrants, q.exclusive = kinds, rule, len(kinds) == 1, q.Kind != znode.Read
-	m.path, m.key = q.Path, lockKey{session: q.Core.Session(), path: q.Path}
 	return m
 }
 
@@ -118,7 +115,7 @@ func (m *InterProcessMutex) take(ctx context.Context, lim limit) (*Hold, error) 
 		return nil, opError("acquire", monitor.Mutex, m.fault())
 	}
 	if t := m.queue.tracing(); t != nil {
-		return t.acquire(ctx, m, func(ctx context.Context) (*Hold, error) { return m.acquire(ctx, lim) })
+		return t.acquire(ctx, lockOf(&m.queue.Queue), func(ctx context.Context) (*Hold, error) { return m.acquire(ctx, lim) })
 	}
 	return m.acquire(ctx, lim)
 }
@@ -126,7 +123,7 @@ func (m *InterProcessMutex) take(ctx context.Context, lim limit) (*Hold, error) 
 func (m *InterProcessMutex) acquire(ctx context.Context, lim limit) (*Hold, error) {
 	hold, err := m.queueUp(ctx, lim)
 	if err != nil {
-		return nil, opError("acquire", m.path, err)
+		return nil, opError("acquire", m.queue.Lock, err)
 	}
 	return hold, nil
 }
@@ -140,7 +137,7 @@ func (m *InterProcessMutex) queueUp(ctx context.Context, lim limit) (*Hold, erro
 	if hold, err := m.reenter(ctx); hold != nil || err != nil {
 		return hold, err
 	}
-	limited, cancel, err := lim.begin(ctx, m.queue.Core.Session(), m.path)
+	limited, cancel, err := lim.begin(ctx, m.queue.Core.Session(), m.queue.Lock)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +152,7 @@ func (m *InterProcessMutex) queueUp(ctx context.Context, lim limit) (*Hold, erro
 			if o != nil {
 				o.decline() // it came too late
 			}
-			return nil, lim.verdict(ctx, limited, m.queue.Core.Session(), m.path, began, err)
+			return nil, lim.verdict(ctx, limited, m.queue.Core.Session(), m.queue.Lock, began, err)
 		}
 		if o == nil {
 			continue
@@ -188,29 +185,20 @@ func usable(ctx context.Context, made error) error {
 	return nil
 }
 
-func (m *InterProcessMutex) own(node acquire.Node) *ownership {
-	return m.queue.own(m.key, node, m.queue.exclusive)
-}
-
 // HeldBy reports whether ctx comes from a hold of this lock that is not lost or released.
 // It is for functions that require the lock. It asks no server.
 func (m *InterProcessMutex) HeldBy(ctx context.Context) bool {
 	if m.isZero() || m.err != nil || ctx == nil {
 		return false
 	}
-	return holdChainOf(ctx).holds(m.key, m.queue.Kind)
+	return holdChainOf(ctx).holds(m.queue.key, m.queue.Kind)
 }
 
 // Err says what is wrong with how the lock was made: an error that matches ErrInvalidLock. It
 // is nil if nothing is.
 func (m *InterProcessMutex) Err() error { return m.fault() }
 
-func (m *InterProcessMutex) isNil() bool                     { return m == nil }
-func (m *InterProcessMutex) fullPath() string                { return m.path }
-func (m *InterProcessMutex) describe() monitor.Lock          { return lockOf(&m.queue.Queue) }
-func (m *InterProcessMutex) holders() *queue                 { return &m.queue }
-func (m *InterProcessMutex) identity() (lockKey, znode.Kind) { return m.key, m.queue.Kind }
-func (m *InterProcessMutex) member() acquire.Member          { return acquire.Member{Queue: &m.queue.Queue} }
+func (m *InterProcessMutex) holders() *queue { return &m.queue }
 
 func (m *InterProcessMutex) fault() error {
 	if m.isZero() {
@@ -219,15 +207,13 @@ func (m *InterProcessMutex) fault() error {
 	return m.err
 }
 
-func (m *InterProcessMutex) beginMember(ctx context.Context) (hold *Hold, joint bool, err error) {
-	if err := m.fault(); err != nil {
-		return nil, false, err
-	}
-	if from := holdChainOf(ctx); m.queue.Kind == znode.Read && (from.ofKind(m.key, znode.Read) != nil || from.ofKind(m.key, znode.Write) != nil) {
-		return nil, false, nil // it re-enters, or is the downgrade
+func (m *InterProcessMutex) beginMember(ctx context.Context) (hold *Hold, joint acquire.Member, err error) {
+	key := m.queue.key
+	if from := holdChainOf(ctx); m.queue.Kind == znode.Read && (from.ofKind(key, znode.Read) != nil || from.ofKind(key, znode.Write) != nil) {
+		return nil, joint, nil // it re-enters, or is the downgrade
 	}
 	hold, err = m.reenter(ctx)
-	return hold, true, err
+	return hold, acquire.Member{Queue: &m.queue.Queue}, err
 }
 
 // String is the kind of the lock and its path, in full, for logs.
@@ -235,24 +221,24 @@ func (m *InterProcessMutex) String() string {
 	if m.isZero() {
 		return label(monitor.Mutex, "", true)
 	}
-	return label(m.queue.Recipe, m.path, false)
+	return label(m.queue.Recipe, m.queue.Lock, false)
 }
 
 // reenter gives another hold to a caller that has the lock already. To all other callers
 // it returns neither hold nor error.
 func (m *InterProcessMutex) reenter(ctx context.Context) (*Hold, error) {
 	from := holdChainOf(ctx)
-	if same := from.ofKind(m.key, m.queue.Kind); same != nil {
+	if same := from.ofKind(m.queue.key, m.queue.Kind); same != nil {
 		_, _ = same.ownership.now() // a deadline may have passed unseen
 		return newHold(ctx, same.ownership)
 	}
 	switch m.queue.Kind {
 	case znode.Read:
-		if write := from.ofKind(m.key, znode.Write); write != nil {
+		if write := from.ofKind(m.queue.key, znode.Write); write != nil {
 			return m.downgrade(ctx, write.ownership)
 		}
 	case znode.Write:
-		if from.ofKind(m.key, znode.Read) != nil {
+		if from.ofKind(m.queue.key, znode.Read) != nil {
 			return nil, fmt.Errorf("%w: the read side is held, and a write side waits for it", ErrDeadlock)
 		}
 	}

@@ -20,7 +20,6 @@ import (
 // last one to be released gives it back.
 type ownership struct {
 	key       lockKey // zero for a foreign lock and a MultiLock
-	path      string  // of the node, "" if there is none
 	token     int64
 	queue     *queue       // of the node that it stands on, nil if that is none
 	local     *localQueue  // where goroutines of this client wait for the node, nil if none can
@@ -45,19 +44,12 @@ type ownership struct {
 	passed    bool                      // the node went to another owner of this client: only the tracer goes by it
 }
 
-// lockKey is which lock a hold is of. Lock objects of one client with the same
-// path are the same lock; a namespace is part of the path.
-type lockKey struct {
-	session *session.Session
-	path    string // in full
-}
-
 // own is the ownership of a node in the queue. A lock that several owners have at a time has
 // no token.
-func (q *queue) own(key lockKey, node acquire.Node, alone bool) *ownership {
+func (q *queue) own(node acquire.Node) *ownership {
 	now := time.Now()
-	o := &ownership{key: key, path: q.Core.Relative(node.Path()), queue: q, node: node, since: now, first: now, state: Held}
-	if alone {
+	o := &ownership{key: q.key, queue: q, node: node, since: now, first: now, state: Held}
+	if q.exclusive {
 		o.token = node.Token()
 	}
 	return o

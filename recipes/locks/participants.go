@@ -44,9 +44,9 @@ func (m *InterProcessMutex) Participants(ctx context.Context) ([]Participant, er
 		return nil, opError("participants", monitor.Mutex, m.fault())
 	}
 	if err := usable(ctx, m.err); err != nil {
-		return nil, opError("participants", m.path, err)
+		return nil, opError("participants", m.queue.Lock, err)
 	}
-	return reading(ctx, m.queue.Core, m.path, m.queue.participants)
+	return reading(ctx, m.queue.Core, m.queue.Lock, m.queue.participants)
 }
 
 // First is the path of the node that stands first in the queue, and so has the lock, as the
@@ -58,9 +58,9 @@ func (m *InterProcessMutex) First(ctx context.Context) (path string, err error) 
 		return "", opError("first", monitor.Mutex, m.fault())
 	}
 	if err := usable(ctx, m.err); err != nil {
-		return "", opError("first", m.path, err)
+		return "", opError("first", m.queue.Lock, err)
 	}
-	err = m.queue.Core.Read(ctx, "first", m.path, func(ctx context.Context, c *transport.Conn) error {
+	err = m.queue.Core.Read(ctx, "first", m.queue.Lock, func(ctx context.Context, c *transport.Conn) error {
 		snap, err := m.queue.Look(ctx, c)
 		if err != nil {
 			return err
@@ -68,7 +68,7 @@ func (m *InterProcessMutex) First(ctx context.Context) (path string, err error) 
 		defer snap.Free()
 		path = ""
 		if snap.Len() > 0 {
-			path = m.queue.Core.Relative(session.Join(m.path, snap.Name(0)))
+			path = m.queue.Core.Relative(session.Join(m.queue.Path, snap.Name(0)))
 		}
 		return nil
 	})

@@ -13,8 +13,16 @@ type queue struct {
 	client *framework.Client
 	shared *shared
 	tracer monitor.Tracer // of the client, nil for none
+	key    lockKey        // of every lock at its path
 	// exclusive is whether the node that has the lock keeps out everybody else.
 	exclusive bool
+}
+
+// lockKey is which lock a hold is of. Lock objects of one client with the same
+// path are the same lock; a namespace is part of the path.
+type lockKey struct {
+	session *session.Session
+	path    string // in full
 }
 
 // outlived is whether a caller that has waited in a session, 0 for none, must not go on: the
@@ -24,8 +32,10 @@ func (q *queue) outlived(id int64) bool {
 	return q.FailOnLoss && id != 0 && id != s.ID() && s.Life().Err() == nil // in this order: a closed client has no id
 }
 
-// init takes in what every lock is made from. After an error the queue has no Core.
+// init takes in what every lock is made from. After an error the queue has no Core, and the
+// path as it was given.
 func (q *queue) init(c *framework.Client, path string, opts []Option) error {
+	q.Lock = path
 	if err := q.apply(opts); err != nil {
 		return err
 	}
@@ -36,5 +46,6 @@ func (q *queue) init(c *framework.Client, path string, opts []Option) error {
 	}
 	core.Session().KeepReady()
 	q.client, q.shared, q.tracer, q.Core, q.Lock, q.Path = c, sharedOf(core.Session()), tracer, core, full, full
+	q.key = lockKey{session: core.Session(), path: full}
 	return nil
 }

@@ -57,7 +57,7 @@ func (l *InterProcessReadWriteLock) String() string {
 	if l.WriteLock().isZero() {
 		return label("read/write lock", "", true)
 	}
-	return label("read/write lock", l.write.path, false)
+	return label("read/write lock", l.write.queue.Lock, false)
 }
 
 // downgrade takes the read side for an owner of the write side. The node gets the digits
@@ -78,7 +78,7 @@ func (m *InterProcessMutex) downgrade(ctx context.Context, write *ownership) (*H
 	if err != nil {
 		return nil, write.lossIn(fmt.Errorf("downgrade: %w", err), node.Path())
 	}
-	read := m.own(node)
+	read := m.queue.own(node)
 	if err := acquire.Track(ctx, read); err != nil {
 		read.node.Remove()
 		return nil, write.lossIn(err, node.Path())

@@ -86,31 +86,26 @@ func holdChainOf(ctx context.Context) *holdChain {
 	return chain
 }
 
-// find returns the latest hold of a lock that a context comes from and for which accepts
-// is true; accepts may be nil. It also finds a lost hold, since a caller that comes from
-// it must be told. It does not find a released one.
-func (chain *holdChain) find(key lockKey, accepts func(*Hold) bool) *Hold {
+// ofKind returns the latest hold of a lock that a context comes from, with that kind of node.
+// It also finds a lost hold, since a caller that comes from it must be told. It does not find
+// a released one. Holds of another kind of lock at the same path do not count: they are of
+// another lock, which the servers will refuse.
+func (chain *holdChain) ofKind(key lockKey, kind znode.Kind) *Hold {
 	for ; chain != nil; chain = chain.outer {
-		if h := chain.hold.within(key, accepts); h != nil {
+		if h := chain.hold.within(key, kind); h != nil {
 			return h
 		}
 	}
 	return nil
 }
 
-// ofKind is find for one kind of node. Holds of another kind of lock at the same path do
-// not count: they are of another lock, which the servers will refuse.
-func (chain *holdChain) ofKind(key lockKey, kind znode.Kind) *Hold {
-	return chain.find(key, func(h *Hold) bool { return h.ownership.nodeKind() == kind })
-}
-
 // within looks in a hold and its members.
-func (h *Hold) within(key lockKey, accepts func(*Hold) bool) *Hold {
-	if h.ownership.key == key && !h.ownership.over(h) && (accepts == nil || accepts(h)) {
+func (h *Hold) within(key lockKey, kind znode.Kind) *Hold {
+	if h.ownership.key == key && h.ownership.nodeKind() == kind && !h.ownership.over(h) {
 		return h
 	}
 	for _, m := range h.members() {
-		if found := m.within(key, accepts); found != nil {
+		if found := m.within(key, kind); found != nil {
 			return found
 		}
 	}

@@ -14,8 +14,7 @@ import (
 
 // owned is an ownership of a lock, without a node.
 func owned(key lockKey) *ownership {
-	o := &ownership{key: key, path: key.path, state: Held, foreign: func() error { return nil }}
-	return o
+	return &ownership{key: key, state: Held, foreign: func() error { return nil }}
 }
 
 // heldUnder is one more hold of an ownership.
@@ -34,15 +33,14 @@ func TestHoldChain_Finds(t *testing.T) {
 	again := heldUnder(inner.Context(), t, first)
 
 	assert.Nil(t, holdChainOf(t.Context()))
-	assert.Nil(t, holdChainOf(t.Context()).find(a, nil), "a caller without holds")
+	assert.Nil(t, holdChainOf(t.Context()).ofKind(a, ""), "a caller without holds")
 	chain := holdChainOf(context.WithoutCancel(inner.Context()))
-	assert.Same(t, outer, chain.find(a, nil))
-	assert.Same(t, inner, chain.find(b, nil))
-	assert.Nil(t, chain.find(none, nil))
+	assert.Same(t, outer, chain.ofKind(a, ""))
+	assert.Same(t, inner, chain.ofKind(b, ""))
+	assert.Nil(t, chain.ofKind(none, ""))
 	chain = holdChainOf(again.Context())
-	assert.Same(t, again, chain.find(a, nil), "the latest")
-	assert.Same(t, outer, chain.find(a, func(h *Hold) bool { return h != again }))
-	assert.Nil(t, chain.find(a, func(*Hold) bool { return false }))
+	assert.Same(t, again, chain.ofKind(a, ""), "the latest")
+	assert.Nil(t, chain.ofKind(a, znode.Lock), "it has no node of that kind")
 
 	var all []*ownership
 	chain.every(a, func(o *ownership) { all = append(all, o) })
@@ -53,11 +51,11 @@ func TestHoldChain_Finds(t *testing.T) {
 	assert.False(t, chain.holds(a, znode.Write), "it has no node of that kind")
 	first.lose(errors.New("gone"))
 	assert.False(t, chain.holds(a, ""))
-	assert.Same(t, again, chain.find(a, nil), "a caller that comes from a lost hold is told")
+	assert.Same(t, again, chain.ofKind(a, ""), "a caller that comes from a lost hold is told")
 	_ = again.Release()
-	assert.Same(t, outer, chain.find(a, nil))
+	assert.Same(t, outer, chain.ofKind(a, ""))
 	_ = outer.Release()
-	assert.Nil(t, chain.find(a, nil), "a caller that comes from a released hold is nobody special")
+	assert.Nil(t, chain.ofKind(a, ""), "a caller that comes from a released hold is nobody special")
 	require.NoError(t, inner.Release())
 }
 
@@ -73,8 +71,9 @@ func TestHoldChain_FindsMembers(t *testing.T) {
 	read, write := side(znode.Read), side(znode.Write)
 	group := &ownership{state: Held, members: []*Hold{read, write}}
 	chain := holdChainOf(heldUnder(t.Context(), t, group).Context())
-	assert.Same(t, read, chain.find(key, nil), "the first")
-	assert.Same(t, write, chain.find(key, func(h *Hold) bool { return h.ownership.nodeKind() == znode.Write }))
+	assert.Same(t, read, chain.ofKind(key, znode.Read))
+	assert.Same(t, write, chain.ofKind(key, znode.Write))
+	assert.Nil(t, chain.ofKind(key, ""))
 	var kinds []znode.Kind
 	chain.every(key, func(o *ownership) { kinds = append(kinds, o.nodeKind()) })
 	assert.Equal(t, []znode.Kind{znode.Read, znode.Write}, kinds)

@@ -27,8 +27,6 @@ type InterProcessSemaphore struct {
 	turns  queue // of those who are being served, one at a time
 	leases queue
 	total  int
-	path   string
-	key    lockKey
 	err    error
 	// contended is whether another participant was in the way the last time. It only
 	// decides how to ask for leases.
@@ -39,22 +37,19 @@ type InterProcessSemaphore struct {
 // that path. Like NewInterProcessMutex it sends nothing and cannot fail. With fewer than
 // one lease every Acquire returns ErrInvalidLock.
 func NewInterProcessSemaphore(c *framework.Client, path string, leases int, opts ...Option) *InterProcessSemaphore {
-	s := &InterProcessSemaphore{path: path, total: leases}
-	s.leases.Recipe = monitor.Semaphore
-	var q queue
-	s.err = q.init(c, path, opts)
-	if s.err == nil && leases < 1 {
-		s.err = fmt.Errorf("%w: %d leases: there must be one at least", ErrInvalidLock, leases)
+	s := &InterProcessSemaphore{total: leases}
+	q := &s.leases
+	q.Recipe = monitor.Semaphore
+	if s.err = q.init(c, path, opts); s.err == nil && leases < 1 {
+		s.err, q.Core = fmt.Errorf("%w: %d leases: there must be one at least", ErrInvalidLock, leases), nil
 	}
 	if s.err != nil {
 		return s
 	}
-	s.path, s.key = q.Lock, lockKey{session: q.Core.Session(), path: q.Lock}
-	q.Recipe = monitor.Semaphore
-	s.turns, s.leases = q, q
+	s.turns = *q
 	s.turns.Path, s.turns.Kinds, s.turns.Rule = session.Join(q.Lock, znode.Turns), []znode.Kind{znode.Lock}, znode.Exclusive
 	s.turns.Data, s.turns.Revocable = nil, false // nobody holds a turn
-	s.leases.Path, s.leases.Kind, s.leases.Kinds, s.leases.Rule = session.Join(q.Lock, znode.Leases), znode.Lease, []znode.Kind{znode.Lease}, znode.FirstN(leases)
+	q.Path, q.Kind, q.Kinds, q.Rule = session.Join(q.Lock, znode.Leases), znode.Lease, []znode.Kind{znode.Lease}, znode.FirstN(leases)
 	return s
 }
 
@@ -98,14 +93,14 @@ func (s *InterProcessSemaphore) take(ctx context.Context, n int, lim limit) (*Ho
 		return nil, opError("acquire", monitor.Semaphore, s.fault())
 	}
 	if t := s.leases.tracing(); t != nil {
-		return t.acquire(ctx, s, func(ctx context.Context) (*Hold, error) { return s.acquire(ctx, n, lim) })
+		return t.acquire(ctx, lockOf(&s.leases.Queue), func(ctx context.Context) (*Hold, error) { return s.acquire(ctx, n, lim) })
 	}
 	return s.acquire(ctx, n, lim)
 }
 
 // isZero is whether the semaphore was not made by its constructor.
 func (s *InterProcessSemaphore) isZero() bool {
-	return s == nil || s.turns.Core == nil && s.err == nil
+	return s == nil || s.leases.Core == nil && s.err == nil
 }
 
 // allowed refuses what could never be granted.
@@ -117,7 +112,7 @@ func (s *InterProcessSemaphore) allowed(ctx context.Context, n int) error {
 		return fmt.Errorf("%w: %d leases of %d", ErrInvalidLock, n, s.total)
 	}
 	held := 0
-	holdChainOf(ctx).every(s.key, func(o *ownership) {
+	holdChainOf(ctx).every(s.leases.key, func(o *ownership) {
 		if state, _ := o.now(); o.nodeKind() == znode.Lease && (state == Held || state == Uncertain) {
 			held++
 		}
@@ -131,27 +126,27 @@ func (s *InterProcessSemaphore) allowed(ctx context.Context, n int) error {
 func (s *InterProcessSemaphore) acquire(ctx context.Context, n int, lim limit) (_ *Hold, err error) {
 	defer func() {
 		if err != nil {
-			err = opError("acquire", s.path, err)
+			err = opError("acquire", s.leases.Lock, err)
 		}
 	}()
 	if err := s.allowed(ctx, n); err != nil {
 		return nil, err
 	}
 	began := time.Now()
-	limited, cancel, err := lim.begin(ctx, s.turns.Core.Session(), s.path)
+	limited, cancel, err := lim.begin(ctx, s.turns.Core.Session(), s.leases.Lock)
 	if err != nil {
 		return nil, err
 	}
 	defer cancel()
 	for waitedIn := int64(0); ; {
-		got := &nodesHost{own: func(_ int, node acquire.Node) *ownership { return s.own(node) }}
+		got := &nodesHost{queues: func(int) *queue { return &s.leases }}
 		got.spare, got.trace, got.log = s.total-n, acquireTraceOf(ctx), &s.turns.shared.waitLog
-		a := acquire.NewSemaphore(&s.turns.Queue, &s.leases.Queue, n, s.total, ownerOf(ctx, s.turns.Core.Session(), s.path), &s.contended, got)
+		a := acquire.NewSemaphore(&s.turns.Queue, &s.leases.Queue, n, s.total, ownerOf(ctx, s.turns.Core.Session(), s.leases.Lock), &s.contended, got)
 		a.WaitedIn(waitedIn)
 		err = a.Run(limited, lim.once())
 		s.contended.Store(a.SawAhead())
 		if err != nil {
-			return nil, lim.verdict(ctx, limited, s.turns.Core.Session(), s.path, began, err)
+			return nil, lim.verdict(ctx, limited, s.turns.Core.Session(), s.leases.Lock, began, err)
 		}
 		switch leases, err := holdAll(ctx, got.owned); {
 		case err != nil:
@@ -171,17 +166,7 @@ func (s *InterProcessSemaphore) acquire(ctx context.Context, n int, lim limit) (
 	}
 }
 
-// own is the ownership of a lease.
-func (s *InterProcessSemaphore) own(node acquire.Node) *ownership {
-	return s.leases.own(s.key, node, s.total == 1)
-}
-
-func (s *InterProcessSemaphore) isNil() bool            { return s == nil }
-func (s *InterProcessSemaphore) fullPath() string       { return s.path }
-func (s *InterProcessSemaphore) describe() monitor.Lock { return lockOf(&s.leases.Queue) }
-func (s *InterProcessSemaphore) holders() *queue        { return &s.leases }
-
-func (s *InterProcessSemaphore) identity() (lockKey, znode.Kind) { return s.key, znode.Lease }
+func (s *InterProcessSemaphore) holders() *queue { return &s.leases }
 
 func (s *InterProcessSemaphore) fault() error {
 	if s.isZero() {
@@ -190,11 +175,8 @@ func (s *InterProcessSemaphore) fault() error {
 	return s.err
 }
 
-func (s *InterProcessSemaphore) beginMember(ctx context.Context) (hold *Hold, joint bool, err error) {
-	if err := s.fault(); err != nil {
-		return nil, false, err
-	}
-	return nil, false, s.allowed(ctx, 1)
+func (s *InterProcessSemaphore) beginMember(ctx context.Context) (hold *Hold, joint acquire.Member, err error) { //nolint:unparam // it is a method of ownMember
+	return nil, joint, s.allowed(ctx, 1)
 }
 
 // String is the kind of the lock and its path, in full, for logs.
@@ -202,7 +184,7 @@ func (s *InterProcessSemaphore) String() string {
 	if s.isZero() {
 		return label(monitor.Semaphore, "", true)
 	}
-	return label(s.leases.Recipe, s.path, false)
+	return label(s.leases.Recipe, s.leases.Lock, false)
 }
 
 // Participants lists the leases, first those that are held, and then the callers that
@@ -215,9 +197,9 @@ func (s *InterProcessSemaphore) Participants(ctx context.Context) ([]Participant
 		return nil, opError("participants", monitor.Semaphore, s.fault())
 	}
 	if err := usable(ctx, s.err); err != nil {
-		return nil, opError("participants", s.path, err)
+		return nil, opError("participants", s.leases.Lock, err)
 	}
-	return reading(ctx, s.turns.Core, s.path, s.participants)
+	return reading(ctx, s.leases.Core, s.leases.Lock, s.participants)
 }
 
 func (s *InterProcessSemaphore) participants(ctx context.Context, c *transport.Conn) ([]Participant, error) {

@@ -32,7 +32,7 @@ func NewInterProcessSemaphoreMutex(c *framework.Client, path string, opts ...Opt
 // Acquire waits until the caller has the lock or ctx ends. Errors are those of
 // InterProcessMutex.Acquire, and ErrDeadlock if ctx comes from a hold of this lock.
 func (m *InterProcessSemaphoreMutex) Acquire(ctx context.Context) (*Hold, error) {
-	if m.isNil() {
+	if m.isZero() {
 		return nil, opError("acquire", monitor.SemaphoreMutex, m.fault())
 	}
 	return m.semaphore.Acquire(ctx)
@@ -40,7 +40,7 @@ func (m *InterProcessSemaphoreMutex) Acquire(ctx context.Context) (*Hold, error)
 
 // TryAcquire waits for wait at most; see Lock.
 func (m *InterProcessSemaphoreMutex) TryAcquire(ctx context.Context, wait time.Duration) (*Hold, error) {
-	if m.isNil() {
+	if m.isZero() {
 		return nil, opError("acquire", monitor.SemaphoreMutex, m.fault())
 	}
 	return m.semaphore.TryAcquire(ctx, wait)
@@ -49,54 +49,40 @@ func (m *InterProcessSemaphoreMutex) TryAcquire(ctx context.Context, wait time.D
 // HeldBy reports whether ctx comes from a hold of this lock that is not lost or released.
 // It is for functions that require the lock. It asks no server.
 func (m *InterProcessSemaphoreMutex) HeldBy(ctx context.Context) bool {
-	if m.isNil() || m.semaphore.isZero() || m.semaphore.err != nil || ctx == nil {
+	if m.fault() != nil || ctx == nil {
 		return false
 	}
-	return holdChainOf(ctx).holds(m.semaphore.key, znode.Lease)
+	return holdChainOf(ctx).holds(m.holders().key, znode.Lease)
 }
 
 // Participants lists the holder of the lock and the waiters, in order. See
 // InterProcessSemaphore.Participants.
 func (m *InterProcessSemaphoreMutex) Participants(ctx context.Context) ([]Participant, error) {
-	if m.isNil() {
+	if m.isZero() {
 		return nil, opError("participants", monitor.SemaphoreMutex, m.fault())
 	}
 	return m.semaphore.Participants(ctx)
 }
 
-func (m *InterProcessSemaphoreMutex) isNil() bool            { return m == nil || m.semaphore == nil }
-func (m *InterProcessSemaphoreMutex) fullPath() string       { return m.semaphore.path }
-func (m *InterProcessSemaphoreMutex) describe() monitor.Lock { return m.semaphore.describe() }
-func (m *InterProcessSemaphoreMutex) holders() *queue        { return m.semaphore.holders() }
-
-func (m *InterProcessSemaphoreMutex) identity() (lockKey, znode.Kind) {
-	return m.semaphore.identity()
-}
-
-func (m *InterProcessSemaphoreMutex) member() acquire.Member {
-	s := m.semaphore
-	return acquire.Member{Queue: &s.leases.Queue, Turns: &s.turns.Queue, Contended: &s.contended}
-}
-
-func (m *InterProcessSemaphoreMutex) own(node acquire.Node) *ownership {
-	return m.semaphore.own(node)
-}
+func (m *InterProcessSemaphoreMutex) isZero() bool    { return m == nil || m.semaphore == nil }
+func (m *InterProcessSemaphoreMutex) holders() *queue { return &m.semaphore.leases }
 
 func (m *InterProcessSemaphoreMutex) fault() error {
-	if m.isNil() {
+	if m.isZero() {
 		return unmade("NewInterProcessSemaphoreMutex")
 	}
 	return m.semaphore.err
 }
 
-func (m *InterProcessSemaphoreMutex) beginMember(ctx context.Context) (hold *Hold, joint bool, err error) {
-	hold, _, err = m.semaphore.beginMember(ctx)
-	return hold, true, err
+func (m *InterProcessSemaphoreMutex) beginMember(ctx context.Context) (hold *Hold, joint acquire.Member, err error) {
+	s := m.semaphore
+	hold, _, err = s.beginMember(ctx)
+	return hold, acquire.Member{Queue: &s.leases.Queue, Turns: &s.turns.Queue, Contended: &s.contended}, err
 }
 
 // String is the kind of the lock and its path, in full, for logs.
 func (m *InterProcessSemaphoreMutex) String() string {
-	if m.isNil() {
+	if m.isZero() {
 		return label(monitor.SemaphoreMutex, "", true)
 	}
 	return m.semaphore.String()

@@ -84,11 +84,10 @@ type acquireTrace struct {
 
 // acquire tells of an acquisition. It is a separate function, since every waiter pays for
 // what is on its stack, also without a tracer.
-func (t *tracing) acquire(ctx context.Context, of ownLock, take func(context.Context) (*Hold, error)) (*Hold, error) {
+func (t *tracing) acquire(ctx context.Context, lock monitor.Lock, take func(context.Context) (*Hold, error)) (*Hold, error) {
 	if ctx == nil {
 		return take(ctx) // which refuses it
 	}
-	lock := of.describe()
 	a := &acquireTrace{tracing: t, op: monitor.Operation{Kind: monitor.Acquire, Began: time.Now(), Lock: lock}}
 	a.ctx = t.begin(ctx, a.op)
 	hold, err := take(context.WithValue(a.ctx, acquireTraceKey{}, a)) //nolint:contextcheck // it is ctx, with the values of the tracer
