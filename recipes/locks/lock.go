@@ -79,6 +79,21 @@ func (l limit) do(ctx context.Context, lock Lock, work func(ctx context.Context)
 	return work(hold.Context()) //nolint:contextcheck // it is a child of ctx
 }
 
+// acquire takes a lock within the limit.
+func (l limit) acquire(ctx context.Context, lock Lock) (hold *Hold, err error) {
+	if l.bounded {
+		hold, err = lock.TryAcquire(ctx, l.wait)
+	} else {
+		hold, err = lock.Acquire(ctx)
+	}
+	if hold.isNone() {
+		if hold = nil; err == nil {
+			err = fmt.Errorf("%w: its Acquire returned neither a hold nor an error", ErrInvalidLock)
+		}
+	}
+	return hold, err
+}
+
 // ownMember is a member of a MultiLock that is of this package. All others are foreign.
 type ownMember interface {
 	Lock

@@ -294,21 +294,6 @@ func (m *InterProcessMultiLock) run(from int, joint []acquire.Member, holds []*H
 	return run
 }
 
-// acquire takes a lock within the limit.
-func (l limit) acquire(ctx context.Context, lock Lock) (hold *Hold, err error) {
-	if l.bounded {
-		hold, err = lock.TryAcquire(ctx, l.wait)
-	} else {
-		hold, err = lock.Acquire(ctx)
-	}
-	if hold.isNone() {
-		if hold = nil; err == nil {
-			err = fmt.Errorf("%w: its Acquire returned neither a hold nor an error", ErrInvalidLock)
-		}
-	}
-	return hold, err
-}
-
 // begin does what needs no server, and says which members can be taken in one step with
 // others. What the caller holds already is re-entered, and what it waits for itself refused.
 func (m *InterProcessMultiLock) begin(ctx context.Context, holds []*Hold) (joint []acquire.Member, err error) {

@@ -10,7 +10,7 @@ import (
 
 // Option changes how one lock object acquires. Options are made by the functions of
 // this package.
-type Option interface{ Apply(*acquire.Queue) }
+type Option func(*acquire.Queue)
 
 // apply sets the defaults, and then the options of a lock object.
 func (q *queue) apply(opts []Option) error {
@@ -19,7 +19,7 @@ func (q *queue) apply(opts []Option) error {
 		if opt == nil {
 			return fmt.Errorf("%w: option is nil", ErrInvalidLock)
 		}
-		opt.Apply(&q.Queue)
+		opt(&q.Queue)
 	}
 	switch {
 	case q.Handovers < 0:
@@ -34,13 +34,13 @@ func (q *queue) apply(opts []Option) error {
 // Defaults to framework.Config.DefaultData.
 func NodeData(data []byte) Option {
 	kept := append([]byte{}, data...)
-	return acquire.Option(func(q *acquire.Queue) { q.Data = kept })
+	return func(q *acquire.Queue) { q.Data = kept }
 }
 
 // EndOnSuspended makes a hold lost as soon as it is uncertain, that is, when the
 // connection is suspended. The client gives the lock back once it is connected.
 func EndOnSuspended() Option {
-	return acquire.Option(func(q *acquire.Queue) { q.EndOnSuspended = true })
+	return func(q *acquire.Queue) { q.EndOnSuspended = true }
 }
 
 // FailOnSessionLoss makes a waiter whose session expires return
@@ -48,18 +48,18 @@ func EndOnSuspended() Option {
 // one if it had none. By default the waiter queues again, at the end. A waiter behind another
 // goroutine of its client returns when its turn comes.
 func FailOnSessionLoss() Option {
-	return acquire.Option(func(q *acquire.Queue) { q.FailOnLoss = true })
+	return func(q *acquire.Queue) { q.FailOnLoss = true }
 }
 
 // ReleaseWait bounds how long Release waits for the servers. Defaults to 1
 // second; 0 does not wait. With less than 0 every Acquire returns ErrInvalidLock.
 func ReleaseWait(d time.Duration) Option {
-	return acquire.Option(func(q *acquire.Queue) { q.ReleaseWait = d })
+	return func(q *acquire.Queue) { q.ReleaseWait = d }
 }
 
 // Revocable lets other participants ask for the lock back, see AttemptRevoke and
 // Hold.Revoked. NodeData is then not written, as in Curator.
-func Revocable() Option { return acquire.Option(func(q *acquire.Queue) { q.Revocable = true }) }
+func Revocable() Option { return func(q *acquire.Queue) { q.Revocable = true } }
 
 // LocalHandovers sets how many times in a row the lock passes between goroutines of this
 // client before other clients get their turn. By default it passes 16 times, or for 10 ms
@@ -82,5 +82,5 @@ func Revocable() Option { return acquire.Option(func(q *acquire.Queue) { q.Revoc
 //   - The hold is uncertain, or nothing has confirmed the session lately.
 //   - The hold is Revocable.
 func LocalHandovers(most int) Option {
-	return acquire.Option(func(q *acquire.Queue) { q.Handovers, q.Burst = most, 0 })
+	return func(q *acquire.Queue) { q.Handovers, q.Burst = most, 0 }
 }

@@ -77,9 +77,6 @@ func (o *ownership) check() (HoldState, error) {
 // Node is where it keeps the node that it stands on.
 func (o *ownership) Node() *acquire.Node { return &o.node }
 
-// nodePath is the full path of the node it stands on, "" if that is none.
-func (o *ownership) nodePath() string { return o.node.Path() }
-
 // nodeKind is what kind of node it is, for the sides of a read/write lock.
 func (o *ownership) nodeKind() znode.Kind {
 	if o.queue == nil {
@@ -87,13 +84,6 @@ func (o *ownership) nodeKind() znode.Kind {
 	}
 	return o.queue.Kind
 }
-
-// sent is a channel that is closed.
-var sent = func() chan struct{} {
-	ch := make(chan struct{})
-	close(ch)
-	return ch
-}()
 
 func isClosed(ch <-chan struct{}) bool {
 	select {
@@ -176,7 +166,7 @@ func (o *ownership) lose(reason error) {
 	o.mu.Lock()
 	first := o.err == nil
 	if first {
-		o.endLocked(Lost, lostError(o.nodePath(), reason))
+		o.endLocked(Lost, lostError(o.node.Path(), reason))
 	} else if o.state == Released {
 		o.mu.Unlock()
 		return

@@ -49,3 +49,19 @@ func (q *queue) init(c *framework.Client, path string, opts []Option) error {
 	q.key = lockKey{session: core.Session(), path: full}
 	return nil
 }
+
+// shared is what the locks of one client have in common, through however many
+// lock objects.
+type shared struct {
+	localQueues localQueues
+	waitLog     waitLog
+}
+
+var sharedSlot = session.Slot[shared]{New: func(s *session.Session) *shared {
+	sh := new(shared)
+	sh.waitLog.session, sh.waitLog.localQueues = s, &sh.localQueues
+	session.Show(s, sh)
+	return sh
+}}
+
+func sharedOf(s *session.Session) *shared { return sharedSlot.Of(s) }

@@ -473,9 +473,9 @@ func (l *latch) candidates(ctx context.Context) (ids []string, err error) {
 }
 
 func newLatch(c *framework.Client, election, id string) *latch {
-	return &latch{locks.NewInterProcessMutex(c, election, acquire.Option(func(q *acquire.Queue) {
+	return &latch{locks.NewInterProcessMutex(c, election, func(q *acquire.Queue) {
 		q.Kind, q.Data, q.Handovers = "latch-", []byte(id), 0
-	}))}
+	})}
 }
 
 func TestElectionBuiltUponALock(t *testing.T) {

@@ -74,7 +74,7 @@ func (m *InterProcessMutex) downgrade(ctx context.Context, write *ownership) (*H
 	if err := write.pin(); err != nil {
 		return nil, err
 	}
-	node, err := acquire.CreateBeside(ctx, &m.queue.Queue, write.Node())
+	node, err := acquire.CreateBeside(ctx, &m.queue.Queue, &write.node)
 	if err != nil {
 		return nil, write.lossIn(fmt.Errorf("downgrade: %w", err), node.Path())
 	}
@@ -96,7 +96,7 @@ func (o *ownership) lossIn(err error, node string) error {
 	case errors.Is(err, session.ErrSessionOver): // what was just made is gone, and the session is not
 		return lostError(node, ErrNodeDeleted)
 	case errors.Is(err, framework.ErrNoNode): // what it was to stand below is gone, and so is the ownership's node
-		return lostError(o.nodePath(), ErrNodeDeleted)
+		return lostError(o.node.Path(), ErrNodeDeleted)
 	}
 	return err
 }

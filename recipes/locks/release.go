@@ -86,14 +86,14 @@ func (o *ownership) awaitRemoval(removal *cleanup.Removal, limit time.Duration, 
 	case err == nil:
 		return nil
 	case errors.Is(err, framework.ErrNoNode):
-		return lostError(o.nodePath(), ErrNodeDeleted)
+		return lostError(o.node.Path(), ErrNodeDeleted)
 	case errors.Is(err, cleanup.ErrLate) && limit > 0 && !isClosed(giveUp):
 		logPending(o.node.Session().Log(), o.lock(), limit)
 		return ErrReleasePending
 	case errors.Is(err, cleanup.ErrLate), errors.Is(err, session.ErrSessionOver), errors.Is(err, session.ErrClosed):
 		return ErrReleasePending
 	default:
-		return opError("release", o.nodePath(), err)
+		return opError("release", o.node.Path(), err)
 	}
 }
 
@@ -182,7 +182,7 @@ func (g *givingBack) deleteNodes() {
 	for _, o := range g.over {
 		o.stopTracking()
 		from := source{o.node.Session(), o.node.SessionID()}
-		paths[from] = append(paths[from], o.nodePath())
+		paths[from] = append(paths[from], o.node.Path())
 		of[from] = append(of[from], o)
 		longest = max(longest, o.queue.ReleaseWait)
 	}

@@ -98,6 +98,13 @@ func (o *ownership) observeRevocation() {
 	o.unobserve = stop
 }
 
+// sent is a channel that is closed.
+var sent = func() chan struct{} {
+	ch := make(chan struct{})
+	close(ch)
+	return ch
+}()
+
 func (o *ownership) revoke() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

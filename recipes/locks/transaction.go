@@ -38,7 +38,7 @@ func (h *Hold) Transaction() *Transaction {
 // node is the full path of the first node that a hold stands on, "" for none.
 func (h *Hold) node() string {
 	if o := h.first(); o != nil {
-		return o.nodePath()
+		return o.node.Path()
 	}
 	return ""
 }
@@ -163,7 +163,7 @@ func (t *Transaction) end(leaves []*Hold, err error) {
 
 // conn is the present connection of a hold that stands on one node.
 func (h *Hold) conn() *transport.Conn {
-	node := h.ownership.Node()
+	node := &h.ownership.node
 	c, err := node.Session().ConnOf(node.SessionID())
 	if err != nil {
 		return nil
@@ -228,7 +228,7 @@ func (t *Transaction) send(ctx context.Context, leaves []*Hold, g *givingBack, o
 	guards := make([]session.Guard, len(leaves))
 	for i, leaf := range leaves {
 		o := leaf.ownership
-		guards[i] = session.Guard{Path: o.nodePath(), Delete: g != nil && slices.Contains(g.over, o), Exclusive: o.queue.exclusive}
+		guards[i] = session.Guard{Path: o.node.Path(), Delete: g != nil && slices.Contains(g.over, o), Exclusive: o.queue.exclusive}
 	}
 	results, err := t.Guarded(session.Key{}, guards).Commit(ctx, opts...)
 	var guard *session.GuardError
@@ -248,7 +248,7 @@ func (t *Transaction) noteGone(guard *session.GuardError, leaves []*Hold) {
 		return
 	}
 	for _, leaf := range leaves {
-		if o := leaf.ownership; o.nodePath() == guard.Path {
+		if o := leaf.ownership; o.node.Path() == guard.Path {
 			o.node.Deleted()
 		}
 	}

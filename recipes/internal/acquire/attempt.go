@@ -53,6 +53,30 @@ type Host interface {
 	Observe(Event)
 }
 
+// Event is a turning point of an attempt.
+type Event struct {
+	Kind        EventKind
+	Queue       *Queue    // Wait, First, Away, Yield: in which
+	Position    *Position // Wait: where ours stands there; it must not be kept
+	Spread      bool      // Wait: goroutines of the client need nodes of their own. Nothing is handed over beside a MultiLock, and lately nobody hid a lock
+	Node        string    // Wait: ours in the queue, in full
+	Predecessor string    // Yield: the name of the node that passes us, "" if it is not known
+	Err         error     // Retry: what has failed
+}
+
+// EventKind is what has happened.
+type EventKind int
+
+// The turning points of an attempt.
+const (
+	Wait  EventKind = iota + 1 // it begins to wait for others, or goes on to
+	First                      // it waits in other queues, and is first in this one
+	Away                       // it waits in other queues, and will come to this one later
+	Yield                      // it gives up its place in a queue
+	Retry                      // a failure that may pass, such as a lost connection
+	End                        // Run returns
+)
+
 // Owner is what a node belongs to.
 type Owner interface {
 	// Node is where the owner keeps its node.
@@ -299,13 +323,12 @@ func (a *Attempt) track(ctx context.Context, c *transport.Conn) (err error) {
 		o := a.host.Own(i, Node{
 			queue: k.queue, id: a.id, path: k.path, czxid: k.czxid, tag: k.owner.Tag, mayStillAppear: k.mayStillAppear, sawMulti: a.sawMulti,
 		})
-		n := o.Node()
-		if n.tracked, err = a.session.Track(ctx, a.id, n.path, o); err != nil {
+		if err = Track(ctx, o); err != nil {
 			a.host.Withdrawn(o)
 			return err
 		}
 		owners = append(owners, o)
-		a.policy.tracked(n.tracked)
+		a.policy.tracked(o.Node().tracked)
 	}
 	done = true
 	for _, k := range won {
@@ -382,6 +405,15 @@ func (a *Attempt) SessionID() int64 { return a.id }
 
 // SawAhead is whether a node was seen ahead.
 func (a *Attempt) SawAhead() bool { return a.sawAhead }
+
+// tellWait says that an attempt waits with a node in a queue. It is a separate function,
+// since every waiter pays for what is on the stack while an attempt waits.
+//
+//go:noinline
+func (a *Attempt) tellWait(q *Queue, node string, p *Position) {
+	spread := a.sawMulti && !sightsOf.Of(a.session).silent.lately()
+	a.host.Observe(Event{Kind: Wait, Queue: q, Node: node, Position: p, Spread: spread})
+}
 
 const (
 	firstPause = 5 * time.Millisecond

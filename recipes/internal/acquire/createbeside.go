@@ -10,6 +10,7 @@ import (
 	"github.com/paddock-zk/paddock/internal/session/nodename"
 	"github.com/paddock-zk/paddock/internal/transport"
 	"github.com/paddock-zk/paddock/internal/wire"
+	"github.com/paddock-zk/paddock/recipes/internal/znode"
 )
 
 // CreateBeside makes a node in a queue that has the number, the tag and the session of a
@@ -22,7 +23,7 @@ func CreateBeside(ctx context.Context, q *Queue, held *Node) (Node, error) {
 	s := q.Core.Session()
 	owner := nodename.Owner{Tag: held.tag, Way: nodename.Nesting}
 	k := &contender{queue: q, owner: owner, prefix: session.Protection(s, owner)}
-	path := session.Join(q.Path, k.prefix+string(q.Kind)+held.Digits())
+	path := session.Join(q.Path, k.prefix+string(q.Kind)+znode.Digits(held.path, held.queue.Kind))
 	node := Node{queue: q, id: held.id, path: path, tag: held.tag}
 	made := false
 	defer func() {

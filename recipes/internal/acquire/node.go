@@ -7,7 +7,6 @@ import (
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/session/cleanup"
 	"github.com/paddock-zk/paddock/internal/session/nodename"
-	"github.com/paddock-zk/paddock/recipes/internal/znode"
 )
 
 // Node is a node that was first in its queue. It lasts as long as the hold that relies on
@@ -32,7 +31,7 @@ func Track(ctx context.Context, o Owner) (err error) {
 	return err
 }
 
-// Path is the node's path, in full.
+// Path is the node's path, in full, "" for the zero Node.
 func (n *Node) Path() string { return n.path }
 
 // Token is the transaction that has made the node. It grows from holder to holder.
@@ -40,9 +39,6 @@ func (n *Node) Token() int64 { return n.czxid }
 
 // Tag says which owner the node belongs to.
 func (n *Node) Tag() nodename.Tag { return n.tag }
-
-// Digits is the number in the node's name, as text.
-func (n *Node) Digits() string { return znode.Digits(n.path, n.queue.Kind) }
 
 // Session is the client's session object.
 func (n *Node) Session() *session.Session { return n.queue.Core.Session() }

@@ -21,7 +21,7 @@ func TestPartsOfANodesName(t *testing.T) {
 	} {
 		n := Node{path: path, queue: &Queue{Kind: tc.kind}, czxid: 9, id: 3}
 		assert.Equal(t, tc.prefix, n.prefix(), path)
-		assert.Equal(t, tc.digits, n.Digits(), path)
+		assert.Equal(t, tc.digits, znode.Digits(path, tc.kind), path)
 		other := &Queue{Kind: tc.kind, Lock: "/other"}
 		moved := n.In(other)
 		assert.Same(t, other, moved.queue)

@@ -52,12 +52,6 @@ type Queue struct {
 	Burst          time.Duration // for which the lock is handed over however often that is
 }
 
-// Option sets an option. Recipes that are built on locks can set what users cannot.
-type Option func(*Queue)
-
-// Apply sets the option.
-func (o Option) Apply(q *Queue) { o(q) }
-
 // NodeData is what a node of ours is made with.
 func (q *Queue) NodeData(c *transport.Conn) []byte {
 	switch {
