@@ -361,6 +361,36 @@ func TestTryAcquireOfAClosedClient(t *testing.T) {
 	}
 }
 
+// A path that is new takes more time than a call may have. The next one profits from that.
+func TestShortWaitsOnANewPath(t *testing.T) {
+	for name, lock := range map[string]kit.LockOf{
+		"mutex": kit.MutexAt("/p/l"), "multi": kit.MultiAt("/p/l"),
+		"semaphore": func(c *framework.Client) locks.Lock { return locks.NewInterProcessSemaphore(c, "/p/l", 2) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const trip = 10 * time.Millisecond
+				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(trip/2))
+				c := kit.Connect(t, srv)
+				ctx, cancel := context.WithCancel(t.Context())
+				time.AfterFunc(trip*3/2, cancel)
+				_, err := lock(c).Acquire(ctx)
+				require.ErrorIs(t, err, context.Canceled)
+				time.Sleep(time.Second)
+				exists, _, err := c.Exists(t.Context(), "/p")
+				require.NoError(t, err)
+				assert.False(t, exists, "nobody has waited for that to the end")
+				_, err = lock(c).TryAcquire(t.Context(), trip*3/2)
+				require.ErrorIs(t, err, framework.ErrNotConnected)
+				time.Sleep(4 * trip)
+				h, err := lock(c).TryAcquire(t.Context(), trip*3/2)
+				require.NoError(t, err)
+				require.NoError(t, h.Release())
+			})
+		})
+	}
+}
+
 // A wait that is shorter than a round trip ends before the server has said anything. The error
 // names it.
 func TestWaitThatIsShorterThanARoundTrip(t *testing.T) {

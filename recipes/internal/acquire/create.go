@@ -177,6 +177,8 @@ func refusal(results []wire.MultiResult) (at int, code wire.Code, err error) {
 
 // ensure makes the parents of contenders, one of which is missing. Then the contenders can
 // be made: errParentMade. But if a parent has gone that it had made before, it is errStale.
+// If the time is over meanwhile, they are made all the same: with too little time for both,
+// nobody would ever get the lock.
 func (a *Attempt) ensure(ctx context.Context, c *transport.Conn, of []*contender) error {
 	parents := session.Parents{Check: noContender}
 	for _, k := range of {
@@ -189,7 +191,11 @@ func (a *Attempt) ensure(ctx context.Context, c *transport.Conn, of []*contender
 			parents.Of = append(parents.Of, q.Lock)
 		}
 	}
-	if err := of[0].queue.Core.Ensure(ctx, c, parents); err != nil {
+	core := of[0].queue.Core
+	if err := core.Ensure(ctx, c, parents); err != nil {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			a.session.Go(func(ctx context.Context) { _ = core.Ensure(ctx, c, parents) })
+		}
 		return err
 	}
 	err := errParentMade
