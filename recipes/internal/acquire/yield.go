@@ -625,11 +625,15 @@ func (a *Multi) checkDeadlock(ctx context.Context, c *transport.Conn) (yielded b
 	if len(yield) > 0 && tells {
 		a.orderOfOthers().Yielded(a.way == nodename.Backward, time.Now())
 	}
+	if why == deadlock.Among && a.sights().silent.lately() {
+		why = deadlock.Beside
+	}
 	if why == deadlock.Beside && slices.ContainsFunc(yield, func(m *member) bool { return m.snapshot.Ways(m.firstBehind()).Has(nodename.Plain) }) {
 		a.sights().silent.now()
 	}
 	// It may be a mistake. One that goes in an order from now on makes all others do so that it
-	// meets, and so for ever. One that queues anew is as it was, and in nobody's way.
+	// meets, and so for ever. One that queues anew is as it was, and in nobody's way. It always does
+	// so where it waits for its like: in slow crowds all wait for long.
 	hiding, shown := &a.sights().hiding, why >= deadlock.Matched
 	if shown && (a.anew || hiding.lately()) && !seen.Told {
 		hiding.now()
@@ -637,7 +641,7 @@ func (a *Multi) checkDeadlock(ctx context.Context, c *transport.Conn) (yielded b
 	switch {
 	case len(yield) == 0:
 		return false, nil
-	case a.way == nodename.Joint && !a.anew && !seen.Told && !hiding.lately():
+	case a.way == nodename.Joint && (why == deadlock.Among || !a.anew && !seen.Told && !hiding.lately()):
 		return true, a.takeInOrder(ctx, c, nodename.Joint, 0)
 	case !shown, seen.Told:
 	// One in order sees only owners that seem to go in the reverse order, see decision 24. But it would be

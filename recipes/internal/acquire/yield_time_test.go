@@ -321,6 +321,43 @@ func TestMultiLockBeginsAnewBeforeItFollows(t *testing.T) {
 	})
 }
 
+// A MultiLock that waits for its like beside a plain user begins anew, however often, and its client goes on to take plain
+// users at their word. One that went on in an order instead made all others do so that it met.
+func TestMultiLockThatWaitsForItsLikeBeginsAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(kit.Near))
+		stranger, plain, other, c := kit.Connect(t, srv), kit.Connect(t, srv), kit.Connect(t, srv), kit.Connect(t, srv)
+		lock := func(c *framework.Client, path string) locks.Lock { return locks.NewInterProcessMutex(c, path) }
+		held := []*locks.Hold{kit.Hold(t, lock(stranger, "/d")), kit.Hold(t, lock(stranger, "/f"))}
+		like := kit.Acquire(t, locks.NewInterProcessMultiLock(lock(other, "/c"), lock(other, "/d")))
+		require.NoError(t, srv.WaitChildren(t.Context(), "/d", 2))
+		multi := kit.Acquire(t, locks.NewInterProcessMultiLock(lock(c, "/b"), lock(c, "/c")))
+		require.NoError(t, srv.WaitChildren(t.Context(), "/c", 2))
+		for range 3 {
+			waits := kit.Acquire(t, lock(plain, "/b"))
+			time.Sleep(time.Second)
+			require.NoError(t, waits.Soon().Release(), "it made room")
+			time.Sleep(10 * time.Millisecond)
+			for _, path := range []string{"/b", "/c"} {
+				for _, node := range kit.Children(t, c, path) {
+					assert.Equal(t, nodename.Joint, nodename.WayOf(node), path)
+				}
+			}
+		}
+		later := kit.Acquire(t, locks.NewInterProcessMultiLock(lock(c, "/e"), lock(c, "/f")))
+		require.NoError(t, srv.WaitChildren(t.Context(), "/f", 2))
+		waits := kit.Acquire(t, lock(plain, "/e"))
+		time.Sleep(100 * time.Millisecond)
+		assert.True(t, waits.Pending(), "another of its client does not make room at once")
+		for _, h := range held {
+			require.NoError(t, h.Release())
+		}
+		for _, a := range []*kit.Acquisition{like, multi, later, waits} {
+			require.NoError(t, a.Soon().Release())
+		}
+	})
+}
+
 // A MultiLock that reads keeps its place for readers, whatever else they have: none waits for
 // it. It makes room for a reader behind a writer.
 func TestMultiLockKeepsItsPlaceAmongReaders(t *testing.T) {

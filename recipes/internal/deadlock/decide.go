@@ -13,7 +13,8 @@ type Reason int
 // The reasons to yield.
 const (
 	Time    Reason = iota // nothing has moved
-	Beside                // the same, and who waits takes its locks in another way
+	Among                 // the same, and who waits takes its locks in another way
+	Beside                // the same, and so does an owner that has had what we wait for
 	Matched               // an owner waits for us there, or may
 	Against               // the same, and it has a later lock: it takes them in the reverse of our order
 )
@@ -58,7 +59,9 @@ func (h *History) Decide(v *View) (yield []int, why Reason) {
 		if yield = h.makeRoomBeside(v, beside); len(yield) == 0 {
 			return nil, Time
 		}
-		why = Beside
+		if why = Among; h.longest(v, true) >= h.stall.beside(v.Now) {
+			why = Beside
+		}
 	default:
 		return nil, Time
 	}
@@ -179,13 +182,14 @@ func (v *View) isOutOfOrder(at int) bool {
 // stalled is whether an owner has had what we wait for, for longer than that, and we have not
 // yielded meanwhile.
 func (h *History) stalled(v *View, patience time.Duration) bool {
-	return min(h.longest(v), v.Now.Sub(h.yielded)) >= patience
+	return min(h.longest(v, false), v.Now.Sub(h.yielded)) >= patience
 }
 
-// longest is how long an owner has had what we wait for, at most.
-func (h *History) longest(v *View) (had time.Duration) {
+// longest is how long an owner has had what we wait for, at most. With strangers it leaves out
+// those that take their locks in our way: they wait as we do.
+func (h *History) longest(v *View, strangers bool) (had time.Duration) {
 	for i := range v.Queues {
-		if len(v.Queues[i].Holders) > 0 {
+		if slices.ContainsFunc(v.Queues[i].Holders, func(n Node) bool { return !strangers || n.Way != v.Ours }) {
 			had = max(had, v.Now.Sub(h.since(i)))
 		}
 	}
@@ -203,7 +207,7 @@ func (h *History) makeRoomBeside(v *View, queues []int) []int {
 		return queues
 	}
 	next := s.at
-	if h.longest(v) > v.Now.Sub(s.yielded) {
+	if h.longest(v, false) > v.Now.Sub(s.yielded) {
 		next++
 	}
 	i, _ := slices.BinarySearch(queues, next)

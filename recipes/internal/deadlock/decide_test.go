@@ -171,6 +171,36 @@ func TestDecideSeesTheOrderOfOthers(t *testing.T) {
 	}
 }
 
+// In a slow crowd MultiLocks wait for each other for long. Only an owner that takes its locks in another way,
+// and has had for as long what we wait for, may hide another lock.
+func TestOnlyAStrangerMayHideALock(t *testing.T) {
+	for name, tc := range map[string]struct {
+		way  nodename.Way
+		late bool // a plain owner has something else that we wait for since shortly
+		want Reason
+	}{
+		"one of our way":                   {nodename.Joint, false, Among},
+		"one of our way, and a late other": {nodename.Joint, true, Among},
+		"a plain one":                      {nodename.Plain, false, Beside},
+		"an Ordered one":                   {nodename.Ordered, false, Beside},
+	} {
+		t.Run(name, func(t *testing.T) {
+			has := of("a1", 1, "x")
+			has.Way = tc.way
+			v := blocked(besideStall, has, of("b0", 2, "y"))
+			h := begun(3)
+			h.SawHolder(1, "a1", start)
+			if tc.late {
+				v.Queues = append(v.Queues, Queue{Holders: []Node{of("c2", 3, "z")}, Waits: true, Made: 1})
+				h.SawHolder(2, "c2", start.Add(1))
+			}
+			yield, why := h.Decide(v)
+			assert.Equal(t, []int{0}, yield)
+			assert.Equal(t, tc.want, why)
+		})
+	}
+}
+
 // Where only time shows that somebody may wait for us, we yield in all queues a few times. Then
 // we yield in one at a time, and begin with the one that was of use the last time.
 func TestDecideYieldsInOneQueueAtATime(t *testing.T) {
