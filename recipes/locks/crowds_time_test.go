@@ -85,14 +85,15 @@ func (s *tally) String() string {
 type gathering struct {
 	span, hold      time.Duration // 0 is 5 ms
 	clients, owners int
-	hidden          bool // contexts are not passed on
+	hidden          bool          // contexts are not passed on
+	far             time.Duration // how far away the server is, if not near
 }
 
 // run has each take what draw gives, in a way, over and over, and hold it.
 func (g gathering) run(t *testing.T, draw func(i int, rnd *rand.Rand, all []*framework.Client) (workload.Way, []locks.Lock)) *tally {
 	s := &tally{each: make([]int, g.owners), longest: make([]time.Duration, g.owners)}
 	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(500*time.Microsecond))
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(max(500*time.Microsecond, g.far)))
 		var all []*framework.Client
 		for range g.clients {
 			all = append(all, kit.Connect(t, srv))

@@ -104,6 +104,7 @@ type yieldState struct {
 	calmUntil   time.Time        // when to look at newcomers
 	calmFor     time.Duration    // the next time
 	connectedOn *transport.Conn  // that the wait counts from
+	roundTrip   time.Duration    // that the servers took for this, the last time
 	asked       map[string]asked // what the servers have said of nodes, by their paths
 }
 
@@ -623,7 +624,7 @@ func (a *Multi) checkDeadlock(ctx context.Context, c *transport.Conn) (yielded b
 		yield = append(yield, a.members[i])
 	}
 	if len(yield) > 0 && tells {
-		a.orderOfOthers().Yielded(a.way == nodename.Backward, time.Now())
+		a.orderOfOthers().Yielded(a.way == nodename.Backward, a.roundTrip, time.Now())
 	}
 	if why == deadlock.Among && a.sights().silent.lately() {
 		why = deadlock.Beside
@@ -714,9 +715,12 @@ func (a *Multi) askSessions(ctx context.Context, c *transport.Conn) error {
 	if a.asked == nil {
 		a.asked = make(map[string]asked)
 	}
-	return eachStat(ctx, a.session, c, paths, func(i int, of *wire.Stat) {
+	began := time.Now()
+	err := eachStat(ctx, a.session, c, paths, func(i int, of *wire.Stat) {
 		a.asked[paths[i]] = asked{of.EphemeralOwner, of.Czxid, time.Now()}
 	})
+	a.roundTrip = time.Since(began)
+	return err
 }
 
 // leaves is whether it leaves queues now, with all later ones, or else moves to their ends and

@@ -28,6 +28,9 @@ const (
 	lookWeight = 12
 	// oneJam is how long after a yield others are most likely for the same reason.
 	oneJam = 50 * time.Millisecond
+	// jamTrips is oneJam in round trips. Far away locks are held for several of these. So a crowd
+	// that goes in our order yields by time as often as elsewhere, and gets fewer locks meanwhile.
+	jamTrips = 40
 )
 
 // Reverse is whether they seem to go in the reverse of the order of the paths.
@@ -69,11 +72,12 @@ func (o *Order) count(against int, now time.Time) {
 	}
 }
 
-// Yielded says that a MultiLock has had to yield while such an owner waited for it.
-func (o *Order) Yielded(reverse bool, now time.Time) {
+// Yielded says that a MultiLock has had to yield while such an owner waited for it. roundTrip is
+// how long the servers take to answer.
+func (o *Order) Yielded(reverse bool, roundTrip time.Duration, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if reverse != o.reverse || now.Sub(o.yielded) < oneJam {
+	if reverse != o.reverse || now.Sub(o.yielded) < max(oneJam, jamTrips*roundTrip) {
 		return
 	}
 	o.yielded = now

@@ -21,32 +21,35 @@ func TestOrderOfOtherLibraries(t *testing.T) {
 	yields := func(reverse bool, times int) event { return event{"yields", reverse, times} }
 	comes := func(reverse bool, times int) event { return event{"comes", reverse, times} }
 	sees := func(reverse bool, times int) event { return event{"sees", reverse, times} }
+	far := func(times int) event { return event{"far", false, times} }
 	hears, jam, later := event{"hears", true, 1}, event{"jam", false, 9}, event{"later", false, 1}
 	for name, tc := range map[string]struct {
 		seen []event
 		want bool
 	}{
-		"nothing":                         {nil, false},
-		"three yields":                    {[]event{yields(false, 3)}, false},
-		"four yields":                     {[]event{yields(false, 4)}, true},
-		"of one jam":                      {[]event{jam}, false},
-		"much comes before":               {[]event{comes(false, 99), yields(false, 4)}, true},
-		"a bit comes between":             {[]event{yields(false, 3), comes(false, weight-1), yields(false, 1)}, true},
-		"enough comes between":            {[]event{yields(false, 3), comes(false, weight), yields(false, 1)}, false},
-		"of those in the other order":     {[]event{yields(true, 4)}, false},
-		"to those in the other order":     {[]event{yields(false, 3), comes(true, 99), yields(false, 1)}, true},
-		"in the other order, all comes":   {[]event{yields(false, 4), comes(true, 99)}, true},
-		"in the other order, four yields": {[]event{yields(false, 4), yields(true, 4)}, false},
-		"of some that have not turned":    {[]event{yields(false, 9)}, true},
-		"sees three":                      {[]event{sees(true, 3)}, true},
-		"sees two":                        {[]event{sees(true, 2)}, false},
-		"sees one in order between":       {[]event{sees(true, 2), sees(false, 1), sees(true, 1)}, false},
-		"sees and yields":                 {[]event{sees(true, 2), yields(false, 1)}, true},
-		"sees that it was wrong":          {[]event{sees(true, 3), sees(false, 3)}, false},
-		"sees as many of both":            {[]event{{"sees both", true, 9}}, false},
-		"hears of another":                {[]event{hears}, true},
-		"hears of it when it knows":       {[]event{hears, yields(true, 4), hears}, false},
-		"hears of it long after":          {[]event{hears, yields(true, 4), later, hears}, true},
+		"nothing":      {nil, false},
+		"three yields": {[]event{yields(false, 3)}, false},
+		"four yields":  {[]event{yields(false, 4)}, true},
+		"of one jam":   {[]event{jam}, false},
+		"of a jam where the servers are far away": {[]event{far(6)}, false},
+		"of four jams there":                      {[]event{far(7)}, true},
+		"much comes before":                       {[]event{comes(false, 99), yields(false, 4)}, true},
+		"a bit comes between":                     {[]event{yields(false, 3), comes(false, weight-1), yields(false, 1)}, true},
+		"enough comes between":                    {[]event{yields(false, 3), comes(false, weight), yields(false, 1)}, false},
+		"of those in the other order":             {[]event{yields(true, 4)}, false},
+		"to those in the other order":             {[]event{yields(false, 3), comes(true, 99), yields(false, 1)}, true},
+		"in the other order, all comes":           {[]event{yields(false, 4), comes(true, 99)}, true},
+		"in the other order, four yields":         {[]event{yields(false, 4), yields(true, 4)}, false},
+		"of some that have not turned":            {[]event{yields(false, 9)}, true},
+		"sees three":                              {[]event{sees(true, 3)}, true},
+		"sees two":                                {[]event{sees(true, 2)}, false},
+		"sees one in order between":               {[]event{sees(true, 2), sees(false, 1), sees(true, 1)}, false},
+		"sees and yields":                         {[]event{sees(true, 2), yields(false, 1)}, true},
+		"sees that it was wrong":                  {[]event{sees(true, 3), sees(false, 3)}, false},
+		"sees as many of both":                    {[]event{{"sees both", true, 9}}, false},
+		"hears of another":                        {[]event{hears}, true},
+		"hears of it when it knows":               {[]event{hears, yields(true, 4), hears}, false},
+		"hears of it long after":                  {[]event{hears, yields(true, 4), later, hears}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			order, now := new(Order), start
@@ -55,9 +58,12 @@ func TestOrderOfOtherLibraries(t *testing.T) {
 					switch e.what {
 					case "yields":
 						now = now.Add(oneJam)
-						order.Yielded(e.reverse, now)
+						order.Yielded(e.reverse, oneJam/jamTrips, now)
 					case "jam":
-						order.Yielded(e.reverse, now)
+						order.Yielded(e.reverse, 0, now)
+					case "far": // each second one
+						now = now.Add(oneJam)
+						order.Yielded(e.reverse, 2*oneJam/jamTrips, now)
 					case "sees":
 						order.Saw(map[bool]int{false: 1}[e.reverse], map[bool]int{true: 2}[e.reverse], now)
 					case "sees both":
