@@ -545,26 +545,29 @@ func fail(srv *zktest.Server, rnd *rand.Rand) {
 }
 
 // Two MultiLocks that have to take several steps take them in one order, whatever kinds of
-// members they have, and of whatever clients.
+// members they have, and of whatever clients. At one path of two ensembles that is the order given.
 func TestStepsAreInTheOrderOfPaths(t *testing.T) {
 	mutex := func(c *framework.Client, path string) locks.Lock { return locks.NewInterProcessMutex(c, path) }
 	semaphore := func(c *framework.Client, path string) locks.Lock { return locks.NewInterProcessSemaphore(c, path, 1) }
-	for name, sets := range map[string]func(p, q *framework.Client) [2][]locks.Lock{
-		"a semaphore": func(p, q *framework.Client) [2][]locks.Lock {
+	for name, sets := range map[string]func(p, q, elsewhere *framework.Client) [2][]locks.Lock{
+		"a semaphore": func(p, q, _ *framework.Client) [2][]locks.Lock {
 			return [2][]locks.Lock{{mutex(p, "/b"), mutex(p, "/c"), semaphore(p, "/a")}, {mutex(q, "/b"), semaphore(q, "/a")}}
 		},
-		"two clients": func(p, q *framework.Client) [2][]locks.Lock {
+		"two clients": func(p, q, _ *framework.Client) [2][]locks.Lock {
 			return [2][]locks.Lock{{mutex(p, "/a"), mutex(q, "/b"), mutex(p, "/c")}, {mutex(q, "/b"), mutex(p, "/c")}}
+		},
+		"two ensembles, at one path": func(p, _, elsewhere *framework.Client) [2][]locks.Lock {
+			return [2][]locks.Lock{{mutex(p, "/a"), mutex(elsewhere, "/a")}, {mutex(p, "/a"), mutex(elsewhere, "/a"), mutex(p, "/b")}}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-				p, q := kit.Connect(t, srv), kit.Connect(t, srv)
+				p, q, elsewhere := kit.Connect(t, srv), kit.Connect(t, srv), kit.Connect(t, zktest.Start(t, zktest.InMemory()))
 				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 				defer cancel()
 				var wg sync.WaitGroup
-				for _, set := range sets(p, q) {
+				for _, set := range sets(p, q, elsewhere) {
 					for range 10 {
 						wg.Go(func() {
 							assert.NoError(t, locks.Do(ctx, locks.NewInterProcessMultiLock(set...), func(context.Context) error {

@@ -42,8 +42,9 @@ type InterProcessMultiLock struct {
 // a waiting MultiLock blocks nobody for ever.
 //
 // Semaphores and locks of other clients need steps of their own. All steps are taken in the
-// order of the paths, with members of types of your own at the end, in the order given. With
-// several steps a MultiLock is an owner that takes locks one after another: then such owners
+// order of the paths, with members of types of your own at the end, in the order given. Locks
+// of several ensembles at one path keep the order given, too: name them in one order everywhere.
+// With several steps a MultiLock is an owner that takes locks one after another: then such owners
 // must all keep to the order of the paths. If the MultiLock cannot get a member, it gives
 // back those that it has, in reverse.
 //
