@@ -441,7 +441,7 @@ func TestLockWhoseProcessIsKilled(t *testing.T) {
 // A lock that is broken ends the command: with SIGTERM, and with SIGKILL after the grace.
 func TestLockThatIsBroken(t *testing.T) {
 	s := newShell(t)
-	p := s.start(t, "lock", "--json", "--grace", "200ms", "/l", "--", "sh", "-c", `trap 'echo term' TERM; echo ready; while :; do sleep 0.01; done`)
+	p := s.start(t, "lock", "--json", "--grace", "1s", "/l", "--", "sh", "-c", `trap 'echo term' TERM; echo ready; while :; do sleep 0.01; done`)
 	assert.Equal(t, "ready", p.line())
 	s.ok(t, "break", "--yes", "/l")
 	code, rest := p.ends()
@@ -486,16 +486,20 @@ func last(t *testing.T, lines []string) time.Time {
 // Without a server, and with a holder that stands still, the command is dead before the
 // next owner can have the lock.
 func TestCommandIsDeadBeforeTheNextOwner(t *testing.T) {
-	for name, cut := range map[string]func(*shell, *running){
-		"no server":           func(s *shell, _ *running) { s.Stall(onlySession(t, s), zktest.BothWays) },
-		"the process stopped": func(_ *shell, p *running) { _ = p.Process.Signal(syscall.SIGSTOP) },
+	for name, tc := range map[string]struct {
+		timeout, grace string
+		cut            func(*shell, *running)
+	}{
+		// The grace is as long as a shell on a busy machine may take to run its trap.
+		"no server":           {"6s", "800ms", func(s *shell, _ *running) { s.Stall(onlySession(t, s), zktest.BothWays) }},
+		"the process stopped": {"2s", "200ms", func(_ *shell, p *running) { _ = p.Process.Signal(syscall.SIGSTOP) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newShell(t, zktest.SessionTimeouts(time.Second, time.Minute))
-			p, ticked := ticks(t, s, "--session-timeout", "2s", "--grace", "200ms")
+			p, ticked := ticks(t, s, "--session-timeout", tc.timeout, "--grace", tc.grace)
 			child := p.line()
 			time.Sleep(300 * time.Millisecond) //nolint:forbidigo // a process is watched
-			cut(s, p)
+			tc.cut(s, p)
 			h, err := locks.NewInterProcessMutex(s.client(t), "/l").Acquire(t.Context())
 			require.NoError(t, err)
 			granted := time.Now()
