@@ -12,7 +12,7 @@ func (sh *shared) Holds() []monitor.HoldInfo {
 	holds := make([]monitor.HoldInfo, 0, len(owners))
 	for _, owner := range owners {
 		o, ours := owner.(*ownership)
-		if !ours || o.queue == nil {
+		if !ours {
 			continue
 		}
 		info := monitor.HoldInfo{Since: o.since, Session: o.node.SessionID()}

@@ -115,7 +115,7 @@ func (q *queue) enter(ctx, limited context.Context, once bool, waitedIn int64) (
 }
 
 // goOn does what a waiter was told, and returns an ownership or an error. An ownership beside an
-// error came too late. Without either the caller has to begin again.
+// error came too late.
 func (q *queue) goOn(ctx, limited context.Context, lq *localQueue, told localqueue.Told, has turn, waitedIn int64) (*ownership, error) {
 	o, granted := has.(*ownership)
 	a, _ := has.(*mutexAttempt)
@@ -138,11 +138,10 @@ func (q *queue) goOn(ctx, limited context.Context, lq *localQueue, told localque
 	case !granted:
 		return q.ask(limited, lq, a, false, waitedIn)
 	}
-	// A deadline may have passed between the hand-over and now.
-	if state, _ := o.now(); state == Lost {
-		return nil, nil
+	// A deadline may have passed between the hand-over and now. Then no hold can be made.
+	if state, _ := o.now(); state != Lost {
+		acquireTraceOf(ctx).takesOver()
 	}
-	acquireTraceOf(ctx).takesOver()
 	return o, nil
 }
 

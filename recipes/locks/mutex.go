@@ -154,9 +154,6 @@ func (m *InterProcessMutex) queueUp(ctx context.Context, lim limit) (*Hold, erro
 			}
 			return nil, lim.verdict(ctx, limited, m.queue.Core.Session(), m.queue.Lock, began, err)
 		}
-		if o == nil {
-			continue
-		}
 		hold, err := newNodeHold(ctx, o)
 		if err == nil {
 			return hold, nil

@@ -269,10 +269,8 @@ func (o *ownership) listen(fn func(HoldState)) (remove func()) {
 
 // panicked reports what a listener panicked with to the client's error listeners.
 func (o *ownership) panicked(value any) {
-	if o.queue != nil {
-		o.queue.Core.Session().Report(session.Panicked, &session.PanicError{Value: value})
-	} else if len(o.members) > 0 {
-		o.members[0].ownership.panicked(value)
+	if s := o.session(); s != nil {
+		s.Report(session.Panicked, &session.PanicError{Value: value})
 	}
 }
 

@@ -56,10 +56,8 @@ func (h *History) Decide(v *View) (yield []int, why Reason) {
 	case len(circled) > 0 && h.stalled(v, h.stall.time(v.Now)):
 		yield = circled
 	case len(beside) > 0 && h.stalled(v, h.stall.beside(v.Now)):
-		if yield = h.makeRoomBeside(v, beside); len(yield) == 0 {
-			return nil, Time
-		}
-		if why = Among; h.longest(v, true) >= h.stall.beside(v.Now) {
+		yield, why = h.makeRoomBeside(v, beside), Among
+		if h.longest(v, true) >= h.stall.beside(v.Now) {
 			why = Beside
 		}
 	default:

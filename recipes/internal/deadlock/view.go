@@ -85,10 +85,8 @@ func (n *Node) match(other *Node) ownerMatch {
 		return alike
 	case n.Session != other.Session, differ && (n.Way != nodename.Plain || other.Way != nodename.Plain):
 		return unlike
-	case differ, n.Tag == "", other.Tag == "":
-		return perhaps
 	}
-	return alike
+	return perhaps
 }
 
 // defers is whether we yield to an owner. Of two MultiLocks only the younger yields.

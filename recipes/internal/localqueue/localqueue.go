@@ -98,13 +98,9 @@ func (qs *Queues[K, V, W]) Each(report func(who W, since time.Time)) {
 // Await waits until another goroutine tells the waiter something, or its context ends. It has
 // one channel for both, since a select on two would take more of the stack.
 func (w *Waiter[K, V, W]) Await(ctx context.Context) (Told, V) {
-	if ctx.Done() != nil {
-		stop := context.AfterFunc(ctx, w.withdraw)
-		w.answered.Wait()
-		stop()
-	} else {
-		w.answered.Wait()
-	}
+	stop := context.AfterFunc(ctx, w.withdraw)
+	w.answered.Wait()
+	stop()
 	return w.told, w.value
 }
 
