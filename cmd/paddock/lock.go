@@ -67,7 +67,7 @@ func lock(ctx context.Context, inv *invocation) error {
 	}
 	// The variables are there already below another paddock lock. Of two values of one
 	// variable, some programs read the first.
-	command.env = (&exec.Cmd{Env: append(os.Environ(), environment(paths, hold, inv.semaphore > 0)...)}).Environ()
+	command.env = (&exec.Cmd{Env: append(os.Environ(), environment(paths, hold)...)}).Environ()
 	err = command.run(ctx, client, hold, func(lost error) { _ = inv.lockEvent("lost", paths, hold, lost) })
 	if released := hold.Release(); released != nil && !errors.Is(released, locks.ErrReleasePending) && err == nil {
 		return fmt.Errorf("the command has ended, and the lock was lost before: %w", released)
@@ -146,16 +146,12 @@ func (inv *invocation) tellWait(ctx context.Context, client *framework.Client, p
 	}
 }
 
-// environment is what the command is told of the lock. The leases of a semaphore stand in
-// a folder below its path.
-func environment(paths []string, hold *locks.Hold, semaphores bool) []string {
+// environment is what the command is told of the lock.
+func environment(paths []string, hold *locks.Hold) []string {
 	token := hold.FencingToken()
 	tokens := make(map[string]int64)
 	for _, m := range hold.Members() {
 		parent, _ := framework.PathAndNode(m.Path())
-		if semaphores {
-			parent, _ = framework.PathAndNode(parent)
-		}
 		tokens[parent] = m.FencingToken()
 	}
 	var lines []string
