@@ -145,15 +145,14 @@ func TestCrowdsBesideAnotherLibrary(t *testing.T) {
 	}
 }
 
-// Nodes of another library do not say in which order their owners go. Where that is the reverse
-// of the order of the paths, MultiLocks learn it. Without that all together make about 30 rounds.
-func TestMultiLocksLearnTheOrderOfAnotherLibrary(t *testing.T) {
-	t.Parallel()
-	const multi, reverse, clients = 20, 10, 2 // of either side
-	got := gathering{span: 3 * time.Second, clients: 2 * clients, owners: multi + reverse}.run(t, func(i int, rnd *rand.Rand, all []*framework.Client) (workload.Way, []locks.Lock) {
-		at, members := 2*(i%clients), rnd.Perm(25)[:2+rnd.IntN(3)]
-		slices.Sort(members)
-		slices.Reverse(members)
+// besideAnotherLibrary is a crowd of MultiLocks, and then of owners of another library. All name their
+// locks in one order, and clients are of the one or of the other.
+func (g gathering) besideAnotherLibrary(t *testing.T, multi int, reverse bool) *tally {
+	return g.run(t, func(i int, rnd *rand.Rand, all []*framework.Client) (workload.Way, []locks.Lock) {
+		at, members := 2*(i%(g.clients/2)), rnd.Perm(25)[:2+rnd.IntN(3)]
+		if slices.Sort(members); reverse {
+			slices.Reverse(members)
+		}
 		way, set := workload.Multi, []locks.Lock(nil)
 		for _, m := range members {
 			if path := fmt.Sprintf("/s/m%04d", m); i < multi {
@@ -164,7 +163,14 @@ func TestMultiLocksLearnTheOrderOfAnotherLibrary(t *testing.T) {
 		}
 		return way, set
 	})
-	_, _ = fmt.Fprintf(t.Output(), "crowds: %d MultiLocks, and %d of another library that nest in reverse: %v\n", multi, reverse, got)
+}
+
+// Nodes of another library do not say in which order their owners go. Where that is the reverse
+// of the order of the paths, MultiLocks learn it. Without that all together make about 30 rounds.
+func TestMultiLocksLearnTheOrderOfAnotherLibrary(t *testing.T) {
+	t.Parallel()
+	got := gathering{span: 3 * time.Second, clients: 4, owners: 30}.besideAnotherLibrary(t, 20, true)
+	_, _ = fmt.Fprintf(t.Output(), "crowds: 20 MultiLocks, and 10 of another library that nest in reverse: %v\n", got)
 	assert.GreaterOrEqual(t, got.rounds(), 80)
 }
 
@@ -173,21 +179,8 @@ func TestMultiLocksLearnTheOrderOfAnotherLibrary(t *testing.T) {
 // in ten of twelve runs. It makes 329 to 516.
 func TestCrowdBesideAnotherLibraryFarAway(t *testing.T) {
 	t.Parallel()
-	const multi, inOrder, clients = 40, 20, 4 // of either side
-	got := gathering{span: 20 * time.Second, clients: 2 * clients, owners: multi + inOrder, far: 10 * time.Millisecond}.run(t, func(i int, rnd *rand.Rand, all []*framework.Client) (workload.Way, []locks.Lock) {
-		at, members := 2*(i%clients), rnd.Perm(25)[:2+rnd.IntN(3)]
-		slices.Sort(members)
-		way, set := workload.Multi, []locks.Lock(nil)
-		for _, m := range members {
-			if path := fmt.Sprintf("/s/m%04d", m); i < multi {
-				set = append(set, locks.NewInterProcessMutex(all[at], path))
-			} else {
-				way, set = workload.Nested, append(set, curatorMutex{all[at+1], path})
-			}
-		}
-		return way, set
-	})
-	_, _ = fmt.Fprintf(t.Output(), "crowds: far away, %d MultiLocks, and %d of another library that nest in order: %v\n", multi, inOrder, got)
+	got := gathering{span: 20 * time.Second, clients: 8, owners: 60, far: 10 * time.Millisecond}.besideAnotherLibrary(t, 40, false)
+	_, _ = fmt.Fprintf(t.Output(), "crowds: far away, 40 MultiLocks, and 20 of another library that nest in order: %v\n", got)
 	assert.GreaterOrEqual(t, got.rounds(), 250)
 }
 
