@@ -353,7 +353,9 @@ func (c *conn) closed() {
 	c.r.printf("%s: closed", c.name)
 }
 
-// lapse lets the session expire: the client stays silent until the server closes the connection.
+// lapse lets the session expire: the client stays silent until the server closes the connection. A
+// real server has a clock for silent connections (each ten seconds) and one for sessions (each tick).
+// Where both come at once, the connection may end shortly before the session does.
 func (c *conn) lapse() {
 	c.r.t.Helper()
 	if c.r.expire != nil {
@@ -367,6 +369,9 @@ func (c *conn) lapse() {
 		c.show(frame, 0, 0)
 	}
 	c.closed()
+	if c.r.expire == nil {
+		time.Sleep(time.Second) //nolint:forbidigo // nothing tells when a real server ends a session
+	}
 	c.others()
 }
 
