@@ -269,6 +269,7 @@ func (way life) run(t *testing.T, plan map[string]string) (moments []string) {
 			}
 		}
 		time.Sleep(time.Minute)
+		synctest.Wait() // for the race detector: what the server's goroutines have noted comes before
 		if b.above != nil {
 			select {
 			case <-b.above.write.Done():
