@@ -143,9 +143,10 @@ func (wl *waitLog) heldHere(waits map[string]*longestWait, now time.Time) map[st
 		return nil
 	}
 	for _, owner := range session.Owners(wl.session) {
-		if o, ours := owner.(*ownership); ours && o.queue != nil {
-			if since, wanted := held[o.queue.Holders()]; wanted {
-				held[o.queue.Holders()] = append(since, o.first)
+		if o, ours := owner.(*ownership); ours {
+			parent := o.queue.Holders()
+			if since, wanted := held[parent]; wanted {
+				held[parent] = append(since, o.first)
 			}
 		}
 	}
