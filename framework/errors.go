@@ -84,11 +84,12 @@ var (
 	// ErrTooLarge reports a request that is larger than Config.MaxRequest.
 	ErrTooLarge = session.ErrTooLarge
 	// ErrEndsConnection reports a request at which the servers have ended the connection
-	// seven times: it is larger than they take, or they do not know the operation. Such a
-	// request is not sent again for a minute, also by other calls. A request below 1 KiB is
-	// not taken for one if servers have answered its operation to this client before. On a
-	// ClickHouse Keeper it may be, where only some versions know the operation: creations of
-	// containers and of nodes with a time to live, and the list of a session's nodes.
+	// seven times, and five times right after a small write was answered there: it is larger
+	// than they take, or they do not know the operation. Such a request is not sent again for
+	// a minute, also by other calls. A request below 1 KiB is not taken for one if servers
+	// have answered its operation to this client before. On a ClickHouse Keeper it may be,
+	// where only some versions know the operation: creations of containers and of nodes with
+	// a time to live, and the list of a session's nodes.
 	ErrEndsConnection = session.ErrEndsConnection
 	// ErrReplyTooLarge reports a reply that is larger than Config.MaxReply, such as
 	// a very long list of children. The server has carried out the request. Of a write

@@ -61,9 +61,12 @@ func (s *Session) vet(ctx context.Context, c *transport.Conn, calls ...*transpor
 	return err
 }
 
-// probe waits for the answer to a request that any server answers.
+// probe waits for the answer to a request that any server answers. It is a write that changes
+// nothing: while the quorum comes and goes, servers answer reads and end the connection at every
+// write, whatever its size.
 func (s *Session) probe(ctx context.Context, c *transport.Conn) error {
-	call := transport.NewCall(wire.OpExists, &wire.PathWatchRequest{Path: "/"})
+	check := wire.MultiOp{Op: wire.OpCheck, Request: &wire.PathVersionRequest{Path: "/", Version: -1}}
+	call := transport.NewCall(wire.OpMulti, &wire.MultiRequest{Ops: []wire.MultiOp{check}})
 	if err := c.Send(call); err != nil {
 		return lostError(err, false)
 	}

@@ -19,7 +19,7 @@ import (
 // A server that ends a connection does not say at which request. So every request that had
 // no answer then is under suspicion: its size, and larger ones of its operation. An answer
 // to one of that size or more clears it. After a second end, what is under suspicion is
-// sent one by one, each behind a request that is answered. If the next five connections
+// sent one by one, each behind a small write that is answered. If the next five connections
 // end at such a request, nothing of that size is sent for a while. If size cannot be the
 // reason, the servers lack the operation. They lack one, too, if they answer so.
 //

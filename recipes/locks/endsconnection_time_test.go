@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,6 +20,7 @@ import (
 	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/recipes/leader"
 	"github.com/paddock-zk/paddock/recipes/locks"
+	"github.com/paddock-zk/paddock/retry"
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
@@ -186,6 +188,40 @@ func TestKnownOperationIsNotBlamedForAnOutage(t *testing.T) {
 				assert.Empty(t, c.Stats().Unsupported)
 				assert.Greater(t, rule.Fired(), 7, "where an unknown one would be given up")
 				assert.Less(t, time.Since(began), 40*time.Second)
+			})
+		})
+	}
+}
+
+// While the quorum comes and goes, a server ends the connection at every write. So its size is
+// not the reason where a small one gets no answer either.
+func TestLargeWriteIsNotBlamedForAnOutage(t *testing.T) {
+	large := strings.Repeat("x", 2000)
+	for name, write := range map[string]func(ctx context.Context, c *framework.Client) error{
+		"create2": func(ctx context.Context, c *framework.Client) error {
+			_, err := locks.NewInterProcessMutex(c, "/l", locks.NodeData([]byte(large))).Acquire(ctx)
+			return err
+		},
+		"multi": func(ctx context.Context, c *framework.Client) error {
+			_, err := locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, "/l/"+large), locks.NewInterProcessMutex(c, "/l/b")).Acquire(ctx)
+			return err
+		},
+		"setData": func(ctx context.Context, c *framework.Client) error {
+			_, err := c.Set(ctx, "/", []byte(large), framework.AnyVersion, framework.Idempotent())
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := zktest.Start(t, zktest.InMemory())
+				c := kit.Connect(t, srv, func(cfg *framework.Config) { cfg.Retry = retry.Forever(time.Second) })
+				writes := []string{"create2", "createContainer", "delete", "multi", "setData"}
+				rule := srv.On(zktest.Match{Func: func(r zktest.Request) bool { return slices.Contains(writes, r.Op) }}, zktest.CutBefore())
+				began := time.Now()
+				time.AfterFunc(time.Minute, rule.Remove)
+				require.NoError(t, write(t.Context(), c))
+				assert.Greater(t, rule.Fired(), 7)
+				assert.Less(t, time.Since(began), 70*time.Second)
 			})
 		})
 	}
