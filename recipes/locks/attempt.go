@@ -15,13 +15,10 @@ type mutexAttempt struct {
 	owned *ownership  // what came of it
 }
 
-// newAttempt is that of a caller who has waited in a session before, or 0. With FailOnSessionLoss
-// it fails in any other.
-func (q *queue) newAttempt(ctx context.Context, local *localQueue, waitedIn int64) *mutexAttempt {
+func (q *queue) newAttempt(ctx context.Context, local *localQueue) *mutexAttempt {
 	a := &mutexAttempt{queue: q, local: local}
 	a.trace, a.log = acquireTraceOf(ctx), &q.shared.waitLog
 	a.Init(&q.Queue, ownerOf(ctx, q.Core.Session(), q.Path), a)
-	a.WaitedIn(waitedIn)
 	return a
 }
 

@@ -155,9 +155,10 @@ func (q *queue) ask(ctx context.Context, lq *localQueue, a *mutexAttempt, once b
 		if a != nil {
 			a.Leave()
 		}
-		a = q.newAttempt(ctx, lq, waitedIn)
+		a = q.newAttempt(ctx, lq)
 		lq.Set(a)
 	}
+	a.WaitedIn(waitedIn)
 	defer func() {
 		if a.owned == nil {
 			leave(lq, a)
