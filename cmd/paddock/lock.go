@@ -57,7 +57,7 @@ func lock(ctx context.Context, inv *invocation) error {
 	if isTerminal(inv.sys.err) && !inv.json {
 		told = inv.tellWait(ctx, client, paths, time.Second)
 	}
-	hold, err := inv.acquire(ctx, inv.lockOf(client, paths), began)
+	hold, err := inv.acquire(inv.below(ctx), inv.lockOf(client, paths), began)
 	told()
 	if err != nil {
 		return err
@@ -95,6 +95,16 @@ func (inv *invocation) lockOf(client *framework.Client, paths []string) locks.Lo
 		return all[0]
 	}
 	return locks.NewInterProcessMultiLock(all...)
+}
+
+// below is a context that says, below another paddock lock, that the owner has other locks. Without it a
+// MultiLock that waits for one of these takes ours for its like, and both wait for ever.
+func (inv *invocation) below(ctx context.Context) context.Context {
+	if inv.sys.getenv("PADDOCK_LOCKS") == "" {
+		return ctx
+	}
+	outer, _ := locks.NewHold(ctx, nil)
+	return outer.Context() //nolint:contextcheck // it is a child of ctx
 }
 
 // participantID is what others see of this process in the queue, without --id.

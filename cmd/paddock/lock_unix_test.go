@@ -200,6 +200,18 @@ func TestLockEnvironmentOnce(t *testing.T) {
 	}
 }
 
+// Below another lock, locks are taken although a MultiLock waits for the outer one and is first in a queue of the
+// inner ones. It cannot see that by itself, since the two locks are of two processes.
+func TestLockBelowAnotherBesideAMultiLock(t *testing.T) {
+	s := newShell(t)
+	client := s.client(t)
+	kit.Hold(t, locks.NewInterProcessMutex(client, "/l/a"))
+	s.wait(t, kit.MultiAt("/l")(s.client(t)), "/l/b", 1)
+	t.Setenv("PADDOCK_LOCKS", "7 /l/a")
+	code, _, errs := s.process(t, "lock", "--wait", "20s", "/l/b", "/l/c", "--", "true")
+	assert.Equal(t, 0, code, errs)
+}
+
 // Each line has the token of its own lock. A lease has none.
 func TestLockTellsTheTokenOfEachLock(t *testing.T) {
 	s := newShell(t)
