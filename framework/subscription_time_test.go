@@ -475,7 +475,11 @@ func watchesBesideSubscriptions(t *testing.T, version string, seed uint64) {
 		}
 		watches = left
 	}
+	var busy *zktest.Rule                                // by which the server sets no persistent watch
 	heard := func(ev framework.EventType, path string) { // as subscribers do
+		if busy != nil {
+			return // they have a gap
+		}
 		for _, s := range subs {
 			list := told(t, s.Subscription)
 			if s.path == path || s.subtree && strings.HasPrefix(path, s.path+"/") {
@@ -484,6 +488,12 @@ func watchesBesideSubscriptions(t *testing.T, version string, seed uint64) {
 		}
 	}
 	for range 40 {
+		if busy != nil && r.IntN(6) == 0 {
+			script = append(script, "busy no more")
+			busy.Remove()
+			busy = nil
+			time.Sleep(2 * time.Second)
+		}
 		for len(begun) > 0 {
 			s := <-begun
 			told(t, s.Subscription)
@@ -518,6 +528,10 @@ func watchesBesideSubscriptions(t *testing.T, version string, seed uint64) {
 			time.Sleep(time.Duration(r.IntN(4)) * time.Millisecond)
 		case 3:
 			script = append(script, "disconnect")
+			if busy == nil && r.IntN(2) == 0 {
+				script = append(script, "busy")
+				busy = srv.On(zktest.Match{Session: c.SessionID(), Op: "addWatch"}, zktest.Fail(-127))
+			}
 			require.NoError(t, srv.Disconnect(c.SessionID()))
 			require.NoError(t, c.Sync(ctx, "/"))
 		case 4, 5, 6:
@@ -564,7 +578,11 @@ func watchesBesideSubscriptions(t *testing.T, version string, seed uint64) {
 			return
 		}
 	}
-	time.Sleep(time.Second)
+	if busy != nil {
+		busy.Fired()
+		busy.Remove()
+	}
+	time.Sleep(time.Minute) // until whoever subscribes has tried again
 	for _, w := range watches {
 		w.w.Stop()
 	}
@@ -708,6 +726,59 @@ func TestChildWatchWhileOneOfTwoRemovalsIsPutOff(t *testing.T) {
 		}
 		childWatchTellsAtOnce(t, srv, c, other)
 	})
+}
+
+// So it does if it sets none for a subscription. Who has subscribed has a gap until it does, and
+// watches for one event on the same path tell theirs.
+func TestResubscribeAtABusyServer(t *testing.T) {
+	for name, opts := range map[string][]framework.SubscribeOption{"node": nil, "tree": {framework.Subtree()}} {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, func(t *testing.T, srv *zktest.Server) {
+				c, other := kit.Connect(t, srv), kit.Connect(t, srv)
+				sub, err := c.Subscribe(t.Context(), "/a", opts...)
+				require.NoError(t, err)
+				for _, path := range []string{"/b", "/c"} {
+					stopped, err := c.Subscribe(t.Context(), path, opts...)
+					require.NoError(t, err)
+					defer stopped.Stop()
+					time.AfterFunc(30*time.Second, stopped.Stop)
+				}
+				stays, err := c.Subscribe(t.Context(), "/c", opts...)
+				require.NoError(t, err)
+				_, _, before, err := c.ExistsW(t.Context(), "/a")
+				require.NoError(t, err)
+				rule := srv.On(zktest.Match{Session: c.SessionID(), Op: "addWatch"}, zktest.Fail(-127))
+				require.NoError(t, srv.Disconnect(c.SessionID()))
+				states := kit.CountStates(c)
+				time.Sleep(20 * time.Second)
+				_, err = other.Create(t.Context(), "/a", nil, framework.Persistent)
+				require.NoError(t, err)
+				assert.Equal(t, framework.NodeCreated, (<-before.C).Type)
+				_, _, during, err := c.GetW(t.Context(), "/a")
+				require.NoError(t, err)
+				_, err = other.Set(t.Context(), "/a", nil, framework.AnyVersion)
+				require.NoError(t, err)
+				assert.Equal(t, framework.NodeDataChanged, (<-during.C).Type)
+				_, _, after, err := c.GetW(t.Context(), "/a")
+				require.NoError(t, err)
+				time.Sleep(20 * time.Second)
+				assert.InDelta(t, 3*20+2*20, rule.Fired(), 10, "each once in a second")
+				rule.Remove()
+				time.Sleep(2 * time.Second)
+				assert.Equal(t, []string{"Established /a", "Gap /a", "Established /a"}, told(t, sub))
+				assert.Equal(t, []string{"Established /c", "Gap /c", "Established /c"}, told(t, stays))
+				require.NoError(t, other.Delete(t.Context(), "/a", framework.AnyVersion))
+				assert.Equal(t, framework.NodeDeleted, (<-after.C).Type)
+				assert.Equal(t, []string{"NodeDeleted /a"}, told(t, sub))
+				synctest.Wait()
+				assert.Equal(t, 3, *states, "connected, suspended, connected again")
+				sub.Stop()
+				stays.Stop()
+				time.Sleep(2 * time.Second)
+				assert.Empty(t, srv.Watches())
+			})
+		})
+	}
 }
 
 // A server that has too much to do to set watches again keeps the connection. It is asked again

@@ -179,6 +179,20 @@ func (w *Registry) addAgainLocked(c *transport.Conn, path string) {
 	w.childrenAgainLocked(path)
 }
 
+// addLater sets the watch of a path for which a server had too much to do, unless another request
+// has asked for it since.
+func (w *Registry) addLater(c *transport.Conn, path string, refused int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch p := w.streams[path]; {
+	case w.conn != c || p == nil || p.changes != refused:
+	case len(p.streams) == 0:
+		w.dropLocked(path)
+	default:
+		w.addAgainLocked(c, path)
+	}
+}
+
 // childrenAgainLocked sets the child watch of a path behind a recursive one, which may have
 // taken its place and does not serve it.
 func (w *Registry) childrenAgainLocked(path string) {
@@ -212,8 +226,9 @@ func (w *Registry) added(c *transport.Conn, path string, sent int, call *transpo
 	n := Notice{Kind: Established, Zxid: call.Zxid(), Conn: c}
 	var told []*Stream
 	isNew := !slices.ContainsFunc(p.streams, func(st *Stream) bool { return st.stood })
+	noneUp := !slices.ContainsFunc(p.streams, func(st *Stream) bool { return st.phase == streamUp })
 	switch code := call.Code(); {
-	case code == wire.CodeThrottledOp && isNew && p.changes != sent: // the answer to a later request decides
+	case code == wire.CodeThrottledOp && noneUp && p.changes != sent: // the answer to a later request decides
 	case code == wire.CodeOK:
 		if p.changes == sent {
 			p.deep = p.asked == modeSubtree
@@ -229,6 +244,10 @@ func (w *Registry) added(c *transport.Conn, path string, sent int, call *transpo
 		n = Notice{Kind: Ended, Code: code}
 		told = p.streams
 		w.dropLocked(path)
+	case code == wire.CodeThrottledOp && noneUp: // they have a gap, so nothing is missed
+		p.asked = modeNone
+		w.allAgainLocked(path)
+		onceAnswered(call, func(bool) { w.addLater(c, path, sent) })
 	default:
 		w.mu.Unlock()
 		c.Kill(fmt.Errorf("persistent watches are not set: %s", code))
@@ -276,7 +295,7 @@ func (w *Registry) Unfollow(st *Stream) {
 	switch was, wanted := p.asked, p.wanted(); {
 	case w.conn == nil && wanted == modeNone:
 		delete(w.streams, st.path)
-	case w.conn == nil || wanted == was:
+	case w.conn == nil || was == modeNone || wanted == was: // addLater asks for what is wanted by then
 	case wanted == modeNone:
 		w.removeLocked(w.conn, st.path, was)
 	default: // the node alone
