@@ -117,9 +117,11 @@ func TestSASL(t *testing.T) {
 // The members of three that require TLS and SASL end and come back one after another, the
 // leader first. A hold and a term of an election live on.
 func TestSecureMembersRestarted(t *testing.T) {
-	e := realzk.StartT(t, withUsers(realzk.Options{Servers: 3, Tick: tick, Properties: required, TLS: true}))
+	e := realzk.StartT(t, withUsers(realzk.Options{Servers: 3, Tick: time.Second, Properties: required, TLS: true}))
 	ctx := t.Context()
-	c := kit.Connect(t, e, as("bob", bobs), over(e), kit.Within(8*time.Second, 0))
+	// Half of it has to outlast an election and some handshakes: more than 4 s on a busy machine.
+	lives := kit.Within(20*time.Second, 0)
+	c := kit.Connect(t, e, as("bob", bobs), over(e), lives)
 	_, err := c.Create(ctx, "/data", nil, framework.Persistent)
 	require.NoError(t, err)
 	hold, err := locks.NewInterProcessMutex(c, "/lock").Acquire(ctx)
@@ -138,7 +140,7 @@ func TestSecureMembersRestarted(t *testing.T) {
 		})
 	}()
 	<-terms
-	waiter := kit.Connect(t, e, as("bob", bobs), over(e), kit.Within(8*time.Second, 0))
+	waiter := kit.Connect(t, e, as("bob", bobs), over(e), lives)
 	next := kit.Acquire(t, locks.NewInterProcessMutex(waiter, "/lock"))
 	id, other := c.SessionID(), waiter.SessionID()
 
