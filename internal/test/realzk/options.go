@@ -36,7 +36,8 @@ type Options struct {
 	InitLimit int
 
 	// SyncLimit is how many ticks a follower that no longer hears its leader
-	// goes on serving clients. Defaults to 5.
+	// goes on serving clients. Defaults to 5 with Partitions, and without to as
+	// many as there are in 10 seconds: a busy machine cuts nobody off.
 	SyncLimit int
 
 	// ReadOnlyMode lets a member without a majority serve clients that accept
@@ -118,11 +119,15 @@ func (o Options) withDefaults() (Options, error) {
 			return o, fmt.Errorf("realzk: %s is %v, want whole milliseconds", field.name, field.value)
 		}
 	}
+	patient := max(defaultTicks, int(defaultJoin/o.Tick))
 	if o.InitLimit == 0 {
-		o.InitLimit = max(defaultTicks, int(defaultJoin/o.Tick))
+		o.InitLimit = patient
 	}
 	if o.SyncLimit == 0 {
-		o.SyncLimit = defaultSync
+		o.SyncLimit = patient
+		if o.Partitions {
+			o.SyncLimit = defaultSync
+		}
 	}
 	if o.InitLimit < 0 || o.SyncLimit < 0 {
 		return o, fmt.Errorf("realzk: InitLimit is %d and SyncLimit %d, want positive numbers", o.InitLimit, o.SyncLimit)

@@ -61,7 +61,7 @@ server.1=127.0.0.1:21:31
 server.2=127.0.0.1:22:32
 server.3=127.0.0.1:23:33
 snapCount=9
-syncLimit=5
+syncLimit=20
 tickTime=500
 `, o.config("/d", memberPorts{client: 11, secure: 41}, peers))
 }

@@ -203,7 +203,7 @@ func TestFetchRefusesUnsignedLists(t *testing.T) {
 
 func TestEnsembleLosesMembers(t *testing.T) {
 	began := time.Now()
-	e := StartT(t, Options{Servers: 3})
+	e := StartT(t, Options{Servers: 3, SyncLimit: 5})
 	t.Logf("three servers serve after %v", time.Since(began).Round(time.Millisecond))
 	ctx := within(t)
 	first, err := e.Leader(ctx)
