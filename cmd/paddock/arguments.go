@@ -73,7 +73,7 @@ func (inv *invocation) flagSet(getenv func(string) string) *flag.FlagSet {
 	f.StringVar(&inv.namespace, "namespace", getenv("PADDOCK_NAMESPACE"), "put this `path` before every path (PADDOCK_NAMESPACE)")
 	f.Var(&inv.auths, "auth", "present a credential, `scheme:data`, such as digest:user:password; may be given several times. Other users of this machine can read it: PADDOCK_AUTH and --auth-file are not shown to them")
 	f.StringVar(&inv.authFile, "auth-file", getenv("PADDOCK_AUTH_FILE"), "present the credentials in this `file`, one a line (PADDOCK_AUTH_FILE)")
-	f.BoolVar(&inv.tls, "tls", getenv("PADDOCK_TLS") == "1", "speak TLS, with the system's certificate authorities (PADDOCK_TLS=1)")
+	f.BoolVar(&inv.tls, "tls", false, "speak TLS, with the system's certificate authorities (PADDOCK_TLS=1)")
 	f.StringVar(&inv.tlsCA, "tls-ca", getenv("PADDOCK_TLS_CA"), "speak TLS and trust the authorities in this PEM `file` (PADDOCK_TLS_CA)")
 	f.StringVar(&inv.tlsCert, "tls-cert", getenv("PADDOCK_TLS_CERT"), "present the certificate in this PEM `file` (PADDOCK_TLS_CERT)")
 	f.StringVar(&inv.tlsKey, "tls-key", getenv("PADDOCK_TLS_KEY"), "its key, a PEM `file` (PADDOCK_TLS_KEY)")
@@ -204,6 +204,11 @@ func (inv *invocation) check(f *flag.FlagSet, getenv func(string) string) (err e
 		return v.misuse("--read, --write and --semaphore exclude each other")
 	case (inv.tlsCert == "") != (inv.tlsKey == ""):
 		return v.misuse("--tls-cert and --tls-key go together")
+	}
+	if text := getenv("PADDOCK_TLS"); text != "" && !given["tls"] {
+		if inv.tls, err = strconv.ParseBool(text); err != nil { // taken for no, it would send passwords in the clear
+			return v.misuse("PADDOCK_TLS is %q: it must be 1 or 0", text)
+		}
 	}
 	inv.limited = given["timeout"]
 	if len(inv.auths) == 0 {

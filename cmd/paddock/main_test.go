@@ -325,6 +325,34 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
+// Encryption is never left out for the spelling of a yes.
+func TestTLSFromTheEnvironment(t *testing.T) {
+	for _, tc := range []struct {
+		text string
+		args []string
+		want bool
+		says string
+	}{
+		{text: ""},
+		{text: "1", want: true},
+		{text: "true", want: true},
+		{text: "0"},
+		{text: "1", args: []string{"--tls=false"}},
+		{text: "0", args: []string{"--tls"}, want: true},
+		{text: "yes", says: `PADDOCK_TLS is "yes"`},
+		{text: "yes", args: []string{"--tls"}, want: true},
+	} {
+		inv, err := parse(append(tc.args, "ls"), func(name string) string { return map[string]string{"PADDOCK_TLS": tc.text}[name] })
+		if tc.says != "" {
+			assert.ErrorContains(t, err, tc.says)
+			continue
+		}
+		if assert.NoError(t, err, "%+v", tc) {
+			assert.Equal(t, tc.want, inv.tls, "%+v", tc)
+		}
+	}
+}
+
 func TestHelp(t *testing.T) {
 	s := new(shell)
 	all := s.ok(t, "help")
