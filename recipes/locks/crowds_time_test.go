@@ -297,8 +297,7 @@ func (u unyielding) TryAcquire(context.Context, time.Duration) (*locks.Hold, err
 // Beside plain users all make nearly as many rounds as without any yield, and wait about as long. Beside owners that nest,
 // in the order of paths or in the reverse order, all make at least half of what they make if
 // all nest. Somebody gets something all the time, and everybody gets something. Crowds of owners
-// that do not pass their contexts on make a thousand rounds. Not all of this holds yet where such owners of
-// several clients go in the reverse order.
+// that do not pass their contexts on make a thousand rounds.
 func TestCrowdsBesideOthers(t *testing.T) {
 	t.Parallel()
 	span, scale := 2*time.Second, 1
@@ -337,11 +336,11 @@ func TestCrowdsBesideOthers(t *testing.T) {
 				c.unyielding = false
 				got := c.run(t, span, clients, workload.Multi)
 				_, _ = fmt.Fprintf(t.Output(), "crowds: %+v, %d clients: %s: %v\n", c, clients, c.sides(got), got)
-				if c.hidden && c.reverse > 0 && clients > 1 { // one run of ten breaks down to this, see docs/combining-locks.md
-					assert.GreaterOrEqual(t, got.rounds(), 50)
-					continue
+				most := 2 * time.Second
+				if c.hidden && c.reverse > 0 && clients > 1 { // 2.3 s in one of 40 runs, and 1 s at most in the others
+					most = 4 * time.Second
 				}
-				assert.Less(t, got.stall, 2*time.Second, "nobody got anything")
+				assert.Less(t, got.stall, most, "nobody got anything")
 				if *wholeCrowds {
 					assert.Positive(t, slices.Min(got.each), "somebody got nothing")
 				}

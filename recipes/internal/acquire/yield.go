@@ -300,7 +300,7 @@ func (a *Multi) calm() bool {
 		a.sights().reverse.now()
 	}
 	if a.others = others; others.Has(nodename.Unknown) && others.Has(nodename.Backward) {
-		a.orderOfOthers().Hear(time.Now(), lately)
+		a.orderOfOthers().Hear()
 	}
 	return waits <= first && others == 0
 }
@@ -552,7 +552,7 @@ func (a *Multi) makeRoom(ctx context.Context, c *transport.Conn) (made bool, err
 	if len(in) == 0 {
 		return false, nil
 	}
-	if a.learns() && slices.ContainsFunc(in, func(m *member) bool { return a.ways(m, m.firstBehind()).Has(nodename.Unknown) }) {
+	if a.way == nodename.Joint && a.mayHide() && slices.ContainsFunc(in, func(m *member) bool { return a.ways(m, m.firstBehind()).Has(nodename.Unknown) }) {
 		if _, err := a.ask(ctx, c); err != nil {
 			return false, err
 		}
@@ -589,20 +589,20 @@ func (a *Multi) unwatch() {
 	}
 }
 
-// learns is whether it learns by looks in which order others go. Beside another library alone, looks of the
-// first moments turn the order of a crowd in one of twenty runs: yields tell it there.
-func (a *Multi) learns() bool { return a.way == nodename.Joint && a.mayHide() }
-
 // ask asks the servers who owns nodes that matter, and may learn from that in which order others
-// go.
+// go. Beside another library alone, looks of the first moments turn the order of a crowd in one of
+// twenty runs: yields tell it there.
 func (a *Multi) ask(ctx context.Context, c *transport.Conn) (*deadlock.View, error) {
 	if err := a.askSessions(ctx, c); err != nil {
 		return nil, err
 	}
 	seen := a.view(time.Now())
-	if a.learns() {
-		later, earlier := a.history.Shown(seen)
-		a.orderOfOthers().Saw(later, earlier, seen.Now)
+	if a.mayHide() {
+		inOrder, reverse, _ := a.history.Shown(seen)
+		if a.way == nodename.Backward {
+			inOrder, reverse = reverse, inOrder
+		}
+		a.orderOfOthers().Saw(inOrder, reverse)
 	}
 	return seen, nil
 }
@@ -615,8 +615,7 @@ func (a *Multi) checkDeadlock(ctx context.Context, c *transport.Conn) (yielded b
 	}
 	tells := a.besideLibrary() // a yield, of the order of others
 	if tells && a.mayHide() {  // where only plain ones wait, in a crowd that goes in our order, one often waits for long as well
-		later, earlier := a.history.Shown(seen)
-		tells = later+earlier > 0
+		_, _, tells = a.history.Shown(seen)
 	}
 	var yield []*member
 	in, why := a.history.Decide(seen)

@@ -221,7 +221,7 @@ func TestMulti_FollowsBackwardOnesInTheOrderOfOthers(t *testing.T) {
 
 	a.others = both
 	assert.Equal(t, nodename.Ways(0).With(nodename.Unknown).With(nodename.Nesting), a.ordered(both), "beside another library")
-	a.orderOfOthers().Hear(time.Now(), lately)
+	a.orderOfOthers().Hear()
 	assert.Equal(t, backward, a.ordered(backward))
 	assert.Equal(t, both.With(nodename.Reverse), a.ordered(both))
 	a.others = backward
@@ -241,7 +241,7 @@ func TestMulti_SetsOfLocksHaveOrdersOfTheirOwn(t *testing.T) {
 		a.session = s
 		return a
 	}
-	multi("/x/1", "/y/1").orderOfOthers().Hear(time.Now(), lately)
+	multi("/x/1", "/y/1").orderOfOthers().Hear()
 	assert.True(t, multi("/x/2", "/x/3").orderOfOthers().Reverse())
 	assert.True(t, multi("/y/2", "/x/3").orderOfOthers().Reverse(), "turned round")
 	assert.False(t, multi("/y/1", "/y/2").orderOfOthers().Reverse())

@@ -135,24 +135,42 @@ func (h *History) suspect(v *View, at int, held []holder, crowds map[int64]int) 
 	return due, why
 }
 
-// Shown is how often an owner that has what we wait for may wait behind us: in a later queue than
-// the one that it has, and in an earlier one. The former takes its locks in our order.
-func (h *History) Shown(v *View) (later, earlier int) {
+// pair is a node that has what we wait for, and one behind us that may be of the same owner.
+type pair struct{ has, waits string }
+
+// Shown looks for owners that have what we wait for and may wait behind us. some is whether there is
+// one. later and earlier are how many wait in a later queue than the one that they have, and in an
+// earlier one. The former take their locks in our order. These counts leave out what an earlier look
+// has shown. They also leave out sessions of which several nodes wait for us: these have several owners.
+func (h *History) Shown(v *View) (later, earlier int, some bool) {
+	crowds, held, before := v.perSession(), v.held(), h.pairs
+	h.pairs = nil
 	for i := range v.Queues {
-		for _, has := range v.held() {
-			for j := range v.Queues[i].Followers {
-				waits := &v.Queues[i].Followers[j]
+		for j := range v.Queues[i].Followers {
+			waits := &v.Queues[i].Followers[j]
+			if !waits.Known || waits.Way.Yields() {
+				continue
+			}
+			for _, has := range held {
+				if h.match(has, waits) == unlike {
+					continue
+				}
+				some = true
+				p := pair{has.Name, waits.Name}
 				switch {
-				case !waits.Known || waits.Way.Yields() || h.match(has, waits) == unlike:
+				case slices.Contains(before, p):
+				case crowds[waits.Session] > 1:
+					continue
 				case has.queue < i:
 					later++
 				default:
 					earlier++
 				}
+				h.pairs = append(h.pairs, p)
 			}
 		}
 	}
-	return later, earlier
+	return later, earlier, some
 }
 
 // isOutOfOrder is whether a circle of owners that wait for each other may lead through us

@@ -91,8 +91,9 @@ func TestOwnersOfOneSessionDiffer(t *testing.T) {
 			v := blocked(time.Second+libraryStall-time.Millisecond, has, waits)
 			got, _ := h.Decide(v)
 			assert.Equal(t, tc.want, got)
-			_, earlier := h.Shown(v)
+			_, earlier, some := h.Shown(v)
 			assert.Equal(t, tc.want != nil, earlier > 0)
+			assert.Equal(t, tc.want != nil, some)
 		})
 	}
 }
@@ -164,11 +165,29 @@ func TestDecideSeesTheOrderOfOthers(t *testing.T) {
 			yield, why := h.Decide(v)
 			assert.Equal(t, []int{1 - holds}, yield)
 			assert.Equal(t, tc.want, why)
-			later, earlier := h.Shown(v)
+			later, earlier, _ := h.Shown(v)
 			shown := tc.want != Beside && !tc.waits.Way.Yields()
 			assert.Equal(t, [2]bool{shown && tc.reversed, shown && !tc.reversed}, [2]bool{later > 0, earlier > 0})
 		})
 	}
+}
+
+// A look shows an owner once. Several nodes of one session that wait are of several owners, of which
+// none may be the one that has what we wait for.
+func TestALookShowsAnOwnerOnce(t *testing.T) {
+	h := begun(2)
+	crowd := func(waiting ...Node) *View { return blocked(time.Second, of("a1", 1, "x"), waiting...) }
+	counts := func(v *View) [2]int {
+		later, earlier, some := h.Shown(v)
+		assert.True(t, some)
+		return [2]int{later, earlier}
+	}
+	one, another := of("a0", 1, "y"), of("b0", 1, "z")
+	assert.Equal(t, [2]int{}, counts(crowd(one, another)), "two of a session")
+	assert.Equal(t, [2]int{0, 1}, counts(crowd(one)))
+	assert.Equal(t, [2]int{}, counts(crowd(one)), "the same again")
+	assert.Equal(t, [2]int{}, counts(crowd(one, another)), "beside another one")
+	assert.Equal(t, [2]int{0, 1}, counts(crowd(another)))
 }
 
 // In a slow crowd MultiLocks wait for each other for long. Only an owner that takes its locks in another way,

@@ -19,6 +19,7 @@ type History struct {
 	queues  int
 	heads   []head // by queue; nil until a holder is seen, so that a free MultiLock allocates none
 	cycles  []suspectedCycle
+	pairs   []pair // that the latest look has shown
 }
 
 // head is the node that has what we wait for in a queue.

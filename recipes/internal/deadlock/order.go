@@ -14,9 +14,8 @@ import (
 type Order struct {
 	mu      sync.Mutex // guards the fields below
 	reverse bool
-	against int       // what yields weigh, less what came by itself
+	against int       // what speaks against it, less what speaks for it
 	yielded time.Time // the latest that counted
-	turned  time.Time // by yields
 }
 
 const (
@@ -24,8 +23,12 @@ const (
 	mostAgainst = 4
 	// weight is how often something has to come by itself to outweigh a yield.
 	weight = 8
-	// lookWeight is what a look weighs that shows an order. Three turn it.
+	// lookWeight is what a look weighs that shows an order. Three turn it. It also speaks for an order
+	// that has just turned.
 	lookWeight = 12
+	// mostFor limits what speaks for an order. Without a limit a client would not see that others have
+	// changed their order.
+	mostFor = 24
 	// oneJam is how long after a yield others are most likely for the same reason.
 	oneJam = 50 * time.Millisecond
 	// jamTrips is oneJam in round trips. Far away locks are held for several of these. So a crowd
@@ -46,29 +49,28 @@ func (o *Order) Came(reverse bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if reverse == o.reverse {
-		o.count(-1, time.Time{})
+		o.count(-1)
 	}
 }
 
-// Saw says that a joint MultiLock has seen owners that may go in the order of the paths, or in the
-// reverse order. It came to all of its queues at once. So it sees both as easily. One that takes its
-// locks in an order is first in queues at one end, and waits at the other. It sees only who goes against that.
-func (o *Order) Saw(inOrder, reverse int, now time.Time) {
+// Saw says how many owners a MultiLock has seen that seem to go in the order of the paths, and in the
+// reverse order.
+func (o *Order) Saw(inOrder, reverse int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
 	case inOrder == reverse:
 	case o.reverse == (reverse > inOrder):
-		o.count(-lookWeight, now)
+		o.count(-lookWeight)
 	default:
-		o.count(lookWeight, now)
+		o.count(lookWeight)
 	}
 }
 
 // count takes something in, with o.mu held.
-func (o *Order) count(against int, now time.Time) {
-	if o.against = max(0, o.against+against); o.against > (mostAgainst-1)*weight {
-		o.reverse, o.against, o.turned = !o.reverse, 0, now
+func (o *Order) count(against int) {
+	if o.against = max(-mostFor, o.against+against); o.against > (mostAgainst-1)*weight {
+		o.reverse, o.against = !o.reverse, -lookWeight
 	}
 }
 
@@ -81,16 +83,16 @@ func (o *Order) Yielded(reverse bool, roundTrip time.Duration, now time.Time) {
 		return
 	}
 	o.yielded = now
-	o.count(weight, now)
+	o.count(weight)
 }
 
 // Hear says that a MultiLock goes in the reverse order beside such owners, so its client may have
-// learned that. A client that has itself learned something within some time does not listen, or
-// two would take up from each other for ever what neither sees any more.
-func (o *Order) Hear(now time.Time, within time.Duration) {
+// learned that. A client with reasons for its own order does not listen. Otherwise one mistake would
+// turn a whole crowd, and two clients would take up from each other for ever what neither sees any more.
+func (o *Order) Hear() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !o.reverse && now.Sub(o.turned) >= within {
+	if !o.reverse && o.against > -weight {
 		o.reverse, o.against = true, 0
 	}
 }
