@@ -178,8 +178,12 @@ func Start[T any](client *framework.Client, path string, decode Decoder[T], opts
 		wrong = "MaxBytes is not positive"
 	case o.holes <= 0:
 		wrong = "RetryHoles is not positive"
+	case o.holes < time.Millisecond:
+		wrong = fmt.Sprintf("RetryHoles is %v: it must be a millisecond at least (a number alone counts nanoseconds)", o.holes)
 	case o.check < 0:
 		wrong = "Recheck is not positive"
+	case 0 < o.check && o.check < time.Millisecond: // it would load without a pause
+		wrong = fmt.Sprintf("Recheck is %v: it must be a millisecond at least (a number alone counts nanoseconds)", o.check)
 	case o.ring < 1:
 		wrong = "History is not positive"
 	}

@@ -922,6 +922,8 @@ func TestWrongArguments(t *testing.T) {
 		"MaxNodes is not positive":   func() (*Cache[[]byte], error) { return Start(client, "/v", Bytes, MaxNodes(0)) },
 		"MaxBytes is not positive":   func() (*Cache[[]byte], error) { return Start(client, "/v", Bytes, MaxBytes(0)) },
 		"RetryHoles is not positive": func() (*Cache[[]byte], error) { return Start(client, "/v", Bytes, RetryHoles(0)) },
+		"RetryHoles is 30ns":         func() (*Cache[[]byte], error) { return Start(client, "/v", Bytes, RetryHoles(30)) },
+		"Recheck is 60ns":            func() (*Cache[[]byte], error) { return Start(client, "/v", Bytes, Recheck(60)) },
 		"Recheck is not positive":    func() (*Cache[[]byte], error) { return Start(client, "/v", Bytes, Recheck(-1)) },
 		"History is not positive":    func() (*Cache[[]byte], error) { return Start(client, "/v", Bytes, History(0)) },
 	} {

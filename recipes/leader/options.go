@@ -115,7 +115,7 @@ func Grace(d time.Duration) Option {
 			return fmt.Errorf("Grace is %v: it must be above 0", d)
 		}
 		o.grace = d
-		return nil
+		return hasUnit("Grace is", d)
 	})
 }
 
@@ -130,6 +130,9 @@ func BackOff(policy retry.Policy) Option {
 			return errors.New("BackOff is the zero policy: use retry.None to end Run with the first failure")
 		}
 		o.backOff = policy
+		if err := policy.Validate(); err != nil {
+			return fmt.Errorf("BackOff: %w", err)
+		}
 		return nil
 	})
 }
@@ -159,6 +162,14 @@ func HealthCheck(every time.Duration, check func(ctx context.Context) error) Opt
 			return fmt.Errorf("HealthCheck is to be called every %v: it must be above 0", every)
 		}
 		o.check, o.checkEvery = check, every
-		return nil
+		return hasUnit("HealthCheck is to be called every", every)
 	})
+}
+
+// hasUnit refuses a number without a unit: in 5 ns no check returns, and no function ends.
+func hasUnit(what string, d time.Duration) error {
+	if d < time.Millisecond {
+		return fmt.Errorf("%s %v: it must be a millisecond at least (a number alone counts nanoseconds)", what, d)
+	}
+	return nil
 }

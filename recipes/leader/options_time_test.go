@@ -41,6 +41,10 @@ func TestBadCandidates(t *testing.T) {
 			"zero policy":            leader.NewLatch(c, "/e", leader.BackOff(zeroPolicy)),
 			"no check":               leader.NewLatch(c, "/e", leader.HealthCheck(time.Second, nil)),
 			"called every 0s":        leader.NewLatch(c, "/e", leader.HealthCheck(0, func(context.Context) error { return nil })),
+			"ReleaseWait is 5ns":     leader.NewLatch(c, "/e", leader.ReleaseWait(5)),
+			"Grace is 10ns":          leader.NewLatch(c, "/e", leader.Grace(10)),
+			"called every 5ns":       leader.NewLatch(c, "/e", leader.HealthCheck(5, func(context.Context) error { return nil })),
+			"BackOff: the base is":   leader.NewLatch(c, "/e", leader.BackOff(retry.ExponentialBackoff(5, 5))),
 			"NewLatch or NewSelecto": new(leader.Latch),
 		} {
 			var errs []error

@@ -108,6 +108,7 @@ func TestInvalidLocks(t *testing.T) {
 			"zero sem. member":   locks.NewInterProcessMultiLock(&locks.InterProcessSemaphoreMutex{}),
 			"release wait":       locks.NewInterProcessMutex(c, "/l", locks.ReleaseWait(-1)),
 			"release wait, sem.": locks.NewInterProcessSemaphore(c, "/l", 1, locks.ReleaseWait(-1)),
+			"no unit":            locks.NewInterProcessMutex(c, "/l", locks.ReleaseWait(5)),
 			"the servers' nodes": locks.NewInterProcessMutex(c, "/zookeeper"),
 			"below these":        locks.NewInterProcessReadWriteLock(c, "/zookeeper/quota/l").ReadLock(),
 		}
@@ -115,7 +116,7 @@ func TestInvalidLocks(t *testing.T) {
 			"nil mutex": "made without NewInterProcessMutex", "zero mutex": "acquire mutex: invalid lock: it was made without NewInterProcessMutex",
 			"zero semaphore": "made without NewInterProcessSemaphore", "zero sem.mutex": "made without NewInterProcessSemaphoreMutex",
 			"zero multi-lock": "made without NewInterProcessMultiLock", "zero read side": "or NewInterProcessReadWriteLock", "nil write side": "or NewInterProcessReadWriteLock",
-			"zero members": "made without", "two zero members": "member 0: invalid lock: it was made without", "release wait": "ReleaseWait is -1ns", "the servers' nodes": "the servers' own", "below these": "the servers' own",
+			"zero members": "made without", "two zero members": "member 0: invalid lock: it was made without", "release wait": "ReleaseWait is -1ns", "no unit": "ReleaseWait is 5ns", "the servers' nodes": "the servers' own", "below these": "the servers' own",
 		}
 		for path, want := range map[string]string{
 			"": "it is empty", "l": "does not begin with a slash", "/l/": "ends with a slash", "/l//m": "empty element", "/l/../m": "relative element",

@@ -26,6 +26,8 @@ func (q *queue) apply(opts []Option) error {
 		return fmt.Errorf("%w: LocalHandovers is %d: it must not be negative", ErrInvalidLock, q.Handovers)
 	case q.ReleaseWait < 0:
 		return fmt.Errorf("%w: ReleaseWait is %v: it must not be negative", ErrInvalidLock, q.ReleaseWait)
+	case 0 < q.ReleaseWait && q.ReleaseWait < time.Millisecond:
+		return fmt.Errorf("%w: ReleaseWait is %v: it must be 0, or a millisecond at least (a number alone counts nanoseconds)", ErrInvalidLock, q.ReleaseWait)
 	}
 	return nil
 }
