@@ -51,7 +51,8 @@ func IPACL(perms int32, addr string) ACL { return ACL{Perms: perms, Scheme: "ip"
 func SASLACL(perms int32, user string) ACL { return ACL{Perms: perms, Scheme: "sasl", ID: user} }
 
 // X509ACL gives rights to clients by the subject of their certificate, as Java prints it:
-// "CN=orders,O=Example\, Inc.,C=DE". Servers must speak TLS.
+// "CN=orders,O=Example\, Inc.,C=DE". Servers must speak TLS, and take another spelling for
+// somebody else. Stats().Certificate of a connected client has its own.
 func X509ACL(perms int32, subject string) ACL {
 	return ACL{Perms: perms, Scheme: "x509", ID: subject}
 }

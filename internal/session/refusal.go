@@ -23,7 +23,7 @@ func (s *Session) Refusal(op wire.Op, path string, code wire.Code) error {
 	access := func(why string) error { return &accessError{Error(code), why, s.transport.Shown(), &s.cfg.Transport} }
 	switch right, node := need(op, path); {
 	case code == wire.CodeInvalidACL:
-		return access("an entry of AuthACL needs an identity that the servers have taken, and any other one a scheme that they know")
+		return access("an entry of AuthACL needs an identity that the servers have taken, and any other one a scheme that they know and an identity of its form")
 	case right == "" || node == "":
 	case code == wire.CodeNoAuth:
 		return access(right + " on " + node + " is needed")

@@ -55,7 +55,7 @@ func TestRefusalOfAnAccessList(t *testing.T) {
 		err := s.Refusal(op, "/a", wire.CodeInvalidACL)
 		assert.ErrorIs(t, err, zk.ErrInvalidACL)
 		assert.EqualError(t, err, "zk: invalid ACL specified: an entry of AuthACL needs an identity that the servers have taken, "+
-			"and any other one a scheme that they know (credentials given: none)")
+			"and any other one a scheme that they know and an identity of its form (credentials given: none)")
 	}
 }
 
