@@ -164,6 +164,9 @@ func table(locks []lockview.Lock, look look) string {
 		if l.Holds > 1 {
 			holder += fmt.Sprintf(" and %d more", l.Holds-1)
 		}
+		if len(l.HolderWants) > 0 {
+			holder += ", waits for " + lockview.Printable(strings.Join(l.HolderWants, " "))
+		}
 		row := []string{age, string(l.Kind), lockview.Printable(l.Path), holder, strconv.Itoa(l.Waits), oldest}
 		if combined {
 			row = append(row, lockview.Printable(strings.Join(l.Has, " ")))

@@ -122,9 +122,13 @@ func TestLocksShowWhatAWaiterHas(t *testing.T) {
 		assert.Equal(t, []string{"/a", "/c"}, found["/b"].Has)
 		assert.Equal(t, []string{"/b"}, found["/b"].Wants)
 		assert.Empty(t, found["/a"].Has, "who waits there has nothing")
+		assert.Empty(t, found["/b"].HolderWants, "whom all wait for")
+		assert.Equal(t, []string{"/b"}, found["/a"].HolderWants)
+		assert.Equal(t, []string{"/b"}, found["/c"].HolderWants)
 		shown := table(survey.Locks, look{})
 		assert.Regexp(t, `^AGE .*OLDEST WAIT +WHICH HAS\n`, shown)
 		assert.Regexp(t, `(?m)^\d+s +semaphore +/b .* /a /c$`, shown)
+		assert.Regexp(t, `(?m)^\d+s +mutex +/a .*, waits for /b `, shown)
 	})
 }
 

@@ -33,6 +33,10 @@ type Lock struct {
 	Has   []string `json:"waiter_has,omitempty"`
 	Wants []string `json:"waiter_wants,omitempty"`
 
+	// HolderWants are the locks below the path of SurveyOf that the owner of Node waits for, as
+	// a MultiLock or an owner that nests does. A crowd waits for the owners who want none.
+	HolderWants []string `json:"holder_wants,omitempty"`
+
 	waiter string // path of the node
 }
 
@@ -103,6 +107,10 @@ func survey(ctx context.Context, client *framework.Client, level []place, deep b
 		_, name := framework.PathAndNode(l.waiter)
 		if o := s.owners[nodename.TagOf(name)]; o != nil {
 			l.Has, l.Wants = o.standing()
+		}
+		_, name = framework.PathAndNode(l.Node)
+		if o := s.owners[nodename.TagOf(name)]; o != nil {
+			_, l.HolderWants = o.standing()
 		}
 		s.Locks = append(s.Locks, *l)
 	}
