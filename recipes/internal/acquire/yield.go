@@ -628,7 +628,9 @@ func (a *Multi) checkDeadlock(ctx context.Context, c *transport.Conn) (yielded b
 	if why == deadlock.Among && a.sights().silent.lately() {
 		why = deadlock.Beside
 	}
-	if why == deadlock.Beside && slices.ContainsFunc(yield, func(m *member) bool { return m.snapshot.Ways(m.firstBehind()).Has(nodename.Plain) }) {
+	// Where owners say what they have, a lock may just be held for long, until this has come to nothing too often.
+	told := a.sights().inOrder.lately() || a.sights().reverse.lately()
+	if why == deadlock.Beside && (!told || a.left >= mostLeft) && slices.ContainsFunc(yield, func(m *member) bool { return m.snapshot.Ways(m.firstBehind()).Has(nodename.Plain) }) {
 		a.sights().silent.now()
 	}
 	// It may be a mistake. One that goes in an order from now on makes all others do so that it
