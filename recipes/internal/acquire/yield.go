@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"hash/crc32"
+	"maps"
 	"math"
 	"path"
 	"slices"
@@ -696,9 +697,10 @@ func (m *member) followers() []znode.Entry {
 // askSessions asks the servers, once for each node that matters, which session it belongs
 // to.
 func (a *Multi) askSessions(ctx context.Context, c *transport.Conn) error {
-	var paths []string
+	var matter, paths []string
 	ask := func(q *Queue, nodes []znode.Entry) {
 		for _, path := range q.paths(nodes) {
+			matter = append(matter, path)
 			if _, known := a.asked[path]; !known && !slices.Contains(paths, path) {
 				paths = append(paths, path)
 			}
@@ -712,6 +714,9 @@ func (a *Multi) askSessions(ctx context.Context, c *transport.Conn) error {
 	}
 	if len(paths) == 0 {
 		return nil
+	}
+	if len(a.asked) > mostAsked*len(matter) { // most have gone
+		maps.DeleteFunc(a.asked, func(path string, _ asked) bool { return !slices.Contains(matter, path) })
 	}
 	if a.asked == nil {
 		a.asked = make(map[string]asked)

@@ -295,3 +295,22 @@ func TestMulti_ComesFirstWhileALaterQueueIsEmpty(t *testing.T) {
 	}
 	require.NotPanics(t, func() { assert.Error(t, a.locateAll(), "our node is gone from the second") })
 }
+
+// It forgets who owned nodes that have gone. Otherwise one that waits beside others for days would grow.
+func TestMulti_ForgetsNodesThatHaveGone(t *testing.T) {
+	srv := zktest.Start(t)
+	s := openSession(t, srv)
+	c, err := s.AwaitConn(t.Context(), true)
+	require.NoError(t, err)
+	a := NewMulti(mutexes(s, 1), false, nodename.Owner{}, nil)
+	m := a.members[0]
+	head := nodename.Owned([10]byte{1}, nodename.Owner{}) + "lock-0000000000"
+	m.snapshot, err = m.queue.Parse(wire.NamesOf([]string{head}))
+	require.NoError(t, err)
+	a.session, a.asked = s, make(map[string]asked)
+	for i := range 1000 {
+		a.asked[fmt.Sprint("/l0/gone", i)] = asked{session: 7}
+	}
+	_ = a.askSessions(t.Context(), c)
+	assert.LessOrEqual(t, len(a.asked), 1)
+}
