@@ -214,3 +214,29 @@ func TestMultiLockOfWrappedLocks(t *testing.T) {
 		require.ErrorIs(t, err, locks.ErrInvalidLock)
 	})
 }
+
+// An Ordered MultiLock whose nodes are too much for one transaction can make room in many queues. It failed in the
+// middle of its wait, with the advice to be Ordered.
+func TestOrderedMultiLockMovesMuchData(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
+		c := kit.Connect(t, srv)
+		var all []locks.Lock
+		for i := range 7 {
+			all = append(all, locks.NewInterProcessMutex(c, fmt.Sprint("/l/", i), locks.NodeData(make([]byte, 90<<10))))
+		}
+		held := kit.Hold(t, locks.NewInterProcessMutex(kit.Connect(t, srv), "/l/6"))
+		multi := kit.Acquire(t, locks.NewInterProcessMultiLock(all...).Ordered())
+		require.NoError(t, srv.WaitChildren(t.Context(), "/l/6", 2))
+		var others []*kit.Acquisition
+		for i := range 6 {
+			others = append(others, kit.Acquire(t, locks.NewInterProcessMutex(kit.Connect(t, srv), fmt.Sprint("/l/", i))))
+		}
+		for _, o := range others {
+			require.NoError(t, o.Soon().Release())
+		}
+		require.NoError(t, held.Release())
+		require.NoError(t, multi.Soon().Release())
+		kit.NothingLeft(t, srv)
+	})
+}

@@ -812,7 +812,6 @@ func (a *Multi) yield(ctx context.Context, c *transport.Conn, members []*member,
 		if gone = append(gone, m.contender); replace {
 			replaced = append(replaced, m.contender)
 		}
-		a.host.Observe(Event{Kind: Yield, Queue: m.queue, Predecessor: m.follower()})
 	}
 	req := &wire.MultiRequest{}
 	for _, k := range gone {
@@ -823,11 +822,20 @@ func (a *Multi) yield(ctx context.Context, c *transport.Conn, members []*member,
 		req.Ops = append(req.Ops, wire.MultiOp{Op: wire.OpCreate, Request: k.creation(c)})
 	}
 	call, err := transaction(req)
+	if half := len(members) / 2; half > 0 && errors.Is(err, session.ErrTooLarge) {
+		if err := a.yield(ctx, c, members[:half], replace, way); err != nil {
+			return err
+		}
+		return a.yield(ctx, c, members[half:], replace, way)
+	}
 	if err == nil {
 		err = a.session.Send(ctx, c, call)
 	}
 	if err != nil {
 		return err
+	}
+	for _, m := range members {
+		a.host.Observe(Event{Kind: Yield, Queue: m.queue, Predecessor: m.follower()})
 	}
 	for _, k := range gone {
 		k.phase, k.request = replacing, call
