@@ -104,7 +104,7 @@ func (inv *invocation) below(ctx context.Context) context.Context {
 		return ctx
 	}
 	outer, _ := locks.NewHold(ctx, nil)
-	return outer.Context() //nolint:contextcheck // it is a child of ctx
+	return outer.Context()
 }
 
 // participantID is what others see of this process in the queue, without --id.
