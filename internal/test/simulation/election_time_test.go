@@ -98,7 +98,7 @@ func (w *world) mayBeSlow() bool {
 // standingOptions draws how a candidate stands. Its function fails often, so the pause
 // after that is short.
 func (a *actor) standingOptions() []leader.Option {
-	opts := []leader.Option{leader.BackOff(retry.NTimes(math.MaxInt, 100*time.Millisecond)), leader.Grace(a.w.span(a.r, 0.5))}
+	opts := []leader.Option{leader.BackOff(retry.NTimes(math.MaxInt, 100*time.Millisecond)), leader.Grace(max(a.w.span(a.r, 0.5), time.Millisecond))}
 	if a.r.IntN(4) == 0 {
 		opts = append(opts, leader.EndOnSuspended())
 	}

@@ -57,30 +57,26 @@ func (b *backoff) worth() {
 // nothing of the others. The backoff has a limit. Otherwise a MultiLock that waits for an
 // owner which holds its lock for hours would make others wait as long.
 type stallTimeout struct {
-	waiting   time.Time // since when, on this connection
-	patient   bool      // see Begin and TurnRound
-	library   bool      // an owner of another library waited behind us at the latest check
-	useless   int       // yields beside others, see History.Learn
-	suspected bool      // somebody, so owners with several locks are about
-	yields    int       // beside others, in all queues at once
-	at        int       // the queue in which we have last yielded beside others
-	yielded   time.Time // there
+	waiting time.Time // since when, on this connection
+	patient bool      // see Begin and TurnRound
+	library bool      // an owner of another library waited behind us at the latest check
+	yields  int       // beside others, in all queues at once
+	at      int       // the queue in which we have last yielded beside others
+	yielded time.Time // there
 }
 
 // beside is the backoff if all that wait behind us say that they have no other locks. They
 // would wait for nobody but us. But one of them may have locks of which its context does
 // not know. That is unlikely where others have said that they have locks. Owners of other
-// libraries say nothing, so it is shorter with them at first. It doubles with each yield that was of no
-// use: others hold their locks for longer than that.
+// libraries say nothing, so it is shorter with them at first.
 func (s *stallTimeout) beside(now time.Time) time.Duration {
-	beside := besideStall
 	switch {
 	case s.patient:
-		beside = max(besideStall, s.time(now))
+		return max(besideStall, s.time(now))
 	case s.library:
-		beside = min(max(libraryStall, s.time(now)), besideStall)
+		return min(max(libraryStall, s.time(now)), besideStall)
 	}
-	return beside << min(s.useless, mostDoubled)
+	return besideStall
 }
 
 // mostAtOnce is how often we yield beside others in all queues, before we do so in one at a
@@ -92,10 +88,8 @@ const (
 	besideStall = 300 * time.Millisecond
 	// libraryStall is the least with owners of other libraries.
 	libraryStall = 100 * time.Millisecond
-	// mostDoubled is how often besideStall doubles at most: to 77 s.
-	mostDoubled = 8
-	leastStall  = 20 * time.Millisecond
-	stallShare  = 10 // of the wait that part
+	leastStall   = 20 * time.Millisecond
+	stallShare   = 10 // of the wait that part
 	// The look at its end is late by up to this part of it, so that MultiLocks that are
 	// stuck together do not all yield.
 	stallJitter = 4

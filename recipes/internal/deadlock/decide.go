@@ -57,7 +57,6 @@ func (h *History) Decide(v *View) (yield []int, why Reason) {
 		yield = circled
 	case len(beside) > 0 && h.stalled(v, h.stall.beside(v.Now)):
 		yield, why = h.makeRoomBeside(v, beside), Among
-		h.letPast(v, yield)
 		if h.longest(v, true) >= h.stall.beside(v.Now) {
 			why = Beside
 		}
@@ -124,7 +123,6 @@ func (h *History) suspect(v *View, at int, held []holder, crowds map[int64]int) 
 			default:
 				continue
 			}
-			h.stall.useless, h.stall.suspected, h.past = 0, true, nil
 			h.remember(suspectedCycle{grade: g, at: at, own: q.Own, waits: waits.Name, of: has.queue, has: has.Name}, waits.Way.Yields())
 			if v.Now.Sub(h.undisturbed(has.queue)) >= h.patience(g, waits, v) {
 				due = max(due, g)

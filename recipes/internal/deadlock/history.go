@@ -20,7 +20,6 @@ type History struct {
 	heads   []head // by queue; nil until a holder is seen, so that a free MultiLock allocates none
 	cycles  []suspectedCycle
 	pairs   []pair // that the latest look has shown
-	past    []past // whom the latest yield by time has let pass
 }
 
 // head is the node that has what we wait for in a queue.
@@ -48,14 +47,6 @@ type suspectedCycle struct {
 	waits string // theirs
 	of    int    // the queue that we wait in
 	has   string // their node there
-}
-
-// past says that an owner that waited behind us was let pass, while another one had what we waited for.
-type past struct {
-	at    int // where we were first
-	waits string
-	of    int // the queue that we wait in
-	has   string
 }
 
 const (
@@ -130,51 +121,17 @@ func (h *History) TurnRound() {
 	if !h.stall.yielded.IsZero() {
 		h.stall.at = h.queues - 1 - h.stall.at
 	}
-	h.cycles, h.past = nil, nil
+	h.cycles = nil
 }
 
 // Suspects is whether there is something to learn from a view.
-func (h *History) Suspects() bool { return len(h.cycles)+len(h.past) > 0 }
-
-// letPast notes whom a yield by time lets pass in some queues, and who had what we waited for. It does not where
-// we have suspected somebody: there owners with several locks are about, which wait for as long as we do.
-func (h *History) letPast(v *View, queues []int) {
-	h.past = nil
-	if h.stall.suspected {
-		return
-	}
-	for _, at := range queues {
-		for of := range v.Queues {
-			for _, has := range v.Queues[of].Holders {
-				h.past = append(h.past, past{at: at, waits: v.Queues[at].Followers[0].Name, of: of, has: has.Name})
-			}
-		}
-	}
-}
-
-// wasOfNoUse is whether what we waited for has gone, while an owner that we have let pass still has what we
-// gave up. An owner of both would have given that back first.
-func (h *History) wasOfNoUse(v *View) (useless bool) {
-	h.past = slices.DeleteFunc(h.past, func(p past) bool {
-		at, of := &v.Queues[p.at], &v.Queues[p.of]
-		if !at.Listed || !of.Listed || at.Has(p.waits) && of.Has(p.has) {
-			return false
-		}
-		useless = useless || at.Has(p.waits)
-		return true
-	})
-	return useless
-}
+func (h *History) Suspects() bool { return len(h.cycles) > 0 }
 
 // Learn looks whether suspicions were right. An owner that gave back what we wait for,
 // while it still waits itself, was not waiting for us. An owner that no longer waits,
 // although we never let it pass, has given up. In both cases waiting has paid, or would
 // have.
 func (h *History) Learn(v *View) {
-	if h.wasOfNoUse(v) {
-		h.past = nil
-		h.stall.useless++
-	}
 	h.cycles = slices.DeleteFunc(h.cycles, func(c suspectedCycle) bool {
 		at, of := &v.Queues[c.at], &v.Queues[c.of]
 		if !at.Listed || !of.Listed {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 )
 
 // What has come of suspicions says whether backoff pays.
@@ -51,38 +50,6 @@ func TestLearn(t *testing.T) {
 				got = kept
 			}
 			assert.Equal(t, c.want, got)
-		})
-	}
-}
-
-// A yield by time was of no use if what we wait for has come, while the one that was let pass still has what
-// we gave up. With each one we are twice as patient.
-func TestYieldsOfNoUse(t *testing.T) {
-	for name, c := range map[string]struct{ passed, holds, useless bool }{
-		"both are there":              {passed: true, holds: true},
-		"it has come meanwhile":       {passed: true, useless: true},
-		"the one let pass went first": {holds: true},
-		"both have gone":              {},
-	} {
-		t.Run(name, func(t *testing.T) {
-			h := begun(2)
-			v := blocked(time.Hour, Node{Name: "has"}, Node{Name: "waits"})
-			for range 20 {
-				h.SawHolder(1, "has", start)
-				h.yielded = time.Time{}
-				yield, _ := h.Decide(v)
-				require.Equal(t, []int{0}, yield)
-				require.True(t, h.Suspects())
-				h.Learn(&View{Now: v.Now, Queues: []Queue{
-					{Listed: true, Has: func(string) bool { return c.passed }},
-					{Listed: true, Has: func(string) bool { return c.holds }},
-				}})
-			}
-			want := besideStall
-			if c.useless {
-				want <<= mostDoubled
-			}
-			assert.Equal(t, want, h.stall.beside(v.Now))
 		})
 	}
 }

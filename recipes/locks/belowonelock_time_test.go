@@ -7,60 +7,14 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/paddock-zk/paddock/framework"
-	"github.com/paddock-zk/paddock/internal/test/kit"
 	"github.com/paddock-zk/paddock/internal/test/workload"
 	"github.com/paddock-zk/paddock/recipes/locks"
-	zktest "github.com/paddock-zk/paddock/testing"
 )
-
-// Plain users hold each of two locks for seconds, over and over. A MultiLock of both finds that it is of no use
-// to make room for them. It waited for up to a thousand holds when it did so after 300 ms each time.
-func TestMultiLockBesideLongHolds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const hold = 10 * time.Second
-		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(time.Millisecond))
-		c, over := kit.Connect(t, srv), make(chan struct{})
-		var wg sync.WaitGroup
-		defer wg.Wait()
-		defer close(over)
-		for i := range 2 {
-			client, rnd := kit.Connect(t, srv), rand.New(rand.NewPCG(1, uint64(i)))
-			wg.Go(func() {
-				for {
-					held, err := locks.NewInterProcessMutex(client, fmt.Sprint("/l/", i)).Acquire(t.Context())
-					if err != nil {
-						return
-					}
-					time.Sleep(hold/2 + time.Duration(rnd.Int64N(int64(hold))))
-					_ = held.Release()
-					select {
-					case <-over:
-						return
-					default:
-					}
-				}
-			})
-		}
-		time.Sleep(hold)
-		var waits []time.Duration
-		for range 10 {
-			began := time.Now()
-			held, err := locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, "/l/0"), locks.NewInterProcessMutex(c, "/l/1")).TryAcquire(t.Context(), time.Hour)
-			require.NoError(t, err)
-			waits = append(waits, time.Since(began)/hold)
-			require.NoError(t, held.Release())
-			time.Sleep(hold)
-		}
-		assert.Less(t, slices.Max(waits), time.Duration(40), "%d holds", waits)
-	})
-}
 
 // All pass their contexts on, and all that nest go in the order of the paths. A lock is held for a second at
 // first. Where owners say what they have, nobody that has waited for long is taken for one that hides a lock.
