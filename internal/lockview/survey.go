@@ -104,14 +104,8 @@ func survey(ctx context.Context, client *framework.Client, level []place, deep b
 	}
 	found = slices.DeleteFunc(found, (*Lock).free)
 	for _, l := range found {
-		_, name := framework.PathAndNode(l.waiter)
-		if o := s.owners[nodename.TagOf(name)]; o != nil {
-			l.Has, l.Wants = o.standing()
-		}
-		_, name = framework.PathAndNode(l.Node)
-		if o := s.owners[nodename.TagOf(name)]; o != nil {
-			_, l.HolderWants = o.standing()
-		}
+		l.Has, l.Wants = s.standing(l.waiter)
+		_, l.HolderWants = s.standing(l.Node)
 		s.Locks = append(s.Locks, *l)
 	}
 	slices.SortStableFunc(s.Locks, func(a, b Lock) int { return cmp.Or(cmp.Compare(b.Age, a.Age), strings.Compare(a.Path, b.Path)) })
@@ -254,9 +248,14 @@ func (s *Survey) own(path string, queue []string, held int) {
 	}
 }
 
-// standing is what an owner has and waits for, in order. Who waits for a semaphore may have
+// standing is what the owner of a node has and waits for, in order. Who waits for a semaphore may have
 // made its lease already.
-func (o *owner) standing() (has, wants []string) {
+func (s *Survey) standing(node string) (has, wants []string) {
+	_, name := framework.PathAndNode(node)
+	o := s.owners[nodename.TagOf(name)]
+	if o == nil {
+		return nil, nil
+	}
 	wants = slices.Compact(slices.Sorted(slices.Values(o.wants)))
 	has = slices.Compact(slices.Sorted(slices.Values(o.has)))
 	has = slices.DeleteFunc(has, func(path string) bool { return slices.Contains(wants, path) })

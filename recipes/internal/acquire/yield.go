@@ -554,7 +554,7 @@ func (a *Multi) makeRoom(ctx context.Context, c *transport.Conn) (made bool, err
 		return false, nil
 	}
 	if a.way == nodename.Joint && a.mayHide() && slices.ContainsFunc(in, func(m *member) bool { return a.ways(m, m.firstBehind()).Has(nodename.Unknown) }) {
-		if _, err := a.ask(ctx, c); err != nil {
+		if _, _, err := a.ask(ctx, c); err != nil {
 			return false, err
 		}
 	}
@@ -592,32 +592,33 @@ func (a *Multi) unwatch() {
 
 // ask asks the servers who owns nodes that matter, and may learn from that in which order others
 // go. Beside another library alone, looks of the first moments turn the order of a crowd in one of
-// twenty runs: yields tell it there.
-func (a *Multi) ask(ctx context.Context, c *transport.Conn) (*deadlock.View, error) {
+// twenty runs: yields tell it there. shown is whether an owner that may hide its locks seems to have
+// what we wait for, and to wait behind us.
+func (a *Multi) ask(ctx context.Context, c *transport.Conn) (seen *deadlock.View, shown bool, err error) {
 	if err := a.askSessions(ctx, c); err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	seen := a.view(time.Now())
+	seen = a.view(time.Now())
 	if a.mayHide() {
-		inOrder, reverse, _ := a.history.Shown(seen)
+		var inOrder, reverse int
+		inOrder, reverse, shown = a.history.Shown(seen)
 		if a.way == nodename.Backward {
 			inOrder, reverse = reverse, inOrder
 		}
 		a.orderOfOthers().Saw(inOrder, reverse)
 	}
-	return seen, nil
+	return seen, shown, nil
 }
 
 // checkDeadlock yields where we are in the way, by the lists that were just taken.
 func (a *Multi) checkDeadlock(ctx context.Context, c *transport.Conn) (yielded bool, err error) {
-	seen, err := a.ask(ctx, c)
+	seen, matches, err := a.ask(ctx, c)
 	if err != nil {
 		return false, err
 	}
-	tells := a.besideLibrary() // a yield, of the order of others
-	if tells && a.mayHide() {  // where only plain ones wait, in a crowd that goes in our order, one often waits for long as well
-		_, _, tells = a.history.Shown(seen)
-	}
+	// A yield tells the order of others. Where only plain ones wait, in a crowd that goes in our order, one often
+	// waits for long as well.
+	tells := a.besideLibrary() && (matches || !a.mayHide())
 	var yield []*member
 	in, why := a.history.Decide(seen)
 	for _, i := range in {
