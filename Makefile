@@ -27,7 +27,7 @@ MODULES := . internal/test/simulation internal/test/browser tools tools/lint
 help: ## list targets
 	@awk -F ':.*## ' '/^#: / {print "\n" substr($$0, 4)} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: ## watch processes share locks (ZK_CONNECT=host:port for a server of yours)
+demo: ## watch processes share locks (ZK_CONNECT_STRING=host:port for a server of yours)
 	@echo "building the demo; with empty caches this takes about a minute"
 	@go build -o bin/demo ./examples/demo
 	@bin/demo
@@ -155,7 +155,7 @@ ifndef OLD
 	@mkdir -p bin && go run ./internal/test/bench $(if $(ONLY),-only '$(ONLY)') $(ARGS) >bin/bench.txt
 	@$(if $(ONLY)$(ARGS),:,cd tools && go test ./plots && go run ./plots -page ../docs/bench.md ../bin/bench.txt)
 	@$(TOOL) benchstat -table server,group -row /clients -col /of bin/bench.txt
-else # in process, or ZK_CONNECT=host:port; the server's allocations are among them
+else # in process, or ZK_CONNECT_STRING=host:port; the server's allocations are among them
 	@rm -f bin/old.txt bin/new.txt
 	@.ci/old-test '$(OLD)' bench bin/old.test
 	@go test -c -o bin/new.test ./internal/test/bench

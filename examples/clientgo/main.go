@@ -1,7 +1,7 @@
 // Command clientgo shows a controller that was written for client-go's leaderelection, with
 // its callbacks, on an election in ZooKeeper: elector.go is the adapter.
 //
-// It runs on a server of its own, or on yours with ZK_CONNECT=host:port,...
+// It runs on a server of its own, or on yours with ZK_CONNECT_STRING=host:port,...
 package main
 
 import (

@@ -1,7 +1,7 @@
 // Command config shows a service that follows its configuration, which somebody changes while
 // it runs. settings.go is all that the service needs for it.
 //
-// It runs on a server of its own, or on yours with ZK_CONNECT=host:port,...
+// It runs on a server of its own, or on yours with ZK_CONNECT_STRING=host:port,...
 package main
 
 import (

@@ -8,7 +8,7 @@
 //	go run ./examples/demo            20 seconds of it
 //	go run ./examples/demo -unlocked  the same without locks: the total breaks
 //
-// It runs on a ZooKeeper server of its own, or on yours with ZK_CONNECT=host:port,... The
+// It runs on a ZooKeeper server of its own, or on yours with ZK_CONNECT_STRING=host:port,... The
 // exit status is 0 if the money is all there, all locks are free, and each worker that was
 // left ended cleanly. Otherwise it is 1, or 2 after a wrong flag.
 //

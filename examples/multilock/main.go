@@ -2,7 +2,7 @@
 // directions. With one lock after the other these would wait for each other for
 // ever. examples/demo is the same with processes, of which one dies.
 //
-// It runs on a server of its own, or on yours with ZK_CONNECT=host:port,...
+// It runs on a server of its own, or on yours with ZK_CONNECT_STRING=host:port,...
 package main
 
 import (

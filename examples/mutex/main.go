@@ -1,7 +1,7 @@
 // Command mutex shows a lock between two instances of a service: how it is
 // taken and given back, who waits, and how its holder learns that it is gone.
 //
-// It runs on a server of its own, or on yours with ZK_CONNECT=host:port,...
+// It runs on a server of its own, or on yours with ZK_CONNECT_STRING=host:port,...
 package main
 
 import (

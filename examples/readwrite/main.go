@@ -1,7 +1,7 @@
 // Command readwrite shows a read/write lock: readers share it, a writer is
 // alone, nobody overtakes, and a writer may stay on as a reader.
 //
-// It runs on a server of its own, or on yours with ZK_CONNECT=host:port,...
+// It runs on a server of its own, or on yours with ZK_CONNECT_STRING=host:port,...
 package main
 
 import (

@@ -1,7 +1,7 @@
 // Command scheduler shows a schedule that one of three replicas runs: who leads, what the
 // others see, and how the next one takes over.
 //
-// It runs on a server of its own, or on yours with ZK_CONNECT=host:port,...
+// It runs on a server of its own, or on yours with ZK_CONNECT_STRING=host:port,...
 package main
 
 import (

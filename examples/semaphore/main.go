@@ -1,7 +1,7 @@
 // Command semaphore shows leases: six downloads, of which no more than two run
 // at a time, however many processes they are spread over.
 //
-// It runs on a server of its own, or on yours with ZK_CONNECT=host:port,...
+// It runs on a server of its own, or on yours with ZK_CONNECT_STRING=host:port,...
 package main
 
 import (

@@ -1,7 +1,7 @@
 // Command shards shows work that is divided among workers: each shard has an election, and
 // the worker that leads it does its work. Workers that lead more than their share give way.
 //
-// It runs on a server of its own, or on yours with ZK_CONNECT=host:port,...
+// It runs on a server of its own, or on yours with ZK_CONNECT_STRING=host:port,...
 package main
 
 import (

@@ -2,7 +2,7 @@
 // nightly.go is what it does. nightly_test.go and nightly_time_test.go test it, and
 // this file only runs it.
 //
-// It runs on a server of its own, or on yours with ZK_CONNECT=host:port,...
+// It runs on a server of its own, or on yours with ZK_CONNECT_STRING=host:port,...
 package main
 
 import (

@@ -3,7 +3,7 @@
 // needs nothing for that but conditional writes.
 //
 // It runs on a ZooKeeper server of its own, or on yours with
-// ZK_CONNECT=host:port,..., and on an object store inside the program.
+// ZK_CONNECT_STRING=host:port,..., and on an object store inside the program.
 package main
 
 import (

@@ -2,7 +2,7 @@
 // lock and does not know it yet is refused by the database itself.
 //
 // It runs on a ZooKeeper server of its own, or on yours with
-// ZK_CONNECT=host:port,..., and on a database in memory.
+// ZK_CONNECT_STRING=host:port,..., and on a database in memory.
 package main
 
 import (

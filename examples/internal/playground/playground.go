@@ -1,5 +1,5 @@
 // Package playground gives the examples a ZooKeeper: a server in their own
-// process, or the ensemble that the environment variable ZK_CONNECT names.
+// process, or the ensemble that the environment variable ZK_CONNECT_STRING names.
 package playground
 
 import (
@@ -15,7 +15,7 @@ import (
 
 // Variable is the environment variable that names an ensemble to use, as
 // host:port pairs, separated by commas, which may end in a chroot.
-const Variable = "ZK_CONNECT"
+const Variable = "ZK_CONNECT_STRING"
 
 const (
 	// patience is how long to wait for a server to answer at all.

@@ -15,10 +15,10 @@ import (
 )
 
 // BenchmarkCost is what a tracer costs: a lock that is taken and given back, and one that
-// is entered again. Spans are made and go nowhere. With ZK_CONNECT the server is another
+// is entered again. Spans are made and go nowhere. With ZK_CONNECT_STRING the server is another
 // process, and is not among what is measured.
 func BenchmarkCost(b *testing.B) {
-	servers := os.Getenv("ZK_CONNECT")
+	servers := os.Getenv("ZK_CONNECT_STRING")
 	if servers == "" {
 		servers = zktest.Start(b).ConnectString()
 	}

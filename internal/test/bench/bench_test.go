@@ -14,10 +14,10 @@ import (
 	zktest "github.com/paddock-zk/paddock/testing"
 )
 
-// testServer is the server at ZK_CONNECT, or else one in this process.
+// testServer is the server at ZK_CONNECT_STRING, or else one in this process.
 func testServer(tb testing.TB) server {
 	tb.Helper()
-	if addr := os.Getenv("ZK_CONNECT"); addr != "" {
+	if addr := os.Getenv("ZK_CONNECT_STRING"); addr != "" {
 		return server{name: "ZooKeeper", addr: addr}
 	}
 	srv, err := zktest.New()

@@ -28,7 +28,7 @@ func TestKubernetes(t *testing.T) {
 
 	srv := zktest.Start(t)
 	cmd := exec.CommandContext(t.Context(), pod)
-	cmd.Env = []string{"POD_NAME=shop-0", "ZK_CONNECT=" + srv.ConnectString()}
+	cmd.Env = []string{"POD_NAME=shop-0", "ZK_CONNECT_STRING=" + srv.ConnectString()}
 	logged, err := cmd.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
