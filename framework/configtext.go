@@ -38,7 +38,9 @@ func ParseConfig(text string) (cfg Config, err error) {
 		name, value, ok := strings.Cut(line, "=")
 		name = strings.TrimSpace(name)
 		switch _, known := settings[name]; {
-		case !ok, name == "", !known && strings.ContainsFunc(name, notInFields): // not shown: it may be a password
+		case ok && !known && strings.ContainsFunc(name, notInFields) && meant(name) != "": // it and the next are not shown: they may have a password
+			return Config{}, &ConfigError{Field: "text", Err: fmt.Errorf("has a line that names no field (line %d)%s", number, meant(name))}
+		case !ok, name == "", !known && strings.ContainsFunc(name, notInFields):
 			return Config{}, &ConfigError{Field: "text", Err: fmt.Errorf("has a line that is not: field = value (line %d)", number)}
 		case !known:
 			return Config{}, &ConfigError{Field: name, Err: errors.New("is no field that a text can set" + meant(name))}
@@ -53,14 +55,26 @@ func ParseConfig(text string) (cfg Config, err error) {
 	return cfg, nil
 }
 
-// meant names the field that differs from a name in case alone.
+// meant names the field that a name was to be: it differs in case or signs, or is the field's
+// variable, which may have a prefix.
 func meant(name string) string {
+	letters := onlyLetters(name)
 	for field := range settings {
-		if strings.EqualFold(field, name) {
+		variable := variableOf(field)
+		if letters == onlyLetters(field) || letters == onlyLetters(variable) || strings.HasSuffix(name, "_"+variable) {
 			return ": write " + field
 		}
 	}
 	return ""
+}
+
+func onlyLetters(name string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) {
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, name)
 }
 
 // byteOrderMark is what some editors begin a text with.
