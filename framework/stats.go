@@ -126,6 +126,9 @@ func (s *Shown) now() monitor.Entry {
 // the client has a line already. It logs the state once more when there is no Err any more.
 // Recipes call it when that may have changed. It calls entry, so not under a mutex that entry takes.
 func (s *Shown) Changed() {
+	if s == nil || s.entry == nil {
+		return
+	}
 	now := s.now()
 	line, fields := now.Kind+" is "+now.State, []zap.Field{zap.String("kind", now.Kind), zap.String("path", now.Path)}
 	switch {
@@ -155,4 +158,8 @@ func (s *Shown) isNews(err error) bool {
 }
 
 // Remove ends that it is shown. A second call does nothing.
-func (s *Shown) Remove() { s.remove() }
+func (s *Shown) Remove() {
+	if s != nil && s.remove != nil {
+		s.remove()
+	}
+}

@@ -126,6 +126,16 @@ func (e nosyError) Error() string { e(); return "nosy" }
 
 func (e nosyError) Is(error) bool { e(); return false }
 
+// The Shown of a Show that has failed is nil.
+func TestShownIsNil(t *testing.T) {
+	s, err := new(framework.Client).Show("/a", func() monitor.Entry { return monitor.Entry{} })
+	require.ErrorIs(t, err, framework.ErrClosed)
+	for _, s := range []*framework.Shown{s, {}} {
+		s.Changed()
+		s.Remove()
+	}
+}
+
 func TestReportOfNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := kit.Connect(t, zktest.Start(t, zktest.InMemory()))

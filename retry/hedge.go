@@ -35,12 +35,15 @@ var errHedge = errors.New("op is hedged in a call that is not Idempotent")
 //
 // In a loop that is not Idempotent, op is not called, and the error matches ErrStopped.
 // So it is if after is between 0 and 100µs, see Policy.Validate. With an after of
-// 0 or less all calls begin at once. Of a nil op Hedge makes nil.
+// 0 or less all calls begin at once. A nil context is an error. Of a nil op Hedge makes nil.
 func Hedge[T any](op func(ctx context.Context) (T, error), after time.Duration, more int, release func(T)) func(ctx context.Context) (T, error) {
 	if op == nil {
 		return nil
 	}
 	return func(ctx context.Context) (value T, err error) {
+		if ctx == nil {
+			return value, Mark(errNilContext, Stop)
+		}
 		l := loopAround(ctx)
 		if l != nil && !l.idempotent {
 			return value, Mark(errHedge, Stop)

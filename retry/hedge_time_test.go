@@ -238,6 +238,9 @@ func TestHedgeIsRefused(t *testing.T) {
 	assert.Empty(t, r.began)
 	_, err = retry.DoValue(t.Context(), retry.OneTime(0), retry.Hedge[string](nil, ms, 1, nil), retry.Idempotent())
 	assert.ErrorContains(t, err, "op is nil")
+	_, err = r.hedged(1)(nil)
+	require.ErrorContains(t, err, "context is nil")
+	assert.Empty(t, r.began)
 }
 
 func TestHedgeOutsideOfDo(t *testing.T) {

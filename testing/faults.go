@@ -58,12 +58,22 @@ func CutReply(n int) Fault { return Fault{kind: faultCutReply, bytes: max(n, 1)}
 func DropReply() Fault { return Fault{kind: faultDropReply} }
 
 // DelayBy is Delay with a time drawn anew for each request. The same seed draws
-// the same times, in the order in which requests match.
-func DelayBy(seed uint64, d Distribution) Fault { return Fault{kind: faultDelayBy, seed: seed, by: d} }
+// the same times, in the order in which requests match. It panics if d is nil.
+func DelayBy(seed uint64, d Distribution) Fault {
+	if d == nil {
+		panic("zktest: DelayBy without a distribution")
+	}
+	return Fault{kind: faultDelayBy, seed: seed, by: d}
+}
 
 // Choose applies the fault that fn returns; the zero Fault does nothing. fn is
-// called in the same way as Match.Func.
-func Choose(fn func(Request) Fault) Fault { return Fault{kind: faultChoose, choose: fn} }
+// called in the same way as Match.Func. Choose panics if fn is nil.
+func Choose(fn func(Request) Fault) Fault {
+	if fn == nil {
+		panic("zktest: Choose without a function")
+	}
+	return Fault{kind: faultChoose, choose: fn}
+}
 
 // String names what happens.
 func (f Fault) String() string {
@@ -104,8 +114,13 @@ func Fail(code int32) Fault {
 }
 
 // Call runs fn and then goes on with the request. fn may call the server's
-// methods; the connection's later requests wait for it.
-func Call(fn func(Request)) Fault { return Fault{kind: faultCall, fn: fn} }
+// methods; the connection's later requests wait for it. Call panics if fn is nil.
+func Call(fn func(Request)) Fault {
+	if fn == nil {
+		panic("zktest: Call without a function")
+	}
+	return Fault{kind: faultCall, fn: fn}
+}
 
 // Random picks one of the faults, or none, each with the same probability. The
 // same seed makes the same choices, in the order in which requests match.

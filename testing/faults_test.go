@@ -117,3 +117,10 @@ func TestCodesThatNoServerHas(t *testing.T) {
 		assert.PanicsWithValue(t, fmt.Sprintf("zktest: Fail(%d): ZooKeeper's codes are negative, such as -101", code), func() { zktest.Fail(code) })
 	}
 }
+
+// They would panic in a goroutine of the server.
+func TestFaultsWithoutAFunction(t *testing.T) {
+	assert.PanicsWithValue(t, "zktest: Call without a function", func() { zktest.Call(nil) })
+	assert.PanicsWithValue(t, "zktest: Choose without a function", func() { zktest.Choose(nil) })
+	assert.PanicsWithValue(t, "zktest: DelayBy without a distribution", func() { zktest.DelayBy(1, nil) })
+}

@@ -108,10 +108,13 @@ type page struct {
 //
 // It answers 400 to a wrong query, 404 to a path that is not there, and 409 to one that is
 // no lock's. A break that is not allowed gets 403. While no server can be asked, a queue
-// gets 503.
+// gets 503. Handler panics if an option is nil.
 func Handler(c *framework.Client, opts ...Option) http.Handler {
 	p := &page{client: c, origin: http.NewCrossOriginProtection()}
 	for _, opt := range opts {
+		if opt == nil {
+			panic("lockpage: option is nil")
+		}
 		opt(p)
 	}
 	return p

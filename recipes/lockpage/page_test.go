@@ -195,6 +195,10 @@ func TestPageOfAWaitingMultiLock(t *testing.T) {
 	require.NoError(t, waits.Soon().Release())
 }
 
+func TestOptionIsNil(t *testing.T) {
+	assert.PanicsWithValue(t, "lockpage: option is nil", func() { lockpage.Handler(nil, nil) })
+}
+
 func TestPageRefusesWhatIsWrong(t *testing.T) {
 	srv := zktest.Start(t)
 	c := kit.Connect(t, srv)

@@ -5,6 +5,7 @@ package monitorotel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -83,10 +84,13 @@ func WithMeterProvider(p metric.MeterProvider) Option { return func(c *config) {
 // one as long as others work.
 var seconds = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800}
 
-// New makes a tracer. The error is that of a provider of metrics.
+// New makes a tracer. The error is that of a provider of metrics, or says that an option is nil.
 func New(opts ...Option) (*Tracer, error) {
 	c := config{tracers: otel.GetTracerProvider(), meters: otel.GetMeterProvider()}
 	for _, opt := range opts {
+		if opt == nil {
+			return nil, errors.New("monitorotel: option is nil")
+		}
 		opt(&c)
 	}
 	t := &Tracer{

@@ -128,6 +128,11 @@ func TestEntries(t *testing.T) {
 	assert.Equal(t, map[string]int64{"paddock.entries": 1, "paddock.entry.numbers/nodes": 1}, sums)
 }
 
+func TestOptionIsNil(t *testing.T) {
+	_, err := monitorotel.New(nil)
+	assert.EqualError(t, err, "monitorotel: option is nil")
+}
+
 // Of two clients of one tracer the shorter lease is seen, and what both hold.
 func TestTwoClients(t *testing.T) {
 	srv := zktest.Start(t)

@@ -38,8 +38,13 @@ type Option func(*Metrics)
 // Label gives metrics of locks a label "lock", which fn makes of each lock. It does so for
 // what other recipes show, as a monitor.Lock with its kind and path. The label must have
 // few values: a path with a number of an order in it makes series for each order. Bytes
-// that are not UTF-8 are replaced. By default it is empty.
-func Label(fn func(monitor.Lock) string) Option { return func(m *Metrics) { m.label = fn } }
+// that are not UTF-8 are replaced. By default it is empty. Label panics if fn is nil.
+func Label(fn func(monitor.Lock) string) Option {
+	if fn == nil {
+		panic("monitorprom: Label without a function")
+	}
+	return func(m *Metrics) { m.label = fn }
+}
 
 const namespace = "paddock"
 
@@ -61,7 +66,7 @@ const (
 	certificateLeft
 )
 
-// New makes metrics. They are not registered yet.
+// New makes metrics. They are not registered yet. It panics if an option is nil.
 func New(opts ...Option) *Metrics {
 	histogram := func(name, help string, labels ...string) *prometheus.HistogramVec {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: waits}, labels)
@@ -94,6 +99,9 @@ func New(opts ...Option) *Metrics {
 		},
 	}
 	for _, opt := range opts {
+		if opt == nil {
+			panic("monitorprom: option is nil")
+		}
 		opt(m)
 	}
 	label := m.label

@@ -270,6 +270,12 @@ func TestLabelThatIsNoText(t *testing.T) {
 	require.NoError(t, hold.Release())
 }
 
+// It would panic where a lock is acquired.
+func TestOptionIsNil(t *testing.T) {
+	assert.PanicsWithValue(t, "monitorprom: option is nil", func() { monitorprom.New(nil) })
+	assert.PanicsWithValue(t, "monitorprom: Label without a function", func() { monitorprom.Label(nil) })
+}
+
 // Clients without a certificate give no sample, so that nobody is alarmed.
 func TestCertificateLeft(t *testing.T) {
 	site := httptest.NewTLSServer(nil)

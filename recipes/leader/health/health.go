@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 
 	"github.com/paddock-zk/paddock/recipes/leader"
 )
@@ -22,9 +23,10 @@ type Candidate interface {
 // while a function of any of them goes on although its term has ended, see leader.Grace:
 // nobody can lead in that election until the process ends. Otherwise it answers 200,
 // whether the candidates lead or not. A lost connection is no reason to restart a process.
-// The text has a line for each candidate.
+// The text has a line for each candidate. Live panics if one is nil.
 func Live(c Candidate, more ...Candidate) http.Handler {
 	all := append([]Candidate{c}, more...)
+	mustBe(all...)
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		status, lines := http.StatusOK, ""
 		for _, c := range all {
@@ -43,8 +45,9 @@ func Live(c Candidate, more ...Candidate) http.Handler {
 }
 
 // Leading is for a readiness probe of a service that only the leader may serve. It
-// answers 200 while the candidate leads, and 503 otherwise.
+// answers 200 while the candidate leads, and 503 otherwise. It panics if c is nil.
 func Leading(c Candidate) http.Handler {
+	mustBe(c)
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		status := http.StatusOK
 		if c.Term() == nil {
@@ -52,6 +55,16 @@ func Leading(c Candidate) http.Handler {
 		}
 		answer(w, status, c.ID()+": "+does(c)+"\n")
 	})
+}
+
+// mustBe panics where a handler is made. A panic in the handler would fail each probe, and
+// have a process restarted again and again.
+func mustBe(all ...Candidate) {
+	for _, c := range all {
+		if v := reflect.ValueOf(c); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+			panic("health: candidate is nil")
+		}
+	}
 }
 
 func answer(w http.ResponseWriter, status int, text string) {

@@ -93,3 +93,17 @@ func TestLiveOfSeveral(t *testing.T) {
 		assert.Equal(t, http.StatusOK, code)
 	})
 }
+
+// A nil candidate is found where the handler is made, not by a probe.
+func TestCandidateIsNil(t *testing.T) {
+	latch, none := leader.NewLatch(nil, "/a"), (*leader.Latch)(nil)
+	for i, handler := range []func(){
+		func() { health.Live(nil) },
+		func() { health.Live(none) },
+		func() { health.Live(latch, none) },
+		func() { health.Leading(nil) },
+		func() { health.Leading(none) },
+	} {
+		assert.PanicsWithValue(t, "health: candidate is nil", handler, i)
+	}
+}
