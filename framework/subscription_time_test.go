@@ -390,6 +390,49 @@ func TestSubscriptionThatIsRefused(t *testing.T) {
 	})
 }
 
+// A server takes a subscription and refuses one beside it that tells more, or less. Both are told:
+// the watch of the first may have been removed already.
+func TestSubscriptionBesideOneThatIsRefused(t *testing.T) {
+	node, subtree := []framework.SubscribeOption{}, []framework.SubscribeOption{framework.Subtree()}
+	for code, want := range map[int32]error{-102: framework.ErrNoAuth, -5: framework.ErrUnsupported, -6: framework.ErrUnsupported} {
+		for _, opts := range [][2][]framework.SubscribeOption{{node, subtree}, {subtree, node}} {
+			onEach(t, func(t *testing.T, srv *zktest.Server) {
+				c := kit.Connect(t, srv)
+				states := kit.CountStates(c)
+				sub, err := c.Subscribe(t.Context(), "/a", opts[0]...)
+				require.NoError(t, err)
+				assert.Equal(t, []string{"Established /a"}, told(t, sub))
+				srv.On(zktest.Match{Session: c.SessionID(), Op: "addWatch"}, zktest.Fail(code))
+				_, err = c.Subscribe(t.Context(), "/a", opts[1]...)
+				require.ErrorIs(t, err, want)
+				_, err = sub.Next(t.Context())
+				require.ErrorIs(t, err, want)
+				synctest.Wait()
+				assert.Equal(t, 1, *states, "the connection stays")
+			})
+		}
+	}
+}
+
+// A busy server refuses a subscription beside one that stands. Both stand once it is less busy.
+func TestSubscribeBesideAnotherAtABusyServer(t *testing.T) {
+	onEach(t, func(t *testing.T, srv *zktest.Server) {
+		c := kit.Connect(t, srv)
+		sub, err := c.Subscribe(t.Context(), "/a")
+		require.NoError(t, err)
+		rule := srv.On(zktest.Match{Session: c.SessionID(), Op: "addWatch"}, zktest.Fail(-127))
+		time.AfterFunc(time.Minute, rule.Remove)
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		_, err = c.Subscribe(ctx, "/a", framework.Subtree())
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		wider, err := c.Subscribe(t.Context(), "/a", framework.Subtree())
+		require.NoError(t, err)
+		assert.Equal(t, []string{"Established /a"}, told(t, wider))
+		assert.Equal(t, []string{"Established /a", "Gap /a", "Established /a"}, told(t, sub))
+	})
+}
+
 // A server that has too much to do refuses a watch. That ends neither the connection nor the
 // watches for one event that are set behind it.
 func TestSubscribeAtABusyServer(t *testing.T) {
