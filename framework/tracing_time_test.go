@@ -123,10 +123,27 @@ func TestStatsThroughAnOutage(t *testing.T) {
 			assert.Equal(t, e.State != listeners.Suspended && e.State != listeners.Lost, e.Server != "", e.State)
 		}
 		assert.Equal(t, listeners.Connected, states[0])
+		closed := time.Now()
 		require.NoError(t, c.Close())
-		assert.Equal(t, listeners.Lost, c.Stats().State)
+		over := c.Stats()
+		assert.Equal(t, listeners.Lost, over.State)
+		assert.Equal(t, closed, over.Since)
 		assert.Zero(t, new(framework.Client).Stats())
 		assert.Nil(t, new(framework.Client).Holds())
 		assert.Nil(t, new(framework.Client).Waiters())
+	})
+}
+
+func TestStatsOfALostClientThatIsClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory())
+		c := kit.Dial(t, kit.Config(srv))
+		require.NoError(t, srv.Stop())
+		time.Sleep(time.Minute)
+		lost := c.Stats()
+		assert.Equal(t, listeners.Lost, lost.State)
+		time.Sleep(time.Minute)
+		require.Error(t, c.Close())
+		assert.Equal(t, lost.Since, c.Stats().Since)
 	})
 }

@@ -253,8 +253,8 @@ func (s *Session) Close() error {
 	s.closeErr = s.transport.Close(s.cfg.CloseTimeout)
 	s.mu.Lock()
 	s.id = 0
-	if s.state != listeners.Latent {
-		s.state = listeners.Lost // not published: the end of the events says it
+	if s.state != listeners.Latent && s.state != listeners.Lost {
+		s.state, s.stateSince = listeners.Lost, time.Now() // not published: the end of the events says it
 	}
 	s.mu.Unlock()
 	s.states.Close()
