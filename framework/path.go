@@ -14,8 +14,8 @@ const MaxPathLength = 4096
 //
 // A path begins with a slash and, except for the root, does not end with one. Its
 // elements are neither empty nor "." nor "..". It is UTF-8 without control
-// characters, surrogates, private-use characters and U+FFF0 to U+FFFF. It is
-// shorter than MaxPathLength.
+// characters, private-use characters and those from U+FFF0 on, so it has no emoji.
+// It is shorter than MaxPathLength.
 //
 // Source: ZooKeeper's PathUtils and Curator's ZKPaths. Differs: the length, and
 // the first and last character of each forbidden range, which Curator lets pass
