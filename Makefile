@@ -17,6 +17,10 @@ SEEDS ?= 1000
 # The race detector needs a C compiler; go turns cgo off where there is none.
 RACE ?= $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
+# Else each process with the race detector sleeps for a second at its end, for races of
+# goroutines that are left. Tests have waited for these, or fail since they are left.
+export GORACE ?= atexit_sleep_ms=0
+
 # Packages of this module with tests that carry the build tag realzk.
 ZK_PACKAGES = $(sort $(dir $(shell grep -rlE '^//go:build .*\brealzk\b' --include='*_test.go' --exclude-dir=oncall --exclude-dir=kerberos .)))
 
