@@ -21,6 +21,10 @@ RACE ?= $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 # goroutines that are left. Tests have waited for these, or fail since they are left.
 export GORACE ?= atexit_sleep_ms=0
 
+# Clients have large buffers, and go collects small heaps often, which takes most of the time
+# of sweeps. Tests of memory collect before they look.
+test test-full cover: export GOGC ?= 400
+
 # Packages of this module with tests that carry the build tag realzk.
 ZK_PACKAGES = $(sort $(dir $(shell grep -rlE '^//go:build .*\brealzk\b' --include='*_test.go' --exclude-dir=oncall --exclude-dir=kerberos .)))
 
@@ -54,7 +58,7 @@ fmt: ## format all files
 test: ## everything that needs only Go, on the in-process server
 	@echo "running the tests; this takes 3 to 10 minutes, a package at a time"
 	@$(if $(RACE),:,echo "no C compiler: running without the race detector")
-	@GOGC=400 go test $(RACE) -shuffle=on -timeout 20m ./... # clients have large buffers, and small heaps are collected often
+	@go test $(RACE) -shuffle=on -timeout 20m ./...
 	@cd internal/test/simulation && go test -shuffle=on ./...
 	@go test -run '^TestAllocations$$' ./internal/test/transcript # is not built with the race detector, which allocates
 
