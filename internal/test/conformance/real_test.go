@@ -47,6 +47,9 @@ func (b realZooKeeper) watches(t testing.TB, below string) []string {
 
 var bySASL = flag.Bool("sasl", false, "prove all clients of TestStandalone by DIGEST-MD5")
 
+// Cases mostly wait. On one ensemble they go one after another, since it counts the watches of
+// all, but one ensemble goes beside the other.
+
 func TestStandalone(t *testing.T) {
 	server, opts := "one real ZooKeeper", realzk.Options{Tick: 200 * time.Millisecond, SuperPassword: superPassword}
 	if *bySASL {
@@ -54,11 +57,14 @@ func TestStandalone(t *testing.T) {
 		opts.JAAS = realzk.DigestUsers(map[string]string{"bob": "secret"})
 		mechanism = sasl.DigestMD5("bob", "secret")
 		defer func() { mechanism = nil }()
+	} else {
+		t.Parallel()
 	}
 	run(t, server, realZooKeeper{realzk.StartT(t, opts)}, false)
 }
 
 func TestEnsemble(t *testing.T) {
+	t.Parallel()
 	run(t, "a real three-node ensemble", realZooKeeper{realzk.StartT(t, realzk.Options{Servers: 3, Tick: 200 * time.Millisecond, SuperPassword: superPassword})}, false)
 }
 
