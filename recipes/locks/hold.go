@@ -13,6 +13,7 @@ import (
 // remembers the hold's.
 type Hold struct {
 	ownership *ownership
+	entered   *queue    // of the lock that re-entered, which can be of another namespace; nil for a first hold
 	chain     holdChain // this hold, as its own context carries it
 	released  atomic.Bool
 
@@ -192,7 +193,7 @@ func (h *Hold) Path() string {
 	if h.isNone() || h.ownership.queue == nil {
 		return ""
 	}
-	return h.ownership.queue.Core.Relative(h.ownership.node.Path())
+	return h.through().Core.Relative(h.ownership.node.Path())
 }
 
 // String is the state and the node, for logs.
@@ -216,6 +217,26 @@ func (h *Hold) Members() []*Hold {
 
 // members are its Members, not to be changed.
 func (h *Hold) members() []*Hold { return h.ownership.members }
+
+// through is the queue of the lock that a hold was acquired with. For one of several nodes it is
+// that of the first, and nil if there is none.
+func (h *Hold) through() *queue {
+	if h.isNone() {
+		return nil
+	}
+	if h.entered != nil {
+		return h.entered
+	}
+	if h.ownership.queue != nil {
+		return h.ownership.queue
+	}
+	for _, m := range h.members() {
+		if q := m.through(); q != nil {
+			return q
+		}
+	}
+	return nil
+}
 
 // first is the first ownership under a hold that stands on a node, nil for none.
 func (h *Hold) first() *ownership {

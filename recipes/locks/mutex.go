@@ -227,7 +227,11 @@ func (m *InterProcessMutex) reenter(ctx context.Context) (*Hold, error) {
 	from := holdChainOf(ctx)
 	if same := from.ofKind(m.queue.key, m.queue.Kind); same != nil {
 		_, _ = same.ownership.now() // a deadline may have passed unseen
-		return newHold(ctx, same.ownership)
+		hold, err := newHold(ctx, same.ownership)
+		if err == nil {
+			hold.entered = &m.queue
+		}
+		return hold, err
 	}
 	switch m.queue.Kind {
 	case znode.Read:

@@ -29,8 +29,8 @@ type Transaction struct {
 // hold has the lock, or not at all.
 func (h *Hold) Transaction() *Transaction {
 	t := &Transaction{hold: h}
-	if first := h.first(); first != nil {
-		t.Ops = first.queue.client.Transaction().Ops
+	if q := h.through(); q != nil {
+		t.Ops = q.client.Transaction().Ops
 	}
 	return t
 }
