@@ -242,7 +242,7 @@ func (s *Survey) own(path string, queue []string, held int) {
 		}
 		if o := s.owners[tag]; i < held {
 			o.has = append(o.has, path)
-		} else {
+		} else if nodename.WayOf(name) != nodename.Unknown { // its goroutine may have given the lock to another one
 			o.wants = append(o.wants, path)
 		}
 	}

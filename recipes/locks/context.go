@@ -189,6 +189,7 @@ func (h *Hold) end(cause error) (own *holdContext) {
 	defer h.mu.Unlock()
 	if h.ended == nil {
 		h.ended = cause
+		goroutines.ended(h)
 		if h.own != nil {
 			h.own.end(cause)
 		}

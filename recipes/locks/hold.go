@@ -16,6 +16,7 @@ type Hold struct {
 	entered   *queue    // of the lock that re-entered, which can be of another namespace; nil for a first hold
 	chain     holdChain // this hold, as its own context carries it
 	released  atomic.Bool
+	goroutine uint64 // that has acquired it
 
 	mu    sync.Mutex // guards the fields below, and the parent in chain
 	ended error      // why the contexts were ended, nil while they go on
@@ -33,6 +34,7 @@ func newHold(ctx context.Context, o *ownership) (*Hold, error) {
 	if err := o.addHold(h); err != nil {
 		return nil, err
 	}
+	goroutines.acquired(h)
 	return h, nil
 }
 

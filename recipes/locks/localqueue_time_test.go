@@ -315,12 +315,10 @@ func TestOneLocalQueueForEachOwner(t *testing.T) {
 	eachExclusive(t, func(t *testing.T, lock func(*framework.Client, ...locks.Option) locks.Lock) {
 		srv := zktest.Start(t, zktest.InMemory())
 		c := kit.Connect(t, srv)
-		first, err := lock(c).Acquire(t.Context())
-		require.NoError(t, err)
+		first := kit.Hold(t, lock(c))
 		var outer [2]*locks.Hold
 		for i := range outer {
-			outer[i], err = locks.NewInterProcessMutex(c, fmt.Sprint("/outer", i)).Acquire(t.Context())
-			require.NoError(t, err)
+			outer[i] = kit.Hold(t, locks.NewInterProcessMutex(c, fmt.Sprint("/outer", i)))
 		}
 		var mu sync.Mutex
 		nodes := make(map[string]int)
@@ -619,8 +617,7 @@ func TestTryingInALocalQueue(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
 		c, other := kit.Connect(t, srv), kit.Connect(t, srv)
 		m := locks.NewInterProcessMutex(c, "/l")
-		h, err := m.Acquire(t.Context())
-		require.NoError(t, err)
+		h := kit.Hold(t, m)
 		try := func(wait time.Duration) func() error {
 			return func() error {
 				_, err := m.TryAcquire(t.Context(), wait)

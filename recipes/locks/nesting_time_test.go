@@ -243,7 +243,7 @@ func TestNesting(t *testing.T) {
 }
 
 func (s score) check(t *testing.T, actors []workload.Actor, in setting) {
-	limit := time.Second + 3*in.hold/2 // as long as the longest hold, and 1 s
+	limit := time.Second + 3*in.hold/2 + 50*in.far // as long as the longest hold, 1 s, and 25 round trips
 	if slices.ContainsFunc(actors, workload.Actor.UsesSemaphoreMutex) {
 		limit += time.Second // `Ordered` ones there take 1 to 2 s in one run of twenty
 	}

@@ -36,6 +36,17 @@ func ownerOf(ctx context.Context, s *session.Session, path string) (owner nodena
 	return owner
 }
 
+// ownerHere is ownerOf for a lock that is taken alone. Where the context says that its owner has no
+// other lock, the goroutine may have one.
+func ownerHere(ctx context.Context, s *session.Session, path string) nodename.Owner {
+	if holdChainOf(ctx) == nil && stepOf(ctx).tag == (nodename.Tag{}) {
+		if h := goroutines.first(); h != nil {
+			return nodename.Owner{Tag: h.ownership.node.Tag(), Way: nodename.Unknown}
+		}
+	}
+	return ownerOf(ctx, s, path)
+}
+
 // holdsLater is whether a context comes from a hold of a lock at a later path.
 func (chain *holdChain) holdsLater(path string) bool {
 	for ; chain != nil; chain = chain.outer {

@@ -131,7 +131,7 @@ func TestGivingWayOverAndOverIsLoggedOnce(t *testing.T) {
 		waits := kit.Acquire(t, locks.NewInterProcessMultiLock(kit.MutexAt("/a")(c), kit.MutexAt("/b")(c)))
 		time.Sleep(time.Second)
 		var to []string
-		for range 3 * 20 { // owners of /b in the eyes of the MultiLock
+		for range 2 * 20 { // owners of /b in the eyes of the MultiLock, which waits for longer with each
 			other := kit.Acquire(t, kit.MutexAt("/a")(kit.Connect(t, srv)))
 			hold := other.Soon()
 			to = append(to, hold.Path())

@@ -165,9 +165,8 @@ func TestHolderOfTheSameClientIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
 		c, other, last := kit.Connect(t, srv), kit.Connect(t, srv), kit.Connect(t, srv)
-		h, err := locks.NewInterProcessMutex(c, "/l").Acquire(t.Context())
-		require.NoError(t, err)
-		_, err = locks.NewInterProcessMutex(c, "/l").TryAcquire(t.Context(), 0)
+		h := kit.Hold(t, locks.NewInterProcessMutex(c, "/l"))
+		_, err := locks.NewInterProcessMutex(c, "/l").TryAcquire(t.Context(), 0)
 		require.EqualError(t, err, "acquire /l: lock not acquired (waited 0s behind "+h.Path()+", which this client has)")
 		err = acquireWithin(t.Context(), locks.NewInterProcessMutex(c, "/l"), time.Second)
 		told := waitErrorOf(t, err)

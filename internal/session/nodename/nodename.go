@@ -65,7 +65,8 @@ const (
 	Nesting
 	// Reverse is the way of an owner that has another lock at a later path, and keeps it.
 	Reverse
-	// Unknown is the way of nodes of other libraries, which say nothing.
+	// Unknown is the way of nodes of other libraries, which say nothing, and of an owner that may have
+	// another lock, of which its context does not say.
 	Unknown
 	// Joint is the way of a MultiLock that has put all its nodes into their queues in one
 	// transaction.

@@ -12,11 +12,20 @@ import (
 	"github.com/paddock-zk/paddock/recipes/locks"
 )
 
-// Hold acquires a lock for as long as the test goes on.
+// Hold acquires a lock for as long as the test goes on, for an owner of its own: the goroutine of
+// the test does not have it.
 func Hold(t testing.TB, lock locks.Lock) *locks.Hold {
 	t.Helper()
-	h, err := lock.Acquire(t.Context())
-	require.NoError(t, err)
+	return HoldWith(t.Context(), t, lock)
+}
+
+// HoldWith is Hold with a context.
+func HoldWith(ctx context.Context, t testing.TB, lock locks.Lock) *locks.Hold {
+	t.Helper()
+	a := AcquireWith(ctx, t, lock)
+	<-a.done
+	require.NoError(t, a.err)
+	h := a.hold
 	t.Cleanup(func() { _ = h.Release() })
 	return h
 }

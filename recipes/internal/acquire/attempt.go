@@ -58,7 +58,7 @@ type Event struct {
 	Kind        EventKind
 	Queue       *Queue    // Wait, First, Away, Yield: in which
 	Position    *Position // Wait: where ours stands there; it must not be kept
-	Spread      bool      // Wait: goroutines of the client need nodes of their own. Nothing is handed over beside a MultiLock, and lately nobody hid a lock
+	Spread      bool      // Wait: goroutines of the client need nodes of their own. Nothing is handed over beside a MultiLock
 	Node        string    // Wait: ours in the queue, in full
 	Predecessor string    // Yield: the name of the node that passes us, "" if it is not known
 	Err         error     // Retry: what has failed
@@ -411,8 +411,7 @@ func (a *Attempt) SawAhead() bool { return a.sawAhead }
 //
 //go:noinline
 func (a *Attempt) tellWait(q *Queue, node string, p *Position) {
-	spread := a.sawMulti && !sightsOf.Of(a.session).silent.lately()
-	a.host.Observe(Event{Kind: Wait, Queue: q, Node: node, Position: p, Spread: spread})
+	a.host.Observe(Event{Kind: Wait, Queue: q, Node: node, Position: p, Spread: a.sawMulti})
 }
 
 const (

@@ -34,9 +34,7 @@ func TestNodesSayTheOrderOfTheirMultiLock(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(kit.Near))
 		connect := func() *framework.Client { return kit.Connect(t, srv) }
 		hold := func(ctx context.Context, c *framework.Client, path string) *locks.Hold {
-			h, err := locks.NewInterProcessMutex(c, path).Acquire(ctx)
-			require.NoError(t, err)
-			return h
+			return kit.HoldWith(ctx, t, locks.NewInterProcessMutex(c, path))
 		}
 		var wg sync.WaitGroup
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -64,17 +64,10 @@ func (s *seen) lately() bool {
 
 // sights are what a client has seen in the queues of its MultiLocks.
 type sights struct {
-	others  seen // owners for whom one makes room
-	nesting seen // owners that say that they have other locks: where some say so, all that have others do
+	others seen // owners for whom one makes room
 	// Some of these have other locks at earlier paths, or at a later one.
 	inOrder, reverse seen
-	// A MultiLock has last had to suspect somebody again, after it had begun anew. Somebody has
-	// other locks and does not say so, and MultiLocks of the client suspect at once.
-	hiding seen
-	// One has last made room, by time alone, for an owner that says it has no other lock. It may
-	// have one, and so may all that say so.
-	silent seen
-	orders [64]deadlock.Order // in which owners of other libraries go
+	orders           [64]deadlock.Order // in which owners of other libraries go
 }
 
 var sightsOf = session.Slot[sights]{New: func(*session.Session) *sights { return new(sights) }}
@@ -97,7 +90,6 @@ type yieldState struct {
 	left        int            // how often it has left queues with all later ones
 	moved       int            // how often it has moved since then
 	obliged     int            // how often it has moved for owners whose order it could not take
-	anew        bool           // it has left all queues, to begin anew in all
 	checking    bool           // the next round lists all queues, to see whether it is in the way
 	rounds      int            // of lists
 	others      nodename.Ways  // that stood in our queues at the latest look
@@ -126,7 +118,7 @@ func (a *Multi) sawHead(i int, m *member, now time.Time) {
 
 // view is what the latest lists have shown.
 func (a *Multi) view(now time.Time) *deadlock.View {
-	v := &deadlock.View{Now: now, Ours: a.way, Told: a.sights().nesting.lately(), Queues: make([]deadlock.Queue, len(a.members))}
+	v := &deadlock.View{Now: now, Ours: a.way, Queues: make([]deadlock.Queue, len(a.members))}
 	for i, m := range a.members {
 		q := &v.Queues[i]
 		q.Listed, q.First, q.Lease = m.seen == a.rounds, m.isFirst(), m.turn != nil
@@ -135,7 +127,7 @@ func (a *Multi) view(now time.Time) *deadlock.View {
 		q.Holders = a.nodes(m, m.holders())
 		if m.inTheWay() {
 			q.Followers = a.nodes(m, m.followers())
-			q.Behind = a.ways(m, m.firstBehind())
+			q.Behind = m.snapshot.Ways(m.firstBehind())
 		}
 		q.Has = func(name string) bool { return m.snapshot.Find(name) >= 0 }
 	}
@@ -158,9 +150,9 @@ func (a *Multi) nodes(m *member, entries []znode.Entry) []deadlock.Node {
 
 // begin sets out, at first or in another session.
 func (a *Multi) begin() {
-	a.history.Begin(len(a.members), a.hasTurn(), a.sights().hiding.lately(), time.Now())
+	a.history.Begin(len(a.members), a.hasTurn(), time.Now())
 	a.connectedOn = a.conn
-	a.asked, a.anew = nil, false
+	a.asked = nil
 	a.calmUntil, a.calmFor = time.Time{}, firstCalm
 	if a.way == nodename.Backward {
 		a.turnRound()
@@ -273,7 +265,7 @@ func (a *Multi) calm() bool {
 	var others nodename.Ways
 	for i, m := range a.members {
 		if m.snapshot.Len() > 0 {
-			others |= a.ways(m, 0) &^ ours
+			others |= m.snapshot.Ways(0) &^ ours
 		}
 		at, known := m.czxid, m.czxid != 0
 		if a.way != nodename.Joint {
@@ -290,9 +282,6 @@ func (a *Multi) calm() bool {
 	}
 	if others&takesRoom != 0 {
 		a.sights().others.now()
-	}
-	if others&(1<<nodename.Nesting|1<<nodename.Reverse|1<<nodename.Unknown) != 0 {
-		a.sights().nesting.now()
 	}
 	if others.Has(nodename.Nesting) {
 		a.sights().inOrder.now()
@@ -493,7 +482,7 @@ var makesRoom = [...]nodename.Ways{
 // library nobody follows them before its client has learned, or heard, that this is the order.
 func (a *Multi) ordered(ways nodename.Ways) nodename.Ways {
 	library, reverse := (a.others | ways).Has(nodename.Unknown), a.orderOfOthers().Reverse()
-	inOrder := a.mayHide() || !library && a.sights().inOrder.lately()
+	inOrder := !library && a.sights().inOrder.lately()
 	switch {
 	case reverse:
 	case inOrder && !a.sights().reverse.lately():
@@ -513,25 +502,11 @@ func (a *Multi) ordered(ways nodename.Ways) nodename.Ways {
 	return ways.With(nodename.Nesting)
 }
 
-// mayHide is whether plain owners may have other locks. Those who do not follow backward
-// MultiLocks take them at their word: they would move over and over.
-func (a *Multi) mayHide() bool { return a.sights().silent.lately() && !a.hasTurn() && !a.inOrder }
-
-// ways are the ways of all from a place in a queue on. Where owners may hide that they have other
-// locks, a plain one says as little as one of another library.
-func (a *Multi) ways(m *member, from int) nodename.Ways {
-	ways := m.snapshot.Ways(from)
-	if ways.Has(nodename.Plain) && a.mayHide() {
-		ways = ways&^(1<<nodename.Plain) | 1<<nodename.Unknown
-	}
-	return ways
-}
-
 // besideLibrary is whether an owner of another library waits for us, and we take our locks in
 // an order.
 func (a *Multi) besideLibrary() bool {
 	return a.way != nodename.Joint && slices.ContainsFunc(a.members, func(m *member) bool {
-		return m.inTheWay() && a.ways(m, m.firstBehind()).Has(nodename.Unknown)
+		return m.inTheWay() && m.snapshot.Ways(m.firstBehind()).Has(nodename.Unknown)
 	})
 }
 
@@ -543,7 +518,7 @@ func (a *Multi) makeRoom(ctx context.Context, c *transport.Conn) (made bool, err
 		if !m.inTheWay() {
 			continue
 		}
-		if behind := a.ordered(a.ways(m, m.firstBehind())) & makesRoom[a.way]; behind != 0 {
+		if behind := a.ordered(m.snapshot.Ways(m.firstBehind())) & makesRoom[a.way]; behind != 0 {
 			in, to = append(in, m), to|behind
 		}
 	}
@@ -552,11 +527,6 @@ func (a *Multi) makeRoom(ctx context.Context, c *transport.Conn) (made bool, err
 	}
 	if len(in) == 0 {
 		return false, nil
-	}
-	if a.way == nodename.Joint && a.mayHide() && slices.ContainsFunc(in, func(m *member) bool { return a.ways(m, m.firstBehind()).Has(nodename.Unknown) }) {
-		if _, _, err := a.ask(ctx, c); err != nil {
-			return false, err
-		}
 	}
 	if !a.follows(way) { // two that move for each other over and over would not see who else waits for them
 		if yielded, err := a.checkDeadlock(ctx, c); yielded || err != nil {
@@ -590,70 +560,27 @@ func (a *Multi) unwatch() {
 	}
 }
 
-// ask asks the servers who owns nodes that matter, and may learn from that in which order others
-// go. Beside another library alone, looks of the first moments turn the order of a crowd in one of
-// twenty runs: yields tell it there. shown is whether an owner that may hide its locks seems to have
-// what we wait for, and to wait behind us.
-func (a *Multi) ask(ctx context.Context, c *transport.Conn) (seen *deadlock.View, shown bool, err error) {
-	if err := a.askSessions(ctx, c); err != nil {
-		return nil, false, err
-	}
-	seen = a.view(time.Now())
-	if a.mayHide() {
-		var inOrder, reverse int
-		inOrder, reverse, shown = a.history.Shown(seen)
-		if a.way == nodename.Backward {
-			inOrder, reverse = reverse, inOrder
-		}
-		a.orderOfOthers().Saw(inOrder, reverse)
-	}
-	return seen, shown, nil
-}
-
 // checkDeadlock yields where we are in the way, by the lists that were just taken.
 func (a *Multi) checkDeadlock(ctx context.Context, c *transport.Conn) (yielded bool, err error) {
-	seen, matches, err := a.ask(ctx, c)
-	if err != nil {
+	if err := a.askSessions(ctx, c); err != nil {
 		return false, err
 	}
-	// A yield tells the order of others. Where only plain ones wait, in a crowd that goes in our order, one often
-	// waits for long as well.
-	tells := a.besideLibrary() && (matches || !a.mayHide())
 	var yield []*member
-	in, why := a.history.Decide(seen)
+	in, why := a.history.Decide(a.view(time.Now()))
 	for _, i := range in {
 		yield = append(yield, a.members[i])
 	}
-	if len(yield) > 0 && tells {
+	if len(yield) > 0 && a.besideLibrary() { // it tells their order
 		a.orderOfOthers().Yielded(a.way == nodename.Backward, a.roundTrip, time.Now())
-	}
-	if why == deadlock.Among && a.sights().silent.lately() {
-		why = deadlock.Beside
-	}
-	// Where owners say what they have, a lock may just be held for long, until this has come to nothing too often.
-	told := a.sights().inOrder.lately() || a.sights().reverse.lately()
-	if why == deadlock.Beside && (!told || a.left >= mostLeft) && slices.ContainsFunc(yield, func(m *member) bool { return m.snapshot.Ways(m.firstBehind()).Has(nodename.Plain) }) {
-		a.sights().silent.now()
 	}
 	// It may be a mistake. One that goes in an order from now on makes all others do so that it
 	// meets, and so for ever. One that queues anew is as it was, and in nobody's way. It always does
 	// so where it waits for its like: in slow crowds all wait for long.
-	hiding, shown := &a.sights().hiding, why >= deadlock.Matched
-	if shown && (a.anew || hiding.lately()) && !seen.Told {
-		hiding.now()
-	}
 	switch {
 	case len(yield) == 0:
 		return false, nil
-	case a.way == nodename.Joint && (why == deadlock.Among || !a.anew && !seen.Told && !hiding.lately()):
+	case a.way == nodename.Joint && why == deadlock.Among:
 		return true, a.takeInOrder(ctx, c, nodename.Joint, 0)
-	case !shown, seen.Told:
-	// One in order sees only owners that seem to go in the reverse order, see decision 24. But it would be
-	// passed over for ever where they do, if it moved each time. An Ordered one has no other looks.
-	case why == deadlock.Against && (a.way == nodename.Joint || a.way == nodename.Ordered && (a.inOrder || a.moved >= mostLeft)):
-		return true, a.follow(ctx, c, nodename.Backward, yield)
-	case a.way == nodename.Joint:
-		return true, a.follow(ctx, c, nodename.Ordered, yield)
 	}
 	return true, a.leaveOrMove(ctx, c, yield, why)
 }
@@ -782,7 +709,7 @@ func (a *Multi) takeInOrder(ctx context.Context, c *transport.Conn, way nodename
 	}
 	a.way, a.reach = way, from
 	if a.extend(); way == nodename.Joint {
-		a.reach, a.anew = len(a.members), true
+		a.reach = len(a.members)
 	}
 	return nil
 }

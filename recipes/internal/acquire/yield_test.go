@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/zap"
 
-	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/session/nodename"
 	"github.com/paddock-zk/paddock/internal/transport"
@@ -157,11 +156,10 @@ func TestMulti_LooksWhoWaitsBeforeItMoves(t *testing.T) {
 	}
 	locks := mutexes(s, len(queues))
 	for first, left := range map[int]int{2: mostLeft - 1, 1: mostLeft} { // it turns round, or makes room
-
 		a := NewMulti(locks, true, nodename.Owner{Tag: nodename.NewTag(1, [3]byte{1})}, nil)
 		seen := new(yields)
 		a.host, a.session, a.way, a.left, a.asked = seen, s, nodename.Ordered, left, make(map[string]asked)
-		a.history.Begin(len(queues), false, false, time.Now())
+		a.history.Begin(len(queues), false, time.Now())
 		a.history.SawHolder(2, nests(0), time.Now().Add(-time.Minute))
 		for i, m := range a.members {
 			for _, n := range queues[i] {
@@ -173,31 +171,6 @@ func TestMulti_LooksWhoWaitsBeforeItMoves(t *testing.T) {
 		}
 		_, _ = a.makeRoom(t.Context(), c) // our nodes are not there, which the servers refuse
 		assert.Same(t, locks[first].Queue, seen.in, "after it has left %d times", left)
-	}
-}
-
-// A MultiLock has begun anew once its nodes are deleted. If the servers refuse that, as one of the
-// nodes has gone, it has not, and does so at the next suspicion in place of following somebody.
-func TestMulti_BeginsAnewOnceItsNodesAreGone(t *testing.T) {
-	srv := zktest.Start(t)
-	s := openSession(t, srv)
-	c, err := s.AwaitConn(t.Context(), true)
-	require.NoError(t, err)
-	other, err := framework.Connect(t.Context(), framework.Config{ConnectString: srv.ConnectString()})
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, other.Close()) })
-	locks := mutexes(s, 2)
-	a := NewMulti(locks, false, nodename.Owner{}, nil)
-	a.host, a.session = new(yields), s
-	a.history.Begin(len(locks), false, false, time.Now())
-	for _, m := range a.members {
-		m.phase, m.path = queued, m.queue.Path
-	}
-	for i, anew := range []bool{false, true} {
-		_, err := other.Create(t.Context(), fmt.Sprint("/l", i), nil, framework.Ephemeral)
-		require.NoError(t, err)
-		require.NoError(t, a.takeInOrder(t.Context(), c, nodename.Joint, 0))
-		assert.Equal(t, anew, a.anew)
 	}
 }
 
@@ -213,11 +186,6 @@ func TestMulti_FollowsBackwardOnesInTheOrderOfOthers(t *testing.T) {
 	assert.Equal(t, ordered.With(nodename.Nesting), a.ordered(backward|ordered), "all go in the order of the paths")
 	a.sights().reverse.now()
 	assert.Equal(t, backward|ordered, a.ordered(backward|ordered), "some go in the reverse order")
-
-	b := NewMulti([]Member{{Queue: &Queue{Core: bareCore{}}}}, false, nodename.Owner{}, nil)
-	b.session = openSession(t, zktest.Start(t))
-	b.sights().silent.now()
-	assert.Equal(t, ordered.With(nodename.Nesting), b.ordered(backward|ordered), "some may hide what they have")
 
 	a.others = both
 	assert.Equal(t, nodename.Ways(0).With(nodename.Unknown).With(nodename.Nesting), a.ordered(both), "beside another library")
@@ -261,7 +229,7 @@ func TestMulti_LeavesAfterManyMoves(t *testing.T) {
 		"nothing shows":                  {plain, false, deadlock.Time, mostLeft},
 		"an owner waits":                 {plain, false, deadlock.Matched, 0},
 		"Ordered, and nothing shows":     {plain, true, deadlock.Time, 0},
-		"Ordered, and an owner waits":    {plain, true, deadlock.Against, 0},
+		"Ordered, and an owner waits":    {plain, true, deadlock.Matched, 0},
 		"a semaphore, and nothing shows": {semaphore, false, deadlock.Time, 0},
 		"a semaphore, and an owner":      {semaphore, true, deadlock.Matched, 0},
 	} {
@@ -285,7 +253,7 @@ func TestMulti_ComesFirstWhileALaterQueueIsEmpty(t *testing.T) {
 	locks := mutexes(s, len(queues))
 	a := NewMulti(locks, true, nodename.Owner{Tag: nodename.NewTag(1, [3]byte{1})}, nil)
 	a.host, a.session, a.way = new(yields), s, nodename.Ordered
-	a.history.Begin(len(queues), false, false, time.Now())
+	a.history.Begin(len(queues), false, time.Now())
 	for i, m := range a.members {
 		var err error
 		m.snapshot, err = m.queue.Parse(wire.NamesOf(queues[i]))

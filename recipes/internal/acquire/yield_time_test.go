@@ -125,14 +125,14 @@ func TestTheYoungerOfTwoMultiLocksYields(t *testing.T) {
 // Patience with those of whom nothing shows grows with what a MultiLock has
 // waited, but not through a fault.
 func TestPatienceGrowsWithTheWait(t *testing.T) {
-	const young, old = 500 * time.Millisecond, 300 * time.Millisecond // backoff, at most and at least
+	const young, old = 500 * time.Millisecond, 900 * time.Millisecond // backoff, at most and at least
 	for name, tc := range map[string]struct {
 		waited        time.Duration
 		fault         bool
 		atLeast, less time.Duration
 	}{
 		"young":         {less: young},
-		"old":           {waited: 10 * time.Second, atLeast: old, less: time.Second},
+		"old":           {waited: 10 * time.Second, atLeast: old, less: 1500 * time.Millisecond},
 		"after a fault": {waited: 10 * time.Second, fault: true, less: young},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -289,40 +289,8 @@ func TestMultiLockReadsWhyOthersWait(t *testing.T) {
 	}
 }
 
-// A MultiLock that waits for somebody who may wait for it leaves all its queues, and queues anew in all
-// of them. If that was of no use, it goes on in the order of that owner.
-func TestMultiLockBeginsAnewBeforeItFollows(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(kit.Near))
-		plain, c := kit.Connect(t, srv), kit.Connect(t, srv)
-		lock := func(c *framework.Client, path string) locks.Lock { return locks.NewInterProcessMutex(c, path) }
-		held := kit.Hold(t, lock(plain, "/c"))
-		multi := kit.Acquire(t, locks.NewInterProcessMultiLock(lock(c, "/b"), lock(c, "/c")))
-		require.NoError(t, srv.WaitChildren(t.Context(), "/c", 2))
-		ways := func() (ways []nodename.Way) {
-			for _, path := range []string{"/b", "/c"} {
-				for _, node := range kit.Children(t, c, path) {
-					if way := nodename.WayOf(node); way.Yields() {
-						ways = append(ways, way)
-					}
-				}
-			}
-			return ways
-		}
-		for _, want := range [][]nodename.Way{{nodename.Joint, nodename.Joint}, {nodename.Backward}} {
-			other := kit.Acquire(t, lock(plain, "/b")) // the client has /c as well
-			time.Sleep(200 * time.Millisecond)         // less than it waits where nothing shows
-			assert.NoError(t, other.Soon().Release(), "it made room")
-			time.Sleep(10 * time.Millisecond)
-			assert.Equal(t, want, ways())
-		}
-		require.NoError(t, held.Release())
-		require.NoError(t, multi.Soon().Release())
-	})
-}
-
-// A MultiLock that waits for its like beside a plain user begins anew, however often, and its client goes on to take plain
-// users at their word. One that went on in an order instead made all others do so that it met.
+// A MultiLock that waits for its like beside a plain user begins anew, however often. One that went on in
+// an order instead made all others do so that it met.
 func TestMultiLockThatWaitsForItsLikeBeginsAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(kit.Near))
@@ -499,64 +467,5 @@ func TestNewcomersDoNotPutOffTheLook(t *testing.T) {
 		require.NoError(t, a.Release())
 		require.NoError(t, b.Release())
 		require.NoError(t, multi.Soon().Release())
-	})
-}
-
-// Where a MultiLock had to make room by time, a plain owner may have other locks. From then on
-// MultiLocks of its client make room for plain ones at once.
-func TestMultiLockMakesRoomAtOnceWhereOwnersMayHideLocks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(kit.Near))
-		first, second, c := kit.Connect(t, srv), kit.Connect(t, srv), kit.Connect(t, srv)
-		lock := func(c *framework.Client, path string) locks.Lock { return locks.NewInterProcessMutex(c, path) }
-		held := kit.Hold(t, lock(first, "/c"))
-		var waiting []*kit.Acquisition
-		for i, path := range []string{"/a", "/b"} {
-			waiting = append(waiting, kit.Acquire(t, locks.NewInterProcessMultiLock(lock(c, path), lock(c, "/c"))))
-			require.NoError(t, srv.WaitChildren(t.Context(), "/c", i+2))
-			began := time.Now()
-			plain := kit.Acquire(t, lock(second, path)).Soon()
-			assert.Equal(t, i == 0, time.Since(began) > 200*time.Millisecond, "after %v", time.Since(began))
-			require.NoError(t, plain.Release())
-		}
-		require.NoError(t, held.Release())
-		for _, m := range waiting {
-			require.NoError(t, m.Soon().Release())
-		}
-	})
-}
-
-// A MultiLock that has gone over to take its locks in order sees only owners that seem to go in the
-// reverse order: it is first in early queues, and waits in later ones. It moves for them, and does not
-// go in the reverse order itself. A joint one sees both, and follows.
-func TestMultiLockInOrderDoesNotTurnByWhatItSees(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(kit.Near))
-		first, second, c := kit.Connect(t, srv), kit.Connect(t, srv), kit.Connect(t, srv)
-		lock := func(c *framework.Client, path string) locks.Lock { return locks.NewInterProcessMutex(c, path) }
-		held := kit.Hold(t, lock(first, "/c"))
-		var waiting []*kit.Acquisition
-		for i, path := range []string{"/a", "/b"} { // from the second on, plain owners may hide locks
-			waiting = append(waiting, kit.Acquire(t, locks.NewInterProcessMultiLock(lock(c, path), lock(c, "/c"))))
-			require.NoError(t, srv.WaitChildren(t.Context(), "/c", i+2))
-			require.NoError(t, kit.Acquire(t, lock(second, path)).Soon().Release())
-		}
-		before := kit.Children(t, c, "/b")
-		require.Len(t, before, 1)
-		require.Equal(t, nodename.Ordered, nodename.WayOf(before[0]))
-		other := kit.Acquire(t, lock(first, "/b")).Soon() // that client has /c as well
-		time.Sleep(10 * time.Millisecond)
-		var ways []nodename.Way
-		for _, node := range append(kit.Children(t, c, "/b"), kit.Children(t, c, "/c")...) {
-			if way := nodename.WayOf(node); way.Yields() {
-				ways = append(ways, way)
-			}
-		}
-		assert.NotContains(t, ways, nodename.Backward)
-		require.NoError(t, other.Release())
-		require.NoError(t, held.Release())
-		for _, m := range waiting {
-			require.NoError(t, m.Soon().Release())
-		}
 	})
 }

@@ -54,40 +54,31 @@ func (b *backoff) worth() {
 // of the time that we have waited. So of MultiLocks that are stuck together, the one that
 // came last yields first. One that has waited for long does not begin anew with each
 // newcomer. The time counts from the latest connection, since a wait during a fault says
-// nothing of the others. The backoff has a limit. Otherwise a MultiLock that waits for an
-// owner which holds its lock for hours would make others wait as long.
+// nothing of the others. The backoff has a limit, but see beside. Otherwise a MultiLock that waits for
+// an owner which holds its lock for hours would make others wait as long.
 type stallTimeout struct {
 	waiting time.Time // since when, on this connection
 	patient bool      // see Begin and TurnRound
 	library bool      // an owner of another library waited behind us at the latest check
-	yields  int       // beside others, in all queues at once
-	at      int       // the queue in which we have last yielded beside others
-	yielded time.Time // there
 }
 
-// beside is the backoff if all that wait behind us say that they have no other locks. They
-// would wait for nobody but us. But one of them may have locks of which its context does
-// not know. That is unlikely where others have said that they have locks. Owners of other
-// libraries say nothing, so it is shorter with them at first.
+// beside is the backoff if others who take their locks in another way wait behind us. It has no
+// limit where all say what they have, since what we wait for may be held for as long: we make room
+// at once for those who have a lock, if that may help. Owners of other libraries say nothing, so it is
+// shorter with them, unless we are patient.
 func (s *stallTimeout) beside(now time.Time) time.Duration {
 	switch {
-	case s.patient:
+	case s.library && s.patient:
 		return max(besideStall, s.time(now))
 	case s.library:
 		return min(max(libraryStall, s.time(now)), besideStall)
 	}
-	return besideStall
+	return max(besideStall, now.Sub(s.waiting)/stallShare)
 }
 
-// mostAtOnce is how often we yield beside others in all queues, before we do so in one at a
-// time. In crowds that ends a jam soonest. It does not help beside few owners that are there
-// each time.
-const mostAtOnce = 5
-
 const (
-	besideStall = 300 * time.Millisecond
-	// libraryStall is the least with owners of other libraries.
-	libraryStall = 100 * time.Millisecond
+	besideStall  = 300 * time.Millisecond
+	libraryStall = 100 * time.Millisecond // the least with owners of other libraries
 	leastStall   = 20 * time.Millisecond
 	stallShare   = 10 // of the wait that part
 	// The look at its end is late by up to this part of it, so that MultiLocks that are

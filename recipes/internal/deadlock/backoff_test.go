@@ -51,10 +51,10 @@ func TestStallTimeout(t *testing.T) {
 
 	after = func(d time.Duration) time.Duration { return s.beside(began.Add(d)) }
 	assert.Equal(t, besideStall, after(0))
+	assert.Equal(t, 24*time.Hour/stallShare, after(24*time.Hour), "without a limit")
 	s.library = true
 	assert.Equal(t, libraryStall, after(0))
 	assert.Equal(t, besideStall, after(24*time.Hour))
 	s.patient = true
-	assert.Equal(t, besideStall, after(0))
 	assert.Equal(t, mostPatience, after(24*time.Hour))
 }

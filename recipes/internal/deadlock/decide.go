@@ -1,7 +1,6 @@
 package deadlock
 
 import (
-	"slices"
 	"time"
 
 	"github.com/paddock-zk/paddock/internal/session/nodename"
@@ -14,16 +13,14 @@ type Reason int
 const (
 	Time    Reason = iota // nothing has moved
 	Among                 // the same, and who waits takes its locks in another way
-	Beside                // the same, and so does an owner that has had what we wait for
 	Matched               // an owner waits for us there, or may
-	Against               // the same, and it has a later lock: it takes them in the reverse of our order
 )
 
 // Decide says in which queues to yield now. The view must have all owners that matter.
 // Decide counts the yield.
 func (h *History) Decide(v *View) (yield []int, why Reason) {
 	h.checkBy = time.Time{}
-	held, crowds := v.held(), v.perSession()
+	held := v.held()
 	h.stall.library = false
 	var certain, uncertain, circled, beside []int
 	for i := range v.Queues {
@@ -38,8 +35,7 @@ func (h *History) Decide(v *View) (yield []int, why Reason) {
 			beside = append(beside, i)
 		}
 		h.stall.library = h.stall.library || q.Behind.Has(nodename.Unknown)
-		due, against := h.suspect(v, i, held, crowds)
-		switch why = max(why, against); due {
+		switch h.suspect(v, i, held) {
 		case sure:
 			certain = append(certain, i)
 		case unsure:
@@ -49,17 +45,14 @@ func (h *History) Decide(v *View) (yield []int, why Reason) {
 	switch {
 	case len(certain) > 0:
 		h.sure.yielded()
-		yield, why = certain, max(why, Matched)
+		yield, why = certain, Matched
 	case len(uncertain) > 0:
 		h.unsure.yielded()
-		yield, why = uncertain, max(why, Matched)
+		yield, why = uncertain, Matched
 	case len(circled) > 0 && h.stalled(v, h.stall.time(v.Now)):
 		yield = circled
 	case len(beside) > 0 && h.stalled(v, h.stall.beside(v.Now)):
-		yield, why = h.makeRoomBeside(v, beside), Among
-		if h.longest(v, true) >= h.stall.beside(v.Now) {
-			why = Beside
-		}
+		yield, why = beside, Among
 	default:
 		return nil, Time
 	}
@@ -84,29 +77,9 @@ func (v *View) held() (all []holder) {
 	return all
 }
 
-// perSession is how many nodes of each session wait for us that may be of an owner which has
-// locks under other names. Such an owner waits at one place at a time, so two nodes are of
-// different owners. A MultiLock is none, and one that says that it has others shows its tag.
-// Where owners say what they have, hardly anybody hides it, so a crowd of any kind is none.
-func (v *View) perSession() map[int64]int {
-	waiting := make(map[int64]int)
-	for i := range v.Queues {
-		if q := &v.Queues[i]; q.inTheWay() {
-			for _, n := range q.Followers {
-				if n.Known && (v.Told || n.Tag == "" || n.Way == nodename.Plain) {
-					waiting[n.Session]++
-				}
-			}
-		}
-	}
-	return waiting
-}
-
-// suspect looks for an owner behind us in a queue that has what we wait for. It returns
-// the grade whose backoff is over, if any, and whether that owner goes against our order. How
-// many nodes without a tag wait in a session says nothing: each may be of a thread that takes
-// its locks like all others. So one alone does not say in which order its owner goes, see Order.
-func (h *History) suspect(v *View, at int, held []holder, crowds map[int64]int) (due grade, why Reason) {
+// suspect looks for an owner behind us in a queue that has what we wait for. It returns the
+// grade whose backoff is over, if any.
+func (h *History) suspect(v *View, at int, held []holder) (due grade) {
 	q := &v.Queues[at]
 	for i := range q.Followers {
 		waits := &q.Followers[i]
@@ -118,59 +91,18 @@ func (h *History) suspect(v *View, at int, held []holder, crowds map[int64]int) 
 			switch m := h.match(has, waits); {
 			case m == alike && q.defers(waits):
 				g = sure
-			case m == perhaps && (waits.Tag == "" || crowds[waits.Session] == 1):
+			case m == perhaps:
 				g = unsure
 			default:
 				continue
 			}
 			h.remember(suspectedCycle{grade: g, at: at, own: q.Own, waits: waits.Name, of: has.queue, has: has.Name}, waits.Way.Yields())
-			if v.Now.Sub(h.undisturbed(has.queue)) >= h.patience(g, waits, v) {
+			if v.Now.Sub(h.undisturbed(has.queue)) >= h.patience(g, v.Now) {
 				due = max(due, g)
-				if has.queue > at && waits.Tag != "" && !waits.Way.Yields() {
-					why = Against
-				}
 			}
 		}
 	}
-	return due, why
-}
-
-// pair is a node that has what we wait for, and one behind us that may be of the same owner.
-type pair struct{ has, waits string }
-
-// Shown looks for owners that have what we wait for and may wait behind us. some is whether there is
-// one. later and earlier are how many wait in a later queue than the one that they have, and in an
-// earlier one. The former take their locks in our order. These counts leave out what an earlier look
-// has shown. They also leave out sessions of which several nodes wait for us: these have several owners.
-func (h *History) Shown(v *View) (later, earlier int, some bool) {
-	crowds, held, before := v.perSession(), v.held(), h.pairs
-	h.pairs = nil
-	for i := range v.Queues {
-		for j := range v.Queues[i].Followers {
-			waits := &v.Queues[i].Followers[j]
-			if !waits.Known || waits.Way.Yields() {
-				continue
-			}
-			for _, has := range held {
-				if h.match(has, waits) == unlike {
-					continue
-				}
-				some = true
-				p := pair{has.Name, waits.Name}
-				switch {
-				case slices.Contains(before, p):
-				case crowds[waits.Session] > 1:
-					continue
-				case has.queue < i:
-					later++
-				default:
-					earlier++
-				}
-				h.pairs = append(h.pairs, p)
-			}
-		}
-	}
-	return later, earlier, some
+	return due
 }
 
 // isOutOfOrder is whether a circle of owners that wait for each other may lead through us
@@ -198,37 +130,17 @@ func (v *View) isOutOfOrder(at int) bool {
 // stalled is whether an owner has had what we wait for, for longer than that, and we have not
 // yielded meanwhile.
 func (h *History) stalled(v *View, patience time.Duration) bool {
-	return min(h.longest(v, false), v.Now.Sub(h.yielded)) >= patience
+	return min(h.longest(v), v.Now.Sub(h.yielded)) >= patience
 }
 
-// longest is how long an owner has had what we wait for, at most. With strangers it leaves out
-// those that take their locks in our way: they wait as we do.
-func (h *History) longest(v *View, strangers bool) (had time.Duration) {
+// longest is how long an owner has had what we wait for, at most.
+func (h *History) longest(v *View) (had time.Duration) {
 	for i := range v.Queues {
-		if slices.ContainsFunc(v.Queues[i].Holders, func(n Node) bool { return !strangers || n.Way != v.Ours }) {
+		if len(v.Queues[i].Holders) > 0 {
 			had = max(had, v.Now.Sub(h.since(i)))
 		}
 	}
 	return had
-}
-
-// makeRoomBeside chooses from the queues in which others wait. Most of them are innocent. If
-// all got what we have each time, one of these might be in our way the next time, over and over. So
-// later it chooses one queue at a time. It begins where it was of use the last time: what we
-// wait for came then.
-func (h *History) makeRoomBeside(v *View, queues []int) []int {
-	s := &h.stall
-	if s.yields < mostAtOnce {
-		s.yields++
-		return queues
-	}
-	next := s.at
-	if h.longest(v, false) > v.Now.Sub(s.yielded) {
-		next++
-	}
-	i, _ := slices.BinarySearch(queues, next)
-	s.at, s.yielded = queues[i%len(queues)], v.Now
-	return []int{s.at}
 }
 
 // Next is the time to the next check. If an owner may wait for us, that is when it will

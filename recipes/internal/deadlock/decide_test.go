@@ -15,15 +15,18 @@ var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // begun is the history of a MultiLock that has just begun.
 func begun(queues int) *History {
 	h := new(History)
-	h.Begin(queues, false, false, start)
+	h.Begin(queues, false, start)
 	return h
 }
 
-// of makes a node of a session, with a tag or without. It is a MultiLock's if the tag
-// begins with an M.
+// of makes a node of a session, with a tag or without, as those of other libraries are. It is a
+// MultiLock's if the tag begins with an M.
 func of(name string, session int64, tag string) Node {
 	n := Node{Name: name, Known: true, Session: session, Tag: tag}
-	if tag != "" && tag[0] == 'M' {
+	switch {
+	case tag == "":
+		n.Way = nodename.Unknown
+	case tag[0] == 'M':
 		n.Way = nodename.Joint
 	}
 	return n
@@ -46,39 +49,29 @@ func blocked(after time.Duration, has Node, behind ...Node) *View {
 	}}
 }
 
-// Threads of another library share a session, and so do owners that do not pass their contexts on. One
-// that waits behind us is not the one that has what we wait for if its node was there first, or
-// before that one had the lock.
+// Threads of another library share a session. One that waits behind us is not the one that has what
+// we wait for if its node was there first, or before that one had the lock. A tag tells more.
 func TestOwnersOfOneSessionDiffer(t *testing.T) {
 	const write, read, lease = "aa__WRIT__0000000001", "aa__READ__0000000001", "aa-lease-0000000001"
 	for name, tc := range map[string]struct {
 		has   string
 		made  int64 // after 2, that of the one that waits
 		since string
-		way   nodename.Way
+		tag   string
 		want  []int
 	}{
-		"had it at the first look":           {write, 1, "", nodename.Unknown, []int{0}},
-		"waits since it had it":              {write, 1, "before", nodename.Unknown, []int{0}},
-		"waited before it had it":            {write, 1, "after", nodename.Unknown, nil},
-		"read, and came to the head since":   {read, 1, "after", nodename.Unknown, []int{0}},
-		"a lease, which came there since":    {lease, 1, "after", nodename.Unknown, []int{0}},
-		"was made later":                     {write, 3, "", nodename.Unknown, nil},
-		"plain, waits since it had it":       {write, 1, "before", nodename.Plain, []int{0}},
-		"plain, waited before it had it":     {write, 1, "after", nodename.Plain, nil},
-		"plain, was made later":              {write, 3, "", nodename.Plain, nil},
-		"a nested MultiLock was made later":  {write, 3, "", nodename.Nesting, []int{0}},
-		"a nested MultiLock waited at first": {write, 1, "after", nodename.Nesting, []int{0}},
+		"had it at the first look":         {write, 1, "", "", []int{0}},
+		"waits since it had it":            {write, 1, "before", "", []int{0}},
+		"waited before it had it":          {write, 1, "after", "", nil},
+		"read, and came to the head since": {read, 1, "after", "", []int{0}},
+		"a lease, which came there since":  {lease, 1, "after", "", []int{0}},
+		"was made later":                   {write, 3, "", "", nil},
+		"of one tag, was made later":       {write, 3, "", "x", []int{0}},
+		"of one tag, waited before":        {write, 1, "after", "x", []int{0}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			has, waits := of(tc.has, 1, ""), of("b0", 1, "")
-			has.Way, waits.Way, has.Made, waits.Made = tc.way, tc.way, tc.made, 2
-			switch tc.way {
-			case nodename.Nesting:
-				has.Tag, waits.Tag = "x", "x"
-			case nodename.Plain:
-				has.Tag, waits.Tag = "x", "y"
-			}
+			has, waits := of(tc.has, 1, tc.tag), of("b0", 1, tc.tag)
+			has.Made, waits.Made = tc.made, 2
 			asked, h := start.Add(time.Second), begun(2)
 			waits.Seen = asked
 			if tc.since != "" {
@@ -88,12 +81,8 @@ func TestOwnersOfOneSessionDiffer(t *testing.T) {
 				h.SawHolder(1, "other", asked.Add(time.Millisecond))
 			}
 			h.SawHolder(1, tc.has, asked.Add(2*time.Millisecond))
-			v := blocked(time.Second+libraryStall-time.Millisecond, has, waits)
-			got, _ := h.Decide(v)
+			got, _ := h.Decide(blocked(time.Second+libraryStall-time.Millisecond, has, waits))
 			assert.Equal(t, tc.want, got)
-			_, earlier, some := h.Shown(v)
-			assert.Equal(t, tc.want != nil, earlier > 0)
-			assert.Equal(t, tc.want != nil, some)
 		})
 	}
 }
@@ -117,11 +106,9 @@ func TestDecide(t *testing.T) {
 		"of another session":                     {later - 1, of("a1", 1, "x"), []Node{of("b0", 2, "y")}, nil},
 		"one owner over two clients":             {soon, of("a1", 1, "x"), []Node{of("a0", 2, "x")}, []int{0}},
 		"of another session, and a stall":        {later, of("a1", 1, "x"), []Node{of("b0", 2, "y")}, []int{0}},
-		"another tag of the session":             {firstUnsure, of("a1", 1, "x"), []Node{of("b0", 1, "y")}, []int{0}},
-		"the same, too soon":                     {firstUnsure - 1, of("a1", 1, "x"), []Node{of("b0", 1, "y")}, nil},
-		"two of the session wait":                {later - 1, of("a1", 1, "x"), []Node{of("b0", 1, "y"), of("c0", 1, "z")}, nil},
-		"one of the session, and MultiLocks":     {firstUnsure, of("a1", 1, "x"), []Node{of("b0", 1, "y"), of("c0", 1, "My"), of("d0", 1, "Mz")}, []int{0}},
-		"another tag, but a MultiLock":           {later - 1, of("a1", 1, "x"), []Node{of("b0", 1, "My")}, nil},
+		"another tag of the session":             {later - 1, of("a1", 1, "x"), []Node{of("b0", 1, "y")}, nil},
+		"the same, and a stall":                  {later, of("a1", 1, "x"), []Node{of("b0", 1, "y")}, []int{0}},
+		"one without a tag of the session":       {libraryStall - 1, of("a1", 1, "x"), []Node{of("b0", 1, "")}, nil},
 		"a MultiLock with a lesser tag":          {soon, of("a1", 1, "Ma"), []Node{of("a0", 1, "Ma")}, []int{0}},
 		"a MultiLock with a greater tag":         {later - 1, of("a1", 1, "Mz"), []Node{of("a0", 1, "Mz")}, nil},
 		"nobody knows whose it is":               {later - 1, of("a1", 1, "x"), []Node{unknown}, nil},
@@ -131,99 +118,21 @@ func TestDecide(t *testing.T) {
 			h.SawHolder(1, c.has.Name, start)
 			yield, why := h.Decide(blocked(c.after, c.has, c.wait...))
 			assert.Equal(t, c.want, yield)
-			assert.Equal(t, c.want != nil && c.after < later, why >= Matched)
-		})
-	}
-}
-
-// An owner that waits for us here, and has a later lock, takes the locks in the reverse of our
-// order. A MultiLock that waits here gives way, and says nothing of an order.
-func TestDecideSeesTheOrderOfOthers(t *testing.T) {
-	for name, tc := range map[string]struct {
-		waits    Node
-		reversed bool // we have the later queue, and it has the earlier one
-		want     Reason
-	}{
-		"has the later one":            {of("a0", 1, "x"), false, Against},
-		"perhaps has the later one":    {of("b0", 1, "y"), false, Against},
-		"has the earlier one":          {of("a0", 1, "x"), true, Matched},
-		"perhaps has the earlier one":  {of("b0", 1, "y"), true, Matched},
-		"a MultiLock, with that tag":   {func() Node { n := of("a0", 1, "x"); n.Way = nodename.Joint; return n }(), false, Matched},
-		"of a session, without a tag":  {of("b0", 1, ""), false, Matched},
-		"of another session, in stall": {of("b0", 2, "y"), false, Beside},
-	} {
-		t.Run(name, func(t *testing.T) {
-			h := begun(2)
-			v := blocked(besideStall, of("a1", 1, "x"), tc.waits)
-			v.Queues[0].OwnTag = "z" // younger than either
-			holds := 1
-			if tc.reversed {
-				slices.Reverse(v.Queues)
-				holds = 0
+			switch {
+			case c.want == nil:
+				assert.Equal(t, Time, why)
+			case c.after < libraryStall:
+				assert.Equal(t, Matched, why)
+			default:
+				assert.Equal(t, Among, why)
 			}
-			h.SawHolder(holds, "a1", start)
-			yield, why := h.Decide(v)
-			assert.Equal(t, []int{1 - holds}, yield)
-			assert.Equal(t, tc.want, why)
-			later, earlier, _ := h.Shown(v)
-			shown := tc.want != Beside && !tc.waits.Way.Yields()
-			assert.Equal(t, [2]bool{shown && tc.reversed, shown && !tc.reversed}, [2]bool{later > 0, earlier > 0})
 		})
 	}
 }
 
-// A look shows an owner once. Several nodes of one session that wait are of several owners, of which
-// none may be the one that has what we wait for.
-func TestALookShowsAnOwnerOnce(t *testing.T) {
-	h := begun(2)
-	crowd := func(waiting ...Node) *View { return blocked(time.Second, of("a1", 1, "x"), waiting...) }
-	counts := func(v *View) [2]int {
-		later, earlier, some := h.Shown(v)
-		assert.True(t, some)
-		return [2]int{later, earlier}
-	}
-	one, another := of("a0", 1, "y"), of("b0", 1, "z")
-	assert.Equal(t, [2]int{}, counts(crowd(one, another)), "two of a session")
-	assert.Equal(t, [2]int{0, 1}, counts(crowd(one)))
-	assert.Equal(t, [2]int{}, counts(crowd(one)), "the same again")
-	assert.Equal(t, [2]int{}, counts(crowd(one, another)), "beside another one")
-	assert.Equal(t, [2]int{0, 1}, counts(crowd(another)))
-}
-
-// In a slow crowd MultiLocks wait for each other for long. Only an owner that takes its locks in another way,
-// and has had for as long what we wait for, may hide another lock.
-func TestOnlyAStrangerMayHideALock(t *testing.T) {
-	for name, tc := range map[string]struct {
-		way  nodename.Way
-		late bool // a plain owner has something else that we wait for since shortly
-		want Reason
-	}{
-		"one of our way":                   {nodename.Joint, false, Among},
-		"one of our way, and a late other": {nodename.Joint, true, Among},
-		"a plain one":                      {nodename.Plain, false, Beside},
-		"an Ordered one":                   {nodename.Ordered, false, Beside},
-	} {
-		t.Run(name, func(t *testing.T) {
-			has := of("a1", 1, "x")
-			has.Way = tc.way
-			v := blocked(besideStall, has, of("b0", 2, "y"))
-			h := begun(3)
-			h.SawHolder(1, "a1", start)
-			if tc.late {
-				v.Queues = append(v.Queues, Queue{Holders: []Node{of("c2", 3, "z")}, Waits: true, Made: 1})
-				h.SawHolder(2, "c2", start.Add(1))
-			}
-			yield, why := h.Decide(v)
-			assert.Equal(t, []int{0}, yield)
-			assert.Equal(t, tc.want, why)
-		})
-	}
-}
-
-// Where only time shows that somebody may wait for us, we yield in all queues a few times. Then
-// we yield in one at a time, and begin with the one that was of use the last time.
-func TestDecideYieldsInOneQueueAtATime(t *testing.T) {
-	const between = besideStall
+// Where only time shows that somebody may wait for us, we yield wherever we are in the way. Then
+// that has as much time to be of use.
+func TestDecideYieldsInAllQueuesByTime(t *testing.T) {
 	h := begun(3)
 	decide := func(after time.Duration) []int {
 		v := blocked(after, of("a1", 1, "x"), of("b0", 2, "y"))
@@ -232,28 +141,12 @@ func TestDecideYieldsInOneQueueAtATime(t *testing.T) {
 		return yield
 	}
 	h.SawHolder(2, "a1", start)
-	for n := range mostAtOnce {
-		assert.Equal(t, []int{0, 1}, decide(time.Duration(n+1)*between))
-	}
-	const then = mostAtOnce * between
-	assert.Equal(t, []int{0}, decide(then+between))
-	assert.Nil(t, decide(then+2*between-1), "too soon after that")
-	assert.Equal(t, []int{1}, decide(then+2*between))
-	h.SawHolder(2, "b1", start.Add(then+2*between+1)) // that was of use
-	assert.Equal(t, []int{1}, decide(then+3*between+1))
-	assert.Equal(t, []int{0}, decide(then+4*between+1))
-}
-
-// The queue in which to begin is the same one when the queues come in reverse.
-func TestQueueOfUseTurnsRound(t *testing.T) {
-	h := begun(3)
-	h.TurnRound()
-	assert.Zero(t, h.stall.at, "we have yielded in none yet")
-	h.stall.at, h.stall.yielded = 0, start
-	h.TurnRound()
-	assert.Equal(t, 2, h.stall.at)
-	h.TurnRound()
-	assert.Zero(t, h.stall.at)
+	assert.Equal(t, []int{0, 1}, decide(besideStall))
+	assert.Nil(t, decide(2*besideStall-1), "too soon after that")
+	assert.Equal(t, []int{0, 1}, decide(2*besideStall))
+	assert.Equal(t, []int{0, 1}, decide(time.Hour))
+	assert.Nil(t, decide(time.Hour+6*time.Minute), "we have waited for ten times as long")
+	assert.Equal(t, []int{0, 1}, decide(time.Hour+7*time.Minute))
 }
 
 // A yield has time to be of use. Before it is over, we do not suspect somebody else, either.
@@ -262,33 +155,10 @@ func TestDecideWaitsForWhatItYieldedFor(t *testing.T) {
 	h.SawHolder(1, "a1", start)
 	yield, _ := h.Decide(blocked(besideStall, of("a1", 1, "x"), of("b0", 2, "y"))) // time shows that
 	assert.Equal(t, []int{0}, yield)
-	for after, want := range map[time.Duration][]int{firstUnsure - 1: nil, firstUnsure: {0}} {
+	for after, want := range map[time.Duration][]int{firstBackoff - 1: nil, firstBackoff: {0}} {
 		h := *h
-		yield, _ := h.Decide(blocked(besideStall+after, of("a1", 1, "x"), of("c0", 1, "z")))
+		yield, _ := h.Decide(blocked(besideStall+after, of("a1", 1, "x"), of("a0", 1, "x")))
 		assert.Equal(t, want, yield, after)
-	}
-}
-
-// Where owners say what they have, one of a session is suspected as late as any other.
-func TestPatienceWhereOwnersSayWhatTheyHave(t *testing.T) {
-	h := begun(2)
-	waits := of("a", 1, "x")
-	v := &View{Now: start.Add(time.Second), Told: true}
-	assert.Equal(t, 100*time.Millisecond, h.patience(unsure, &waits, v))
-	assert.Equal(t, firstBackoff, h.patience(sure, &waits, v))
-	v.Now = start.Add(time.Hour)
-	assert.Equal(t, mostPatience, h.patience(unsure, &waits, v))
-}
-
-// Where owners say what they have, MultiLocks of a session count as a crowd of it.
-func TestWhereOwnersSayWhatTheyHave(t *testing.T) {
-	for told, want := range map[bool][]int{false: {0}, true: nil} {
-		v := blocked(firstUnsure, of("a1", 1, "x"), of("b0", 1, "y"), of("c0", 1, "My"))
-		v.Told = told
-		h := begun(2)
-		h.SawHolder(1, "a1", start)
-		yield, _ := h.Decide(v)
-		assert.Equal(t, want, yield, "told %v", told)
 	}
 }
 
@@ -296,9 +166,8 @@ func TestWhereOwnersSayWhatTheyHave(t *testing.T) {
 func TestPatienceWithOwnersWithoutATag(t *testing.T) {
 	h := begun(2)
 	for waited, want := range map[time.Duration]time.Duration{0: firstUnsure, 300 * time.Millisecond: 30 * time.Millisecond, time.Minute: mostUntagged} {
-		theirs, ours := of("a", 1, ""), of("a", 1, "x")
-		assert.Equal(t, want, h.patience(unsure, &theirs, &View{Now: start.Add(waited)}), waited)
-		assert.Equal(t, firstUnsure, h.patience(unsure, &ours, &View{Now: start.Add(waited)}), waited)
+		assert.Equal(t, want, h.patience(unsure, start.Add(waited)), waited)
+		assert.Equal(t, firstBackoff, h.patience(sure, start.Add(waited)), waited)
 	}
 }
 

@@ -19,7 +19,6 @@ type History struct {
 	queues  int
 	heads   []head // by queue; nil until a holder is seen, so that a free MultiLock allocates none
 	cycles  []suspectedCycle
-	pairs   []pair // that the latest look has shown
 }
 
 // head is the node that has what we wait for in a queue.
@@ -54,18 +53,13 @@ const (
 	mostCheck  = 256 * time.Millisecond
 )
 
-// Begin is called at first and in each new session, with the number of queues. lease is whether
-// one of them is of leases. Then we are as patient as after TurnRound, or we would hardly ever be
-// served where leases are held for long. hiding is whether somebody has lately hidden a lock.
-// Beside owners of leases that do so, one that may wait for us gets what we have at once.
-func (h *History) Begin(queues int, lease, hiding bool, now time.Time) {
-	unsure := firstUnsure
-	if lease && hiding {
-		unsure = firstBackoff
-	}
+// Begin is called at first and in each new session, with the number of queues. lease is whether one
+// of them is of leases. Then we are as patient as after TurnRound, or we would hardly ever be served
+// where leases are held for long.
+func (h *History) Begin(queues int, lease bool, now time.Time) {
 	*h = History{
 		sure:    backoff{first: firstBackoff, most: mostBackoff},
-		unsure:  backoff{first: unsure, most: mostBackoff},
+		unsure:  backoff{first: firstUnsure, most: mostBackoff},
 		stall:   stallTimeout{waiting: now, patient: lease},
 		checkIn: firstCheck,
 		queues:  queues,
@@ -113,14 +107,10 @@ func (h *History) undisturbed(queue int) time.Time {
 	return h.yielded
 }
 
-// TurnRound says that the queues come in reverse from now on, as somebody behind us has said
-// which locks it has.
+// TurnRound says that the queues come in reverse from now on.
 func (h *History) TurnRound() {
-	h.stall.patient = true
 	slices.Reverse(h.heads)
-	if !h.stall.yielded.IsZero() {
-		h.stall.at = h.queues - 1 - h.stall.at
-	}
+	h.stall.patient = true
 	h.cycles = nil
 }
 
@@ -150,15 +140,11 @@ func (h *History) Learn(v *View) {
 
 // patience is the backoff with an owner that waits behind us. Without a tag it may be any
 // thread of a session. In a crowd of such threads, that all take their locks in one order,
-// to yield to each of them makes a queue of everything. There waits are long. Where owners say
-// what they have, one that may wait for us hides it, which is as unlikely as where nothing shows.
-func (h *History) patience(g grade, waits *Node, v *View) time.Duration {
-	patience, stall := h.of(g).time(), h.stall.time(v.Now)
-	switch {
-	case waits.Tag == "":
-		patience = max(patience, min(stall, mostUntagged))
-	case g == unsure && v.Told:
-		patience = max(patience, stall)
+// to yield to each of them makes a queue of everything. There waits are long.
+func (h *History) patience(g grade, now time.Time) time.Duration {
+	patience := h.of(g).time()
+	if g == unsure {
+		patience = max(patience, min(h.stall.time(now), mostUntagged))
 	}
 	return patience
 }
@@ -180,15 +166,10 @@ func (h *History) match(has holder, waits *Node) ownerMatch {
 }
 
 // differ is whether the owner of a node behind us, of which only the session shows, is not the
-// one that has what we wait for. If it is no MultiLock, it makes no node while it waits, and
-// waits in one queue at a time. So its node there is older than the one behind us, and had the
-// lock before that was made. Readers and leases have it before they are at the head. An owner
-// that was left the older place of another goroutine of its client is overlooked, until time
-// tells.
+// one that has what we wait for. It makes no node while it waits, and waits in one queue at a
+// time. So its node there is older than the one behind us, and had the lock before that was
+// made. Readers and leases have it before they are at the head.
 func (h *History) differ(has holder, waits *Node) bool {
-	if waits.Way.Yields() {
-		return false
-	}
 	kind, _ := nodename.KindOf(has.Name)
 	return has.Made > waits.Made || kind != nodename.Read && kind != nodename.Lease && h.heads != nil && waits.Seen.Before(h.heads[has.queue].other)
 }

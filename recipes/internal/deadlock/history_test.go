@@ -59,25 +59,11 @@ func TestBeginAgain(t *testing.T) {
 	h := begun(1)
 	h.SawHolder(0, "a", start)
 	h.sure.yielded()
-	h.Begin(1, false, false, start.Add(time.Second))
+	h.Begin(1, false, start.Add(time.Second))
 	assert.Zero(t, h.sure.yields)
 	assert.Equal(t, fmt.Sprint([]head{{name: "a", since: start, listed: start}}), fmt.Sprint(h.heads))
 	h.Connected(start.Add(time.Minute))
 	assert.Equal(t, leastStall, h.stall.time(start.Add(time.Minute)), "a wait through a fault does not count")
-}
-
-// Beside somebody who may have what it waits for, a MultiLock yields at once only if it has leases
-// and somebody has lately hidden a lock.
-func TestBeginWithLeases(t *testing.T) {
-	for _, tc := range []struct {
-		lease, hiding bool
-		want          time.Duration
-	}{{false, false, firstUnsure}, {false, true, firstUnsure}, {true, false, firstUnsure}, {true, true, firstBackoff}} {
-		var h History
-		h.Begin(1, tc.lease, tc.hiding, start)
-		assert.Equal(t, tc.want, h.unsure.time())
-		assert.Equal(t, tc.lease, h.stall.beside(start.Add(time.Minute)) > besideStall, "where it has waited for long")
-	}
 }
 
 // A MultiLock that finds all of its queues free remembers nobody, and allocates nothing
@@ -86,7 +72,7 @@ func TestFreeMultiLockAllocatesNothing(t *testing.T) {
 	var h History
 	assert.Zero(t, testing.AllocsPerRun(100, func() {
 		h = History{}
-		h.Begin(3, false, false, start)
+		h.Begin(3, false, start)
 		for i := range 3 {
 			h.SawHolder(i, "", start)
 		}
@@ -105,7 +91,7 @@ func TestHolderThatWasNotSeen(t *testing.T) {
 // A MultiLock that goes on in the reverse order knows its holders as before.
 func TestHoldersAfterTurningRound(t *testing.T) {
 	var h History
-	h.Begin(3, false, false, start)
+	h.Begin(3, false, start)
 	h.SawHolder(0, "first", start)
 	h.SawHolder(2, "last", start.Add(time.Second))
 	h.TurnRound()

@@ -23,9 +23,9 @@ const (
 	mostAgainst = 4
 	// weight is how often something has to come by itself to outweigh a yield.
 	weight = 8
-	// lookWeight is what a look weighs that shows an order. Three turn it. It also speaks for an order
-	// that has just turned.
-	lookWeight = 12
+	// turnWeight speaks for an order that has just turned, so five yields turn it again. With much less
+	// four do. Beyond mostFor, more of it counts no longer.
+	turnWeight = 12
 	// mostFor limits what speaks for an order. Without a limit a client would not see that others have
 	// changed their order.
 	mostFor = 24
@@ -53,24 +53,10 @@ func (o *Order) Came(reverse bool) {
 	}
 }
 
-// Saw says how many owners a MultiLock has seen that seem to go in the order of the paths, and in the
-// reverse order.
-func (o *Order) Saw(inOrder, reverse int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	switch {
-	case inOrder == reverse:
-	case o.reverse == (reverse > inOrder):
-		o.count(-lookWeight)
-	default:
-		o.count(lookWeight)
-	}
-}
-
 // count takes something in, with o.mu held.
 func (o *Order) count(against int) {
 	if o.against = max(-mostFor, o.against+against); o.against > (mostAgainst-1)*weight {
-		o.reverse, o.against = !o.reverse, -lookWeight
+		o.reverse, o.against = !o.reverse, -turnWeight
 	}
 }
 

@@ -30,7 +30,6 @@ import (
 type View struct {
 	Now    time.Time
 	Ours   nodename.Way // Joint, Ordered or Backward
-	Told   bool         // owners have lately said that they have other locks
 	Queues []Queue
 }
 
@@ -74,16 +73,14 @@ const (
 )
 
 // match compares two nodes. One owner has one tag, also with nodes of several clients.
-// Nodes of other libraries have no tag, and the threads of a process share a session. An
-// owner that nests locks may have forgotten to pass on the context, so that its nodes have
-// different tags. A MultiLock is not suspected of that. Otherwise the MultiLocks of one
-// session would yield to each other because of any lock that the session holds.
+// Nodes of other libraries have no tag, and the threads of a process share a session.
 func (n *Node) match(other *Node) ownerMatch {
-	differ := n.Tag != other.Tag && n.Tag != "" && other.Tag != ""
 	switch {
-	case n.Tag == other.Tag && n.Tag != "":
+	case n.Tag != other.Tag:
+		return unlike
+	case n.Tag != "":
 		return alike
-	case n.Session != other.Session, differ && (n.Way != nodename.Plain || other.Way != nodename.Plain):
+	case n.Session != other.Session:
 		return unlike
 	}
 	return perhaps
