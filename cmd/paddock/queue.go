@@ -86,5 +86,6 @@ var saysOfWay = map[lockview.Way]string{
 	lockview.Ordered:  "a MultiLock's member, taken in the order of the paths",
 	lockview.Backward: "a MultiLock's member, taken in the reverse order of the paths",
 	lockview.Nesting:  "with other locks",
+	lockview.Unknown:  "perhaps with other locks",
 	lockview.Reverse:  "with a lock at a later path",
 }

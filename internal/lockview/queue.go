@@ -94,10 +94,11 @@ const (
 	Backward Way = "backward" // a MultiLock, in the reverse order of the paths
 	Nesting  Way = "nesting"  // has other locks, all at earlier paths
 	Reverse  Way = "reverse"  // has a lock at a later path
+	Unknown  Way = "unknown"  // its goroutine has another lock, of which its context does not say
 )
 
 var ways = map[nodename.Way]Way{
-	nodename.Joint: Joint, nodename.Ordered: Ordered, nodename.Backward: Backward, nodename.Nesting: Nesting, nodename.Unknown: Nesting, nodename.Reverse: Reverse,
+	nodename.Joint: Joint, nodename.Ordered: Ordered, nodename.Backward: Backward, nodename.Nesting: Nesting, nodename.Unknown: Unknown, nodename.Reverse: Reverse,
 }
 
 // Queue is a lock or an election as one Look at the servers shows it.
