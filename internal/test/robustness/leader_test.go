@@ -118,9 +118,10 @@ func cutLeadersOff(t *testing.T, e *realzk.Ensemble) map[framework.SessionLease]
 // one leads.
 func (el *election) hold(ctx context.Context, t *testing.T, first, next *framework.Client) {
 	t.Helper()
-	path := fmt.Sprintf("/leaders/%x", first.SessionID())
+	id := first.SessionID() // it may lose that before the next one stands
+	path := fmt.Sprintf("/leaders/%x", id)
 	stand := func(c *framework.Client) candidate {
-		if first.SessionID()%2 == 0 { // every other one
+		if id%2 == 0 { // every other one
 			return leader.NewLatch(c, path)
 		}
 		return leader.NewSelector(c, path)
