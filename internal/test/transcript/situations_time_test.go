@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -355,7 +356,9 @@ func try(w *world, k kind) {
 	var h *locks.Hold
 	w.step("a tries once", func() {
 		var err error
-		h, err = la.TryAcquire(w.ctx, 0)
+		var wg sync.WaitGroup
+		wg.Go(func() { h, err = la.TryAcquire(w.ctx, 0) }) // what the test's goroutine has is of another owner
+		wg.Wait()
 		require.NoError(w, err)
 	})
 	w.step("b tries once in vain", func() {
