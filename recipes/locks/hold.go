@@ -16,12 +16,14 @@ type Hold struct {
 	entered   *queue    // of the lock that re-entered, which can be of another namespace; nil for a first hold
 	chain     holdChain // this hold, as its own context carries it
 	released  atomic.Bool
-	goroutine uint64 // that has acquired it
 
 	mu    sync.Mutex // guards the fields below, and the parent in chain
 	ended error      // why the contexts were ended, nil while they go on
 	own   *holdContext
 	bound map[*holdContext]struct{}
+
+	goroutine      uint64 // that has acquired it, if goroutines notes it
+	earlier, later *Hold  // of that goroutine
 }
 
 // isNone is whether it is the zero or nil Hold.
