@@ -16,8 +16,7 @@ import (
 func TestAdoptedAttemptKeepsToTheSessionOfTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zktest.Start(t, zktest.InMemory())
-		c, err := framework.Connect(t.Context(), framework.Config{ConnectString: srv.ConnectString(), DialContext: srv.DialContext})
-		require.NoError(t, err)
+		c := connectInMemory(t, srv)
 		defer func() { require.NoError(t, c.Close()) }()
 		waitedIn := c.SessionID()
 		down := srv.On(zktest.Match{Op: "connect"}, zktest.CutBefore())

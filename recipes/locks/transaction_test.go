@@ -21,8 +21,7 @@ var staleWrites = flag.Int("stale", 2_000, "how many writes TestStaleWrites trie
 func TestStaleWrites(t *testing.T) {
 	srv := zktest.Start(t, zktest.InMemory())
 	connect := func() *framework.Client {
-		c, err := framework.Connect(t.Context(), framework.Config{ConnectString: srv.ConnectString(), DialContext: srv.DialContext})
-		require.NoError(t, err)
+		c := connectInMemory(t, srv)
 		t.Cleanup(func() { _ = c.Close() })
 		return c
 	}

@@ -476,8 +476,8 @@ var makesRoom = [...]nodename.Ways{
 // own too often, moves for them a few times. Then it keeps its places: it would never be served
 // beside a crowd.
 //
-// Where owners say that they have other locks, or may hide some, and none goes in the reverse order, backward
-// MultiLocks are there by mistake. Nobody follows them, and they follow the ordered ones. If
+// Where owners say that they have other locks, and none goes in the reverse order, backward MultiLocks
+// are there by mistake. Nobody follows them, and they follow the ordered ones. If
 // both turned for each other, one mistake would keep a crowd going to and fro. Beside another
 // library nobody follows them before its client has learned, or heard, that this is the order.
 func (a *Multi) ordered(ways nodename.Ways) nodename.Ways {
@@ -502,15 +502,16 @@ func (a *Multi) ordered(ways nodename.Ways) nodename.Ways {
 	return ways.With(nodename.Nesting)
 }
 
-// besideLibrary is whether an owner of another library waits for us, and we take our locks in
-// an order.
+// besideLibrary is whether an owner of another library, or one whose node says as little, waits for
+// us, and we take our locks in an order.
 func (a *Multi) besideLibrary() bool {
 	return a.way != nodename.Joint && slices.ContainsFunc(a.members, func(m *member) bool {
 		return m.inTheWay() && m.snapshot.Ways(m.firstBehind()).Has(nodename.Unknown)
 	})
 }
 
-// makeRoom makes room for owners that have come since the last round, if there are any.
+// makeRoom makes room for owners that have come since the last round, if there are any: it takes its
+// locks from now on as they do. If it cannot, or has changed too often, it moves in these queues.
 func (a *Multi) makeRoom(ctx context.Context, c *transport.Conn) (made bool, err error) {
 	var in []*member
 	to, way := nodename.Ways(0), nodename.Ordered
@@ -528,30 +529,18 @@ func (a *Multi) makeRoom(ctx context.Context, c *transport.Conn) (made bool, err
 	if len(in) == 0 {
 		return false, nil
 	}
-	if !a.follows(way) { // two that move for each other over and over would not see who else waits for them
+	if a.left >= mostLeft || way == nodename.Backward && (a.hasTurn() || a.owner.Way == nodename.Nesting) {
+		// Two that move for each other over and over would not see who else waits for them.
 		if yielded, err := a.checkDeadlock(ctx, c); yielded || err != nil {
 			return yielded, err
 		}
-	}
-	return true, a.follow(ctx, c, way, in)
-}
-
-// follows is whether it can take its locks in another way now, and has not changed too often.
-func (a *Multi) follows(way nodename.Way) bool {
-	return (way != nodename.Backward || !a.hasTurn() && a.owner.Way != nodename.Nesting) && a.left < mostLeft
-}
-
-// follow takes the locks from now on as owners do who wait behind us in some queues. If we
-// cannot, or have changed too often, we move there.
-func (a *Multi) follow(ctx context.Context, c *transport.Conn, way nodename.Way, in []*member) error {
-	if !a.follows(way) {
 		a.obliged++
-		return a.yield(ctx, c, in, true, a.way)
+		return true, a.yield(ctx, c, in, true, a.way)
 	}
 	if a.way != nodename.Joint {
 		a.left++
 	}
-	return a.takeInOrder(ctx, c, way, len(a.members))
+	return true, a.takeInOrder(ctx, c, way, len(a.members))
 }
 
 func (a *Multi) unwatch() {
@@ -565,22 +554,21 @@ func (a *Multi) checkDeadlock(ctx context.Context, c *transport.Conn) (yielded b
 	if err := a.askSessions(ctx, c); err != nil {
 		return false, err
 	}
-	var yield []*member
 	in, why := a.history.Decide(a.view(time.Now()))
-	for _, i := range in {
-		yield = append(yield, a.members[i])
+	if len(in) == 0 {
+		return false, nil
 	}
-	if len(yield) > 0 && a.besideLibrary() { // it tells their order
+	if a.besideLibrary() { // a yield tells their order
 		a.orderOfOthers().Yielded(a.way == nodename.Backward, a.roundTrip, time.Now())
 	}
-	// It may be a mistake. One that goes in an order from now on makes all others do so that it
-	// meets, and so for ever. One that queues anew is as it was, and in nobody's way. It always does
-	// so where it waits for its like: in slow crowds all wait for long.
-	switch {
-	case len(yield) == 0:
-		return false, nil
-	case a.way == nodename.Joint && why == deadlock.Among:
+	// By time it may be a mistake. One that goes in an order from now on makes all others do so that
+	// it meets, and so for ever. One that queues anew is as it was, and in nobody's way.
+	if a.way == nodename.Joint && why == deadlock.Among {
 		return true, a.takeInOrder(ctx, c, nodename.Joint, 0)
+	}
+	var yield []*member
+	for _, i := range in {
+		yield = append(yield, a.members[i])
 	}
 	return true, a.leaveOrMove(ctx, c, yield, why)
 }

@@ -59,7 +59,7 @@ func (b *backoff) worth() {
 type stallTimeout struct {
 	waiting time.Time // since when, on this connection
 	patient bool      // see Begin and TurnRound
-	library bool      // an owner of another library waited behind us at the latest check
+	library bool      // an owner of another library, or one whose node says as little, waited behind us at the latest check
 }
 
 // beside is the backoff if others who take their locks in another way wait behind us. It has no
