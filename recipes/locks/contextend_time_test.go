@@ -66,7 +66,7 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 							ctx, cancel := context.WithCancel(t.Context())
 							defer cancel()
 							var ended time.Time
-							timer := time.AfterFunc(time.Duration(moment)*time.Millisecond/2, func() {
+							stop := after(moment, func() {
 								if nodes := srv.Ephemerals(c.SessionID()); way.deleted && len(nodes) > 0 {
 									_ = other.Delete(ctx, nodes[0], framework.AnyVersion)
 								}
@@ -78,7 +78,7 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 								cancel()
 							})
 							h, err := call(ctx, lock(c))
-							timer.Stop()
+							stop()
 							if synctest.Wait(); !ended.IsZero() {
 								assert.WithinDuration(t, ended, time.Now(), 0, "%v", err)
 							}

@@ -17,8 +17,16 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// after does something at a moment of half a millisecond.
-func after(moment int, fn func()) { time.AfterFunc(time.Duration(moment)*time.Millisecond/2, fn) }
+// after does something at a moment of half a millisecond, unless it is stopped before. A timer
+// that is due would break the race detector in a bubble (golang/go#78156).
+func after(moment int, fn func()) (stop func()) {
+	if moment == 0 {
+		go fn()
+		return func() {}
+	}
+	timer := time.AfterFunc(time.Duration(moment)*time.Millisecond/2, fn)
+	return func() { timer.Stop() }
+}
 
 // d is what a message takes each way: a round trip is 2d, exactly.
 const d = kit.Latency

@@ -146,7 +146,7 @@ func picked(failure, kind, usage string) bool {
 func TestClosedAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	sweep(t, 52, func(t *testing.T, moment int, _ *zktest.Server, c *framework.Client) context.Context {
-		time.AfterFunc(time.Duration(moment)*time.Millisecond/2, func() { _ = c.Close() })
+		after(moment, func() { _ = c.Close() })
 		return t.Context()
 	})
 }
@@ -155,7 +155,7 @@ func TestDisconnectedAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	sweep(t, 52, func(t *testing.T, moment int, srv *zktest.Server, c *framework.Client) context.Context {
 		id := c.SessionID()
-		time.AfterFunc(time.Duration(moment)*time.Millisecond/2, func() { _ = srv.Disconnect(id) })
+		after(moment, func() { _ = srv.Disconnect(id) })
 		return t.Context()
 	})
 }
@@ -164,7 +164,7 @@ func TestExpiredAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	sweep(t, 52, func(t *testing.T, moment int, srv *zktest.Server, c *framework.Client) context.Context {
 		id := c.SessionID()
-		time.AfterFunc(time.Duration(moment)*time.Millisecond/2, func() { _ = srv.ExpireSession(id) })
+		after(moment, func() { _ = srv.ExpireSession(id) })
 		return t.Context()
 	})
 }
@@ -362,7 +362,7 @@ func TestQueueDeletedAtAnyMoment(t *testing.T) {
 									return h, err
 								}, func(srv *zktest.Server, _ *framework.Client) context.Context {
 									operator := kit.Connect(t, srv, kit.SmallBuffers)
-									time.AfterFunc(time.Duration(moment)*time.Millisecond/2, func() { _ = destroy(context.Background(), operator, "/l") })
+									after(moment, func() { _ = destroy(context.Background(), operator, "/l") })
 									return t.Context()
 								})
 							})

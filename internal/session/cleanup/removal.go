@@ -46,10 +46,11 @@ func newRemoval(s *session.Session, path string) *Removal {
 // Other errors are a refusal and ErrLate; after these the removal goes on in the background.
 func (r *Removal) Wait(limit time.Duration, giveUp <-chan struct{}) error {
 	late := func() { r.tell(ErrLate) }
-	if limit <= 0 {
+	if limit > 0 {
+		defer time.AfterFunc(limit, late).Stop()
+	} else { // a timer that is due would break the race detector in a bubble (golang/go#78156)
 		late()
 	}
-	defer time.AfterFunc(limit, late).Stop()
 	select {
 	case <-r.answered:
 	case <-giveUp:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -80,5 +81,26 @@ func TestWaitForARemovalEndsAtItsLimit(t *testing.T) {
 		require.ErrorIs(t, all[1].Wait(2*time.Second, nil), ErrLate)
 		assert.Equal(t, 3*time.Second, time.Since(began))
 		require.ErrorIs(t, Remove(s, s.ID(), "/a").Wait(0, nil), ErrLate)
+	})
+}
+
+// Whoever waits no more makes no timer. Goroutines of a bubble that make timers which are due
+// crash the race detector (golang/go#78156).
+func TestManyWaitNoMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, cut := open(t, zktest.Start(t, zktest.InMemory()))
+		require.NoError(t, create(t.Context(), s, "/a"))
+		cut()
+		r := Remove(s, s.ID(), "/a")
+		require.ErrorIs(t, r.Wait(0, nil), ErrLate)
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				for range 20_000 {
+					_ = r.Wait(0, nil)
+				}
+			})
+		}
+		wg.Wait()
 	})
 }
