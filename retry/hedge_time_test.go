@@ -54,7 +54,11 @@ func (r *replica) get(ctx context.Context) (string, error) {
 		heeded = nil
 	}
 	due := make(chan struct{})
-	time.AfterFunc(a.after, func() { close(due) }) // time.After(0) breaks the race detector in a bubble
+	if a.after > 0 { // a timer that is due breaks the race detector in a bubble (golang/go#78156)
+		time.AfterFunc(a.after, func() { close(due) })
+	} else {
+		close(due)
+	}
 	select {
 	case <-due:
 		return a.value, a.err
