@@ -71,7 +71,7 @@ test-full: ## what test runs a part of: every failure at every request of every 
 	@go test -count=1 -timeout 20m -run '^(TestEachRequest.*Fails.*|Test.*AtAnyMoment|TestHostileServer|TestTwoKindsOfLockAtOnce|TestMargins|TestOwnLoadLosesNoHold|TestTheWrongKindHarmsNobody|TestHoldStands.*|TestHoldBesideLongReplies|Test.*AreNoAnswers|TestEndOfAContextIsNoAnswer|TestCallsEndWithTheirContext|TestCommitSaysWhatHappened|TestKindsNeverMeet|TestWatchesBesideSubscriptions)$$' -v ./framework ./recipes/locks -sweeps | $(SHOW)
 	@go test -count=1 -timeout 20m -run '^TestEachRequestOfAnElectionFails$$' -v ./recipes/leader -sweeps $(PART) | $(SHOW)
 	@go test -count=1 -timeout 30m -run '^TestNesting$$' -v ./recipes/locks -nesting $(PART) | $(SHOW)
-	@go test -count=1 -timeout 30m -run '^(TestCrowdsOfMultiLocks|TestCrowdsBesideOthers|TestCrowdsBesideAnotherLibrary|TestSearchSchedules|TestWorkForAGrant)$$' -v ./recipes/locks -crowds | $(SHOW)
+	@go test -count=1 -timeout 30m -run '^(TestCrowdsOfMultiLocks|TestCrowdsBesideOthers|TestCrowdsUnderLocksOfTheirOwn|TestCrowdsBesideAnotherLibrary|TestSearchSchedules|TestWorkForAGrant)$$' -v ./recipes/locks -crowds | $(SHOW)
 	@part=$(PART); n=$$((20000 / $${part#*/})); go test -count=1 -timeout 1h -run '^TestNobodyIsStuck$$' -v ./recipes/locks -crowds -mixtures $$n -first $$((n * ($${part%/*} - 1))) | $(SHOW)
 	@go test -count=1 -timeout 20m -run '^(TestSubscribersThatNeverRead|TestManyCachesOfOneClient|TestManyClients)$$' -v ./recipes/cache -crowds | $(SHOW)
 	@go test -count=1 -timeout 20m -run '^TestRestartsOfAKeeper$$' -v ./internal/test/conformance -restarts 1000 | $(SHOW)

@@ -1,7 +1,9 @@
 package locks
 
 import (
+	"context"
 	"errors"
+	gopath "path"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -10,6 +12,7 @@ import (
 	"github.com/paddock-zk/paddock/framework"
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/session/cleanup"
+	"github.com/paddock-zk/paddock/internal/session/nodename"
 	"github.com/paddock-zk/paddock/listeners"
 	"github.com/paddock-zk/paddock/recipes/internal/acquire"
 	"github.com/paddock-zk/paddock/recipes/internal/znode"
@@ -41,7 +44,49 @@ type ownership struct {
 	hub       *listeners.Hub[HoldState] // made by the first Listen
 	revoked   chan struct{}             // closed once somebody asks for the lock back; nil until a caller wants to know
 	unobserve func()                    // ends waiting for that
+	looked    time.Time                 // at the queue, for the last time
+	isWanted  bool                      // as that has shown
 	passed    bool                      // the node went to another owner of this client: only the tracer goes by it
+}
+
+// wanted is whether an owner that may have other locks waits for the lock, by a look that is no older than
+// acquire.LookEvery. Leases, foreign locks and what a MultiLock has always count as wanted.
+func (o *ownership) wanted(ctx context.Context) bool {
+	wanted, at := o.lookedAt()
+	if wanted && at.IsZero() || time.Since(at) < acquire.LookEvery {
+		return wanted
+	}
+	c, err := o.node.Session().ConnOf(o.node.SessionID())
+	if err != nil {
+		return true
+	}
+	snap, err := o.queue.List(ctx, c)
+	if err != nil {
+		return true
+	}
+	defer snap.Free()
+	place := snap.Find(gopath.Base(o.node.Path()))
+	wanted = place < 0 || o.local.Waits() || snap.Ways(place+1)&^nodename.Ways(0).With(nodename.Plain) != 0
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.looked, o.isWanted = time.Now(), wanted
+	return wanted
+}
+
+// lookedAt is what the latest look has shown, and when that was.
+func (o *ownership) lookedAt() (wanted bool, at time.Time) {
+	if o.queue == nil || o.queue.Path != o.queue.Lock {
+		return true, at
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.isWanted, o.looked
+}
+
+// wantedThen is what the latest look has shown. Before it nobody wants the lock.
+func (o *ownership) wantedThen() bool {
+	wanted, _ := o.lookedAt()
+	return wanted
 }
 
 // own is the ownership of a node in the queue. A lock that several owners have at a time has

@@ -1,11 +1,14 @@
 package locks
 
 import (
+	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/paddock-zk/paddock/internal/session"
 	"github.com/paddock-zk/paddock/internal/session/nodename"
+	"github.com/paddock-zk/paddock/recipes/internal/acquire"
 	"github.com/paddock-zk/paddock/recipes/internal/znode"
 )
 
@@ -20,23 +23,46 @@ type holdChain struct {
 
 type holdChainKey struct{}
 
-// ownerOf is the owner that a node made with a context is of. All nodes of an owner have
-// one tag. It is made for the first hold and kept for those acquired under it.
-func ownerOf(ctx context.Context, s *session.Session, path string) (owner nodename.Owner) {
-	if owner.Tag = inherited(ctx); owner.Tag == (nodename.Tag{}) {
-		owner.Tag = session.NewTag(s)
-	}
-	from := holdChainOf(ctx)
-	switch {
-	case from.holdsLater(path):
-		owner.Way = nodename.Reverse
-	case from != nil || stepOf(ctx).holding:
+// ownerOf is the owner that a node made with a context is of, by the holds that the context comes from.
+// Those that are wanted say in which order the owner takes its locks. All nodes of an owner have one tag. It
+// is made for the first of these and kept for those acquired under it. The way is unknown if there are only
+// others: no circle leads through these so far, but one may later.
+func ownerOf(ctx context.Context, s *session.Session, path string, wanted func(*ownership) bool) nodename.Owner {
+	step := stepOf(ctx)
+	owner := nodename.Owner{Tag: step.tag}
+	if step.holding {
 		owner.Way = nodename.Nesting
+	}
+	for from := holdChainOf(ctx); from != nil; from = from.outer {
+		h := from.hold
+		switch {
+		case h.ownership.over(h):
+			continue
+		case !wanted(h.ownership):
+			owner.Way = cmp.Or(owner.Way, nodename.Unknown)
+			continue
+		case h.holdsLater(path):
+			owner.Way = nodename.Reverse
+		case owner.Way != nodename.Reverse:
+			owner.Way = nodename.Nesting
+		}
+		if o := h.first(); o != nil {
+			owner.Tag = o.node.Tag()
+		}
+	}
+	if owner.Tag == (nodename.Tag{}) {
+		owner.Tag = session.NewTag(s)
 	}
 	return owner
 }
 
-// ownerHere is ownerOf for a lock that is taken alone. Where the context says that its owner has no
+// ownerAlone is ownerOf for what is taken alone. A look takes a round trip. Under a lock that was just taken
+// it would be one for each.
+func ownerAlone(ctx context.Context, s *session.Session, path string) nodename.Owner {
+	return ownerOf(ctx, s, path, func(o *ownership) bool { return time.Since(o.since) < acquire.LookEvery || o.wanted(ctx) })
+}
+
+// ownerHere is ownerAlone for a lock without leases. Where the context says that its owner has no
 // other lock, the goroutine may have one.
 func ownerHere(ctx context.Context, s *session.Session, path string) nodename.Owner {
 	if holdChainOf(ctx) == nil && stepOf(ctx).tag == (nodename.Tag{}) {
@@ -44,19 +70,10 @@ func ownerHere(ctx context.Context, s *session.Session, path string) nodename.Ow
 			return nodename.Owner{Tag: h.ownership.node.Tag(), Way: nodename.Unknown}
 		}
 	}
-	return ownerOf(ctx, s, path)
+	return ownerAlone(ctx, s, path)
 }
 
-// holdsLater is whether a context comes from a hold of a lock at a later path.
-func (chain *holdChain) holdsLater(path string) bool {
-	for ; chain != nil; chain = chain.outer {
-		if chain.hold.holdsLater(path) {
-			return true
-		}
-	}
-	return false
-}
-
+// holdsLater is whether it is of a lock at a later path.
 func (h *Hold) holdsLater(path string) bool {
 	return h.ownership.key.path > path && !h.ownership.over(h) ||
 		slices.ContainsFunc(h.members(), func(m *Hold) bool { return m.holdsLater(path) })
@@ -75,8 +92,8 @@ func stepOf(ctx context.Context) multiStep {
 	return step
 }
 
-// inherited is the tag of the holds that a context comes from, or of the MultiLock that it
-// is a step of. It is zero if there are none.
+// inherited is the tag of the first hold that a context comes from, or of the MultiLock that it
+// is a step of. It is zero if there is none.
 func inherited(ctx context.Context) (tag nodename.Tag) {
 	for chain := holdChainOf(ctx); chain != nil; chain = chain.outer {
 		if o := chain.hold.first(); o != nil {

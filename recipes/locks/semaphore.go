@@ -141,7 +141,7 @@ func (s *InterProcessSemaphore) acquire(ctx context.Context, n int, lim limit) (
 	for waitedIn := int64(0); ; {
 		got := &nodesHost{queues: func(int) *queue { return &s.leases }}
 		got.spare, got.trace, got.log = s.total-n, acquireTraceOf(ctx), &s.turns.shared.waitLog
-		a := acquire.NewSemaphore(&s.turns.Queue, &s.leases.Queue, n, s.total, ownerOf(ctx, s.turns.Core.Session(), s.leases.Lock), &s.contended, got)
+		a := acquire.NewSemaphore(&s.turns.Queue, &s.leases.Queue, n, s.total, ownerAlone(ctx, s.turns.Core.Session(), s.leases.Lock), &s.contended, got)
 		a.WaitedIn(waitedIn)
 		err = a.Run(limited, lim.once())
 		s.contended.Store(a.SawAhead())

@@ -34,6 +34,10 @@ type Multi struct {
 	refusedBy Position      // who was ahead of the first node that was looked for
 	refusedIn *Queue        // there
 	told      Position      // the latest that the host was told
+	// Under is the owner, by what it has besides. It changes as others come to want that. nil if it
+	// has nothing.
+	Under  func() nodename.Owner
+	lookBy time.Time // when to ask that next
 	yieldState
 }
 
@@ -65,16 +69,12 @@ type member struct {
 // paths. With ordered it takes them one after another.
 //
 // If the owner has other locks, which it does not give back while it waits, its nodes do
-// not say that it yields. Others would wait for it to do so.
+// not say that it yields. Others would wait for it to do so. While nobody wants these who may have
+// others, its way is unknown, and they do say it.
 func NewMulti(locks []Member, ordered bool, owner nodename.Owner, host Host) *Multi {
 	a := &Multi{woken: make(chan struct{}, 1)}
 	a.inOrder = ordered
-	if owner.Way == nodename.Plain {
-		owner.Way = nodename.Joint
-		if ordered {
-			owner.Way = nodename.Ordered
-		}
-	}
+	owner.Way = a.says(owner.Way)
 	a.owner = owner
 	all := make([]contender, 0, 2*len(locks))
 	add := func(q *Queue) *member {
@@ -95,6 +95,17 @@ func NewMulti(locks []Member, ordered bool, owner nodename.Owner, host Host) *Mu
 	}
 	a.init(all, host, a)
 	return a
+}
+
+// says is what its nodes say at first, by what the owner has besides.
+func (a *Multi) says(besides nodename.Way) nodename.Way {
+	switch {
+	case besides == nodename.Nesting || besides == nodename.Reverse:
+		return besides
+	case a.inOrder:
+		return nodename.Ordered
+	}
+	return nodename.Joint
 }
 
 // obstacle is the node that was seen ahead when Run failed, in the first queue in which

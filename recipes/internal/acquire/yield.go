@@ -46,6 +46,11 @@ const (
 	soonest = time.Nanosecond
 )
 
+// LookEvery is how often an owner looks whether others want what it has besides. At ten times as much
+// MultiLocks that are acquired under locks may be stuck with others for seconds. At a tenth, what is
+// acquired under locks takes a round trip more again and again.
+const LookEvery = 300 * time.Millisecond
+
 // mostAsked is how many nodes of one queue it asks the servers about.
 const mostAsked = 8
 
@@ -153,13 +158,12 @@ func (a *Multi) begin() {
 	a.history.Begin(len(a.members), a.hasTurn(), time.Now())
 	a.connectedOn = a.conn
 	a.asked = nil
+	a.lookBy = time.Time{}
 	a.calmUntil, a.calmFor = time.Time{}, firstCalm
 	if a.way == nodename.Backward {
 		a.turnRound()
 	}
-	if a.reach, a.way = len(a.members), nodename.Joint; a.inOrder {
-		a.way = nodename.Ordered
-	}
+	a.reach, a.way = len(a.members), a.says(nodename.Plain)
 	for _, m := range a.members {
 		m.unwatch()
 		m.place, m.predecessor = 0, ""
@@ -184,6 +188,9 @@ func (a *Multi) extend() {
 // happened.
 func (a *Multi) wait(ctx context.Context, c *transport.Conn) (first bool, err error) {
 	for {
+		if renewed, err := a.renew(ctx, c); renewed || err != nil {
+			return false, err
+		}
 		calm := a.calm()
 		if made, err := a.makeRoom(ctx, c); made || err != nil {
 			return false, err
@@ -202,7 +209,7 @@ func (a *Multi) wait(ctx context.Context, c *transport.Conn) (first bool, err er
 			continue
 		}
 		a.tellStandings()
-		for more := true; more; more = calm && !a.due(calm) { // while it is calm, one node less ahead changes nothing
+		for more := true; more; more = calm && !a.due(calm) && !a.renews() { // while it is calm, one node less ahead changes nothing
 			if err := a.sleep(ctx, calm); err != nil || a.needsRound(c) || a.checking {
 				return false, err
 			}
@@ -247,14 +254,44 @@ func (a *Multi) sleep(ctx context.Context, calm bool) error {
 		defer timer.Stop()
 		check = timer.C
 	}
+	var under <-chan time.Time
+	if a.Under != nil {
+		timer := time.NewTimer(max(time.Until(a.lookBy), soonest))
+		defer timer.Stop()
+		under = timer.C
+	}
 	select {
 	case <-a.woken:
+	case <-under:
 	case <-ctx.Done():
 		return contextend.Of(ctx)
 	case <-check:
 		a.checking = !calm
 	}
 	return nil
+}
+
+// renews is whether it is time to look again at what the owner has besides.
+func (a *Multi) renews() bool { return a.Under != nil && !time.Now().Before(a.lookBy) }
+
+// renew begins anew, with nodes that say so, if others have come to want what the owner has besides, or
+// want it no longer. Otherwise they could wait for each other for ever.
+func (a *Multi) renew(ctx context.Context, c *transport.Conn) (renewed bool, err error) {
+	if !a.renews() {
+		return false, nil
+	}
+	owner := a.Under()
+	a.lookBy = time.Now().Add(LookEvery)
+	if owner.Way = a.says(owner.Way); owner.Way == a.owner.Way || owner.Way.Yields() && a.owner.Way.Yields() {
+		return false, nil
+	}
+	a.owner = owner
+	for _, m := range a.members {
+		if m.owner = owner; m.phase == absent {
+			m.rename(a.id, owner.Way)
+		}
+	}
+	return true, a.takeInOrder(ctx, c, a.says(nodename.Plain), 0)
 }
 
 // calm is whether all that stand in our queues take their locks in our way, and our own
@@ -289,7 +326,8 @@ func (a *Multi) calm() bool {
 	if others.Has(nodename.Reverse) {
 		a.sights().reverse.now()
 	}
-	if a.others = others; others.Has(nodename.Unknown) && others.Has(nodename.Backward) {
+	// Beside owners who say that they go in the reverse order, it may do so for these.
+	if a.others = others; others.Has(nodename.Unknown) && others.Has(nodename.Backward) && !a.sights().reverse.lately() {
 		a.orderOfOthers().Hear()
 	}
 	return waits <= first && others == 0
@@ -494,7 +532,7 @@ func (a *Multi) ordered(ways nodename.Ways) nodename.Ways {
 		ways &^= 1 << nodename.Backward
 	}
 	switch {
-	case !ways.Has(nodename.Unknown), a.obliged >= mostLeft:
+	case !ways.Has(nodename.Unknown), a.obliged >= mostLeft, a.way == nodename.Backward && a.others.Has(nodename.Reverse):
 		return ways
 	case reverse:
 		return ways.With(nodename.Reverse)
@@ -648,7 +686,7 @@ func (a *Multi) askSessions(ctx context.Context, c *transport.Conn) error {
 // leaves is whether it leaves queues now, with all later ones, or else moves to their ends and
 // keeps those. It counts both.
 func (a *Multi) leaves(why deadlock.Reason) bool {
-	moves := why >= deadlock.Matched || a.inOrder && a.way == nodename.Ordered || a.left >= mostLeft || a.hasTurn()
+	moves := why >= deadlock.Matched || a.left >= mostLeft || a.hasTurn()
 	if moves && (a.moved < mostMoved || !a.hasTurn()) {
 		a.moved++
 		return false

@@ -228,7 +228,7 @@ func TestMulti_LeavesAfterManyMoves(t *testing.T) {
 	}{
 		"nothing shows":                  {plain, false, deadlock.Time, mostLeft},
 		"an owner waits":                 {plain, false, deadlock.Matched, 0},
-		"Ordered, and nothing shows":     {plain, true, deadlock.Time, 0},
+		"Ordered, and nothing shows":     {plain, true, deadlock.Time, mostLeft},
 		"Ordered, and an owner waits":    {plain, true, deadlock.Matched, 0},
 		"a semaphore, and nothing shows": {semaphore, false, deadlock.Time, 0},
 		"a semaphore, and an owner":      {semaphore, true, deadlock.Matched, 0},

@@ -133,6 +133,16 @@ func (q *Queue[K, V, W]) Has() V {
 	return q.value
 }
 
+// Waits is whether anybody waits in it. A nil queue has nobody.
+func (q *Queue[K, V, W]) Waits() bool {
+	if q == nil {
+		return false
+	}
+	q.queues.mu.Lock()
+	defer q.queues.mu.Unlock()
+	return q.waiters.First() != nil
+}
+
 // Set says what the caller has, whose turn it is.
 func (q *Queue[K, V, W]) Set(value V) {
 	if q == nil {
