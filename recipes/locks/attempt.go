@@ -18,7 +18,7 @@ type mutexAttempt struct {
 func (q *queue) newAttempt(ctx context.Context, local *localQueue) *mutexAttempt {
 	a := &mutexAttempt{queue: q, local: local}
 	a.trace, a.log = acquireTraceOf(ctx), &q.shared.waitLog
-	a.Init(&q.Queue, ownerHere(ctx, q.Core.Session(), q.Path), a)
+	a.Init(&q.Queue, ownerAlone(ctx, q.Core.Session(), q.Path), a)
 	return a
 }
 

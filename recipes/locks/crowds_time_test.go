@@ -405,8 +405,10 @@ func TestCrowdsUnderLocksOfTheirOwn(t *testing.T) {
 			switch { // others have said of their first nodes that they have more
 			case c.plain > 0:
 				share = 0.4
-			case c.inOrder+c.reverse > 0:
+			case c.inOrder > 0:
 				share = 0.2
+			case c.reverse > 0: // 0.15 and more, if contexts are passed on in several clients
+				share = 0.05
 			}
 			for _, clients := range []int{1, 5} {
 				c.private, c.shared = false, false

@@ -67,7 +67,8 @@ func TestSearchSchedules(t *testing.T) {
 // one made room for both at once. So the innocent one was in its way the next time, and it was
 // passed over for ever. With all in one client, it suspected the innocent one just after it had
 // made room for the other one. So it was passed over for ever again, and in 1645 as well. In 252 one is,
-// if it leaves its queues twenty times before it keeps the later ones.
+// if it leaves its queues twenty times before it keeps the later ones. In 2254 owners hide their semaphore mutexes. Their
+// nodes said that they had nothing else, so MultiLocks made room after ever longer waits, and somebody waited for five minutes.
 func TestSchedulesThatWereFound(t *testing.T) {
 	t.Parallel()
 	for seed, most := range map[uint64]time.Duration{628: 20 * time.Second, 252: 5 * time.Second} {
@@ -85,7 +86,7 @@ func TestSchedulesThatWereFound(t *testing.T) {
 		s.run(t)
 		assert.Less(t, s.longest, 2*time.Minute, "seed %d, some tell, one client", seed)
 	}
-	for seed, times := range map[uint64]int{1765: 3, 374: 1, 628: 1, 1645: 1, 1687: 5} {
+	for seed, times := range map[uint64]int{1765: 3, 374: 1, 628: 1, 1645: 1, 1687: 5, 2254: 1} {
 		for range times {
 			s := scheduleOf(seed)
 			s.run(t)

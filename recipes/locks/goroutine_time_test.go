@@ -61,6 +61,7 @@ func TestWhatAGoroutineHas(t *testing.T) {
 			"one at an earlier path": {func() *Hold { return acquire(t.Context(), mutex("/a")) }, nodename.Unknown, true},
 			"with the context":       {func() *Hold { return acquire(first.Context(), mutex("/c")) }, nodename.Nesting, true},
 			"with it, earlier":       {func() *Hold { return acquire(first.Context(), mutex("/a")) }, nodename.Reverse, true},
+			"a semaphore":            {func() *Hold { return acquire(t.Context(), NewInterProcessSemaphoreMutex(c, "/s")) }, nodename.Unknown, true},
 			"a MultiLock": {func() *Hold {
 				return acquire(t.Context(), NewInterProcessMultiLock(mutex("/x"), mutex("/y")))
 			}, nodename.Joint, false},

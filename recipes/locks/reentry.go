@@ -56,21 +56,15 @@ func ownerOf(ctx context.Context, s *session.Session, path string, wanted func(*
 	return owner
 }
 
-// ownerAlone is ownerOf for what is taken alone. A look takes a round trip. Under a lock that was just taken
-// it would be one for each.
+// ownerAlone is ownerOf for what is taken alone. Where the context says that its owner has no other lock, the
+// goroutine may have one. A look takes a round trip. Under a lock that was just taken it would be one for each.
 func ownerAlone(ctx context.Context, s *session.Session, path string) nodename.Owner {
-	return ownerOf(ctx, s, path, func(o *ownership) bool { return time.Since(o.since) < acquire.LookEvery || o.wanted(ctx) })
-}
-
-// ownerHere is ownerAlone for a lock without leases. Where the context says that its owner has no
-// other lock, the goroutine may have one.
-func ownerHere(ctx context.Context, s *session.Session, path string) nodename.Owner {
 	if holdChainOf(ctx) == nil && stepOf(ctx).tag == (nodename.Tag{}) {
 		if h := goroutines.first(); h != nil {
 			return nodename.Owner{Tag: h.ownership.node.Tag(), Way: nodename.Unknown}
 		}
 	}
-	return ownerAlone(ctx, s, path)
+	return ownerOf(ctx, s, path, func(o *ownership) bool { return time.Since(o.since) < acquire.LookEvery || o.wanted(ctx) })
 }
 
 // holdsLater is whether it is of a lock at a later path.

@@ -12,10 +12,11 @@ import (
 //
 // The zero Order is that of the paths.
 type Order struct {
-	mu      sync.Mutex // guards the fields below
-	reverse bool
-	against int       // what speaks against it, less what speaks for it
-	yielded time.Time // the latest that counted
+	mu       sync.Mutex // guards the fields below
+	reverse  bool
+	against  int       // what speaks against it, less what speaks for it
+	yielded  time.Time // the latest that counted
+	returned bool      // from the reverse order
 }
 
 const (
@@ -56,7 +57,7 @@ func (o *Order) Came(reverse bool) {
 // count takes something in, with o.mu held.
 func (o *Order) count(against int) {
 	if o.against = max(-mostFor, o.against+against); o.against > (mostAgainst-1)*weight {
-		o.reverse, o.against = !o.reverse, -turnWeight
+		o.reverse, o.against, o.returned = !o.reverse, -turnWeight, o.reverse
 	}
 }
 
@@ -75,10 +76,12 @@ func (o *Order) Yielded(reverse bool, roundTrip time.Duration, now time.Time) {
 // Hear says that a MultiLock goes in the reverse order beside such owners, so its client may have
 // learned that. A client with reasons for its own order does not listen. Otherwise one mistake would
 // turn a whole crowd, and two clients would take up from each other for ever what neither sees any more.
+// Nor does one that has come back from the reverse order by itself. Where others change to the order of the
+// paths, clients would hear from those that have not seen it yet, over and over.
 func (o *Order) Hear() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !o.reverse && o.against > -weight {
+	if !o.reverse && !o.returned && o.against > -weight {
 		o.reverse, o.against = true, 0
 	}
 }

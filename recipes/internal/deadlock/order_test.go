@@ -41,6 +41,8 @@ func TestOrderOfOtherLibraries(t *testing.T) {
 		"of some that have not turned":            {[]event{yields(false, 9)}, true},
 		"hears of another":                        {[]event{hears}, true},
 		"hears of it when it knows":               {[]event{hears, yields(true, 4), hears}, false},
+		"hears of it when it has come back":       {[]event{hears, yields(true, 5), comes(false, 1), yields(false, 3), hears}, false},
+		"learns it once more":                     {[]event{hears, yields(true, 5), yields(false, 9), hears}, true},
 		"hears of it when all comes":              {[]event{comes(false, weight), hears}, false},
 		"hears of it when nothing comes":          {[]event{comes(false, weight), yields(false, 1), hears}, true},
 	} {
