@@ -282,7 +282,7 @@ func (a *Multi) renew(ctx context.Context, c *transport.Conn) (renewed bool, err
 	}
 	owner := a.Under()
 	a.lookBy = time.Now().Add(LookEvery)
-	if owner.Way = a.says(owner.Way); owner.Way == a.owner.Way || owner.Way.Yields() && a.owner.Way.Yields() {
+	if owner.Way = a.says(owner.Way); owner.Way == a.owner.Way {
 		return false, nil
 	}
 	a.owner = owner
@@ -326,7 +326,7 @@ func (a *Multi) calm() bool {
 	if others.Has(nodename.Reverse) {
 		a.sights().reverse.now()
 	}
-	// Beside owners who say that they go in the reverse order, it may do so for these.
+	// Where owners have said that they go in the reverse order, a backward MultiLock may do so for these.
 	if a.others = others; others.Has(nodename.Unknown) && others.Has(nodename.Backward) && !a.sights().reverse.lately() {
 		a.orderOfOthers().Hear()
 	}
@@ -517,7 +517,8 @@ var makesRoom = [...]nodename.Ways{
 // Where owners say that they have other locks, and none goes in the reverse order, backward MultiLocks
 // are there by mistake. Nobody follows them, and they follow the ordered ones. If
 // both turned for each other, one mistake would keep a crowd going to and fro. Beside another
-// library nobody follows them before its client has learned, or heard, that this is the order.
+// library nobody follows them before its client has learned, or heard, that this is the order. A backward
+// one that sees owners in the reverse order does not turn for those that say nothing.
 func (a *Multi) ordered(ways nodename.Ways) nodename.Ways {
 	library, reverse := (a.others | ways).Has(nodename.Unknown), a.orderOfOthers().Reverse()
 	inOrder := !library && a.sights().inOrder.lately()
