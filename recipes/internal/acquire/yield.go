@@ -34,6 +34,8 @@ const (
 	// mostMoved is how often one with a semaphore moves before it leaves once. It may move in
 	// several queues at a time, and so be at odds for ever with owners who take their locks in
 	// its own order.
+	// One that has moved so often for owners who go in the other order may leave, or turn, again: they
+	// may move for it as well, and so for ever.
 	mostMoved = 20
 	// While it sees nobody but its like, newcomers are most likely of its like as well, unless
 	// its client has seen others lately. So it looks at them only after a time, which doubles:
@@ -567,6 +569,9 @@ func (a *Multi) makeRoom(ctx context.Context, c *transport.Conn) (made bool, err
 	}
 	if len(in) == 0 {
 		return false, nil
+	}
+	if a.obliged >= mostMoved {
+		a.obliged, a.left = 0, 0
 	}
 	if a.left >= mostLeft || way == nodename.Backward && (a.hasTurn() || a.owner.Way == nodename.Nesting) {
 		// Two that move for each other over and over would not see who else waits for them.
