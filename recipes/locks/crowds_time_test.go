@@ -395,7 +395,7 @@ func TestCrowdsUnderLocksOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	all, span := []mixedCrowd{{multi: 40}, {multi: 4}}, 3*time.Second
 	if *wholeCrowds { // beside others 3 s are too short: somebody gets nothing at times
-		all, span = append(all, mixedCrowd{multi: 20, plain: 20}, mixedCrowd{multi: 20, inOrder: 10}), 10*time.Second
+		all, span = append(all, mixedCrowd{multi: 20, plain: 20}, mixedCrowd{multi: 20, inOrder: 10}, mixedCrowd{multi: 20, reverse: 10}), 10*time.Second
 	}
 	for _, c := range all {
 		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
@@ -405,6 +405,8 @@ func TestCrowdsUnderLocksOfTheirOwn(t *testing.T) {
 				share = 0.4
 			case c.inOrder > 0:
 				share = 0.2
+			case c.reverse > 0:
+				share = 0.5
 			}
 			for _, clients := range []int{1, 5} {
 				c.private, c.shared = false, false
@@ -419,6 +421,44 @@ func TestCrowdsUnderLocksOfTheirOwn(t *testing.T) {
 					assert.Positive(t, slices.Min(got.each), "somebody got nothing")
 				}
 			}
+		})
+	}
+}
+
+// A lock of another kind says nothing about the order in which its owner takes others. Owners that take the lock of a job
+// first, wherever it is, and then others in the order of everybody, harm nobody. Beside ten of them, these crowds made a tenth.
+func TestCrowdsBesideOwnersOfJobs(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		job              string
+		reverse, library bool
+	}{{"/z", false, false}, {"/a", true, false}, {"/z", false, true}} {
+		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
+			got := gathering{span: 3 * time.Second, clients: 8, owners: 40}.run(t, func(i int, rnd *rand.Rand, all []*framework.Client) (workload.Way, []locks.Lock) {
+				way, of, members := workload.Multi, all[2*(i%4):], rnd.Perm(25)[:2+rnd.IntN(3)]
+				if slices.Sort(members); c.reverse {
+					slices.Reverse(members)
+				}
+				var set []locks.Lock
+				if i >= 20 {
+					way = workload.Nested
+				}
+				if i >= 30 {
+					set = append(set, locks.NewInterProcessMutex(of[0], fmt.Sprintf("%s/%d", c.job, i%5)))
+				}
+				for _, m := range members {
+					path := fmt.Sprintf("/s/m%04d", m)
+					if i >= 20 && i < 30 && c.library {
+						set = append(set, curatorMutex{of[1], path})
+					} else {
+						set = append(set, locks.NewInterProcessMutex(of[0], path))
+					}
+				}
+				return way, set
+			})
+			_, _ = fmt.Fprintf(t.Output(), "crowds: 20 MultiLocks, 10 that nest, and 10 that take the lock of a job first: %+v: %v\n", c, got)
+			assert.GreaterOrEqual(t, got.rounds(), 600)
+			assert.Less(t, got.stall, 2*time.Second, "nobody got anything")
 		})
 	}
 }

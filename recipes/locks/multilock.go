@@ -314,7 +314,7 @@ func (m *InterProcessMultiLock) begin(ctx context.Context, holds []*Hold) (joint
 // tag is that of all nodes of the MultiLock, whatever step or client they are of.
 func (m *InterProcessMultiLock) tag(ctx context.Context) nodename.Tag {
 	if q := m.holders(); q.Core != nil && len(m.members) > 1 {
-		return ownerOf(ctx, q.Core.Session(), "", (*ownership).wantedThen).Tag
+		return ownerOf(ctx, q.Core.Session(), "", nodename.Plain, (*ownership).wantedThen).Tag
 	}
 	return nodename.Tag{}
 }
@@ -342,10 +342,10 @@ func (m *InterProcessMultiLock) takeJointly(ctx context.Context, lim limit, run 
 	for {
 		got := &nodesHost{queues: func(n int) *queue { return queueOf(m.members[run[n]]) }}
 		got.trace, got.log, got.multi = acquireTraceOf(ctx), &sharedOf(s).waitLog, wait
-		a := acquire.NewMulti(members, m.ordered, ownerOf(ctx, s, paths[0], (*ownership).wantedThen), got)
+		a := acquire.NewMulti(members, m.ordered, ownerOf(ctx, s, paths[0], nodename.Plain, (*ownership).wantedThen), got)
 		if holdChainOf(ctx) != nil {
 			a.Under = func() nodename.Owner {
-				return ownerOf(ctx, s, paths[0], func(o *ownership) bool { return o.wanted(limited) })
+				return ownerOf(ctx, s, paths[0], nodename.Plain, func(o *ownership) bool { return o.wanted(limited) })
 			}
 		}
 		a.WaitedIn(waitedIn[s])

@@ -1,9 +1,9 @@
 package locks
 
 import (
-	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/paddock-zk/paddock/internal/session"
@@ -24,14 +24,16 @@ type holdChain struct {
 type holdChainKey struct{}
 
 // ownerOf is the owner that a node made with a context is of, by the holds that the context comes from.
-// Those that are wanted say in which order the owner takes its locks. All nodes of an owner have one tag. It
-// is made for the first of these and kept for those acquired under it. The way is unknown if there are only
-// others: no circle leads through these so far, but one may later.
-func ownerOf(ctx context.Context, s *session.Session, path string, wanted func(*ownership) bool) nodename.Owner {
+// Those that are wanted say in which order the owner takes its locks, if their paths are akin. The way is
+// unknown if there are only others. All nodes of an owner have one tag. It is made for the first that is
+// wanted and kept for those acquired under it. Where nobody wants any, the way is alone: no circle leads
+// through them so far, but one may later.
+func ownerOf(ctx context.Context, s *session.Session, path string, alone nodename.Way, wanted func(*ownership) bool) nodename.Owner {
 	step := stepOf(ctx)
 	owner := nodename.Owner{Tag: step.tag}
+	var ways nodename.Ways
 	if step.holding {
-		owner.Way = nodename.Nesting
+		ways = ways.With(nodename.Nesting)
 	}
 	for from := holdChainOf(ctx); from != nil; from = from.outer {
 		h := from.hold
@@ -39,15 +41,17 @@ func ownerOf(ctx context.Context, s *session.Session, path string, wanted func(*
 		case h.ownership.over(h):
 			continue
 		case !wanted(h.ownership):
-			owner.Way = cmp.Or(owner.Way, nodename.Unknown)
+			ways = ways.With(alone)
 			continue
-		case h.holdsLater(path):
-			owner.Way = nodename.Reverse
-		case owner.Way != nodename.Reverse:
-			owner.Way = nodename.Nesting
 		}
+		ways |= h.waysTo(path)
 		if o := h.first(); o != nil {
 			owner.Tag = o.node.Tag()
+		}
+	}
+	for _, way := range [...]nodename.Way{nodename.Unknown, nodename.Nesting, nodename.Reverse} {
+		if ways.Has(way) {
+			owner.Way = way
 		}
 	}
 	if owner.Tag == (nodename.Tag{}) {
@@ -64,13 +68,38 @@ func ownerAlone(ctx context.Context, s *session.Session, path string) nodename.O
 			return nodename.Owner{Tag: h.ownership.node.Tag(), Way: nodename.Unknown}
 		}
 	}
-	return ownerOf(ctx, s, path, func(o *ownership) bool { return time.Since(o.since) < acquire.LookEvery || o.wanted(ctx) })
+	return ownerOf(ctx, s, path, nodename.Unknown, func(o *ownership) bool { return time.Since(o.since) < acquire.LookEvery || o.wanted(ctx) })
 }
 
-// holdsLater is whether it is of a lock at a later path.
-func (h *Hold) holdsLater(path string) bool {
-	return h.ownership.key.path > path && !h.ownership.over(h) ||
-		slices.ContainsFunc(h.members(), func(m *Hold) bool { return m.holdsLater(path) })
+// waysTo are in which order its owner takes a lock at a path after those that it has. One that is not akin says
+// nothing of that: a job's or a leader's is taken before all others, wherever it is.
+func (h *Hold) waysTo(path string) (ways nodename.Ways) {
+	if !h.ownership.over(h) {
+		switch at := h.ownership.key.path; {
+		case !akin(at, path):
+			ways = ways.With(nodename.Unknown)
+		case at > path:
+			ways = ways.With(nodename.Reverse)
+		default:
+			ways = ways.With(nodename.Nesting)
+		}
+	}
+	for _, m := range h.members() {
+		ways |= m.waysTo(path)
+	}
+	return ways
+}
+
+// akin is whether two paths differ in one part alone, as those of the locks of one kind do.
+func akin(a, b string) bool {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	n = strings.LastIndexByte(a[:n], '/') + 1
+	_, a, _ = strings.Cut(a[n:], "/")
+	_, b, _ = strings.Cut(b[n:], "/")
+	return a == b
 }
 
 // multiStep is what a context says to a step of a MultiLock, whose nodes are of one owner.

@@ -78,3 +78,26 @@ func TestHoldChain_FindsMembers(t *testing.T) {
 	chain.every(key, func(o *ownership) { kinds = append(kinds, o.nodeKind()) })
 	assert.Equal(t, []znode.Kind{znode.Read, znode.Write}, kinds)
 }
+
+// Paths of locks of one kind differ in one part.
+func TestAkin(t *testing.T) {
+	for _, tc := range []struct {
+		a, b string
+		akin bool
+	}{
+		{"/s/m1", "/s/m2", true},
+		{"/s/m1", "/s/m10", true},
+		{"/s/m1/lock", "/s/m2/lock", true},
+		{"/app/s/m1", "/app/s/m2", true},
+		{"/m", "/n", true},
+		{"/s/m1", "/z/job", false},
+		{"/s1/m1", "/s2/m2", false},
+		{"/s/m1", "/s/m1/lock", false},
+		{"/s", "/s/m1", false},
+		{"/m", "/s/m1", false},
+		{"", "/s/m1", false},
+	} {
+		assert.Equal(t, tc.akin, akin(tc.a, tc.b), "%s and %s", tc.a, tc.b)
+		assert.Equal(t, tc.akin, akin(tc.b, tc.a), "%s and %s", tc.b, tc.a)
+	}
+}

@@ -55,6 +55,9 @@ func TestWhatANodeSaysUnderALock(t *testing.T) {
 		require.NoError(t, srv.WaitChildren(t.Context(), "/m", 3))
 		time.Sleep(acquire.LookEvery)
 		check(nodename.Nesting, nodename.Reverse, nodename.Nesting, "somebody who has another lock wants it")
+		for _, lock := range []locks.Lock{mutex("/of/x"), locks.NewInterProcessMultiLock(mutex("/of/x"), mutex("/of/y"))} {
+			assert.Equal(t, nodename.Unknown, says(outer.Context(), lock), "of another kind: %v", lock)
+		}
 
 		require.NoError(t, outer.Release())
 		require.NoError(t, plain.Soon().Release())

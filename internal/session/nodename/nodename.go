@@ -61,12 +61,12 @@ const (
 	// its context says.
 	Plain Way = iota
 	// Nesting is the way of an owner that has other locks, at earlier paths, and keeps them
-	// while it waits.
+	// while it waits. Here and in Reverse only paths count that differ from the node's lock in one part.
 	Nesting
 	// Reverse is the way of an owner that has another lock at a later path, and keeps it.
 	Reverse
-	// Unknown is the way of nodes of other libraries, which say nothing, and of an owner that may have
-	// another lock, of which its context does not say.
+	// Unknown is the way of nodes of other libraries, which say nothing, of an owner that has locks at other
+	// paths alone, or that nobody wants, and of one that may have a lock of which its context does not say.
 	Unknown
 	// Joint is the way of a MultiLock that has put all its nodes into their queues in one
 	// transaction.

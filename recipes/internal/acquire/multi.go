@@ -69,8 +69,8 @@ type member struct {
 // paths. With ordered it takes them one after another.
 //
 // If the owner has other locks, which it does not give back while it waits, its nodes do
-// not say that it yields. Others would wait for it to do so. While nobody wants these who may have
-// others, its way is unknown, and they do say it.
+// not say that it yields. Others would wait for it to do so. Locks that nobody wants who may have
+// others do not count.
 func NewMulti(locks []Member, ordered bool, owner nodename.Owner, host Host) *Multi {
 	a := &Multi{woken: make(chan struct{}, 1)}
 	a.inOrder = ordered
@@ -100,7 +100,7 @@ func NewMulti(locks []Member, ordered bool, owner nodename.Owner, host Host) *Mu
 // says is what its nodes say at first, by what the owner has besides.
 func (a *Multi) says(besides nodename.Way) nodename.Way {
 	switch {
-	case besides == nodename.Nesting || besides == nodename.Reverse:
+	case besides != nodename.Plain:
 		return besides
 	case a.inOrder:
 		return nodename.Ordered
@@ -248,7 +248,7 @@ func (a *Multi) locateAll() error {
 		came = came || !before && m.isFirst()
 	}
 	if came && a.besideLibrary() {
-		a.orderOfOthers().Came(a.way == nodename.Backward)
+		a.habitsOfOthers().Came(a.way == nodename.Backward)
 	}
 	return nil
 }

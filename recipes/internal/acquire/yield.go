@@ -72,20 +72,25 @@ func (s *seen) lately() bool {
 // sights are what a client has seen in the queues of its MultiLocks.
 type sights struct {
 	others seen // owners for whom one makes room
-	// Some of these have other locks at earlier paths, or at a later one.
+	habits [64]habits
+}
+
+// habits are what it has seen of owners that have other locks, or may have: some have said that these are
+// all at earlier paths, or that one is at a later path.
+type habits struct {
 	inOrder, reverse seen
-	orders           [64]deadlock.Order // in which owners of other libraries go
+	deadlock.Order   // of those that say nothing
 }
 
 var sightsOf = session.Slot[sights]{New: func(*session.Session) *sights { return new(sights) }}
 
 func (a *Multi) sights() *sights { return sightsOf.Of(a.session) }
 
-// orderOfOthers is the one of ours. Different sets of locks may be taken in different orders, so each
-// parent of a first path has one. A few parents may share it.
-func (a *Multi) orderOfOthers() *deadlock.Order {
+// habitsOfOthers are those beside us. Different sets of locks may be taken in different orders, so each
+// parent of a first path has its own. A few parents may share them.
+func (a *Multi) habitsOfOthers() *habits {
 	first := min(a.members[0].queue.Lock, a.members[len(a.members)-1].queue.Lock)
-	all := &a.sights().orders
+	all := &a.sights().habits
 	return &all[crc32.ChecksumIEEE([]byte(path.Dir(first)))%uint32(len(all))]
 }
 
@@ -321,17 +326,20 @@ func (a *Multi) calm() bool {
 	}
 	if others&takesRoom != 0 {
 		a.sights().others.now()
+		h := a.habitsOfOthers()
+		if others.Has(nodename.Nesting) {
+			h.inOrder.now()
+		}
+		if others.Has(nodename.Reverse) {
+			h.reverse.now()
+		}
+		// Owners that go in the reverse order tell of those beside them that say nothing. If they have just gone, a
+		// backward MultiLock may have gone so for them.
+		if others.Has(nodename.Unknown) && (others.Has(nodename.Reverse) || others.Has(nodename.Backward) && !h.reverse.lately()) {
+			h.Hear()
+		}
 	}
-	if others.Has(nodename.Nesting) {
-		a.sights().inOrder.now()
-	}
-	if others.Has(nodename.Reverse) {
-		a.sights().reverse.now()
-	}
-	// Where owners have said that they go in the reverse order, a backward MultiLock may do so for these.
-	if a.others = others; others.Has(nodename.Unknown) && others.Has(nodename.Backward) && !a.sights().reverse.lately() {
-		a.orderOfOthers().Hear()
-	}
+	a.others = others
 	return waits <= first && others == 0
 }
 
@@ -511,7 +519,7 @@ var makesRoom = [...]nodename.Ways{
 	nodename.Backward: nodename.Ways(1 << nodename.Nesting),
 }
 
-// ordered are ways, with the order of owners of other libraries as our client has seen it. Most
+// ordered are ways, with the order of owners that say nothing as our client has seen it. Most
 // may have one lock alone. So one that cannot take its locks in that order, or has changed its
 // own too often, moves for them a few times. Then it keeps its places: it would never be served
 // beside a crowd.
@@ -519,23 +527,22 @@ var makesRoom = [...]nodename.Ways{
 // Where owners say that they have other locks, and none goes in the reverse order, backward MultiLocks
 // are there by mistake. Nobody follows them, and they follow the ordered ones. If
 // both turned for each other, one mistake would keep a crowd going to and fro. Beside another
-// library nobody follows them before its client has learned, or heard, that this is the order. A backward
-// one that sees owners in the reverse order does not turn for those that say nothing.
+// library nobody follows them before its client has learned, or heard, that this is the order.
 func (a *Multi) ordered(ways nodename.Ways) nodename.Ways {
-	library, reverse := (a.others | ways).Has(nodename.Unknown), a.orderOfOthers().Reverse()
-	inOrder := !library && a.sights().inOrder.lately()
+	h, library := a.habitsOfOthers(), (a.others | ways).Has(nodename.Unknown)
+	reverse := h.Reverse()
 	switch {
-	case reverse:
-	case inOrder && !a.sights().reverse.lately():
+	case reverse || h.reverse.lately():
+	case library:
+		ways &^= 1 << nodename.Backward
+	case h.inOrder.lately():
 		ways &^= 1 << nodename.Backward
 		if ways.Has(nodename.Ordered) {
 			ways = ways.With(nodename.Nesting)
 		}
-	case library && !ways.Has(nodename.Reverse):
-		ways &^= 1 << nodename.Backward
 	}
 	switch {
-	case !ways.Has(nodename.Unknown), a.obliged >= mostLeft, a.way == nodename.Backward && a.others.Has(nodename.Reverse):
+	case !ways.Has(nodename.Unknown) || a.obliged >= mostLeft:
 		return ways
 	case reverse:
 		return ways.With(nodename.Reverse)
@@ -603,7 +610,7 @@ func (a *Multi) checkDeadlock(ctx context.Context, c *transport.Conn) (yielded b
 		return false, nil
 	}
 	if a.besideLibrary() { // a yield tells their order
-		a.orderOfOthers().Yielded(a.way == nodename.Backward, a.roundTrip, time.Now())
+		a.habitsOfOthers().Yielded(a.way == nodename.Backward, a.roundTrip, time.Now())
 	}
 	// By time it may be a mistake. One that goes in an order from now on makes all others do so that
 	// it meets, and so for ever. One that queues anew is as it was, and in nobody's way.

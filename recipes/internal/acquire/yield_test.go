@@ -182,14 +182,18 @@ func TestMulti_FollowsBackwardOnesInTheOrderOfOthers(t *testing.T) {
 	a := NewMulti([]Member{{Queue: &Queue{Core: bareCore{}}}}, false, nodename.Owner{}, nil)
 	a.session = openSession(t, zktest.Start(t))
 	assert.Equal(t, backward|ordered, a.ordered(backward|ordered), "nobody has said what it has")
-	a.sights().inOrder.now()
+	h := a.habitsOfOthers()
+	h.inOrder.now()
 	assert.Equal(t, ordered.With(nodename.Nesting), a.ordered(backward|ordered), "all go in the order of the paths")
-	a.sights().reverse.now()
+	h.reverse.now()
 	assert.Equal(t, backward|ordered, a.ordered(backward|ordered), "some go in the reverse order")
+	assert.Equal(t, both.With(nodename.Nesting), a.ordered(both), "also beside another library")
+	h.inOrder.at.Store(nil)
+	h.reverse.at.Store(nil)
 
 	a.others = both
 	assert.Equal(t, nodename.Ways(0).With(nodename.Unknown).With(nodename.Nesting), a.ordered(both), "beside another library")
-	a.orderOfOthers().Hear()
+	h.Hear()
 	assert.Equal(t, backward, a.ordered(backward))
 	assert.Equal(t, both.With(nodename.Reverse), a.ordered(both))
 	a.others = backward
@@ -209,10 +213,10 @@ func TestMulti_SetsOfLocksHaveOrdersOfTheirOwn(t *testing.T) {
 		a.session = s
 		return a
 	}
-	multi("/x/1", "/y/1").orderOfOthers().Hear()
-	assert.True(t, multi("/x/2", "/x/3").orderOfOthers().Reverse())
-	assert.True(t, multi("/y/2", "/x/3").orderOfOthers().Reverse(), "turned round")
-	assert.False(t, multi("/y/1", "/y/2").orderOfOthers().Reverse())
+	multi("/x/1", "/y/1").habitsOfOthers().Hear()
+	assert.True(t, multi("/x/2", "/x/3").habitsOfOthers().Reverse())
+	assert.True(t, multi("/y/2", "/x/3").habitsOfOthers().Reverse(), "turned round")
+	assert.False(t, multi("/y/1", "/y/2").habitsOfOthers().Reverse())
 }
 
 // One that has left queues over and over moves. One with a semaphore that has moved over and

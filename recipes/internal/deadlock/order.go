@@ -73,8 +73,8 @@ func (o *Order) Yielded(reverse bool, roundTrip time.Duration, now time.Time) {
 	o.count(weight)
 }
 
-// Hear says that a MultiLock goes in the reverse order beside such owners, so its client may have
-// learned that. A client with reasons for its own order does not listen. Otherwise one mistake would
+// Hear says that somebody goes in the reverse order beside such owners: a MultiLock, whose client may have
+// learned that, or an owner who says so. A client with reasons for its own order does not listen. Otherwise one mistake would
 // turn a whole crowd, and two clients would take up from each other for ever what neither sees any more.
 // Nor does one that has come back from the reverse order by itself. Where others change to the order of the
 // paths, clients would hear from those that have not seen it yet, over and over.
