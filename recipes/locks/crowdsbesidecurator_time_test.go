@@ -79,17 +79,6 @@ func TestCrowdsBesideAnotherLibrary(t *testing.T) {
 		span = 20 * time.Second
 	}
 	const clients = 4 // of either side
-	draw := func(all []*framework.Client, way workload.Way, members []int) (workload.Way, []locks.Lock) {
-		var set []locks.Lock
-		for _, m := range members {
-			if path := fmt.Sprintf("/s/m%04d", m); way == workload.Multi {
-				set = append(set, locks.NewInterProcessMutex(all[0], path))
-			} else {
-				set = append(set, curatorMutex{all[1], path})
-			}
-		}
-		return way, set
-	}
 	crowds := []struct{ multi, inOrder, reverse, plain int }{{40, 20, 0, 0}}
 	if *wholeCrowds {
 		crowds = append(crowds, []struct{ multi, inOrder, reverse, plain int }{{40, 0, 0, 40}, {100, 10, 0, 0}, {40, 0, 1, 0}, {20, 0, 10, 0}}...)
@@ -111,8 +100,7 @@ func TestCrowdsBesideAnotherLibrary(t *testing.T) {
 					if i >= c.multi+c.inOrder {
 						slices.Reverse(members)
 					}
-					at := 2 * (i % clients)
-					return draw(all[at:at+2], way, members)
+					return way, mutexesOf(all[2*(i%clients):], way != workload.Multi, members)
 				})
 			}
 			n := c.multi + c.inOrder + c.reverse + c.plain
@@ -149,20 +137,27 @@ func TestCrowdsBesideAnotherLibrary(t *testing.T) {
 // locks in one order, and clients are of the one or of the other.
 func (g gathering) besideAnotherLibrary(t *testing.T, multi int, reverse bool) *tally {
 	return g.run(t, func(i int, rnd *rand.Rand, all []*framework.Client) (workload.Way, []locks.Lock) {
-		at, members := 2*(i%(g.clients/2)), rnd.Perm(25)[:2+rnd.IntN(3)]
+		way, members := workload.Multi, rnd.Perm(25)[:2+rnd.IntN(3)]
 		if slices.Sort(members); reverse {
 			slices.Reverse(members)
 		}
-		way, set := workload.Multi, []locks.Lock(nil)
-		for _, m := range members {
-			if path := fmt.Sprintf("/s/m%04d", m); i < multi {
-				set = append(set, locks.NewInterProcessMutex(all[at], path))
-			} else {
-				way, set = workload.Nested, append(set, curatorMutex{all[at+1], path})
-			}
+		if i >= multi {
+			way = workload.Nested
 		}
-		return way, set
+		return way, mutexesOf(all[2*(i%(g.clients/2)):], way != workload.Multi, members)
 	})
+}
+
+// mutexesOf are members of a crowd, as mutexes of the first of some clients, or of another library of the second.
+func mutexesOf(clients []*framework.Client, library bool, members []int) (set []locks.Lock) {
+	for _, m := range members {
+		if path := fmt.Sprintf("/s/m%04d", m); library {
+			set = append(set, curatorMutex{clients[1], path})
+		} else {
+			set = append(set, locks.NewInterProcessMutex(clients[0], path))
+		}
+	}
+	return set
 }
 
 // Nodes of another library do not say in which order their owners go. Where that is the reverse
