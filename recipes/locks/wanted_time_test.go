@@ -66,6 +66,24 @@ func TestWhatANodeSaysUnderALock(t *testing.T) {
 	})
 }
 
+// A goroutine of the same client that waits for the lock has no node at the servers, so a list does not show it.
+func TestWhatANodeSaysUnderALockThatItsClientWants(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := kit.Connect(t, zktest.Start(t, zktest.InMemory(), zktest.Latency(kit.Near)))
+		outer := kit.Hold(t, locks.NewInterProcessMutex(c, "/m"))
+		wants := kit.Acquire(t, locks.NewInterProcessMutex(c, "/m"))
+		time.Sleep(acquire.LookEvery)
+		require.True(t, wants.Waits())
+		for p, way := range map[string]nodename.Way{"/x": nodename.Nesting, "/a": nodename.Reverse} {
+			h := kit.HoldWith(outer.Context(), t, locks.NewInterProcessMutex(c, p))
+			assert.Equal(t, way, nodename.WayOf(path.Base(h.Path())), p)
+			require.NoError(t, h.Release())
+		}
+		require.NoError(t, outer.Release())
+		require.NoError(t, wants.Soon().Release())
+	})
+}
+
 // A MultiLock waits under a lock that nobody wants, and that somebody who is in its way comes to want. Then its nodes
 // say that it has that lock, or nobody would make room: not the other MultiLock, which takes it for its like.
 func TestMultiLockUnderALockThatIsWantedLater(t *testing.T) {

@@ -105,6 +105,7 @@ type yieldState struct {
 	checking    bool           // the next round lists all queues, to see whether it is in the way
 	rounds      int            // of lists
 	others      nodename.Ways  // that stood in our queues at the latest look
+	met         nodename.Ways  // that have stood there since it set out
 	history     deadlock.History
 	calmUntil   time.Time        // when to look at newcomers
 	calmFor     time.Duration    // the next time
@@ -164,7 +165,7 @@ func (a *Multi) nodes(m *member, entries []znode.Entry) []deadlock.Node {
 func (a *Multi) begin() {
 	a.history.Begin(len(a.members), a.hasTurn(), time.Now())
 	a.connectedOn = a.conn
-	a.asked = nil
+	a.asked, a.met = nil, 0
 	a.lookBy = time.Time{}
 	a.calmUntil, a.calmFor = time.Time{}, firstCalm
 	if a.way == nodename.Backward {
@@ -339,7 +340,7 @@ func (a *Multi) calm() bool {
 			h.Hear()
 		}
 	}
-	a.others = others
+	a.others, a.met = others, a.met|others
 	return waits <= first && others == 0
 }
 
@@ -609,7 +610,9 @@ func (a *Multi) checkDeadlock(ctx context.Context, c *transport.Conn) (yielded b
 	if len(in) == 0 {
 		return false, nil
 	}
-	if a.besideLibrary() { // a yield tells their order
+	// A yield tells the order of owners that say nothing, unless others beside them have said that it is ours.
+	said := a.way != nodename.Backward && a.met.Has(nodename.Nesting) && !a.met.Has(nodename.Reverse)
+	if a.besideLibrary() && !said {
 		a.habitsOfOthers().Yielded(a.way == nodename.Backward, a.roundTrip, time.Now())
 	}
 	// By time it may be a mistake. One that goes in an order from now on makes all others do so that
