@@ -54,7 +54,8 @@ type InterProcessMultiLock struct {
 // A nested MultiLock stands for its members. The same lock twice counts once, be it one
 // lock object or two, and both sides of a read/write lock count as its write side. So of a
 // semaphore it takes one lease. Members that the caller holds already are re-entered. With a
-// nil lock, or with no lock at all, every Acquire returns ErrInvalidLock.
+// nil lock, with locks of two kinds at one path, or with no lock at all, every Acquire returns
+// ErrInvalidLock.
 //
 // A type of your own may have a method Unwrap() Lock. The MultiLock then takes the lock
 // that Unwrap returns, together with the others, and does not call the member's
@@ -124,6 +125,8 @@ func (m *InterProcessMultiLock) add(lock Lock) error {
 		case ours && q.Kind == znode.Write && other.Kind == znode.Read:
 			m.members[i] = lock
 			return nil
+		case ours: // to find out at the servers leaves nodes of both there
+			return fmt.Errorf("%w: %s is the path of an earlier member, which is a lock of another kind: give each lock a path of its own", ErrInvalidLock, q.Lock)
 		}
 	}
 	m.members = append(m.members, lock)

@@ -168,14 +168,21 @@ func TestMultiLockChecksAllMembersFirst(t *testing.T) {
 			"mutex":           locks.NewInterProcessMutex(c, "/b/"),
 			"semaphore mutex": locks.NewInterProcessSemaphoreMutex(c, "/b/"),
 			"semaphore":       locks.NewInterProcessSemaphore(c, "/b", 0),
+			"another kind":    locks.NewInterProcessSemaphoreMutex(c, "/a"),
+			"a side":          locks.NewInterProcessReadWriteLock(c, "/a").ReadLock(),
+			"leases":          locks.NewInterProcessSemaphore(c, "/a", 2),
 		} {
 			lock := locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, "/a"), bad)
 			assert.Zero(t, kit.RoundTrips(t, func() error {
 				_, err := lock.Acquire(t.Context())
 				require.ErrorIs(t, err, locks.ErrInvalidLock, name)
+				require.ErrorContains(t, err, "member 1: ", name)
 				return nil
 			}))
 		}
+		children, _, err := kit.Connect(t, srv).Children(t.Context(), "/a")
+		require.NoError(t, err)
+		require.Len(t, children, 1, "that of the owner")
 	})
 }
 
