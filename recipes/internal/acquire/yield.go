@@ -610,10 +610,9 @@ func (a *Multi) checkDeadlock(ctx context.Context, c *transport.Conn) (yielded b
 	if len(in) == 0 {
 		return false, nil
 	}
-	// A yield tells the order of owners that say nothing, unless others beside them have said that it is ours.
-	said := a.way != nodename.Backward && a.met.Has(nodename.Nesting) && !a.met.Has(nodename.Reverse)
-	if a.besideLibrary() && !said {
-		a.habitsOfOthers().Yielded(a.way == nodename.Backward, a.roundTrip, time.Now())
+	if a.besideLibrary() { // a yield tells their order, and less so if others have said that they go in ours
+		said := a.way != nodename.Backward && a.met.Has(nodename.Nesting) && !a.met.Has(nodename.Reverse)
+		a.habitsOfOthers().Yielded(a.way == nodename.Backward, said, a.roundTrip, time.Now())
 	}
 	// By time it may be a mistake. One that goes in an order from now on makes all others do so that
 	// it meets, and so for ever. One that queues anew is as it was, and in nobody's way.

@@ -62,15 +62,20 @@ func (o *Order) count(against int) {
 }
 
 // Yielded says that a MultiLock has had to yield while such an owner waited for it. roundTrip is
-// how long the servers take to answer.
-func (o *Order) Yielded(reverse bool, roundTrip time.Duration, now time.Time) {
+// how long the servers take to answer. Where others have said that they go in the order of the MultiLock,
+// those may have been the reason, and it counts half.
+func (o *Order) Yielded(reverse, said bool, roundTrip time.Duration, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if reverse != o.reverse || now.Sub(o.yielded) < max(oneJam, jamTrips*roundTrip) {
 		return
 	}
 	o.yielded = now
-	o.count(weight)
+	against := weight
+	if said {
+		against /= 2
+	}
+	o.count(against)
 }
 
 // Hear says that somebody goes in the reverse order beside such owners: a MultiLock, whose client may have

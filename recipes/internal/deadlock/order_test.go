@@ -18,6 +18,7 @@ func TestOrderOfOtherLibraries(t *testing.T) {
 	yields := func(reverse bool, times int) event { return event{"yields", reverse, times} }
 	comes := func(reverse bool, times int) event { return event{"comes", reverse, times} }
 	far := func(times int) event { return event{"far", false, times} }
+	said := func(times int) event { return event{"said", false, times} }
 	hears, jam := event{"hears", true, 1}, event{"jam", false, 9}
 	for name, tc := range map[string]struct {
 		seen []event
@@ -39,6 +40,8 @@ func TestOrderOfOtherLibraries(t *testing.T) {
 		"in the other order, four yields":         {[]event{yields(false, 4), yields(true, 4)}, true},
 		"in the other order, five yields":         {[]event{yields(false, 4), yields(true, 5)}, false},
 		"of some that have not turned":            {[]event{yields(false, 9)}, true},
+		"six yields beside those that say":        {[]event{said(6)}, false},
+		"seven yields beside those that say":      {[]event{said(7)}, true},
 		"hears of another":                        {[]event{hears}, true},
 		"hears of it when it knows":               {[]event{hears, yields(true, 4), hears}, false},
 		"hears of it when it has come back":       {[]event{hears, yields(true, 5), comes(false, 1), yields(false, 3), hears}, false},
@@ -51,14 +54,14 @@ func TestOrderOfOtherLibraries(t *testing.T) {
 			for _, e := range tc.seen {
 				for range e.times {
 					switch e.what {
-					case "yields":
+					case "yields", "said":
 						now = now.Add(oneJam)
-						order.Yielded(e.reverse, oneJam/jamTrips, now)
+						order.Yielded(e.reverse, e.what == "said", oneJam/jamTrips, now)
 					case "jam":
-						order.Yielded(e.reverse, 0, now)
+						order.Yielded(e.reverse, false, 0, now)
 					case "far": // each second one
 						now = now.Add(oneJam)
-						order.Yielded(e.reverse, 2*oneJam/jamTrips, now)
+						order.Yielded(e.reverse, false, 2*oneJam/jamTrips, now)
 					case "comes":
 						order.Came(e.reverse)
 					case "hears":
