@@ -27,8 +27,7 @@ var (
 	ErrReleasePending = errors.New("release goes on in the background")
 	// ErrInvalidLock reports a lock made with a nil argument, without members, with
 	// a bad path or with a number below 1. It also reports a path that another kind
-	// of lock or election is using, and a semaphore that this client uses with another
-	// number of leases.
+	// of lock or election is using, and a MultiLock with two numbers of leases at one path.
 	ErrInvalidLock = acquire.ErrInvalidLock
 	// ErrSequenceExhausted reports a queue whose sequence numbers are near their end or
 	// beyond it, where their order means nothing. The numbers begin again when the node

@@ -90,6 +90,8 @@ func (l limit) acquire(ctx context.Context, lock Lock) (hold *Hold, err error) {
 		if hold = nil; err == nil {
 			err = fmt.Errorf("%w: its Acquire returned neither a hold nor an error", ErrInvalidLock)
 		}
+	} else if err == nil && hold.State() == Released {
+		return nil, fmt.Errorf("%w: its Acquire returned a hold that was released", ErrInvalidLock)
 	}
 	return hold, err
 }

@@ -54,8 +54,9 @@ type InterProcessMultiLock struct {
 // A nested MultiLock stands for its members. The same lock twice counts once, be it one
 // lock object or two, and both sides of a read/write lock count as its write side. So of a
 // semaphore it takes one lease. Members that the caller holds already are re-entered. With a
-// nil lock, with locks of two kinds at one path, or with no lock at all, every Acquire returns
-// ErrInvalidLock.
+// nil lock, with locks of two kinds or numbers of leases at one path of a client, or with no lock
+// at all, every Acquire returns ErrInvalidLock. Two lock objects of one lock count with the options
+// of the first.
 //
 // A type of your own may have a method Unwrap() Lock. The MultiLock then takes the lock
 // that Unwrap returns, together with the others, and does not call the member's
@@ -120,17 +121,28 @@ func (m *InterProcessMultiLock) add(lock Lock) error {
 		other := queueOf(have)
 		ours := q.Core != nil && q.key == other.key
 		switch {
-		case same(have, lock), ours && q.Kind == other.Kind, ours && q.Kind == znode.Read && other.Kind == znode.Write:
+		case same(have, lock), ours && q.Kind == other.Kind && leasesOf(lock) == leasesOf(have), ours && q.Kind == znode.Read && other.Kind == znode.Write:
 			return nil
 		case ours && q.Kind == znode.Write && other.Kind == znode.Read:
 			m.members[i] = lock
 			return nil
 		case ours: // to find out at the servers leaves nodes of both there
-			return fmt.Errorf("%w: %s is the path of an earlier member, which is a lock of another kind: give each lock a path of its own", ErrInvalidLock, q.Lock)
+			return fmt.Errorf("%w: %s is the path of an earlier member, a lock of another kind or with another number of leases: give each lock a path of its own", ErrInvalidLock, q.Lock)
 		}
 	}
 	m.members = append(m.members, lock)
 	return nil
+}
+
+// leasesOf is how many leases there are in all of what a member is, 0 if it is no semaphore.
+func leasesOf(member Lock) int {
+	switch l := member.(type) {
+	case *InterProcessSemaphore:
+		return l.total
+	case *InterProcessSemaphoreMutex:
+		return l.semaphore.total
+	}
+	return 0
 }
 
 // mostWrapped is how often a lock may be wrapped. One that wraps itself is then taken as
@@ -204,7 +216,7 @@ func (m *InterProcessMultiLock) acquire(ctx context.Context, lim limit) (*Hold, 
 // takeAll takes every member, or none. After an error, or if a function of the caller
 // panics, it gives back those that it has.
 func (m *InterProcessMultiLock) takeAll(ctx context.Context, lim limit, began time.Time, holds []*Hold, waitedIn map[*session.Session]int64) (err error) {
-	whole := false
+	whole, until := false, began.Add(lim.wait)
 	defer func() {
 		if !whole {
 			if told := (*WaitError)(nil); errors.As(err, &told) {
@@ -212,10 +224,15 @@ func (m *InterProcessMultiLock) takeAll(ctx context.Context, lim limit, began ti
 				told.Waited = time.Since(began)
 			}
 			have := slices.DeleteFunc(holds, func(h *Hold) bool { return h == nil })
-			err = errors.Join(err, refusals(releaseAll(have, ctx.Done())))
+			giveUp := ctx
+			if lim.bounded && !lim.once() {
+				limited, cancel := context.WithDeadline(ctx, until)
+				defer cancel()
+				giveUp = limited
+			}
+			err = errors.Join(err, refusals(releaseAll(have, giveUp.Done())))
 		}
 	}()
-	until := began.Add(lim.wait)
 	joint, err := m.begin(ctx, holds)
 	if err != nil {
 		return err

@@ -74,9 +74,11 @@ func TestMultiLockMembers(t *testing.T) {
 		}
 		assert.Equal(t, []time.Duration{0, time.Hour}, waits)
 
-		for _, none := range []*locks.Hold{nil, new(locks.Hold)} {
+		released, _ := locks.NewHold(t.Context(), nil)
+		require.NoError(t, released.Release())
+		for _, none := range []*locks.Hold{nil, new(locks.Hold), released} {
 			_, err = locks.NewInterProcessMultiLock(m, whatever(func(time.Duration) (*locks.Hold, error) { return none, nil })).Acquire(t.Context())
-			require.ErrorIs(t, err, locks.ErrInvalidLock, "neither a hold nor an error")
+			require.ErrorIs(t, err, locks.ErrInvalidLock, "neither a hold that goes on nor an error")
 		}
 		time.Sleep(time.Minute)
 		assert.Empty(t, srv.Ephemerals(c.SessionID()))
@@ -171,6 +173,8 @@ func TestMultiLockChecksAllMembersFirst(t *testing.T) {
 			"another kind":    locks.NewInterProcessSemaphoreMutex(c, "/a"),
 			"a side":          locks.NewInterProcessReadWriteLock(c, "/a").ReadLock(),
 			"leases":          locks.NewInterProcessSemaphore(c, "/a", 2),
+			"other leases":    locks.NewInterProcessMultiLock(locks.NewInterProcessSemaphore(c, "/b", 3), locks.NewInterProcessSemaphore(c, "/b", 2)),
+			"a lease":         locks.NewInterProcessMultiLock(locks.NewInterProcessSemaphore(c, "/b", 3), locks.NewInterProcessSemaphoreMutex(c, "/b")),
 		} {
 			lock := locks.NewInterProcessMultiLock(locks.NewInterProcessMutex(c, "/a"), bad)
 			assert.Zero(t, kit.RoundTrips(t, func() error {
@@ -183,6 +187,33 @@ func TestMultiLockChecksAllMembersFirst(t *testing.T) {
 		children, _, err := kit.Connect(t, srv).Children(t.Context(), "/a")
 		require.NoError(t, err)
 		require.Len(t, children, 1, "that of the owner")
+	})
+}
+
+// What a MultiLock of several steps gives back after its wait is on its way. It waits for no server that stands still.
+func TestMultiLockGivesBackInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zktest.Start(t, zktest.InMemory(), zktest.Latency(d))
+		c, other := kit.Connect(t, srv), kit.Connect(t, srv)
+		held := kit.Hold(t, locks.NewInterProcessMutex(other, "/b"))
+		lock := locks.NewInterProcessMultiLock(locks.NewInterProcessSemaphore(c, "/a", 2, locks.ReleaseWait(5*time.Second)), locks.NewInterProcessMutex(c, "/b"))
+		for _, frozen := range []bool{false, true} {
+			if frozen {
+				time.AfterFunc(500*time.Millisecond, srv.Freeze)
+			}
+			began := time.Now()
+			_, err := lock.TryAcquire(t.Context(), time.Second)
+			require.Error(t, err)
+			assert.Less(t, time.Since(began), 1010*time.Millisecond, "frozen: %v", frozen)
+			time.Sleep(10 * d)
+			if !frozen {
+				assert.Empty(t, srv.Ephemerals(c.SessionID()))
+			}
+		}
+		srv.Thaw()
+		time.Sleep(time.Minute)
+		assert.Empty(t, srv.Ephemerals(c.SessionID()))
+		require.NoError(t, held.Release())
 	})
 }
 
