@@ -277,7 +277,7 @@ func (h *Hold) FencingToken() int64 {
 
 // Revoked returns a channel that is closed when another participant asks for the lock
 // back. To comply, release the hold. Without the option Revocable the channel is never
-// closed, since nobody looks at the node then.
+// closed, since nobody looks at the node then. Of a MultiLock, use those of its Members.
 func (h *Hold) Revoked() <-chan struct{} {
 	if h.isNone() {
 		return nil
