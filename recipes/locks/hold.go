@@ -211,8 +211,8 @@ func (h *Hold) String() string {
 // Members are the holds of a MultiLock's members, or of the leases of a semaphore.
 // Other holds have none. A MultiLock's members are in the order of their paths, and
 // those of lock types of your own follow in the order given. You may release one
-// early; the others stay held. That one is then no part of the hold any more: somebody else may have
-// its lock, and neither State nor Transaction go by it.
+// early; the others stay held. That one is then no part of the hold any more: somebody
+// else may have its lock, and neither State nor Transaction go by it.
 func (h *Hold) Members() []*Hold {
 	if h.isNone() {
 		return nil

@@ -22,8 +22,9 @@ type Transaction struct {
 }
 
 // Transaction begins writes that the servers apply only if every node of this hold still
-// exists, without those of Members that you have released. Paths are those of the client that the lock was made with; for a MultiLock, of
-// the first member's client. All members must be of one client.
+// exists. Those of Members that you have released do not count. Paths are those of the
+// client that the lock was made with; for a MultiLock, of the first member's client. All
+// members must be of one client.
 //
 // It does not rely on clocks: the servers apply the writes at an instant at which this
 // hold has the lock, or not at all.

@@ -62,8 +62,8 @@ func (o *Order) count(against int) {
 }
 
 // Yielded says that a MultiLock has had to yield while such an owner waited for it. roundTrip is
-// how long the servers take to answer. Where others have said that they go in the order of the MultiLock,
-// those may have been the reason, and it counts half.
+// how long the servers take to answer. It counts half where others have said that they go in
+// the order of the MultiLock, since those may have been the reason.
 func (o *Order) Yielded(reverse, said bool, roundTrip time.Duration, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
